@@ -16,7 +16,6 @@ from device.plan import Operation
 from device.spec.device_spec import load_spec
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
 from ops.calls.conv_transpose2d.validation import (
-    output_size,
     require_possible,
     require_possible_slices,
     require_sane,
@@ -30,6 +29,7 @@ from ops.calls.convolution.arguments import (
     SliceConfig,
     SliceType,
 )
+from ops.calls.convolution.output_lengths import output_lengths
 from ops.calls.convolution.plan import plan_convolution
 from ops.calls.convolution.soundness import plan_fault
 from ops.programs.conv2d.work import ConvWork
@@ -189,7 +189,7 @@ class Referee:
 
 def writes(plan, call):
     """How often each pixel of the output is written: [N, OH, OW]."""
-    height, width = output_size(call)
+    height, width = output_lengths(call)
     counts = np.zeros((call.batch_size, height, width), int)
     operations = [step for step in plan.steps if isinstance(step, Operation)]
     slices = [step.work for step in operations if isinstance(step.work, SliceWrite)]

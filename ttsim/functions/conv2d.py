@@ -15,7 +15,7 @@ from ops.calls.conv2d.validation import output_size, require_possible, require_s
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig
 from ops.calls.convolution.sizes import require_addressable
 from ops.calls.convolution.soundness import require_sound
-from ttsim.functions.convolution_calls import handed_back, misfit_shape, named, operand, planning
+from ttsim.functions.convolution_calls import handed_back, misfit_shape, named, operand, planning, told_lost_outputs
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
@@ -144,7 +144,7 @@ def convolved(
         _require_valid(arguments, device)
     device.asked = arguments
     plan = asked.plan()
-    with device.function(name):
+    with device.function(name), told_lost_outputs(arguments):
         results = run(
             plan,
             tensors,

@@ -13,13 +13,13 @@ from device.spec.device_spec import DeviceSpec
 from ops.calls.conv_transpose2d.phase_lowering import require_phase_weights, require_phases
 from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D, CONV_TRANSPOSE2D_BY_PHASES
 from ops.calls.conv_transpose2d.validation import (
-    output_size,
     require_possible,
     require_possible_slices,
     require_sane,
     validate,
 )
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig
+from ops.calls.convolution.output_lengths import output_lengths
 from ops.calls.convolution.phase_program import runs_by_phases
 from ops.calls.convolution.plan import plan_convolution, reads_free_l1
 from ops.calls.convolution.sizes import require_addressable
@@ -27,7 +27,7 @@ from ops.calls.convolution.soundness import require_sound
 from ops.calls.onednn.forward import Lowering
 from ttsim.fitting.trial import Ground
 from ttsim.fitting.verdict import verdict
-from ttsim.functions.convolution_calls import handed_back, misfit_shape, named, operand, planning
+from ttsim.functions.convolution_calls import handed_back, misfit_shape, named, operand, planning, told_lost_outputs
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
@@ -137,7 +137,7 @@ def conv_transpose2d(
         useful_flops=definition_flops(arguments),
         returns_weights=return_weights_and_bias,
     )
-    output_dim = output_size(arguments) if return_output_dim else None
+    output_dim = output_lengths(arguments) if return_output_dim else None
     return handed_back(results, output_dim=output_dim, weights_and_bias=return_weights_and_bias)
 
 
@@ -174,7 +174,8 @@ def _run(
     plan: Plan | None = None
     try:
         plan = asked.plan()
-        with device.function("ttsim.conv_transpose2d" if call.rules.by_phases else "ttnn.conv_transpose2d"):
+        name = "ttsim.conv_transpose2d" if call.rules.by_phases else "ttnn.conv_transpose2d"
+        with device.function(name), told_lost_outputs(call):
             return run(plan, tensors, device, useful_flops=useful_flops, asked=call, input_shape=misfit)
     except (OutOfMemoryError, CircularBufferError) as error:
         if not device.suggestions:

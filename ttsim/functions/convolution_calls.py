@@ -1,11 +1,14 @@
 """What the functions of convolutions share: their tensors as arguments of plans, and results as they hand them back."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from device.errors import ArgumentError, OutOfMemoryError
 from device.plan import Plan, ProgramKey
 from ops.calls.convolution.arguments import ConvArguments, Operand
+from ops.calls.convolution.output_lengths import no_outputs_told, plans_without_outputs
 from ops.calls.convolution.validation import claimed_volume
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes
@@ -82,6 +85,17 @@ def misfit_shape(call: ConvArguments, input_tensor: Tensor) -> tuple[int, int] |
     """Sticks and channels that a call says its input has, where the input has other ones."""
     claimed = claimed_volume(call)
     return None if claimed == input_tensor.logical_volume() else (claimed // call.in_channels, call.in_channels)
+
+
+@contextmanager
+def told_lost_outputs(call: ConvArguments) -> Iterator[None]:
+    """Adds to an OutOfMemoryError of a call without outputs that there are none."""
+    try:
+        yield
+    except OutOfMemoryError as error:
+        if not plans_without_outputs(call):
+            raise
+        raise ArgumentError(f"{str(error).splitlines()[0]}\n{no_outputs_told(call)}") from error
 
 
 def handed_back(

@@ -13,6 +13,7 @@ from ops.calls.conv2d.folding import WAY_OUT, folds
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.image_checks import view_refusal
 from ops.calls.convolution.operand_checks import bias_shape, rank, weight_refusals
+from ops.calls.convolution.output_lengths import output_lengths, plans_without_outputs
 from ops.calls.convolution.problem import image_shape, is_matmul, prepared_as_matmul, takes_l1_path
 from ops.calls.convolution.sanity import (
     OPERAND_CHECKS,
@@ -35,7 +36,6 @@ from ops.calls.convolution.validation import (
     raise_first,
     rows_of_block_operands,
 )
-from ops.frame.axis import count_windows
 
 UNFOLD: Final = "conv_config.enable_kernel_stride_folding: leave it to the library"
 
@@ -98,7 +98,7 @@ def require_possible(call: ConvArguments, *, free_l1_bytes: int | None = None) -
         ArgumentError: The first rule that is broken.
     """
     refuse_first("conv2d", call, (sizes_given, groups_divide, groups_given, dilation_given))
-    require_outputs(call, output_size(call), next(_output_size(call), None), free_l1_bytes)
+    require_outputs(call, output_size(call), next(_output_size(call), None), free_l1_bytes, folded=folds(call))
     refuse_first("conv2d", call, SIMULATED_CHECKS)
 
 
@@ -113,12 +113,11 @@ def require_sane(call: ConvArguments) -> None:
 
 def output_size(call: ConvArguments) -> tuple[int, int]:
     """Height and width of the output; zero or less where the kernel does not fit."""
+    if not folds(call) or 0 in call.stride:
+        return output_lengths(call)
     top, bottom, left, right = call.padding
-    folding = folds(call) and 0 not in call.stride
     height, width = (
         (length + padding) // stride - dilation * (div_up(kernel, stride) - 1)
-        if folding
-        else count_windows(length + padding, dilation * (kernel - 1), stride)
         for length, padding, kernel, dilation, stride in zip(
             (call.input_height, call.input_width),
             (top + bottom, left + right),
@@ -209,6 +208,8 @@ def _folded_rank(call: ConvArguments) -> Iterator[str]:
 def _slices_with_input(call: ConvArguments) -> Iterator[str]:
     config = call.slice_config
     if config is None or config.num_slices < 2 or takes_l1_path(call) or is_matmul(call) or folds(call):
+        return
+    if plans_without_outputs(call):
         return
     if any(part.is_empty for part in output_slices(call, config)):
         yield (

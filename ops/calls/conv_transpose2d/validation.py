@@ -12,6 +12,7 @@ from device.memory.memory_config import BufferType
 from ops.calls.convolution.arguments import ConvArguments, SliceType
 from ops.calls.convolution.operand_checks import bias_refusals, transposed_weight_rank, weight_refusals
 from ops.calls.convolution.output_checks import output_override
+from ops.calls.convolution.output_lengths import output_lengths, plans_without_outputs
 from ops.calls.convolution.problem import frame_of, is_matmul, prepared_as_matmul, takes_l1_path
 from ops.calls.convolution.sanity import (
     OPERAND_CHECKS,
@@ -35,7 +36,7 @@ from ops.calls.convolution.validation import (
     raise_first,
     rows_of_block_operands,
 )
-from ops.frame.axis import NoWindowError, transposed_outputs
+from ops.frame.axis import NoWindowError
 
 
 def validate(call: ConvArguments) -> None:
@@ -81,7 +82,7 @@ def require_possible(call: ConvArguments, *, free_l1_bytes: int | None = None) -
         ArgumentError: The first rule that is broken.
     """
     refuse_first("conv_transpose2d", call, (sizes_given, groups_divide))
-    require_outputs(call, output_size(call), next(_output_size(call), None), free_l1_bytes)
+    require_outputs(call, output_lengths(call), next(_output_size(call), None), free_l1_bytes)
 
 
 def require_sane(call: ConvArguments) -> None:
@@ -94,24 +95,8 @@ def require_sane(call: ConvArguments) -> None:
     refuse_first("conv_transpose2d", call, (groups_given, dilation_given, *own, *OPERAND_CHECKS))
 
 
-def output_size(call: ConvArguments) -> tuple[int, int]:
-    """Height and width of the output; zero or less where padding leaves nothing."""
-    height, width = (
-        transposed_outputs(
-            input_length=(call.input_height, call.input_width)[axis],
-            kernel=call.kernel_size[axis],
-            stride=call.stride[axis],
-            padding=(call.padding[2 * axis], call.padding[2 * axis + 1]),
-            output_padding=call.output_padding[axis],
-            dilation=call.dilation[axis],
-        )
-        for axis in (0, 1)
-    )
-    return height, width
-
-
 def _output_size(call: ConvArguments) -> Iterator[str]:
-    height, width = output_size(call)
+    height, width = output_lengths(call)
     if height < 1 or width < 1:
         yield (
             f"conv_transpose2d: padding {call.padding} leaves no output: it would be {height} high and {width} wide; "
@@ -169,7 +154,7 @@ def _prepared_slices(call: ConvArguments) -> Iterator[str]:
     config = call.slice_config
     if config is None or takes_l1_path(call):
         return
-    length = output_size(call)[0 if config.slice_type is SliceType.DRAM_HEIGHT else 1]
+    length = output_lengths(call)[0 if config.slice_type is SliceType.DRAM_HEIGHT else 1]
     if config.num_slices > length:
         yield (
             f"Number of slices {config.num_slices} should be less or equal than the dimension being sliced {length} "
@@ -216,6 +201,8 @@ def require_possible_slices(call: ConvArguments) -> None:
     """
     config = call.slice_config
     if config is None or config.slice_type is SliceType.L1_FULL or takes_l1_path(call) or is_matmul(call):
+        return
+    if plans_without_outputs(call):
         return
     if not 1 < config.num_slices <= most_slices(call, config.slice_type):
         return

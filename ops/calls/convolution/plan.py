@@ -7,7 +7,9 @@ from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.dram_path import dram_path
 from ops.calls.convolution.l1_path import l1_path
 from ops.calls.convolution.matmul_path import matmul_path
+from ops.calls.convolution.no_outputs import plan_without_outputs
 from ops.calls.convolution.operands import operand_names
+from ops.calls.convolution.output_lengths import plans_without_outputs
 from ops.calls.convolution.problem import is_matmul, takes_l1_path
 from ops.meanings import MEANINGS
 
@@ -27,7 +29,9 @@ def plan_convolution(
         DeviceError: The real library refuses the call for a reason that needs a plan to see.
     """
     builder = builder_of(call, device_spec)
-    if is_matmul(call):
+    if plans_without_outputs(call):
+        output = plan_without_outputs(builder, call)
+    elif is_matmul(call):
         source = builder.tensor("input")
         output = matmul_path(builder, call, source, from_dram=not takes_l1_path(call), free_l1_bytes=free_l1_bytes)
     elif takes_l1_path(call):

@@ -13,6 +13,7 @@ from device.numbers.integers import div_up
 from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
 from ops.calls.convolution.arguments import ConvArguments, SliceConfig, SliceType
+from ops.calls.convolution.output_lengths import output_lengths, plans_without_outputs
 from ops.calls.convolution.problem import frame_of, takes_l1_path
 from ops.calls.convolution.slicing import (
     most_slices_of,
@@ -111,19 +112,28 @@ def choose_slices(
 
 
 def require_outputs(
-    call: ConvArguments, outputs: tuple[int, int], refusal: str | None, free_l1_bytes: int | None
+    call: ConvArguments,
+    outputs: tuple[int, int],
+    refusal: str | None,
+    free_l1_bytes: int | None,
+    *,
+    folded: bool = False,
 ) -> None:
     """Raises ArgumentError for a call without outputs, with the real library's first line where it has one.
+
+    Where the real library runs out of DRAM for it, which only its plan shows, nothing is raised here.
 
     Args:
         call: The call.
         outputs: Height and width of its output.
         refusal: What we say of a call without outputs; None if it has some.
         free_l1_bytes: Of every L1 bank; None where nothing is computed yet.
+        folded: Whether its windows become channels, so that its plan is that of another call.
     """
-    if refusal is None:
+    if refusal is None or (free_l1_bytes is not None and not folded and plans_without_outputs(call)):
         return
-    first = None if free_l1_bytes is None else _slices_of_nothing(call, outputs, free_l1_bytes)
+    counted = outputs if folded else output_lengths(call, unsigned=True)
+    first = None if free_l1_bytes is None else _slices_of_nothing(call, counted, free_l1_bytes)
     raise ArgumentError(refusal if first is None else f"{first}\n{refusal}")
 
 

@@ -157,3 +157,27 @@ def test_no_argument_but_an_activation_has_fractions() -> None:
         if "float" in str(get_type_hints(kind)[one.name])
     }
     assert fractions == {("ConvConfig", "activation")}
+
+
+@pytest.mark.parametrize(
+    ("function", "options"),
+    [("conv2d", {"kernel_size": (9, 2)}), ("conv_transpose2d", {"stride": (1, 1), "padding": (5, 5)})],
+)
+def test_outputs_that_there_are_not_take_all_of_dram(function: str, options: dict[str, Any]) -> None:
+    """The real library's line, then what is wrong in the call, and not what to free."""
+    device = ttsim.open_device(strict=False)
+    x = ttsim.Tensor(np.zeros((1, 1, SIDE * SIDE, CHANNELS), np.float32), ttsim.bfloat16).to(device)
+    weight = ttsim.Tensor(np.zeros((OUT, CHANNELS, *options.get("kernel_size", (2, 2))), np.float32), ttsim.bfloat16)
+    sizes = {"batch_size": 1, "input_height": SIDE, "input_width": SIDE, "kernel_size": (2, 2), "stride": (2, 2)}
+    with pytest.raises(ttsim.ArgumentError, match=r"^Out of Memory: Not enough space to allocate \d+ B DRAM") as told:
+        getattr(ttsim, function)(
+            input_tensor=x,
+            weight_tensor=weight,
+            device=device,
+            in_channels=CHANNELS,
+            out_channels=OUT,
+            **{**sizes, **options},
+        )
+    lines = str(told.value).splitlines()
+    assert len(lines) == 2
+    assert lines[1].startswith(f"{function}: there is no output of ")

@@ -1,4 +1,4 @@
-"""What is refused before weights and a bias are prepared, and the size of the output."""
+"""What is refused before weights and a bias are prepared."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ import pytest
 from device.errors import ArgumentError
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
-from ops.calls.conv_transpose2d.validation import output_size, validate_bias_preparation, validate_weights_preparation
+from ops.calls.conv_transpose2d.validation import validate_bias_preparation, validate_weights_preparation
 from ops.calls.convolution.arguments import ConvConfig, SliceConfig, SliceType
 from tests.ops.calls.convolution.good_call import AUTO_SLICES, L1_FULL, TWO_SLICES, bias, call, operand
 from tests.shards import HEIGHT
@@ -66,8 +66,3 @@ def test_preparing_counts_output_padding_only_where_there_is_nothing_else() -> N
     halves = SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=2)
     with pytest.raises(ArgumentError, match=r"^Number of slices 2 .* the dimension being sliced 1 "):
         validate_weights_preparation(replace(one_row, slice_config=halves))
-
-
-def test_output_size() -> None:
-    assert output_size(call()) == (16, 16)
-    assert output_size(call(padding=(0, 1, 2, 3), dilation=(2, 1))) == (19, 13)
