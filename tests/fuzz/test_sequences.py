@@ -19,6 +19,12 @@ MODULES = {"": ttsim, "experimental.": ttsim.experimental, "onednn.": ttsim.oned
 IN_WORDS = {"convolution again", "program cache", "graph capture", "question", "filled L1", "onednn"}
 
 
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    """A folder for the files of `dump_tensor`, which drawn calls write where they run."""
+    monkeypatch.chdir(tmp_path)
+
+
 def faults(seed, first, count):
     """What does not hold, with a script that shows it."""
     for index in range(first, first + count):
