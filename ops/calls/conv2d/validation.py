@@ -98,7 +98,8 @@ def require_possible(call: ConvArguments, *, free_l1_bytes: int | None = None) -
         ArgumentError: The first rule that is broken.
     """
     refuse_first("conv2d", call, (sizes_given, groups_divide, groups_given, dilation_given))
-    require_outputs(call, output_size(call), next(_output_size(call), None), free_l1_bytes, folded=folds(call))
+    folded = output_size(call) if folds(call) else None
+    require_outputs(call, next(_output_size(call), None), free_l1_bytes, folded=folded)
     refuse_first("conv2d", call, SIMULATED_CHECKS)
 
 
@@ -113,7 +114,7 @@ def require_sane(call: ConvArguments) -> None:
 
 def output_size(call: ConvArguments) -> tuple[int, int]:
     """Height and width of the output; zero or less where the kernel does not fit."""
-    if not folds(call) or 0 in call.stride:
+    if not folds(call):
         return output_lengths(call)
     top, bottom, left, right = call.padding
     height, width = (

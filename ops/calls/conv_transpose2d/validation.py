@@ -82,7 +82,7 @@ def require_possible(call: ConvArguments, *, free_l1_bytes: int | None = None) -
         ArgumentError: The first rule that is broken.
     """
     refuse_first("conv_transpose2d", call, (sizes_given, groups_divide))
-    require_outputs(call, output_lengths(call), next(_output_size(call), None), free_l1_bytes)
+    require_outputs(call, next(_output_size(call), None), free_l1_bytes)
 
 
 def require_sane(call: ConvArguments) -> None:

@@ -14,8 +14,10 @@ from device.numbers.integers import div_up
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.dram_path import dram_image
+from ops.calls.convolution.output_checks import rows_in_dram
 from ops.calls.convolution.output_lengths import COUNTS, no_outputs_told, output_lengths
 from ops.calls.convolution.problem import image_shape, output_format
+from ops.calls.convolution.validation import raise_first
 
 BYTES: Final = 2**64
 
@@ -23,19 +25,21 @@ BYTES: Final = 2**64
 def wrapped_output(call: ConvArguments) -> TensorSpec:
     """A tensor in DRAM of as many pages as the real library allocates for an output of a call that `wraps`.
 
-    Elements and bytes are counted by 64 bits, and pages by 32.
+    Elements and bytes are counted by 64 bits, and pages by 32: what calls of the real library, version 0.81.1, show.
+    Where the bytes of an output in rows are no whole pages, the number that it names was some bytes less in two calls.
 
     Raises:
         ArgumentError: The bytes that are left are no whole pages.
     """
     (height, width), batch, channels = output_lengths(call, unsigned=True), call.batch_size, call.out_channels
     layout, number_format = call.conv_config.output_layout, output_format(call)
-    if layout is Layout.TILE:
+    element_bytes = number_format.element_bytes
+    if layout is Layout.TILE or element_bytes is None:  # block floats in rows are refused before
         tiles = batch * height * div_up(width, TILE) * div_up(channels, TILE)
         page_bytes = number_format.tile_bytes
         size_bytes = tiles % (BYTES // TILE**2) * page_bytes % BYTES
     else:
-        page_bytes = channels * (number_format.element_bytes or 1)
+        page_bytes = channels * element_bytes
         size_bytes = batch * height * width * page_bytes % BYTES
     pages, rest = divmod(size_bytes, page_bytes)
     if rest:
@@ -48,7 +52,12 @@ def wrapped_output(call: ConvArguments) -> TensorSpec:
 
 
 def plan_without_outputs(builder: PlanBuilder, call: ConvArguments) -> PlanTensor:
-    """The image of the input and the buffer of the output of a call that `wraps`; where DRAM holds that, a refusal."""
+    """The image of the input and the buffer of the output of a call that `wraps`; where DRAM holds that, a refusal.
+
+    Raises:
+        ArgumentError: The output would be block floats in rows.
+    """
+    raise_first(call, (rows_in_dram,))
     image = dram_image(builder, builder.tensor("input"), image_shape(call), on_host=call.input.on_host)
     try:
         output = wrapped_output(call)

@@ -35,10 +35,11 @@ def _length(call: ConvArguments, axis: int, unsigned: bool) -> int:
             dilation=dilation,
         )
         return outputs % COUNTS if unsigned else outputs
-    reach = dilation * (kernel - 1)
-    if not unsigned:
-        return count_windows(length + before + after, reach, stride)
-    return ((length + before + after - reach - 1) % COUNTS // stride + 1) % COUNTS
+    reach, positions = dilation * (kernel - 1), length + before + after
+    if unsigned:
+        positions = (positions - reach - 1) % COUNTS + reach + 1
+        return count_windows(positions, reach, stride) % COUNTS
+    return count_windows(positions, reach, stride)
 
 
 def wraps(call: ConvArguments) -> bool:

@@ -113,11 +113,10 @@ def choose_slices(
 
 def require_outputs(
     call: ConvArguments,
-    outputs: tuple[int, int],
     refusal: str | None,
     free_l1_bytes: int | None,
     *,
-    folded: bool = False,
+    folded: tuple[int, int] | None = None,
 ) -> None:
     """Raises ArgumentError for a call without outputs, with the real library's first line where it has one.
 
@@ -125,15 +124,17 @@ def require_outputs(
 
     Args:
         call: The call.
-        outputs: Height and width of its output.
         refusal: What we say of a call without outputs; None if it has some.
         free_l1_bytes: Of every L1 bank; None where nothing is computed yet.
-        folded: Whether its windows become channels, so that its plan is that of another call.
+        folded: Height and width of the output where windows become channels, so that the plan is of another call.
     """
-    if refusal is None or (free_l1_bytes is not None and not folded and plans_without_outputs(call)):
+    if refusal is None:
         return
-    counted = outputs if folded else output_lengths(call, unsigned=True)
-    first = None if free_l1_bytes is None else _slices_of_nothing(call, counted, free_l1_bytes)
+    if free_l1_bytes is None:
+        raise ArgumentError(refusal)
+    if folded is None and plans_without_outputs(call):
+        return
+    first = _slices_of_nothing(call, folded or output_lengths(call, unsigned=True), free_l1_bytes)
     raise ArgumentError(refusal if first is None else f"{first}\n{refusal}")
 
 

@@ -1,5 +1,7 @@
 """The buffer that the real library, version 0.81.1, allocates for an output that there is not, in bytes."""
 
+from dataclasses import replace
+
 import pytest
 
 from device.errors import ArgumentError
@@ -50,3 +52,9 @@ def test_a_plan_without_outputs_ends_behind_their_buffer():
         "conv_transpose2d: there is no output of 228 x -1 pixels, which the real library takes for 228 x 4294967295; "
         "change padding or kernel_size"
     )
+
+
+def test_rows_of_block_floats_are_refused_before_the_buffer():
+    rows = replace(PADDED, conv_config=IN_ROWS, out_format=BFLOAT8_B)
+    with pytest.raises(ArgumentError, match=r"^Conv output can't be in Row Major if output dtype is BFloat8_B\."):
+        plan_convolution(rows, SPEC, free_l1_bytes=2**20)
