@@ -94,11 +94,9 @@ def untilize_codegen_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceS
         made: The rows.
         spec: The device.
     """
-    cores, pieces = dealt_pieces(source, spec)
-    tiles = BUFFERING * (source.matrix[1] // TILE // pieces)
-    return tuple(
-        tile_buffer(name, tiles, tensor.data_format, cores) for name, tensor in (("tiles", source), ("rows", made))
-    )
+    cores, piece_tiles = dealt_pieces(source, spec)
+    ends, tiles = (("tiles", source), ("rows", made)), BUFFERING * piece_tiles
+    return tuple(tile_buffer(name, tiles, tensor.data_format, cores) for name, tensor in ends)
 
 
 def _tiles_across(channels: int, width: int) -> int:

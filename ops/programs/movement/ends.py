@@ -6,9 +6,12 @@ from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout
 from device.memory.tiles import TILE
+from device.numbers.formats import BFLOAT16
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
 from ops.programs.movement.movement import Access, Pages
+
+MOST_ROW_BYTES = 800_000  # of two rows of bfloat16 tiles that generated code untilizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +25,7 @@ class Ends:
         read: Pages of the source.
         written: Pages of the target.
         width_tiles: Tiles across a core's part.
+        core_tile_rows: Rows of tiles of a core that has parts of them; None where it has whole rows or shards.
     """
 
     source: TensorSpec
@@ -30,6 +34,7 @@ class Ends:
     read: Pages
     written: Pages
     width_tiles: int
+    core_tile_rows: int | None = None
 
     @property
     def from_tiles(self) -> bool:
@@ -49,6 +54,8 @@ class Ends:
     @property
     def tile_rows(self) -> int:
         """Rows of tiles of a core."""
+        if self.core_tile_rows is not None:
+            return self.core_tile_rows
         tiles = self.read.all_pages if self.from_tiles else self.written.all_pages
         return div_up(tiles, self.width_tiles * self.cores.num_cores())
 
@@ -71,33 +78,46 @@ def ends_of(source: TensorSpec, target: TensorSpec, spec: DeviceSpec, *, on_one_
 
 def in_pieces(ends: Ends, spec: DeviceSpec) -> Ends:
     """Both sides of a program of generated code, each core of which has pieces of rows of tiles (`dealt_pieces`)."""
-    cores, pieces = dealt_pieces(ends.source, spec)
+    cores, piece_tiles = dealt_pieces(ends.source, spec)
+    pieces = div_up(ends.width_tiles, piece_tiles)
     core_rows = div_up(ends.source.matrix[0] // TILE * pieces, cores.num_cores())
-    width_tiles = ends.width_tiles // pieces
+    page_bytes = min(ends.written.page_bytes, piece_tiles * TILE * (ends.target.data_format.element_bytes or 0))
     return replace(
         ends,
         cores=cores,
-        width_tiles=width_tiles,
-        read=replace(ends.read, core_pages=core_rows * width_tiles),
+        width_tiles=piece_tiles,
+        core_tile_rows=core_rows,
+        read=replace(ends.read, core_pages=core_rows * piece_tiles),
         written=replace(
             ends.written,
             core_pages=core_rows * TILE,
-            page_bytes=ends.written.page_bytes // pieces,
-            all_pages=ends.written.all_pages * pieces,
+            page_bytes=page_bytes,
+            all_pages=div_up(ends.written.all_bytes, page_bytes),
         ),
     )
 
 
-def dealt_pieces(source: TensorSpec, spec: DeviceSpec) -> tuple[CoreRangeSet, int]:
-    """The cores of the program that makes rows of interleaved tiles by generated code, and pieces of a row of tiles.
+def fits_generated_code(tiles: TensorSpec) -> bool:
+    """Whether generated code untilizes interleaved tiles: older programs take wide tensors of several rows of tiles."""
+    rows, columns = tiles.matrix
+    return rows <= TILE or 2 * columns // TILE * BFLOAT16.tile_bytes <= MOST_ROW_BYTES
 
-    A row of tiles is cut into as many equal pieces as give every piece a core of its own. It stays whole where there
-    are more rows than cores, or where the program drops padding.
+
+def dealt_pieces(source: TensorSpec, spec: DeviceSpec) -> tuple[CoreRangeSet, int]:
+    """The cores of the program that makes rows of interleaved tiles by generated code, and the tiles of a piece.
+
+    A row of tiles is cut into as many equal pieces as give every piece a core of its own; a tensor of one row of tiles
+    into pieces that differ by a tile, of which this is the longer. Rows stay whole where there are more of them than
+    cores, or where the program drops padding.
     """
     tile_rows, across = source.matrix[0] // TILE, source.matrix[1] // TILE
     most = spec.grid.cores // tile_rows if source.shape == source.padded_shape else 1
-    pieces = next((count for count in range(min(most, across), 1, -1) if across % count == 0), 1)
-    return first_cores(min(tile_rows * pieces, spec.grid.cores), spec.grid.cols, spec.grid.rows), pieces
+    pieces = min(most, across)
+    if tile_rows > 1:
+        pieces = next((count for count in range(pieces, 1, -1) if across % count == 0), 1)
+    pieces = max(pieces, 1)
+    cores = first_cores(min(tile_rows * pieces, spec.grid.cores), spec.grid.cols, spec.grid.rows)
+    return cores, div_up(across, pieces)
 
 
 def got_at(pages: Pages, access: Access, *, in_dram: bool | None = None) -> Pages:

@@ -5,6 +5,7 @@ from math import ceil, lcm, prod
 
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
+from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from device.time.data_movement import hands
@@ -14,6 +15,7 @@ from ops.programs.movement.cut_tiles import cut_from_tiles
 from ops.programs.movement.ends import Ends, ends_of, got_at, in_pieces
 from ops.programs.movement.movement import Access, Movement, Pages
 from ops.programs.movement.segments import tile_map
+from ops.programs.movement.tile_blocks import in_blocks, tile_blocks
 from ops.programs.movement.work import Conversion, Window
 
 WORD_BYTES = 4  # that a processor fills at a time
@@ -45,6 +47,9 @@ def relayout_movement(
         on_one_core: One core does all, if no tensor is sharded.
     """
     ends = ends_of(source, target, spec, on_one_core=on_one_core)
+    blocks = tile_blocks(conversion, source, target, spec, on_one_core=on_one_core)
+    if blocks is not None:
+        ends = in_blocks(ends, blocks, spec)
     cores, read, written = ends.cores, ends.read, ends.written
     match conversion:
         case Conversion.INTERLEAVED_TO_SHARDED:
@@ -61,9 +66,9 @@ def relayout_movement(
         case Conversion.MOVE | Conversion.COPY | Conversion.PAD:
             return _copied(ends)
         case Conversion.TILIZE:
-            return _tilized(ends, Access.STICKS)
+            return _tilized(ends, Access.STICKS if blocks is None else Access.BOUNCE)
         case Conversion.TILIZE_WITH_VAL_PADDING:
-            return _tilized(ends, Access.WAIT)
+            return _tilized(ends, Access.WAIT if blocks is None else Access.BOUNCE, pads=True)
         case Conversion.UNTILIZE:
             return _untilized(ends, Access.ROWS)
         case Conversion.UNTILIZE_CODEGEN:
@@ -216,18 +221,21 @@ def _reshaped_sticks(ends: Ends, spec: DeviceSpec) -> Movement:
     )
 
 
-def _tilized(ends: Ends, access: Access) -> Movement:
-    """Sticks become tiles, and rows of padding are filled; shards lie where they are."""
+def _tilized(ends: Ends, access: Access, *, pads: bool = False) -> Movement:
+    """Sticks become tiles; a program that pads fills the rows below each image. Shards lie where they are."""
     source, target = ends.source, ends.target
     filled = target.padded_shape[-2] - (1, *source.shape)[-2]  # a vector is one row
-    images = div_up(prod(source.shape[:-2]), ends.cores.num_cores())
-    row_bytes = target.padded_shape[-1] * (source.data_format.element_bytes or 0)
+    images, columns = div_up(prod(source.shape[:-2]), ends.cores.num_cores()), target.padded_shape[-1]
+    if ends.core_tile_rows is not None:  # of blocks, one in every image
+        images, columns = prod(source.shape[:-2]), ends.width_tiles * TILE
+        filled = min(filled, ends.core_tile_rows // images * TILE)
+    row_bytes = columns * (source.data_format.element_bytes or 0)
     return Movement(
         cores=ends.cores,
         reads=None if ends.from_shards else got_at(ends.read, access),
         writes=None if ends.to_shards else got_at(ends.written, Access.WAIT),
         blocks=ends.tile_rows,
-        stores=images * filled * div_up(row_bytes, WORD_BYTES) if access is Access.WAIT else 0,
+        stores=images * filled * div_up(row_bytes, WORD_BYTES) if pads else 0,
         tilized_tiles=ends.tile_rows * ends.width_tiles,
         formats=(ends.source.data_format, ends.target.data_format),
         width_tiles=ends.width_tiles,

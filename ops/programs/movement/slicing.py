@@ -5,19 +5,17 @@ Rules: tt-metal 0.81.1 (padded_slice, slice_write, untilize), compared with reco
 
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import L1_MEMORY_CONFIG, Layout, MemoryConfig, TensorMemoryLayout
-from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
-from device.numbers.integers import div_up, round_up
+from device.numbers.integers import round_up
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.movement.circular_buffers import (
     padded_slice_buffers,
     slice_write_buffers,
     untilize_codegen_buffers,
 )
+from ops.programs.movement.ends import fits_generated_code
 from ops.programs.movement.placement import converted, to_interleaved
 from ops.programs.movement.work import Conversion, PaddedSlice, SliceWrite, Window
-
-WIDE_ROW_BYTES = 800_000  # two rows of bfloat16 tiles beyond this are left to the older untilize program
 
 
 def sliced_input(
@@ -94,8 +92,7 @@ def untilizing(spec: TensorSpec) -> Conversion:
     """Which of the real library's programs untilizes a tensor."""
     if spec.memory_config.is_sharded():
         return Conversion.UNTILIZE
-    wide = 2 * div_up(spec.shape[-1], TILE) * BFLOAT16.tile_bytes > WIDE_ROW_BYTES
-    if spec.data_format == BFLOAT16 and not wide:
+    if spec.data_format == BFLOAT16 and fits_generated_code(spec):
         return Conversion.UNTILIZE_CODEGEN
     return Conversion.UNTILIZE if spec.shape == spec.padded_shape else Conversion.UNTILIZE_WITH_UNPADDING
 

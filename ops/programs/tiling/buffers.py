@@ -1,7 +1,7 @@
 """The dataflow buffers of the programs that tilize and untilize, and the cores that they run on.
 
-Interleaved tensors pass through a core by rows of tiles, shards lie where they are. Source: tt-metal 0.81.1 (tilize,
-tilize_with_val_padding, untilize, untilize_with_unpadding), compared with recorded plans.
+Interleaved tensors pass through a core by rows of tiles, wide ones by blocks; shards lie where they are. Source:
+tt-metal 0.81.1 (tilize, tilize_with_val_padding, untilize, untilize_with_unpadding), compared with recorded plans.
 """
 
 from math import prod
@@ -14,7 +14,8 @@ from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
-from ops.programs.actions.pieces import tile_buffer
+from ops.programs.actions.pieces import scratchpad, tile_buffer
+from ops.programs.movement.tile_blocks import TileBlocks, tile_blocks
 from ops.programs.movement.work import Conversion
 from ops.programs.tiling.unpadding import images_of_shard
 
@@ -50,6 +51,9 @@ def tiling_buffers(
             in_shards = ()
     if in_shards:
         return in_shards
+    blocks = tile_blocks(conversion, read.spec, made.spec, spec, on_one_core=on_one_core)
+    if blocks is not None:
+        return _block_buffers(blocks, read.spec, made.spec, spec)
     untilizes = conversion is Conversion.UNTILIZE
     tiles = made.spec if conversion in (Conversion.TILIZE, Conversion.TILIZE_WITH_VAL_PADDING) else read.spec
     rows, across = tiles.matrix[0] // TILE, tiles.matrix[1] // TILE
@@ -62,6 +66,22 @@ def tiling_buffers(
         tile_buffer("argument", depth * across, read.spec.data_format, cores),
         tile_buffer("result", depth * across, made.spec.data_format, cores),
     )
+
+
+def _block_buffers(
+    blocks: TileBlocks, read: TensorSpec, made: TensorSpec, spec: DeviceSpec
+) -> tuple[CircularBuffer, ...]:
+    """A row of tiles of a block, in and out; sticks of a block are aligned in a scratchpad on their way in."""
+    tiles, pads = [], []
+    for width, cores in blocks.cores_by_width(spec).items():
+        tiles += [
+            tile_buffer("argument", width, read.data_format, cores),
+            tile_buffer("result", width, made.data_format, cores),
+        ]
+        if read.layout is Layout.ROW_MAJOR:
+            stick_bytes = width * TILE * (read.data_format.element_bytes or 0) + 2 * spec.dram.alignment_bytes
+            pads.append(scratchpad("sticks", stick_bytes, read.data_format, cores))
+    return (*tiles, *reversed(pads))
 
 
 def _tilized_shards(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:

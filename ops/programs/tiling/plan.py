@@ -14,6 +14,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.actions.pieces import row_bytes
 from ops.programs.movement.circular_buffers import untilize_codegen_buffers
+from ops.programs.movement.ends import fits_generated_code
 from ops.programs.movement.work import Conversion
 from ops.programs.tiling.buffers import shard_buffers, tiling_buffers
 from ops.programs.tiling.copy_buffers import clone_buffers, copy_buffers
@@ -136,7 +137,7 @@ def untilized_by(
     """Rows of tiles that keep their padding, but for generated code, which cuts it off."""
     places = (source.spec.memory_config, made.memory_config)
     generated = not any(place.is_sharded() for place in places) and source.spec.data_format in GENERATED_FORMATS
-    if not generated or on_one_core:
+    if not generated or on_one_core or not fits_generated_code(source.spec):
         refused = _untilize_refusal(source.spec, made, builder.device_spec, on_one_core=on_one_core)
         return _converted(builder, Conversion.UNTILIZE, source, made, name, on_one_core=on_one_core, refused=refused)
     conversion = Conversion.UNTILIZE_CODEGEN
