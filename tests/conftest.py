@@ -12,10 +12,53 @@ import pytest
 from hypothesis import settings
 
 RECORDINGS = Path(__file__).resolve().parents[2] / "shared"
+TESTS = Path(__file__).resolve().parent
+WITH_EXTRAS = (  # folders and files whose tests numba or torch can change: numbers, their speed, who imports what
+    "device",
+    "end_to_end",
+    "fuzz",
+    "ops/definition",
+    "ops/programs",
+    "test_readme.py",
+    "tools/bench",
+    "ttsim/dropin",
+    "ttsim/experiments/sweeping",
+    "ttsim/functions",
+    "ttsim/layers",
+    "ttsim/preprocessing",
+    "ttsim/recording",
+    "ttsim/runtime",
+    "ttsim/test_interrupts.py",
+    "ttsim/test_odd_arguments.py",
+    "ttsim/torch",
+)
 
 settings.register_profile("ttsim", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None)
 settings.load_profile("ttsim")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the choice of the tests that README's test command does not run, or runs without extras."""
+    parser.addoption(
+        "--set-apart",
+        action="store_true",
+        help="only tests that are slow, read recordings, or can differ where numba and torch are installed",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what README's test command has run, where only other tests are wanted."""
+    if config.getoption("--set-apart"):
+        chosen = [item for item in items if _is_set_apart(item)]
+        config.hook.pytest_deselected(items=[item for item in items if not _is_set_apart(item)])
+        items[:] = chosen
+
+
+def _is_set_apart(item: pytest.Item) -> bool:
+    if item.get_closest_marker("slow") or "recordings" in getattr(item, "fixturenames", ()):
+        return True
+    return any(item.path.is_relative_to(TESTS / place) for place in WITH_EXTRAS)
 
 
 @pytest.fixture(scope="session")
