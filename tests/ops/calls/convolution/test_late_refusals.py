@@ -150,6 +150,14 @@ def test_weights_are_laid_out_by_their_own_shape() -> None:
         plan_convolution(higher, SPEC, free_l1_bytes=1300000)
 
 
+def test_a_bias_has_the_columns_of_the_call_beside_weights_of_others() -> None:
+    made = call(32, HEIGHT, (0, 0, 3, 1))
+    narrow = replace(made.weight, spec=TensorSpec((32, 8, 2, 2), BFLOAT16, Layout.ROW_MAJOR))
+    bias = replace(made.weight, spec=TensorSpec((1, 1, 1, 32), BFLOAT16, Layout.ROW_MAJOR))
+    plan = plan_convolution(replace(made, weight=narrow, bias=bias), SPEC, free_l1_bytes=1300000)
+    assert [plan.tensors[f"{name}.prepared"].shape[-1] for name in ("weight", "bias")] == [8, 32]
+
+
 def test_narrow_weights_fill_the_columns_of_their_own_cores_alone() -> None:
     """32 columns of weights for 64 output channels on two columns of cores."""
     made = call(64, BLOCK, (0, 0, 1, 1))
