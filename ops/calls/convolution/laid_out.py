@@ -5,14 +5,24 @@ from dataclasses import dataclass, replace
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.memory.tiles import TILE
+from device.numbers.integers import round_up
 from device.spec.device_spec import DeviceSpec
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.problem import flattened_memory, input_alignment, lower, needs_new_shards, placed_options
 from ops.frame.frame import Frame
 from ops.programs.conv2d.auto_shard import SchemeChoice, choose_scheme
-from ops.programs.conv2d.layout import ConvLayout, choose_cores, lay_out, scheme_alignment, sharded_input
-from ops.programs.conv2d.partition import WIDTH
+from ops.programs.conv2d.blocks import input_shard
+from ops.programs.conv2d.layout import (
+    ConvLayout,
+    choose_cores,
+    lay_out,
+    scheme_alignment,
+    sharded_input,
+    sharded_memory,
+)
+from ops.programs.conv2d.partition import WIDTH, ParallelConfig
 from ops.programs.conv2d.problem import ConvOptions, ConvProblem
+from ops.programs.movement.reshape import flattened
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +86,10 @@ def lay_out_call(
             layout = lay_out(problem, options, device_spec, config, alignment=scheme_alignment(problem, scheme))
         shards = memory.shard_spec
         stays = shards is not None and config == sharded_input(memory) and not shards.shape[1] % before
-        place = memory if stays else _whole_height(call, layout.input_memory)
+        place = memory if stays else _dealt(call, problem, config)
+        held = input_alignment(call, place)
+        if layout.shards.in_channels != round_up(problem.in_channels, config.channel_cores * held):
+            layout = lay_out(problem, options, device_spec, config, alignment=held)
     reshards = place != memory
     if not reshards:  # a reshape may deal them anew, which the convolution is not laid out for
         place = flattened_memory(call)
@@ -94,15 +107,23 @@ def lay_out_call(
     )
 
 
-def _whole_height(call: ConvArguments, place: MemoryConfig) -> MemoryConfig:
-    """Shards as high as their input: a WIDTH window that was tiles keeps the rows that fill its last tiles."""
-    shards, given = place.shard_spec, call.input.spec
-    if shards is None or call.input.on_host or place.memory_layout is not WIDTH or given.layout is Layout.TILE:
-        return place
-    rows = max(shards.shape[0], given.matrix[0])
-    if rows == shards.shape[0]:
-        return place
-    return replace(place, shard_spec=replace(shards, shape=(rows, shards.shape[1])))
+def _dealt(call: ConvArguments, problem: ConvProblem, config: ParallelConfig) -> MemoryConfig:
+    """Shards of all rows and channels of the input tensor, which may be others than the call says.
+
+    WIDTH shards of rows keep the rows that fill the last tiles of a window that was cut out of tiles.
+    """
+    given = call.input.spec
+    rows, channels = flattened(given.shape)[-2:]
+    if config.scheme is WIDTH and given.layout is Layout.ROW_MAJOR and not call.input.on_host:
+        rows = given.matrix[0]
+    height, width = input_shard(
+        config,
+        rows=rows,
+        channels=channels,
+        alignment=scheme_alignment(problem, config.scheme),
+        row_major=problem.row_major,
+    )
+    return sharded_memory(config, height, width)
 
 
 def output_spec(laid_out: LaidOut) -> TensorSpec:
