@@ -23,6 +23,7 @@ from ops.calls.convolution.slicing import (
 )
 from ops.calls.convolution.validation import CONFIG_CHECKS, input_in_dram, raise_first
 from ops.frame.frame import Frame
+from ops.programs.conv2d.reader_indices import UnknownRatesError
 from ops.programs.movement.placement import to_interleaved, uploaded_image
 from ops.programs.movement.reshape import reshaped
 from ops.programs.movement.slicing import sliced_input, write_slice
@@ -55,7 +56,7 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, 
         frame = frame_of(call)
         try:
             chosen = choose_slices(call, builder.device_spec, free_l1_bytes=free_l1_bytes, frame=frame)
-        except OutOfMemoryError as error:
+        except (OutOfMemoryError, UnknownRatesError) as error:
             return _refused(builder, call, source, error)
         config, decision = chosen.config, chosen.decision
     counted = call if config is given else replace(call, slice_config=config)

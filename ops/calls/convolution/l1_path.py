@@ -234,7 +234,7 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor, dealt: Halo
         refused = refused or reuse_refusal(layout.config, problem.frame, split_reader=layout.split_reader)
     weight, *bias = operands(builder, laid_out.arguments)
     prepared = [weight.spec.padded_shape, *((1, 1, *one.spec.padded_shape) for one in bias)]
-    refused = refused or size_refusal(layout, problem.out_channels, prepared)
+    refused = refused or size_refusal(layout, problem.out_channels, prepared) or laid_out.refused
     indices = _reader_indices(laid_out, dealt or halo_arguments(laid_out, builder.device_spec))
     words = indices.spec.shape[-1] * WORD_BYTES
     unfinished = reader_indices_refusal(words, output_rows=layout.shards.out_rows)

@@ -22,6 +22,7 @@ from ops.programs.conv2d.layout import (
 )
 from ops.programs.conv2d.partition import WIDTH, ParallelConfig
 from ops.programs.conv2d.problem import ConvOptions, ConvProblem
+from ops.programs.conv2d.reader_indices import UnknownRatesError
 from ops.programs.movement.reshape import flattened
 
 
@@ -39,6 +40,7 @@ class LaidOut:
         reshards: The input on the device is dealt to shards anew.
         prefix: What the names of its tensors begin with: empty, or the slice it is.
         choice: Of its scheme, where the library made it.
+        refused: Why no program can be built of the layout, if none can.
     """
 
     arguments: ConvArguments
@@ -50,6 +52,7 @@ class LaidOut:
     reshards: bool = True
     prefix: str = ""
     choice: SchemeChoice | None = None
+    refused: str | None = None
 
 
 def lay_out_call(
@@ -70,9 +73,9 @@ def lay_out_call(
     options = placed_options(call, estimated)
     memory = DRAM_MEMORY_CONFIG if call.input.on_host else call.input.spec.memory_config
     before = input_alignment(call, memory)
-    choice = None
+    choice = refused = None
     if not needs_new_shards(call, memory):
-        layout = lay_out(problem, options, device_spec, sharded_input(memory), alignment=before)
+        layout, refused = _laid_out(problem, options, device_spec, sharded_input(memory), before)
         place = memory
     else:
         scheme = call.conv_config.shard_layout
@@ -83,13 +86,14 @@ def lay_out_call(
         if choice is not None and options == estimated and config == choice.layout.config:
             layout = choice.layout
         else:
-            layout = lay_out(problem, options, device_spec, config, alignment=scheme_alignment(problem, scheme))
+            aligned = scheme_alignment(problem, scheme)
+            layout, refused = _laid_out(problem, options, device_spec, config, aligned)
         shards = memory.shard_spec
         stays = shards is not None and config == sharded_input(memory) and not shards.shape[1] % before
         place = memory if stays else _dealt(call, problem, config)
         held = input_alignment(call, place)
         if layout.shards.in_channels != round_up(problem.in_channels, config.channel_cores * held):
-            layout = lay_out(problem, options, device_spec, config, alignment=held)
+            layout, refused = _laid_out(problem, options, device_spec, config, held)
     reshards = place != memory
     if not reshards:  # a reshape may deal them anew, which the convolution is not laid out for
         place = flattened_memory(call)
@@ -104,7 +108,19 @@ def lay_out_call(
         reshards=reshards,
         prefix=prefix,
         choice=choice,
+        refused=refused,
     )
+
+
+def _laid_out(
+    problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, config: ParallelConfig, alignment: int
+) -> tuple[ConvLayout, str | None]:
+    """The layout on some cores, and why its program is refused: where no rates tell whether a second reader pays."""
+    try:
+        return lay_out(problem, options, spec, config, alignment=alignment), None
+    except UnknownRatesError as error:
+        one_reader = replace(options, force_split_reader=False)
+        return lay_out(problem, one_reader, spec, config, alignment=alignment), str(error)
 
 
 def _dealt(call: ConvArguments, problem: ConvProblem, config: ParallelConfig) -> MemoryConfig:

@@ -34,8 +34,8 @@ def matmul_refusal(
         activation: What it fuses.
         device_grid: The device's cores.
     """
-    refused = _place_refusal(laid_out, problem, memory, device_grid) or _weights_refusal(laid_out, problem, weights)
-    refused = refused or _shards_refusal(laid_out, memory)
+    refused = _formats_refusal(problem, weights) or _place_refusal(laid_out, problem, memory, device_grid)
+    refused = refused or _weights_refusal(laid_out, problem, weights) or _shards_refusal(laid_out, memory)
     if refused is not None:
         return refused
     if memory.memory_layout is WIDTH:
@@ -52,6 +52,17 @@ def matmul_refusal(
             "reshard_if_not_optimal"
         )
     return None if activation is None else fused_by_matmul_refusal(activation)
+
+
+def _formats_refusal(problem: MatmulProblem, weights: TensorSpec) -> str | None:
+    """Why the formats of the operands do not suit any program."""
+    for name, letter, held in (("input_tensor", "A", problem.in_format), ("weight_tensor", "B", weights.data_format)):
+        if not held.is_float:
+            return (
+                f"Unsupported data format for input {letter}: DataType::{held.name.upper()}\n"
+                f"{name}: a kernel of 1x1 runs as a matmul, which multiplies floats; typecast it"
+            )
+    return None
 
 
 def _place_refusal(

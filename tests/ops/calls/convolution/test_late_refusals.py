@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.errors import DeviceError
+from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16
-from device.plan import Operation
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT16, UINT32, DataFormat
+from device.plan import Operation, Refuse
 from device.spec.device_spec import load_spec
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, SliceConfig, SliceType
 from ops.calls.convolution.plan import plan_convolution
@@ -46,6 +46,13 @@ def refusals(made: ConvArguments) -> list[tuple[str, str]]:
         for one in steps
         if isinstance(one, Operation) and (text := one.refused or one.unfinished) is not None
     ]
+
+
+def in_format(made: ConvArguments, data_format: DataFormat) -> ConvArguments:
+    """The call of an input in another format."""
+    spec = made.input.spec
+    held = TensorSpec(spec.shape, data_format, spec.layout, spec.memory_config)
+    return replace(made, input=replace(made.input, spec=held))
 
 
 @pytest.mark.parametrize(
@@ -135,6 +142,42 @@ def test_a_function_without_its_parameter_is_refused_by_the_convolution() -> Non
     leaky = replace(made, conv_config=replace(made.conv_config, activation=("leaky_relu", ())))
     text = "Undefined non-parametrized op type UnaryOpType::LEAKY_RELU"
     assert refusals(leaky) == [("Conv2dDeviceOperation", text)]
+
+
+def test_formats_without_a_rate_are_refused_by_the_convolution_alone() -> None:
+    """Where shares are two tiles high, so that a second reader may pay, and the rates have to tell."""
+    text = "Unsupported output data type when calculating tilize cycles"
+    assert refusals(in_format(call(32, HEIGHT, (0, 0, 3, 1)), UINT16)) == []
+    made = in_format(call(32, HEIGHT, (0, 0, 3, 0)), UINT16)
+    assert refusals(made) == [("Conv2dDeviceOperation", text)]
+    forced = replace(made, conv_config=replace(made.conv_config, force_split_reader=True))
+    assert refusals(forced) == []
+
+
+def test_formats_without_a_rate_are_refused_once_the_input_is_an_image() -> None:
+    """Slices are chosen for an image of whole tiles; the rows of any other can not be moved in this format."""
+    place = MemoryConfig()
+    made = sized_call((64, 64), (32, 32), (2, 2), place=place, layout=Layout.TILE, stride=(2, 2))
+    plan = plan_convolution(in_format(made, UINT16), SPEC, free_l1_bytes=1300000)
+    (refusal,) = plan.steps
+    assert isinstance(refusal, Refuse)
+    assert refusal.text.startswith("Unsupported output data type when calculating tilize cycles\n")
+    ragged = sized_call((64, 33), (32, 32), (2, 2), place=place, layout=Layout.TILE, stride=(2, 2))
+    with pytest.raises(ArgumentError, match=r"^Can only work with bfloat16/float32 or int32/uint32 tensors"):
+        plan_convolution(in_format(ragged, UINT16), SPEC, free_l1_bytes=1300000)
+
+
+@pytest.mark.parametrize(("scheme", "letter"), [(HEIGHT, "A"), (BLOCK, "A"), (None, "A"), (None, "B")])
+def test_a_matmul_multiplies_no_integers(scheme: TensorMemoryLayout | None, letter: str) -> None:
+    place, config = MemoryConfig(buffer_type=BufferType.L1), ConvConfig(shard_layout=scheme)
+    made = sized_call((8, 8), (32, 32), (1, 1), place=place, layout=Layout.TILE, conv_config=config)
+    assert refusals(made) == []
+    if letter == "A":
+        made = in_format(made, UINT32)
+    else:
+        made = replace(made, conv_config=replace(config, weights_format=UINT32))
+    text = f"Unsupported data format for input {letter}: DataType::UINT32"
+    assert refusals(made) == [("MatmulDeviceOperation", text)]
 
 
 def test_weights_are_laid_out_by_their_own_shape() -> None:
