@@ -90,7 +90,7 @@ def lay_out_call(
             layout, refused = _laid_out(problem, options, device_spec, config, aligned)
         shards = memory.shard_spec
         stays = shards is not None and config == sharded_input(memory) and not shards.shape[1] % before
-        place = memory if stays else _dealt(call, problem, config)
+        place = memory if stays else dealt_anew(call, problem, config)
         held = input_alignment(call, place)
         if layout.shards.in_channels != round_up(problem.in_channels, config.channel_cores * held):
             layout, refused = _laid_out(problem, options, device_spec, config, held)
@@ -123,10 +123,18 @@ def _laid_out(
         return lay_out(problem, one_reader, spec, config, alignment=alignment), str(error)
 
 
-def _dealt(call: ConvArguments, problem: ConvProblem, config: ParallelConfig) -> MemoryConfig:
+def dealt_anew(
+    call: ConvArguments, problem: ConvProblem, config: ParallelConfig, *, matmul: bool = False
+) -> MemoryConfig:
     """Shards of all rows and channels of the input tensor, which may be others than the call says.
 
     WIDTH shards of rows keep the rows that fill the last tiles of a window that was cut out of tiles.
+
+    Args:
+        call: The call.
+        problem: Its convolution.
+        config: The cores.
+        matmul: It runs as a matmul.
     """
     given = call.input.spec
     rows, channels = flattened(given.shape)[-2:]
@@ -136,7 +144,7 @@ def _dealt(call: ConvArguments, problem: ConvProblem, config: ParallelConfig) ->
         config,
         rows=rows,
         channels=channels,
-        alignment=scheme_alignment(problem, config.scheme),
+        alignment=scheme_alignment(problem, config.scheme, matmul=matmul),
         row_major=problem.row_major,
     )
     return sharded_memory(config, height, width)

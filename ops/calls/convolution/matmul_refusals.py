@@ -5,7 +5,7 @@ A device finds out while it builds the program, so that buffers that do not fit 
 
 from device.cores import CoreCoord
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, MemoryConfig
+from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientation
 from device.memory.shard_cores import no_bank
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up
@@ -14,6 +14,7 @@ from ops.calls.convolution.laid_out import LaidOut
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.eltwise.activation_rules import fused_by_matmul_refusal
 from ops.programs.matmul.config import MatmulProblem
+from ops.programs.movement.reshape import flattened
 
 
 def matmul_refusal(
@@ -35,7 +36,7 @@ def matmul_refusal(
         device_grid: The device's cores.
     """
     refused = _formats_refusal(problem, weights) or _place_refusal(laid_out, problem, memory, device_grid)
-    refused = refused or _weights_refusal(laid_out, problem, weights) or _shards_refusal(laid_out, memory)
+    refused = refused or _weights_refusal(laid_out, problem, weights) or _shards_refusal(laid_out, problem, memory)
     if refused is not None:
         return refused
     if memory.memory_layout is WIDTH:
@@ -91,19 +92,22 @@ def _place_refusal(
 
 def _weights_refusal(laid_out: LaidOut, problem: MatmulProblem, weights: TensorSpec) -> str | None:
     """Why the weights, prepared by this call or ahead of it, do not suit the input."""
-    call, channels = laid_out.arguments, laid_out.problem.in_channels
+    call, channels = laid_out.arguments, flattened(laid_out.arguments.input.spec.shape)[-1]
     held, given, columns = div_up(channels, TILE), weights.padded_shape[-2] // TILE, weights.padded_shape[-1]
     prepared = not call.weight.on_host
     if (prepared or call.folding is None) and channels != weights.shape[-2]:
+        if channels != call.in_channels:
+            told = f"input_tensor: its channels are not the {call.in_channels} of the call; give it those"
+        elif prepared:
+            told = "weight_tensor: it was prepared for other channels; pass it on the host"
+        else:
+            told = (
+                f"weight_tensor: with its padding it has the shape {list(call.weight.spec.padded_shape)}, which is no "
+                f"1x1 kernel for {channels} channels; give it in ROW_MAJOR_LAYOUT, and for this call"
+            )
         return (
             "The width of the first tensor must be equal to the height of the second tensor. "
-            f"Mismatch: width={channels} height={weights.shape[-2]}\nweight_tensor: "
-            + (
-                "it was prepared for other channels; pass it on the host"
-                if prepared
-                else f"with its padding it has the shape {list(call.weight.spec.padded_shape)}, which is no 1x1 kernel "
-                f"for {channels} channels; give it in ROW_MAJOR_LAYOUT, and for this call"
-            )
+            f"Mismatch: width={channels} height={weights.shape[-2]}\n{told}"
         )
     tiles = "K dimension in tiles must match between input A ({}) and input B ({})\n"
     if held != given and call.folding is not None and not call.folding.weights:
@@ -129,11 +133,27 @@ def _weights_refusal(laid_out: LaidOut, problem: MatmulProblem, weights: TensorS
     return None
 
 
-def _shards_refusal(laid_out: LaidOut, memory: MemoryConfig) -> str | None:
+def _shards_refusal(laid_out: LaidOut, problem: MatmulProblem, memory: MemoryConfig) -> str | None:
     """Why the shards of the input do not suit the blocks of the program."""
     shards, per_core = memory.shard_spec, laid_out.layout.shards.out_row_tiles
     if shards is None or memory.memory_layout is WIDTH:
         return None
+    blocks, box = div_up(problem.m_tiles, per_core), laid_out.layout.out_config.cores.bounding_box()
+    by_rows = shards.orientation is ShardOrientation.ROW_MAJOR
+    cores = shards.num_cores() if memory.memory_layout is HEIGHT else box.rows if by_rows else box.cols
+    if blocks > cores:
+        first = (
+            f"1DProgramConfig: number of M blocks ceil(M/per_core_M)={blocks} must not exceed input A shard grid cores "
+            f"({cores})"
+            if memory.memory_layout is HEIGHT
+            else f"ProgramConfig: Num output blocks along {'y' if by_rows else 'x'} ({blocks}) must be smaller than or "
+            f"equal to the number of {'rows' if by_rows else 'columns'} in compute grid ({cores})!"
+        )
+        return (
+            f"MatmulMultiCoreReuseMultiCast{first}\n"
+            f"input_tensor: it has {problem.m_tiles} tiles of rows, and a core computes {per_core} of those that the "
+            "call says; give as many as those"
+        )
     rows = shards.shape[0]
     if rows != per_core * TILE:
         program, given = {

@@ -57,7 +57,7 @@ def input_in_dram(call: ConvArguments) -> Iterator[str]:
 
 
 def _input_volume(call: ConvArguments) -> Iterator[str]:
-    if takes_l1_path(call):
+    if takes_l1_path(call) or is_matmul(call):
         return
     spec, claimed = call.input.spec, claimed_volume(call)
     text = (
