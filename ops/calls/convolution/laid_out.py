@@ -119,8 +119,8 @@ def _laid_out(
     try:
         return lay_out(problem, options, spec, config, alignment=alignment), None
     except UnknownRatesError as error:
-        one_reader = replace(options, force_split_reader=False)
-        return lay_out(problem, one_reader, spec, config, alignment=alignment), str(error)
+        known = replace(problem, out_format=problem.act_format)
+        return lay_out(known, options, spec, config, alignment=alignment), str(error)
 
 
 def dealt_anew(

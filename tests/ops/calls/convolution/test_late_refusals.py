@@ -9,12 +9,12 @@ from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT16, UINT32, DataFormat
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT8, UINT16, UINT32, DataFormat
 from device.plan import Operation, Refuse
 from device.spec.device_spec import load_spec
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, SliceConfig, SliceType
 from ops.calls.convolution.plan import plan_convolution
-from tests.ops.calls.convolution.good_call import sized_call
+from tests.ops.calls.convolution.good_call import operand, sized_call
 
 SPEC = load_spec("wormhole_n150")
 WIDTH, HEIGHT, BLOCK = (
@@ -145,13 +145,32 @@ def test_a_function_without_its_parameter_is_refused_by_the_convolution() -> Non
 
 
 def test_formats_without_a_rate_are_refused_by_the_convolution_alone() -> None:
-    """Where shares are two tiles high, so that a second reader may pay, and the rates have to tell."""
+    """Where shares are two tiles high, so that a second reader may pay, whether or not the rates have to tell."""
     text = "Unsupported output data type when calculating tilize cycles"
     assert refusals(in_format(call(32, HEIGHT, (0, 0, 3, 1)), UINT16)) == []
     made = in_format(call(32, HEIGHT, (0, 0, 3, 0)), UINT16)
     assert refusals(made) == [("Conv2dDeviceOperation", text)]
     forced = replace(made, conv_config=replace(made.conv_config, force_split_reader=True))
-    assert refusals(forced) == []
+    assert refusals(forced) == [("Conv2dDeviceOperation", text)]
+
+
+@pytest.mark.parametrize(("channels", "size"), [(8, None), (16, 1024), (32, 2048)])
+def test_rows_of_eight_bits_are_no_rows_of_bfloat16(channels: int, size: int | None) -> None:
+    """32 rows on a core, which L1 aligns to 16 bytes each."""
+    rows = replace(
+        call(channels, HEIGHT, (0, 0, 3, 1)),
+        input=operand(1, 1, 64, channels, place=MemoryConfig(buffer_type=BufferType.L1)),
+    )
+    text = f"Cannot set circular buffer size to {size}. This is larger than the associated dynamically allocated L1 "
+    (name, line), *_ = refusals(in_format(rows, UINT8)) or [("", "")]
+    assert (name == "HaloDeviceOperation" and line.startswith(text)) is (size is not None)
+
+
+def test_rows_of_integers_are_not_made() -> None:
+    made = call(32, HEIGHT, (0, 0, 3, 1))
+    rows = replace(made, conv_config=replace(made.conv_config, output_layout=Layout.ROW_MAJOR), out_format=UINT16)
+    text = "Untilize output requires BFLOAT16 or FLOAT32 data type but got DataType::UINT16"
+    assert refusals(rows) == [("Conv2dDeviceOperation", text)]
 
 
 def test_formats_without_a_rate_are_refused_once_the_input_is_an_image() -> None:
