@@ -10,13 +10,19 @@ from types import MappingProxyType
 from typing import Final
 
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
+from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    TensorMemoryLayout,
+)
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.programs.actions.pieces import rows_follow
+from ops.programs.actions.pieces import page_alignment_bytes, row_bytes, rows_follow
 from ops.programs.movement.reshape import flattened, reshaped
 from ops.programs.movement.work import Conversion, Relayout
 
@@ -122,14 +128,15 @@ def resharding(before: TensorSpec, config: MemoryConfig, spec: DeviceSpec) -> Co
     """The one program that deals shards anew; None if they go by way of DRAM.
 
     Reshard moves tiles and, of HEIGHT shards that stay HEIGHT, any rows. Other rows must fill
-    what L1 aligns in both places. Where the width changes with the scheme, and where Reshard can not, rows go by way of
-    DRAM if they do, and else through a Copy.
+    what their memories align in both places. Where the width changes with the scheme, and where Reshard can not, rows
+    go by way of DRAM if they do, and else through a Copy.
     """
     old, new = before.memory_config.shard_spec, config.shard_spec
     if before.layout is Layout.TILE or old is None or new is None:
         return Conversion.RESHARD
     same_scheme = before.memory_config.memory_layout is config.memory_layout
-    aligned = [rows_follow(before, width, spec) for width in (old.shape[1], new.shape[1])]
+    ends = (before.memory_config, old), (config, new)
+    aligned = [row_bytes(before, held.shape[1]) % page_alignment_bytes(place, spec) == 0 for place, held in ends]
     if old.shape[1] == new.shape[1] or same_scheme:
         by_height = same_scheme and config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
         if by_height or all(aligned):

@@ -1,5 +1,7 @@
 """Which program deals shards anew: mirrors tt-metal's to_memory_config and the checks of its Reshard."""
 
+from dataclasses import replace
+
 import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
@@ -51,6 +53,14 @@ def test_what_l1_aligns_is_a_figure_of_the_device():
     coarse = SPEC.replace(l1_alignment_bytes=32)
     found = [resharding(rows("B", 8), shards("B", 16), spec) for spec in (SPEC, coarse)]
     assert [one and one.value for one in found] == ["Reshard", "Copy"]
+
+
+@pytest.mark.parametrize(("width", "name"), [(8, "Copy"), (16, "Reshard")])
+def test_rows_in_dram_fill_what_dram_aligns(width, name):
+    """8 columns of bfloat16 fill 16 bytes, and pages of this DRAM are multiples of 32."""
+    place = replace(shards("B", width), buffer_type=BufferType.DRAM)
+    given = TensorSpec((1, 1, 32, width), BFLOAT16, Layout.ROW_MAJOR, place)
+    assert resharding(given, shards("B", 32), SPEC).value == name
 
 
 def test_tiles_are_always_dealt_anew_at_once():
