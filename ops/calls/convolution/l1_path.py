@@ -95,6 +95,8 @@ def l1_path(
         builder.free(activations)
     if call.memory_config is not None:
         output = placement.to_config(builder, output, call.memory_config, f"{prefix}output.placed")
+        if builder.refused:
+            return output
     if framed and call.rules.frees_halo_last:
         builder.free(activations)
     if copied and builder.is_live(sharded):

@@ -94,6 +94,8 @@ def matmul_path(
         builder.free(*spent)
     if call.memory_config is not None:
         output = placement.to_config(builder, output, call.memory_config, "output.placed")
+        if builder.refused:
+            return output
     if not early:
         builder.free(*spent)
     return output

@@ -9,9 +9,11 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
+    BufferType,
     Layout,
     MemoryConfig,
     ShardOrientation,
@@ -167,7 +169,7 @@ def convert(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name
 def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
     """The result of a convolution where the caller wants it; the source is released when it is copied.
 
-    A sharded config without shards is refused only when all before it has run, as by the real library.
+    A sharded config that can not be is refused only when all before it has run, as by the real library.
     """
     if config.is_sharded() and config.shard_spec is None:
         layouts = {source.spec.memory_config.memory_layout, config.memory_layout}
@@ -181,7 +183,15 @@ def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
             "ShardSpec(grid, shape, orientation); leave memory_config out to have the output where the call puts it"
         )
         return builder.run(f"{conversion.value}DeviceOperation", Relayout(conversion), [source], refused=refused)
-    copy = convert(builder, source, config, name)
+    if config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED and config.buffer_type is BufferType.DRAM:
+        conversion = _CONVERSIONS[source.spec.memory_config.is_sharded(), True]
+        refused = "We don't support DRAM block sharding\nmemory_config: use another layout, or L1"
+        return builder.run(f"{conversion.value}DeviceOperation", Relayout(conversion), [source], refused=refused)
+    try:
+        copy = convert(builder, source, config, name)
+    except DeviceError as error:  # shards that the output, or the device, does not fit
+        builder.refuse(error)
+        return source
     if copy.name != source.name:
         builder.free(source)
     return copy

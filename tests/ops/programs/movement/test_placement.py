@@ -4,14 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, FLOAT32
-from device.plan import Operation
+from device.plan import Operation, Refuse
 from device.spec.device_spec import load_spec
-from ops.builder import PlanBuilder
-from ops.programs.movement.placement import resharding, tilized, uploaded_rows
+from ops.builder import PlanBuilder, PlanTensor
+from ops.programs.movement.placement import resharding, tilized, to_config, uploaded_rows
+from ops.programs.movement.work import Conversion, Relayout
 
 SPEC = load_spec("wormhole_n150")
 SCHEMES = {one.name[0]: one for one in TensorMemoryLayout if one.name.endswith("_SHARDED")}
@@ -61,6 +62,32 @@ def test_rows_in_dram_fill_what_dram_aligns(width, name):
     place = replace(shards("B", width), buffer_type=BufferType.DRAM)
     given = TensorSpec((1, 1, 32, width), BFLOAT16, Layout.ROW_MAJOR, place)
     assert resharding(given, shards("B", 32), SPEC).value == name
+
+
+@pytest.mark.parametrize(
+    ("place", "line"),
+    [
+        (replace(shards("B", 32), buffer_type=BufferType.DRAM), "We don't support DRAM block sharding"),
+        (shards("H", 64), "Shard width 64 must match physical width 32 for height sharded"),
+        (
+            MemoryConfig(SCHEMES["W"], BufferType.DRAM, ShardSpec(first_cores(40, 8, 8), (32, 32))),
+            "Invalid shard grid: ",
+        ),
+    ],
+)
+def test_a_result_is_refused_its_place_when_all_else_has_run(place, line):
+    builder = PlanBuilder(SPEC, {"input": rows("H", 32, layout=Layout.TILE)})
+    result = builder.run(
+        "Work",
+        Relayout(Conversion.COPY),
+        [builder.tensor("input")],
+        output=PlanTensor("y", rows("H", 32, layout=Layout.TILE)),
+    )
+    to_config(builder, result, place, "placed")
+    first, last = builder.steps
+    text = last.text if isinstance(last, Refuse) else last.refused
+    assert first.name == "Work"
+    assert text.startswith(line)
 
 
 def test_tiles_are_always_dealt_anew_at_once():
