@@ -138,30 +138,36 @@ def _shards_refusal(laid_out: LaidOut, problem: MatmulProblem, memory: MemoryCon
     shards, per_core = memory.shard_spec, laid_out.layout.shards.out_row_tiles
     if shards is None or memory.memory_layout is WIDTH:
         return None
-    blocks, box = div_up(problem.m_tiles, per_core), laid_out.layout.out_config.cores.bounding_box()
+    grid = laid_out.layout.out_config.cores
+    blocks, box = div_up(problem.m_tiles, per_core), grid.bounding_box()
+    kind = "MatmulMultiCoreReuseMultiCast" + ("1DProgramConfig" if memory.memory_layout is HEIGHT else "ProgramConfig")
+    if box.start != CoreCoord(0, 0):
+        return (
+            f"{kind}: output shard grid {grid} must lie within extent {box.cols}-{box.rows}\n"
+            "core_grid, or the grid of the input's shards: give cores that begin at (0, 0)"
+        )
     by_rows = shards.orientation is ShardOrientation.ROW_MAJOR
     cores = shards.num_cores() if memory.memory_layout is HEIGHT else box.rows if by_rows else box.cols
     if blocks > cores:
         first = (
-            f"1DProgramConfig: number of M blocks ceil(M/per_core_M)={blocks} must not exceed input A shard grid cores "
-            f"({cores})"
+            f"number of M blocks ceil(M/per_core_M)={blocks} must not exceed input A shard grid cores ({cores})"
             if memory.memory_layout is HEIGHT
-            else f"ProgramConfig: Num output blocks along {'y' if by_rows else 'x'} ({blocks}) must be smaller than or "
+            else f"Num output blocks along {'y' if by_rows else 'x'} ({blocks}) must be smaller than or "
             f"equal to the number of {'rows' if by_rows else 'columns'} in compute grid ({cores})!"
         )
         return (
-            f"MatmulMultiCoreReuseMultiCast{first}\n"
+            f"{kind}: {first}\n"
             f"input_tensor: it has {problem.m_tiles} tiles of rows, and a core computes {per_core} of those that the "
             "call says; give as many as those"
         )
     rows = shards.shape[0]
     if rows != per_core * TILE:
-        program, given = {
-            HEIGHT: ("1D", f"shard_shape[0] ({rows}) / in0_tile height ({TILE})"),
-            BLOCK: ("", f"shard_shape[0] / in0_tile.get_height() ({rows // TILE})"),
+        given = {
+            HEIGHT: f"shard_shape[0] ({rows}) / in0_tile height ({TILE})",
+            BLOCK: f"shard_shape[0] / in0_tile.get_height() ({rows // TILE})",
         }[memory.memory_layout]
         return (
-            f"MatmulMultiCoreReuseMultiCast{program}ProgramConfig: per_core_M ({per_core}) must equal {given}\n"
+            f"{kind}: per_core_M ({per_core}) must equal {given}\n"
             f"input_tensor: its rows fill {per_core} tiles on each of its cores; give it shards of {per_core * TILE} "
             "rows, or set reshard_if_not_optimal"
         )

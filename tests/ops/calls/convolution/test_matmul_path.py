@@ -192,6 +192,26 @@ def test_rows_and_channels_that_do_not_fit_the_call_s_blocks(scheme, shape, line
     assert "\ninput_tensor: " in refused
 
 
+@pytest.mark.parametrize(
+    ("scheme", "line"),
+    [
+        (
+            HEIGHT,
+            "MatmulMultiCoreReuseMultiCast1DProgramConfig: output shard grid {[1-0 - 2-1]} must lie within extent 2-2",
+        ),
+        (
+            BLOCK,
+            "MatmulMultiCoreReuseMultiCastProgramConfig: output shard grid {[1-0 - 2-1]} must lie within extent 2-2",
+        ),
+    ],
+)
+def test_cores_of_shards_begin_at_the_corner(scheme, line):
+    grid = CoreRangeSet([CoreRange(CoreCoord(1, 0), CoreCoord(2, 1))])
+    a = call(L1_MEMORY_CONFIG, Layout.TILE, shard_layout=scheme, override_sharding_config=True, core_grid=grid)
+    (refused,) = [step.refused for step in plan(a).steps if isinstance(step, Operation) and step.refused]
+    assert refused.splitlines()[0] == line
+
+
 def test_more_blocks_of_rows_than_the_box_of_the_input_s_cores_has():
     a = sized_call((15, 20), (64, 32), (1, 1), conv_config=ConvConfig(shard_layout=HEIGHT))
     a = replace(a, input=operand(1, 1, 600, 64, place=DRAM_MEMORY_CONFIG))
