@@ -25,6 +25,7 @@ from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.actions.pieces import page_alignment_bytes, row_bytes, rows_follow
+from ops.programs.movement.copy_buffers import moved_buffers, overlapping_buffers
 from ops.programs.movement.reshape import flattened, reshaped
 from ops.programs.movement.work import Conversion, Relayout
 
@@ -95,8 +96,11 @@ def fill(builder: PlanBuilder, conversion: Conversion, source: PlanTensor, targe
 
 
 def move_up(builder: PlanBuilder, tensor: PlanTensor) -> None:
-    """A tensor is allocated once more, so that it lies as high in L1 as it can."""
-    builder.relocate(tensor, Relayout(Conversion.MOVE))
+    """A tensor is allocated once more, so that it lies as high in L1 as it can; shards are moved by views of them."""
+    spec, buffers = builder.device_spec, []
+    if not tensor.spec.memory_config.is_sharded():
+        buffers = [made(tensor.spec, tensor.spec, spec) for made in (moved_buffers, overlapping_buffers)]
+    builder.relocate(tensor, Relayout(Conversion.MOVE), *buffers)
 
 
 def to_shards(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:

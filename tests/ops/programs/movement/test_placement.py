@@ -6,12 +6,19 @@ import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
+from device.memory.memory_config import (
+    L1_MEMORY_CONFIG,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardSpec,
+    TensorMemoryLayout,
+)
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Operation, Refuse
 from device.spec.device_spec import load_spec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.programs.movement.placement import resharding, tilized, to_config, uploaded_rows
+from ops.programs.movement.placement import move_up, resharding, tilized, to_config, uploaded_rows
 from ops.programs.movement.work import Conversion, Relayout
 
 SPEC = load_spec("wormhole_n150")
@@ -88,6 +95,17 @@ def test_a_result_is_refused_its_place_when_all_else_has_run(place, line):
     text = last.text if isinstance(last, Refuse) else last.refused
     assert first.name == "Work"
     assert text.startswith(line)
+
+
+@pytest.mark.parametrize(("place", "buffers"), [(L1_MEMORY_CONFIG, (4096, 2048)), (shards("H", 32), (0, 0))])
+def test_pages_that_are_moved_up_go_through_buffers_of_their_own(place, buffers):
+    """A tile of a core twice, or all of its tiles where both places overlap."""
+    given = TensorSpec((1, 1, 32, 32), BFLOAT16, Layout.TILE, place)
+    builder = PlanBuilder(SPEC, {"input": given})
+    move_up(builder, builder.tensor("input"))
+    (step,) = builder.steps
+    sizes = (sum(one.size_bytes for one in made) for made in (step.circular_buffers, step.overlapping))
+    assert tuple(sizes) == buffers
 
 
 def test_tiles_are_always_dealt_anew_at_once():
