@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Protocol
 
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT16, FLOAT32
@@ -11,6 +12,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.calls.convolution.arguments import ConvArguments, Operand
 from ops.calls.convolution.problem import is_matmul, takes_l1_path
 from ops.calls.convolution.slicing import most_slices
+from ops.programs.movement.placement import whole_shards
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, run
 from ttsim.runtime.tensor import Tensor
@@ -30,14 +32,20 @@ def future_input(
 ) -> Operand:
     """The input that the call will have; shards are left to the call where the config names none.
 
-    Rows of block floats, which no tensor has, can be described all the same, and mean rows of bfloat16.
+    Rows of block floats, which no tensor has, can be described all the same, and mean rows of bfloat16. So can shards
+    that the image does not fit: nothing but their cores and their width is asked.
     """
     batch, height, width, channels = image_shape
     config = place if place.shard_spec is not None or not place.is_sharded() else DRAM_MEMORY_CONFIG
     data_format = BFLOAT16 if dtype.format.is_block and layout is Layout.ROW_MAJOR else dtype.format
-    return Operand(
-        spec=TensorSpec((1, 1, batch * height * width, channels), data_format, layout, config), on_host=False
-    )
+    shape = (1, 1, batch * height * width, channels)
+    try:
+        spec = TensorSpec(shape, data_format, layout, config)
+    except DeviceError:
+        if config.shard_spec is None:
+            raise
+        spec = TensorSpec(shape, data_format, layout, config, (1, 1, *whole_shards(config)))
+    return Operand(spec=spec, on_host=False)
 
 
 def as_prepared(call: ConvArguments) -> ConvArguments:

@@ -5,7 +5,7 @@ from math import prod
 
 from device.errors import DeviceError, OutOfMemoryError, TTSimError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, TensorMemoryLayout
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, TensorMemoryLayout
 from device.plan import Decision, Step
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments, Operand, SliceConfig
@@ -23,6 +23,7 @@ from ops.calls.convolution.slicing import (
 )
 from ops.calls.convolution.validation import CONFIG_CHECKS, input_in_dram, raise_first
 from ops.frame.frame import Frame
+from ops.programs.conv2d.reader_indices import UnknownRatesError
 from ops.programs.movement.placement import to_interleaved, uploaded_image
 from ops.programs.movement.reshape import reshaped
 from ops.programs.movement.slicing import sliced_input, write_slice
@@ -55,7 +56,7 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, 
         frame = frame_of(call)
         try:
             chosen = choose_slices(call, builder.device_spec, free_l1_bytes=free_l1_bytes, frame=frame)
-        except OutOfMemoryError as error:
+        except (OutOfMemoryError, UnknownRatesError) as error:
             return _refused(builder, call, source, error)
         config, decision = chosen.config, chosen.decision
     counted = call if config is given else replace(call, slice_config=config)
@@ -231,6 +232,8 @@ def dram_image(
 ) -> PlanTensor:
     """The input as an image tensor in DRAM; a copy is released when the call returns.
 
+    An image of fewer rows than the tensor has is its first ones.
+
     Args:
         builder: The plan.
         source: The caller's tensor; if it is on the host, its memory config does not matter.
@@ -238,7 +241,11 @@ def dram_image(
         on_host: Whether it is still on the host.
     """
     start = uploaded_image(builder, source) if on_host else source
-    image = reshaped(builder, start, shape, f"{source.name}.image")
+    spec = start.spec
+    if spec.layout is Layout.ROW_MAJOR and spec.shape[-1] == shape[-1] and prod(shape) < spec.volume:
+        image = PlanTensor(start.name, TensorSpec(shape, spec.data_format, spec.layout, spec.memory_config))
+    else:
+        image = reshaped(builder, start, shape, f"{source.name}.image")
     if image.name != start.name and on_host:
         builder.free(start)
     if image.name != source.name:

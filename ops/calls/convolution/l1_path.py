@@ -17,7 +17,7 @@ from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.laid_out import LaidOut, lay_out_call, output_spec
 from ops.calls.convolution.micro_op import micro_op_work, sticks_bytes
 from ops.calls.convolution.operands import operands, upload_weights
-from ops.calls.convolution.output_checks import ROWS_OF_BLOCKS
+from ops.calls.convolution.output_checks import ROWS_OF_BLOCKS, rows_refusal
 from ops.calls.convolution.phase_program import phase_conv, phases_of, runs_by_phases, upload_phase_weights
 from ops.calls.convolution.prepared_sizes import size_refusal
 from ops.calls.convolution.problem import compute_config
@@ -31,7 +31,7 @@ from ops.programs.conv2d.partition import WIDTH
 from ops.programs.conv2d.reader_indices import WORD_BYTES, reader_index_words, reader_indices_refusal
 from ops.programs.conv2d.work import ConvWork
 from ops.programs.eltwise.activation_rules import fused_by_conv_refusal
-from ops.programs.halo.plan import HaloArguments, HaloWork, config_tensor_spec, plan_halo
+from ops.programs.halo.plan import HaloArguments, HaloPlan, HaloWork, config_tensor_spec, plan_halo
 from ops.programs.movement import placement
 from ops.programs.movement.work import Conversion, Relayout
 
@@ -95,6 +95,8 @@ def l1_path(
         builder.free(activations)
     if call.memory_config is not None:
         output = placement.to_config(builder, output, call.memory_config, f"{prefix}output.placed")
+        if builder.refused:
+            return output
     if framed and call.rules.frees_halo_last:
         builder.free(activations)
     if copied and builder.is_live(sharded):
@@ -155,7 +157,7 @@ def _halo(builder: PlanBuilder, laid_out: LaidOut, sharded: PlanTensor) -> tuple
         resident=[PlanTensor(*one) for one in plan.resident],
         circular_buffers=plan.circular_buffers,
         key=("halo", *_window(laid_out.arguments), plan.arguments, sharded.spec),
-        refused=_grid_refusal(laid_out) or _place_refusal(sharded),
+        refused=_grid_refusal(laid_out) or _place_refusal(sharded) or _view_refusal(plan, sharded, builder.device_spec),
     )
     return made, arguments
 
@@ -167,6 +169,18 @@ def _place_refusal(sharded: PlanTensor) -> str | None:
     return (
         "Only L1 buffers can have an associated circular buffer!\n"
         "input_tensor: its shards in DRAM lie as the convolution wants them, and are not moved; put the input in L1"
+    )
+
+
+def _view_refusal(plan: HaloPlan, sharded: PlanTensor, spec: DeviceSpec) -> str | None:
+    """Why the halo can not read its sticks as bfloat16, in the real library's words and ours; None if it can."""
+    size, held = plan.circular_buffers[0].size_bytes, sharded.spec.buffer(spec).bank_bytes
+    if size <= held:
+        return None
+    return (
+        f"Cannot set circular buffer size to {size}. This is larger than the associated dynamically allocated L1 "
+        f"buffer bank size of {held} B\n"
+        f"input_tensor: rows of {sharded.spec.data_format} are read as {plan.output.data_format}; typecast it"
     )
 
 
@@ -222,7 +236,8 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor, dealt: Halo
         problem = replace(problem, weight_format=weights.data_format)
         laid_out = replace(laid_out, problem=problem)
     shards = laid_out.input_memory.shard_spec
-    refused = width_refusal(
+    refused = rows_refusal(problem.out_format) if laid_out.options.untilize_out else None
+    refused = refused or width_refusal(
         layout.config,
         layout.shards,
         layout.blocks,
@@ -234,7 +249,7 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor, dealt: Halo
         refused = refused or reuse_refusal(layout.config, problem.frame, split_reader=layout.split_reader)
     weight, *bias = operands(builder, laid_out.arguments)
     prepared = [weight.spec.padded_shape, *((1, 1, *one.spec.padded_shape) for one in bias)]
-    refused = refused or size_refusal(layout, problem.out_channels, prepared)
+    refused = refused or size_refusal(layout, problem.out_channels, prepared) or laid_out.refused
     indices = _reader_indices(laid_out, dealt or halo_arguments(laid_out, builder.device_spec))
     words = indices.spec.shape[-1] * WORD_BYTES
     unfinished = reader_indices_refusal(words, output_rows=layout.shards.out_rows)

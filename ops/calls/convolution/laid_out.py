@@ -5,14 +5,25 @@ from dataclasses import dataclass, replace
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.memory.tiles import TILE
+from device.numbers.integers import round_up
 from device.spec.device_spec import DeviceSpec
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.problem import flattened_memory, input_alignment, lower, needs_new_shards, placed_options
 from ops.frame.frame import Frame
 from ops.programs.conv2d.auto_shard import SchemeChoice, choose_scheme
-from ops.programs.conv2d.layout import ConvLayout, choose_cores, lay_out, scheme_alignment, sharded_input
-from ops.programs.conv2d.partition import WIDTH
+from ops.programs.conv2d.blocks import input_shard
+from ops.programs.conv2d.layout import (
+    ConvLayout,
+    choose_cores,
+    lay_out,
+    scheme_alignment,
+    sharded_input,
+    sharded_memory,
+)
+from ops.programs.conv2d.partition import WIDTH, ParallelConfig
 from ops.programs.conv2d.problem import ConvOptions, ConvProblem
+from ops.programs.conv2d.reader_indices import UnknownRatesError
+from ops.programs.movement.reshape import flattened
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +40,7 @@ class LaidOut:
         reshards: The input on the device is dealt to shards anew.
         prefix: What the names of its tensors begin with: empty, or the slice it is.
         choice: Of its scheme, where the library made it.
+        refused: Why no program can be built of the layout, if none can.
     """
 
     arguments: ConvArguments
@@ -40,6 +52,7 @@ class LaidOut:
     reshards: bool = True
     prefix: str = ""
     choice: SchemeChoice | None = None
+    refused: str | None = None
 
 
 def lay_out_call(
@@ -60,9 +73,9 @@ def lay_out_call(
     options = placed_options(call, estimated)
     memory = DRAM_MEMORY_CONFIG if call.input.on_host else call.input.spec.memory_config
     before = input_alignment(call, memory)
-    choice = None
+    choice = refused = None
     if not needs_new_shards(call, memory):
-        layout = lay_out(problem, options, device_spec, sharded_input(memory), alignment=before)
+        layout, refused = _laid_out(problem, options, device_spec, sharded_input(memory), before)
         place = memory
     else:
         scheme = call.conv_config.shard_layout
@@ -73,10 +86,14 @@ def lay_out_call(
         if choice is not None and options == estimated and config == choice.layout.config:
             layout = choice.layout
         else:
-            layout = lay_out(problem, options, device_spec, config, alignment=scheme_alignment(problem, scheme))
+            aligned = scheme_alignment(problem, scheme)
+            layout, refused = _laid_out(problem, options, device_spec, config, aligned)
         shards = memory.shard_spec
         stays = shards is not None and config == sharded_input(memory) and not shards.shape[1] % before
-        place = memory if stays else _whole_height(call, layout.input_memory)
+        place = memory if stays else dealt_anew(call, problem, config)
+        held = input_alignment(call, place)
+        if layout.shards.in_channels != round_up(problem.in_channels, config.channel_cores * held):
+            layout, refused = _laid_out(problem, options, device_spec, config, held)
     reshards = place != memory
     if not reshards:  # a reshape may deal them anew, which the convolution is not laid out for
         place = flattened_memory(call)
@@ -91,18 +108,46 @@ def lay_out_call(
         reshards=reshards,
         prefix=prefix,
         choice=choice,
+        refused=refused,
     )
 
 
-def _whole_height(call: ConvArguments, place: MemoryConfig) -> MemoryConfig:
-    """Shards as high as their input: a WIDTH window that was tiles keeps the rows that fill its last tiles."""
-    shards, given = place.shard_spec, call.input.spec
-    if shards is None or call.input.on_host or place.memory_layout is not WIDTH or given.layout is Layout.TILE:
-        return place
-    rows = max(shards.shape[0], given.matrix[0])
-    if rows == shards.shape[0]:
-        return place
-    return replace(place, shard_spec=replace(shards, shape=(rows, shards.shape[1])))
+def _laid_out(
+    problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, config: ParallelConfig, alignment: int
+) -> tuple[ConvLayout, str | None]:
+    """The layout on some cores, and why its program is refused: where no rates tell whether a second reader pays."""
+    try:
+        return lay_out(problem, options, spec, config, alignment=alignment), None
+    except UnknownRatesError as error:
+        known = replace(problem, out_format=problem.act_format)
+        return lay_out(known, options, spec, config, alignment=alignment), str(error)
+
+
+def dealt_anew(
+    call: ConvArguments, problem: ConvProblem, config: ParallelConfig, *, matmul: bool = False
+) -> MemoryConfig:
+    """Shards of all rows and channels of the input tensor, which may be others than the call says.
+
+    WIDTH shards of rows keep the rows that fill the last tiles of a window that was cut out of tiles.
+
+    Args:
+        call: The call.
+        problem: Its convolution.
+        config: The cores.
+        matmul: It runs as a matmul.
+    """
+    given = call.input.spec
+    rows, channels = flattened(given.shape)[-2:]
+    if config.scheme is WIDTH and given.layout is Layout.ROW_MAJOR and not call.input.on_host:
+        rows = given.matrix[0]
+    height, width = input_shard(
+        config,
+        rows=rows,
+        channels=channels,
+        alignment=scheme_alignment(problem, config.scheme, matmul=matmul),
+        row_major=problem.row_major,
+    )
+    return sharded_memory(config, height, width)
 
 
 def output_spec(laid_out: LaidOut) -> TensorSpec:

@@ -7,7 +7,7 @@ The input becomes tiles, sharded unless the library chose the layout, and is mul
 from dataclasses import replace
 from typing import Final
 
-from device.cores import first_cores
+from device.cores import core_rectangle, first_cores
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
@@ -25,7 +25,7 @@ from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.convolution.arguments import ConvArguments
-from ops.calls.convolution.laid_out import LaidOut
+from ops.calls.convolution.laid_out import LaidOut, dealt_anew
 from ops.calls.convolution.matmul_refusals import matmul_refusal
 from ops.calls.convolution.operands import operands, upload_weights
 from ops.calls.convolution.problem import compute_config, flattened_memory, lower
@@ -94,6 +94,8 @@ def matmul_path(
         builder.free(*spent)
     if call.memory_config is not None:
         output = placement.to_config(builder, output, call.memory_config, "output.placed")
+        if builder.refused:
+            return output
     if not early:
         builder.free(*spent)
     return output
@@ -127,7 +129,7 @@ def lay_out_matmul(call: ConvArguments, device_spec: DeviceSpec) -> tuple[LaidOu
     chosen = scheme or choose_scheme(problem, options, device_spec, matmul=True).scheme
     config = choose_cores(problem, options, device_spec, chosen, alignment=TILE, matmul=True)
     layout = lay_out(problem, options, device_spec, config, alignment=TILE, matmul=True)
-    place = layout.input_memory
+    place = dealt_anew(call, problem, config, matmul=True)
     elsewhere = replace(place, buffer_type=memory.buffer_type) != memory  # the shards alone are asked for
     reshards = scheme is None or elsewhere or _parts_channels(call, memory)
     laid_out = LaidOut(
@@ -176,9 +178,9 @@ def _problem(laid_out: LaidOut, tiles: PlanTensor, *, bias: bool) -> MatmulProbl
 def _sharded_matmul(builder: PlanBuilder, laid_out: LaidOut, tiles: PlanTensor) -> PlanTensor:
     """A matmul with the blocks of the convolution; its output lies as the convolution's does."""
     problem = _problem(laid_out, tiles, bias=laid_out.problem.bias)
-    rows, columns = laid_out.problem.in_rows, laid_out.problem.out_channels
     # To the real library, what PadDeviceOperation adds is part of the tensor, so the output has those rows, too.
-    padded = (1, 1, round_up(tiles.spec.shape[-2], TILE), round_up(columns, TILE))
+    rows, columns = tiles.spec.shape[-2], laid_out.problem.out_channels
+    padded = (1, 1, round_up(rows, TILE), round_up(columns, TILE))
     place = _cores_with_blocks(laid_out.layout, problem)
     made = TensorSpec((1, 1, rows, columns), problem.out_format, Layout.TILE, place, padded)
     activation = laid_out.arguments.conv_config.activation
@@ -186,7 +188,11 @@ def _sharded_matmul(builder: PlanBuilder, laid_out: LaidOut, tiles: PlanTensor) 
 
 
 def _cores_with_blocks(layout: ConvLayout, problem: MatmulProblem) -> MemoryConfig:
-    """Where the output lies: on as many of the input's cores as there are output blocks, from the first one on."""
+    """Where the output lies: on as many cores as there are output blocks, from the input's first one on.
+
+    Raises:
+        DeviceError: The box of the input's cores has fewer.
+    """
     place, box = layout.output_memory, layout.out_config.cores.bounding_box()
     shards = place.shard_spec
     if shards is None or layout.scheme is WIDTH:
@@ -194,11 +200,16 @@ def _cores_with_blocks(layout: ConvLayout, problem: MatmulProblem) -> MemoryConf
     high = div_up(problem.m_tiles, layout.shards.out_row_tiles)
     wide = div_up(problem.n_tiles, layout.shards.out_col_tiles)
     if layout.scheme is HEIGHT:
-        grid = first_cores(min(high, shards.num_cores()), box.cols, box.rows)
+        if high > box.num_cores():
+            raise DeviceError(
+                f"Target number of cores {high} is greater than total number of available cores {box.num_cores()}\n"
+                f"input_tensor: its rows are {high} blocks of the {shards.shape[0]} that the call's outputs have on a "
+                "core; give the rows that the call says"
+            )
+        grid = first_cores(high, box.cols, box.rows)
     else:
         by_rows = shards.orientation is ShardOrientation.ROW_MAJOR
-        cols, rows = (wide, high) if by_rows else (high, wide)
-        grid = first_cores(min(cols, box.cols) * min(rows, box.rows), min(cols, box.cols), box.rows)
+        grid = core_rectangle(min(wide, box.cols), high) if by_rows else core_rectangle(high, min(wide, box.rows))
     if grid.num_cores() == shards.num_cores():
         return place
     return replace(place, shard_spec=ShardSpec(grid, shards.shape, shards.orientation))

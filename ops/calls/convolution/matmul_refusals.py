@@ -5,7 +5,7 @@ A device finds out while it builds the program, so that buffers that do not fit 
 
 from device.cores import CoreCoord
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, MemoryConfig
+from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientation
 from device.memory.shard_cores import no_bank
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up
@@ -14,6 +14,7 @@ from ops.calls.convolution.laid_out import LaidOut
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.eltwise.activation_rules import fused_by_matmul_refusal
 from ops.programs.matmul.config import MatmulProblem
+from ops.programs.movement.reshape import flattened
 
 
 def matmul_refusal(
@@ -34,8 +35,8 @@ def matmul_refusal(
         activation: What it fuses.
         device_grid: The device's cores.
     """
-    refused = _place_refusal(laid_out, problem, memory, device_grid) or _weights_refusal(laid_out, problem, weights)
-    refused = refused or _shards_refusal(laid_out, memory)
+    refused = _formats_refusal(problem, weights) or _place_refusal(laid_out, problem, memory, device_grid)
+    refused = refused or _weights_refusal(laid_out, problem, weights) or _shards_refusal(laid_out, problem, memory)
     if refused is not None:
         return refused
     if memory.memory_layout is WIDTH:
@@ -52,6 +53,17 @@ def matmul_refusal(
             "reshard_if_not_optimal"
         )
     return None if activation is None else fused_by_matmul_refusal(activation)
+
+
+def _formats_refusal(problem: MatmulProblem, weights: TensorSpec) -> str | None:
+    """Why the formats of the operands do not suit any program."""
+    for name, letter, held in (("input_tensor", "A", problem.in_format), ("weight_tensor", "B", weights.data_format)):
+        if not held.is_float:
+            return (
+                f"Unsupported data format for input {letter}: DataType::{held.name.upper()}\n"
+                f"{name}: a kernel of 1x1 runs as a matmul, which multiplies floats; typecast it"
+            )
+    return None
 
 
 def _place_refusal(
@@ -80,19 +92,22 @@ def _place_refusal(
 
 def _weights_refusal(laid_out: LaidOut, problem: MatmulProblem, weights: TensorSpec) -> str | None:
     """Why the weights, prepared by this call or ahead of it, do not suit the input."""
-    call, channels = laid_out.arguments, laid_out.problem.in_channels
+    call, channels = laid_out.arguments, flattened(laid_out.arguments.input.spec.shape)[-1]
     held, given, columns = div_up(channels, TILE), weights.padded_shape[-2] // TILE, weights.padded_shape[-1]
     prepared = not call.weight.on_host
     if (prepared or call.folding is None) and channels != weights.shape[-2]:
+        if channels != call.in_channels:
+            told = f"input_tensor: its channels are not the {call.in_channels} of the call; give it those"
+        elif prepared:
+            told = "weight_tensor: it was prepared for other channels; pass it on the host"
+        else:
+            told = (
+                f"weight_tensor: with its padding it has the shape {list(call.weight.spec.padded_shape)}, which is no "
+                f"1x1 kernel for {channels} channels; give it in ROW_MAJOR_LAYOUT, and for this call"
+            )
         return (
             "The width of the first tensor must be equal to the height of the second tensor. "
-            f"Mismatch: width={channels} height={weights.shape[-2]}\nweight_tensor: "
-            + (
-                "it was prepared for other channels; pass it on the host"
-                if prepared
-                else f"with its padding it has the shape {list(call.weight.spec.padded_shape)}, which is no 1x1 kernel "
-                f"for {channels} channels; give it in ROW_MAJOR_LAYOUT, and for this call"
-            )
+            f"Mismatch: width={channels} height={weights.shape[-2]}\n{told}"
         )
     tiles = "K dimension in tiles must match between input A ({}) and input B ({})\n"
     if held != given and call.folding is not None and not call.folding.weights:
@@ -118,19 +133,41 @@ def _weights_refusal(laid_out: LaidOut, problem: MatmulProblem, weights: TensorS
     return None
 
 
-def _shards_refusal(laid_out: LaidOut, memory: MemoryConfig) -> str | None:
+def _shards_refusal(laid_out: LaidOut, problem: MatmulProblem, memory: MemoryConfig) -> str | None:
     """Why the shards of the input do not suit the blocks of the program."""
     shards, per_core = memory.shard_spec, laid_out.layout.shards.out_row_tiles
     if shards is None or memory.memory_layout is WIDTH:
         return None
+    grid = laid_out.layout.out_config.cores
+    blocks, box = div_up(problem.m_tiles, per_core), grid.bounding_box()
+    kind = "MatmulMultiCoreReuseMultiCast" + ("1DProgramConfig" if memory.memory_layout is HEIGHT else "ProgramConfig")
+    if box.start != CoreCoord(0, 0):
+        return (
+            f"{kind}: output shard grid {grid} must lie within extent {box.cols}-{box.rows}\n"
+            "core_grid, or the grid of the input's shards: give cores that begin at (0, 0)"
+        )
+    by_rows = shards.orientation is ShardOrientation.ROW_MAJOR
+    cores = shards.num_cores() if memory.memory_layout is HEIGHT else box.rows if by_rows else box.cols
+    if blocks > cores:
+        first = (
+            f"number of M blocks ceil(M/per_core_M)={blocks} must not exceed input A shard grid cores ({cores})"
+            if memory.memory_layout is HEIGHT
+            else f"Num output blocks along {'y' if by_rows else 'x'} ({blocks}) must be smaller than or "
+            f"equal to the number of {'rows' if by_rows else 'columns'} in compute grid ({cores})!"
+        )
+        return (
+            f"{kind}: {first}\n"
+            f"input_tensor: it has {problem.m_tiles} tiles of rows, and a core computes {per_core} of those that the "
+            "call says; give as many as those"
+        )
     rows = shards.shape[0]
     if rows != per_core * TILE:
-        program, given = {
-            HEIGHT: ("1D", f"shard_shape[0] ({rows}) / in0_tile height ({TILE})"),
-            BLOCK: ("", f"shard_shape[0] / in0_tile.get_height() ({rows // TILE})"),
+        given = {
+            HEIGHT: f"shard_shape[0] ({rows}) / in0_tile height ({TILE})",
+            BLOCK: f"shard_shape[0] / in0_tile.get_height() ({rows // TILE})",
         }[memory.memory_layout]
         return (
-            f"MatmulMultiCoreReuseMultiCast{program}ProgramConfig: per_core_M ({per_core}) must equal {given}\n"
+            f"{kind}: per_core_M ({per_core}) must equal {given}\n"
             f"input_tensor: its rows fill {per_core} tiles on each of its cores; give it shards of {per_core * TILE} "
             "rows, or set reshard_if_not_optimal"
         )

@@ -35,6 +35,8 @@ def upload_weights(builder: PlanBuilder, laid_out: LaidOut) -> None:
     if call.bias is not None and not call.bias.on_host:
         builder.expect(names[1], PrepareBias(layout))
     elif call.bias is not None:
+        if call.out_channels <= layout.padded_out_channels:  # raw weights may have others
+            layout = replace(layout, out_channels=call.out_channels)
         made = TensorSpec(
             layout.bias_logical_shape, layout.data_format, Layout.TILE, padded_shape=layout.bias_padded_shape
         )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from device.memory.memory_config import Layout, TensorMemoryLayout
-from device.numbers.formats import BFLOAT8_B
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat
 from ops.calls.convolution.arguments import ConvArguments
 from ops.calls.convolution.problem import is_matmul, needs_new_shards, output_format, takes_l1_path
 
@@ -26,6 +26,16 @@ def rows_in_dram(call: ConvArguments) -> Iterator[str]:
     """Rows of a block float of a call that takes the DRAM path."""
     if call.conv_config.output_layout is not Layout.TILE and output_format(call) == BFLOAT8_B:
         yield f"Conv output can't be in Row Major if output dtype is BFloat8_B.{TILES_HINT}"
+
+
+def rows_refusal(data_format: DataFormat) -> str | None:
+    """Why the program of a convolution does not make rows of a format that has some; None if it does."""
+    if data_format.is_block or data_format in (BFLOAT16, FLOAT32):
+        return None
+    return (
+        f"Untilize output requires BFLOAT16 or FLOAT32 data type but got DataType::{data_format.name.upper()}\n"
+        "output_layout: ask for TILE_LAYOUT, or for a dtype that is one of the two"
+    )
 
 
 def output_override(call: ConvArguments) -> Iterator[str]:

@@ -61,7 +61,6 @@ def lower(call: ConvArguments, frame: Frame | None = None) -> tuple[ConvProblem,
     problem = ConvProblem(
         frame=frame or frame_of(call),
         in_channels=call.in_channels,
-        held_channels=_held_channels(call),
         out_channels=call.out_channels,
         in_format=call.input.spec.data_format,
         weight_format=weight_format(call),
@@ -93,13 +92,6 @@ def _output_grid(config: ConvConfig) -> GridSpec | None:
         return None
     box = config.core_grid.bounding_box()
     return GridSpec(cols=box.cols, rows=box.rows)
-
-
-def _held_channels(call: ConvArguments) -> int:
-    """Channels that shards are made of where an interleaved input in L1 has more than the call says; else 0."""
-    place, held = call.input.spec.memory_config, call.input.spec.shape[-1]
-    interleaved = takes_l1_path(call) and not call.input.on_host and not place.is_sharded()
-    return held if interleaved and fills_alignment(call) and not is_matmul(call) else 0
 
 
 def fills_alignment(call: ConvArguments) -> bool:

@@ -23,6 +23,7 @@ from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.prepared import misfit
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights
 from ops.programs.conv2d.work import ConvWork
+from ops.programs.halo.plan import HaloWork
 from ops.programs.movement.placement import whole_shards
 from ops.programs.movement.work import Conversion, Relayout, SliceWrite, Window
 from ops.programs.phase_conv2d.work import PhaseConvWork
@@ -114,12 +115,17 @@ def _held_columns(spec: TensorSpec) -> int:
 
 def _faults(works: list[Work | None], call: ConvArguments) -> Iterator[str]:
     last: ConvWork | PhaseConvWork | None = None
+    halo: HaloWork | None = None
     windows = []
     for work in works:
+        if isinstance(work, HaloWork):
+            halo = work
         if isinstance(work, ConvWork | PhaseConvWork):
             last = work
         if isinstance(work, ConvWork):
             yield from _program_faults(work, call)
+            if halo is not None:
+                yield from _shard_faults(halo, work)
         elif isinstance(work, SliceWrite) and last is not None:
             windows.append(work.window)
             yield from _slice_faults(last, work.window, call)
@@ -144,6 +150,17 @@ def _program_faults(work: ConvWork, call: ConvArguments) -> Iterator[str]:
             f"conv_config.act_block_w_div cuts the {layout.shards.in_width} channels of every WIDTH_SHARDED core into "
             f"{parts} parts, but each tap of a part reads whole tiles of {TILE} weights, so that taps meet weights "
             f"that are not theirs; use a divisor of {layout.shards.in_width // TILE}, such as 1"
+        )
+
+
+def _shard_faults(halo: HaloWork, work: ConvWork) -> Iterator[str]:
+    """BLOCK shards of other channels than those that the rows of weights of each core stand for."""
+    given, read = halo.plan.arguments.shard_width, work.layout.shards.in_width
+    if work.layout.scheme is BLOCK and given != read:
+        yield (
+            f"input_tensor: every BLOCK_SHARDED core holds {given} of its channels, and the weights are prepared for "
+            f"{read}, so that channels meet weights of others; give an input of {work.problem.in_channels} channels, "
+            "in interleaved memory"
         )
 
 

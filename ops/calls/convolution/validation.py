@@ -49,15 +49,15 @@ def input_in_dram(call: ConvArguments) -> Iterator[str]:
     """An input of slices that is not where they are cut out; with no number given, it may be the L1 path."""
     if takes_l1_path(call) or call.input.on_host:
         return
-    in_dram = call.input.spec.memory_config.buffer_type is BufferType.DRAM
-    if is_matmul(call) and not in_dram:
+    if is_matmul(call):
         return  # no slices are cut for it
-    if in_dram or _slices(call) or not call.rules.one_slice_skips_dram:
+    searched = call.slice_config is not None and not _slices(call)
+    if not (searched and call.rules.one_slice_skips_dram):
         yield from image_refusals(call)
 
 
 def _input_volume(call: ConvArguments) -> Iterator[str]:
-    if takes_l1_path(call):
+    if takes_l1_path(call) or is_matmul(call):
         return
     spec, claimed = call.input.spec, claimed_volume(call)
     text = (

@@ -14,9 +14,9 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.meanings import MEANINGS
 from ops.programs.actions.pieces import rows_follow
+from ops.programs.movement.copy_buffers import moved_buffers, overlapping_buffers
 from ops.programs.movement.placement import resharding
 from ops.programs.movement.work import Conversion, Relayout
-from ops.programs.tiling.copy_buffers import moved_buffers, overlapping_buffers
 from ops.programs.tiling.plan import dealt
 
 

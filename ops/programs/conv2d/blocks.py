@@ -92,22 +92,38 @@ def plan_shards(
         alignment: Channels an input shard is a multiple of.
         row_major: The input is ROW_MAJOR.
     """
-    channels = round_up(in_channels, config.channel_cores * alignment)
+    in_shard = input_shard(config, rows=in_rows, channels=in_channels, alignment=alignment, row_major=row_major)
     out_padded = round_up(out_channels, out_config.channel_cores * TILE)
     if config.scheme is WIDTH:
-        shard_in_rows = in_rows if row_major else round_up(in_rows, TILE)
         shard_out_rows = out_rows
     else:
-        shard_in_rows = round_up(in_rows, config.nhw_cores * TILE) // config.nhw_cores
         shard_out_rows = round_up(out_rows, out_config.nhw_cores * TILE) // out_config.nhw_cores
     return Shards(
-        in_rows=shard_in_rows,
-        in_channels=channels,
-        in_width=channels // config.channel_cores,
+        in_rows=in_shard[0],
+        in_channels=in_shard[1] * config.channel_cores,
+        in_width=in_shard[1],
         out_rows=shard_out_rows,
         out_channels=out_padded,
         out_width=out_padded // out_config.channel_cores,
     )
+
+
+def input_shard(
+    config: ParallelConfig, *, rows: int, channels: int, alignment: int, row_major: bool
+) -> tuple[int, int]:
+    """(rows, channels) of one shard of a matrix of rows and channels that is dealt to the cores of an input.
+
+    Args:
+        config: The cores.
+        rows: Rows of the matrix.
+        channels: Columns of the matrix.
+        alignment: Channels a shard is a multiple of.
+        row_major: The matrix is ROW_MAJOR.
+    """
+    width = round_up(channels, config.channel_cores * alignment) // config.channel_cores
+    if config.scheme is WIDTH:
+        return rows if row_major else round_up(rows, TILE), width
+    return round_up(rows, config.nhw_cores * TILE) // config.nhw_cores, width
 
 
 def subblock(block_h_tiles: int, block_w_tiles: int, dst_tiles: int) -> tuple[int, int]:

@@ -81,15 +81,16 @@ class ConvLayout:
     @property
     def input_memory(self) -> MemoryConfig:
         """Where the sharded input lies."""
-        return _sharded(self.config, self.shards.in_rows, self.shards.in_width)
+        return sharded_memory(self.config, self.shards.in_rows, self.shards.in_width)
 
     @property
     def output_memory(self) -> MemoryConfig:
         """Where the output lies; WIDTH shards are padded to tiles only here."""
-        return _sharded(self.out_config, round_up(self.shards.out_rows, TILE), self.shards.out_width)
+        return sharded_memory(self.out_config, round_up(self.shards.out_rows, TILE), self.shards.out_width)
 
 
-def _sharded(config: ParallelConfig, rows: int, width: int) -> MemoryConfig:
+def sharded_memory(config: ParallelConfig, rows: int, width: int) -> MemoryConfig:
+    """L1 shards of so many rows and columns on the cores of an input or an output."""
     return MemoryConfig(config.scheme, BufferType.L1, ShardSpec(config.cores, (rows, width), config.orientation))
 
 
@@ -168,7 +169,7 @@ def lay_out(
         config,
         out_config,
         in_rows=problem.in_rows,
-        in_channels=max(problem.in_channels, problem.held_channels),
+        in_channels=problem.in_channels,
         out_rows=problem.out_rows,
         out_channels=problem.out_channels,
         alignment=alignment,

@@ -65,7 +65,6 @@ class ConvProblem:
     Attributes:
         frame: The padded, zero-inserted input; its step is the stride of the conv2d micro-op.
         in_channels: C.
-        held_channels: Channels of an interleaved input in L1, if its caller filled it with more than C.
         out_channels: O.
         in_format: Format of the input tensor.
         weight_format: Format of prepared weights and bias.
@@ -84,7 +83,6 @@ class ConvProblem:
     row_major: bool
     sliced: bool = False
     bias: bool = False
-    held_channels: int = 0
 
     @property
     def kernel(self) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from device.errors import DeviceError, SpecError
 from device.memory.memory_config import TensorMemoryLayout
 from device.memory.tiles import TILE
 from device.numbers.formats import DataFormat
@@ -19,6 +20,11 @@ from ops.frame.frame import Frame, window_starts
 from ops.programs.conv2d.partition import BLOCK, WIDTH
 
 Words: TypeAlias = NDArray[np.uint16]
+
+
+class UnknownRatesError(DeviceError):
+    """No rate of the device tells how long tilizing takes, on which the number of readers depends."""
+
 
 WORD_BYTES = 2
 HEADER_WORDS = 2
@@ -151,13 +157,20 @@ def uses_split_reader(
         out_format: Output format, into which activations are tilized.
         fp32_dest: Dst accumulates in float32.
         forced: `force_split_reader` of the config; None lets the rates decide.
+
+    Raises:
+        UnknownRatesError: There is no rate for these formats.
     """
     if scheme is WIDTH or act_h_tiles == 1:
         return False
+    if scheme is BLOCK:
+        return True if forced is None else forced
+    try:  # the real library asks for the rates even if they do not decide
+        tile_cycles = rates.tilize_cycles(act_format.name, out_format.name, fp32_dest=fp32_dest)
+    except SpecError as error:
+        raise UnknownRatesError(str(error)) from error
     if forced is not None:
         return forced
-    if scheme is BLOCK:
-        return True
     stick_bytes = (act_format.element_bytes or 0) * padded_channels
     act_bytes = stick_bytes * act_h_tiles * TILE * kernel_w
     burst_bytes = stick_bytes * (kernel_w if dilation_w == 1 else 1)
@@ -167,7 +180,5 @@ def uses_split_reader(
         rates.multicast, weight_bytes
     )
     weight_cycles = rates.clock_ghz * weight_bytes * ns_per_byte
-    tilize_cycles = (
-        act_w_tiles * act_h_tiles * rates.tilize_cycles(act_format.name, out_format.name, fp32_dest=fp32_dest)
-    )
+    tilize_cycles = act_w_tiles * act_h_tiles * tile_cycles
     return act_cycles / 2 + max(weight_cycles, tilize_cycles) < max(act_cycles + tilize_cycles, weight_cycles)

@@ -15,7 +15,7 @@ from ops.frame.frame import Frame, count_breaks, data_before, frame_sources, win
 
 @dataclass(frozen=True, slots=True)
 class StickRanges:
-    """The sticks of every core that splits the rows, in core order. No range is empty.
+    """The sticks of every core that splits the rows, in core order. An empty range lies behind the whole frame.
 
     Attributes:
         starts: [cores] first stick.
@@ -51,7 +51,7 @@ def stick_ranges(frame: Frame, *, output_rows: int, cores: int) -> StickRanges:
     """The sticks between the first and the last that a core's outputs read (docs/planning.md, Halo).
 
     Columns outside the windows are included, which makes the range contiguous. A core behind the last output gets the
-    range of the last output once more, as in the real library.
+    range of the last output once more, or nothing where there is one output only, as in the real library.
 
     Args:
         frame: The frame.
@@ -64,13 +64,14 @@ def stick_ranges(frame: Frame, *, output_rows: int, cores: int) -> StickRanges:
 def ranges_between(frame: Frame, starts: Integers, stops: Integers) -> StickRanges:
     """The ranges from ``starts`` to ``stops`` (not included), [cores] each, of which neither ever falls."""
     below = data_before(frame, np.concatenate([starts, starts + 1, stops - 1, stops])).reshape(4, len(starts))
+    filled = starts < stops
     return StickRanges(
         starts=starts,
         stops=stops,
         first_data=below[0],
-        last_stick_data=below[2],
+        last_stick_data=np.where(filled, below[2], below[0]),
         stop_data=below[3],
-        begins_with_padding=below[0] == below[1],
+        begins_with_padding=filled & (below[0] == below[1]),
     )
 
 
@@ -78,7 +79,10 @@ def _bounds(frame: Frame, *, output_rows: int, cores: int) -> tuple[Integers, In
     """First stick, and last stick + 1, of every core."""
     outputs = np.arange(0, cores * output_rows, output_rows) + np.array([[0], [output_rows - 1]])
     first, last = window_starts(frame, np.minimum(outputs, frame.outputs - 1))
-    return first, last + (frame.reach + 1)
+    stops = last + (frame.reach + 1)
+    if frame.outputs == 1:  # the real library tells an idle core by a window that begins at stick 0
+        first[1:] = stops[1:] = frame.sticks
+    return first, stops
 
 
 @dataclass(frozen=True, slots=True)

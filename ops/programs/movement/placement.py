@@ -9,14 +9,23 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
+from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    TensorMemoryLayout,
+)
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.programs.actions.pieces import rows_follow
+from ops.programs.actions.pieces import page_alignment_bytes, row_bytes, rows_follow
+from ops.programs.movement.copy_buffers import moved_buffers, overlapping_buffers
 from ops.programs.movement.reshape import flattened, reshaped
 from ops.programs.movement.work import Conversion, Relayout
 
@@ -87,8 +96,11 @@ def fill(builder: PlanBuilder, conversion: Conversion, source: PlanTensor, targe
 
 
 def move_up(builder: PlanBuilder, tensor: PlanTensor) -> None:
-    """A tensor is allocated once more, so that it lies as high in L1 as it can."""
-    builder.relocate(tensor, Relayout(Conversion.MOVE))
+    """A tensor is allocated once more, so that it lies as high in L1 as it can; shards are moved by views of them."""
+    spec, buffers = builder.device_spec, []
+    if not tensor.spec.memory_config.is_sharded():
+        buffers = [made(tensor.spec, tensor.spec, spec) for made in (moved_buffers, overlapping_buffers)]
+    builder.relocate(tensor, Relayout(Conversion.MOVE), *buffers)
 
 
 def to_shards(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
@@ -122,14 +134,15 @@ def resharding(before: TensorSpec, config: MemoryConfig, spec: DeviceSpec) -> Co
     """The one program that deals shards anew; None if they go by way of DRAM.
 
     Reshard moves tiles and, of HEIGHT shards that stay HEIGHT, any rows. Other rows must fill
-    what L1 aligns in both places. Where the width changes with the scheme, and where Reshard can not, rows go by way of
-    DRAM if they do, and else through a Copy.
+    what their memories align in both places. Where the width changes with the scheme, and where Reshard can not, rows
+    go by way of DRAM if they do, and else through a Copy.
     """
     old, new = before.memory_config.shard_spec, config.shard_spec
     if before.layout is Layout.TILE or old is None or new is None:
         return Conversion.RESHARD
     same_scheme = before.memory_config.memory_layout is config.memory_layout
-    aligned = [rows_follow(before, width, spec) for width in (old.shape[1], new.shape[1])]
+    ends = (before.memory_config, old), (config, new)
+    aligned = [row_bytes(before, held.shape[1]) % page_alignment_bytes(place, spec) == 0 for place, held in ends]
     if old.shape[1] == new.shape[1] or same_scheme:
         by_height = same_scheme and config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
         if by_height or all(aligned):
@@ -160,7 +173,7 @@ def convert(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name
 def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
     """The result of a convolution where the caller wants it; the source is released when it is copied.
 
-    A sharded config without shards is refused only when all before it has run, as by the real library.
+    A sharded config that can not be is refused only when all before it has run, as by the real library.
     """
     if config.is_sharded() and config.shard_spec is None:
         layouts = {source.spec.memory_config.memory_layout, config.memory_layout}
@@ -174,7 +187,15 @@ def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
             "ShardSpec(grid, shape, orientation); leave memory_config out to have the output where the call puts it"
         )
         return builder.run(f"{conversion.value}DeviceOperation", Relayout(conversion), [source], refused=refused)
-    copy = convert(builder, source, config, name)
+    if config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED and config.buffer_type is BufferType.DRAM:
+        conversion = _CONVERSIONS[source.spec.memory_config.is_sharded(), True]
+        refused = "We don't support DRAM block sharding\nmemory_config: use another layout, or L1"
+        return builder.run(f"{conversion.value}DeviceOperation", Relayout(conversion), [source], refused=refused)
+    try:
+        copy = convert(builder, source, config, name)
+    except DeviceError as error:  # shards that the output, or the device, does not fit
+        builder.refuse(error)
+        return source
     if copy.name != source.name:
         builder.free(source)
     return copy

@@ -50,6 +50,19 @@ def sliced_input(
         [image],
         output=output,
         circular_buffers=padded_slice_buffers(image, output, builder.device_spec),
+        refused=_narrow_rows(image.spec, made, builder.device_spec.l1.alignment_bytes),
+    )
+
+
+def _narrow_rows(image: TensorSpec, made: TensorSpec, alignment_bytes: int) -> str | None:
+    """Why rows can not be cut out of an image of rows, in the real library's words and ours; None if they can."""
+    row_bytes = made.shards.shape[1] * (made.data_format.element_bytes or 0)
+    if image.layout is Layout.TILE or row_bytes % alignment_bytes == 0:
+        return None
+    return (
+        f"Output row size {row_bytes} must be aligned to the destination buffer BufferType::L1 alignment "
+        f"{alignment_bytes}\ninput_tensor: slices of its {made.shape[-1]} channels of {made.data_format} have rows of "
+        f"{row_bytes} bytes on every core; typecast it to bfloat16, or put it in L1"
     )
 
 

@@ -14,10 +14,10 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.actions.pieces import row_bytes
 from ops.programs.movement.circular_buffers import untilize_codegen_buffers
+from ops.programs.movement.copy_buffers import clone_buffers, copy_buffers
 from ops.programs.movement.ends import fits_generated_code
 from ops.programs.movement.work import Conversion
 from ops.programs.tiling.buffers import shard_buffers, tiling_buffers
-from ops.programs.tiling.copy_buffers import clone_buffers, copy_buffers
 from ops.programs.tiling.unpadding import unpadded_place, unpadding_refusal
 from ops.programs.tiling.work import LayOut
 

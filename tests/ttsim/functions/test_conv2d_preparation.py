@@ -56,6 +56,17 @@ def test_prepared_weights_and_bias_are_those_of_the_call() -> None:
         assert ahead.spec == made_bias.spec
 
 
+def test_shards_that_the_image_does_not_fit_are_asked_for_their_cores_and_their_width() -> None:
+    """WIDTH shards of 512 rows for an image of 64, and more rows of BLOCK shards than it has."""
+    with ttsim.open_device(l1_small_size=32768) as device:
+        for scheme, shape, corner in (("WIDTH_SHARDED", (512, 32), (1, 0)), ("BLOCK_SHARDED", (32, 32), (1, 3))):
+            grid = ttsim.CoreRangeSet([ttsim.CoreRange(ttsim.CoreCoord(0, 0), ttsim.CoreCoord(*corner))])
+            shards = ttsim.ShardSpec(grid, shape, ttsim.ShardOrientation.ROW_MAJOR)
+            place = ttsim.MemoryConfig(getattr(ttsim.TensorMemoryLayout, scheme), ttsim.BufferType.L1, shards)
+            made = prepared(device, weights(64, 3), in_channels=64, input_memory_config=place)
+            assert made.shape == [1, 1, 576, 16]
+
+
 def test_folded_windows_side_by_side_leave_a_matmul() -> None:
     """As the real library prepares 16 channels of 2x2 windows at stride 2 from DRAM: 64 rows."""
     with ttsim.open_device(l1_small_size=32768) as device:

@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.errors import DeviceError
+from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16
-from device.plan import Operation
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT8, UINT16, UINT32, DataFormat
+from device.plan import Operation, Refuse
 from device.spec.device_spec import load_spec
 from ops.calls.convolution.arguments import ConvArguments, ConvConfig, SliceConfig, SliceType
 from ops.calls.convolution.plan import plan_convolution
-from tests.ops.calls.convolution.good_call import sized_call
+from tests.ops.calls.convolution.good_call import operand, sized_call
 
 SPEC = load_spec("wormhole_n150")
 WIDTH, HEIGHT, BLOCK = (
@@ -46,6 +46,13 @@ def refusals(made: ConvArguments) -> list[tuple[str, str]]:
         for one in steps
         if isinstance(one, Operation) and (text := one.refused or one.unfinished) is not None
     ]
+
+
+def in_format(made: ConvArguments, data_format: DataFormat) -> ConvArguments:
+    """The call of an input in another format."""
+    spec = made.input.spec
+    held = TensorSpec(spec.shape, data_format, spec.layout, spec.memory_config)
+    return replace(made, input=replace(made.input, spec=held))
 
 
 @pytest.mark.parametrize(
@@ -137,6 +144,61 @@ def test_a_function_without_its_parameter_is_refused_by_the_convolution() -> Non
     assert refusals(leaky) == [("Conv2dDeviceOperation", text)]
 
 
+def test_formats_without_a_rate_are_refused_by_the_convolution_alone() -> None:
+    """Where shares are two tiles high, so that a second reader may pay, whether or not the rates have to tell."""
+    text = "Unsupported output data type when calculating tilize cycles"
+    assert refusals(in_format(call(32, HEIGHT, (0, 0, 3, 1)), UINT16)) == []
+    made = in_format(call(32, HEIGHT, (0, 0, 3, 0)), UINT16)
+    assert refusals(made) == [("Conv2dDeviceOperation", text)]
+    forced = replace(made, conv_config=replace(made.conv_config, force_split_reader=True))
+    assert refusals(forced) == [("Conv2dDeviceOperation", text)]
+
+
+@pytest.mark.parametrize(("channels", "size"), [(8, None), (16, 1024), (32, 2048)])
+def test_rows_of_eight_bits_are_no_rows_of_bfloat16(channels: int, size: int | None) -> None:
+    """32 rows on a core, which L1 aligns to 16 bytes each."""
+    rows = replace(
+        call(channels, HEIGHT, (0, 0, 3, 1)),
+        input=operand(1, 1, 64, channels, place=MemoryConfig(buffer_type=BufferType.L1)),
+    )
+    text = f"Cannot set circular buffer size to {size}. This is larger than the associated dynamically allocated L1 "
+    (name, line), *_ = refusals(in_format(rows, UINT8)) or [("", "")]
+    assert (name == "HaloDeviceOperation" and line.startswith(text)) is (size is not None)
+
+
+def test_rows_of_integers_are_not_made() -> None:
+    made = call(32, HEIGHT, (0, 0, 3, 1))
+    rows = replace(made, conv_config=replace(made.conv_config, output_layout=Layout.ROW_MAJOR), out_format=UINT16)
+    text = "Untilize output requires BFLOAT16 or FLOAT32 data type but got DataType::UINT16"
+    assert refusals(rows) == [("Conv2dDeviceOperation", text)]
+
+
+def test_formats_without_a_rate_are_refused_once_the_input_is_an_image() -> None:
+    """Slices are chosen for an image of whole tiles; the rows of any other can not be moved in this format."""
+    place = MemoryConfig()
+    made = sized_call((64, 64), (32, 32), (2, 2), place=place, layout=Layout.TILE, stride=(2, 2))
+    plan = plan_convolution(in_format(made, UINT16), SPEC, free_l1_bytes=1300000)
+    (refusal,) = plan.steps
+    assert isinstance(refusal, Refuse)
+    assert refusal.text.startswith("Unsupported output data type when calculating tilize cycles\n")
+    ragged = sized_call((64, 33), (32, 32), (2, 2), place=place, layout=Layout.TILE, stride=(2, 2))
+    with pytest.raises(ArgumentError, match=r"^Can only work with bfloat16/float32 or int32/uint32 tensors"):
+        plan_convolution(in_format(ragged, UINT16), SPEC, free_l1_bytes=1300000)
+
+
+@pytest.mark.parametrize(("scheme", "letter"), [(HEIGHT, "A"), (BLOCK, "A"), (None, "A"), (None, "B")])
+def test_a_matmul_multiplies_no_integers(scheme: TensorMemoryLayout | None, letter: str) -> None:
+    place, config = MemoryConfig(buffer_type=BufferType.L1), ConvConfig(shard_layout=scheme)
+    made = sized_call((8, 8), (32, 32), (1, 1), place=place, layout=Layout.TILE, conv_config=config)
+    assert refusals(made) == []
+    if letter == "A":
+        made = in_format(made, UINT32)
+    else:
+        made = replace(made, conv_config=replace(config, weights_format=UINT32))
+    text = f"Unsupported data format for input {letter}: DataType::UINT32"
+    assert refusals(made) == [("MatmulDeviceOperation", text)]
+
+
 def test_weights_are_laid_out_by_their_own_shape() -> None:
     made = call(32, HEIGHT, (0, 0, 3, 1))
     wider = replace(made, weight=replace(made.weight, spec=TensorSpec((32, 40, 2, 2), BFLOAT16, Layout.ROW_MAJOR)))
@@ -148,6 +210,14 @@ def test_weights_are_laid_out_by_their_own_shape() -> None:
     higher = replace(made, weight=replace(made.weight, spec=TensorSpec((65, 32, 2, 2), BFLOAT16, Layout.ROW_MAJOR)))
     with pytest.raises(DeviceError, match=r"^Block height 64 must be >= inner dimension 192"):
         plan_convolution(higher, SPEC, free_l1_bytes=1300000)
+
+
+def test_a_bias_has_the_columns_of_the_call_beside_weights_of_others() -> None:
+    made = call(32, HEIGHT, (0, 0, 3, 1))
+    narrow = replace(made.weight, spec=TensorSpec((32, 8, 2, 2), BFLOAT16, Layout.ROW_MAJOR))
+    bias = replace(made.weight, spec=TensorSpec((1, 1, 1, 32), BFLOAT16, Layout.ROW_MAJOR))
+    plan = plan_convolution(replace(made, weight=narrow, bias=bias), SPEC, free_l1_bytes=1300000)
+    assert [plan.tensors[f"{name}.prepared"].shape[-1] for name in ("weight", "bias")] == [8, 32]
 
 
 def test_narrow_weights_fill_the_columns_of_their_own_cores_alone() -> None:

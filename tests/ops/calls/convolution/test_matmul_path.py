@@ -19,7 +19,7 @@ from ops.meaning import ValuesReading
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.readings.memory import run_memory
 from ops.readings.values import run_values
-from tests.ops.calls.convolution.good_call import sized_call
+from tests.ops.calls.convolution.good_call import operand, sized_call
 from tests.shards import box, in_box
 
 SPEC = load_spec("wormhole_n150")
@@ -155,6 +155,76 @@ def test_rows_that_a_pad_adds_are_rows_of_the_output():
     got, want, bias = computed(a, 616)
     assert plan(a).tensors["output"].shape == (1, 1, 672, 128)
     np.testing.assert_array_equal(got, np.concatenate([want, np.repeat(bias, 56, axis=0)]))
+
+
+@pytest.mark.parametrize("scheme", [None, HEIGHT])
+@pytest.mark.parametrize("layout", Layout)
+def test_the_output_has_the_rows_of_the_tensor(scheme, layout):
+    """100 rows, of which the call says 300: on ten cores of 32 rows, the first four of them hold all."""
+    given = operand(1, 1, 100, 64, place=DRAM_MEMORY_CONFIG, layout=layout)
+    config = ConvConfig(shard_layout=scheme)
+    a = replace(sized_call((15, 20), (64, 32), (1, 1), with_bias=True, conv_config=config), input=given)
+    got, want, _ = computed(a, 100)
+    assert plan(a).tensors["output"].shape == (1, 1, 100, 32)
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "shape", "line"),
+    [
+        (None, (100, 40), "The width of the first tensor must be equal to the height of the second tensor. "),
+        (HEIGHT, (100, 90), "The width of the first tensor must be equal to the height of the second tensor. "),
+        (HEIGHT, (350, 64), "MatmulMultiCoreReuseMultiCast1DProgramConfig: number of M blocks ceil(M/per_core_M)=11 "),
+        (
+            BLOCK,
+            (350, 64),
+            "MatmulMultiCoreReuseMultiCastProgramConfig: Num output blocks along y (6) must be smaller ",
+        ),
+        (BLOCK, (100, 64), "MatmulMultiCoreReuseMultiCastProgramConfig: per_core_M (2) must equal shard_shape[0] / "),
+    ],
+)
+def test_rows_and_channels_that_do_not_fit_the_call_s_blocks(scheme, shape, line):
+    config = ConvConfig(shard_layout=scheme)
+    a = sized_call((15, 20), (64, 32), (1, 1), with_bias=True, conv_config=config)
+    a = replace(a, input=operand(1, 1, *shape, place=DRAM_MEMORY_CONFIG))
+    (refused,) = [step.refused for step in plan(a).steps if isinstance(step, Operation) and step.refused]
+    assert refused.startswith(line)
+    assert "\ninput_tensor: " in refused
+
+
+@pytest.mark.parametrize(
+    ("scheme", "line"),
+    [
+        (
+            HEIGHT,
+            "MatmulMultiCoreReuseMultiCast1DProgramConfig: output shard grid {[1-0 - 2-1]} must lie within extent 2-2",
+        ),
+        (
+            BLOCK,
+            "MatmulMultiCoreReuseMultiCastProgramConfig: output shard grid {[1-0 - 2-1]} must lie within extent 2-2",
+        ),
+    ],
+)
+def test_cores_of_shards_begin_at_the_corner(scheme, line):
+    grid = CoreRangeSet([CoreRange(CoreCoord(1, 0), CoreCoord(2, 1))])
+    a = call(L1_MEMORY_CONFIG, Layout.TILE, shard_layout=scheme, override_sharding_config=True, core_grid=grid)
+    (refused,) = [step.refused for step in plan(a).steps if isinstance(step, Operation) and step.refused]
+    assert refused.splitlines()[0] == line
+
+
+def test_more_blocks_of_rows_than_the_box_of_the_input_s_cores_has():
+    a = sized_call((15, 20), (64, 32), (1, 1), conv_config=ConvConfig(shard_layout=HEIGHT))
+    a = replace(a, input=operand(1, 1, 600, 64, place=DRAM_MEMORY_CONFIG))
+    with pytest.raises(DeviceError, match=r"^Target number of cores 19 is greater than total number of available core"):
+        plan(a)
+
+
+def test_rows_that_a_pad_adds_are_rows_of_a_sharded_output():
+    """300 rows of a host tensor are padded for five rows of cores."""
+    a = sized_call((15, 20), (64, 96), (1, 1), place=None, with_bias=True, conv_config=ConvConfig(shard_layout=BLOCK))
+    got, want, bias = computed(a, 300)
+    assert plan(a).tensors["output"].shape == (1, 1, 320, 96)
+    np.testing.assert_array_equal(got, np.concatenate([want, np.repeat(bias, 20, axis=0)]))
 
 
 @pytest.mark.parametrize(

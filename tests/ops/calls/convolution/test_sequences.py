@@ -64,6 +64,15 @@ def test_the_input_becomes_an_image_in_dram(shape, layout, on_host, steps, adopt
     assert spelled(builder.steps) == f"{steps} {adopted}".strip()
 
 
+@pytest.mark.parametrize(("on_host", "steps"), [(False, ""), (True, "+x.uploaded")])
+def test_an_image_of_fewer_rows_is_the_first_rows_of_the_tensor(on_host, steps):
+    builder = PlanBuilder(WORMHOLE, {"x": source((1, 1, 70, 16))})
+    image = dram_path.dram_image(builder, builder.tensor("x"), (1, 8, 8, 16), on_host=on_host)
+    assert (image.spec.shape, spelled(builder.steps)) == ((1, 8, 8, 16), steps)
+    builder.free_adopted()
+    assert spelled(builder.steps) == f"{steps} {steps.replace('+', '-')}".strip()
+
+
 @pytest.mark.parametrize(
     ("given", "deallocate", "steps"),
     [

@@ -12,7 +12,7 @@ from device.spec.device_spec import load_spec
 from ops.calls.convolution.arguments import ConvConfig, SliceConfig, SliceType
 from ops.calls.convolution.plan import plan_convolution
 from ops.calls.convolution.soundness import plan_fault, require_sound
-from tests.ops.calls.convolution.good_call import sized_call
+from tests.ops.calls.convolution.good_call import operand, sized_call
 from tests.shards import box
 
 SPEC = load_spec("wormhole_n150")
@@ -59,6 +59,15 @@ def test_what_ends_with_an_error_of_the_real_library_is_left_to_it():
 @pytest.mark.parametrize(("scheme", "right"), [("H", True), ("W", True), ("B", False)])
 def test_full_inner_dim_is_wrong_with_block_shards(scheme, right):
     assert (fault(call(scheme=scheme, full_inner_dim=True)) is None) is right
+
+
+@pytest.mark.parametrize(("channels", "right"), [(33, False), (49, True)])
+def test_block_shards_hold_the_channels_that_their_weights_stand_for(channels, right):
+    """64 channels on three columns of cores are 24 each; weights of 33 channels stand for 16 on each, of 49 for 24."""
+    made = call(channels, stride=1, scheme="B", override_sharding_config=True, core_grid=box(3, 2))
+    found = fault(replace(made, input=operand(1, 1, 64, 64, place=L1_MEMORY_CONFIG)))
+    assert (found is None) is right
+    assert right or "holds 24 of its channels, and the weights are prepared for 16" in (found or "")
 
 
 @pytest.mark.parametrize(

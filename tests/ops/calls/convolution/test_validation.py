@@ -126,6 +126,25 @@ ACCEPTED: list[tuple[str, dict[str, Any]]] = [
     ("a good call", {}),
     ("with bias", {"bias": bias(1, 1, 1, 32)}),
     ("a smaller image", {"input_height": 7}),
+    (
+        "sharded DRAM where the number of slices may be one",
+        {
+            "input": height_sharded(BufferType.DRAM),
+            "slice_config": SliceConfig(slice_type=SliceType.DRAM_HEIGHT),
+            "conv_config": ConvConfig(weights_format=BFLOAT16, shard_layout=HEIGHT),
+        },
+    ),
+    (
+        "sharded DRAM of a matmul",
+        {
+            "input": height_sharded(BufferType.DRAM),
+            "weight": operand(32, 32, 1, 1),
+            "kernel_size": (1, 1),
+            "stride": (1, 1),
+            "padding": (0, 0, 0, 0),
+            "output_padding": (0, 0),
+        },
+    ),
     ("NCHW", {"input": operand(1, 32, 8, 8, place=DRAM_MEMORY_CONFIG)}),
     ("a larger image in L1", {"input": operand(1, 1, 64, 32, place=L1_MEMORY_CONFIG), "input_height": 9}),
     ("other weights", {"weight": operand(16, 32, 2, 2)}),

@@ -2,12 +2,20 @@
 
 from collections import Counter
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.frame.axis import transposed_axis
+from ops.frame.axis import convolution_axis, transposed_axis
 from ops.frame.frame import Frame
-from ops.programs.halo.transfers import count_transfers, list_transfers, most_sticks, stick_ranges
+from ops.programs.halo.transfers import (
+    count_padding,
+    count_transfers,
+    list_padding,
+    list_transfers,
+    most_sticks,
+    stick_ranges,
+)
 
 lengths = st.integers(1, 12)
 positive = st.integers(1, 4)
@@ -41,9 +49,23 @@ def test_ranges_cover_what_is_read_and_are_counted(frame, cores):
     ranges = stick_ranges(frame, output_rows=output_rows, cores=cores)
     assert ranges.starts[0] == 0
     assert ranges.stops.max() == frame.sticks
-    assert (ranges.starts < ranges.stops).all()
+    assert ((ranges.starts < ranges.stops) | (ranges.starts == frame.sticks)).all()
     assert ranges.stop_data.max() == frame.data
     assert ((ranges.first_data <= ranges.last_stick_data) & (ranges.last_stick_data <= ranges.stop_data)).all()
+
+
+def test_cores_beside_a_single_output_need_nothing():
+    """A 6x2 window with padding (3, 1) on one pixel: a frame of 7x3, of which the only window reads 17 sticks."""
+    rows, columns = (
+        convolution_axis(input_length=1, kernel=kernel, stride=3, padding=(pad, pad), dilation=1)
+        for kernel, pad in ((6, 3), (2, 1))
+    )
+    frame = Frame(batch=1, rows=rows, columns=columns)
+    ranges = stick_ranges(frame, output_rows=64, cores=3)
+    assert (ranges.starts.tolist(), ranges.stops.tolist()) == ([0, 21, 21], [17, 21, 21])
+    listed = list_transfers(frame, ranges, input_rows=1)
+    assert (listed.source_core.tolist(), listed.destination_core.tolist()) == ([0], [0])
+    assert np.array_equal(count_padding(frame, ranges), np.bincount(list_padding(frame, ranges).core, minlength=3))
 
 
 @given(frames(), st.integers(1, 20), st.integers(1, 80), st.sampled_from([0, 3, 8]))

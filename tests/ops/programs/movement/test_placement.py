@@ -1,15 +1,25 @@
 """Which program deals shards anew: mirrors tt-metal's to_memory_config and the checks of its Reshard."""
 
+from dataclasses import replace
+
 import pytest
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
+from device.memory.memory_config import (
+    L1_MEMORY_CONFIG,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardSpec,
+    TensorMemoryLayout,
+)
 from device.numbers.formats import BFLOAT16, FLOAT32
-from device.plan import Operation
+from device.plan import Operation, Refuse
 from device.spec.device_spec import load_spec
-from ops.builder import PlanBuilder
-from ops.programs.movement.placement import resharding, tilized, uploaded_rows
+from ops.builder import PlanBuilder, PlanTensor
+from ops.programs.movement.placement import move_up, resharding, tilized, to_config, uploaded_rows
+from ops.programs.movement.work import Conversion, Relayout
 
 SPEC = load_spec("wormhole_n150")
 SCHEMES = {one.name[0]: one for one in TensorMemoryLayout if one.name.endswith("_SHARDED")}
@@ -51,6 +61,51 @@ def test_what_l1_aligns_is_a_figure_of_the_device():
     coarse = SPEC.replace(l1_alignment_bytes=32)
     found = [resharding(rows("B", 8), shards("B", 16), spec) for spec in (SPEC, coarse)]
     assert [one and one.value for one in found] == ["Reshard", "Copy"]
+
+
+@pytest.mark.parametrize(("width", "name"), [(8, "Copy"), (16, "Reshard")])
+def test_rows_in_dram_fill_what_dram_aligns(width, name):
+    """8 columns of bfloat16 fill 16 bytes, and pages of this DRAM are multiples of 32."""
+    place = replace(shards("B", width), buffer_type=BufferType.DRAM)
+    given = TensorSpec((1, 1, 32, width), BFLOAT16, Layout.ROW_MAJOR, place)
+    assert resharding(given, shards("B", 32), SPEC).value == name
+
+
+@pytest.mark.parametrize(
+    ("place", "line"),
+    [
+        (replace(shards("B", 32), buffer_type=BufferType.DRAM), "We don't support DRAM block sharding"),
+        (shards("H", 64), "Shard width 64 must match physical width 32 for height sharded"),
+        (
+            MemoryConfig(SCHEMES["W"], BufferType.DRAM, ShardSpec(first_cores(40, 8, 8), (32, 32))),
+            "Invalid shard grid: ",
+        ),
+    ],
+)
+def test_a_result_is_refused_its_place_when_all_else_has_run(place, line):
+    builder = PlanBuilder(SPEC, {"input": rows("H", 32, layout=Layout.TILE)})
+    result = builder.run(
+        "Work",
+        Relayout(Conversion.COPY),
+        [builder.tensor("input")],
+        output=PlanTensor("y", rows("H", 32, layout=Layout.TILE)),
+    )
+    to_config(builder, result, place, "placed")
+    first, last = builder.steps
+    text = last.text if isinstance(last, Refuse) else last.refused
+    assert first.name == "Work"
+    assert text.startswith(line)
+
+
+@pytest.mark.parametrize(("place", "buffers"), [(L1_MEMORY_CONFIG, (4096, 2048)), (shards("H", 32), (0, 0))])
+def test_pages_that_are_moved_up_go_through_buffers_of_their_own(place, buffers):
+    """A tile of a core twice, or all of its tiles where both places overlap."""
+    given = TensorSpec((1, 1, 32, 32), BFLOAT16, Layout.TILE, place)
+    builder = PlanBuilder(SPEC, {"input": given})
+    move_up(builder, builder.tensor("input"))
+    (step,) = builder.steps
+    sizes = (sum(one.size_bytes for one in made) for made in (step.circular_buffers, step.overlapping))
+    assert tuple(sizes) == buffers
 
 
 def test_tiles_are_always_dealt_anew_at_once():

@@ -7,7 +7,7 @@ import ttsim
 from device.cores import first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
-from device.numbers.formats import BFLOAT16
+from device.numbers.formats import BFLOAT16, UINT8
 from device.plan import Operation
 from device.spec.device_spec import load_spec
 from ops.builder import PlanBuilder
@@ -43,6 +43,23 @@ def test_a_window_that_is_the_whole_image_is_dealt_to_shards_of_all_channels_as_
     assert isinstance(step, Operation)
     assert step.name == f"{program}DeviceOperation"
     assert made.spec.shape == (1, 1, 10 * rows, channels)
+
+
+@pytest.mark.parametrize(
+    ("layout", "width", "refused"),
+    [(Layout.ROW_MAJOR, 8, True), (Layout.ROW_MAJOR, 16, False), (Layout.TILE, 8, False)],
+)
+def test_rows_that_do_not_fill_what_l1_aligns_are_not_cut_out_of_rows(
+    layout: Layout, width: int, refused: bool
+) -> None:
+    place = MemoryConfig(HEIGHT, BufferType.L1, ShardSpec(first_cores(1, 8, 8), (32, width)))
+    builder = PlanBuilder(SPEC, {"image": TensorSpec((1, 4, 8, 2), UINT8, layout)})
+    window = Window(shape=(1, 4, 8, 2), begins=(0, 0, 0, 0), ends=(1, 2, 8, 2))
+    sliced_input(builder, builder.tensor("image"), window, place, "input")
+    (step,) = builder.steps
+    assert isinstance(step, Operation)
+    line = "Output row size 8 must be aligned to the destination buffer BufferType::L1 alignment 16\n"
+    assert (step.refused or "").startswith(line) is refused
 
 
 def test_slices_that_read_the_whole_image_compute_what_one_piece_does() -> None:

@@ -4,7 +4,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
-from ops.programs.tiling.copy_buffers import copy_buffers, moved_buffers, overlapping_buffers
+from ops.programs.movement.copy_buffers import copy_buffers, moved_buffers, overlapping_buffers
 from tests.shards import wide
 
 SPEC = load_spec("wormhole_n150")
