@@ -60,13 +60,8 @@ def plan_concat(
     require_one_shape(sources, axis)
     builder = PlanBuilder(spec, {f"input_{number}": one for number, one in enumerate(sources)})
     inputs = [builder.tensor(f"input_{number}") for number in range(len(sources))]
-    try:
-        result = _concatenated(builder, inputs, axis, DRAM_MEMORY_CONFIG if place is None else place, groups)
-    except DeviceError as error:
-        if not builder.begun:
-            raise
-        builder.refuse(error)  # what runs before it may be refused first, or find no room
-        result = inputs[0]
+    where = DRAM_MEMORY_CONFIG if place is None else place
+    result = builder.attempt(lambda: _concatenated(builder, inputs, axis, where, groups), inputs[0])
     return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=MEANINGS)
 
 

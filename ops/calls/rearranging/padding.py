@@ -51,7 +51,8 @@ def plan_pad(
         DeviceError: Tiles are padded in front, or shards do not hold what comes out.
     """
     builder = PlanBuilder(spec, {"input": source})
-    result = padded_by(builder, builder.tensor("input"), padding, value, "output", place=place)
+    given = builder.tensor("input")
+    result = builder.attempt(lambda: padded_by(builder, given, padding, value, "output", place=place), given)
     return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=MEANINGS)
 
 

@@ -63,16 +63,22 @@ def plan_reshape(
         )
     builder = PlanBuilder(spec, {"input": source})
     given = builder.tensor("input")
-    where = source.memory_config if place is None else place
-    if shape == source.shape == source.padded_shape:
-        result = placed(builder, given, where, "output")
-    elif _stays(source, shape, where):
-        result = PlanTensor(given.name, seen_anew(source, shape, spec))
-    elif source.layout is Layout.ROW_MAJOR:
-        result = _rows(builder, given, shape, where)
-    else:
-        result = _tiles(builder, given, shape, where, explicit=place is not None, filler=filler)
+    result = builder.attempt(lambda: _reshaped(builder, given, shape, place, filler), given)
     return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=MEANINGS)
+
+
+def _reshaped(
+    builder: PlanBuilder, source: PlanTensor, shape: Shape, place: MemoryConfig | None, filler: float | None
+) -> PlanTensor:
+    """The tensor in another shape of its volume; arguments as of `plan_reshape`."""
+    given, where = source.spec, source.spec.memory_config if place is None else place
+    if shape == given.shape == given.padded_shape:
+        return placed(builder, source, where, "output")
+    if _stays(given, shape, where):
+        return PlanTensor(source.name, seen_anew(given, shape, builder.device_spec))
+    if given.layout is Layout.ROW_MAJOR:
+        return _rows(builder, source, shape, where)
+    return _tiles(builder, source, shape, where, explicit=place is not None, filler=filler)
 
 
 def plan_unsqueeze_to_4d(source: TensorSpec, spec: DeviceSpec) -> Plan:

@@ -57,7 +57,8 @@ def plan_slice(
     """
     builder = PlanBuilder(spec, {"input": source})
     work = _checked(source, begins, ends, steps)
-    result = _cut(builder, builder.tensor("input"), work, "output", place)
+    given = builder.tensor("input")
+    result = builder.attempt(lambda: _cut(builder, given, work, "output", place), given)
     return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 

@@ -7,7 +7,7 @@ from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
-from device.plan import Operation
+from device.plan import Operation, Refuse
 from ops.calls.rearranging.padding import plan_pad
 from ops.meanings import load_spec
 from tests.shards import high, wide
@@ -76,12 +76,23 @@ def test_more_axes_than_the_program_knows_are_padded_one_by_one():
 def test_vectors_in_tiles_are_padded_within_their_last_tile():
     names, result = programs((50,), ((0, 5),), Layout.TILE)
     assert (names, result.shape, result.padded_shape) == (["FillPad"], (55,), (32, 64))
-    with pytest.raises(DeviceError, match=r"^MeshBuffer must be large enough to hold the tensor\."):
-        programs((64,), ((0, 1),), Layout.TILE)
-    with pytest.raises(DeviceError, match=r"^Shard width 64 must match physical width 96 for height sharded"):
-        programs((64,), ((0, 1),), Layout.TILE, place=high((32, 64), 2))
-    with pytest.raises(DeviceError, match=r"^Changing the last dimension of a sharded tensor is not supported"):
-        programs((64,), ((0, 1),), Layout.TILE, place=wide((32, 32), 2))
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        (DRAM_MEMORY_CONFIG, "MeshBuffer must be large enough to hold the tensor."),
+        (high((32, 64), 2), "Shard width 64 must match physical width 96 for height sharded"),
+        (wide((32, 32), 2), "Changing the last dimension of a sharded tensor is not supported"),
+    ],
+)
+def test_vectors_in_tiles_are_filled_before_they_are_refused(place, text):
+    """The program that fills the padding may find no room first."""
+    filled, refused = plan_pad(TensorSpec((64,), BFLOAT16, Layout.TILE, place), ((0, 1),), 0.0, SPEC).steps
+    assert isinstance(filled, Operation)
+    assert filled.name == "FillPadDeviceOperation"
+    assert isinstance(refused, Refuse)
+    assert refused.text.startswith(text)
 
 
 @pytest.mark.parametrize(
