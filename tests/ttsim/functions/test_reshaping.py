@@ -67,6 +67,15 @@ def test_a_view_of_tiles_that_were_filled_up(device, shape):
     assert np.array_equal(seen.to_numpy(), filled.to_numpy().reshape(shape))
 
 
+@pytest.mark.parametrize("layout", [ttnn.ROW_MAJOR_LAYOUT, ttnn.TILE_LAYOUT])
+@pytest.mark.parametrize("dtype", [ttnn.uint16, ttnn.uint8])
+def test_short_integers_keep_their_pages(device, dtype, layout):
+    tensor = ttnn.from_torch(np.ones((1, 64, 32)), dtype, layout=layout, device=device)
+    assert ttnn.reshape(tensor, (2, 32, 32)).buffer_address() == tensor.buffer_address()
+    with pytest.raises(ttnn.DeviceError, match=r"^Can only work with bfloat16/float32 or int32/uint32 tensors\n"):
+        ttnn.reshape(tensor, (1, 32, 64))
+
+
 def test_what_is_not_simulated(device):
     tensor = ttnn.from_torch(IMAGE, ttnn.bfloat16, device=device)
     with pytest.raises(ttnn.DeviceError, match=r"^Invalid arguments to reshape"):

@@ -6,7 +6,7 @@ from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT16
 from device.plan import Operation, Refuse
 from ops.calls.rearranging.reshaping import plan_reshape
 from ops.meanings import load_spec
@@ -33,6 +33,7 @@ def test_pages_that_stay_keep_their_buffer():
 @pytest.mark.parametrize(
     ("data_format", "before", "text"),
     [
+        (UINT16, ["ShardedToInterleaved"], "Can only work with bfloat16/float32 or int32/uint32 tensors\n"),
         (BFLOAT16, ["ShardedToInterleaved", "ReshapeView"], "Shard page size must currently have L1 aligned page size"),
     ],
 )
