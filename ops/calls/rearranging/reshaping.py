@@ -3,6 +3,7 @@
 Rules: ttnn 0.81.1 (data_movement/reshape_view), compared with recorded plans.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 from math import prod
 
@@ -81,11 +82,35 @@ def _reshaped(
     return _tiles(builder, source, shape, where, explicit=place is not None, filler=filler)
 
 
+def plan_squeeze(source: TensorSpec, gone: Collection[int], spec: DeviceSpec) -> Plan:
+    """Plan the tensor "input" without axes of length 1; errors as of `plan_reshape`.
+
+    Rows keep the padding that their shards give them, as long as they stay rows of a matrix.
+
+    Args:
+        source: The tensor.
+        gone: The axes, counted from the first.
+        spec: The device.
+    """
+    shape, padded = (
+        tuple(side for axis, side in enumerate(sides) if axis not in gone)
+        for sides in (source.shape, source.padded_shape)
+    )
+    if source.layout is Layout.TILE or len(shape) < 2 or len(source.shape) - 1 in gone:
+        return plan_reshape(source, shape, spec)
+    return _plan_view(source, shape, padded, spec)
+
+
 def plan_unsqueeze_to_4d(source: TensorSpec, spec: DeviceSpec) -> Plan:
     """Plan the tensor "input" seen in four axes: the buffer stays with its padding, whatever its shards are."""
-    builder, more = PlanBuilder(spec, {"input": source}), [1] * (RANK - len(source.shape))
-    padded = [1] * (RANK - len(source.padded_shape)) + list(source.padded_shape)
-    made = TensorSpec((*more, *source.shape), source.data_format, source.layout, source.memory_config, padded)
+    more, padding = [1] * (RANK - len(source.shape)), [1] * (RANK - len(source.padded_shape))
+    return _plan_view(source, (*more, *source.shape), (*padding, *source.padded_shape), spec)
+
+
+def _plan_view(source: TensorSpec, shape: Shape, padded: Shape, spec: DeviceSpec) -> Plan:
+    """Plan the tensor "input" seen in other axes, with and without padding."""
+    builder = PlanBuilder(spec, {"input": source})
+    made = TensorSpec(shape, source.data_format, source.layout, source.memory_config, padded)
     return builder.finish({"output": "input"}, {"input": made}, known_works=MEANINGS)
 
 
@@ -97,13 +122,17 @@ def _stays(source: TensorSpec, shape: Shape, where: MemoryConfig) -> bool:
 
 
 def seen_anew(source: TensorSpec, shape: Shape, spec: DeviceSpec) -> TensorSpec:
-    """The tensor as its buffer is seen anew; the library does not see the padding of rows in shards as padding."""
-    shards, columns = source.memory_config.shard_spec, source.padded_shape[-1]
-    if shards is None or source.layout is Layout.TILE or columns == (1, *shape)[-1]:
-        return TensorSpec(shape, source.data_format, source.layout, source.memory_config)
-    if shards.shape[1] != columns:
+    """The tensor as its buffer is seen anew; the library does not see the padding of rows in shards as padding.
+
+    Raises:
+        DeviceError: Rows with their padding, or the tiles of a vector with theirs, lie in parts in several shards.
+    """
+    shards, columns, row = source.memory_config.shard_spec, source.padded_shape[-1], (1, *shape)[-1]
+    tiled = source.layout is Layout.TILE
+    if shards is not None and shards.shape[1] != columns != row and (len(shape) == 1 or not tiled):
         refuse_other_width(source.padded_shape, shape, shards)
-    row = (1, *shape)[-1]
+    if shards is None or tiled or columns == row:
+        return TensorSpec(shape, source.data_format, source.layout, source.memory_config)
     held = replace(shards, shape=(shards.shape[0] * columns // row, row))
     made = TensorSpec(shape, source.data_format, source.layout, replace(source.memory_config, shard_spec=held))
     size, page = source.buffer(spec).size_bytes, row_bytes(made)
