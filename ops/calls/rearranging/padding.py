@@ -21,13 +21,13 @@ from device.numbers.integers import div_up, round_up
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.calls.rearranging.plan import refuse_other_width
 from ops.calls.relaying.places import placed
 from ops.meanings import MEANINGS
 from ops.programs.movement.filling import fill_buffers
 from ops.programs.movement.typecasting import typecast_by
 from ops.programs.rearrange.filling import FillTiles
 from ops.programs.rearrange.padding import PadWith, pad_buffers, row_room_bytes, writes_halves
+from ops.programs.rearrange.views import refuse_other_width
 
 KERNEL_RANK = 4  # axes that the program knows; those before the first of them count with it
 

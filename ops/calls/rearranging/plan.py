@@ -4,7 +4,6 @@ Rules: ttnn 0.81.1, compared with recorded plans; what is not known of a kind of
 """
 
 from collections.abc import Sequence
-from typing import NoReturn
 
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
@@ -209,15 +208,6 @@ def _chw_refusal(source: TensorSpec, spec: DeviceSpec) -> str | None:
             "input: to_layout makes tiles of rows"
         )
     return None
-
-
-def refuse_other_width(padded_shape: Sequence[int], shape: Sequence[int], shards: ShardSpec) -> NoReturn:
-    """Raises DeviceError for rows of another length in shards that cut them."""
-    raise DeviceError(
-        "Changing the last dimension of a sharded tensor is not supported unless the shard width matches the input "
-        f"last dimension. Input shape: Shape({list(padded_shape)}), New shape: Shape({list(shape)}), "
-        f"Shard width: {shards.shape[1]}\ninput_tensor: give shards of whole rows"
-    )
 
 
 def axis_of(dim: int, rank: int, argument: str) -> int:

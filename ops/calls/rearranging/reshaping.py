@@ -21,7 +21,6 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.rearranging.padding import fill_padding
-from ops.calls.rearranging.plan import refuse_other_width
 from ops.calls.relaying.places import placed
 from ops.meanings import MEANINGS
 from ops.programs.actions.pieces import row_bytes
@@ -29,6 +28,7 @@ from ops.programs.movement.reshape import is_view, moved_rows, moved_tiles
 from ops.programs.movement.resharding import dealt_anew
 from ops.programs.movement.typecasting import typecast_by
 from ops.programs.movement.work import Conversion
+from ops.programs.rearrange.views import seen_anew
 from ops.programs.tiling.plan import dealt
 
 Shape = tuple[int, ...]
@@ -119,30 +119,6 @@ def _stays(source: TensorSpec, shape: Shape, where: MemoryConfig) -> bool:
     held = source.memory_config
     same = where.is_sharded() is held.is_sharded() and where.buffer_type is held.buffer_type
     return same and is_view(source, shape)
-
-
-def seen_anew(source: TensorSpec, shape: Shape, spec: DeviceSpec) -> TensorSpec:
-    """The tensor as its buffer is seen anew; the library does not see the padding of rows in shards as padding.
-
-    Raises:
-        DeviceError: Rows with their padding, or the tiles of a vector with theirs, lie in parts in several shards.
-    """
-    shards, columns, row = source.memory_config.shard_spec, source.padded_shape[-1], (1, *shape)[-1]
-    tiled = source.layout is Layout.TILE
-    if shards is not None and shards.shape[1] != columns != row and (len(shape) == 1 or not tiled):
-        refuse_other_width(source.padded_shape, shape, shards)
-    if shards is None or tiled or columns == row:
-        return TensorSpec(shape, source.data_format, source.layout, source.memory_config)
-    held = replace(shards, shape=(shards.shape[0] * columns // row, row))
-    made = TensorSpec(shape, source.data_format, source.layout, replace(source.memory_config, shard_spec=held))
-    size, page = source.buffer(spec).size_bytes, row_bytes(made)
-    if size % page:
-        raise DeviceError(
-            f"For valid non-interleaved buffers page size {page} must equal buffer size {size}. For "
-            "interleaved-buffers, buffer size should be divisible by the page size\n"
-            f"input_tensor: rows of {columns} elements with their padding do not become rows of {row}"
-        )
-    return made
 
 
 def _apart(place: MemoryConfig) -> MemoryConfig:
