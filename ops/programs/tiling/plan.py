@@ -17,6 +17,7 @@ from ops.programs.movement.circular_buffers import untilize_codegen_buffers
 from ops.programs.movement.work import Conversion
 from ops.programs.tiling.buffers import shard_buffers, tiling_buffers
 from ops.programs.tiling.copy_buffers import clone_buffers, copy_buffers
+from ops.programs.tiling.uneven_pages import Uneven, uneven
 from ops.programs.tiling.unpadding import unpadded_place, unpadding_refusal
 from ops.programs.tiling.work import LayOut
 
@@ -247,6 +248,12 @@ def dealt(
         refused = (
             "Only tile layout supports dtype conversion\n"
             f"dtype: leave {made.data_format} out, or give tiles; the tensor has rows"
+        )
+    if conversion is Conversion.RESHARD and refused is None and uneven(source.spec, made) is Uneven.LOST:
+        refused = (
+            "unordered_map::at\n"
+            f"memory_config: rows of {made.shape[-1]} that do not fill their shards are lost in a grid with more "
+            "columns of cores than they take; give one of just these, or go by way of interleaved memory"
         )
     return builder.run(
         f"{conversion.value}DeviceOperation",

@@ -205,6 +205,24 @@ def test_the_first_lines_of_refusals_are_the_librarys(device):
         ttnn.interleaved_to_sharded(ttnn.to_memory_config(x, high((32, 64), 2)), high((64, 64), 1))
 
 
+@pytest.mark.parametrize("change", [ttnn.reshard, ttnn.to_memory_config])
+def test_rows_that_the_real_library_misplaces_are_refused(device, change):
+    """40 columns in shards of 16 go to shards of 24, of two columns of cores that a grid of four has."""
+    place = in_box(BLOCK, (32, 16), 3, 2)
+    x = ttnn.from_torch(np.ones((1, 1, 64, 40)), ttnn.bfloat16, device=device, memory_config=place)
+    with pytest.raises(ttnn.ArgumentError, match=r"^reshard: rows of 40 do not fill their shards"):
+        change(x, in_box(BLOCK, (32, 24), 4, 2))
+    assert change(x, in_box(BLOCK, (32, 24), 2, 2)).to_numpy().min() == 1.0
+
+
+def test_rows_that_the_real_library_loses_are_refused_on_a_lenient_device():
+    with ttnn.open_device(strict=False) as device:
+        place = in_box(WIDTH, (2, 40), 2)
+        x = ttnn.from_torch(np.ones((1, 1, 2, 80)), ttnn.bfloat16, device=device, memory_config=place)
+        with pytest.raises(ttnn.DeviceError, match=r"^unordered_map::at"):
+            ttnn.reshard(x, in_box(BLOCK, (1, 24), 5, 2))
+
+
 @pytest.mark.parametrize(
     ("place", "text"),
     [
