@@ -223,6 +223,22 @@ def test_rows_that_the_real_library_loses_are_refused_on_a_lenient_device():
             ttnn.reshard(x, in_box(BLOCK, (1, 24), 5, 2))
 
 
+def test_a_row_that_fills_no_aligned_page_is_not_resharded(device):
+    x = ttnn.from_torch(np.ones((50,)), ttnn.bfloat16, device=device, memory_config=high((1, 50), 8))
+    with pytest.raises(ttnn.DeviceError, match=r"^DataflowBufferSpec 'shard' has num_entries = 0\."):
+        ttnn.reshard(x, high((1, 50), 48))
+
+
+@pytest.mark.parametrize("layout", [ttnn.TILE_LAYOUT, ttnn.ROW_MAJOR_LAYOUT])
+def test_shards_are_converted_on_as_many_cores(device, layout):
+    x = ttnn.from_torch(
+        np.ones((96, 64)), ttnn.bfloat16, layout=layout, device=device, memory_config=high((32, 64), 24)
+    )
+    with pytest.raises(ttnn.DeviceError, match=r"^Output tensor should have same number of cores 8 as input tensor 24"):
+        ttnn.typecast(x, ttnn.bfloat16, memory_config=high((32, 64), 8))
+    assert ttnn.typecast(x, ttnn.float32, memory_config=high((32, 64), 8)).to_numpy().min() == 1.0
+
+
 @pytest.mark.parametrize(
     ("place", "text"),
     [
