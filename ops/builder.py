@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from device.errors import TTSimError
+from device.errors import DeviceError, TTSimError
 from device.memory.layouts import BufferSpec, TensorSpec
 from device.memory.memory_config import BufferType
 from device.plan import (
@@ -188,6 +188,22 @@ class PlanBuilder:
     def refuse(self, error: TTSimError) -> None:
         """The call ends here, with this error, once all that was written has run; nothing is to be written after it."""
         self._steps.append(Refuse(str(error), type(error)))
+
+    def attempt(self, write: Callable[[], PlanTensor], otherwise: PlanTensor) -> PlanTensor:
+        """The tensor that ``write`` writes; ``otherwise`` if the plan ends in a DeviceError that ``write`` raises.
+
+        Steps that were written before the error run first: they may be refused themselves, or find no room.
+
+        Raises:
+            DeviceError: ``write`` raises it before the plan has a step.
+        """
+        try:
+            return write()
+        except DeviceError as error:
+            if not self.begun:
+                raise
+            self.refuse(error)
+            return otherwise
 
     @property
     def begun(self) -> bool:

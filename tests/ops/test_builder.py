@@ -67,6 +67,19 @@ def test_a_plan_that_ends_in_a_refusal_returns_nothing_and_may_hold_what_it_made
     assert (builder.refused, plan.refused, dict(plan.results)) == (True, True, {})
 
 
+def test_what_is_refused_behind_a_step_ends_the_plan_and_else_raises():
+    def refused():
+        raise OutOfMemoryError("no room")
+
+    builder, x, _ = begun()
+    assert builder.attempt(lambda: x, otherwise=x) is x
+    with pytest.raises(OutOfMemoryError, match="no room"):
+        builder.attempt(refused, otherwise=x)
+    y = copied(builder, x, "y")
+    assert builder.attempt(refused, otherwise=y) is y
+    assert builder.steps[-1] == Refuse("no room", OutOfMemoryError)
+
+
 def test_steps_are_written_once_more_for_other_tensors():
     # What begins with the prefix is renamed wherever it stands, also under a circular buffer; x and w stay.
     builder, x, w = begun()

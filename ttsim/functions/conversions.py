@@ -10,7 +10,7 @@ from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
 from ops.calls.relaying.layouts import plan_to_layout, plan_typecast
-from ops.calls.relaying.places import plan_to_memory_config
+from ops.calls.relaying.places import plan_to_memory_config, require_right_rows
 from ttsim.functions.device_calls import carried_out, kept_plan, require_left_out
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device
@@ -266,7 +266,8 @@ def to_memory_config(
 ) -> Tensor:
     """The device tensor in another place, by a device operation; itself if it is there and its data type stays.
 
-    An ``output_tensor`` of the same shape takes the result.
+    An ``output_tensor`` of the same shape takes the result. A strict device raises ArgumentError for rows of which the
+    real library misplaces parts.
     """
     if output_tensor is not None:
         return stored_in(output_tensor, to_memory_config(tensor, memory_config, dtype))
@@ -278,6 +279,8 @@ def to_memory_config(
         return tensor.with_memory_config(memory_config)
     data_format = None if dtype is None else dtype.format
     plan = kept_plan(plan_to_memory_config, device, tensor.spec, memory_config, data_format=data_format)
+    if device.strict:
+        require_right_rows(plan)
     return carried_out("to_memory_config", plan, tensor, device)
 
 

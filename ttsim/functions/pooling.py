@@ -87,10 +87,11 @@ def max_pool2d(
         data_format=dtype.format,
         tiled=output_layout is Layout.TILE,
         config_tensor_in_dram=config_tensor_in_dram,
+        return_indices=return_indices,
     )
     validate(call)
     if device.strict:
         require_numbers(call)
     plan = kept_plan(plan_max_pool2d, device, call)
-    require_left_out("max_pool2d", dram_slice_config=dram_slice_config, return_indices=return_indices)
+    require_left_out("max_pool2d", dram_slice_config=dram_slice_config)
     return carried_out("max_pool2d", plan, input_tensor, device)

@@ -20,6 +20,7 @@ from ops.calls.relaying.places import (
     plan_move,
     plan_reshard,
     plan_sharded_to_interleaved,
+    require_right_rows,
 )
 from ops.programs.tiling.plan import keeps_padding
 from ttsim.functions.device_calls import carried_out, kept_plan, require_left_out, required_device
@@ -143,12 +144,15 @@ def reshard(input_tensor: Tensor, output_memory_config: MemoryConfig, output_ten
         output_tensor: A tensor of the same shape that takes the result.
 
     Raises:
+        ArgumentError: On a strict device, rows whose parts the real library misplaces.
         DeviceError: A tensor or its shards are not what the program takes, or ``output_tensor`` is another kind of
             tensor.
         OutOfMemoryError: No room.
     """
     device = required_device("reshard", input_tensor)
     plan = kept_plan(plan_reshard, device, input_tensor.spec, output_memory_config)
+    if device.strict:
+        require_right_rows(plan)
     dealt = carried_out("reshard", plan, input_tensor, device)
     return dealt if output_tensor is None else stored_in(output_tensor, dealt)
 

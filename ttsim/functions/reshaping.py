@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, DeviceError
 from device.memory.memory_config import MemoryConfig
-from ops.calls.rearranging.reshaping import plan_reshape, plan_unsqueeze_to_4d
+from ops.calls.rearranging.reshaping import plan_reshape, plan_squeeze, plan_unsqueeze_to_4d
 from ttsim.functions.device_calls import carried_out, require_left_out
 from ttsim.runtime.execution import on_device, require_allocated
 from ttsim.runtime.tensor import Tensor
@@ -80,11 +80,14 @@ def squeeze(input_tensor: Tensor, dim: int | Sequence[int] | None = None) -> Ten
     require_type("squeeze", Tensor, input_tensor=input_tensor)
     shape = input_tensor.shape
     asked = range(len(shape)) if dim is None else dim if isinstance(dim, Sequence) else (dim,)
-    gone = {_axis("squeeze", one, len(shape)) for one in asked}
-    kept = [side for axis, side in enumerate(shape) if side != 1 or axis not in gone]
-    if kept == list(shape):
+    gone = {axis for one in asked if shape[axis := _axis("squeeze", one, len(shape))] == 1}
+    device = input_tensor.device()
+    if not gone:
         return input_tensor
-    return _reshaped("squeeze", input_tensor, kept)
+    if device is None or input_tensor.made_by is not None:
+        return input_tensor.reshape([side for axis, side in enumerate(shape) if axis not in gone])
+    require_allocated(input_tensor)
+    return carried_out("squeeze", plan_squeeze(input_tensor.spec, gone, device.spec), input_tensor, device)
 
 
 @on_device

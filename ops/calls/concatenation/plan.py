@@ -41,13 +41,13 @@ MOST_BANDS = 32  # tensors whose rows of tiles one program joins
 
 
 def plan_concat(
-    sources: Sequence[TensorSpec], axis: int, spec: DeviceSpec, *, place: MemoryConfig | None = None, groups: int = 1
+    sources: Sequence[TensorSpec], dim: int, spec: DeviceSpec, *, place: MemoryConfig | None = None, groups: int = 1
 ) -> Plan:
     """Plan a concatenation of the tensors "input_0", "input_1" and so on.
 
     Args:
         sources: The tensors; one alone is only brought to its place.
-        axis: Along which, counted from the first axis.
+        dim: Along which axis; negative ones count from the last.
         spec: The device.
         place: Where the result goes; None for DRAM.
         groups: Parts that each is cut into along the axis, if two tensors of HEIGHT shards are joined where they are;
@@ -57,27 +57,23 @@ def plan_concat(
         ArgumentError: The library takes programs that are not simulated.
         DeviceError: The tensors do not go together, which shows before anything runs; else the plan ends in a refusal.
     """
-    require_one_shape(sources, axis)
+    require_one_shape(sources, dim % len(sources[0].shape))
     builder = PlanBuilder(spec, {f"input_{number}": one for number, one in enumerate(sources)})
     inputs = [builder.tensor(f"input_{number}") for number in range(len(sources))]
-    try:
-        result = _concatenated(builder, inputs, axis, DRAM_MEMORY_CONFIG if place is None else place, groups)
-    except DeviceError as error:
-        if not builder.begun:
-            raise
-        builder.refuse(error)  # what runs before it may be refused first, or find no room
-        result = inputs[0]
+    where = DRAM_MEMORY_CONFIG if place is None else place
+    result = builder.attempt(lambda: _concatenated(builder, inputs, dim, where, groups), inputs[0])
     return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=MEANINGS)
 
 
 def _concatenated(
-    builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, groups: int
+    builder: PlanBuilder, inputs: list[PlanTensor], dim: int, place: MemoryConfig, groups: int
 ) -> PlanTensor:
     """The tensors joined in their place; tiles with padding along the axis as rows, if no program joins those."""
     sources = [one.spec for one in inputs]
+    axis = dim % len(sources[0].shape)
     if len(inputs) == 1:
         return placed(builder, inputs[0], place, "output")
-    if not _is_ragged(sources, axis):
+    if not _is_ragged(sources, dim):
         result, spent = _aligned(builder, inputs, axis, place, groups, "output")
         builder.free(*spent)
         return result
@@ -90,13 +86,9 @@ def _concatenated(
     return result
 
 
-def _is_ragged(sources: Sequence[TensorSpec], axis: int) -> bool:
-    """Whether tiles hold padding along an axis."""
-    lasts = [len(one.padded_shape) - len(one.shape) + axis for one in sources]  # a vector has padded rows in front
-    return any(
-        one.layout is Layout.TILE and one.shape[axis] != one.padded_shape[last]
-        for one, last in zip(sources, lasts, strict=True)
-    )
+def _is_ragged(sources: Sequence[TensorSpec], dim: int) -> bool:
+    """Whether tiles hold padding along an axis, as the library sees it: axis 0 of a vector is its padded rows."""
+    return any(one.layout is Layout.TILE and one.shape[dim] != one.padded_shape[dim] for one in sources)
 
 
 def _joins_bands(sources: Sequence[TensorSpec], axis: int, place: MemoryConfig, groups: int, spec: DeviceSpec) -> bool:

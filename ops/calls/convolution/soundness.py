@@ -27,6 +27,7 @@ from ops.programs.halo.plan import HaloWork
 from ops.programs.movement.placement import whole_shards
 from ops.programs.movement.work import Conversion, Relayout, SliceWrite, Window
 from ops.programs.phase_conv2d.work import PhaseConvWork
+from ops.programs.tiling.uneven_pages import misplaced_rows
 
 DEALS_ROWS: Final = frozenset({Conversion.INTERLEAVED_TO_SHARDED, Conversion.RESHARD, Conversion.COPY})
 MOST_IDLE: Final = 8  # one core in so many may be idle in a slice of the caller's cores
@@ -54,8 +55,15 @@ def plan_fault(plan: Plan, call: ConvArguments) -> str | None:
     if plan.refused or any(one.refused or one.unfinished for one in operations):  # an error of the real library's own
         return None
     works = [one.work for one in operations]
-    faults = chain(_misused(plan, call), _faults(works, call), _unwritten_channels(plan, operations))
+    faults = chain(_misused(plan, call), _faults(works, call), _unwritten_channels(plan, operations), _misplaced(plan))
     return next((f"{call.rules.function}: {text}" for text in faults), None)
+
+
+def _misplaced(plan: Plan) -> Iterator[str]:
+    """Rows of an input that is dealt to other shards, which the real library gets wrong."""
+    text = misplaced_rows(plan)
+    if text is not None:
+        yield f"input_tensor: {text}"
 
 
 def _misused(plan: Plan, call: ConvArguments) -> Iterator[str]:

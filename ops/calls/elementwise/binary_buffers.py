@@ -124,7 +124,7 @@ def binary_buffers(
         return tiles_of(name, BUFFERING, tensor.spec.data_format, spec)
 
     spread = work.left_format if kind in LEFT else work.second_format
-    on_the_way = _tiles_at_once(work) if on_shards else 1
+    on_the_way = _tiles_at_once(work) if on_shards and kind is Repeated.NONE else 1
     return (
         held("left", left),
         *((tiles_of("left_activated", on_the_way, work.left_format, spec),) if work.left_activations else ()),

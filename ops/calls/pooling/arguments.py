@@ -33,6 +33,7 @@ class PoolArguments:
         data_format: Of the result.
         tiled: The result is in tiles.
         config_tensor_in_dram: What tells the programs where windows lie is kept in DRAM, and read from there.
+        return_indices: Where in its image each number lies is asked for, which is not simulated.
     """
 
     source: TensorSpec
@@ -51,6 +52,7 @@ class PoolArguments:
     data_format: DataFormat = BFLOAT16
     tiled: bool = False
     config_tensor_in_dram: bool = False
+    return_indices: bool = False
 
     @property
     def frame(self) -> Frame:

@@ -3,6 +3,9 @@
 Rules: ttnn 0.81.1, compared with recorded plans.
 """
 
+from dataclasses import replace
+
+from device.errors import ArgumentError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout
 from device.numbers.formats import BFLOAT16
@@ -43,6 +46,9 @@ def plan_max_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
         builder.free(sharded)
     if call.reallocate_halo:
         move_up(builder, sticks)
+    if call.return_indices and _refusal(sticks.spec, shards) is None:
+        builder.refuse(ArgumentError("max_pool2d: return_indices is not simulated; leave it out"))
+        return builder.finish({"output": sticks.name}, known_works=MEANINGS)
     result = _pool(builder, call, halo, sticks, shards)
     if call.place is not None:
         pooled = result
@@ -77,8 +83,7 @@ def _halo_arguments(call: PoolArguments, sharded: PlanTensor, shards: PoolShards
 
 def _halo(builder: PlanBuilder, halo: HaloArguments, sharded: PlanTensor) -> PlanTensor:
     plan = plan_halo(halo, input_tensor=sharded.name, output_tensor="halo")
-    images, made = sharded.spec.shape[1], plan.output  # the library takes rows of pixels for images of their own
-    TensorSpec((1, images, *made.shape[2:]), made.data_format, made.layout, made.memory_config)
+    _check_images(sharded.spec, plan.output, halo.nhw_cores)
     work = HaloWork(plan=plan, fp32_dest=False, filled_by_stick=True)
     return builder.run(
         "HaloDeviceOperation",
@@ -90,6 +95,14 @@ def _halo(builder: PlanBuilder, halo: HaloArguments, sharded: PlanTensor) -> Pla
         refused=_halo_refusal(sharded),
         key=("pool halo", work),
     )
+
+
+def _check_images(images: TensorSpec, sticks: TensorSpec, cores: int) -> None:
+    """Raises DeviceError for images in shards: the library shares the sticks out to the images, and each has H."""
+    (batch, height), (*_, count, channels), place = images.shape[:2], sticks.shape, sticks.memory_config
+    share = div_up(count, batch)
+    shards = replace(sticks.shards, shape=(div_up(batch * share, cores), sticks.shards.shape[1]))
+    TensorSpec((batch, height, share, channels), sticks.data_format, sticks.layout, replace(place, shard_spec=shards))
 
 
 def _pool(

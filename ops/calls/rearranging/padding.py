@@ -16,19 +16,20 @@ from device.memory.memory_config import (
 )
 from device.memory.tiles import TILE
 from device.numbers.block_floats import GROUP
-from device.numbers.formats import BFLOAT8_B, BFLOAT16
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT8, UINT16, UINT32
 from device.numbers.integers import div_up, round_up
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.calls.rearranging.plan import refuse_other_width
 from ops.calls.relaying.places import placed
 from ops.meanings import MEANINGS
 from ops.programs.movement.filling import fill_buffers
 from ops.programs.movement.typecasting import typecast_by
 from ops.programs.rearrange.filling import FillTiles
 from ops.programs.rearrange.padding import PadWith, pad_buffers, row_room_bytes, writes_halves
+from ops.programs.rearrange.views import refuse_other_width
 
+PADDED_FORMATS = (BFLOAT16, FLOAT32, INT32, UINT32, UINT16)  # of rows, and of tiles beside bfloat8_b
 KERNEL_RANK = 4  # axes that the program knows; those before the first of them count with it
 
 Around = tuple[tuple[int, int], ...]  # before and behind, for each axis
@@ -51,7 +52,8 @@ def plan_pad(
         DeviceError: Tiles are padded in front, or shards do not hold what comes out.
     """
     builder = PlanBuilder(spec, {"input": source})
-    result = padded_by(builder, builder.tensor("input"), padding, value, "output", place=place)
+    given = builder.tensor("input")
+    result = builder.attempt(lambda: padded_by(builder, given, padding, value, "output", place=place), given)
     return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=MEANINGS)
 
 
@@ -103,7 +105,8 @@ def padded_by(
     current, parts = source, _parts(padding)
     for number, part in enumerate(parts):
         padded = _padded_tiles if source.spec.layout is Layout.TILE else _padded_rows
-        more = padded(builder, current, part, value, name if number == len(parts) - 1 else f"{name}.{number}", place)
+        last = number == len(parts) - 1
+        more = padded(builder, current, part, value, name if last else f"{name}.{number}", place if last else None)
         if current.name not in (source.name, more.name):
             builder.free(current)
         current = more
@@ -172,6 +175,11 @@ def _one_program(
 ) -> PlanTensor:
     """The program itself."""
     given, spec = source.spec, builder.device_spec
+    if given.data_format not in PADDED_FORMATS and (given.layout, given.data_format) != (Layout.TILE, BFLOAT8_B):
+        raise DeviceError(
+            f"Cannot pad {'RM' if given.layout is Layout.ROW_MAJOR else 'tilized'} tensor with specified format\n"
+            f"input_tensor: typecast {given.data_format} first"
+        )
     _check_rows(given, where, shape, spec)
     made = PlanTensor(name, TensorSpec(shape, given.data_format, given.layout, where))
     work = PadWith(
@@ -269,7 +277,7 @@ def fill_padding(builder: PlanBuilder, source: PlanTensor, value: float, name: s
     """Tiles with a number in their padding, where they are; block floats are converted there and back.
 
     Raises:
-        DeviceError: Shards hold several images.
+        DeviceError: Shards hold several images, or the program does not fill tiles of this format.
     """
     given = source.spec
     if not any(side % TILE for side in (1, *given.shape)[-2:]):
@@ -280,6 +288,8 @@ def fill_padding(builder: PlanBuilder, source: PlanTensor, value: float, name: s
         narrow = typecast_by(builder, wide, given.data_format, name)
         builder.free(wide)
         return narrow
+    if given.data_format == UINT8:
+        raise DeviceError(f"Unsupported datatype DataType::UINT8\ninput_tensor: typecast {given.data_format} first")
     images = prod(given.shape[:-2])
     if given.memory_config.is_sharded() and images > 1:
         raise DeviceError(

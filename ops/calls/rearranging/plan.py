@@ -4,7 +4,6 @@ Rules: ttnn 0.81.1, compared with recorded plans; what is not known of a kind of
 """
 
 from collections.abc import Sequence
-from typing import NoReturn
 
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
@@ -19,6 +18,7 @@ from ops.meanings import MEANINGS
 from ops.programs.rearrange.buffers import (
     chw_buffers,
     hwc_buffers,
+    output_bytes,
 )
 from ops.programs.rearrange.work import ChannelsFirst, ChannelsLast
 
@@ -48,7 +48,7 @@ def plan_convert_to_hwc(
     _, batch, channels, pixels = source.shape[-4:]
     held, made_format = round_up(channels, aligned), data_format or source.data_format
     made = PlanTensor("output", TensorSpec((1, 1, batch * pixels, held), made_format, Layout.ROW_MAJOR, where))
-    refused = _hwc_refusal(source, made.spec)
+    refused = _hwc_refusal(source, made.spec, spec)
     builder = PlanBuilder(spec, {"input": source})
     given = builder.tensor("input")
     result = builder.run(
@@ -108,7 +108,7 @@ def _require_rank(owner: str, source: TensorSpec) -> None:
         )
 
 
-def _hwc_refusal(source: TensorSpec, made: TensorSpec) -> str | None:
+def _hwc_refusal(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> str | None:
     """Why the library does not put channels last, if it does not; said once the result is allocated."""
     given, held = source.memory_config, made.memory_config
     shards, batch, channels, pixels = given.shard_spec, *source.shape[-3:]
@@ -150,6 +150,13 @@ def _hwc_refusal(source: TensorSpec, made: TensorSpec) -> str | None:
         return (
             f"Uneven sharding (HW={pixels} < total_padded_capacity={room}) is only supported for batch_size=1, got "
             f"batch_size={batch}\ninput: shards must hold the pixels of an image evenly"
+        )
+    size, bank_bytes = output_bytes(source, made), made.buffer(spec).bank_bytes
+    if size > bank_bytes:
+        return (
+            f"Cannot set circular buffer size to {size}. This is larger than the associated dynamically allocated L1 "
+            f"buffer bank size of {bank_bytes} B\n"
+            f"dtype: the library counts elements of {source.data_format}; leave it out, and typecast the result"
         )
     return None
 
@@ -209,15 +216,6 @@ def _chw_refusal(source: TensorSpec, spec: DeviceSpec) -> str | None:
             "input: to_layout makes tiles of rows"
         )
     return None
-
-
-def refuse_other_width(padded_shape: Sequence[int], shape: Sequence[int], shards: ShardSpec) -> NoReturn:
-    """Raises DeviceError for rows of another length in shards that cut them."""
-    raise DeviceError(
-        "Changing the last dimension of a sharded tensor is not supported unless the shard width matches the input "
-        f"last dimension. Input shape: Shape({list(padded_shape)}), New shape: Shape({list(shape)}), "
-        f"Shard width: {shards.shape[1]}\ninput_tensor: give shards of whole rows"
-    )
 
 
 def axis_of(dim: int, rank: int, argument: str) -> int:

@@ -3,6 +3,7 @@
 Rules: ttnn 0.81.1 (data_movement/reshape_view), compared with recorded plans.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 from math import prod
 
@@ -20,7 +21,6 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.calls.rearranging.padding import fill_padding
-from ops.calls.rearranging.plan import refuse_other_width
 from ops.calls.relaying.places import placed
 from ops.meanings import MEANINGS
 from ops.programs.actions.pieces import row_bytes
@@ -28,6 +28,7 @@ from ops.programs.movement.reshape import is_view, moved_rows, moved_tiles
 from ops.programs.movement.resharding import dealt_anew
 from ops.programs.movement.typecasting import typecast_by
 from ops.programs.movement.work import Conversion
+from ops.programs.rearrange.views import seen_anew
 from ops.programs.tiling.plan import dealt
 
 Shape = tuple[int, ...]
@@ -63,23 +64,53 @@ def plan_reshape(
         )
     builder = PlanBuilder(spec, {"input": source})
     given = builder.tensor("input")
-    where = source.memory_config if place is None else place
-    if shape == source.shape == source.padded_shape:
-        result = placed(builder, given, where, "output")
-    elif _stays(source, shape, where):
-        result = PlanTensor(given.name, seen_anew(source, shape, spec))
-    elif source.layout is Layout.ROW_MAJOR:
-        result = _rows(builder, given, shape, where)
-    else:
-        result = _tiles(builder, given, shape, where, explicit=place is not None, filler=filler)
+    result = builder.attempt(lambda: _reshaped(builder, given, shape, place, filler), given)
     return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=MEANINGS)
+
+
+def _reshaped(
+    builder: PlanBuilder, source: PlanTensor, shape: Shape, place: MemoryConfig | None, filler: float | None
+) -> PlanTensor:
+    """The tensor in another shape of its volume; arguments as of `plan_reshape`."""
+    given, where = source.spec, source.spec.memory_config if place is None else place
+    if shape == given.shape == given.padded_shape:
+        return placed(builder, source, where, "output")
+    if _stays(given, shape, where):
+        return PlanTensor(source.name, seen_anew(given, shape, builder.device_spec))
+    if given.layout is Layout.ROW_MAJOR:
+        return _rows(builder, source, shape, where)
+    return _tiles(builder, source, shape, where, explicit=place is not None, filler=filler)
+
+
+def plan_squeeze(source: TensorSpec, gone: Collection[int], spec: DeviceSpec) -> Plan:
+    """Plan the tensor "input" without axes of length 1; errors as of `plan_reshape`.
+
+    Rows keep the padding that their shards give them, as long as they stay rows of a matrix.
+
+    Args:
+        source: The tensor.
+        gone: The axes, counted from the first.
+        spec: The device.
+    """
+    shape, padded = (
+        tuple(side for axis, side in enumerate(sides) if axis not in gone)
+        for sides in (source.shape, source.padded_shape)
+    )
+    if source.layout is Layout.TILE or len(shape) < 2 or len(source.shape) - 1 in gone:
+        return plan_reshape(source, shape, spec)
+    return _plan_view(source, shape, padded, spec)
 
 
 def plan_unsqueeze_to_4d(source: TensorSpec, spec: DeviceSpec) -> Plan:
     """Plan the tensor "input" seen in four axes: the buffer stays with its padding, whatever its shards are."""
-    builder, more = PlanBuilder(spec, {"input": source}), [1] * (RANK - len(source.shape))
-    padded = [1] * (RANK - len(source.padded_shape)) + list(source.padded_shape)
-    made = TensorSpec((*more, *source.shape), source.data_format, source.layout, source.memory_config, padded)
+    more, padding = [1] * (RANK - len(source.shape)), [1] * (RANK - len(source.padded_shape))
+    return _plan_view(source, (*more, *source.shape), (*padding, *source.padded_shape), spec)
+
+
+def _plan_view(source: TensorSpec, shape: Shape, padded: Shape, spec: DeviceSpec) -> Plan:
+    """Plan the tensor "input" seen in other axes, with and without padding."""
+    builder = PlanBuilder(spec, {"input": source})
+    made = TensorSpec(shape, source.data_format, source.layout, source.memory_config, padded)
     return builder.finish({"output": "input"}, {"input": made}, known_works=MEANINGS)
 
 
@@ -88,26 +119,6 @@ def _stays(source: TensorSpec, shape: Shape, where: MemoryConfig) -> bool:
     held = source.memory_config
     same = where.is_sharded() is held.is_sharded() and where.buffer_type is held.buffer_type
     return same and is_view(source, shape)
-
-
-def seen_anew(source: TensorSpec, shape: Shape, spec: DeviceSpec) -> TensorSpec:
-    """The tensor as its buffer is seen anew; the library does not see the padding of rows in shards as padding."""
-    shards, columns = source.memory_config.shard_spec, source.padded_shape[-1]
-    if shards is None or source.layout is Layout.TILE or columns == (1, *shape)[-1]:
-        return TensorSpec(shape, source.data_format, source.layout, source.memory_config)
-    if shards.shape[1] != columns:
-        refuse_other_width(source.padded_shape, shape, shards)
-    row = (1, *shape)[-1]
-    held = replace(shards, shape=(shards.shape[0] * columns // row, row))
-    made = TensorSpec(shape, source.data_format, source.layout, replace(source.memory_config, shard_spec=held))
-    size, page = source.buffer(spec).size_bytes, row_bytes(made)
-    if size % page:
-        raise DeviceError(
-            f"For valid non-interleaved buffers page size {page} must equal buffer size {size}. For "
-            "interleaved-buffers, buffer size should be divisible by the page size\n"
-            f"input_tensor: rows of {columns} elements with their padding do not become rows of {row}"
-        )
-    return made
 
 
 def _apart(place: MemoryConfig) -> MemoryConfig:

@@ -21,11 +21,11 @@ from device.numbers.integers import div_up, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.calls.rearranging.reshaping import seen_anew
 from ops.calls.relaying.places import placed
 from ops.meanings import MEANINGS
 from ops.programs.actions.pieces import page_alignment_bytes, row_bytes
 from ops.programs.rearrange.slicing import Cut, cuts_shards, row_buffer_bytes, slice_buffers
+from ops.programs.rearrange.views import seen_anew
 from ops.programs.tiling.plan import in_other_layout
 from ops.programs.tiling.unpadding import unpadding_refusal
 
@@ -57,7 +57,8 @@ def plan_slice(
     """
     builder = PlanBuilder(spec, {"input": source})
     work = _checked(source, begins, ends, steps)
-    result = _cut(builder, builder.tensor("input"), work, "output", place)
+    given = builder.tensor("input")
+    result = builder.attempt(lambda: _cut(builder, given, work, "output", place), given)
     return builder.finish({"output": result.name}, known_works=MEANINGS)
 
 

@@ -61,7 +61,8 @@ def plan_permute(
     """
     _check_place("permute", place)
     builder = PlanBuilder(spec, {"input": source})
-    result = permuted_by(builder, builder.tensor("input"), axes, place, "output")
+    given = builder.tensor("input")
+    result = builder.attempt(lambda: permuted_by(builder, given, axes, place, "output"), given)
     return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=MEANINGS)
 
 
@@ -71,7 +72,8 @@ def plan_transpose(
     """Plan two axes of the tensor "input" swapped, counted from the first; else as `plan_permute`."""
     _check_place("transpose", place)
     builder = PlanBuilder(spec, {"input": source})
-    result = transposed_by(builder, builder.tensor("input"), (first, second), place, "output")
+    given = builder.tensor("input")
+    result = builder.attempt(lambda: transposed_by(builder, given, (first, second), place, "output"), given)
     return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=MEANINGS)
 
 

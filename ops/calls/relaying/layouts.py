@@ -16,6 +16,7 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.meanings import MEANINGS
 from ops.programs.actions.pieces import row_bytes
 from ops.programs.movement.typecasting import typecast_by
+from ops.programs.rearrange.views import seen_anew
 from ops.programs.tiling.plan import (
     in_other_layout,
     rows_of,
@@ -38,7 +39,9 @@ def plan_to_layout(
     """Plan the tensor "input" in a layout; the tensor itself, whatever else is asked for, if it has that layout.
 
     Raises:
-        DeviceError: Rows in another format than the tiles are asked for, or shards do not hold whole tiles.
+        ArgumentError: The library would take padding of shards for rows.
+        DeviceError: Rows in another format than the tiles are asked for, shards do not hold whole tiles, or the library
+            can not see rows of more than four axes in four.
     """
     given, told = source.data_format, data_format or source.data_format
     untilizes = layout is Layout.ROW_MAJOR and source.layout is Layout.TILE
@@ -50,6 +53,9 @@ def plan_to_layout(
         )
     builder = PlanBuilder(spec, {"input": source})
     read = builder.tensor("input")
+    if layout is Layout.TILE and source.layout is Layout.ROW_MAJOR:
+        TensorSpec(source.padded_shape, given, Layout.TILE, source.memory_config)  # refuses ragged shards
+        _check_rows(source, spec)
     result = in_other_layout(builder, read, layout, "output", place=place, data_format=data_format)
     return builder.finish({"output": result.name}, known_works=MEANINGS)
 
@@ -76,14 +82,18 @@ def plan_tilize(
         on_one_core: One core does all.
 
     Raises:
-        DeviceError: Rows or shards are no whole tiles.
+        ArgumentError: The library would take padding of shards for rows.
+        DeviceError: Rows or shards are no whole tiles, or the library can not see rows of more than four axes in four.
     """
     if source.layout is not Layout.ROW_MAJOR:
         raise DeviceError("Can only tilize row major data\ninput_tensor: it has tiles already")
     if padded_shape is not None:
         _check_padded_shape(source.shape, padded_shape)
+    _check_rows(source, spec)
     builder = PlanBuilder(spec, {"input": source})
     where = source.memory_config if place is None else place
+    if pads and padded_shape is None and not where.is_sharded():  # what shards pad stays, and is rounded up
+        padded_shape = TensorSpec(source.padded_shape, source.data_format, Layout.TILE).padded_shape
     result = tilized_by(
         builder,
         builder.tensor("input"),
@@ -95,6 +105,18 @@ def plan_tilize(
         on_one_core=on_one_core,
     )
     return builder.finish({"output": result.name}, known_works=MEANINGS)
+
+
+def _check_rows(source: TensorSpec, spec: DeviceSpec) -> None:
+    """Raises DeviceError for rows of more than four axes that shards pad: the library sees the first axes as one."""
+    if len(source.shape) <= RANK:
+        return
+    seen = seen_anew(source, (prod(source.shape[: 1 - RANK]), *source.shape[1 - RANK :]), spec)
+    if seen.padded_shape[-1] != source.padded_shape[-1]:
+        raise ArgumentError(
+            f"tilize: rows of {source.shape[-1]} that shards pad to {source.padded_shape[-1]}, in {len(source.shape)} "
+            "axes, are not simulated; reshape the tensor to four axes"
+        )
 
 
 def _check_padded_shape(shape: tuple[int, ...], padded: tuple[int, ...]) -> None:

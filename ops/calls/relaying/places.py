@@ -5,7 +5,7 @@ Rules: ttnn 0.81.1, compared with recorded plans.
 
 from dataclasses import replace
 
-from device.errors import DeviceError
+from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, ShardSpec
 from device.numbers.formats import DataFormat
@@ -18,6 +18,7 @@ from ops.programs.movement.copy_buffers import moved_buffers, overlapping_buffer
 from ops.programs.movement.placement import resharding
 from ops.programs.movement.work import Conversion, Relayout
 from ops.programs.tiling.plan import dealt
+from ops.programs.tiling.uneven_pages import misplaced_rows
 
 
 def plan_to_memory_config(
@@ -144,6 +145,12 @@ def plan_reshard(source: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> P
                     f"aligned to {spec.l1.alignment_bytes} bytes for reshard\ngive tiles, or wider shards"
                 )
     return _one(Conversion.RESHARD, source, made, spec, refused)
+
+
+def require_right_rows(plan: Plan) -> None:
+    """Raises ArgumentError for a plan whose Reshard misplaces parts of rows that do not fill their shards."""
+    if (text := misplaced_rows(plan)) is not None:
+        raise ArgumentError(f"reshard: {text}")
 
 
 def plan_move(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) -> Plan:

@@ -22,6 +22,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
 from ops.programs.actions.work_cores import page_cores
+from ops.programs.rearrange.views import seen_anew
 
 FORMATS = (BFLOAT16, BFLOAT8_B)  # block floats leave Halo as bfloat16
 
@@ -36,6 +37,8 @@ def refuse_bilinear(source: TensorSpec, scale: Sequence[float], spec: DeviceSpec
     place, channels = source.memory_config, source.shape[-1]
     if not place.is_sharded():
         _check_dealt(source, spec)
+    elif source.layout is Layout.ROW_MAJOR:
+        seen_anew(source, (1, 1, prod(source.shape[:-1]), channels), spec)  # refuses rows that shards cut and pad
     if place.memory_layout in (TensorMemoryLayout.INTERLEAVED, TensorMemoryLayout.HEIGHT_SHARDED):
         if place.shard_spec is not None:
             _check_walk(place.shard_spec)

@@ -10,7 +10,7 @@ from math import lcm, prod
 
 import numpy as np
 
-from device.errors import ArgumentError
+from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.memory.tiles import FACE, TILE
@@ -23,7 +23,7 @@ from ops.programs.movement.resharding import dealt_anew
 from ops.programs.movement.typecasting import typecast_by
 from ops.programs.movement.work import Conversion, FillPad, Relayout, Reshape
 
-TILED_FORMATS = (BFLOAT16, FLOAT32, INT32, UINT32)  # elements that tiles are moved of
+MOVED_FORMATS = (BFLOAT16, FLOAT32, INT32, UINT32)  # of tensors whose rows are moved
 SEGMENT_WORDS = 4  # input page, offset in it, offset in the output page, elements
 SEGMENT_ALIGNMENT = 16  # alignment of L1 in bytes, which the real library takes as a number of segments
 
@@ -104,8 +104,9 @@ def _reshaped_rows(builder: PlanBuilder, source: PlanTensor, shape: tuple[int, .
 def moved_rows(
     builder: PlanBuilder, source: PlanTensor, shape: tuple[int, ...], place: MemoryConfig, name: str
 ) -> PlanTensor:
-    """Interleaved rows of another length, by one program."""
+    """Interleaved rows of another length, by one program; raises DeviceError for elements that it does not move."""
     spec = source.spec
+    _check_format(spec)
     made = TensorSpec(shape, spec.data_format, spec.layout, place)
     return builder.run(
         "ReshapeViewDeviceOperation",
@@ -115,6 +116,15 @@ def moved_rows(
         circular_buffers=stick_buffers(spec, made, builder.device_spec),
         dataflow=True,
     )
+
+
+def _check_format(spec: TensorSpec) -> None:
+    """Raises DeviceError for elements that the library's program does not move, of rows and of tiles."""
+    if spec.data_format not in MOVED_FORMATS:
+        raise DeviceError(
+            "Can only work with bfloat16/float32 or int32/uint32 tensors\n"
+            f"reshape: rows of {spec.data_format} can not be moved; typecast the tensor before"
+        )
 
 
 def _unsharded(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor:
@@ -156,14 +166,10 @@ def moved_tiles(
     """Rows move between tiles, as a map says that the program keeps in DRAM; it sees shapes of three axes.
 
     Raises:
-        ArgumentError: The program does not move elements of this format.
+        DeviceError: The program does not move elements of this format.
     """
     spec = source.spec
-    if spec.data_format not in TILED_FORMATS:
-        raise ArgumentError(
-            "Can only work with bfloat16/float32 or int32/uint32 tensors\n"
-            f"reshape: tiles of {spec.data_format} can not be moved; typecast them, or use ROW_MAJOR_LAYOUT"
-        )
+    _check_format(spec)
     made = TensorSpec(shape, spec.data_format, spec.layout, place)
     before, after = _three_axes(spec.shape), _three_axes(shape)
     segments = segments_per_page(before, after)

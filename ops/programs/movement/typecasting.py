@@ -47,16 +47,33 @@ def typecast_by(
             f"Typecast operation requires sharded input tensor page size ({page_bytes} bytes) to be aligned to L1 "
             f"({spec.l1.alignment_bytes} bytes)\ninput_tensor: give tiles, or wider shards"
             if ragged
-            else None
+            else _core_refusal(source, made.spec)
         ),
+    )
+
+
+def _converts_shards(source: TensorSpec, made: TensorSpec) -> bool:
+    """Whether whole shards are converted where they lie."""
+    shards = source.memory_config.shard_spec
+    as_large = source.data_format.tile_bytes == made.data_format.tile_bytes
+    return shards is not None and as_large and (source.layout is Layout.TILE or prod(shards.shape) % TILE**2 == 0)
+
+
+def _core_refusal(source: TensorSpec, made: TensorSpec) -> str | None:
+    """Why the library does not convert shards where they lie, if it does not."""
+    if not _converts_shards(source, made) or source.shards.num_cores() == made.shards.num_cores():
+        return None
+    return (
+        f"Output tensor should have same number of cores {made.shards.num_cores()} as input tensor "
+        f"{source.shards.num_cores()}\nmemory_config: leave it out, and move the result afterwards"
     )
 
 
 def _typecast_buffers(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Two tiles each on as many cores as there are tiles, column by column, or rows, row by row; or whole shards."""
-    source, shards = read.spec, read.spec.memory_config.shard_spec
-    as_large = source.data_format.tile_bytes == made.spec.data_format.tile_bytes
-    if shards is not None and as_large and (source.layout is Layout.TILE or prod(shards.shape) % TILE**2 == 0):
+    source = read.spec
+    if _converts_shards(source, made.spec):
+        shards = source.shards
         tiles = prod(shards.shape) // TILE**2
         return tuple(
             tile_buffer(name, tiles, tensor.spec.data_format, shards.grid, tensor.name)

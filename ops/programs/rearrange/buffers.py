@@ -5,6 +5,7 @@ Source: tt-metal 0.81.1 (permute, transpose, convert_to_hwc, convert_to_chw), co
 
 from math import prod
 
+from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType
 from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT16
@@ -38,8 +39,13 @@ def hwc_buffers(source: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, .
         ),
         buffer("gathered", channels * block * element_bytes, data_format, held.grid),
         *(buffer(name, tiles, BFLOAT16, held.grid) for name in ("tiled", "turned_0", "turned_1")),
-        buffer("output", prod(held.shape) * element_bytes, data_format, held.grid, made.name),
+        buffer("output", output_bytes(source.spec, made.spec), data_format, held.grid, made.name),
     )
+
+
+def output_bytes(source: TensorSpec, made: TensorSpec) -> int:
+    """Bytes of the buffer that lies on a shard of channels last; the library counts elements of the source."""
+    return prod(made.shards.shape) * (source.data_format.element_bytes or 0)
 
 
 def chw_buffers(source: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, ...]:

@@ -190,7 +190,7 @@ def shard_buffers(
     """Buffers of the programs that deal pages.
 
     A view of the shards, and as many tiles of the other format if there is one; sticks on their way into shards are
-    aligned in a scratchpad. A reshard's view is no larger than the tensor.
+    aligned in a scratchpad.
     """
     alignment_bytes = spec.dram.alignment_bytes
     pad: tuple[CircularBuffer, ...] = ()
@@ -208,11 +208,18 @@ def shard_buffers(
             view._replace(name="sticks", size_bytes=STICKS * stick, page_bytes=stick, view_of=None, scratchpad=True),
         )
     if conversion is Conversion.RESHARD:
-        view = view._replace(size_bytes=min(view.size_bytes, shards.spec.buffer(spec).size_bytes))
+        view = view._replace(size_bytes=resharded_bytes(made.spec, view.size_bytes, spec))
         pad = _unaligned_pad(read.spec, view, spec)
     if shards.spec.data_format == other.spec.data_format:
         return (view, *pad)
     return view, tile_buffer("converted", view.size_bytes // view.page_bytes, other.spec.data_format, view.cores)
+
+
+def resharded_bytes(made: TensorSpec, shard_bytes: int, spec: DeviceSpec) -> int:
+    """Bytes of a reshard's view of a shard: as many whole pages, aligned, as the tensor has bytes for without that."""
+    tensor = made.buffer(spec)
+    page_bytes = aligned_page_bytes(tensor.page_bytes, tensor.buffer_type, spec)
+    return min(shard_bytes, tensor.size_bytes // page_bytes * page_bytes)
 
 
 def _unaligned_pad(read: TensorSpec, view: CircularBuffer, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:

@@ -17,7 +17,8 @@ from ops.programs.movement.circular_buffers import untilize_codegen_buffers
 from ops.programs.movement.copy_buffers import clone_buffers, copy_buffers
 from ops.programs.movement.ends import fits_generated_code
 from ops.programs.movement.work import Conversion
-from ops.programs.tiling.buffers import shard_buffers, tiling_buffers
+from ops.programs.tiling.buffers import resharded_bytes, shard_buffers, tiling_buffers
+from ops.programs.tiling.uneven_pages import Uneven, uneven
 from ops.programs.tiling.unpadding import unpadded_place, unpadding_refusal
 from ops.programs.tiling.work import LayOut
 
@@ -249,6 +250,8 @@ def dealt(
             "Only tile layout supports dtype conversion\n"
             f"dtype: leave {made.data_format} out, or give tiles; the tensor has rows"
         )
+    if conversion is Conversion.RESHARD:
+        refused = refused or _reshard_refusal(source.spec, made, spec)
     return builder.run(
         f"{conversion.value}DeviceOperation",
         _work(conversion, source, made),
@@ -260,6 +263,25 @@ def dealt(
         dataflow=True,
         refused=refused,
     )
+
+
+def _reshard_refusal(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> str | None:
+    """Why the library does not build the program that deals shards anew, if it does not."""
+    if made.layout is Layout.TILE:
+        return None
+    if resharded_bytes(made, row_bytes(made, made.shards.shape[1]), spec) == 0:
+        return (
+            "DataflowBufferSpec 'shard' has num_entries = 0. num_entries must be set to a non-zero value.\n"
+            f"input_tensor: its one row of {row_bytes(made)} bytes is no multiple of {spec.l1.alignment_bytes}; give a "
+            "longer one, or go by way of interleaved memory"
+        )
+    if uneven(source, made) is Uneven.LOST:
+        return (
+            "unordered_map::at\n"
+            f"memory_config: rows of {made.shape[-1]} that do not fill their shards are lost in a grid with more "
+            "columns of cores than they take; give one of just these, or go by way of interleaved memory"
+        )
+    return None
 
 
 def cloned(builder: PlanBuilder, source: PlanTensor, place: MemoryConfig, name: str) -> PlanTensor:

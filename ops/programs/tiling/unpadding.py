@@ -19,7 +19,8 @@ def unpadded_place(source: TensorSpec, shape: tuple[int, ...], place: MemoryConf
     """The place of rows of a shape: cores share them in whole tiles, so far as their scheme cuts them.
 
     Shards stay on the cores of the tiles. HEIGHT shards of several whole images keep as many; HEIGHT shards of tiles
-    that are in another scheme are as wide as asked for.
+    that are in another scheme are as wide as asked for. WIDTH and BLOCK shards of one width go where they were asked
+    for.
 
     Args:
         source: The tiles.
@@ -36,7 +37,11 @@ def unpadded_place(source: TensorSpec, shape: tuple[int, ...], place: MemoryConf
             "Shard shape must be 1D for 1D tensor!\n"
             "input: the rows of a vector in shards of tiles have shards of two axes; reshape the tensor to rank 2"
         )
-    shards = source.memory_config.shard_spec or place.shard_spec
+    held = source.memory_config.shard_spec
+    schemes = {source.memory_config.memory_layout, place.memory_layout}
+    if held is not None and schemes == {BLOCK, WIDTH} and held.shape[1] == place.shard_spec.shape[1]:
+        return place
+    shards = held or place.shard_spec
     rows, columns, grid = prod(shape[:-1]), shape[-1], shards.grid
     match place.memory_layout:
         case TensorMemoryLayout.HEIGHT_SHARDED:
@@ -94,7 +99,7 @@ def _of_blocks(source: TensorSpec, place: MemoryConfig, after: TensorMemoryLayou
             "column shard width) when input is BLOCK_SHARDED and output is sharded"
         )
     if after is WIDTH:
-        return _mismatch(source, place)
+        return _mismatch(source, place, batched=batched)
     if batched:
         return "Can only write unbatched output " + (
             "for BLOCK_SHARDED -> BLOCK_SHARDED" if after is BLOCK else "interleaved"
@@ -112,7 +117,7 @@ def _of_columns(
             "(or be BLOCK_SHARDED with a matching column shard width)"
         )
     if after is BLOCK:
-        return _mismatch(source, place)
+        return _mismatch(source, place, batched=batched)
     if after is WIDTH:
         kept = made.padded_shape[-1]
         if width != kept and div_up(kept, shards.shape[1]) != shards.num_cores():
@@ -129,12 +134,14 @@ def _of_columns(
     return ""
 
 
-def _mismatch(source: TensorSpec, place: MemoryConfig) -> str:
+def _mismatch(source: TensorSpec, place: MemoryConfig, *, batched: bool) -> str:
     """Between WIDTH and BLOCK shards."""
     held, wanted = source.memory_config.shard_spec, place.shard_spec
-    if held is None or wanted is None or held.shape[1] == wanted.shape[1]:
-        return "shards of one width that are dealt in another scheme are not simulated"
     names = (source.memory_config.memory_layout.name, place.memory_layout.name)
+    if held is None or wanted is None or held.shape[1] == wanted.shape[1]:
+        if batched:
+            return f"Can only write unbatched output for {names[0]} -> {names[1]}"
+        return "shards of one width that are dealt in another scheme are not simulated"
     return (
         f"{names[0]} -> {names[1]} requires matching column shard width; "
         f"got input={held.shape[1]} output={wanted.shape[1]}"

@@ -34,6 +34,15 @@ def test_ragged_rows_go_through_sticks(device):
     assert tuple(result.shape) == (1, 1, 60, 32)
 
 
+def test_vectors_go_through_sticks_along_axis_0(device):
+    """Which the library looks up in the padded shape [32, 64]; axis -1 it finds there as it is."""
+    vectors = [placed(device, values(64)), placed(device, values(64))]
+    names, result, _ = captured(lambda: ttnn.concat(vectors, 0))
+    assert names == ["UntilizeWithUnpadding"] * 2 + ["Concat", "TilizeWithValPadding"]
+    assert np.array_equal(result.to_numpy(), np.concatenate([values(64)] * 2))
+    assert operations(lambda: ttnn.concat(vectors, -1)) == ["Concat"]
+
+
 @pytest.mark.parametrize(
     ("rows", "error", "first"),
     [(256, ttnn.DeviceError, "bad optional access"), (4096, ttnn.CircularBufferError, "Statically allocated dataflow")],

@@ -140,6 +140,8 @@ def test_activated_operands_in_shards_wait_in_as_many_tiles_as_dst_holds(device)
     relu = {"input_tensor_b_activations": ["relu"]}
     assert programs(lambda: ttnn.add(x, x, **relu))[1] == [(4096, 1), (4096, 1), (16384, 0), (4096, 1)]
     assert programs(lambda: ttnn.multiply(x, x, **relu))[1] == [(4096, 1), (4096, 1), (4096, 0), (4096, 1)]
+    number = placed(device, np.ones((1, 1, 1, 1)))  # spread over tiles, which are then added one by one
+    assert programs(lambda: ttnn.add(x, number, **relu))[1][2:3] == [(2048, 0)]
     wide = {"dtype": ttnn.float32, **relu}
     assert programs(lambda: ttnn.add(x, x, **wide))[1] == [(4096, 1), (4096, 1), (8192, 0), (8192, 1)]
 

@@ -53,7 +53,7 @@ def test_channels_last_and_first_again(device):
 def test_channels_last_in_another_data_type_are_its_numbers(device):
     pixels = np.random.default_rng(0).standard_normal((1, 1, 8, 128)).astype(np.float32)
     last = ttnn.experimental.convert_to_hwc(
-        ttnn.Tensor(pixels, ttnn.float32, device, mem_config=wide((8, 64), 2)), dtype=ttnn.bfloat16
+        ttnn.Tensor(pixels, ttnn.bfloat16, device, mem_config=wide((8, 64), 2)), dtype=ttnn.float32
     )
     assert np.array_equal(last.to_numpy(), pixels.swapaxes(2, 3).astype(ml_dtypes.bfloat16).astype(np.float32))
     four = ttnn.Tensor(pixels[:, :, :4], ttnn.float32, device, mem_config=wide((4, 64), 2))
@@ -225,3 +225,12 @@ def test_padding_that_comes_out_as_another_number_is_refused(dtype, layout, shap
             number = 1.501945495605469 if halves else 96 if dtype is ttnn.bfloat4_b else value
             beside = 0.0 if dtype in (ttnn.bfloat8_b, ttnn.bfloat4_b) and value else 0.125
             assert row == [0.125] * 16 + [beside] * (shape[1] - 16) + [pytest.approx(number, rel=1e-7)]
+
+
+def test_channels_last_in_fewer_bytes_do_not_fit_the_buffer_of_the_source(device):
+    """The library counts the result in elements of the source."""
+    x = ttnn.from_torch(np.ones((1, 1, 16, 1792)), ttnn.float32, device=device, memory_config=wide((16, 224), 8))
+    message = r"^Cannot set circular buffer size to 14336\. This is larger than .* L1 buffer bank size of 7168 B"
+    with pytest.raises(ttnn.DeviceError, match=message):
+        ttnn.experimental.convert_to_hwc(x, dtype=ttnn.bfloat16)
+    assert ttnn.experimental.convert_to_hwc(x).to_numpy().min() == 1.0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from tests.shards import WIDTH, high, in_box
+from tests.shards import BLOCK, WIDTH, high, in_box, wide
 from tests.ttsim.functions.captured import captured
 from ttsim.graph import RunMode, begin_graph_capture, end_graph_capture
 
@@ -203,3 +203,58 @@ def test_the_first_lines_of_refusals_are_the_librarys(device):
         ttnn.typecast(x, ttnn.float32, memory_config=high((32, 64), 2))
     with pytest.raises(ttnn.DeviceError, match=r"^Input tensor must be interleaved"):
         ttnn.interleaved_to_sharded(ttnn.to_memory_config(x, high((32, 64), 2)), high((64, 64), 1))
+
+
+@pytest.mark.parametrize("change", [ttnn.reshard, ttnn.to_memory_config])
+def test_rows_that_the_real_library_misplaces_are_refused(device, change):
+    """40 columns in shards of 16 go to shards of 24, of two columns of cores that a grid of four has."""
+    place = in_box(BLOCK, (32, 16), 3, 2)
+    x = ttnn.from_torch(np.ones((1, 1, 64, 40)), ttnn.bfloat16, device=device, memory_config=place)
+    with pytest.raises(ttnn.ArgumentError, match=r"^reshard: rows of 40 do not fill their shards"):
+        change(x, in_box(BLOCK, (32, 24), 4, 2))
+    assert change(x, in_box(BLOCK, (32, 24), 2, 2)).to_numpy().min() == 1.0
+
+
+def test_rows_that_the_real_library_loses_are_refused_on_a_lenient_device():
+    with ttnn.open_device(strict=False) as device:
+        place = in_box(WIDTH, (2, 40), 2)
+        x = ttnn.from_torch(np.ones((1, 1, 2, 80)), ttnn.bfloat16, device=device, memory_config=place)
+        with pytest.raises(ttnn.DeviceError, match=r"^unordered_map::at"):
+            ttnn.reshard(x, in_box(BLOCK, (1, 24), 5, 2))
+
+
+def test_a_row_that_fills_no_aligned_page_is_not_resharded(device):
+    x = ttnn.from_torch(np.ones((50,)), ttnn.bfloat16, device=device, memory_config=high((1, 50), 8))
+    with pytest.raises(ttnn.DeviceError, match=r"^DataflowBufferSpec 'shard' has num_entries = 0\."):
+        ttnn.reshard(x, high((1, 50), 48))
+
+
+@pytest.mark.parametrize("layout", [ttnn.TILE_LAYOUT, ttnn.ROW_MAJOR_LAYOUT])
+def test_shards_are_converted_on_as_many_cores(device, layout):
+    x = ttnn.from_torch(
+        np.ones((96, 64)), ttnn.bfloat16, layout=layout, device=device, memory_config=high((32, 64), 24)
+    )
+    with pytest.raises(ttnn.DeviceError, match=r"^Output tensor should have same number of cores 8 as input tensor 24"):
+        ttnn.typecast(x, ttnn.bfloat16, memory_config=high((32, 64), 8))
+    assert ttnn.typecast(x, ttnn.float32, memory_config=high((32, 64), 8)).to_numpy().min() == 1.0
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        (in_box(BLOCK, (64, 32), 6, 5), "Changing the last dimension of a sharded tensor is not supported"),
+        (high((64, 192), 5), "For valid non-interleaved buffers page size 380 must equal buffer size 122880"),
+    ],
+)
+def test_more_than_four_axes_lose_the_padding_of_their_shards_before_they_are_tilized(device, place, text):
+    x = ttnn.from_torch(np.ones((2, 1, 1, 160, 190)), ttnn.bfloat16, device=device, memory_config=place)
+    for change in (ttnn.tilize_with_zero_padding, lambda one: ttnn.to_layout(one, ttnn.TILE_LAYOUT)):
+        with pytest.raises(ttnn.DeviceError, match=f"^{text}"):
+            change(x)
+
+
+def test_tiles_keep_the_padding_of_the_shards_that_they_leave(device):
+    x = ttnn.from_torch(np.ones((28, 128)), ttnn.bfloat16, device=device, memory_config=wide((28, 24), 6))
+    tiles = ttnn.tilize_with_zero_padding(x, memory_config=ttnn.L1_MEMORY_CONFIG)
+    assert (tiles.shape, tiles.padded_shape) == ([28, 128], [32, 160])
+    assert np.array_equal(tiles.to_numpy(), np.ones((28, 128)))

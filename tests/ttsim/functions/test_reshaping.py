@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from tests.shards import BLOCK, box, in_box, wide
+from tests.shards import BLOCK, box, high, in_box, wide
 
 IMAGE = np.arange(2 * 3 * 40 * 64, dtype=np.float32).reshape(2, 3, 40, 64) % 251
 
@@ -65,6 +65,54 @@ def test_a_view_of_tiles_that_were_filled_up(device, shape):
     seen = ttnn.reshape(filled, shape)
     assert seen.buffer_address() == filled.buffer_address()
     assert np.array_equal(seen.to_numpy(), filled.to_numpy().reshape(shape))
+
+
+@pytest.mark.parametrize("layout", [ttnn.ROW_MAJOR_LAYOUT, ttnn.TILE_LAYOUT])
+@pytest.mark.parametrize("dtype", [ttnn.uint16, ttnn.uint8])
+def test_short_integers_keep_their_pages(device, dtype, layout):
+    tensor = ttnn.from_torch(np.ones((1, 64, 32)), dtype, layout=layout, device=device)
+    assert ttnn.reshape(tensor, (2, 32, 32)).buffer_address() == tensor.buffer_address()
+    with pytest.raises(ttnn.DeviceError, match=r"^Can only work with bfloat16/float32 or int32/uint32 tensors\n"):
+        ttnn.reshape(tensor, (1, 32, 64))
+
+
+@pytest.mark.parametrize(
+    ("shape", "place"),
+    [
+        ((1, 1, 16, 128), wide((16, 24), 6)),
+        ((1, 16, 33), high((4, 40), 4)),
+        ((1, 1, 60), wide((1, 24), 3)),
+    ],
+)
+def test_rows_without_an_axis_keep_the_padding_of_their_shards(device, shape, place):
+    """ttnn.squeeze sees shape and padded shape anew, where ttnn.reshape and ttnn.unsqueeze refuse other rows."""
+    values = np.arange(np.prod(shape), dtype=np.float32).reshape(shape) % 251
+    tensor = ttnn.from_torch(values, ttnn.bfloat16, device=device, memory_config=place)
+    seen = ttnn.squeeze(tensor, 0)
+    assert (seen.shape, seen.padded_shape) == (list(shape[1:]), list(tensor.padded_shape[1:]))
+    assert seen.buffer_address() == tensor.buffer_address()
+    assert np.array_equal(seen.to_numpy(), values[0])
+    with pytest.raises(
+        ttnn.DeviceError, match=r"^(Changing the last dimension of a sharded|For valid non-interleaved)"
+    ):
+        ttnn.unsqueeze(tensor, 0)
+
+
+@pytest.mark.parametrize(
+    ("layout", "place"), [(ttnn.ROW_MAJOR_LAYOUT, wide((1, 24), 3)), (ttnn.TILE_LAYOUT, wide((32, 32), 2))]
+)
+def test_vectors_lose_the_padding_of_their_shards(device, layout, place):
+    tensor = ttnn.from_torch(np.ones((1, 60)), ttnn.bfloat16, layout=layout, device=device, memory_config=place)
+    with pytest.raises(ttnn.DeviceError, match=r"New shape: Shape\(\[60\]\), Shard width: "):
+        ttnn.squeeze(tensor, 0)
+
+
+def test_vectors_in_whole_shards_are_squeezed(device):
+    place = high((32, 64), 1)
+    tensor = ttnn.from_torch(
+        np.arange(60.0)[None], ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device, memory_config=place
+    )
+    assert np.array_equal(ttnn.squeeze(tensor, 0).to_numpy(), np.arange(60.0))
 
 
 def test_what_is_not_simulated(device):

@@ -117,6 +117,14 @@ def test_sticks_of_the_result_are_as_long_as_those_of_shards(device):
         ((1, 8, 8, 40), ttnn.float32, ttnn.ROW_MAJOR_LAYOUT, None, 2, "Bilinear upsample requires BFLOAT16 input"),
         ((1, 8, 8, 40), ttnn.bfloat16, ttnn.ROW_MAJOR_LAYOUT, None, 2, "input channels should be divisible by 32"),
         (
+            (1, 8, 8, 128),
+            ttnn.float32,
+            ttnn.ROW_MAJOR_LAYOUT,
+            wide((64, 24), 6),
+            2,
+            "Changing the last dimension of a sharded tensor is not supported",
+        ),
+        (
             (1, 8, 8, 32),
             ttnn.float32,
             ttnn.ROW_MAJOR_LAYOUT,

@@ -2,31 +2,38 @@
 
 import pytest
 
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
-from device.numbers.formats import BFLOAT16
-from device.plan import Operation
+from device.numbers.formats import BFLOAT16, FLOAT32
+from device.plan import Operation, Refuse
 from ops.calls.pooling.arguments import PoolArguments
 from ops.calls.pooling.plan import plan_max_pool2d
 from ops.meanings import load_spec
 from ops.programs.halo.plan import HaloWork
+from tests.shards import HEIGHT, in_box
 
 SPEC = load_spec("wormhole_n150")
 
 
+def call(channels=32, **how):
+    """A pool of 16x16 pixels."""
+    given = {
+        "source": TensorSpec((1, 1, 256, channels), BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG),
+        "batch": 1,
+        "image": (16, 16),
+        "channels": channels,
+        "kernel": (3, 3),
+        "stride": (2, 2),
+        "padding": (1, 1, 1, 1),
+        "dilation": (1, 1),
+    }
+    return PoolArguments(**given | how)
+
+
 def halos(spec, channels=32):
-    """The halos of a pool of 16x16 pixels, and the names of its tensors."""
-    call = PoolArguments(
-        source=TensorSpec((1, 1, 256, channels), BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG),
-        batch=1,
-        image=(16, 16),
-        channels=channels,
-        kernel=(3, 3),
-        stride=(2, 2),
-        padding=(1, 1, 1, 1),
-        dilation=(1, 1),
-    )
-    steps = plan_max_pool2d(call, spec).steps
+    """The halos of a pool."""
+    steps = plan_max_pool2d(call(channels), spec).steps
     return [step for step in steps if isinstance(step, Operation) and isinstance(step.work, HaloWork)]
 
 
@@ -39,3 +46,24 @@ def test_what_sticks_are_aligned_to_is_a_figure_of_the_device(alignment_bytes, s
     """24 channels of bfloat16 are 48 bytes."""
     (halo,) = halos(SPEC.replace(l1_alignment_bytes=alignment_bytes), channels=24)
     assert {one.name: one.page_bytes for one in halo.circular_buffers}["padding_stick_0"] == stick_bytes
+
+
+@pytest.mark.parametrize(("batch", "shards"), [(2, 585), (4, 586), (3, 588), (1, 588)])
+def test_sticks_of_images_in_shards_are_shared_out_to_the_images(batch, shards):
+    """Rounded up for each image and then for each core, which counts in how many shards the library sees."""
+    rows = -(-batch * 28 * 32 // 21)
+    source = TensorSpec((batch, 28, 32, 32), BFLOAT16, Layout.ROW_MAJOR, in_box(HEIGHT, (rows, 32), 7, 3))
+    how = {"kernel": (2, 2), "stride": (3, 3), "padding": (0, 0, 0, 0), "dilation": (2, 2)}
+    with pytest.raises(DeviceError, match=f"^Number of shards along height {shards} must not exceed"):
+        plan_max_pool2d(call(source=source, batch=batch, image=(28, 32), **how), SPEC)
+
+
+@pytest.mark.parametrize(
+    ("data_format", "text"), [(BFLOAT16, "max_pool2d: return_indices is not simulated"), (FLOAT32, "Only BFLOAT16")]
+)
+def test_indices_are_refused_where_their_program_would_run(data_format, text):
+    source = TensorSpec((1, 1, 256, 32), data_format, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
+    steps = plan_max_pool2d(call(source=source, return_indices=True), SPEC).steps
+    ends = [step for step in steps if isinstance(step, Operation | Refuse)]
+    told = [step.text if isinstance(step, Refuse) else step.refused for step in ends]
+    assert next(one for one in told if one).startswith(text)

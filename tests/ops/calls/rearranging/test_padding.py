@@ -5,9 +5,9 @@ import pytest
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16
-from device.plan import Operation
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout
+from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, UINT8
+from device.plan import Operation, Refuse
 from ops.calls.rearranging.padding import plan_pad
 from ops.meanings import load_spec
 from tests.shards import high, wide
@@ -76,12 +76,49 @@ def test_more_axes_than_the_program_knows_are_padded_one_by_one():
 def test_vectors_in_tiles_are_padded_within_their_last_tile():
     names, result = programs((50,), ((0, 5),), Layout.TILE)
     assert (names, result.shape, result.padded_shape) == (["FillPad"], (55,), (32, 64))
-    with pytest.raises(DeviceError, match=r"^MeshBuffer must be large enough to hold the tensor\."):
-        programs((64,), ((0, 1),), Layout.TILE)
-    with pytest.raises(DeviceError, match=r"^Shard width 64 must match physical width 96 for height sharded"):
-        programs((64,), ((0, 1),), Layout.TILE, place=high((32, 64), 2))
-    with pytest.raises(DeviceError, match=r"^Changing the last dimension of a sharded tensor is not supported"):
-        programs((64,), ((0, 1),), Layout.TILE, place=wide((32, 32), 2))
+
+
+def test_the_last_program_alone_writes_into_the_place():
+    plan = plan_pad(
+        TensorSpec((3, 1, 4, 32, 32), BFLOAT16, Layout.TILE),
+        ((0, 5), (0, 5), (0, 0), (0, 0), (0, 29)),
+        0.0,
+        SPEC,
+        place=L1_MEMORY_CONFIG,
+    )
+    made = [step.outputs[0].buffer.buffer_type for step in plan.steps if isinstance(step, Operation)]
+    assert made == [BufferType.DRAM, BufferType.DRAM, BufferType.L1]
+
+
+@pytest.mark.parametrize(
+    ("columns", "layout", "data_format", "text"),
+    [
+        (64, Layout.TILE, UINT8, "Cannot pad tilized tensor with specified format"),
+        (64, Layout.TILE, BFLOAT4_B, "Cannot pad tilized tensor with specified format"),
+        (60, Layout.TILE, UINT8, "Unsupported datatype DataType::UINT8"),
+        (60, Layout.ROW_MAJOR, UINT8, "Cannot pad RM tensor with specified format"),
+    ],
+)
+def test_formats_that_are_not_padded(columns, layout, data_format, text):
+    with pytest.raises(DeviceError, match=f"^{text}"):
+        programs((2, 64, columns), ((0, 0), (0, 0), (0, 40)), layout, data_format)
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        (DRAM_MEMORY_CONFIG, "MeshBuffer must be large enough to hold the tensor."),
+        (high((32, 64), 2), "Shard width 64 must match physical width 96 for height sharded"),
+        (wide((32, 32), 2), "Changing the last dimension of a sharded tensor is not supported"),
+    ],
+)
+def test_vectors_in_tiles_are_filled_before_they_are_refused(place, text):
+    """The program that fills the padding may find no room first."""
+    filled, refused = plan_pad(TensorSpec((64,), BFLOAT16, Layout.TILE, place), ((0, 1),), 0.0, SPEC).steps
+    assert isinstance(filled, Operation)
+    assert filled.name == "FillPadDeviceOperation"
+    assert isinstance(refused, Refuse)
+    assert refused.text.startswith(text)
 
 
 @pytest.mark.parametrize(

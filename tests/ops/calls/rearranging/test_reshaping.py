@@ -6,8 +6,8 @@ from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16
-from device.plan import Operation
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT16
+from device.plan import Operation, Refuse
 from ops.calls.rearranging.reshaping import plan_reshape
 from ops.meanings import load_spec
 from tests.shards import BLOCK, high, on_cores, wide
@@ -28,6 +28,22 @@ def test_pages_that_stay_keep_their_buffer():
     assert programs((2, 32, 64, 16), (1, 1, 4096, 16), TILES)[:2] == ([], "input")
     names, _, made = programs((2, 3, 8, 16), (6, 8, 16), place=DRAM_MEMORY_CONFIG)
     assert (names, made.shape) == ([], (6, 8, 16))
+
+
+@pytest.mark.parametrize(
+    ("data_format", "before", "text"),
+    [
+        (UINT16, ["ShardedToInterleaved"], "Can only work with bfloat16/float32 or int32/uint32 tensors\n"),
+        (BFLOAT16, ["ShardedToInterleaved", "ReshapeView"], "Shard page size must currently have L1 aligned page size"),
+    ],
+)
+def test_programs_before_a_refusal_run(data_format, before, text):
+    """They may find no room first."""
+    plan = plan_reshape(TensorSpec((1, 1, 8, 16), data_format, ROWS, high((4, 16), 2)), (1, 1, 32, 4), SPEC)
+    *ran, refused = plan.steps
+    assert [step.name.removesuffix("DeviceOperation") for step in ran if isinstance(step, Operation)] == before
+    assert isinstance(refused, Refuse)
+    assert refused.text.startswith(text)
 
 
 def moved(shape, to, where, **given):
@@ -69,7 +85,6 @@ def test_block_floats_move_as_bfloat16_and_ragged_ones_are_filled():
     [
         (r"^Attempting to reshape between two shapes with different", (1, 4), (1, 5), DRAM_MEMORY_CONFIG),
         (r"^Shard page size must be aligned to 16B", (1, 1, 8, 12), (1, 1, 4, 24), high((4, 12), 2)),
-        (r"^Shard page size must currently have L1 aligned", (1, 1, 8, 16), (1, 1, 32, 4), high((4, 16), 2)),
         (r"^Changing the last dimension of a sharded tensor", (1, 1, 8, 30), (8, 30), on_cores(BLOCK, (8, 16), 2)),
         (r"^Shard height 9 must match physical height 8", (1, 1, 8, 28), (8, 28), wide((8, 32), 2)),
     ],

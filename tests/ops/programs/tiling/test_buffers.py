@@ -137,6 +137,13 @@ def test_the_view_of_a_reshard_is_no_larger_than_the_tensor():
     assert (view.size_bytes, room.size_bytes) == (72 * 8, 2 * 36 * 16)
 
 
+def test_the_view_of_a_reshard_holds_whole_aligned_pages():
+    """Three rows of 100 bytes, which L1 aligns to 112."""
+    read, written = (tensor(name, in_box(HEIGHT, (3, 50), 2), ROWS, (1, 1, 3, 50)) for name in ("read", "written"))
+    view, room = shard_buffers(Conversion.RESHARD, read, written, SPEC)
+    assert (view.size_bytes, room.size_bytes) == (2 * 112, 2 * 3 * 112)
+
+
 def test_rows_of_tiles_are_cut_into_pieces_that_fill_the_cores():
     """8 rows of 8 tiles on 64 cores: a tile each, two on their way; block floats become bfloat16."""
     tiles = TensorSpec((1, 1, 256, 256), BFLOAT8_B, TILES)

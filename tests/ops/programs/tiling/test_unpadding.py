@@ -12,6 +12,7 @@ PLACES = {
     "HEIGHT": in_box(HEIGHT, (64, 128), 2),
     "WIDTH": in_box(WIDTH, (128, 32), 4),
     "BLOCK": in_box(BLOCK, (64, 64), 2, 2),
+    "WIDE BLOCK": in_box(BLOCK, (64, 32), 4, 2),
     "DRAM": DRAM_MEMORY_CONFIG,
 }
 
@@ -34,6 +35,12 @@ def test_shards_stay_on_the_cores_of_the_tiles():
     found = unpadded_place(tiles(PLACES["HEIGHT"]), (1, 1, 100, 100), elsewhere)
     assert found.shard_spec.grid == PLACES["HEIGHT"].shard_spec.grid
     assert unpadded_place(tiles(DRAM_MEMORY_CONFIG), (1, 1, 100, 100), elsewhere).shard_spec.shape == [32, 100]
+
+
+def test_wide_shards_and_blocks_of_one_width_go_where_they_are_asked_for():
+    blocks, wide = PLACES["WIDE BLOCK"], in_box(WIDTH, (100, 32), 6)
+    assert unpadded_place(tiles(blocks), (1, 1, 100, 100), wide) == wide
+    assert unpadded_place(tiles(PLACES["WIDTH"]), (1, 1, 100, 100), blocks) == blocks
 
 
 def test_shards_of_interleaved_tiles_are_as_wide_as_asked_for():
@@ -66,6 +73,8 @@ def test_shards_of_several_whole_images_keep_as_many(shape, rows, images):
         ("HEIGHT", "HEIGHT", 1, None),
         ("HEIGHT", "WIDTH", 1, "Output memory config layout must be HEIGHT_SHARDED when output is sharded but got"),
         ("WIDTH", "BLOCK", 1, "WIDTH_SHARDED -> BLOCK_SHARDED requires matching column shard width; got input=32"),
+        ("WIDTH", "WIDE BLOCK", 2, "Can only write unbatched output for WIDTH_SHARDED -> BLOCK_SHARDED"),
+        ("WIDTH", "WIDE BLOCK", 1, "shards of one width that are dealt in another scheme are not simulated"),
         ("WIDTH", "HEIGHT", 1, "Output memory config layout (TensorMemoryLayout::HEIGHT_SHARDED) must match input"),
         ("WIDTH", "DRAM", 2, "Can only write unbatched output interleaved"),
         ("BLOCK", "BLOCK", 1, None),
