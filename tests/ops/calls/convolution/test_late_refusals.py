@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.errors import ArgumentError, DeviceError
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT8, UINT16, UINT32, DataFormat
@@ -182,7 +182,7 @@ def test_formats_without_a_rate_are_refused_once_the_input_is_an_image() -> None
     assert isinstance(refusal, Refuse)
     assert refusal.text.startswith("Unsupported output data type when calculating tilize cycles\n")
     ragged = sized_call((64, 33), (32, 32), (2, 2), place=place, layout=Layout.TILE, stride=(2, 2))
-    with pytest.raises(ArgumentError, match=r"^Can only work with bfloat16/float32 or int32/uint32 tensors"):
+    with pytest.raises(DeviceError, match=r"^Can only work with bfloat16/float32 or int32/uint32 tensors"):
         plan_convolution(in_format(ragged, UINT16), SPEC, free_l1_bytes=1300000)
 
 
