@@ -46,13 +46,13 @@ def concat(
     if not isinstance(tensors, Sequence) or not tensors or not all(isinstance(one, Tensor) for one in tensors):
         raise ArgumentTypeError(f"concat: tensors must be a sequence of tensors, not {shown(tensors)}")
     require_left_out("concat", output_tensor=output_tensor, sub_core_grids=sub_core_grids)
-    axis_of(index, len(tensors[0].shape), "dim")
+    axis = axis_of(index, len(tensors[0].shape), "dim")
     devices = [required_device("concat", one, lost="Tensor is not allocated") for one in tensors]
     specs = tuple(one.spec for one in tensors)
     device = devices[0]
 
     def call() -> Tensor:
-        plan = kept_plan(plan_concat, device, specs, index, place=memory_config, groups=parts)
+        plan = kept_plan(plan_concat, device, specs, axis, place=memory_config, groups=parts)
         with device.function("ttnn.concat"):
             return run(plan, {f"input_{number}": one for number, one in enumerate(tensors)}, device)["output"]
 

@@ -41,13 +41,13 @@ MOST_BANDS = 32  # tensors whose rows of tiles one program joins
 
 
 def plan_concat(
-    sources: Sequence[TensorSpec], dim: int, spec: DeviceSpec, *, place: MemoryConfig | None = None, groups: int = 1
+    sources: Sequence[TensorSpec], axis: int, spec: DeviceSpec, *, place: MemoryConfig | None = None, groups: int = 1
 ) -> Plan:
     """Plan a concatenation of the tensors "input_0", "input_1" and so on.
 
     Args:
         sources: The tensors; one alone is only brought to its place.
-        dim: Along which axis; negative ones count from the last.
+        axis: Along which, counted from the first axis.
         spec: The device.
         place: Where the result goes; None for DRAM.
         groups: Parts that each is cut into along the axis, if two tensors of HEIGHT shards are joined where they are;
@@ -57,23 +57,22 @@ def plan_concat(
         ArgumentError: The library takes programs that are not simulated.
         DeviceError: The tensors do not go together, which shows before anything runs; else the plan ends in a refusal.
     """
-    require_one_shape(sources, dim % len(sources[0].shape))
+    require_one_shape(sources, axis)
     builder = PlanBuilder(spec, {f"input_{number}": one for number, one in enumerate(sources)})
     inputs = [builder.tensor(f"input_{number}") for number in range(len(sources))]
     where = DRAM_MEMORY_CONFIG if place is None else place
-    result = builder.attempt(lambda: _concatenated(builder, inputs, dim, where, groups), inputs[0])
+    result = builder.attempt(lambda: _concatenated(builder, inputs, axis, where, groups), inputs[0])
     return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=MEANINGS)
 
 
 def _concatenated(
-    builder: PlanBuilder, inputs: list[PlanTensor], dim: int, place: MemoryConfig, groups: int
+    builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, groups: int
 ) -> PlanTensor:
     """The tensors joined in their place; tiles with padding along the axis as rows, if no program joins those."""
     sources = [one.spec for one in inputs]
-    axis = dim % len(sources[0].shape)
     if len(inputs) == 1:
         return placed(builder, inputs[0], place, "output")
-    if not _is_ragged(sources, dim):
+    if not _is_ragged(sources, axis):
         result, spent = _aligned(builder, inputs, axis, place, groups, "output")
         builder.free(*spent)
         return result
@@ -86,9 +85,12 @@ def _concatenated(
     return result
 
 
-def _is_ragged(sources: Sequence[TensorSpec], dim: int) -> bool:
-    """Whether tiles hold padding along an axis, as the library sees it: axis 0 of a vector is its padded rows."""
-    return any(one.layout is Layout.TILE and one.shape[dim] != one.padded_shape[dim] for one in sources)
+def _is_ragged(sources: Sequence[TensorSpec], axis: int) -> bool:
+    """Whether tiles hold padding along an axis; those of a vector always do, in the rows that it does not have."""
+    return any(
+        one.layout is Layout.TILE and (len(one.shape) == 1 or one.shape[axis] != one.padded_shape[axis])
+        for one in sources
+    )
 
 
 def _joins_bands(sources: Sequence[TensorSpec], axis: int, place: MemoryConfig, groups: int, spec: DeviceSpec) -> bool:

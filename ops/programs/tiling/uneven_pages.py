@@ -67,10 +67,12 @@ def uneven(source: TensorSpec, made: TensorSpec) -> Uneven:
 
 
 def misplaced_rows(plan: Plan) -> str | None:
-    """What a Reshard of a plan misplaces in the real library; None if it misplaces nothing."""
+    """What a Reshard of a plan misplaces in the real library; None if it misplaces nothing, or refuses the call."""
     for step in plan.steps:
         if not isinstance(step, Operation) or step.name != f"{Conversion.RESHARD.value}DeviceOperation":
             continue
+        if step.refused is not None:
+            return None
         source = plan.tensors[step.inputs[0]]
         made = plan.tensors[step.outputs[0].tensor if step.outputs else step.inputs[-1]]
         if uneven(source, made) is not Uneven.MOVED:

@@ -215,6 +215,13 @@ def test_rows_that_the_real_library_misplaces_are_refused(device, change):
     assert change(x, in_box(BLOCK, (32, 24), 2, 2)).to_numpy().min() == 1.0
 
 
+def test_what_the_library_refuses_is_refused_in_its_words_before_what_it_misplaces(device):
+    place = in_box(BLOCK, (32, 20), 3, 2)
+    x = ttnn.from_torch(np.ones((1, 1, 64, 44)), ttnn.bfloat16, device=device, memory_config=place)
+    with pytest.raises(ttnn.DeviceError, match=r"^Input row-major shard width 20 with data type DataType::BFLOAT16"):
+        ttnn.reshard(x, in_box(BLOCK, (32, 24), 4, 2))
+
+
 def test_rows_that_the_real_library_loses_are_refused_on_a_lenient_device():
     with ttnn.open_device(strict=False) as device:
         place = in_box(WIDTH, (2, 40), 2)

@@ -85,6 +85,9 @@ def test_tiles_of_float32_are_cut_and_refused_by_a_strict_device():
                 continue
             with pytest.raises(ttnn.ArgumentError, match=r"^upsample: tiles of float32 come out cut to bfloat16"):
                 ttnn.upsample(tiles, (2, 1))
+            ragged = ttnn.from_torch(IMAGE[..., :16], ttnn.float32, layout=ttnn.TILE_LAYOUT, device=device)
+            with pytest.raises(ttnn.DeviceError, match=r"^Tiled input must be tile-aligned"):
+                ttnn.upsample(ragged, 2)
 
 
 def test_views_of_shards_are_no_larger_than_the_shards(device):
