@@ -205,6 +205,17 @@ def _grid_refusal(laid_out: LaidOut) -> str | None:
     return None
 
 
+def _channels_refusal(laid_out: LaidOut) -> str | None:
+    """Why shards of too few channels can not be read, in the real library's words and ours; None if they can."""
+    shards, config, channels = laid_out.input_memory.shard_spec, laid_out.layout.config, laid_out.problem.in_channels
+    if shards is None or config.scheme is WIDTH or shards.shape[1] * config.channel_cores >= channels:
+        return None
+    return (
+        f"Incorrect padding of input channels!\ninput_tensor: its shards hold {shards.shape[1]} channels on "
+        f"{config.channel_cores} cores, and the call has {channels}; give as many"
+    )
+
+
 def _reader_indices(laid_out: LaidOut, halo: HaloArguments) -> PlanTensor:
     """The index tensor of the program's activation readers, which lies like those of the halo."""
     layout, height = laid_out.layout, laid_out.layout.blocks.act_h_tiles
@@ -237,6 +248,7 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor, dealt: Halo
         laid_out = replace(laid_out, problem=problem)
     shards = laid_out.input_memory.shard_spec
     refused = rows_refusal(problem.out_format) if laid_out.options.untilize_out else None
+    refused = refused or _channels_refusal(laid_out)
     refused = refused or width_refusal(
         layout.config,
         layout.shards,

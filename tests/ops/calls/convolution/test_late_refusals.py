@@ -166,6 +166,16 @@ def test_rows_of_eight_bits_are_no_rows_of_bfloat16(channels: int, size: int | N
     assert (name == "HaloDeviceOperation" and line.startswith(text)) is (size is not None)
 
 
+@pytest.mark.parametrize(("scheme", "channels", "refused"), [(HEIGHT, 5, True), (HEIGHT, 9, False), (BLOCK, 20, False)])
+def test_shards_hold_as_many_channels_as_the_call_has(scheme: TensorMemoryLayout, channels: int, refused: bool) -> None:
+    """16 of one column of cores, or 32 of two; 5 channels are padded to 8, and 9 to 16."""
+    place, wanted = MemoryConfig(buffer_type=BufferType.L1), 32 if scheme is BLOCK else 16
+    made = call(wanted, scheme, (0, 0, 1, 3))
+    given = replace(made, input=operand(1, 1, 64, channels, place=place))
+    text = "Incorrect padding of input channels!"
+    assert refusals(given) == [("Conv2dDeviceOperation", text)] * refused
+
+
 def test_rows_of_integers_are_not_made() -> None:
     made = call(32, HEIGHT, (0, 0, 3, 1))
     rows = replace(made, conv_config=replace(made.conv_config, output_layout=Layout.ROW_MAJOR), out_format=UINT16)
