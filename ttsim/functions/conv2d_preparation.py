@@ -7,7 +7,7 @@ from device.memory.memory_config import Layout, MemoryConfig
 from ops.calls.conv2d.folding import folded_call, folds
 from ops.calls.conv2d.rules import CONV2D
 from ops.calls.conv2d.validation import require_possible, validate_prepared, validate_prepared_blocks
-from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Folding, Operand
+from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Folding, Operand, SliceConfig, SliceType
 from ops.calls.convolution.plan import plan_convolution
 from ops.calls.convolution.preparation import plan_bias_preparation, plan_rows, plan_weights_preparation
 from ops.calls.convolution.problem import is_matmul, prepared_as_matmul, takes_l1_path
@@ -188,7 +188,7 @@ def prepare_conv_bias(
 
 def _prepare(arguments: ConvArguments, role: str, tensor: Tensor, device: Device, function: str) -> Tensor:
     refuse_first(function, arguments, (stride_given,))
-    arguments = as_prepared(arguments)
+    arguments = _in_one_piece(_with_kept_shards(as_prepared(arguments)))
     validate_prepared(arguments, role)
     require_possible(arguments)
     refuse_first(function, arguments, (groups_given,))
@@ -200,6 +200,22 @@ def _prepare(arguments: ConvArguments, role: str, tensor: Tensor, device: Device
     planned = plan_weights_preparation if role == "weight" else plan_bias_preparation
     before = None if takes_l1_path(arguments) or prepared_as_matmul(arguments) else plan_rows(arguments, device.spec)
     return prepared_operand(within_reach(arguments), planned, role, tensor, device, function, before=before)
+
+
+def _in_one_piece(call: ConvArguments) -> ConvArguments:
+    """A convolution of a single row, which the real library takes for one that is never cut into slices."""
+    if call.slice_config is not None or call.input_height != 1 or call.kernel_size[0] != 1:
+        return call
+    return replace(call, slice_config=SliceConfig(slice_type=SliceType.L1_FULL))
+
+
+def _with_kept_shards(call: ConvArguments) -> ConvArguments:
+    """A call without a shard_layout, whose shards are taken to stay where they are."""
+    place, config = call.input.spec.memory_config, call.conv_config
+    moved = config.shard_layout is not None or config.reshard_if_not_optimal or config.override_sharding_config
+    if moved or is_matmul(call) or place.shard_spec is None:
+        return call
+    return replace(call, conv_config=replace(config, shard_layout=place.memory_layout))
 
 
 def _folded(call: ConvArguments) -> ConvArguments:

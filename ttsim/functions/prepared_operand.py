@@ -94,9 +94,13 @@ def prepared_operand(
         before: What the preparation allocates, and releases, before that.
     """
     plan = planned(arguments, device.spec, free_l1_bytes=free_l1_bytes(device))
+    steps, tensors = ((), {}) if before is None else (before.steps, before.tensors)
+    if plan.refused:
+        part = Plan(steps=(*steps, plan.steps[-1]), tensors=tensors)
+        with device.function(f"ttnn.{function}"):
+            run(part, {}, device)
     name = plan.results[role]
     upload = tuple(step for step in plan.steps if isinstance(step, Allocate) and step.tensor == name)
-    steps, tensors = ((), {}) if before is None else (before.steps, before.tensors)
     part = Plan(steps=(*steps, *upload), tensors={**tensors, name: plan.tensors[name]}, results={role: name})
     with device.function(f"ttnn.{function}"):
         return run(part, {role: tensor}, device)[role]

@@ -21,7 +21,7 @@ from ops.calls.convolution.slicing import (
     input_memory,
     output_slices,
 )
-from ops.calls.convolution.validation import CONFIG_CHECKS, input_in_dram, raise_first
+from ops.calls.convolution.validation import CONFIG_CHECKS, INPUT_RANK_CHECKS, input_in_dram, raise_first
 from ops.frame.frame import Frame
 from ops.programs.conv2d.reader_indices import UnknownRatesError
 from ops.programs.movement.placement import to_interleaved, uploaded_image
@@ -61,7 +61,7 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, 
         config, decision = chosen.config, chosen.decision
     counted = call if config is given else replace(call, slice_config=config)
     if slices_skip_dram(call, config.num_slices):
-        raise_first(counted, CONFIG_CHECKS)
+        raise_first(counted, CONFIG_CHECKS, INPUT_RANK_CHECKS)
         return l1_path(builder, call, source)
     raise_first(counted, (rows_in_dram, input_in_dram) if given else (rows_in_dram,))
     frame = frame or frame_of(call)

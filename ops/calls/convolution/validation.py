@@ -87,7 +87,7 @@ def rows_of_block_operands(call: ConvArguments) -> Iterator[str]:
         return
     if weights_format is not None and weights_format.is_block:
         yield (
-            f"Only TILE layout is supported for {weights_format.name.upper()} dtype!\n"
+            "Only TILE layout is supported for BFLOAT8_B dtype!\n"  # said of every block float
             "conv_config.weights_dtype: weights and bias for an input in DRAM can not be prepared in it; pass "
             "them as they were made, on the host, or put the input in L1"
         )

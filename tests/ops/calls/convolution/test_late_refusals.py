@@ -176,6 +176,14 @@ def test_shards_hold_as_many_channels_as_the_call_has(scheme: TensorMemoryLayout
     assert refusals(given) == [("Conv2dDeviceOperation", text)] * refused
 
 
+def test_an_input_of_three_axes_is_refused_once_one_slice_is_found_to_do() -> None:
+    config = ConvConfig(weights_format=BFLOAT16)
+    search = SliceConfig(slice_type=SliceType.DRAM_HEIGHT)
+    made = sized_call((8, 8), (32, 32), (2, 2), place=MemoryConfig(), conv_config=config, slice_config=search)
+    with pytest.raises(ArgumentError, match=r"^ShapeBase\[\] index out of range\. 3 not in \[-4, 3\)"):
+        plan_convolution(replace(made, input=operand(1, 64, 32, place=MemoryConfig())), SPEC, free_l1_bytes=1300000)
+
+
 def test_rows_of_integers_are_not_made() -> None:
     made = call(32, HEIGHT, (0, 0, 3, 1))
     rows = replace(made, conv_config=replace(made.conv_config, output_layout=Layout.ROW_MAJOR), out_format=UINT16)
