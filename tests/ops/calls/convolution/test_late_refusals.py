@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.errors import DeviceError
+from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT8, UINT16, UINT32, DataFormat
