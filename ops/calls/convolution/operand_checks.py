@@ -50,6 +50,14 @@ def bias_refusals(call: ConvArguments) -> Iterator[str]:
     """Why the bias is refused."""
     if call.rules.transposed:
         yield from _bias_side(call)
+    elif call.bias is not None and not call.bias.on_host:
+        held, wanted = call.bias.spec.data_format, call.conv_config.weights_format
+        if wanted not in (None, held):
+            yield (
+                "Host conv bias layout should be in row_major layout\n"
+                f"bias_tensor: it is on the device in {held}, so that the real library prepares it anew for "
+                f"conv_config.weights_dtype {wanted}; leave that out, or pass the bias on the host"
+            )
     yield from bias_shape(call)
 
 

@@ -106,6 +106,13 @@ def test_a_bias_may_come_from_the_host_though_the_weights_do_not():
             },
             "Host conv weights layout should be in row_major layout",
         ),
+        (
+            {
+                "bias": weight((1, 1, 1, 64), layout=Layout.TILE, on_host=False),
+                "conv_config": ConvConfig(weights_format=BFLOAT8_B),
+            },
+            "Host conv bias layout should be in row_major layout",
+        ),
         ({"bias": weight((1, 1, 1, 16))}, "Bias must have the same length as output channels"),
         ({"bias": weight((1, 1, 32, 64))}, "Host conv bias shape is not correct"),
     ],
