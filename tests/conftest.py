@@ -22,6 +22,7 @@ WITH_EXTRAS = (  # folders and files whose tests numba or torch can change: numb
     "test_readme.py",
     "tools/bench",
     "ttsim/dropin",
+    "ttsim/experiments/crew",
     "ttsim/experiments/sweeping",
     "ttsim/functions",
     "ttsim/layers",
@@ -50,9 +51,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out what README's test command has run, where only other tests are wanted."""
     if config.getoption("--set-apart"):
-        chosen = [item for item in items if _is_set_apart(item)]
         config.hook.pytest_deselected(items=[item for item in items if not _is_set_apart(item)])
-        items[:] = chosen
+        items[:] = filter(_is_set_apart, items)
 
 
 def _is_set_apart(item: pytest.Item) -> bool:
