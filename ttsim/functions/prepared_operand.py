@@ -95,10 +95,9 @@ def prepared_operand(
     """
     plan = planned(arguments, device.spec, free_l1_bytes=free_l1_bytes(device))
     steps, tensors = ((), {}) if before is None else (before.steps, before.tensors)
-    if plan.refused:
-        part = Plan(steps=(*steps, plan.steps[-1]), tensors=tensors)
+    if plan.refused:  # raised once what the preparation does before has run
         with device.function(f"ttnn.{function}"):
-            run(part, {}, device)
+            run(Plan(steps=(*steps, plan.steps[-1]), tensors=tensors), {}, device)
     name = plan.results[role]
     upload = tuple(step for step in plan.steps if isinstance(step, Allocate) and step.tensor == name)
     part = Plan(steps=(*steps, *upload), tensors={**tensors, name: plan.tensors[name]}, results={role: name})

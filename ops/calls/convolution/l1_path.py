@@ -23,6 +23,7 @@ from ops.calls.convolution.prepared_sizes import size_refusal
 from ops.calls.convolution.problem import compute_config
 from ops.frame.frame import Frame
 from ops.frame.phases import dense_frame
+from ops.programs.actions.pieces import view_refusal
 from ops.programs.conv2d.activation_reuse import reuse_refusal
 from ops.programs.conv2d.blocks import k_block_order, width_refusal
 from ops.programs.conv2d.circular_buffers import ConvBuffersArguments, conv_circular_buffers
@@ -174,14 +175,9 @@ def _place_refusal(sharded: PlanTensor) -> str | None:
 
 def _view_refusal(plan: HaloPlan, sharded: PlanTensor, spec: DeviceSpec) -> str | None:
     """Why the halo can not read its sticks as bfloat16, in the real library's words and ours; None if it can."""
-    size, held = plan.circular_buffers[0].size_bytes, sharded.spec.buffer(spec).bank_bytes
-    if size <= held:
-        return None
-    return (
-        f"Cannot set circular buffer size to {size}. This is larger than the associated dynamically allocated L1 "
-        f"buffer bank size of {held} B\n"
-        f"input_tensor: rows of {sharded.spec.data_format} are read as {plan.output.data_format}; typecast it"
-    )
+    first = view_refusal(plan.circular_buffers[0].size_bytes, sharded.spec.buffer(spec).bank_bytes)
+    formats = f"rows of {sharded.spec.data_format} are read as {plan.output.data_format}"
+    return None if first is None else f"{first}\ninput_tensor: {formats}; typecast it"
 
 
 def _grid_refusal(laid_out: LaidOut) -> str | None:

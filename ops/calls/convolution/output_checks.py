@@ -29,7 +29,10 @@ def rows_in_dram(call: ConvArguments) -> Iterator[str]:
 
 
 def rows_refusal(data_format: DataFormat) -> str | None:
-    """Why the program of a convolution does not make rows of a format that has some; None if it does."""
+    """Why the program of a convolution does not write rows of integers; None of other formats.
+
+    `rows_in_dram` and `ROWS_OF_BLOCKS` refuse rows of block floats.
+    """
     if data_format.is_block or data_format in (BFLOAT16, FLOAT32):
         return None
     return (

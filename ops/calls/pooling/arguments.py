@@ -33,7 +33,7 @@ class PoolArguments:
         data_format: Of the result.
         tiled: The result is in tiles.
         config_tensor_in_dram: What tells the programs where windows lie is kept in DRAM, and read from there.
-        return_indices: Where in its image each number lies is asked for, which is not simulated.
+        return_indices: The place of each maximum in its image is wanted as well, which is not simulated.
     """
 
     source: TensorSpec

@@ -15,6 +15,7 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.meanings import MEANINGS
+from ops.programs.actions.pieces import view_refusal
 from ops.programs.rearrange.buffers import (
     chw_buffers,
     hwc_buffers,
@@ -151,14 +152,9 @@ def _hwc_refusal(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> str 
             f"Uneven sharding (HW={pixels} < total_padded_capacity={room}) is only supported for batch_size=1, got "
             f"batch_size={batch}\ninput: shards must hold the pixels of an image evenly"
         )
-    size, bank_bytes = output_bytes(source, made), made.buffer(spec).bank_bytes
-    if size > bank_bytes:
-        return (
-            f"Cannot set circular buffer size to {size}. This is larger than the associated dynamically allocated L1 "
-            f"buffer bank size of {bank_bytes} B\n"
-            f"dtype: the library counts elements of {source.data_format}; leave it out, and typecast the result"
-        )
-    return None
+    first = view_refusal(output_bytes(source, made), made.buffer(spec).bank_bytes)
+    way_out = f"dtype: the library counts elements of {source.data_format}; leave it out, and typecast the result"
+    return None if first is None else f"{first}\n{way_out}"
 
 
 def plan_convert_to_chw(source: TensorSpec, spec: DeviceSpec, *, data_format: DataFormat | None = None) -> Plan:
@@ -205,17 +201,9 @@ def _chw_refusal(source: TensorSpec, spec: DeviceSpec) -> str | None:
     if source.memory_config.buffer_type is not BufferType.L1:
         return "Only L1 buffers can have an associated circular buffer!\ninput: give HEIGHT shards in L1"
     rows, columns = source.shards.shape
-    size, held = (
-        div_up(rows, TILE) * div_up(columns, TILE) * source.data_format.tile_bytes,
-        source.buffer(spec).bank_bytes,
-    )
-    if size > held:
-        return (
-            f"Cannot set circular buffer size to {size}. This is larger than the associated dynamically allocated L1 "
-            f"buffer bank size of {held} B\n"
-            "input: to_layout makes tiles of rows"
-        )
-    return None
+    tile_bytes = div_up(rows, TILE) * div_up(columns, TILE) * source.data_format.tile_bytes
+    first = view_refusal(tile_bytes, source.buffer(spec).bank_bytes)
+    return None if first is None else f"{first}\ninput: to_layout makes tiles of rows"
 
 
 def axis_of(dim: int, rank: int, argument: str) -> int:

@@ -108,7 +108,12 @@ def plan_tilize(
 
 
 def _check_rows(source: TensorSpec, spec: DeviceSpec) -> None:
-    """Raises DeviceError for rows of more than four axes that shards pad: the library sees the first axes as one."""
+    """Raises for rows of more than four axes in shards: the library sees all axes before the last three as one.
+
+    Raises:
+        ArgumentError: It would take the padding of the shards for numbers, which is not simulated.
+        DeviceError: It can not see the rows so.
+    """
     if len(source.shape) <= RANK:
         return
     seen = seen_anew(source, (prod(source.shape[: 1 - RANK]), *source.shape[1 - RANK :]), spec)

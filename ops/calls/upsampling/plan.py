@@ -88,10 +88,8 @@ def require_whole_numbers(plan: Plan) -> None:
         ArgumentError: The tensor is that.
     """
     for step in plan.steps:
-        work = step.work if isinstance(step, Operation) else None
-        if not isinstance(step, Operation) or step.refused is not None or not isinstance(work, Upsample):
-            continue
-        if work.program is UpsampleProgram.TILES and work.source_format == FLOAT32:
+        work = step.work if isinstance(step, Operation) and step.refused is None else None
+        if isinstance(work, Upsample) and work.program is UpsampleProgram.TILES and work.source_format == FLOAT32:
             raise ArgumentError(
                 "upsample: tiles of float32 come out cut to bfloat16 in the real library; give the tensor in "
                 "ROW_MAJOR_LAYOUT, or in bfloat16"

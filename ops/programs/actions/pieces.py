@@ -56,6 +56,16 @@ def scratchpad(name: str, size_bytes: int, data_format: DataFormat, cores: CoreR
     )
 
 
+def view_refusal(size_bytes: int, bank_bytes: int) -> str | None:
+    """What the real library says of a circular buffer on a tensor that has fewer bytes in a bank; None if it fits."""
+    if size_bytes <= bank_bytes:
+        return None
+    return (
+        f"Cannot set circular buffer size to {size_bytes}. This is larger than the associated dynamically allocated L1 "
+        f"buffer bank size of {bank_bytes} B"
+    )
+
+
 def shard_view(name: str, tensor: PlanTensor, spec: DeviceSpec, cores: CoreRangeSet | None = None) -> CircularBuffer:
     """A buffer on the shards of a tensor, on their cores or on others."""
     place, data_format, shards = tensor.spec.memory_config, tensor.spec.data_format, tensor.spec.shards

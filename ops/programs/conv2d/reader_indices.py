@@ -21,14 +21,13 @@ from ops.programs.conv2d.partition import BLOCK, WIDTH
 
 Words: TypeAlias = NDArray[np.uint16]
 
-
-class UnknownRatesError(DeviceError):
-    """No rate of the device tells how long tilizing takes, on which the number of readers depends."""
-
-
 WORD_BYTES = 2
 HEADER_WORDS = 2
 SEGMENT_WORDS = 2
+
+
+class UnknownRatesError(DeviceError):
+    """No rate of the device tells how long tilizing takes, on which the number of readers depends."""
 
 
 def reader_index_words(frame: Frame, *, output_rows: int, cores: int, block_rows: tuple[int, ...]) -> int:

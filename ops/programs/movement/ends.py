@@ -9,6 +9,7 @@ from device.memory.tiles import TILE
 from device.numbers.formats import BFLOAT16
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
+from ops.programs.actions.work_cores import dealt_evenly
 from ops.programs.movement.movement import Access, Pages
 
 MOST_ROW_BYTES = 800_000  # of two rows of bfloat16 tiles that generated code untilizes
@@ -111,11 +112,10 @@ def dealt_pieces(source: TensorSpec, spec: DeviceSpec) -> tuple[CoreRangeSet, in
     cores, or where the program drops padding.
     """
     tile_rows, across = source.matrix[0] // TILE, source.matrix[1] // TILE
-    most = spec.grid.cores // tile_rows if source.shape == source.padded_shape else 1
-    pieces = min(most, across)
-    if tile_rows > 1:
-        pieces = next((count for count in range(pieces, 1, -1) if across % count == 0), 1)
-    pieces = max(pieces, 1)
+    pieces = 1
+    if source.shape == source.padded_shape:
+        most = min(spec.grid.cores // tile_rows, across)
+        pieces = most if tile_rows == 1 else next((count for count in range(most, 1, -1) if across % count == 0), 1)
     cores = first_cores(min(tile_rows * pieces, spec.grid.cores), spec.grid.cols, spec.grid.rows)
     return cores, div_up(across, pieces)
 
@@ -162,5 +162,5 @@ def _cores(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> CoreRang
             return tensor.data_cores
     whole_rows = source.layout is not target.layout
     work = div_up(source.matrix[0], TILE) if whole_rows else pages_of(target, 1).all_pages
-    per_core = div_up(work, spec.grid.cores)
-    return first_cores(div_up(work, per_core), spec.grid.cols, spec.grid.rows)
+    used, _ = dealt_evenly(work, spec.grid.cores)
+    return first_cores(used, spec.grid.cols, spec.grid.rows)

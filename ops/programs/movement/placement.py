@@ -9,7 +9,6 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
@@ -173,7 +172,8 @@ def convert(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name
 def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
     """The result of a convolution where the caller wants it; the source is released when it is copied.
 
-    A sharded config that can not be is refused only when all before it has run, as by the real library.
+    A sharded config that the output, or the device, does not fit is refused only when all before it has run, as by the
+    real library.
     """
     if config.is_sharded() and config.shard_spec is None:
         layouts = {source.spec.memory_config.memory_layout, config.memory_layout}
@@ -191,11 +191,7 @@ def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
         conversion = _CONVERSIONS[source.spec.memory_config.is_sharded(), True]
         refused = "We don't support DRAM block sharding\nmemory_config: use another layout, or L1"
         return builder.run(f"{conversion.value}DeviceOperation", Relayout(conversion), [source], refused=refused)
-    try:
-        copy = convert(builder, source, config, name)
-    except DeviceError as error:  # shards that the output, or the device, does not fit
-        builder.refuse(error)
-        return source
+    copy = builder.attempt(lambda: convert(builder, source, config, name), source)
     if copy.name != source.name:
         builder.free(source)
     return copy

@@ -8,12 +8,13 @@ into L1 are always cut into blocks. A core has the block of one place in every i
 from dataclasses import dataclass, replace
 from math import isqrt, prod
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
+from device.cores import CoreRange, CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.memory.tiles import TILE
 from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
+from ops.programs.actions.work_cores import dealt_evenly
 from ops.programs.movement.ends import Ends
 from ops.programs.movement.movement import Pages
 from ops.programs.movement.work import Conversion
@@ -56,7 +57,7 @@ class TileBlocks:
         return div_up(self.wide, self.side)
 
     @property
-    def cores(self) -> int:
+    def num_cores(self) -> int:
         """Cores, of which each has one block of every image."""
         return self.down * self.across
 
@@ -65,13 +66,14 @@ class TileBlocks:
         """Tiles across the blocks at the right edge."""
         return self.wide - (self.across - 1) * self.side
 
+    def cores(self, spec: DeviceSpec) -> CoreRangeSet:
+        """The cores, in the order of their blocks: row by row of an image, each from the left."""
+        return first_cores(self.num_cores, spec.grid.cols, spec.grid.rows, row_wise=self.row_wise)
+
     def cores_by_width(self, spec: DeviceSpec) -> dict[int, CoreRangeSet]:
         """Tiles across a block, and the cores with blocks of this width; the widest blocks first."""
         of_width: dict[int, list[CoreRange]] = {}
-        lines = spec.grid.cols if self.row_wise else spec.grid.rows
-        for number in range(self.cores):
-            line, place = divmod(number, lines)
-            core = CoreCoord(place, line) if self.row_wise else CoreCoord(line, place)
+        for number, core in enumerate(self.cores(spec).cores(row_major=self.row_wise)):
             width = self.last_wide if number % self.across == self.across - 1 else self.side
             of_width.setdefault(width, []).append(CoreRange(core, core))
         widest_first = sorted(of_width, reverse=True)
@@ -104,14 +106,14 @@ def tile_blocks(
         images=images,
         row_wise=conversion is Conversion.UNTILIZE,
     )
-    if blocks.cores > cores:
+    if blocks.num_cores > cores:
         return None
     if wide * (source.data_format.tile_bytes + target.data_format.tile_bytes) >= spec.l1.usable_bytes:
         return blocks
     # Untilize counts the blocks of all images here as those of one, though it cuts every image
     counted = high * images if conversion is Conversion.UNTILIZE else high
     side = _block_side(core_tiles, counted, wide, cores)
-    by_rows = div_up(high * images, div_up(high * images, cores))
+    by_rows, _ = dealt_evenly(high * images, cores)
     is_wide = wide > WIDE_TILES and (counted > WIDE_TILES or wide > counted)
     return blocks if is_wide and by_rows < div_up(counted, side) * div_up(wide, side) else None
 
@@ -130,7 +132,7 @@ def in_blocks(ends: Ends, blocks: TileBlocks, spec: DeviceSpec) -> Ends:
 
     return replace(
         ends,
-        cores=first_cores(blocks.cores, spec.grid.cols, spec.grid.rows, row_wise=blocks.row_wise).merged(),
+        cores=blocks.cores(spec).merged(),
         width_tiles=columns,
         core_tile_rows=blocks.images * rows,
         read=of_block(ends.read, ends.source),

@@ -15,6 +15,7 @@ from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
 from ops.programs.actions.pieces import scratchpad, tile_buffer
+from ops.programs.actions.work_cores import dealt_evenly
 from ops.programs.movement.tile_blocks import TileBlocks, tile_blocks
 from ops.programs.movement.work import Conversion
 from ops.programs.tiling.unpadding import images_of_shard
@@ -154,8 +155,7 @@ def _shard_tiles(tensor: TensorSpec) -> tuple[int, int]:
 
 def _dealt(rows: int, spec: DeviceSpec, *, by_columns: bool) -> tuple[CoreRangeSet, int]:
     """The cores that share rows of tiles evenly, and how many each has."""
-    core_rows = div_up(rows, spec.grid.cores)
-    used = div_up(rows, core_rows)
+    used, core_rows = dealt_evenly(rows, spec.grid.cores)
     return first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=not by_columns).merged(), core_rows
 
 

@@ -47,7 +47,7 @@ def test_wide_rows_are_tilized_in_blocks(shape, side, cores):
     assert blocks.side == side
     merged = blocks.cores_by_width(N150)
     assert list(merged) == [side]
-    assert sum(one.num_cores() for one in merged.values()) == blocks.cores
+    assert sum(one.num_cores() for one in merged.values()) == blocks.num_cores
     wanted = {core for part in cores.strip("{}").split("], ") for core in _cores(part)}
     assert {(core.x, core.y) for core in merged[side].cores()} == wanted
 
@@ -82,20 +82,20 @@ def test_untilize_counts_the_blocks_of_all_images(images, in_blocks):
     """48 rows of 34 tiles would be 6x8 blocks of six, no more cores than rows; 53 would be 6x9, which is more."""
     blocks = blocks_of(Conversion.UNTILIZE, (images, 1, 32, 1088), FLOAT32)
     assert (blocks is not None) == in_blocks
-    assert blocks is None or (blocks.side, blocks.cores) == (1, 34)
+    assert blocks is None or (blocks.side, blocks.num_cores) == (1, 34)
 
 
 def test_rows_that_fill_l1_are_cut():
     """512 tiles of two formats take 2 MiB; rows would occupy all 64 cores, 60 blocks do not."""
     blocks = blocks_of(Conversion.TILIZE, (1, 1, 4096, 16384))
-    assert (blocks.side, blocks.cores, blocks.last_wide) == (35, 60, 22)
+    assert (blocks.side, blocks.num_cores, blocks.last_wide) == (35, 60, 22)
 
 
 @pytest.mark.parametrize("grid", [(1, 1), (2, 1)])
 def test_a_grid_too_small_for_blocks_has_rows(grid):
     spec = replace(N150, grid=replace(N150.grid, cols=grid[0], rows=grid[1]))
     blocks = blocks_of(Conversion.TILIZE, (1, 1, 32, 1280), spec=spec)
-    assert blocks is None or blocks.cores <= spec.grid.cores
+    assert blocks is None or blocks.num_cores <= spec.grid.cores
 
 
 def test_one_core_has_no_blocks():
