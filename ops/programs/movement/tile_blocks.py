@@ -99,23 +99,26 @@ def tile_blocks(
     high, wide = (side // TILE for side in (TILE, *tiles.padded_shape)[-2:])
     images = prod(tiles.padded_shape[:-2])
     core_tiles = div_up(prod((1, *source.padded_shape)[-2:]) // TILE**2, cores)
-    blocks = TileBlocks(
-        side=_block_side(core_tiles, high, wide, cores),
-        high=high,
-        wide=wide,
-        images=images,
-        row_wise=conversion is Conversion.UNTILIZE,
-    )
+
+    def cut(rows: int) -> TileBlocks:
+        return TileBlocks(
+            side=_block_side(core_tiles, rows, wide, cores),
+            high=rows,
+            wide=wide,
+            images=images,
+            row_wise=conversion is Conversion.UNTILIZE,
+        )
+
+    blocks = cut(high)
     if blocks.num_cores > cores:
         return None
     if wide * (source.data_format.tile_bytes + target.data_format.tile_bytes) >= spec.l1.usable_bytes:
         return blocks
-    # Untilize counts the blocks of all images here as those of one, though it cuts every image
-    counted = high * images if conversion is Conversion.UNTILIZE else high
-    side = _block_side(core_tiles, counted, wide, cores)
+    # To choose, Untilize counts the blocks that all images would have as one, though it cuts every image
+    counted = cut(high * images) if conversion is Conversion.UNTILIZE else blocks
+    is_wide = wide > WIDE_TILES and (counted.high > WIDE_TILES or wide > counted.high)
     by_rows, _ = dealt_evenly(high * images, cores)
-    is_wide = wide > WIDE_TILES and (counted > WIDE_TILES or wide > counted)
-    return blocks if is_wide and by_rows < div_up(counted, side) * div_up(wide, side) else None
+    return blocks if is_wide and by_rows < counted.num_cores else None
 
 
 def in_blocks(ends: Ends, blocks: TileBlocks, spec: DeviceSpec) -> Ends:
@@ -143,7 +146,7 @@ def in_blocks(ends: Ends, blocks: TileBlocks, spec: DeviceSpec) -> Ends:
 def _block_side(core_tiles: int, high: int, wide: int, cores: int) -> int:
     """Tiles on a side of the smallest square that holds a core's tiles and leaves a core over; 1 if there is none."""
     first = isqrt(core_tiles) + (isqrt(core_tiles) ** 2 != core_tiles)
-    for side in range(max(first, 1), high * wide + 1):
+    for side in range(max(first, 1), max(first, high, wide) + 1):
         if div_up(wide, side) * div_up(high, side) < cores:
             return side
     return 1
