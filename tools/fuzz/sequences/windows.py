@@ -55,9 +55,8 @@ def max_pool2d(draft: Draft) -> Step | None:
 
     def result() -> Expected:
         values = largest(image, kernel, stride, sides, dilation, ceil_mode=ceil_mode).reshape(1, 1, -1, channels)
-        bound = rounding(values, "bfloat16") * (source.dtype == "float32") * 2 + rounding(values, out) * (
-            out != "bfloat16"
-        )
+        bound = 2 * rounding(values, "bfloat16") if source.dtype == "float32" else 0.0
+        bound = bound + (rounding(values, out) if out != "bfloat16" else 0.0)
         return Expected(values=values, bound=bound, dtypes=(out,), layout=held, place=asked(draft, where))
 
     text = f"{draft.name} = ttsim.max_pool2d({how})"
