@@ -17,69 +17,40 @@ _L1: Final = (BufferType.L1, BufferType.L1_SMALL)
 
 
 class MadeTensor(NamedTuple):
-    """What a device operation made.
+    """What a device operation made."""
 
-    Attributes:
-        number: Running number of its buffer on the device.
-        address: Where the buffer begins in every bank.
-        spec: Shape, format, layout and place.
-    """
-
-    number: int
-    address: int
-    spec: TensorSpec
+    number: int  # Running number of its buffer on the device
+    address: int  # Where the buffer begins in every bank
+    spec: TensorSpec  # Shape, format, layout and place
 
 
 class ReadTensor(NamedTuple):
-    """What a device operation or a function reads.
+    """What a device operation or a function reads."""
 
-    Attributes:
-        tensor: What it is taken for.
-        buffer: Where it lies.
-    """
-
-    tensor: MadeTensor
-    buffer: BufferSpec
+    tensor: MadeTensor  # What it is taken for
+    buffer: BufferSpec  # Where it lies
 
 
 class OperationBegin(NamedTuple):
-    """A function of the library, or a device operation, starts.
-
-    Attributes:
-        name: Which.
-        work: What a device operation computes; None for a function.
-        read: Tensors on the device that it reads, and writes into, in order.
-        hosts: Tensors on the host that a function reads, in order.
-        spec: The device of a device operation; None for a function.
-        dispatched: Whether a device operation runs; in a capture without dispatch it does not.
-        step: Index of the step in the plan whose operation it is; None for a function.
-    """
+    """A function of the library, or a device operation, starts."""
 
     name: str
-    work: Work | None = None
-    read: tuple[ReadTensor, ...] = ()
-    hosts: tuple[TensorSpec, ...] = ()
-    spec: DeviceSpec | None = None
-    dispatched: bool = True
-    step: int | None = None
+    work: Work | None = None  # What a device operation computes; None for a function
+    read: tuple[ReadTensor, ...] = ()  # Tensors on the device that it reads, and writes into, in order
+    hosts: tuple[TensorSpec, ...] = ()  # Tensors on the host that a function reads, in order
+    spec: DeviceSpec | None = None  # The device of a device operation; None for a function
+    dispatched: bool = True  # Whether a device operation runs; in a capture without dispatch it does not
+    step: int | None = None  # Index of the step in the plan whose operation it is; None for a function
 
 
 class OperationEnd(NamedTuple):
-    """It ends; begins and ends nest.
+    """It ends; begins and ends nest."""
 
-    Attributes:
-        name: The name it began with.
-        aborted: Whether an error ended it.
-        made: The outputs of a device operation, or what it wrote into; none of a function.
-        cached: Whether its program was found in the program cache.
-        hosts: Tensors on the host that a function made, in order.
-    """
-
-    name: str
-    aborted: bool = False
-    made: tuple[MadeTensor, ...] = ()
-    cached: bool = False
-    hosts: tuple[TensorSpec, ...] = ()
+    name: str  # The name it began with
+    aborted: bool = False  # Whether an error ended it
+    made: tuple[MadeTensor, ...] = ()  # The outputs of a device operation, or what it wrote into; none of a function
+    cached: bool = False  # Whether its program was found in the program cache
+    hosts: tuple[TensorSpec, ...] = ()  # Tensors on the host that a function made, in order
 
 
 class BufferAllocated(NamedTuple):
@@ -147,14 +118,10 @@ class CircularBuffersFreed(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """The device refused a buffer, or the circular buffers of a program: what follows is the way back.
+    """The device refused a buffer, or the circular buffers of a program: what follows is the way back."""
 
-    Attributes:
-        reason: The text of the error.
-        buffer: The buffer that does not fit; None if the circular buffers of the last program do not.
-    """
-
-    reason: str
+    reason: str  # The text of the error
+    # The buffer that does not fit; None if the circular buffers of the last program do not
     buffer: BufferSpec | None = None
 
 

@@ -21,21 +21,13 @@ from device.spec.device_spec import DeviceSpec, load_spec
 
 
 class Program(NamedTuple):
-    """A program whose circular buffers have their places.
+    """A program whose circular buffers have their places."""
 
-    Attributes:
-        addresses: One for each circular buffer.
-        regions: How far the circular buffers reach that take L1 of their own.
-        number: Running number on the device, for messages.
-        noun: What the real library calls its buffers.
-        resident: Buffers that stay as long as the program stays cached.
-    """
-
-    addresses: tuple[int, ...]
-    regions: tuple[Region, ...]
-    number: int
-    noun: str
-    resident: tuple[Buffer, ...] = ()
+    addresses: tuple[int, ...]  # One for each circular buffer
+    regions: tuple[Region, ...]  # How far the circular buffers reach that take L1 of their own
+    number: int  # Running number on the device, for messages
+    noun: str  # What the real library calls its buffers
+    resident: tuple[Buffer, ...] = ()  # Buffers that stay as long as the program stays cached
 
 
 class Machine:
@@ -123,7 +115,6 @@ class Machine:
 
         Args:
             buffer: What is asked for.
-            name: What it is for.
             by: The function of the real library that asks.
             placed: False: it gets address 0 and takes no memory, as in a capture without dispatch.
             tensor: The tensor that it is for, for whoever listens.

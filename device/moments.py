@@ -7,28 +7,16 @@ from device.memory.free_list import Blocks
 
 
 class Moment(NamedTuple):
-    """The state of a device before a call.
+    """The state of a device before a call."""
 
-    Attributes:
-        buffers: Buffers that it had made.
-        programs: Programs in its cache.
-        recorders: Who listened.
-    """
-
-    buffers: int
+    buffers: int  # Buffers that it had made
     programs: int
-    recorders: tuple[list[Event], ...]
+    recorders: tuple[list[Event], ...]  # Who listened
 
 
 class Standing(NamedTuple):
-    """How the memories of a device stand.
+    """How the memories of a device stand."""
 
-    Attributes:
-        blocks: Of every memory.
-        buffers: Buffers that the device has made.
-        programs: Programs that it has made.
-    """
-
-    blocks: tuple[Blocks, ...]
-    buffers: int
-    programs: int
+    blocks: tuple[Blocks, ...]  # Of every memory
+    buffers: int  # Buffers that the device has made
+    programs: int  # Programs that it has made

@@ -36,45 +36,28 @@ class ProgramKey(tuple[Hashable, ...]):
 
 
 class CircularBuffer(NamedTuple):
-    """One circular buffer of a program; a plan has some thirty of them, and a named tuple is quickly made.
+    """One circular buffer of a program; a plan has some thirty of them, and a named tuple is quickly made."""
 
-    Attributes:
-        name: The role it has in its operation ("act", "weights", ...).
-        size_bytes: Bytes on each of its cores.
-        page_bytes: Bytes of one page (a tile, a stick or an index list).
-        data_format: Element format of a page.
-        cores: Where it lives.
-        view_of: Name of the tensor whose shard it is placed on; None if it takes L1 of its own, bottom-up.
-        offset_bytes: Distance from the start of that shard.
-        scratchpad: Whether it is room for one processor alone, which a capture calls a scratchpad.
-    """
-
-    name: str
-    size_bytes: int
-    page_bytes: int
-    data_format: DataFormat
-    cores: CoreRangeSet
+    name: str  # The role it has in its operation ("act", "weights", ...)
+    size_bytes: int  # Bytes on each of its cores
+    page_bytes: int  # Bytes of one page (a tile, a stick or an index list)
+    data_format: DataFormat  # Element format of a page
+    cores: CoreRangeSet  # Where it lives
+    # Name of the tensor whose shard it is placed on; None if it takes L1 of its own, bottom-up
     view_of: str | None = None
-    offset_bytes: int = 0
-    scratchpad: bool = False
+    offset_bytes: int = 0  # Distance from the start of that shard
+    scratchpad: bool = False  # Whether it is room for one processor alone, which a capture calls a scratchpad
 
 
 class Allocate(NamedTuple):
-    """A buffer comes into being.
+    """A buffer comes into being."""
 
-    Attributes:
-        tensor: Name of the tensor it belongs to, unique in the plan.
-        buffer: What is asked of the allocator.
-        by: The function of the real library that asks (the name seen in a graph capture).
-        source: Host tensor that is written into it at once; None if an operation writes it later.
-        work: What the host does to that tensor on the way; None writes it as it is.
-    """
-
-    tensor: str
-    buffer: BufferSpec
+    tensor: str  # Name of the tensor it belongs to, unique in the plan
+    buffer: BufferSpec  # What is asked of the allocator
+    # The function of the real library that asks (the name seen in a graph capture)
     by: str = "tt::tt_metal::create_device_tensor"
-    source: str | None = None
-    work: Work | None = None
+    source: str | None = None  # Host tensor that is written into it at once; None if an operation writes it later
+    work: Work | None = None  # What the host does to that tensor on the way; None writes it as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,31 +69,22 @@ class Free:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One device operation: a program on a set of cores.
+    """One device operation: a program on a set of cores."""
 
-    Attributes:
-        name: As a graph capture of the real library shows it, for example "HaloDeviceOperation".
-        inputs: Tensors it reads.
-        outputs: Tensors it makes, allocated before it runs, in order; without any it writes into its last input.
-        resident: Config tensors that stay allocated as long as the program stays in the program cache.
-        circular_buffers: In order of allocation.
-        dataflow: They are dataflow buffers: a capture shows them only when nothing is dispatched.
-        work: What it computes, with all that the readings need to know of it.
-        key: Equal keys mean the same cached program (resident tensors are then not made again).
-        refused: Why its program cannot be built, if it cannot: raised as a DeviceError once its outputs are
-            allocated, so that what does not fit before that is reported first, as on a real device.
-        unfinished: Why its program cannot be finished: raised as a DeviceError once its resident tensors are, too.
-    """
-
-    name: str
-    inputs: tuple[str, ...]
+    name: str  # As a graph capture of the real library shows it, for example "HaloDeviceOperation"
+    inputs: tuple[str, ...]  # Tensors it reads
+    # Tensors it makes, allocated before it runs, in order; without any it writes into its last input
     outputs: tuple[Allocate, ...] = ()
+    # Config tensors that stay allocated as long as the program stays in the program cache
     resident: tuple[Allocate, ...] = ()
-    circular_buffers: tuple[CircularBuffer, ...] = ()
-    dataflow: bool = False
-    work: Work | None = None
-    key: Hashable = None
+    circular_buffers: tuple[CircularBuffer, ...] = ()  # In order of allocation
+    dataflow: bool = False  # They are dataflow buffers: a capture shows them only when nothing is dispatched
+    work: Work | None = None  # What it computes, with all that the readings need to know of it
+    key: Hashable = None  # Equal keys mean the same cached program (resident tensors are then not made again)
+    # Why its program cannot be built, if it cannot: raised as a DeviceError once its outputs are allocated, so that
+    # what does not fit before that is reported first, as on a real device
     refused: str | None = None
+    # Why its program cannot be finished: raised as a DeviceError once its resident tensors are, too
     unfinished: str | None = None
 
     def __post_init__(self) -> None:
@@ -120,31 +94,19 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Relocate:
-    """A tensor is released and allocated again to defragment; the operation `MOVE` runs if it comes to lie elsewhere.
-
-    Attributes:
-        tensor: Its name.
-        buffer: What is asked of the allocator.
-        work: What the operation computes.
-        circular_buffers: Of the program that copies page by page.
-        overlapping: Of the program that reads all before it writes, where both places overlap and it fits.
-    """
+    """A tensor is released and allocated again to defragment; `MOVE` runs if the address changes."""
 
     tensor: str
-    buffer: BufferSpec
-    work: Work | None = None
-    circular_buffers: tuple[CircularBuffer, ...] = ()
+    buffer: BufferSpec  # What is asked of the allocator
+    work: Work | None = None  # What the operation computes
+    circular_buffers: tuple[CircularBuffer, ...] = ()  # Of the program that copies page by page
+    # Of the program that reads all before it writes, where both places overlap and it fits
     overlapping: tuple[CircularBuffer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """The call ends here, refused once all before it has run: the last step of a plan.
-
-    Attributes:
-        text: Why.
-        error: The error that is raised.
-    """
+    """The call ends here, refused once all before it has run: the last step of a plan."""
 
     text: str
     error: type[TTSimError]
@@ -155,51 +117,33 @@ Step = Allocate | Free | Operation | Relocate | Refuse
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a reader takes a tensor for that it finds on the device.
-
-    Attributes:
-        tensor: Its name.
-        work: What would have prepared it for this reader.
-    """
+    """What a reader takes a tensor for that it finds on the device."""
 
     tensor: str
-    work: Work
+    work: Work  # What would have prepared it for this reader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Something that a planner chose for the caller, and what it came from.
+    """Something that a planner chose for the caller, and what it came from."""
 
-    Attributes:
-        name: What was chosen, as a key.
-        value: The choice.
-        text: Choice and reason, as a sentence.
-        limits: The figures that decided, by name; bytes where the name says so.
-    """
-
-    name: str
+    name: str  # What was chosen, as a key
     value: str | int
-    text: str
-    limits: tuple[tuple[str, int], ...] = ()
+    text: str  # Choice and reason, as a sentence
+    limits: tuple[tuple[str, int], ...] = ()  # The figures that decided, by name; bytes where the name says so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What one call does, in order.
-
-    Attributes:
-        steps: The steps.
-        tensors: Shape, format, layout and place of every named tensor (inputs included).
-        results: Names of what the call returns, by role ("output", "weight", "bias").
-        expected: What its operations take tensors for that were on the device before.
-        decisions: What was chosen for the caller, each once, in order.
-    """
+    """What one call does, in order."""
 
     steps: tuple[Step, ...]
+    # Shape, format, layout and place of every named tensor (inputs included)
     tensors: Mapping[str, TensorSpec] = field(default_factory=dict)
+    # Names of what the call returns, by role ("output", "weight", "bias")
     results: Mapping[str, str] = field(default_factory=dict)
-    expected: tuple[Expected, ...] = ()
-    decisions: tuple[Decision, ...] = ()
+    expected: tuple[Expected, ...] = ()  # What its operations take tensors for that were on the device before
+    decisions: tuple[Decision, ...] = ()  # What was chosen for the caller, each once, in order
 
     @property
     def refused(self) -> bool:

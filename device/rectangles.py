@@ -21,7 +21,6 @@ def combined(
     """What an operation makes of two areas, row by row: runs within a row, equal runs of neighboring rows together.
 
     Args:
-        one: An area.
         other: Another one.
         operation: ``operator.or_`` or ``and_``, or `without`.
     """

@@ -36,14 +36,10 @@ class PlanTensor(NamedTuple):
     """A tensor of a plan as the next steps see it.
 
     A *view* (the same buffer under another shape) takes no step: it keeps the name and changes the spec.
-
-    Attributes:
-        name: Of the buffer it lies in, unique in the plan.
-        spec: Shape, format, layout and place.
     """
 
-    name: str
-    spec: TensorSpec
+    name: str  # Of the buffer it lies in, unique in the plan
+    spec: TensorSpec  # Shape, format, layout and place
 
     @property
     def in_l1(self) -> bool:
@@ -62,7 +58,6 @@ class PlanBuilder:
         """Starts an empty plan.
 
         Args:
-            device_spec: The machine.
             given: The caller's tensors by the names that the plan calls them, on the host or on the device.
         """
         self.device_spec = device_spec
@@ -88,8 +83,6 @@ class PlanBuilder:
         """A tensor comes into being; an operation writes it later.
 
         Args:
-            name: Its name.
-            spec: What it is.
             by: The function of the real library that asks for it.
         """
         return self._allocated(Allocate(name, self._buffer(spec), by), spec)
@@ -98,8 +91,6 @@ class PlanBuilder:
         """A host tensor is written to the device; what ``spec`` pads it with is zero.
 
         Args:
-            name: Name of the copy.
-            spec: The copy.
             source: Name of the caller's tensor.
             work: What the host does to it on the way; None writes it as it is.
         """

@@ -29,43 +29,27 @@ class NoModelError(TTSimError, RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValuesReading:
-    """A reading of values.
+    """A reading of values."""
 
-    Attributes:
-        spec: The device, for the ways in which matrix units differ.
-        arithmetic: Exact or fast.
-    """
-
-    spec: DeviceSpec
-    arithmetic: Arithmetic
+    spec: DeviceSpec  # The device, for the ways in which matrix units differ
+    arithmetic: Arithmetic  # Exact or fast
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CyclesReading:
-    """A reading of cycles.
-
-    Attributes:
-        spec: The device.
-        contention: Whether cores wait for each other at links and banks.
-    """
+    """A reading of cycles."""
 
     spec: DeviceSpec
-    contention: bool
+    contention: bool  # Whether cores wait for each other at links and banks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """Something that was decided when a device operation was planned.
+    """Something that was decided when a device operation was planned."""
 
-    Attributes:
-        name: What, as a key.
-        value: The decision.
-        text: The same in words, as part of a list.
-    """
-
-    name: str
+    name: str  # What, as a key
     value: str | int | bool | tuple[int, ...]
-    text: str
+    text: str  # The same in words, as part of a list
 
 
 def uncompared_fact(text: str) -> Fact:
@@ -82,51 +66,36 @@ class Account:
     Attributes:
         facts: How it was planned.
         stages: What its stages do, in words; those that do the same in every program may be left out.
-        measured_as: Under which name its model was held against measurements (`ops/readings/expected_errors.toml`);
-            empty if nothing like it was measured.
-        composed_of: What its model is made of, if it was not measured.
         attributes: What the real library's profiler prints of such an operation and its readers look for, by name.
     """
 
     facts: Late[tuple[Fact, ...]] = Late(lambda account: ())  # noqa: RUF009 (a descriptor, not a default)
     stages: Late[Mapping[Stage, str]] = Late(lambda account: {})  # noqa: RUF009
+    # Under which name its model was held against measurements (`ops/readings/expected_errors.toml`); empty if nothing
+    # like it was measured
     measured_as: str = ""
-    composed_of: str = ""
+    composed_of: str = ""  # What its model is made of, if it was not measured
     attributes: Late[tuple[tuple[str, str], ...]] = Late(lambda account: ())  # noqa: RUF009
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ends:
-    """The tensors at both ends of a device operation.
+    """The tensors at both ends of a device operation."""
 
-    Attributes:
-        read: The one it reads first.
-        written: The one it makes first, or else writes into.
-    """
-
-    read: TensorSpec
-    written: TensorSpec
+    read: TensorSpec  # The one it reads first
+    written: TensorSpec  # The one it makes first, or else writes into
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """What one core sends to another.
+    """What one core sends to another."""
 
-    Attributes:
-        network: Which of `device.time.network.NETWORKS`.
-        source: Column and row of the core that sends.
-        destination: Of the core that receives.
-        size_bytes: What is sent.
-        start_cycle: From when on, counted from the start of the program.
-        end_cycle: When the last of it has arrived.
-    """
-
-    network: int
-    source: tuple[int, int]
-    destination: tuple[int, int]
-    size_bytes: int
-    start_cycle: float
-    end_cycle: float
+    network: int  # Which of `device.time.network.NETWORKS`
+    source: tuple[int, int]  # Column and row of the core that sends
+    destination: tuple[int, int]  # Of the core that receives
+    size_bytes: int  # What is sent
+    start_cycle: float  # From when on, counted from the start of the program
+    end_cycle: float  # When the last of it has arrived
 
 
 # The array that a work makes of those of its inputs, or leaves in its last input; None is one that nobody has written.
@@ -151,27 +120,19 @@ def _nothing(work: Work, ends: Ends, spec: DeviceSpec) -> Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meaning(Generic[W]):
-    """What the works of one class mean to each reading.
-
-    Attributes:
-        work: The class.
-        values: The numbers that a work makes. Logical arrays in storage of their format: padding is no part of them,
-            and a tensor seen under another shape is the same array, so that each work gives its inputs the shape that
-            it needs (`matrix`, `row`).
-        cycles: What it takes; may itself raise `NoModelError`. None if there is no model.
-        no_model: Why there is none.
-        fidelity_phases: Fidelity phases of its tile products, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing.
-        account: What its program tells of it.
-        sent: What it sends from core to core; None if its model knows bytes, but no routes.
-    """
+    """What the works of one class mean to each reading."""
 
     work: type[W]
+    # The numbers that a work makes. Logical arrays in storage of their format: padding is no part of them, and a tensor
+    # seen under another shape is the same array, so that each work gives its inputs the shape that it needs (`matrix`,
+    # `row`).
     values: ValuesOf[W]
-    cycles: CyclesOf[W] | None = None
-    no_model: str = ON_HOST
+    cycles: CyclesOf[W] | None = None  # What it takes; may itself raise `NoModelError`. None if there is no model.
+    no_model: str = ON_HOST  # Why there is none
+    # Fidelity phases of its tile products, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
     fidelity_phases: Callable[[W], int] = _none
-    account: AccountOf[W] = _nothing
-    sent: SentOf[W] | None = None
+    account: AccountOf[W] = _nothing  # What its program tells of it
+    sent: SentOf[W] | None = None  # What it sends from core to core; None if its model knows bytes, but no routes
 
 
 Meanings: TypeAlias = Mapping[type[Work], Meaning[Any]]

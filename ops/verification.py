@@ -12,7 +12,6 @@ def verify(plan: Plan, *, given: Collection[str], known_works: Collection[type] 
     read or released after its release, and every work has a meaning. A plan that ends in a refusal returns nothing.
 
     Args:
-        plan: The plan.
         given: Names of the caller's tensors.
         known_works: Classes of work that have a meaning; None for any.
 

@@ -33,21 +33,13 @@ Keys: TypeAlias = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A field, or a table within a table.
-
-    Attributes:
-        name: Its key.
-        unit: Its unit, or what stands there.
-        meaning: In a sentence.
-        moves: What it moves.
-        source: Where the figures of the cards come from.
-    """
+    """A field, or a table within a table."""
 
     name: str
-    unit: str
+    unit: str  # Its unit, or what stands there
     meaning: str
     moves: frozenset[str]
-    source: str
+    source: str  # Where the figures of the cards come from
 
     def __str__(self) -> str:
         moves = ", ".join(one for one in ORDER if one in self.moves)

@@ -32,43 +32,25 @@ SIZE, IN_CHANNELS, OUT_CHANNELS, KERNEL = 16, 64, 32, 3
 
 
 class Distance(NamedTuple):
-    """One row of the table.
-
-    Attributes:
-        output: Output format.
-        dst: Bits of Dst.
-        fidelity: Name of the fidelity.
-        max_ulp: Largest difference in units in the last place.
-        differing: Share of elements that differ.
-        pcc: Correlation of the two readings.
-    """
+    """One row of the table."""
 
     output: str
     dst: int
     fidelity: str
-    max_ulp: float
-    differing: float
-    pcc: float
+    max_ulp: float  # Largest difference in units in the last place
+    differing: float  # Share of elements that differ
+    pcc: float  # Correlation of the two readings
 
 
 class Spread(NamedTuple):
-    """One row of the table of random calls.
-
-    Attributes:
-        output: Output format.
-        dst: Bits of Dst.
-        calls: How many.
-        largest: Largest difference as a share of the largest value of its call.
-        usual: The same in the median call.
-        other_specials: Calls with infinities and NaN in the input whose outputs are not the same ones.
-    """
+    """One row of the table of random calls."""
 
     output: str
     dst: int
-    calls: int
-    largest: float
-    usual: float
-    other_specials: int
+    calls: int  # How many
+    largest: float  # Largest difference as a share of the largest value of its call
+    usual: float  # The same in the median call
+    other_specials: int  # Calls with infinities and NaN in the input whose outputs are not the same ones
 
 
 class Call(NamedTuple):

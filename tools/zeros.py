@@ -29,23 +29,14 @@ HEADINGS = ("layer", "scheme, cores", "frame", "phase", "of it", "halo", "convol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """One layer in one lowering.
+    """One layer in one lowering."""
 
-    Attributes:
-        scheme: How it is sharded, and on how many cores.
-        cycles: Of the whole call.
-        halo: Of its halos, one a slice.
-        convolution: Of its convolutions, likewise.
-        bound_by: The stage that binds the longest of them.
-        headroom_bytes: Least room between circular buffers and L1 buffers.
-    """
-
-    scheme: str
-    cycles: int
-    halo: int
+    scheme: str  # How it is sharded, and on how many cores
+    cycles: int  # Of the whole call
+    halo: int  # Of its halos, one a slice
     convolution: int
-    bound_by: str
-    headroom_bytes: int
+    bound_by: str  # The stage that binds the longest of them
+    headroom_bytes: int  # Least room between circular buffers and L1 buffers
 
 
 def cost_of(layer: Layer, device: str, lowering: str) -> Cost:

@@ -33,18 +33,10 @@ def conv3d(
 
     Args:
         input_tensor: [N, D, H, W, C].
-        weight_tensor: Prepared.
         device: Where to run.
         bias_tensor: As prepared, if any.
-        dtype: Of the output.
-        output_channels: O.
         kernel_size: Depth, height and width.
-        stride: Likewise.
-        padding: Likewise.
-        dilation: Likewise.
-        groups: Groups of channels.
         padding_mode: What stands around the image.
-        config: Blocks.
         memory_config: Place of the output.
         compute_kernel_config: Fidelity and accumulators.
 

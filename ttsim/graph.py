@@ -174,17 +174,11 @@ def extract_levelized_graph(trace: Sequence[Mapping[str, Any]], max_level: int =
 
 
 class TensorInfo(NamedTuple):
-    """What a capture says of an output.
-
-    Attributes:
-        shape: Logical.
-        size: Bytes of its buffer, over all cores.
-        type: DRAM or L1.
-    """
+    """What a capture says of an output."""
 
     shape: Shape
-    size: int
-    type: BufferType
+    size: int  # Bytes of its buffer, over all cores
+    type: BufferType  # DRAM or L1
 
     def __repr__(self) -> str:
         """As the real library prints it."""

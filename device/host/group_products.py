@@ -30,7 +30,6 @@ def _tile_of(rows: int) -> Any:
         """Sums of products are added to what is there.
 
         Args:
-            typing: Numba's.
             left: int64, the address of the first row of the first operand, and bytes to the next one.
             right: int64, likewise of the second operand.
             total: int64, likewise of the sums.

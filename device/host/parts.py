@@ -12,7 +12,6 @@ def parts_of(rows: int, columns: int, elements: int = PART_ELEMENTS) -> Iterator
     Args:
         rows: How many there are.
         columns: Elements of a row.
-        elements: Elements of a slice.
     """
     step = max(1, elements // max(1, columns))
     return (slice(first, min(first + step, rows)) for first in range(0, rows, step))

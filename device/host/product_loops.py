@@ -25,12 +25,10 @@ def _one_product(
     """A call of BLAS in a loop: ``total`` becomes ``kept`` times itself and the product.
 
     Args:
-        typing: Numba's.
         address: Where the function is, as `device.host.products.sgemm_address` says.
         orders: int64, the three of the call's first words: how rows lie, and whether a matrix is transposed.
         sizes: int64, rows, columns and depth.
         left: int64, the address of a float32 matrix and the elements from one of its rows to the next.
-        right: Likewise.
         kept: float32.
         total: As ``left``.
     """

@@ -39,7 +39,6 @@ def _tile_of(vectors: int) -> Any:
         """Sums of products replace what is there, or are added to it.
 
         Args:
-            typing: Numba's.
             left: int64, the address that rows of words are counted from.
             rows: int64, the address of how many bytes behind it each row begins, int64.
             right: int64, the address of the first row of words, and bytes to the next one.
@@ -127,9 +126,7 @@ def _pair_vector(typing: Any, words: Any, first: Any, mask: Any, target: Any, to
     """A vector of words of two neighbors becomes pairs, whose first number is above.
 
     Args:
-        typing: Numba's.
         words: int32, contiguous, with one axis: numbers as they lie in memory.
-        first: Which word is the first.
         mask: int32, the bits of a pair that are kept.
         target: As ``words``.
         to: Where the first pair goes.

@@ -34,15 +34,10 @@ _TRANSPOSED: Final = 112
 
 
 class Matrix(NamedTuple):
-    """How a matrix lies in memory.
+    """How a matrix lies in memory."""
 
-    Attributes:
-        transposed: Its columns are in one piece each, not its rows.
-        distance: Elements from one row, or column, to the next.
-    """
-
-    transposed: bool
-    distance: int
+    transposed: bool  # Its columns are in one piece each, not its rows
+    distance: int  # Elements from one row, or column, to the next
 
     @property
     def order(self) -> int:
@@ -51,40 +46,25 @@ class Matrix(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """So often everything is repeated, each time so many elements further.
+    """So often everything is repeated, each time so many elements further."""
 
-    Attributes:
-        times: How often.
-        left: Elements to go on in the first operand.
-        right: In the second one.
-        total: In the sums.
-    """
-
-    times: int
-    left: int = 0
-    right: int = 0
+    times: int  # How often
+    left: int = 0  # Elements to go on in the first operand
+    right: int = 0  # In the second one
     total: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Products:
-    """Products in their order, each added to a matrix of sums.
+    """Products in their order, each added to a matrix of sums."""
 
-    Attributes:
-        calls: int64 [products, 5]: rows and depth of a product, and where it begins in both operands and in the sums.
-        columns: Of every product.
-        left: How the first operands lie.
-        right: How the second ones lie.
-        total_distance: Elements from one row of sums to the next.
-        loops: How often all calls are repeated, outermost first.
-    """
-
+    # int64 [products, 5]: rows and depth of a product, and where it begins in both operands and in the sums
     calls: Array
-    columns: int
-    left: Matrix
-    right: Matrix
-    total_distance: int
-    loops: tuple[Loop, Loop]
+    columns: int  # Of every product
+    left: Matrix  # How the first operands lie
+    right: Matrix  # How the second ones lie
+    total_distance: int  # Elements from one row of sums to the next
+    loops: tuple[Loop, Loop]  # How often all calls are repeated, outermost first
 
 
 class Operands(NamedTuple):
@@ -154,9 +134,7 @@ def add_products(products: Products, operands: Operands, first: int, last: int) 
     """Makes the products from ``first`` to before ``last`` in every repetition; what they reach has to be there.
 
     Args:
-        products: The products.
         operands: What is multiplied, and the sums.
-        first: The first of the calls.
         last: The call behind the last.
 
     Raises:
@@ -205,17 +183,12 @@ def _repeated(loops: tuple[Loop, Loop]) -> list[tuple[int, int, int]]:
 
 
 class _Sgemm(NamedTuple):
-    """OpenBLAS's product of float32 matrices.
+    """OpenBLAS's product of float32 matrices."""
 
-    Attributes:
-        multiply: For Python; other threads run meanwhile.
-        multiply_small: The same, but no other thread is let in, for whom this one would wait longer than it works.
-        address: For compiled loops.
-    """
-
-    multiply: Callable[..., None]
+    multiply: Callable[..., None]  # For Python; other threads run meanwhile
+    # The same, but no other thread is let in, for whom this one would wait longer than it works
     multiply_small: Callable[..., None]
-    address: int
+    address: int  # For compiled loops
 
 
 def _known_sgemm() -> _Sgemm:

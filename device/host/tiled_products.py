@@ -27,7 +27,6 @@ def make_pairs(words: Array, first: int, mask: np.int32, target: Array, to: int,
 
     Args:
         words: int32, flat, bfloat16 numbers as they lie in memory: two in a word, the first one below.
-        first: Which word is the first.
         mask: Bits of a pair that are kept, as `mask_of_pair` says.
         target: int32, flat.
         to: Where the first pair goes.

@@ -75,44 +75,30 @@ class Tilize(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arithmetic:
-    """One way to compute values.
+    """One way to compute values."""
 
-    Attributes:
-        name: "exact" or "fast".
-        product: The block product.
-        activation_operand: Unpacked activations as `product` wants them for a mode; they may be written over.
-        weight_operand: Unpacked weights as `product` wants them for a mode; likewise.
-        weight_mask: The bits of a weight that `weight_operand` keeps, as a signed number; it does nothing else.
-        unpack: From L1 to the matrix unit.
-        pack: From Dst to L1.
-        tilize: From rows to tiles.
-        accumulate_l1: Addition in L1.
-        add_bias: Addition of a bias.
-        whole_runs: Who computes outputs at once, whose products have so many elements; None where that is done step by
-            step.
-        window_runs: Likewise, of windows over an image.
-        slice_by_slice: Numbers wider than the matrix unit takes are multiplied in slices, pass by pass, as a program
-            has to; otherwise whole, since the sums are those of all passes together.
-        run_elements: Elements of Dst that are worth computing at a time.
-        operand_elements: Elements of weights that are worth making operands of at a time.
-        each: Carries out a function for each of several runs, which do not depend on each other.
-    """
-
-    name: str
+    name: str  # "exact" or "fast"
     product: BlockProduct
+    # Unpacked activations as `product` wants them for a mode; they may be written over
     activation_operand: Callable[[Array, MatrixUnitMode], Array]
+    # Unpacked weights as `product` wants them for a mode; likewise
     weight_operand: Callable[[Array, MatrixUnitMode], Array]
+    # The bits of a weight that `weight_operand` keeps, as a signed number; it does nothing else
     weight_mask: Callable[[MatrixUnitMode], int]
-    unpack: Unpack
-    pack: Pack
-    tilize: Tilize
-    accumulate_l1: Callable[[Array, Array, DataFormat], Array]
+    unpack: Unpack  # From L1 to the matrix unit
+    pack: Pack  # From Dst to L1
+    tilize: Tilize  # From rows to tiles
+    accumulate_l1: Callable[[Array, Array, DataFormat], Array]  # Addition in L1
     add_bias: AddBias
+    # Who computes outputs at once, whose products have so many elements; None where that is done step by step
     whole_runs: Callable[[Trips, int], WholeRun | None]
-    window_runs: Callable[[Trips, int], WindowRun | None]
+    window_runs: Callable[[Trips, int], WindowRun | None]  # Likewise, of windows over an image
+    # Numbers wider than the matrix unit takes are multiplied in slices, pass by pass, as a program has to; otherwise
+    # whole, since the sums are those of all passes together
     slice_by_slice: bool
-    run_elements: int
-    operand_elements: int
+    run_elements: int  # Elements of Dst that are worth computing at a time
+    operand_elements: int  # Elements of weights that are worth making operands of at a time
+    # Carries out a function for each of several runs, which do not depend on each other
     each: Callable[[Callable[[Any], None], Iterable[Any]], None]
 
 

@@ -45,21 +45,13 @@ LOW_HALF: Final = np.uint32(0xFFFF)  # bits that a 16-bit Dst lacks
 
 
 class _Work(NamedTuple):
-    """A validated block product.
+    """A validated block product."""
 
-    Attributes:
-        activations: uint32 [rows, halves * 16].
-        weights: uint32 [halves * 16, cols].
-        dst: uint32 [rows, cols]; None for zeros.
-        half_counts: Halves of each K tile.
-        mode: Set-up of the unit.
-    """
-
-    activations: Array
-    weights: Array
-    dst: Array | None
-    half_counts: tuple[int, ...]
-    mode: MatrixUnitMode
+    activations: Array  # uint32 [rows, halves * 16]
+    weights: Array  # uint32 [halves * 16, cols]
+    dst: Array | None  # uint32 [rows, cols]; None for zeros
+    half_counts: tuple[int, ...]  # Halves of each K tile
+    mode: MatrixUnitMode  # Set-up of the unit
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -48,17 +48,11 @@ class Phase(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixUnitMode:
-    """How the matrix unit is set up for an operation.
+    """How the matrix unit is set up for an operation."""
 
-    Attributes:
-        fidelity_phases: Fidelity phases that run: 1 for LoFi, 2, 3, 4 for HiFi2, HiFi3, HiFi4.
-        fp32_dest: Whether Dst keeps 32 bits of a number; otherwise 16 (bfloat16).
-        minus_one_quirk: Whether a sum of exactly -1 unit is normalized wrongly (a figure of the device).
-    """
-
-    fidelity_phases: int
-    fp32_dest: bool
-    minus_one_quirk: bool
+    fidelity_phases: int  # Fidelity phases that run: 1 for LoFi, 2, 3, 4 for HiFi2, HiFi3, HiFi4
+    fp32_dest: bool  # Whether Dst keeps 32 bits of a number; otherwise 16 (bfloat16)
+    minus_one_quirk: bool  # Whether a sum of exactly -1 unit is normalized wrongly (a figure of the device)
 
     def __post_init__(self) -> None:
         """Refuses a number of fidelity phases that does not exist."""
@@ -265,17 +259,11 @@ MAX_EXPONENT_SUM: Final = 254 - 28 + 127
 
 
 class Parts(NamedTuple):
-    """Operands cut into what the fidelity phases multiply.
+    """Operands cut into what the fidelity phases multiply."""
 
-    Attributes:
-        high: float32, for the fidelity phases that take the high part.
-        low: float32, for the others.
-        exponents: int16, ``ABSENT_EXPONENT`` where the operand is zero.
-    """
-
-    high: Array
-    low: Array
-    exponents: Array
+    high: Array  # float32, for the fidelity phases that take the high part
+    low: Array  # float32, for the others
+    exponents: Array  # int16, ``ABSENT_EXPONENT`` where the operand is zero
 
 
 def weight_parts(bits: Array) -> Parts:

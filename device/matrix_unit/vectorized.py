@@ -34,19 +34,12 @@ DENSE_SHARE: Final = 0.9  # with more rows than this that count, all are compute
 
 
 class _Half(NamedTuple):
-    """One 16-deep half of a K tile, for the rows that count.
+    """One 16-deep half of a K tile, for the rows that count."""
 
-    Attributes:
-        rows: Indices of those rows, or None for all.
-        activations: Parts [rows, 16].
-        weights: Parts [16, cols].
-        largest: int32 [rows, cols] for each group: the largest sum of exponents.
-    """
-
-    rows: Array | None
-    activations: Parts
-    weights: Parts
-    largest: tuple[Array, Array]
+    rows: Array | None  # Indices of those rows, or None for all
+    activations: Parts  # Parts [rows, 16]
+    weights: Parts  # Parts [16, cols]
+    largest: tuple[Array, Array]  # int32 [rows, cols] for each group: the largest sum of exponents
 
 
 def multiply_rows(

@@ -34,47 +34,28 @@ _WHOLE: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trips:
-    """What happens between products and outputs (docs/values.md, Partial sums, Bias, Packer).
+    """What happens between products and outputs (docs/values.md, Partial sums, Bias, Packer)."""
 
-    Attributes:
-        fidelity_phases: Of the products; not 3, where a block is two of them.
-        fp32_dest: Whether Dst has 32 bits.
-        partials: Format of partial sums.
-        accumulates: Whether the packer adds them in L1.
-        untilizes: Whether outputs make one more trip through partials and Dst.
-        relu: Whether negative outputs are packed as zeros.
-        made: What outputs are packed to.
-    """
-
-    fidelity_phases: int
-    fp32_dest: bool
-    partials: DataFormat
-    accumulates: bool
-    untilizes: bool
-    relu: bool
-    made: DataFormat
+    fidelity_phases: int  # Of the products; not 3, where a block is two of them
+    fp32_dest: bool  # Whether Dst has 32 bits
+    partials: DataFormat  # Format of partial sums
+    accumulates: bool  # Whether the packer adds them in L1
+    untilizes: bool  # Whether outputs make one more trip through partials and Dst
+    relu: bool  # Whether negative outputs are packed as zeros
+    made: DataFormat  # What outputs are packed to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TripWords:
-    """Trips as compiled loops take them.
+    """Trips as compiled loops take them."""
 
-    Attributes:
-        steps: What happens between products and outputs, in two parts: what `how` puts between them differs from run
-            to run.
-        kinds: How partial sums and outputs are packed.
-        activation_mask: Bits of activations that are multiplied.
-        weight_mask: Of weights as they are stored.
-        partials_mask: Bits of partial sums that the matrix unit reads.
-        sharings: How partial sums and outputs are rounded where they are block floats.
-    """
-
+    # What happens between products and outputs, in two parts: what `how` puts between them differs from run to run
     steps: tuple[tuple[bool, ...], tuple[bool, ...]]
-    kinds: tuple[int, ...]
-    activation_mask: np.int32
-    weight_mask: np.int32
-    partials_mask: np.int32
-    sharings: tuple[Any, ...]
+    kinds: tuple[int, ...]  # How partial sums and outputs are packed
+    activation_mask: np.int32  # Bits of activations that are multiplied
+    weight_mask: np.int32  # Of weights as they are stored
+    partials_mask: np.int32  # Bits of partial sums that the matrix unit reads
+    sharings: tuple[Any, ...]  # How partial sums and outputs are rounded where they are block floats
 
     def how(self, *, packs_last: bool) -> tuple[bool, ...]:
         """What happens between products and outputs."""
@@ -84,22 +65,15 @@ class TripWords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOperands:
-    """What a run of outputs is made of.
+    """What a run of outputs is made of."""
 
-    Attributes:
-        activations: float32 or bfloat16 [outputs, depth of all K blocks], elements of a row side by side; of bfloat16
-            the bits that are multiplied are yet to be cut out, float32 is multiplied as it is.
-        weights: float32 [depth of all K blocks, columns], likewise.
-        depths: Of each K block.
-        bias: float32 [columns] as the matrix unit reads it, or None.
-        packs_last: Whether the last product is packed, too: a bias follows, or blocks that the outputs do not meet.
-    """
-
+    # float32 or bfloat16 [outputs, depth of all K blocks], elements of a row side by side; of bfloat16 the bits that
+    # are multiplied are yet to be cut out, float32 is multiplied as it is
     activations: Array
-    weights: Array
-    depths: Sequence[int]
-    bias: Array | None
-    packs_last: bool
+    weights: Array  # float32 [depth of all K blocks, columns], likewise
+    depths: Sequence[int]  # Of each K block
+    bias: Array | None  # float32 [columns] as the matrix unit reads it, or None
+    packs_last: bool  # Whether the last product is packed, too: a bias follows, or blocks that the outputs do not meet
 
 
 WholeRun: TypeAlias = Callable[[RunOperands, Array, Array], None]

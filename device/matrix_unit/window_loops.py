@@ -132,9 +132,6 @@ def _add_block(
 
     Args:
         sizes: As of ``product_in_tiles``.
-        left: Likewise.
-        right: Likewise.
-        together: Likewise.
         order: Whether the block is the first, and the last one.
         how: As of ``run``.
         partials: How partial sums are packed.
@@ -182,12 +179,6 @@ def _settle(
         shape: Outputs of a row, columns, and those of them that are stored.
         begin: How many outputs come before these.
         bias: As of ``run``, of these columns.
-        how: Likewise.
-        kinds: Likewise.
-        mask: Likewise.
-        sharing: Likewise.
-        sharing_out: Likewise.
-        out: Likewise.
         first: Where in ``out`` the first element of the first row goes.
         place: As of ``run``.
     """

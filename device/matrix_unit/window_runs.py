@@ -27,34 +27,22 @@ ALIKE_COLUMNS: Final = 16  # any of which OpenBLAS's kernels sum alike, where th
 
 
 class WindowBlock(NamedTuple):
-    """What the first output of a run meets of a K block.
+    """What the first output of a run meets of a K block."""
 
-    Attributes:
-        row: Row of the image, from the run's first one on.
-        column: Column of the first pixel.
-        channel: First channel.
-        channels: How many channels.
-    """
-
-    row: int
-    column: int
+    row: int  # Row of the image, from the run's first one on
+    column: int  # Column of the first pixel
     channel: int
-    channels: int
+    channels: int  # How many channels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowWeights:
-    """What windows are multiplied by.
+    """What windows are multiplied by."""
 
-    Attributes:
-        matrix: float32 or bfloat16, contiguous rows of weights as they are held.
-        rows: int64 [phases, depth of all K blocks], for each product of an output the row; none of them for zeros.
-        columns: Which columns, for every phase; a multiple of `ALIKE_COLUMNS`.
-    """
-
-    matrix: Array
+    matrix: Array  # float32 or bfloat16, contiguous rows of weights as they are held
+    # int64 [phases, depth of all K blocks], for each product of an output the row; none of them for zeros
     rows: Integers
-    columns: slice
+    columns: slice  # Which columns, for every phase; a multiple of `ALIKE_COLUMNS`
 
     @property
     def width(self) -> int:
@@ -64,29 +52,17 @@ class WindowWeights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowOperands:
-    """What a run of outputs is made of.
+    """What a run of outputs is made of."""
 
-    Attributes:
-        pixels: float32 or bfloat16 [rows, columns, channels], contiguous.
-        first: Row of the image that blocks count from.
-        is_cut: Whether pixels have no bits but those that are multiplied.
-        blocks: The K blocks; an output to the right meets pixels one further.
-        taps: How many pixels side by side an output meets.
-        down: Rows of the image from one row of outputs to the next.
-        weights: The weights.
-        bias: float32 [columns] as the matrix unit reads it, or None.
-        packs_last: Whether the last product is packed, too: a bias follows, or blocks that the outputs do not meet.
-    """
-
-    pixels: Array
-    first: int
-    is_cut: bool
-    blocks: Sequence[WindowBlock]
-    taps: int
-    down: int
+    pixels: Array  # float32 or bfloat16 [rows, columns, channels], contiguous
+    first: int  # Row of the image that blocks count from
+    is_cut: bool  # Whether pixels have no bits but those that are multiplied
+    blocks: Sequence[WindowBlock]  # The K blocks; an output to the right meets pixels one further
+    taps: int  # How many pixels side by side an output meets
+    down: int  # Rows of the image from one row of outputs to the next
     weights: WindowWeights
-    bias: Array | None
-    packs_last: bool
+    bias: Array | None  # float32 [columns] as the matrix unit reads it, or None
+    packs_last: bool  # Whether the last product is packed, too: a bias follows, or blocks that the outputs do not meet
 
 
 WindowRun: TypeAlias = Callable[[WindowOperands, Array, Array], None]
@@ -190,8 +166,6 @@ def in_pairs(pixels: Array, matrix: Array, blocks: Sequence[WindowBlock]) -> boo
 
     Args:
         pixels: The image, its last axis the channels.
-        matrix: The weights.
-        blocks: The K blocks.
     """
     held = pixels.itemsize == matrix.itemsize == 2 and pixels.shape[-1] % 2 == 0
     return held and multiplies_pairs() and _are_even(tuple(blocks))

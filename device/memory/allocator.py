@@ -19,21 +19,13 @@ _MEMORIES: Final = (BufferType.DRAM, BufferType.L1, BufferType.L1_SMALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BankStatistics:
-    """How full a memory is.
+    """How full a memory is."""
 
-    Attributes:
-        num_banks: Banks; L1 has one a core, and L1_SMALL none if no region was set apart.
-        total_bytes_per_bank: Bytes that can be allocated.
-        allocated_bytes_per_bank: Bytes in use, rounding included.
-        free_bytes_per_bank: Bytes not in use.
-        largest_free_bytes_per_bank: Longest block not in use.
-    """
-
-    num_banks: int
-    total_bytes_per_bank: int
-    allocated_bytes_per_bank: int
-    free_bytes_per_bank: int
-    largest_free_bytes_per_bank: int
+    num_banks: int  # Banks; L1 has one a core, and L1_SMALL none if no region was set apart
+    total_bytes_per_bank: int  # Bytes that can be allocated
+    allocated_bytes_per_bank: int  # Bytes in use, rounding included
+    free_bytes_per_bank: int  # Bytes not in use
+    largest_free_bytes_per_bank: int  # Longest block not in use
 
 
 class Allocator:

@@ -20,15 +20,10 @@ _SIZES: Final = ("buffer_type", "size_bytes", "page_bytes", "bank_bytes")
 
 
 class PageLocation(NamedTuple):
-    """Where a page lies.
+    """Where a page lies."""
 
-    Attributes:
-        bank: DRAM bank, or core counted row by row.
-        address: First byte.
-    """
-
-    bank: int
-    address: int
+    bank: int  # DRAM bank, or core counted row by row
+    address: int  # First byte
 
 
 class Buffer:

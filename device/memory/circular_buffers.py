@@ -10,27 +10,17 @@ from device.spec.parts import L1Spec
 
 
 class Region(NamedTuple):
-    """How far circular buffers reach on a range of cores.
-
-    Attributes:
-        cores: The range.
-        end: First address behind its last circular buffer.
-    """
+    """How far circular buffers reach on a range of cores."""
 
     cores: CoreRange
-    end: int
+    end: int  # First address behind its last circular buffer
 
 
 class Placement(NamedTuple):
-    """Circular buffers with their addresses.
+    """Circular buffers with their addresses."""
 
-    Attributes:
-        addresses: One for each request, in order.
-        regions: One for each distinct range of cores, in the order in which the requests name them.
-    """
-
-    addresses: tuple[int, ...]
-    regions: tuple[Region, ...]
+    addresses: tuple[int, ...]  # One for each request, in order
+    regions: tuple[Region, ...]  # One for each distinct range of cores, in the order in which the requests name them
 
 
 def place(requests: Sequence[tuple[int, CoreRangeSet]], l1: L1Spec) -> Placement:
@@ -42,7 +32,6 @@ def place(requests: Sequence[tuple[int, CoreRangeSet]], l1: L1Spec) -> Placement
 
     Args:
         requests: Size in bytes on each core, and cores, of each circular buffer that is no view of a tensor.
-        l1: The memory.
     """
     levels = {one: l1.base_bytes for _, cores in requests for one in cores.ranges}
     addresses = []
@@ -62,7 +51,6 @@ def check_count(count: int, l1: L1Spec, *, noun: str = "circular buffer") -> Non
 
     Args:
         count: Of the program, numbered from 0.
-        l1: The memory.
         noun: What the real library calls these buffers.
 
     Raises:
@@ -88,7 +76,6 @@ def check(
 
     Args:
         regions: Of one program.
-        l1: The memory.
         lowest_l1_address: Where the lowest L1 buffer begins; None if there is none.
         program: Running number, for the message.
         noun: What the real library calls these buffers.

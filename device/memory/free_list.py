@@ -8,36 +8,23 @@ from device.numbers.integers import round_up
 
 
 class Block(NamedTuple):
-    """A piece of an address range.
+    """A piece of an address range."""
 
-    Attributes:
-        address: Its first byte.
-        size_bytes: Its length.
-        allocated: Whether it is in use.
-        number: What the real allocator's table calls it: a part of a block that is cut off gets a new number, or the
-            one given up last; a block that joins another gives its number up, to the lower one of the two.
-    """
-
-    address: int
+    address: int  # Its first byte
     size_bytes: int
-    allocated: bool
+    allocated: bool  # Whether it is in use
+    # What the real allocator's table calls it: a part of a block that is cut off gets a new number, or the one given up
+    # last; a block that joins another gives its number up, to the lower one of the two
     number: int = 0
 
 
 class Blocks(NamedTuple):
-    """What a free list knows; never changed, but replaced as a whole, so that no interrupt leaves half a change.
+    """What a free list knows; never changed, but replaced as a whole, so that no interrupt leaves half a change."""
 
-    Attributes:
-        free: (start, end) of the free blocks, sorted, never touching.
-        used: Bytes of the blocks in use, by address.
-        numbers: Number of each block, by address.
-        spare: Numbers given up, the latest last.
-    """
-
-    free: tuple[tuple[int, int], ...]
-    used: Mapping[int, int]
-    numbers: Mapping[int, int]
-    spare: tuple[int, ...]
+    free: tuple[tuple[int, int], ...]  # (start, end) of the free blocks, sorted, never touching
+    used: Mapping[int, int]  # Bytes of the blocks in use, by address
+    numbers: Mapping[int, int]  # Number of each block, by address
+    spare: tuple[int, ...]  # Numbers given up, the latest last
 
     @property
     def key(self) -> Hashable:

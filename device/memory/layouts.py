@@ -33,25 +33,15 @@ from device.spec.device_spec import DeviceSpec
 
 
 class BufferSpec(NamedTuple):
-    """What is asked of an allocator.
-
-    Attributes:
-        buffer_type: Which memory.
-        memory_layout: How pages are dealt to banks.
-        size_bytes: All pages together, unaligned.
-        page_bytes: One page, unaligned.
-        bank_bytes: What the fullest bank (or core) holds, with every page aligned: what is reserved in every bank.
-        num_cores: Cores that hold a shard, which may be fewer than the shard grid has; 0 when interleaved.
-        cores: The shard grid; None when interleaved.
-    """
+    """What is asked of an allocator."""
 
     buffer_type: BufferType
-    memory_layout: TensorMemoryLayout
-    size_bytes: int
-    page_bytes: int
-    bank_bytes: int
-    num_cores: int = 0
-    cores: CoreRangeSet | None = None
+    memory_layout: TensorMemoryLayout  # How pages are dealt to banks
+    size_bytes: int  # All pages together, unaligned
+    page_bytes: int  # One page, unaligned
+    bank_bytes: int  # What the fullest bank (or core) holds, with every page aligned: what is reserved in every bank
+    num_cores: int = 0  # Cores that hold a shard, which may be fewer than the shard grid has; 0 when interleaved
+    cores: CoreRangeSet | None = None  # The shard grid; None when interleaved
 
 
 @dataclass(frozen=True, slots=True, init=False)

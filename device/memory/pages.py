@@ -18,15 +18,10 @@ from device.spec.device_spec import DeviceSpec
 
 
 class PagePlaces(NamedTuple):
-    """Where pages lie, in page order.
+    """Where pages lie, in page order."""
 
-    Attributes:
-        banks: int64 [pages].
-        offsets: int64 [pages], bytes from the buffer's address.
-    """
-
-    banks: Array
-    offsets: Array
+    banks: Array  # int64 [pages]
+    offsets: Array  # int64 [pages], bytes from the buffer's address
 
 
 def bank_of(core: CoreCoord, spec: DeviceSpec) -> int:

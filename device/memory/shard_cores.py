@@ -12,10 +12,7 @@ def check_cores(config: MemoryConfig, shards: ShardSpec, count: tuple[int, int],
     Every core of a grid counts, whether it has a shard or not; of a BLOCK grid only those up to the last shard.
 
     Args:
-        config: Of the tensor.
-        shards: Its shards.
         count: How many there are, along the rows and along the columns of the tensor.
-        spec: The device.
 
     Raises:
         DeviceError: Its first line is that of the real library.

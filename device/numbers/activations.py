@@ -43,15 +43,10 @@ TANH: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorUnitMode:
-    """How the vector unit is set up.
+    """How the vector unit is set up."""
 
-    Attributes:
-        fp32_dest: Whether Dst keeps 32 bits of a number; otherwise 16 (bfloat16).
-        reciprocal_table: Whether it has a table of reciprocals (a figure of the device).
-    """
-
-    fp32_dest: bool
-    reciprocal_table: bool
+    fp32_dest: bool  # Whether Dst keeps 32 bits of a number; otherwise 16 (bfloat16)
+    reciprocal_table: bool  # Whether it has a table of reciprocals (a figure of the device)
 
 
 _Function = Callable[[Array, tuple[float, ...], VectorUnitMode], Array]

@@ -51,23 +51,14 @@ TILE_ELEMENTS: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFormat:
-    """A number format of the machine.
+    """A number format of the machine."""
 
-    Attributes:
-        name: As ttnn prints it, in lower case.
-        element_bits: Bits of one element, without a shared exponent.
-        mantissa_bits: Fraction bits of a float, magnitude bits of a block float, 0 for integers.
-        is_block: Whether 16 elements share an exponent byte.
-        is_float: Whether it holds floating-point numbers (block floats do).
-        storage: numpy dtype that decoded elements are held in; every value of the format is exact in it.
-    """
-
-    name: str
-    element_bits: int
-    mantissa_bits: int
-    storage: np.dtype[Any]
-    is_block: bool = False
-    is_float: bool = True
+    name: str  # As ttnn prints it, in lower case
+    element_bits: int  # Bits of one element, without a shared exponent
+    mantissa_bits: int  # Fraction bits of a float, magnitude bits of a block float, 0 for integers
+    storage: np.dtype[Any]  # numpy dtype that decoded elements are held in; every value of the format is exact in it
+    is_block: bool = False  # Whether 16 elements share an exponent byte
+    is_float: bool = True  # Whether it holds floating-point numbers (block floats do)
 
     def __post_init__(self) -> None:
         """Refuses a description that contradicts itself."""

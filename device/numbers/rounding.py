@@ -111,7 +111,6 @@ def widen_rows(
 
     Args:
         values: A matrix, bfloat16 or float32.
-        columns: Which of its columns.
         width: Columns of a part; the last may have fewer.
         rows_of: Equally many rows for each place side by side; -1 or one behind the last for zeros.
         mask: Bits that are kept, as a signed number.

@@ -20,7 +20,6 @@ def _spread_exponents(typing: Any, bits: Any, first: Any, added: Any, tops: Any)
     """The largest exponent field of sixteen neighbors, sixteen times.
 
     Args:
-        typing: Numba's.
         bits: int32, contiguous, with one axis: bit patterns of float32.
         first: Where the neighbors begin; all of them are there.
         added: int32, what is added to their bits before: half of what the lowest bit is worth that is kept.

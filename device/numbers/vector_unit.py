@@ -68,8 +68,6 @@ def short_exponential(x: Array, *, scale: float = LOG2_E, constant: float = TWO_
 
     Args:
         x: float32.
-        scale: Of the exponent.
-        constant: The constant of the parabola.
     """
     shifted = np.clip(multiply_add(x, scale, BIAS), np.float32(0), np.float32(255))
     bits = _bits(shifted)

@@ -28,7 +28,6 @@ def from_mapping(cls: Any, values: Mapping[str, Any], where: str = "") -> Any:
 
     Args:
         cls: The dataclass to make.
-        values: Its fields.
         where: Key under which ``values`` stood, for messages.
 
     Raises:
@@ -76,7 +75,6 @@ def replace_fields(
     """A copy of a dataclass with changes, each ``field=value`` or, if ``nested``, ``part_field=value``.
 
     Args:
-        spec: The dataclass.
         changes: By name.
         nested: Whether fields of its parts can be changed, too.
         other_names: What else could have been given, for suggestions.

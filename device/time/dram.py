@@ -16,7 +16,6 @@ def shared_cycles(spec: DeviceSpec, moved_bytes: float, efficiency: float = 1.0)
     """Cycles in which the banks together read or write so many bytes.
 
     Args:
-        spec: The machine.
         moved_bytes: By all cores.
         efficiency: Part of the bandwidth that the pattern of pages leaves.
     """
@@ -32,8 +31,6 @@ def page_cycles(spec: DeviceSpec, page_bytes: float, share: float = 1.0) -> floa
     """Cycles in which the bytes of one page come from one bank, over one link.
 
     Args:
-        spec: The machine.
-        page_bytes: Of the page.
         share: Part of the bank's rate that one page gets.
     """
     return page_bytes / min(share * spec.dram.bank_bytes_per_second / spec.clock_hz, spec.noc.link_bytes_per_cycle)

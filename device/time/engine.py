@@ -17,16 +17,11 @@ from device.time.stages import Stage, StageCycles
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """What a processor does to one block.
+    """What a processor does to one block."""
 
-    Attributes:
-        cycles: How long it takes.
-        path: What that time is spent on, in cycles of each stage.
-        busy: Cycles in which each stage works meanwhile: more than `path` says where stages of one processor overlap.
-    """
-
-    cycles: float
-    path: Mapping[Stage, float]
+    cycles: float  # How long it takes
+    path: Mapping[Stage, float]  # What that time is spent on, in cycles of each stage
+    # Cycles in which each stage works meanwhile: more than `path` says where stages of one processor overlap
     busy: Mapping[Stage, float]
 
 
@@ -36,16 +31,10 @@ def task_of(path: Mapping[Stage, float], busy: Mapping[Stage, float] | None = No
 
 
 class Moment(NamedTuple):
-    """A point in time, and why it is not earlier.
+    """A point in time, and why it is not earlier."""
 
-    Attributes:
-        cycles: Since the start of the program.
-        before: The moment at which the task could begin.
-        task: The task that ended.
-    """
-
-    cycles: float
-    before: "Moment | None" = None
+    cycles: float  # Since the start of the program
+    before: "Moment | None" = None  # The moment at which the task could begin
     task: Task | None = None
 
 
@@ -244,8 +233,6 @@ def stage_report(
     What several processors do side by side, as their start, counts once.
 
     Args:
-        processors: The processors of a core.
-        end: The end of the program.
         waits: Whose waiting counts as a stage's.
     """
     critical = critical_cycles(end)

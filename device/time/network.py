@@ -22,15 +22,10 @@ Booleans: TypeAlias = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Which way packets go.
+    """Which way packets go."""
 
-    Attributes:
-        step: 1: right and down; -1: left and up.
-        along_row_first: Whether they leave in the direction of their row.
-    """
-
-    step: int
-    along_row_first: bool
+    step: int  # 1: right and down; -1: left and up
+    along_row_first: bool  # Whether they leave in the direction of their row
 
 
 FIRST = Network(1, along_row_first=True)  # of the first data movement processor, by default
@@ -40,14 +35,9 @@ NETWORKS = (FIRST, SECOND)
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Points of the torus.
+    """Points of the torus."""
 
-    Attributes:
-        col: [points] torus columns.
-        row: Torus rows.
-    """
-
-    col: Integers
+    col: Integers  # [points] torus columns
     row: Integers
 
     def take(self, numbers: Integers) -> "Places":
@@ -57,21 +47,14 @@ class Places:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Torus:
-    """The network's nodes and the worker cores among them.
+    """The network's nodes and the worker cores among them."""
 
-    Attributes:
-        cols: Columns of nodes.
-        rows: Rows of nodes.
-        worker_cols: Torus column of each column of worker cores.
-        worker_rows: Torus row of each row of worker cores.
-        round_trip_cycles: Of a small read from another core's L1, off both axes: request and answer go the same way
-            round, so that together they pass all links of a row's ring and of a column's.
-    """
-
-    cols: int
+    cols: int  # Columns of nodes
     rows: int
-    worker_cols: tuple[int, ...]
-    worker_rows: tuple[int, ...]
+    worker_cols: tuple[int, ...]  # Torus column of each column of worker cores
+    worker_rows: tuple[int, ...]  # Torus row of each row of worker cores
+    # Of a small read from another core's L1, off both axes: request and answer go the same way round, so that together
+    # they pass all links of a row's ring and of a column's
     round_trip_cycles: float
 
     def places(self, cols: Integers, rows: Integers) -> Places:
@@ -120,19 +103,12 @@ def _axis(nodes: int, workers: tuple[int, ...], cores: int) -> tuple[int, tuple[
 
 @dataclass(frozen=True, slots=True)
 class _Leg:
-    """The part of routes that runs along one axis.
+    """The part of routes that runs along one axis."""
 
-    Attributes:
-        ring: [routes] which ring.
-        start: Position on it, counted in the direction of travel.
-        links: Links passed.
-        size: Links of a ring.
-    """
-
-    ring: Integers
-    start: Integers
+    ring: Integers  # [routes] which ring
+    start: Integers  # Position on it, counted in the direction of travel
     links: Integers
-    size: int
+    size: int  # Links of a ring
 
 
 def _legs(torus: Torus, network: Network, sources: Places, destinations: Places) -> tuple[_Leg, _Leg]:
@@ -149,17 +125,11 @@ def _legs(torus: Torus, network: Network, sources: Places, destinations: Places)
 
 
 class Link(NamedTuple):
-    """A link of a network.
+    """A link of a network."""
 
-    Attributes:
-        col: Torus column of the node that it leaves.
-        row: Torus row of that node.
-        along_row: Whether it leads to another column.
-    """
-
-    col: int
-    row: int
-    along_row: bool
+    col: int  # Torus column of the node that it leaves
+    row: int  # Torus row of that node
+    along_row: bool  # Whether it leads to another column
 
 
 def routes(torus: Torus, network: Network, sources: Places, destinations: Places) -> tuple[tuple[Link, ...], ...]:

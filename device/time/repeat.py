@@ -17,17 +17,11 @@ FEWEST: Final = 12  # units of which it pays to find out whether they repeat the
 
 
 class _Step(NamedTuple):
-    """How a moment at the end of a unit comes about.
+    """How a moment at the end of a unit comes about."""
 
-    Attributes:
-        source: Number of the moment at its beginning that the critical path leads to.
-        task: All tasks on that path together; None if it is that very moment.
-        cycles: How much later it is than the moment of its own number.
-    """
-
-    source: int
-    task: Task | None
-    cycles: float
+    source: int  # Number of the moment at its beginning that the critical path leads to
+    task: Task | None  # All tasks on that path together; None if it is that very moment
+    cycles: float  # How much later it is than the moment of its own number
 
 
 def repeat(times: int, unit: Callable[[], object], processors: Sequence[Processor], buffers: Sequence[Slots]) -> None:

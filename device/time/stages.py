@@ -40,49 +40,31 @@ class Stage(StrEnum):
 
 
 class StageCycles(NamedTuple):
-    """One stage of one core.
-
-    Attributes:
-        stage: Which.
-        busy_cycles: Cycles it works.
-        stall_cycles: Cycles it waits for another stage between its first and its last work; 0 if that is not modeled.
-        critical_cycles: Cycles of it on the critical path, which add up to the operation's over all stages; 0 if not
-            known.
-    """
+    """One stage of one core."""
 
     stage: Stage
     busy_cycles: float
+    # Cycles it waits for another stage between its first and its last work; 0 if that is not modeled
     stall_cycles: float = 0.0
+    # Cycles of it on the critical path, which add up to the operation's over all stages; 0 if not known
     critical_cycles: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreGroupCycles:
-    """Cores with the same work.
-
-    Attributes:
-        cores: The cores.
-        cycles: From the start of the program to the end of the last stage of these cores.
-        stages: In the order of the pipeline.
-    """
+    """Cores with the same work."""
 
     cores: CoreRangeSet
-    cycles: float
-    stages: tuple[StageCycles, ...]
+    cycles: float  # From the start of the program to the end of the last stage of these cores
+    stages: tuple[StageCycles, ...]  # In the order of the pipeline
 
 
 class MovedBytes(NamedTuple):
-    """Bytes that some cores move, each as many as the others.
-
-    Attributes:
-        cores: The cores.
-        dram_bytes: From and to DRAM, by all of them.
-        network_bytes: That leave a core over a network (a multicast counts once), likewise.
-    """
+    """Bytes that some cores move, each as many as the others."""
 
     cores: CoreRangeSet
-    dram_bytes: int
-    network_bytes: int
+    dram_bytes: int  # From and to DRAM, by all of them
+    network_bytes: int  # That leave a core over a network (a multicast counts once), likewise
 
 
 def _slowest(operation: "OperationCycles") -> CoreGroupCycles:
@@ -108,34 +90,26 @@ class OperationCycles:
     """One device operation.
 
     Attributes:
-        cycles: Kernel cycles: from the first core's start to the last core's end; dispatch is not in it.
         groups: Groups of cores with the same work; the slowest one decides ``cycles``.
         slowest: The group of cores that ends last; of several that do, the first. This and the next two follow from
             the groups where they are not given: a copy with other groups gives them anew.
         cores: Cores that take part.
         working: Stages that work on any core.
-        bound_by: The stage with most cycles on the critical path, or the busiest where that path is not known.
-        dram_read_bytes: Bytes read from DRAM, by all cores.
-        dram_written_bytes: Bytes written to DRAM, by all cores.
-        network_bytes: Bytes that leave a core over a network (a multicast counts once), by all cores.
-        issued_flops: Multiplications and additions that the matrix units do, padding and inserted zeros included.
-        useful_flops: Those that the result needs.
-        contention_cycles: Part of ``cycles`` that is due to cores sharing links, banks or receivers.
         moved: The bytes above by the cores that move them; all cores alike where a model does not tell them apart.
     """
 
-    cycles: float
+    cycles: float  # Kernel cycles: from the first core's start to the last core's end; dispatch is not in it
     groups: Late[tuple[CoreGroupCycles, ...]] = Late()  # noqa: RUF009 (a descriptor, not a default)
     slowest: Late[CoreGroupCycles] = Late(_slowest)  # noqa: RUF009
     cores: Late[int] = Late(_core_count)  # noqa: RUF009
     working: Late[frozenset[Stage]] = Late(_working)  # noqa: RUF009
-    bound_by: Stage
-    dram_read_bytes: int = 0
-    dram_written_bytes: int = 0
-    network_bytes: int = 0
-    issued_flops: int = 0
-    useful_flops: int = 0
-    contention_cycles: float = 0.0
+    bound_by: Stage  # The stage with most cycles on the critical path, or the busiest where that path is not known
+    dram_read_bytes: int = 0  # Bytes read from DRAM, by all cores
+    dram_written_bytes: int = 0  # Bytes written to DRAM, by all cores
+    network_bytes: int = 0  # Bytes that leave a core over a network (a multicast counts once), by all cores
+    issued_flops: int = 0  # Multiplications and additions that the matrix units do, padding and inserted zeros included
+    useful_flops: int = 0  # Those that the result needs
+    contention_cycles: float = 0.0  # Part of ``cycles`` that is due to cores sharing links, banks or receivers
     moved: Late[tuple[MovedBytes, ...]] = Late(_moved_evenly)  # noqa: RUF009
 
 

@@ -26,25 +26,15 @@ class Reach(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransposedAxis:
-    """One spatial axis.
-
-    Attributes:
-        input_size: Positions of the input.
-        kernel: Taps.
-        stride: Distance in the output between neighbors of the input.
-        dilation: Distance in the output between neighboring taps; 0 puts all taps on one position.
-        pad_before: Outputs cut off at the low end.
-        pad_after: Outputs cut off at the high end.
-        output_padding: Outputs added at the high end, after the cut.
-    """
+    """One spatial axis."""
 
     input_size: int
     kernel: int
-    stride: int = 1
-    dilation: int = 1
-    pad_before: int = 0
-    pad_after: int = 0
-    output_padding: int = 0
+    stride: int = 1  # Distance in the output between neighbors of the input
+    dilation: int = 1  # Distance in the output between neighboring taps; 0 puts all taps on one position
+    pad_before: int = 0  # Outputs cut off at the low end
+    pad_after: int = 0  # Outputs cut off at the high end
+    output_padding: int = 0  # Outputs added at the high end, after the cut
 
     def __post_init__(self) -> None:
         """Refuses what the formulas have no meaning for."""

@@ -22,7 +22,6 @@ def data_gradient(diff_dst: Array, weights: Array, geometry: Geometry, *, groups
         diff_dst: [N, O, *output].
         weights: [I, O / groups, *kernel].
         geometry: Of the forward operation.
-        groups: Groups.
 
     Returns:
         float64 [N, I, *input].
@@ -45,7 +44,6 @@ def weights_gradient(src: Array, diff_dst: Array, geometry: Geometry, *, groups:
         src: [N, I, *input].
         diff_dst: [N, O, *output].
         geometry: Of the forward operation.
-        groups: Groups.
 
     Returns:
         float64 [I, O / groups, *kernel].

@@ -21,7 +21,6 @@ def parts_asked(run: Callable[[DeviceSpec], object], spec: DeviceSpec) -> frozen
 
     Args:
         run: The computation, which gives the same for the same device.
-        spec: The device.
     """
     asked = _asked(run, spec, deep=False)
     return frozenset(asked | _of_tables(asked, {table.name for table in spec.tables}))
@@ -34,7 +33,6 @@ def fields_asked(run: Callable[[DeviceSpec], object], spec: DeviceSpec) -> froze
 
     Args:
         run: The computation, which gives the same for the same device.
-        spec: The device.
     """
     asked = _asked(run, spec, deep=True)
     names = [one.name for one in fields_of(spec)]
@@ -62,17 +60,11 @@ def _asked(run: Callable[[DeviceSpec], object], spec: DeviceSpec, *, deep: bool)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Listening(DeviceSpec):
-    """A device that notes what it is asked for.
+    """A device that notes what it is asked for."""
 
-    Attributes:
-        plain: The device itself.
-        asked: Parts, and tables of programs; their fields, too, if it listens deeply.
-        deep: Whether it does.
-    """
-
-    plain: DeviceSpec = field(repr=False)
-    asked: set[str] = field(repr=False)
-    deep: bool = field(repr=False)
+    plain: DeviceSpec = field(repr=False)  # The device itself
+    asked: set[str] = field(repr=False)  # Parts, and tables of programs; their fields, too, if it listens deeply
+    deep: bool = field(repr=False)  # Whether it does
 
     __hash__ = object.__hash__  # what is remembered for a device by its figures is worked out anew, and heard
 

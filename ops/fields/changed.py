@@ -92,7 +92,6 @@ def read_change(text: str, fields: Mapping[str, Field]) -> tuple[tuple[Field, Va
     """Fields that a change names, and their values.
 
     Args:
-        text: The change.
         fields: Those of the device, by name.
 
     Raises:

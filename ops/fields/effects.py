@@ -32,37 +32,24 @@ SAME = 1e-9  # of cycles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """What a field moves.
-
-    Attributes:
-        field: The field.
-        moves: Of plan, memory, values, cycles, launches and report.
-        elasticity: Of each program whose cycles move, log(cycles) over log(figure), the mean of its operations:
-            between the value and its double or half, whichever moves more; farther off where neither does. Empty where
-            nobody asked for it.
-    """
+    """What a field moves."""
 
     field: Field
-    moves: tuple[str, ...]
+    moves: tuple[str, ...]  # Of plan, memory, values, cycles, launches and report
+    # Of each program whose cycles move, log(cycles) over log(figure), the mean of its operations: between the value and
+    # its double or half, whichever moves more; farther off where neither does. Empty where nobody asked for it.
     elasticity: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
 class _Ground:
-    """How things are before a field is changed.
-
-    Attributes:
-        spec: The device.
-        calls: What is planned anew.
-        planned: What is decided of each call, and where its tensors lie.
-        before: Cycles of what is held.
-        asked: Fields of the device that each call depends on, by its name, and each of what is held.
-    """
+    """How things are before a field is changed."""
 
     spec: DeviceSpec
-    calls: tuple[Sample, ...]
-    planned: Mapping[str, tuple[object, object]]
-    before: Mapping[Held, float]
+    calls: tuple[Sample, ...]  # What is planned anew
+    planned: Mapping[str, tuple[object, object]]  # What is decided of each call, and where its tensors lie
+    before: Mapping[Held, float]  # Cycles of what is held
+    # Fields of the device that each call depends on, by its name, and each of what is held
     asked: Mapping[str | Held, frozenset[str]]
 
 
@@ -79,9 +66,6 @@ def effects(
     """What each of some fields moves.
 
     Args:
-        fields: Of the device.
-        calls: The calls.
-        spec: The device.
         planned: Further calls, of whose time nothing is asked.
         far: How many times as much of a number is tried where its double and its half move nothing.
         elasticities: Whether by how much cycles move is asked for; that they do is told much sooner.

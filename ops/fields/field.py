@@ -13,19 +13,11 @@ from ops.meanings import COSTS
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a device.
+    """A field of a device."""
 
-    Attributes:
-        path: Keys that lead to it.
-        value: What it is.
-        unit: Of the value; empty of a plain number, a text or a flag.
-        dimension: Of the value.
-        better: Which way.
-    """
-
-    path: tuple[str | int, ...]
+    path: tuple[str | int, ...]  # Keys that lead to it
     value: Any
-    unit: str
+    unit: str  # Of the value; empty of a plain number, a text or a flag
     dimension: Dimension
     better: Better
 

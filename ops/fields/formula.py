@@ -27,17 +27,11 @@ _FUNCTIONS: Final[Mapping[str, Callable[..., float]]] = MappingProxyType({"min":
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A formula that was checked.
+    """A formula that was checked."""
 
-    Attributes:
-        text: As it was written.
-        names: Fields that it names, sorted.
-        tree: The same, parsed.
-    """
-
-    text: str
-    names: tuple[str, ...]
-    tree: ast.expr
+    text: str  # As it was written
+    names: tuple[str, ...]  # Fields that it names, sorted
+    tree: ast.expr  # The same, parsed
 
     def value(self, fields: Mapping[str, float]) -> float:
         """What it gives.
@@ -61,7 +55,6 @@ def formula(text: object, known: Collection[str]) -> Formula:
     """A formula of a text.
 
     Args:
-        text: The text, or a number.
         known: Names of the fields that it may name.
 
     Raises:

@@ -36,17 +36,11 @@ class Held(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOperation:
-    """A device operation as one device's plan has it.
-
-    Attributes:
-        program: The folder of programs that it is of.
-        name: Of the operation.
-        plan: That operation alone.
-    """
+    """A device operation as one device's plan has it."""
 
     program: str
     name: str
-    plan: Plan
+    plan: Plan  # That operation alone
 
     def timed(self, spec: DeviceSpec, *, contention: bool = True) -> TimedOperation:
         """What it takes on a device, if that is known."""
@@ -66,16 +60,10 @@ class HeldOperation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldLaunches:
-    """Programs with the cycles that their kernels take on one device, one after the other.
+    """Programs with the cycles that their kernels take on one device, one after the other."""
 
-    Attributes:
-        program: `LAUNCH`.
-        name: What they are.
-        queue: The programs.
-    """
-
-    program: str
-    name: str
+    program: str  # `LAUNCH`
+    name: str  # What they are
     queue: tuple[Launch, ...]
 
     def cycles(self, spec: DeviceSpec) -> float:

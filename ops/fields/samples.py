@@ -44,17 +44,11 @@ HEIGHT, BLOCK, WIDTH = (TensorMemoryLayout[f"{name}_SHARDED"] for name in ("HEIG
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A call.
+    """A call."""
 
-    Attributes:
-        name: What is special about it.
-        plan: Its plan on a device; raises `TTSimError` where the device can not do it.
-        given: Tensors of the plan that are on the device before.
-    """
-
-    name: str
-    plan: Callable[[DeviceSpec], Plan]
-    given: Mapping[str, TensorSpec]
+    name: str  # What is special about it
+    plan: Callable[[DeviceSpec], Plan]  # Its plan on a device; raises `TTSimError` where the device can not do it
+    given: Mapping[str, TensorSpec]  # Tensors of the plan that are on the device before
 
 
 def samples() -> tuple[Sample, ...]:

@@ -35,39 +35,26 @@ def frame_length(input_length: int, insertion: int, margins: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameAxis:
-    """One axis.
-
-    Attributes:
-        input_length: Input positions.
-        before: Zeros ahead of the first input. Negative, windows begin behind the first input (padding by more than the
-            window of a transposed convolution); the real library takes the whole frame for padding then: see `data`.
-        after: Zeros behind the last input; negative cuts inputs off.
-        insertion: Distance between neighboring inputs; the positions in between are zeros.
-        trailing: Zeros behind those, the output padding of a transposed convolution.
-        taps: Window positions; none in an output phase that meets no input.
-        spacing: Distance from one tap to the next: negative if they run backwards; with 0 they all meet the same input.
-        step: Distance between neighboring windows; 1 for a transposed convolution.
-        first: Where the first output lies in the result.
-        distance: From one output to the next there.
-        length: Positions in the frame.
-        reach: Distance from the first to the last position of a window.
-        outputs: Windows that fit, which is the output length.
-        data: Positions that hold input for the real library: none with a negative ``before``, which its halo wraps.
-    """
+    """One axis."""
 
     input_length: int
+    # Zeros ahead of the first input. Negative, windows begin behind the first input (padding by more than the window of
+    # a transposed convolution); the real library takes the whole frame for padding then: see `data`.
     before: int
-    after: int
-    insertion: int = 1
-    trailing: int = 0
-    taps: int
+    after: int  # Zeros behind the last input; negative cuts inputs off
+    insertion: int = 1  # Distance between neighboring inputs; the positions in between are zeros
+    trailing: int = 0  # Zeros behind those, the output padding of a transposed convolution
+    taps: int  # Window positions; none in an output phase that meets no input
+    # Distance from one tap to the next: negative if they run backwards; with 0 they all meet the same input
     spacing: int = 1
-    step: int = 1
-    first: int = 0
-    distance: int = 1
-    length: int = field(init=False, repr=False, compare=False)
+    step: int = 1  # Distance between neighboring windows; 1 for a transposed convolution
+    first: int = 0  # Where the first output lies in the result
+    distance: int = 1  # From one output to the next there
+    length: int = field(init=False, repr=False, compare=False)  # Positions in the frame
+    # Distance from the first to the last position of a window
     reach: int = field(init=False, repr=False, compare=False)
-    outputs: int = field(init=False, repr=False, compare=False)
+    outputs: int = field(init=False, repr=False, compare=False)  # Windows that fit, which is the output length
+    # Positions that hold input for the real library: none with a negative ``before``, which its halo wraps
     data: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -156,11 +143,8 @@ def gradient_axis(
 
     Args:
         output_length: Positions of the transposed convolution's output, which are the inputs here.
-        kernel: Its kernel.
-        stride: Its stride.
         padding: Its padding, (before, after).
         output_padding: What was added to the output is padded that much less.
-        dilation: Its dilation.
     """
     before, after = padding
     return convolution_axis(
@@ -188,8 +172,6 @@ def axis_of_windows(
 
     Args:
         input_length: As of the axis, like all that is not said here.
-        outputs: Windows.
-        taps: Their taps.
         start: Where the first tap of the first window lies, counted from the first input.
         spacing: From one tap to the next.
         step: From one window to the next.
@@ -222,15 +204,10 @@ def margins(axes: Iterable[FrameAxis]) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class OutputPhase:
-    """Outputs that meet inputs under the same taps, and nothing but zeros under all others.
+    """Outputs that meet inputs under the same taps, and nothing but zeros under all others."""
 
-    Attributes:
-        axis: Those outputs and taps, without zeros in between.
-        taps: Which taps of the whole axis they are, in ascending order.
-    """
-
-    axis: FrameAxis
-    taps: range
+    axis: FrameAxis  # Those outputs and taps, without zeros in between
+    taps: range  # Which taps of the whole axis they are, in ascending order
 
     @property
     def starts(self) -> tuple[int, ...]:
@@ -243,7 +220,6 @@ def output_phases(axis: FrameAxis, *, whole: bool = False) -> tuple[OutputPhase,
     """The output phases of an axis; together they hold every output once. Outputs without taps are zero.
 
     Args:
-        axis: The axis.
         whole: Keep taps that reach the inputs under none of their outputs, but padding alone, as in a narrow slice.
     """
     distance = _period(axis)

@@ -18,19 +18,13 @@ Places = TypeVar("Places", int, Integers)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """The full frame.
-
-    Attributes:
-        batch: Images.
-        rows: The axis of rows.
-        columns: The axis of columns.
-        replicate: Sticks outside the image hold its nearest stick instead of zeros; the zeros between inputs stay. Only
-            `frame_sources` knows: everywhere else such a stick counts as padding.
-    """
+    """The full frame."""
 
     batch: int
     rows: FrameAxis
     columns: FrameAxis
+    # Sticks outside the image hold its nearest stick instead of zeros; the zeros between inputs stay. Only
+    # `frame_sources` knows: everywhere else such a stick counts as padding.
     replicate: bool = False
 
     @property
@@ -127,7 +121,6 @@ def count_breaks(frame: Frame, numbers: Integers) -> Integers:
     """How many of the data sticks below each of ``numbers`` are followed by padding.
 
     Args:
-        frame: The frame.
         numbers: Data numbers (of `data_before`).
     """
     data_rows, data_columns = frame.data_shape

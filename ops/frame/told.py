@@ -15,7 +15,6 @@ def sliding_window_text(frame: Frame, cores: CoreRangeSet, *, nhw_cores: int, ch
         frame: Images, zeros and windows.
         cores: All cores of the program.
         nhw_cores: Cores that split the rows.
-        channel_cores: Cores that split the channels.
     """
     rows, columns = frame.rows, frame.columns
     transposed = any(axis.insertion > 1 or axis.trailing for axis in (rows, columns))

@@ -14,35 +14,20 @@ SEMAPHORE_BYTES: Final = 16  # each has a line of L1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchedProgram:
-    """What of a program has to reach the cores.
+    """What of a program has to reach the cores."""
 
-    Attributes:
-        name: The device operation.
-        cores: Cores that run it.
-        processors: Processors of a core that have a kernel, 1 to 5.
-        binaries: Different kernel binaries in all.
-        binary_bytes: Of each of them.
-        groups: Groups of cores that differ in kernels or circular buffers: each is told to start by itself.
-        circular_buffers: Of a core.
-        buffer_groups: Groups of cores that differ in circular buffers.
-        arguments: Words of its own that each processor of each core gets.
-        common_arguments: Words that each processor gets, the same on all cores.
-        semaphores: Of a core.
-        key: Equal keys are the same program in the program cache; None is always another one.
-    """
-
-    name: str
+    name: str  # The device operation
     cores: int
-    processors: int
-    binaries: int
-    binary_bytes: int
-    groups: int = 1
+    processors: int  # Processors of a core that have a kernel, 1 to 5
+    binaries: int  # Different kernel binaries in all
+    binary_bytes: int  # Of each of them
+    groups: int = 1  # Groups of cores that differ in kernels or circular buffers: each is told to start by itself
     circular_buffers: int = 0
-    buffer_groups: int = 1
-    arguments: int = 0
-    common_arguments: int = 0
+    buffer_groups: int = 1  # Groups of cores that differ in circular buffers
+    arguments: int = 0  # Words of its own that each processor of each core gets
+    common_arguments: int = 0  # Words that each processor gets, the same on all cores
     semaphores: int = 0
-    key: Hashable = None
+    key: Hashable = None  # Equal keys are the same program in the program cache; None is always another one
 
     @property
     def code_bytes(self) -> int:
@@ -71,17 +56,11 @@ class LaunchedProgram:
 
 @dataclass(frozen=True, slots=True)
 class LaunchCycles:
-    """What the launch of one program takes.
+    """What the launch of one program takes."""
 
-    Attributes:
-        fetch: The prefetching core is busy.
-        write: The dispatching core is busy.
-        start: Between the go signal, or the end of the program before, and the kernels' start.
-    """
-
-    fetch: float
-    write: float
-    start: float
+    fetch: float  # The prefetching core is busy
+    write: float  # The dispatching core is busy
+    start: float  # Between the go signal, or the end of the program before, and the kernels' start
 
 
 def launch_cycles(program: LaunchedProgram, spec: DeviceSpec) -> LaunchCycles:

@@ -25,15 +25,10 @@ class Replay(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A program in a queue.
+    """A program in a queue."""
 
-    Attributes:
-        program: What has to be brought.
-        kernel_cycles: How long its kernels run.
-    """
-
-    program: LaunchedProgram
-    kernel_cycles: float
+    program: LaunchedProgram  # What has to be brought
+    kernel_cycles: float  # How long its kernels run
 
     @property
     def name(self) -> str:
@@ -45,8 +40,6 @@ def kernel_end_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Re
     """When the kernels of each program of a queue end; it begins when the first command is there to be made or fetched.
 
     Args:
-        queue: In order.
-        spec: The device.
         replay: How the commands come.
     """
     return _ends(_brought(queue, spec), _made_nanoseconds(queue, spec, replay), spec)
@@ -62,19 +55,12 @@ def between_kernels_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec) -> di
 
 
 class _Brought(NamedTuple):
-    """What a launch takes, in nanoseconds, however its commands come.
+    """What a launch takes, in nanoseconds, however its commands come."""
 
-    Attributes:
-        fetch: The prefetching core is busy.
-        write: The dispatching core is busy.
-        run: From the go signal to the end of the kernels.
-        core_bytes: In the configuration buffer of each core meanwhile.
-    """
-
-    fetch: float
-    write: float
-    run: float
-    core_bytes: int
+    fetch: float  # The prefetching core is busy
+    write: float  # The dispatching core is busy
+    run: float  # From the go signal to the end of the kernels
+    core_bytes: int  # In the configuration buffer of each core meanwhile
 
 
 def _brought(queue: Sequence[Launch], spec: DeviceSpec) -> list[_Brought]:

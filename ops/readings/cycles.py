@@ -28,31 +28,18 @@ from ops.meanings import MEANINGS
 
 @dataclass(frozen=True, slots=True)
 class TimedOperation:
-    """A device operation of a plan and its cycles.
+    """A device operation of a plan and its cycles."""
 
-    Attributes:
-        name: As a graph capture shows it.
-        cycles: What it takes; None where there is no model of it.
-        reason: Why there is none; empty if there is.
-        fidelity_phases: Fidelity phases of its tile products, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing.
-        account: What its program tells of it.
-    """
-
-    name: str
-    cycles: OperationCycles | None
-    reason: str = ""
-    fidelity_phases: int = 0
-    account: Account = NOTHING_TOLD
+    name: str  # As a graph capture shows it
+    cycles: OperationCycles | None  # What it takes; None where there is no model of it
+    reason: str = ""  # Why there is none; empty if there is
+    fidelity_phases: int = 0  # Fidelity phases of its tile products, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
+    account: Account = NOTHING_TOLD  # What its program tells of it
 
 
 @dataclass(frozen=True, slots=True)
 class PlanCycles:
-    """A plan's device operations in time.
-
-    Attributes:
-        operations: In order.
-        clock_hz: Of the device.
-    """
+    """A plan's device operations in time."""
 
     operations: tuple[TimedOperation, ...]
     clock_hz: int
@@ -81,8 +68,6 @@ def run_cycles(
     Equal programs (slices often are) are timed once.
 
     Args:
-        plan: The plan.
-        spec: The device.
         ran: Steps that ran, as of `operations_of`.
         contention: Whether cores wait for each other at links and banks.
         meanings: What the plan's works mean.
@@ -128,7 +113,6 @@ def operations_of(plan: Plan, ran: Iterable[int] | None = None) -> Iterator[Oper
     """The device operations of a plan in order, a tensor that is to be relocated as the move that it may need.
 
     Args:
-        plan: The plan.
         ran: Indices of the steps that ran, in order, as of `steps_that_ran`: a tensor may have stayed where it was, as
             only the memory reading knows. None: it counts as moved.
     """

@@ -13,17 +13,11 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedError:
-    """An error of a model.
+    """An error of a model."""
 
-    Attributes:
-        share: Mean absolute error, of the measured cycles.
-        configurations: How many were measured.
-        architecture: On which it was measured.
-    """
-
-    share: float
-    configurations: int
-    architecture: str
+    share: float  # Mean absolute error, of the measured cycles
+    configurations: int  # How many were measured
+    architecture: str  # On which it was measured
 
 
 @cache

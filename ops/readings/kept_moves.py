@@ -13,19 +13,13 @@ MOST_BUFFERS: Final = 64  # on the device besides: to compare more of them would
 
 
 class _Moves(NamedTuple):
-    """What a call did.
-
-    Attributes:
-        plan: Its plan.
-        programs: What it found in the program cache, which fitted into L1 from the same blocks.
-        after: The blocks when it was done.
-        buffers: How many it made.
-    """
+    """What a call did."""
 
     plan: Plan
+    # What it found in the program cache, which fitted into L1 from the same blocks
     programs: tuple[tuple[Hashable, Program], ...]
-    after: tuple[Blocks, ...]
-    buffers: int
+    after: tuple[Blocks, ...]  # The blocks when it was done
+    buffers: int  # How many it made
 
 
 class KeptMoves:

@@ -85,8 +85,6 @@ class KeptPlans:
         """What is made of a plan: what was made under this key before, where the plan is kept.
 
         Args:
-            plan: The plan.
-            spec: The device.
             key: All that decides what is made, but for these two.
             make: Makes it, of nothing that lives on a device; it must not be changed.
         """

@@ -34,9 +34,7 @@ def launches_of(
     """The device operations of a plan as a queue of launches; one without a model of its cycles takes none.
 
     Args:
-        plan: The plan.
         timed: The reading of its cycles, in the same order.
-        spec: The device.
         ran: Steps that ran, as of `operations_of`.
     """
     return tuple(

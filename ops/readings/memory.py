@@ -22,8 +22,6 @@ def run_memory(
     """Allocate and release everything a plan does, in order, and record it on the device.
 
     Args:
-        plan: The plan.
-        device: Where.
         inputs: Buffers of the plan's tensors that are on the device already, by name.
         dispatch: False: nothing is placed (all addresses are 0) and no program is kept, as in a capture without
             dispatch.

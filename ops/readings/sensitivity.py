@@ -25,30 +25,20 @@ CyclesOn: TypeAlias = Callable[[DeviceSpec], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
-    """What one figure of the machine means for the time of some plans.
+    """What one figure of the machine means for the time of some plans."""
 
-    Attributes:
-        figure: The figure, as part.field; of entries in a list, all of them together.
-        value: What it is; the first, of entries in a list.
-        cycles_elasticity: d log(cycles) / d log(figure).
-        time_elasticity: d log(time) / d log(figure), which differs where the figure is the clock.
-        doubled_time: Time with twice the figure, of the time as it is; None if no machine can have it.
-        halved_time: Time with half of it.
-    """
-
-    figure: str
-    value: float
-    cycles_elasticity: float
-    time_elasticity: float
-    doubled_time: float | None
-    halved_time: float | None
+    figure: str  # The figure, as part.field; of entries in a list, all of them together
+    value: float  # What it is; the first, of entries in a list
+    cycles_elasticity: float  # d log(cycles) / d log(figure)
+    time_elasticity: float  # d log(time) / d log(figure), which differs where the figure is the clock
+    doubled_time: float | None  # Time with twice the figure, of the time as it is; None if no machine can have it
+    halved_time: float | None  # Time with half of it
 
 
 def sensitivities(spec: DeviceSpec, cycles_on: CyclesOn) -> tuple[Sensitivity, ...]:
     """Every figure that moves something, the strongest first.
 
     Args:
-        spec: The machine.
         cycles_on: Cycles of the plans on a machine.
     """
     before = cycles_on(spec)

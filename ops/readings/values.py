@@ -23,7 +23,6 @@ def run_values(
     """What the numbers become.
 
     Args:
-        plan: The plan.
         inputs: Arrays of the plan's inputs, on the host or on the device, by name.
         reading: The device and the arithmetic.
         meanings: What the plan's works mean.

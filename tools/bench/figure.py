@@ -8,27 +8,16 @@ from statistics import median
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One measured figure.
+    """One measured figure."""
 
-    Attributes:
-        bench: The benchmark it belongs to.
-        case: What was measured, for example a layer.
-        name: Which figure of it.
-        value: The figure; of several runs the shortest.
-        unit: Of the value: "ms", "s", "x" (a ratio), "MiB".
-        limit: The most it may be; None where nothing is asked of it.
-        median: The middle of the runs; None where only the shortest is kept.
-        longest: The longest of the runs; likewise.
-    """
-
-    bench: str
-    case: str
+    bench: str  # The benchmark it belongs to
+    case: str  # What was measured, for example a layer
     name: str
-    value: float
-    unit: str
-    limit: float | None = None
-    median: float | None = None
-    longest: float | None = None
+    value: float  # The figure; of several runs the shortest
+    unit: str  # Of the value: "ms", "s", "x" (a ratio), "MiB"
+    limit: float | None = None  # The most it may be; None where nothing is asked of it
+    median: float | None = None  # The middle of the runs; None where only the shortest is kept
+    longest: float | None = None  # The longest of the runs; likewise
 
     @property
     def within(self) -> bool:

@@ -62,8 +62,6 @@ def call_seconds(
 
     Args:
         layer: What to run.
-        inputs: Its numbers.
-        settings: How.
         read: Whether the output is read back.
         new: Whether no device had its spec before.
         again: Whether the same call ran, and was reported, on the device once before.
@@ -128,9 +126,7 @@ def beside_torch(
     """The eight layers: what works take and, where torch is installed, how many times as long as torch.
 
     Args:
-        bench: The benchmark.
         works_of: The works of a layer by name, each of which says how many seconds of it count.
-        repeats: Turns.
         limits: Of the ratios of each layer, by the name of the work; none for a work that is left out.
         limits_in_sum: Of the ratios of all of them together.
     """

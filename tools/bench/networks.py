@@ -31,17 +31,11 @@ LEAST_CORRELATION: Final = 0.9  # of bfloat8_b weights and LoFi products with fl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """A network with its numbers.
+    """A network with its numbers."""
 
-    Attributes:
-        steps: Its layers and what stands between them.
-        image: float32 [N, C, H, W].
-        operands: Weights and bias of each layer, float32.
-    """
-
-    steps: Sequence[NetworkStep]
-    image: Array
-    operands: Mapping[str, tuple[Array, Array]]
+    steps: Sequence[NetworkStep]  # Its layers and what stands between them
+    image: Array  # float32 [N, C, H, W]
+    operands: Mapping[str, tuple[Array, Array]]  # Weights and bias of each layer, float32
 
 
 def read_network(model: str) -> Network:

@@ -27,29 +27,16 @@ torch: Any = import_module("torch") if find_spec("torch") else None
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One layer with square images and kernels.
-
-    Attributes:
-        name: What it is of.
-        batch: N.
-        channels: I and O.
-        size: Height and width of the source.
-        kernel: Taps on each axis.
-        stride: Stride.
-        padding: At both ends.
-        output_padding: At the end.
-        dilation: Dilation.
-        groups: Groups.
-    """
+    """One layer with square images and kernels."""
 
     name: str
     batch: int
-    channels: tuple[int, int]
-    size: int
-    kernel: int
+    channels: tuple[int, int]  # I and O
+    size: int  # Height and width of the source
+    kernel: int  # Taps on each axis
     stride: int = 2
-    padding: int = 0
-    output_padding: int = 0
+    padding: int = 0  # At both ends
+    output_padding: int = 0  # At the end
     dilation: int = 1
     groups: int = 1
 

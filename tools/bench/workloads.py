@@ -38,19 +38,11 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """Sizes of one workload.
-
-    Attributes:
-        batch: N.
-        channels: I and O.
-        spatial: Input and output sizes.
-        kernel: Taps.
-        attributes: oneDNN's attributes.
-    """
+    """Sizes of one workload."""
 
     batch: int
-    channels: tuple[int, int]
-    spatial: tuple[tuple[int, ...], tuple[int, ...]]
+    channels: tuple[int, int]  # I and O
+    spatial: tuple[tuple[int, ...], tuple[int, ...]]  # Input and output sizes
     kernel: tuple[int, ...]
     attributes: Mapping[str, Any]
 
@@ -63,27 +55,16 @@ class Size:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What is found of one direction of one workload.
-
-    Attributes:
-        workload: Its descriptor.
-        direction: Operation, and lowering if it has one.
-        cycles: Kernel cycles at full size.
-        milliseconds: The same in time.
-        l1_bytes: Peak of a core's circular buffers.
-        dram_bytes: Peak in the fullest DRAM bank.
-        error: Against float64, relative to the largest value; None if no values were computed.
-        scale: "1" or how the values were scaled down.
-    """
+    """What is found of one direction of one workload."""
 
     workload: str
-    direction: str
-    cycles: float
-    milliseconds: float
-    l1_bytes: int
-    dram_bytes: int
-    error: float | None
-    scale: str
+    direction: str  # Operation, and lowering if it has one
+    cycles: float  # Kernel cycles at full size
+    milliseconds: float  # The same in time
+    l1_bytes: int  # Peak of a core's circular buffers
+    dram_bytes: int  # Peak in the fullest DRAM bank
+    error: float | None  # Against float64, relative to the largest value; None if no values were computed
+    scale: str  # "1" or how the values were scaled down
 
 
 def size_of(workload: Mapping[str, Any]) -> Size:

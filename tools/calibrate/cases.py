@@ -46,29 +46,18 @@ Predict: TypeAlias = Callable[[DeviceSpec], tuple[float, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A configuration that was measured.
-
-    Attributes:
-        program: Kind of program.
-        spec: The device.
-        held: Figures of it that a fit leaves alone.
-        group: For tables.
-        configuration: Its name.
-        fold: Cases that agree in it belong into one fold.
-        rows: Rows that were merged.
-        measured: Cycles of the kernel; then, where they are known, when the readers' processors ended.
-        predict: The same on a device.
-    """
+    """A configuration that was measured."""
 
     program: str
     spec: DeviceSpec
-    held: frozenset[str] = frozenset()
+    held: frozenset[str] = frozenset()  # Figures of it that a fit leaves alone
     group: tuple[str, ...]
     configuration: tuple[str, ...]
-    fold: object
-    rows: int
+    fold: object  # Cases that agree in it belong into one fold
+    rows: int  # Rows that were merged
+    # Cycles of the kernel; then, where they are known, when the readers' processors ended
     measured: tuple[float | None, ...]
-    predict: Predict
+    predict: Predict  # The same on a device
 
     @property
     def architecture(self) -> str:

@@ -27,15 +27,10 @@ LEAST_GAIN = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Fitted constants.
+    """Fitted constants."""
 
-    Attributes:
-        values: By name.
-        pulls: By name, the logarithm of the fitted value over its prior, in prior spreads.
-    """
-
-    values: Mapping[str, float]
-    pulls: Mapping[str, float]
+    values: Mapping[str, float]  # By name
+    pulls: Mapping[str, float]  # By name, the logarithm of the fitted value over its prior, in prior spreads
 
 
 def fit_constants(residuals: Residuals, priors: Mapping[str, float], *, rounds: int = ROUNDS) -> Fit:

@@ -19,20 +19,13 @@ Table = tuple[tuple[tuple[int, int, bool], ...], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One trial.
+    """One trial."""
 
-    Attributes:
-        outcome: What came of it, in a word or two; "fault" where something does not hold.
-        text: What does not hold, or the error.
-        again: What makes it happen again: Python that can be pasted, or the text of a file.
-        seconds: What it took.
-        calls: Of a trial of several calls, how often they ended in which way.
-    """
-
-    outcome: str
-    text: str = ""
-    again: str = ""
-    seconds: float = 0.0
+    outcome: str  # What came of it, in a word or two; "fault" where something does not hold
+    text: str = ""  # What does not hold, or the error
+    again: str = ""  # What makes it happen again: Python that can be pasted, or the text of a file
+    seconds: float = 0.0  # What it took
+    # Of a trial of several calls, how often they ended in which way
     calls: Counter[str] = field(default_factory=Counter)
 
 

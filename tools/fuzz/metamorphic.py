@@ -23,17 +23,11 @@ Values = Literal["exact", "fast"]
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """Another way to make a call.
+    """Another way to make a call."""
 
-    Attributes:
-        name: What is different, as text.
-        make: Makes it on a device.
-        exact: Whether the bits are the same.
-    """
-
-    name: str
-    make: Make
-    exact: bool
+    name: str  # What is different, as text
+    make: Make  # Makes it on a device
+    exact: bool  # Whether the bits are the same
 
 
 def disagreements(call: Call, *, values: Values = "fast") -> Iterator[str]:

@@ -26,17 +26,11 @@ Outcome = Literal["right", "refused", "does not fit", "fault"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of a call.
+    """What came of a call."""
 
-    Attributes:
-        outcome: "fault" where something does not hold.
-        text: The error, or what does not hold.
-        seconds: What the call took.
-    """
-
-    outcome: Outcome
-    text: str
-    seconds: float
+    outcome: Outcome  # "fault" where something does not hold
+    text: str  # The error, or what does not hold
+    seconds: float  # What the call took
 
 
 def judge(call: Call, *, values: Literal["exact", "fast"] = "fast") -> Verdict:

@@ -26,10 +26,9 @@ def answers(call: Call, device: str, *, strict: bool, known: Aspects | None = No
 
     Args:
         call: What is asked.
-        device: Name of the device.
         strict: Whether the device is strict.
-        known: The answers of another device; if result or error, captures and memory are the same, reports are not
-            made again, and one aspect says so instead of all.
+        known: The answers of another device; if result or error, captures and memory are the same, reports are not made
+            again, and one aspect says so instead of all.
 
     Returns:
         Result or error, capture, peaks, memory, and where device operations ran report, explanation, tables, network;

@@ -26,23 +26,14 @@ CONTEXT: Final = 6  # words around the first difference that name a class
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A section that is not the same in both records.
+    """A section that is not the same in both records."""
 
-    Attributes:
-        part: Folder of the file.
-        name: Title of the section.
-        kind: Whether a figure or another word differs first, or which record alone has the section.
-        of: The class: aspect and words around the difference, without figures.
-        lines: The first line that differs, of the first record and of the second.
-        size: Characters of both sections together: the smallest example is the easiest to look into.
-    """
-
-    part: str
-    name: str
-    kind: Kind
-    of: str
-    lines: tuple[str, str]
-    size: int
+    part: str  # Folder of the file
+    name: str  # Title of the section
+    kind: Kind  # Whether a figure or another word differs first, or which record alone has the section
+    of: str  # The class: aspect and words around the difference, without figures
+    lines: tuple[str, str]  # The first line that differs, of the first record and of the second
+    size: int  # Characters of both sections together: the smallest example is the easiest to look into
 
 
 def read_renames(path: Path) -> dict[str, str]:

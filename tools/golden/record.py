@@ -29,17 +29,11 @@ ABOUT: Final = "about.json"
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A file of a record, and what makes its sections.
+    """A file of a record, and what makes its sections."""
 
-    Attributes:
-        path: Of the file below the record's folder, without its suffix.
-        cost: How long it takes, against the others: the longest begin first.
-        make: Gives the sections; it is run in another process.
-    """
-
-    path: str
-    cost: float
-    make: Callable[[], Sections]
+    path: str  # Of the file below the record's folder, without its suffix
+    cost: float  # How long it takes, against the others: the longest begin first
+    make: Callable[[], Sections]  # Gives the sections; it is run in another process
 
 
 def write_record(
@@ -53,7 +47,6 @@ def write_record(
     """Writes a record, or some of its files; returns the seconds that this took. Other files stay as they are.
 
     Args:
-        folder: Of the record.
         calls: All calls of the record.
         parts: The parts that are written.
         only: Of these, the files whose path contains this.

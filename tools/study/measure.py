@@ -31,38 +31,24 @@ PHASE_EFFORT: Final = 100  # bounds know nothing of phases, so that a search pas
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Studied:
-    """A layer on a device.
-
-    Attributes:
-        layer: Its name.
-        device: The device as text.
-        frame: What the tuner finds in ttnn's lowering; "given" is the model's config.
-        phase: The same by output phases.
-        error_share: How far the cycles of the best in ttnn's lowering are to be expected off; None if unknown.
-        reasons: Why that is faster than the model's config, in words; empty if either does not run.
-    """
+    """A layer on a device."""
 
     layer: str
-    device: str
-    frame: Tuned
-    phase: Tuned
+    device: str  # The device as text
+    frame: Tuned  # What the tuner finds in ttnn's lowering; "given" is the model's config
+    phase: Tuned  # The same by output phases
+    # How far the cycles of the best in ttnn's lowering are to be expected off; None if unknown
     error_share: float | None
-    reasons: tuple[str, ...]
+    reasons: tuple[str, ...]  # Why that is faster than the model's config, in words; empty if either does not run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """All that is measured.
+    """All that is measured."""
 
-    Attributes:
-        machines: The space of the invented device.
-        invented: The one that was taken.
-        layers: Each layer on each device, device by device.
-    """
-
-    machines: DesignResult
-    invented: DesignPoint
-    layers: tuple[Studied, ...]
+    machines: DesignResult  # The space of the invented device
+    invented: DesignPoint  # The one that was taken
+    layers: tuple[Studied, ...]  # Each layer on each device, device by device
 
 
 def study(*, processes: int | None) -> Study:

@@ -41,19 +41,12 @@ PROFILER = "measured (device profiler)"  # all such rows are of 2025
 
 @dataclass(frozen=True, slots=True)
 class ConvRow:
-    """A row, understood.
+    """A row, understood."""
 
-    Attributes:
-        spec: The device it was measured on.
-        work: The program.
-        counted: It is a measurement.
-        older: Measured with software of 2025.
-    """
-
-    spec: DeviceSpec
+    spec: DeviceSpec  # The device it was measured on
     work: ConvWork
     counted: bool
-    older: bool
+    older: bool  # Measured with software of 2025
 
 
 def predict_conv(row: Row) -> Prediction:

@@ -33,15 +33,10 @@ ROUNDS: Final = 6  # until a queue runs evenly; the second half counts
 
 @dataclass(frozen=True, slots=True)
 class DispatchRow:
-    """A row, understood.
+    """A row, understood."""
 
-    Attributes:
-        spec: The device it was measured on.
-        programs: What one iteration of the benchmark launches.
-    """
-
-    spec: DeviceSpec
-    programs: tuple[Launch, ...]
+    spec: DeviceSpec  # The device it was measured on
+    programs: tuple[Launch, ...]  # What one iteration of the benchmark launches
 
 
 def predict_dispatch(row: Row) -> Prediction:

@@ -38,19 +38,12 @@ PLACES: Final = {"DRAM_INTERLEAVED": Place.DRAM, "L1_INTERLEAVED": Place.L1}  # 
 
 @dataclass(frozen=True, slots=True)
 class GemmRow:
-    """A row, understood.
+    """A row, understood."""
 
-    Attributes:
-        spec: The device it was measured on.
-        work: The program.
-        places: Where operands and output lie.
-        whole: The whole program was measured; otherwise until its matrix units are done.
-    """
-
-    spec: DeviceSpec
+    spec: DeviceSpec  # The device it was measured on
     work: MatmulWork
-    places: Places
-    whole: bool = False
+    places: Places  # Where operands and output lie
+    whole: bool = False  # The whole program was measured; otherwise until its matrix units are done
 
 
 def predict_gemm(row: Row) -> Prediction:

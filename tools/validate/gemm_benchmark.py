@@ -16,15 +16,10 @@ from tools.validate.prediction import NotPredictedError
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How the benchmark cuts a shape.
+    """How the benchmark cuts a shape."""
 
-    Attributes:
-        k_parts: K blocks of what a core holds of the first operand.
-        out_blocks: Output blocks down, and across.
-    """
-
-    k_parts: int
-    out_blocks: int
+    k_parts: int  # K blocks of what a core holds of the first operand
+    out_blocks: int  # Output blocks down, and across
 
 
 def _cuts(*, whole: str, halves: str, quarters: str, larger: Mapping[str, Cut]) -> dict[tuple[int, ...], Cut]:

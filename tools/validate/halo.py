@@ -31,19 +31,12 @@ NEEDED = ("in_h", "in_w", "k_h", "k_w", "pad_t", "cores_nhw", "c_per_shard", "gr
 
 @dataclass(frozen=True, slots=True)
 class HaloRow:
-    """A row, understood.
+    """A row, understood."""
 
-    Attributes:
-        spec: The device it was measured on.
-        plan: The halo.
-        traffic: What its cores have to do.
-        filled_by_stick: Its padding is not zero.
-    """
-
-    spec: DeviceSpec
+    spec: DeviceSpec  # The device it was measured on
     plan: HaloPlan
-    traffic: HaloTraffic
-    filled_by_stick: bool
+    traffic: HaloTraffic  # What its cores have to do
+    filled_by_stick: bool  # Its padding is not zero
 
 
 def predict_halo(row: Row) -> Prediction:

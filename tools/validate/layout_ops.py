@@ -45,14 +45,9 @@ MODELED = {*CONVERSIONS, "Typecast", "PaddedSlice", "SliceWrite", "Reshape"}
 
 @dataclass(frozen=True, slots=True)
 class LayoutRow:
-    """A row, understood.
+    """A row, understood."""
 
-    Attributes:
-        spec: The device it was measured on.
-        movement: The program.
-    """
-
-    spec: DeviceSpec
+    spec: DeviceSpec  # The device it was measured on
     movement: Movement
 
 

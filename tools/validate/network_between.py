@@ -35,36 +35,23 @@ NS_PER_S = 1e9
 
 @dataclass(frozen=True, slots=True)
 class TimedKind:
-    """A device operation and its time.
+    """A device operation and its time."""
 
-    Attributes:
-        name: Which, without the ending that all share.
-        time_ns: Predicted.
-    """
-
-    name: str
+    name: str  # Which, without the ending that all share
     time_ns: float
 
 
 @dataclass(slots=True)
 class Walk:
-    """A network on its way through a device.
-
-    Attributes:
-        device: Where.
-        needed: Names of layers whose outputs a later step takes up again.
-        outputs: Those that are there.
-        taken: Names of those that a step took up: the script releases them at the end of its block.
-        x: What the last step left; None if it left nothing.
-        image: Numbers of the network's input, [N, C, H, W]; None where there are no values.
-    """
+    """A network on its way through a device."""
 
     device: Device
-    needed: frozenset[str]
-    outputs: dict[str, Tensor] = field(default_factory=dict)
+    needed: frozenset[str]  # Names of layers whose outputs a later step takes up again
+    outputs: dict[str, Tensor] = field(default_factory=dict)  # Those that are there
+    # Names of those that a step took up: the script releases them at the end of its block
     taken: list[str] = field(default_factory=list)
-    x: Tensor | None = None
-    image: Array | None = None
+    x: Tensor | None = None  # What the last step left; None if it left nothing
+    image: Array | None = None  # Numbers of the network's input, [N, C, H, W]; None where there are no values
 
     def current(self) -> Tensor:
         """What the last step left.

@@ -18,40 +18,24 @@ KERNELS = ("Conv2d", "Matmul")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkTime:
-    """A network on one device.
-
-    Attributes:
-        model: Which network.
-        spec: The device.
-        times: What became of its steps, by whose kernels were timed.
-        figures: What is known of the whole, on devices of this architecture; measurements first.
-        measured: The measurement on this device; None if there is none.
-    """
+    """A network on one device."""
 
     model: str
     spec: DeviceSpec
-    times: Mapping[Software, Sequence[LayerTime]]
-    figures: Sequence[WholeFigure]
-    measured: WholeFigure | None
+    times: Mapping[Software, Sequence[LayerTime]]  # What became of its steps, by whose kernels were timed
+    figures: Sequence[WholeFigure]  # What is known of the whole, on devices of this architecture; measurements first
+    measured: WholeFigure | None  # The measurement on this device; None if there is none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Sums over a network.
+    """Sums over a network."""
 
-    Attributes:
-        calls_ns: Of all calls of convolutions.
-        between_ns: Of what is timed between them.
-        operations: Device operations that are timed.
-        left_out: Those of the real library that are not simulated, by name.
-        failed: Layers without a time, or with a part of it missing.
-    """
-
-    calls_ns: float
-    between_ns: float
-    operations: int
-    left_out: Mapping[str, int]
-    failed: int
+    calls_ns: float  # Of all calls of convolutions
+    between_ns: float  # Of what is timed between them
+    operations: int  # Device operations that are timed
+    left_out: Mapping[str, int]  # Those of the real library that are not simulated, by name
+    failed: int  # Layers without a time, or with a part of it missing
 
     @property
     def timed_ns(self) -> float:

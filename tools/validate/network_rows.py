@@ -14,15 +14,11 @@ NS_PER_S = 1e9
 
 @dataclass(frozen=True, slots=True)
 class NetworkStep:
-    """A convolution of a network and what happens to its input before it.
+    """A convolution of a network and what happens to its input before it."""
 
-    Attributes:
-        row: The layer's row; None at the end of the network, where operations follow that belong to no convolution.
-        flow: Its row in the flow: what comes before, and settings that the layer's row does not have.
-    """
-
+    # The layer's row; None at the end of the network, where operations follow that belong to no convolution
     row: Row | None
-    flow: Row
+    flow: Row  # Its row in the flow: what comes before, and settings that the layer's row does not have
 
     @property
     def before(self) -> tuple[str, ...]:
@@ -32,19 +28,12 @@ class NetworkStep:
 
 @dataclass(frozen=True, slots=True)
 class WholeFigure:
-    """A figure of the whole network on one device.
+    """A figure of the whole network on one device."""
 
-    Attributes:
-        row: As it stands in its file.
-        time_ns: Time of one run of the network.
-        measured: It was measured; otherwise it is a target that somebody set.
-        operations: Device operations it counts; 0 if the row does not say.
-    """
-
-    row: Row
-    time_ns: float
-    measured: bool
-    operations: int
+    row: Row  # As it stands in its file
+    time_ns: float  # Time of one run of the network
+    measured: bool  # It was measured; otherwise it is a target that somebody set
+    operations: int  # Device operations it counts; 0 if the row does not say
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:

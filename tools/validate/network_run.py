@@ -79,23 +79,14 @@ def softwares(spec: DeviceSpec) -> tuple[Software, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerTime:
-    """What became of one step of a network.
-
-    Attributes:
-        step: The step.
-        operations: Device operations of its call; none for the end of the network.
-        between: Device operations before it.
-        left_out: Operations before it that the real library has and that are not simulated.
-        scheme: How its output is dealt to how many cores.
-        reason: Why it was not timed, or not entirely; empty if it was.
-    """
+    """What became of one step of a network."""
 
     step: NetworkStep
-    operations: tuple[TimedKind, ...] = ()
-    between: tuple[TimedKind, ...] = ()
-    left_out: tuple[str, ...] = ()
-    scheme: str = ""
-    reason: str = ""
+    operations: tuple[TimedKind, ...] = ()  # Device operations of its call; none for the end of the network
+    between: tuple[TimedKind, ...] = ()  # Device operations before it
+    left_out: tuple[str, ...] = ()  # Operations before it that the real library has and that are not simulated
+    scheme: str = ""  # How its output is dealt to how many cores
+    reason: str = ""  # Why it was not timed, or not entirely; empty if it was
 
     @property
     def time_ns(self) -> float:
@@ -109,8 +100,6 @@ def run_network(
     """Time all convolutions of a network on a fresh device.
 
     Args:
-        steps: In order.
-        spec: The device.
         software: Whose kernels: those of 2025 tilize slower, and copy every stick twice when they shard a tensor, as
             `tools.validate` takes them to for measured rows of that time. Plans are those of the release.
     """
@@ -180,8 +169,6 @@ def network_passed(walk: Walk, steps: Iterable[NetworkStep], operands: Mapping[s
     """The output of a whole network, with the numbers of the walk's image.
 
     Args:
-        walk: Its beginning.
-        steps: The network.
         operands: Weights and bias of each layer, on the host.
 
     Raises:
@@ -209,9 +196,7 @@ def convolve(walk: Walk, step: NetworkStep, weight: Tensor, bias: Tensor) -> Ten
 
     Args:
         walk: Where the network is.
-        step: The layer's.
         weight: Of `operand_shapes`, on the host.
-        bias: Likewise.
 
     Raises:
         DeviceError: It does not fit, or is refused.

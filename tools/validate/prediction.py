@@ -14,27 +14,17 @@ class NotPredictedError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """A row that is understood, with its prediction, which is worked out at the first look.
+    """A row that is understood, with its prediction, which is worked out at the first look."""
 
-    Attributes:
-        row: The row as it stands in its file.
-        measured_ns: What was measured.
-        predict_ns: What the simulator says, in ns.
-        group: Where it is counted: (device, kind, ...), printed side by side.
-        architecture: Groups of one architecture are summed up together.
-        configuration: Equal for rows that measure the same thing; they count as one.
-        counted: False for rows that are no measurements (somebody's targets): they are printed, not summed up.
-        remark: What had to be assumed, for a reader.
-    """
-
-    row: Row
-    measured_ns: float
-    predict_ns: Callable[[], float]
-    group: tuple[str, ...]
-    architecture: str
-    configuration: tuple[str, ...]
+    row: Row  # The row as it stands in its file
+    measured_ns: float  # What was measured
+    predict_ns: Callable[[], float]  # What the simulator says, in ns
+    group: tuple[str, ...]  # Where it is counted: (device, kind, ...), printed side by side
+    architecture: str  # Groups of one architecture are summed up together
+    configuration: tuple[str, ...]  # Equal for rows that measure the same thing; they count as one
+    # False for rows that are no measurements (somebody's targets): they are printed, not summed up
     counted: bool = True
-    remark: str = ""
+    remark: str = ""  # What had to be assumed, for a reader
 
     @cached_property
     def predicted_ns(self) -> float:
@@ -49,12 +39,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class NotPredicted:
-    """A row without a prediction.
+    """A row without a prediction."""
 
-    Attributes:
-        row: The row as it stands in its file.
-        reason: Why.
-    """
-
-    row: Row
+    row: Row  # The row as it stands in its file
     reason: str

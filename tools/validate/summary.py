@@ -9,23 +9,14 @@ from tools.validate.prediction import Prediction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errors:
-    """Relative errors of some configurations, as fractions.
+    """Relative errors of some configurations, as fractions."""
 
-    Attributes:
-        rows: Rows they come from.
-        configurations: How many there are.
-        mean: Mean absolute error.
-        median: Median absolute error.
-        bias: Mean error.
-        worst: The largest absolute error.
-    """
-
-    rows: int
-    configurations: int
-    mean: float
-    median: float
-    bias: float
-    worst: float
+    rows: int  # Rows they come from
+    configurations: int  # How many there are
+    mean: float  # Mean absolute error
+    median: float  # Median absolute error
+    bias: float  # Mean error
+    worst: float  # The largest absolute error
 
 
 def errors_by_configuration(predictions: Iterable[Prediction]) -> dict[tuple[str, ...], list[float]]:

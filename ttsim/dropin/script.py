@@ -30,8 +30,6 @@ def run_script(
     """Runs a script; ``sys.argv`` and ``sys.path`` are those that Python itself would give it.
 
     Args:
-        path: The script.
-        arguments: Of the script.
         report: A folder for what its devices did; see `write_reports`. None for no report.
         tell: Gets a line about each device that made a call, once its report is written.
         tunes: Tune the convolutions of what each device did, too.

@@ -12,9 +12,6 @@ PLUGIN = "ttsim.pytest_plugin"
 def run_tests(arguments: Sequence[str]) -> int:
     """Runs pytest with the plugin; returns its exit code.
 
-    Args:
-        arguments: Of pytest.
-
     Raises:
         ArgumentError: pytest is not installed.
     """

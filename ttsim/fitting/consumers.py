@@ -20,29 +20,18 @@ from device.spec.device_spec import DeviceSpec
 
 
 class Consumer(NamedTuple):
-    """Something that takes memory.
+    """Something that takes memory."""
 
-    Attributes:
-        text: What it is, and of which operation.
-        size_bytes: In one bank.
-    """
-
-    text: str
-    size_bytes: int
+    text: str  # What it is, and of which operation
+    size_bytes: int  # In one bank
 
 
 class Shortage(NamedTuple):
-    """A memory that something did not fit into.
-
-    Attributes:
-        memory: Which.
-        consumers: What took it, largest first.
-        cached: Circular buffers of a cached program did not fit: events do not name them.
-    """
+    """A memory that something did not fit into."""
 
     memory: BufferType
-    consumers: tuple[Consumer, ...]
-    cached: bool = False
+    consumers: tuple[Consumer, ...]  # What took it, largest first
+    cached: bool = False  # Circular buffers of a cached program did not fit: events do not name them
 
 
 def shortage(events: Sequence[Event], before: Iterable[Buffer]) -> Shortage | None:

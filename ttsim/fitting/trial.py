@@ -22,32 +22,21 @@ from ops.readings.memory import run_memory
 
 
 class Ground(NamedTuple):
-    """A device as it is, for trials.
+    """A device as it is, for trials."""
 
-    Attributes:
-        machine: The device; it is read only.
-        held: Buffers of the call's own tensors, by their names in a plan.
-        strict: Whether calls that the real library gets wrong are refused.
-    """
-
-    machine: Machine
-    held: Mapping[str, Buffer]
-    strict: bool
+    machine: Machine  # The device; it is read only
+    held: Mapping[str, Buffer]  # Buffers of the call's own tensors, by their names in a plan
+    strict: bool  # Whether calls that the real library gets wrong are refused
 
 
 class Trial(NamedTuple):
-    """What a trial showed.
+    """What a trial showed."""
 
-    Attributes:
-        events: What happened; nothing if the call was refused before.
-        error: Why it failed; None if it fits. (The text alone: an exception kept here would keep the caller's frames
-            alive, and with them tensors.)
-        plan: What was planned; None if it was refused before.
-    """
-
-    events: tuple[Event, ...]
+    events: tuple[Event, ...]  # What happened; nothing if the call was refused before
+    # Why it failed; None if it fits. (The text alone: an exception kept here would keep the caller's frames alive, and
+    # with them tensors.)
     error: str | None
-    plan: Plan | None = None
+    plan: Plan | None = None  # What was planned; None if it was refused before
 
 
 def attempt(
@@ -62,7 +51,6 @@ def attempt(
 
     Args:
         call: Its arguments; an input that lies elsewhere than the one on the device is moved there first.
-        ground: The device.
         l1_small_bytes: Another size of the L1_SMALL region.
         cached: False: on a device whose program cache was cleared.
         returns_weights: The caller keeps the prepared weights and bias.

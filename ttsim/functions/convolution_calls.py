@@ -28,21 +28,14 @@ def named(input_tensor: Tensor, weight_tensor: Tensor, bias_tensor: Tensor | Non
 
 @dataclass(frozen=True, slots=True)
 class Planning:
-    """A call that is to be planned; `planning` makes it.
+    """A call that is to be planned; `planning` makes it."""
 
-    Attributes:
-        planner: Plans a valid call on a spec; a strict one refuses plans that would give wrong results.
-        call: The call.
-        device: Where.
-        returns_weights: Prepared weights and bias are asked for.
-        key: All that decides the plan, but for the device's spec.
-    """
-
+    # Plans a valid call on a spec; a strict one refuses plans that would give wrong results
     planner: Callable[..., Plan]
     call: ConvArguments
     device: Device
-    returns_weights: bool
-    key: ProgramKey
+    returns_weights: bool  # Prepared weights and bias are asked for
+    key: ProgramKey  # All that decides the plan, but for the device's spec
 
     @property
     def is_kept(self) -> bool:

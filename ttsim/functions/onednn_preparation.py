@@ -27,25 +27,16 @@ LOWERINGS: Final = tuple(one.value for one in Lowering)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Prepared:
-    """What all calls share whose arguments are alike but for their numbers.
-
-    Attributes:
-        name: The operation.
-        problem: Its sizes, types and formats.
-        plan: Plans the call on a device, which is its last argument; the others are all that decides the plan.
-        key: The same as a key.
-        useful_flops: Multiplications and additions of its definition.
-        shape: Shape of the result.
-        finish: The result in the caller's order, of the array that the plan ends in.
-    """
+    """What all calls share whose arguments are alike but for their numbers."""
 
     name: str
-    problem: Deconvolution
+    problem: Deconvolution  # Its sizes, types and formats
+    # Plans the call on a device, which is its last argument; the others are all that decides the plan
     plan: partial[Plan]
-    key: ProgramKey
-    useful_flops: int
+    key: ProgramKey  # The same as a key
+    useful_flops: int  # Multiplications and additions of its definition
     shape: tuple[int, ...]
-    finish: Callable[[Array], Array]
+    finish: Callable[[Array], Array]  # The result in the caller's order, of the array that the plan ends in
 
 
 def _prepared(

@@ -18,24 +18,17 @@ Doubles = npt.NDArray[np.float64]
 
 
 class Inputs(NamedTuple):
-    """The numbers a layer runs on, float32 of the precision of their data types (a block float counts as bfloat16).
+    """The numbers a layer runs on, float32 of the precision of their data types (a block float counts as bfloat16)."""
 
-    Attributes:
-        x: [N, H, W, C].
-        w: [C, O / groups, KH, KW].
-        b: [1, 1, 1, O], None without bias.
-    """
-
-    x: Floats
-    w: Floats
-    b: Floats | None
+    x: Floats  # [N, H, W, C]
+    w: Floats  # [C, O / groups, KH, KW]
+    b: Floats | None  # [1, 1, 1, O], None without bias
 
 
 def make_inputs(layer: Layer, *, values: bool = True) -> Inputs:
     """Normal random numbers; the weights are scaled so that outputs are of the order of one.
 
     Args:
-        layer: The layer.
         values: False for zeros that take no memory, where nobody computes.
 
     Raises:

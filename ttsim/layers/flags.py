@@ -43,7 +43,6 @@ def add_opening_flags(parser: argparse.ArgumentParser, *, l1_small_size: int | N
     """Adds the flags of how a device is opened.
 
     Args:
-        parser: Of a command.
         l1_small_size: Bytes that are kept without the flag; None where something else may say them.
     """
     parser.add_argument(

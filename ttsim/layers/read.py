@@ -73,7 +73,6 @@ def layers_said(document: Mapping[str, Any], path: Path) -> tuple[Layer, ...] | 
 
     Args:
         document: What it says; ``layers = "FILE"`` names a file, from the folder of this one.
-        path: This file.
 
     Returns:
         In order; None if it says nothing of layers.

@@ -32,63 +32,41 @@ from ttsim.types.layer import Layer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How layers are run.
-
-    Attributes:
-        spec: The device.
-        values: How values are computed; "off" plans only.
-        l1_small_size: Bytes of L1 kept for index tables.
-        strict: Refuse what the real library accepts and gets wrong.
-        cycles: Whether cycles are estimated.
-        suggestions: Whether the error of a layer that does not fit says what would; and of one that runs, where cycles
-            are estimated, what would make it faster.
-    """
+    """How layers are run."""
 
     spec: DeviceSpec
-    values: Values = "exact"
-    l1_small_size: int = USUAL_L1_SMALL_SIZE
-    strict: bool = True
-    cycles: bool = True
+    values: Values = "exact"  # How values are computed; "off" plans only
+    l1_small_size: int = USUAL_L1_SMALL_SIZE  # Bytes of L1 kept for index tables
+    strict: bool = True  # Refuse what the real library accepts and gets wrong
+    cycles: bool = True  # Whether cycles are estimated
+    # Whether the error of a layer that does not fit says what would; and of one that runs, where cycles are estimated,
+    # what would make it faster
     suggestions: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """A call that is ready to be made.
-
-    Attributes:
-        device: A device of its own.
-        arguments: Keyword arguments of conv_transpose2d; the input lies where the layer wants it.
-        events: What happens on the device, from its opening on.
-        before: How many of them there are already.
-    """
+    """A call that is ready to be made."""
 
     device: Device
-    arguments: dict[str, Any]
-    events: list[Event]
-    before: int
+    arguments: dict[str, Any]  # Keyword arguments of conv_transpose2d; the input lies where the layer wants it
+    events: list[Event]  # What happens on the device, from its opening on
+    before: int  # How many of them there are already
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Called:
-    """What a call gave.
-
-    Attributes:
-        output: The output tensor.
-        size: Rows and columns of an output image.
-        profile: What ran; empty where cycles are not estimated.
-    """
+    """What a call gave."""
 
     output: Tensor
-    size: tuple[int, int]
-    profile: Profile
+    size: tuple[int, int]  # Rows and columns of an output image
+    profile: Profile  # What ran; empty where cycles are not estimated
 
 
 def run_layer(layer: Layer, settings: Settings, *, watch: Callable[[Profile], object] | None = None) -> LayerResult:
     """Run one layer on a device of its own; the reason why it can not run is part of the result, too.
 
     Args:
-        layer: The layer.
         settings: How it is run.
         watch: Gets the profile of a call that ran, while the device is open.
     """

@@ -14,7 +14,6 @@ def layer_source(layer: Layer, arguments: Mapping[str, Any]) -> str:
     """The script; its tensors are zeros, and ``device`` is a device that it finds open.
 
     Args:
-        layer: The layer.
         arguments: Of its call, by name.
     """
     tensors = {name: arguments[name] for name in TENSORS if arguments[name] is not None}

@@ -13,7 +13,6 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
     """What a file holds.
 
     Args:
-        path: The file.
         what: It should be, for messages, such as "a sweep".
 
     Raises:
@@ -39,7 +38,6 @@ def leaves(table: Mapping[str, Any], *, whole: Collection[str] = ()) -> Iterator
     """Names and what stands there: `dram.banks = 16` is a table within a table, and so is a quoted name with dots.
 
     Args:
-        table: A table.
         whole: A table within it that has one of these keys is a value.
     """
     waiting = [*table.items()][::-1]

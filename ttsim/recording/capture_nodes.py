@@ -42,15 +42,10 @@ SCRATCHPAD = "scratchpad_allocate"
 
 
 class Told(NamedTuple):
-    """What is known of a device operation that ended.
+    """What is known of a device operation that ended."""
 
-    Attributes:
-        nanoseconds: Its kernel time; 0 where no model knows it, or it did not run.
-        attributes: What the real library's profiler prints of it, by name.
-    """
-
-    nanoseconds: int = 0
-    attributes: tuple[tuple[str, str], ...] = ()
+    nanoseconds: int = 0  # Its kernel time; 0 where no model knows it, or it did not run
+    attributes: tuple[tuple[str, str], ...] = ()  # What the real library's profiler prints of it, by name
 
 
 Tell = Callable[[OperationBegin, OperationEnd], Told]

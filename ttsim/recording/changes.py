@@ -40,19 +40,12 @@ LESS_EXACT: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A changed call.
+    """A changed call."""
 
-    Attributes:
-        kind: What is changed.
-        text: The change in short.
-        options: Keyword arguments that differ from the call's.
-        price: What is given up; empty if nothing is.
-    """
-
-    kind: str
-    text: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    price: str = ""
+    kind: str  # What is changed
+    text: str  # The change in short
+    options: Mapping[str, Any] = field(default_factory=dict)  # Keyword arguments that differ from the call's
+    price: str = ""  # What is given up; empty if nothing is
 
 
 def attempts(function: Any, options: Mapping[str, Any]) -> Iterator[Attempt]:

@@ -87,7 +87,6 @@ def memory_reports(device: Device, *, before_closing: bool = False) -> dict[str,
     """The texts of the real library's three memory reports, by the names of their files.
 
     Args:
-        device: The device.
         before_closing: Tell of a closed device, whose memories are empty, what lay in them before.
     """
     last = device.machine.at_close if before_closing else None

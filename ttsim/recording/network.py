@@ -29,7 +29,6 @@ def report_network(
     Args:
         calls: What ran.
         operations: Of each of them the device operations that ran, with what they take.
-        spec: The device.
     """
     makers: dict[int, Maker] = {}
     ran: list[RanOperation] = []

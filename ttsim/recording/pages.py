@@ -21,8 +21,6 @@ def page_of_run(network: NetworkReport, report: CycleReport, calls: Sequence[Ran
     Args:
         network: The operations in order.
         report: The cycles of the same calls.
-        calls: These calls.
-        spec: The device.
     """
     return page_of_network(network, report, spec, tuple(_sources(network, calls)))
 

@@ -36,7 +36,6 @@ def record_of(profile: Profile, name: str) -> Record:
 
     Args:
         profile: What watched.
-        name: Of the report.
     """
     device, spec = profile.device, profile.device.spec
     told = [call for call in profile.calls if call.ran or call.error]

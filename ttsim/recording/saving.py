@@ -84,7 +84,6 @@ def reserved_name(directory: str | Path, name: str) -> str:
 
     Args:
         directory: Where reports are; it is made.
-        name: Of the report.
 
     Raises:
         OSError: The directory cannot be written to.

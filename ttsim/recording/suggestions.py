@@ -19,19 +19,12 @@ LEAST_SHARE: Final = 0.01  # of the cycles: smaller gains are not told
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What a call takes.
+    """What a call takes."""
 
-    Attributes:
-        cycles: All operations that have a model.
-        untimed: Operations without one.
-        effort: What finding out takes, in steps of plans or so.
-        scheme: The shard scheme that the library chose; empty if it chose none.
-    """
-
-    cycles: int
-    untimed: int
-    effort: int
-    scheme: str = ""
+    cycles: int  # All operations that have a model
+    untimed: int  # Operations without one
+    effort: int  # What finding out takes, in steps of plans or so
+    scheme: str = ""  # The shard scheme that the library chose; empty if it chose none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

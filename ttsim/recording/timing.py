@@ -27,8 +27,6 @@ def timed_operations(
     """The device operations of a call that ran, each with what it takes on a device.
 
     Args:
-        call: The call.
-        spec: The device.
         meanings: What its works mean.
         plans: Where the device keeps plans and what they take, if it does.
     """

@@ -76,7 +76,6 @@ def wrapped(text: str, width: int | None, *, indent: int = 0) -> list[str]:
     """A line of words as lines that fit, broken between words only, and not between figure and unit.
 
     Args:
-        text: The words.
         width: Characters of a line; None: it stays one line.
         indent: Spaces in front of every line but the first.
     """

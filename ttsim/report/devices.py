@@ -20,40 +20,24 @@ SHOWN_ELASTICITY = 0.0005  # a table shows thousandths
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldFigures:
-    """A field of a device.
+    """A field of a device."""
 
-    Attributes:
-        name: As a file has it, with its table.
-        value: What it is.
-        unit: Of the value; empty of plain numbers, texts and flags.
-        better: Which way a machine is better, for programs that stay as they are: "larger", "smaller" or neither.
-        meaning: What it means.
-        moves: Of plan, memory, values, cycles of kernels, launches between them, and report.
-        elasticity: By program: log(cycles) over log(figure).
-        source: The comment behind it.
-    """
-
-    name: str
+    name: str  # As a file has it, with its table
     value: Any
-    unit: str
-    better: str
-    meaning: str
-    moves: tuple[str, ...]
-    elasticity: Mapping[str, float]
-    source: str
+    unit: str  # Of the value; empty of plain numbers, texts and flags
+    better: str  # Which way a machine is better, for programs that stay as they are: "larger", "smaller" or neither
+    meaning: str  # What it means
+    moves: tuple[str, ...]  # Of plan, memory, values, cycles of kernels, launches between them, and report
+    elasticity: Mapping[str, float]  # By program: log(cycles) over log(figure)
+    source: str  # The comment behind it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceFigures:
-    """A device.
+    """A device."""
 
-    Attributes:
-        name: As its description has it.
-        fields: In the order of its file.
-    """
-
-    name: str
-    fields: tuple[FieldFigures, ...]
+    name: str  # As its description has it
+    fields: tuple[FieldFigures, ...]  # In the order of its file
 
 
 def explained(

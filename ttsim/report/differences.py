@@ -9,21 +9,13 @@ from ops.fields.field import Field, fields_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldDifference:
-    """A field that differs.
+    """A field that differs."""
 
-    Attributes:
-        name: As a file has it, with its table.
-        unit: Of both values; empty of plain numbers, texts and flags.
-        before: Of the first device; None where it has no such field.
-        after: Of the second device; likewise.
-        ratio: The second value over the first; None of what is no number.
-    """
-
-    name: str
-    unit: str
-    before: Any
-    after: Any
-    ratio: float | None
+    name: str  # As a file has it, with its table
+    unit: str  # Of both values; empty of plain numbers, texts and flags
+    before: Any  # Of the first device; None where it has no such field
+    after: Any  # Of the second device; likewise
+    ratio: float | None  # The second value over the first; None of what is no number
 
 
 def differences(first: DeviceSpec, second: DeviceSpec) -> tuple[FieldDifference, ...]:

@@ -24,7 +24,6 @@ def short_name(text: str, longest: int = LONGEST_NAME) -> str:
     """A name on one line of a table: what is too long ends in an ellipsis.
 
     Args:
-        text: The name.
         longest: Places of the line that it may take.
     """
     return _cut(printable(text[: longest + 1]), longest)

@@ -200,7 +200,6 @@ def place(
     Args:
         plan: What to do.
         held: Buffers of the plan's tensors that are on the device already, by name.
-        device: Where.
         useful_flops: Multiplications and additions of the call's definition.
         asked: The arguments of a convolution.
 
@@ -278,8 +277,6 @@ def _array(name: str, tensor: Tensor, on_device: bool, input_shape: tuple[int, i
     """A tensor's values as a plan reads them: what was prepared with its padding, all else without.
 
     Args:
-        name: In the plan.
-        tensor: The values.
         on_device: Whether the plan has it on the device.
         input_shape: As of `run`.
     """

@@ -9,19 +9,12 @@ from device.errors import ArgumentError, ArgumentIndexError, ArgumentTypeError, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """The part of a tensor that an index names.
+    """The part of a tensor that an index names."""
 
-    Attributes:
-        begins: First index on each axis.
-        ends: One past the last index on each axis.
-        steps: From index to index.
-        gone: Axes that a single index takes away.
-    """
-
-    begins: tuple[int, ...]
-    ends: tuple[int, ...]
-    steps: tuple[int, ...]
-    gone: tuple[int, ...]
+    begins: tuple[int, ...]  # First index on each axis
+    ends: tuple[int, ...]  # One past the last index on each axis
+    steps: tuple[int, ...]  # From index to index
+    gone: tuple[int, ...]  # Axes that a single index takes away
 
     @property
     def corners(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:

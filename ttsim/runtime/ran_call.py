@@ -10,33 +10,21 @@ from ttsim.runtime.sites import CallSite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RanCall:
-    """A call that a device carried out, as profiles remember it.
+    """A call that a device carried out, as profiles remember it."""
 
-    Attributes:
-        function: The function of the library that was called.
-        plan: What it did.
-        ran: Indices of the plan's steps whose device operations ran, in order: a tensor that is to be moved stays where
-            it is if there is no better place.
-        useful_flops: Multiplications and additions of its definition; None if it has none of its own.
-        asked: The arguments of a convolution, as its caller gave them; None for any other call.
-        given: What the script gave to the function, by name or number, for `texts` to tell; none where nobody knows.
-        sites: The script's lines that ran meanwhile, outermost first.
-        before: What lay in its memories when it began, oldest first.
-        events: What happened on the device meanwhile.
-        inputs: What it read that was on the device already, by name in the plan.
-        results: What it returned, likewise.
-        error: Why it did not fit; empty if it did. Nothing ran then, and the events are those of its planning.
-    """
-
-    function: str
-    plan: Plan
+    function: str  # The function of the library that was called
+    plan: Plan  # What it did
+    # Indices of the plan's steps whose device operations ran, in order: a tensor that is to be moved stays where it is
+    # if there is no better place
     ran: tuple[int, ...]
-    useful_flops: int | None = None
+    useful_flops: int | None = None  # Multiplications and additions of its definition; None if it has none of its own
+    # The arguments of a convolution, as its caller gave them; None for any other call
     asked: ConvArguments | None = None
+    # What the script gave to the function, by name or number, for `texts` to tell; none where nobody knows
     given: tuple[tuple[str, object], ...] = ()
-    sites: tuple[CallSite, ...] = ()
-    before: tuple[BufferAllocated, ...] = ()
-    events: tuple[Event, ...] = ()
-    inputs: tuple[tuple[str, MadeTensor], ...] = ()
-    results: tuple[tuple[str, MadeTensor], ...] = ()
-    error: str = ""
+    sites: tuple[CallSite, ...] = ()  # The script's lines that ran meanwhile, outermost first
+    before: tuple[BufferAllocated, ...] = ()  # What lay in its memories when it began, oldest first
+    events: tuple[Event, ...] = ()  # What happened on the device meanwhile
+    inputs: tuple[tuple[str, MadeTensor], ...] = ()  # What it read that was on the device already, by name in the plan
+    results: tuple[tuple[str, MadeTensor], ...] = ()  # What it returned, likewise
+    error: str = ""  # Why it did not fit; empty if it did. Nothing ran then, and the events are those of its planning.

@@ -47,21 +47,13 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What is remembered between calls.
+    """What is remembered between calls."""
 
-    Attributes:
-        captures: Running captures, outermost first.
-        default_device: The device set by SetDefaultDevice, as an object of ttsim.
-        opened: Devices that were opened, as objects of ttsim, oldest first.
-        watchers: Called with every device that is opened.
-        tensors: How many tensors were asked for their number.
-    """
-
-    captures: tuple[Capture, ...] = ()
-    default_device: object = None
-    opened: tuple[ReferenceType[Any], ...] = ()
-    watchers: tuple[Callable[[object], None], ...] = ()
-    tensors: int = 0
+    captures: tuple[Capture, ...] = ()  # Running captures, outermost first
+    default_device: object = None  # The device set by SetDefaultDevice, as an object of ttsim
+    opened: tuple[ReferenceType[Any], ...] = ()  # Devices that were opened, as objects of ttsim, oldest first
+    watchers: tuple[Callable[[object], None], ...] = ()  # Called with every device that is opened
+    tensors: int = 0  # How many tensors were asked for their number
 
     @property
     def dispatch(self) -> bool:

@@ -15,15 +15,10 @@ _MOST_FILES: Final = 4096  # told apart from each other without a look at their 
 
 
 class CallSite(NamedTuple):
-    """A line of a script.
+    """A line of a script."""
 
-    Attributes:
-        file: As Python names it.
-        line: Counted from 1.
-    """
-
-    file: str
-    line: int
+    file: str  # As Python names it
+    line: int  # Counted from 1
 
 
 def script_sites() -> tuple[CallSite, ...]:

@@ -68,7 +68,6 @@ def placed(device: Device, values: Array | None, spec: TensorSpec, *, by: str) -
     Args:
         device: Where it goes.
         values: In storage of the format, in the logical or the padded shape.
-        spec: The tensor.
         by: The function of the real library that asks for it.
     """
     if device.traces.capturing is not None:
@@ -91,7 +90,6 @@ def record_fetched(storage: DeviceStorage, spec: TensorSpec, brought: TensorSpec
 
     Args:
         storage: Where it lies.
-        spec: The tensor.
         brought: The same on the host.
     """
     buffer, machine = storage.buffer, storage.device.listened()

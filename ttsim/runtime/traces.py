@@ -19,36 +19,24 @@ Read = Callable[[str, Array, TensorSpec], Array]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedCall:
-    """A call that was captured.
+    """A call that was captured."""
 
-    Attributes:
-        plan: What it did.
-        host: Arrays of its inputs on the host, by their names in the plan.
-        read: Buffers of its inputs on the device, and what tensors they hold.
-        written: Buffers of its results, likewise; of an input that is given back, too.
-        reads: Gives the array of an input as the plan reads it, of what its buffer holds.
-        values: What becomes of the arrays of the inputs; arrays of the results, by name.
-    """
-
-    plan: Plan
-    host: Mapping[str, Array]
-    read: Mapping[str, tuple[Buffer, TensorSpec]]
+    plan: Plan  # What it did
+    host: Mapping[str, Array]  # Arrays of its inputs on the host, by their names in the plan
+    read: Mapping[str, tuple[Buffer, TensorSpec]]  # Buffers of its inputs on the device, and what tensors they hold
+    # Buffers of its results, likewise; of an input that is given back, too
     written: Mapping[str, tuple[Buffer, TensorSpec]]
-    reads: Read
+    reads: Read  # Gives the array of an input as the plan reads it, of what its buffer holds
+    # What becomes of the arrays of the inputs; arrays of the results, by name
     values: Callable[[Mapping[str, Array]], Mapping[str, Array]] | None
 
 
 @dataclass(slots=True)
 class Trace:
-    """The calls of a capture, in order.
+    """The calls of a capture, in order."""
 
-    Attributes:
-        calls: What was captured.
-        ran: The same calls as profiles remember them.
-    """
-
-    calls: list[TracedCall] = field(default_factory=list)
-    ran: list[object] = field(default_factory=list)
+    calls: list[TracedCall] = field(default_factory=list)  # What was captured
+    ran: list[object] = field(default_factory=list)  # The same calls as profiles remember them
 
     def replay(self, memory: Memory) -> None:
         """Carries out the calls again.
@@ -117,16 +105,9 @@ class MeshEvent:
 
 @dataclass(slots=True)
 class Traces:
-    """The traces of a device.
+    """The traces of a device."""
 
-    Attributes:
-        capturing: The trace that is being captured; None if there is none.
-        captured: Traces by their numbers.
-        begun: How many were begun.
-        events: How many events were recorded.
-    """
-
-    capturing: Trace | None = None
-    captured: dict[int, Trace] = field(default_factory=dict)
-    begun: int = 0
-    events: int = 0
+    capturing: Trace | None = None  # The trace that is being captured; None if there is none
+    captured: dict[int, Trace] = field(default_factory=dict)  # Traces by their numbers
+    begun: int = 0  # How many were begun
+    events: int = 0  # How many events were recorded

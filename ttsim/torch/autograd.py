@@ -19,25 +19,15 @@ from ttsim.runtime.device import Device
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """A transposed convolution without the values of its tensors.
+    """A transposed convolution without the values of its tensors."""
 
-    Attributes:
-        function: What the user called.
-        attributes: oneDNN's attributes, formats included.
-        source_shape: [N, C, *spatial].
-        weight_shape: [C, O / groups, *kernel].
-        device: Where to run; None for the default device, or a fresh one for each pass.
-        precision: "ieee", "device" or "float64".
-        lowering: Of the forward pass, "frame" or "phase".
-    """
-
-    function: str
-    attributes: dict[str, Any]
-    source_shape: tuple[int, ...]
-    weight_shape: tuple[int, ...]
-    device: Device | None
-    precision: str
-    lowering: str
+    function: str  # What the user called
+    attributes: dict[str, Any]  # oneDNN's attributes, formats included
+    source_shape: tuple[int, ...]  # [N, C, *spatial]
+    weight_shape: tuple[int, ...]  # [C, O / groups, *kernel]
+    device: Device | None  # Where to run; None for the default device, or a fresh one for each pass
+    precision: str  # "ieee", "device" or "float64"
+    lowering: str  # Of the forward pass, "frame" or "phase"
 
     @property
     def common(self) -> dict[str, Any]:

@@ -43,16 +43,11 @@ OPERATIONS = "ttnn."  # what the real library's names of operations begin with
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What an argument may be.
+    """What an argument may be."""
 
-    Attributes:
-        text: How a message names it.
-        convert: Gives the value in its plain form; raises TypeError when it is not of this kind.
-        hint: What would make a value of this kind of one that is not; empty where that is not known.
-    """
-
-    text: str
-    convert: Callable[[Any], Any]
+    text: str  # How a message names it
+    convert: Callable[[Any], Any]  # Gives the value in its plain form; raises TypeError when it is not of this kind
+    # What would make a value of this kind of one that is not; empty where that is not known
     hint: Callable[[object], str] = lambda value: ""
 
 
@@ -161,19 +156,14 @@ def kind_of(hint: Any) -> Kind:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Keyword-only arguments of a function or a config.
+    """Keyword-only arguments of a function or a config."""
 
-    Attributes:
-        entry: What the real library calls it in an error: "ttnn.conv2d" of an operation, or the name of a function of
-            the bindings ("__init__").
-        name: What the user calls it.
-        arguments: By name, in order.
-        retired: Names that older versions had, with what to do instead: accepted with a warning, and ignored.
-    """
-
+    # What the real library calls it in an error: "ttnn.conv2d" of an operation, or the name of a function of the
+    # bindings ("__init__")
     entry: str
-    name: str
-    arguments: Mapping[str, Argument]
+    name: str  # What the user calls it
+    arguments: Mapping[str, Argument]  # By name, in order
+    # Names that older versions had, with what to do instead: accepted with a warning, and ignored
     retired: Mapping[str, str] = field(default_factory=dict)
 
     def bind(self, args: tuple[object, ...], given: Mapping[str, object]) -> dict[str, Any]:

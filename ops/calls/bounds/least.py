@@ -31,24 +31,17 @@ from ops.programs.halo.transfers import most_sticks
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Least:
-    """What a call is never below.
+    """What a call is never below."""
 
-    Attributes:
-        cycles: Of its convolutions alone.
-        l1_bytes: Of a core: a halo's output, and what is there beside it, its input or the convolution's circular
-            buffers and output.
-        alike: Calls that differ in their configs alone, and have this in common, have equal plans; None if only a
-            plan can tell.
-        around: Such calls that have this in common take as long beside their convolutions and moves within L1; None
-            likewise.
-        works: Its convolutions, each with how often it runs.
-    """
-
-    cycles: float = 0.0
+    cycles: float = 0.0  # Of its convolutions alone
+    # Of a core: a halo's output, and what is there beside it, its input or the convolution's circular buffers and
+    # output
     l1_bytes: int = 0
+    # Calls that differ in their configs alone, and have this in common, have equal plans; None if only a plan can tell
     alike: Hashable = None
+    # Such calls that have this in common take as long beside their convolutions and moves within L1; None likewise
     around: Hashable = None
-    works: tuple[tuple[ConvWork, int], ...] = ()
+    works: tuple[tuple[ConvWork, int], ...] = ()  # Its convolutions, each with how often it runs
 
     def walked(self, device_spec: DeviceSpec) -> "Least":
         """The same with the cycles of its convolutions as they are, not as they at least are."""
@@ -63,8 +56,6 @@ def least_of(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int
     """What a call takes at least; of a matmul, of windows that are folded and of output phases nothing is known.
 
     Args:
-        call: The call, validated.
-        device_spec: The device.
         free_l1_bytes: Free bytes of every L1 bank when the call begins.
 
     Raises:

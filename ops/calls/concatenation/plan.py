@@ -48,7 +48,6 @@ def plan_concat(
     Args:
         sources: The tensors; one alone is only brought to its place.
         axis: Along which, counted from the first axis.
-        spec: The device.
         place: Where the result goes; None for DRAM.
         groups: Parts that each is cut into along the axis, if two tensors of HEIGHT shards are joined where they are;
             the library does not cut others.

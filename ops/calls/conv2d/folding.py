@@ -57,7 +57,6 @@ def folded_input(builder: PlanBuilder, call: ConvArguments) -> PlanTensor:
 
     Args:
         builder: The plan; its tensor "input" is the call's.
-        call: The call.
 
     Returns:
         "input.folded" [N, H / sh, W / sw, sh * sw * C].

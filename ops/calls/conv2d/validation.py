@@ -91,7 +91,6 @@ def require_possible(call: ConvArguments, *, free_l1_bytes: int | None = None) -
     """Refuses a call that the real library crashes on, and the ways to compute it that are not simulated.
 
     Args:
-        call: The call.
         free_l1_bytes: Free bytes of every L1 bank; None where nothing is computed yet.
 
     Raises:

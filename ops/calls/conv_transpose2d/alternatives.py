@@ -27,14 +27,9 @@ MOST_SLICES: Final = 32  # more of them are not looked at: each is a plan of its
 
 
 class Alternative(NamedTuple):
-    """A call that computes the same, and may fit.
+    """A call that computes the same, and may fit."""
 
-    Attributes:
-        kind: What is changed; of alternatives of one kind the first that fits is the nearest.
-        arguments: The call.
-    """
-
-    kind: str
+    kind: str  # What is changed; of alternatives of one kind the first that fits is the nearest
     arguments: ConvArguments
 
 
@@ -42,8 +37,6 @@ def alternatives(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes:
     """Other ways to make a call that ran out of memory.
 
     Args:
-        call: The call, validated.
-        device_spec: The device.
         free_l1_bytes: Free bytes of every L1 bank: slice counts whose estimate is larger are passed over.
     """
     if not call.conv_config.act_block_w_div:  # which HEIGHT and BLOCK shards do not look at

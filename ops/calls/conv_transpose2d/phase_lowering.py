@@ -20,9 +20,6 @@ FUNCTION = 'conv_transpose2d, lowering="phase"'
 def require_phases(call: ConvArguments) -> None:
     """Refuses a call that this lowering can not carry out, and all that a strict device refuses.
 
-    Args:
-        call: The call, validated.
-
     Raises:
         ArgumentError: The first rule that is broken.
     """

@@ -27,15 +27,10 @@ class SliceType(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceConfig:
-    """A Conv2dSliceConfig.
+    """A Conv2dSliceConfig."""
 
-    Attributes:
-        slice_type: Height or width slices out of DRAM, or none.
-        num_slices: How many; 0 lets the library find the smallest number that fits.
-    """
-
-    slice_type: SliceType
-    num_slices: int = 0
+    slice_type: SliceType  # Height or width slices out of DRAM, or none
+    num_slices: int = 0  # How many; 0 lets the library find the smallest number that fits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,114 +66,70 @@ class ConvConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputeConfig:
-    """A compute kernel config (docs/planning.md, Arguments).
+    """A compute kernel config (docs/planning.md, Arguments)."""
 
-    Attributes:
-        fidelity_phases: Fidelity phases: 1 (LoFi, also for an invalid fidelity) to 4 (HiFi4).
-        fp32_dest: fp32_dest_acc_en.
-        packer_l1_acc: packer_l1_acc.
-        fidelity_left_out: The fidelity is invalid, which computes as LoFi does; this and what follows has no effect on
-            a convolution, but its programs are told apart by them.
-        math_approx: math_approx_mode.
-        dst_full_sync: dst_full_sync_en.
-        throttle_level: The number of throttle_level.
-    """
-
-    fidelity_phases: int = 1
-    fp32_dest: bool = False
-    packer_l1_acc: bool = False
+    fidelity_phases: int = 1  # Fidelity phases: 1 (LoFi, also for an invalid fidelity) to 4 (HiFi4)
+    fp32_dest: bool = False  # fp32_dest_acc_en
+    packer_l1_acc: bool = False  # packer_l1_acc
+    # The fidelity is invalid, which computes as LoFi does; this and what follows has no effect on a convolution, but
+    # its programs are told apart by them
     fidelity_left_out: bool = False
     math_approx: bool = True
-    dst_full_sync: bool = False
+    dst_full_sync: bool = False  # dst_full_sync_en
     throttle_level: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operand:
-    """A tensor argument.
+    """A tensor argument."""
 
-    Attributes:
-        spec: Its shape, format, layout and place (of a host tensor the place says nothing).
-        on_host: Whether it is on the host.
-        name: Its name in a plan, where that is not the argument's own.
-        made_by: What prepared it, if it is prepared weights or a prepared bias.
-    """
-
-    spec: TensorSpec
+    spec: TensorSpec  # Its shape, format, layout and place (of a host tensor the place says nothing)
     on_host: bool
-    name: str = ""
-    made_by: Work | None = None
+    name: str = ""  # Its name in a plan, where that is not the argument's own
+    made_by: Work | None = None  # What prepared it, if it is prepared weights or a prepared bias
 
 
 class AxisWindow(NamedTuple):
-    """What a slice takes of the input along one axis, and how it is padded.
+    """What a slice takes of the input along one axis, and how it is padded."""
 
-    Attributes:
-        start: First input position.
-        stop: One past the last.
-        padding: Padding before and after, as an argument of the slice's own call.
-        output_padding: Output padding of the slice's own call; 0 if it is not transposed.
-    """
-
-    start: int
-    stop: int
-    padding: tuple[int, int]
-    output_padding: int
+    start: int  # First input position
+    stop: int  # One past the last
+    padding: tuple[int, int]  # Padding before and after, as an argument of the slice's own call
+    output_padding: int  # Output padding of the slice's own call; 0 if it is not transposed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvRules:
-    """What tells conv2d from conv_transpose2d; everything else is the same for both.
+    """What tells conv2d from conv_transpose2d; everything else is the same for both."""
 
-    Attributes:
-        function: The function of the library, without its prefix.
-        transposed: Zeros are inserted between inputs, and raw weights begin with the input channels.
-        axis: The rows (0) or the columns (1) of a call's frame.
-        window: What a slice takes of one axis: a call, the axis, the first output and one past the last, and all
-            outputs of the axis.
-        filled: A window across with so many more columns of output, which fill its last tile.
-        one_slice_skips_dram: A slice config that leads to a single slice means the L1 path.
-        whole_window_is_slice: A window that is the whole image is laid out as a slice is.
-        shards_uploaded_image: A host input of a matmul on the DRAM path is sharded from the image in DRAM, not uploaded
-            once more.
-        frees_copy_after_halo: A sharded copy of the input is released after the halo, not at the end.
-        frees_halo_last: The halo's output is released after the output was moved to memory_config, not before.
-        skips_halo: The micro-op reads a WIDTH sharded input itself if it has no padding.
-        orders_full_inner_dim: Weights are prepared in the order that full_inner_dim reads them in.
-        reuses_activations: The micro-op obeys enable_activation_reuse; else only estimates count on it.
-        by_phases: Where zeros are inserted, output phases are computed one after the other without them, which no
-            library does.
-    """
-
-    function: str
-    transposed: bool
-    axis: Callable[["ConvArguments", int], FrameAxis]
+    function: str  # The function of the library, without its prefix
+    transposed: bool  # Zeros are inserted between inputs, and raw weights begin with the input channels
+    axis: Callable[["ConvArguments", int], FrameAxis]  # The rows (0) or the columns (1) of a call's frame
+    # What a slice takes of one axis: a call, the axis, the first output and one past the last, and all outputs of the
+    # axis
     window: Callable[["ConvArguments", int, tuple[int, int], int], AxisWindow]
+    # A window across with so many more columns of output, which fill its last tile
     filled: Callable[["ConvArguments", AxisWindow, int], AxisWindow]
-    one_slice_skips_dram: bool
-    whole_window_is_slice: bool
+    one_slice_skips_dram: bool  # A slice config that leads to a single slice means the L1 path
+    whole_window_is_slice: bool  # A window that is the whole image is laid out as a slice is
+    # A host input of a matmul on the DRAM path is sharded from the image in DRAM, not uploaded once more
     shards_uploaded_image: bool
-    frees_copy_after_halo: bool
-    frees_halo_last: bool
-    skips_halo: bool
-    orders_full_inner_dim: bool
-    reuses_activations: bool
+    frees_copy_after_halo: bool  # A sharded copy of the input is released after the halo, not at the end
+    frees_halo_last: bool  # The halo's output is released after the output was moved to memory_config, not before
+    skips_halo: bool  # The micro-op reads a WIDTH sharded input itself if it has no padding
+    orders_full_inner_dim: bool  # Weights are prepared in the order that full_inner_dim reads them in
+    reuses_activations: bool  # The micro-op obeys enable_activation_reuse; else only estimates count on it
+    # Where zeros are inserted, output phases are computed one after the other without them, which no library does
     by_phases: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folding:
-    """Windows that became channels, so that a convolution of stride 1 with a smaller kernel is left.
+    """Windows that became channels, so that a convolution of stride 1 with a smaller kernel is left."""
 
-    Attributes:
-        kernel: Kernel of the raw weight.
-        stride: Rows and columns that became channels, the strides of the caller.
-        weights: Whether the weights are folded alike; on the DRAM path the real library prepares them as they are.
-    """
-
-    kernel: tuple[int, int]
-    stride: tuple[int, int]
-    weights: bool
+    kernel: tuple[int, int]  # Kernel of the raw weight
+    stride: tuple[int, int]  # Rows and columns that became channels, the strides of the caller
+    weights: bool  # Whether the weights are folded alike; on the DRAM path the real library prepares them as they are
 
     @property
     def whole(self) -> bool:
@@ -188,53 +139,30 @@ class Folding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvArguments:
-    """One call of conv2d or conv_transpose2d.
-
-    Attributes:
-        rules: Which of the two it is.
-        input: The input tensor.
-        weight: Raw with four axes on the host ([O, C / groups, kh, kw]; transposed [C, O / groups, kh, kw]), or
-            prepared on the device.
-        bias: Raw [1, 1, 1, O] on the host, or prepared on the device.
-        in_channels: C.
-        out_channels: O.
-        batch_size: N.
-        input_height: H.
-        input_width: W.
-        kernel_size: (kh, kw).
-        stride: Down, across.
-        padding: Top, bottom, left, right.
-        output_padding: Bottom, right; of a transposed convolution only.
-        dilation: Down, across.
-        groups: Groups.
-        mirror_kernel: Whether the kernel of a transposed convolution is flipped here.
-        folding: How its windows were folded into channels; None if the call is as the caller made it.
-        out_format: Output format; None for the input's.
-        conv_config: The conv config.
-        compute_config: None for the library's default.
-        memory_config: Where the output should lie (L1 path only).
-        slice_config: None for automatic slices of an input outside L1.
-    """
+    """One call of conv2d or conv_transpose2d."""
 
     rules: ConvRules
     input: Operand
+    # Raw with four axes on the host ([O, C / groups, kh, kw]; transposed [C, O / groups, kh, kw]), or prepared on the
+    # device
     weight: Operand
-    bias: Operand | None = None
+    bias: Operand | None = None  # Raw [1, 1, 1, O] on the host, or prepared on the device
     in_channels: int
     out_channels: int
     batch_size: int
     input_height: int
     input_width: int
-    kernel_size: tuple[int, int]
-    stride: tuple[int, int] = (1, 1)
-    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
-    output_padding: tuple[int, int] = (0, 0)
-    dilation: tuple[int, int] = (1, 1)
+    kernel_size: tuple[int, int]  # (kh, kw)
+    stride: tuple[int, int] = (1, 1)  # Down, across
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)  # Top, bottom, left, right
+    output_padding: tuple[int, int] = (0, 0)  # Bottom, right; of a transposed convolution only
+    dilation: tuple[int, int] = (1, 1)  # Down, across
     groups: int = 1
-    mirror_kernel: bool = True
+    mirror_kernel: bool = True  # Whether the kernel of a transposed convolution is flipped here
+    # How its windows were folded into channels; None if the call is as the caller made it
     folding: Folding | None = None
-    out_format: DataFormat | None = None
+    out_format: DataFormat | None = None  # Output format; None for the input's
     conv_config: ConvConfig = field(default_factory=ConvConfig)
-    compute_config: ComputeConfig | None = None
-    memory_config: MemoryConfig | None = None
-    slice_config: SliceConfig | None = None
+    compute_config: ComputeConfig | None = None  # None for the library's default
+    memory_config: MemoryConfig | None = None  # Where the output should lie (L1 path only)
+    slice_config: SliceConfig | None = None  # None for automatic slices of an input outside L1

@@ -37,9 +37,6 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, 
     sharded output; with no slice config at all, or for conv2d, it means the L1 path between two copies.
 
     Args:
-        builder: The plan.
-        call: The call.
-        source: Its input.
         free_l1_bytes: Free bytes of every L1 bank when the call begins.
 
     Returns:
@@ -144,23 +141,14 @@ def _slices(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PlannedSlice:
-    """One slice, computed.
+    """One slice, computed."""
 
-    Attributes:
-        prefix: What the names of its tensors begin with.
-        window: Its part of the input.
-        scheme: How that is sharded.
-        steps: From there to the output.
-        output: The output.
-        columns: Columns of the output, which may be more than those that the slice stands for.
-    """
-
-    prefix: str
-    window: PlanTensor
-    scheme: TensorMemoryLayout
-    steps: tuple[Step, ...]
+    prefix: str  # What the names of its tensors begin with
+    window: PlanTensor  # Its part of the input
+    scheme: TensorMemoryLayout  # How that is sharded
+    steps: tuple[Step, ...]  # From there to the output
     output: PlanTensor
-    columns: int
+    columns: int  # Columns of the output, which may be more than those that the slice stands for
 
 
 def _one_slice(
@@ -235,7 +223,6 @@ def dram_image(
     An image of fewer rows than the tensor has is its first ones.
 
     Args:
-        builder: The plan.
         source: The caller's tensor; if it is on the host, its memory config does not matter.
         shape: [N, H, W, C].
         on_host: Whether it is still on the host.

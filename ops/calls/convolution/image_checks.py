@@ -53,7 +53,6 @@ def view_refusal(spec: TensorSpec, shape: tuple[int, ...]) -> str | None:
     be what its sharding asks for, and fill the buffer.
 
     Args:
-        spec: The tensor.
         shape: The shape, of the same volume.
     """
     shards, (rows, cols) = spec.memory_config.shard_spec, spec.matrix

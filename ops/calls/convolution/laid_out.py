@@ -28,31 +28,18 @@ from ops.programs.movement.reshape import flattened
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaidOut:
-    """A call and how it lies on the device.
-
-    Attributes:
-        arguments: The call.
-        problem: Its convolution.
-        options: The caller's choices.
-        layout: Partition, shards and blocks.
-        input_memory: Where the halo finds its input.
-        sharded: The input is sharded; else the layout says only how weights are prepared for a plain matmul.
-        reshards: The input on the device is dealt to shards anew.
-        prefix: What the names of its tensors begin with: empty, or the slice it is.
-        choice: Of its scheme, where the library made it.
-        refused: Why no program can be built of the layout, if none can.
-    """
+    """A call and how it lies on the device."""
 
     arguments: ConvArguments
     problem: ConvProblem
-    options: ConvOptions
-    layout: ConvLayout
-    input_memory: MemoryConfig
-    sharded: bool = True
-    reshards: bool = True
-    prefix: str = ""
-    choice: SchemeChoice | None = None
-    refused: str | None = None
+    options: ConvOptions  # The caller's choices
+    layout: ConvLayout  # Partition, shards and blocks
+    input_memory: MemoryConfig  # Where the halo finds its input
+    sharded: bool = True  # The input is sharded; else the layout says only how weights are prepared for a plain matmul
+    reshards: bool = True  # The input on the device is dealt to shards anew
+    prefix: str = ""  # What the names of its tensors begin with: empty, or the slice it is
+    choice: SchemeChoice | None = None  # Of its scheme, where the library made it
+    refused: str | None = None  # Why no program can be built of the layout, if none can
 
 
 def lay_out_call(
@@ -61,8 +48,6 @@ def lay_out_call(
     """Choose shard scheme and cores for a call, and lay its convolution out.
 
     Args:
-        call: The call.
-        device_spec: The device.
         prefix: What the names of its tensors begin with.
         frame: The call's, where it is at hand.
 
@@ -131,9 +116,6 @@ def dealt_anew(
     WIDTH shards of rows keep the rows that fill the last tiles of a window that was cut out of tiles.
 
     Args:
-        call: The call.
-        problem: Its convolution.
-        config: The cores.
         matmul: It runs as a matmul.
     """
     given = call.input.spec

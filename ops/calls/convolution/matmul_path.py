@@ -56,8 +56,6 @@ def matmul_path(
     Args:
         builder: The plan. Prepared weights and bias, where the call uploads them, become its tensors "weight.prepared"
             and "bias.prepared".
-        call: The call.
-        source: Its input.
         from_dram: It is on the DRAM path, which uploads a host input before anything else.
         free_l1_bytes: Free bytes of every L1 bank when the call begins: they limit the blocks of an interleaved matmul.
 
@@ -305,7 +303,6 @@ def matmul_input(
     Rows that are not height sharded become tiles first; height sharded ones only after the weights (`matmul_tiles`).
 
     Args:
-        builder: The plan.
         source: The input as the caller left it.
         config: The shards it is dealt to, or would be: their scheme matters in any case; None leaves it as it is.
         name: Name of the sharded copy; intermediates start with it.
@@ -351,7 +348,6 @@ def matmul_tiles(builder: PlanBuilder, source: PlanTensor, name: str, *, consume
     """The input as tiles, after weights were uploaded.
 
     Args:
-        builder: The plan.
         source: The input so far.
         name: Name of the tiles, if they are made here.
         consumed: Whether the input so far is released once there are tiles of it.

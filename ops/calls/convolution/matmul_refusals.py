@@ -28,9 +28,6 @@ def matmul_refusal(
     """Why no matmul program of a 1x1 convolution can be built, in the real library's words and ours; None if it can.
 
     Args:
-        laid_out: The call.
-        problem: The matmul.
-        weights: The prepared weights.
         memory: Where its input lies.
         activation: What it fuses.
         device_grid: The device's cores.

@@ -22,10 +22,8 @@ def micro_op_work(
     """What it computes.
 
     Args:
-        call: The call.
         problem: Its convolution, or that of some phases.
         options: The choices that hold for it.
-        layout: Its blocks.
         k_blocks: In their order.
         buffers: What decides its circular buffers, and so where partial sums lie.
     """

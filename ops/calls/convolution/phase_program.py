@@ -132,10 +132,8 @@ def phase_conv(
     """The program of all output phases.
 
     Args:
-        builder: The plan.
         laid_out: The call, with prepared weights and bias in the plan.
         groups: Its output phases.
-        halo: The output of the halo.
         halo_arguments: Of the halo, which decide where the index tensor lies.
 
     Returns:

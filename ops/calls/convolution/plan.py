@@ -20,8 +20,6 @@ def plan_convolution(
     """Plan a call.
 
     Args:
-        call: The call, validated.
-        device_spec: The device.
         free_l1_bytes: Free bytes of every L1 bank when the call begins: they decide how many slices are needed.
         returns_weights: The caller gets prepared weights and bias; otherwise they are released at the end.
 

@@ -37,7 +37,6 @@ def plan_weights_preparation(call: ConvArguments, device_spec: DeviceSpec, *, fr
 
     Args:
         call: The call; the memory config of its input is that of the input to come.
-        device_spec: The device.
         free_l1_bytes: Free bytes of every L1 bank: they decide how many slices are needed.
 
     Raises:
@@ -74,7 +73,6 @@ def plan_rows(call: ConvArguments, device_spec: DeviceSpec) -> Plan:
 
     Args:
         call: The call, whose windows are folded if they are to be.
-        device_spec: The device.
     """
     data_format = weight_format(call)
     builder = PlanBuilder(device_spec, {})
@@ -97,8 +95,6 @@ def lay_out_preparation(call: ConvArguments, device_spec: DeviceSpec, slices: Sl
     is a matmul.
 
     Args:
-        call: The call.
-        device_spec: The device.
         slices: How it is cut on the DRAM path; None on the L1 path.
     """
     memory, row_major = call.input.spec.memory_config, call.input.spec.layout is Layout.ROW_MAJOR

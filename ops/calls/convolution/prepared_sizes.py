@@ -14,8 +14,6 @@ def size_refusal(layout: ConvLayout, out_channels: int, prepared: Sequence[tuple
     """Why the program does not take what was prepared; None if it does (which need not mean that it is right).
 
     Args:
-        layout: The layout of the call.
-        out_channels: Of the call.
         prepared: Padded shapes of the weights and, if there is one, of the bias.
     """
     columns = prepared[0][-1] // TILE

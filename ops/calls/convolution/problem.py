@@ -114,9 +114,8 @@ def as_slice(call: ConvArguments, source: Operand, scheme: TensorMemoryLayout | 
     """A call as every part of the DRAM path makes it: tiled output, halo moved, its own input released.
 
     Args:
-        call: The call.
-        source: The input of the part, which may be in another format than the call's own; what the call's defaults
-            take from that is settled first.
+        source: The input of the part, which may be in another format than the call's own; what the call's defaults take
+            from that is settled first.
         scheme: How the input of the part is sharded; None for what the call says.
     """
     config = replace(

@@ -19,7 +19,6 @@ def require_addressable(call: ConvArguments, spec: DeviceSpec) -> None:
 
     Args:
         call: A call whose sizes were checked one by one.
-        spec: The device.
 
     Raises:
         ArgumentError: Input, padding and inserted zeros together have 2^32 positions or more.

@@ -41,15 +41,10 @@ def guess_slice_type(call: ConvArguments) -> SliceType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenSlices:
-    """Slices that the library chose.
+    """Slices that the library chose."""
 
-    Attributes:
-        config: Axis and number.
-        decision: What decided, for whoever asks.
-    """
-
-    config: SliceConfig
-    decision: Decision
+    config: SliceConfig  # Axis and number
+    decision: Decision  # What decided, for whoever asks
 
 
 def _chosen(config: SliceConfig, refused: Sequence[tuple[SliceConfig, int]], free_l1_bytes: int) -> ChosenSlices:
@@ -81,8 +76,6 @@ def choose_slices(
     """The smallest number of slices that fit the free L1, along the given axis or the better guess, then the other.
 
     Args:
-        call: The call.
-        device_spec: The device.
         free_l1_bytes: Of every L1 bank.
         frame: The call's, where it is at hand.
 
@@ -123,7 +116,6 @@ def require_outputs(
     Where the real library runs out of DRAM for it, which only its plan shows, nothing is raised here.
 
     Args:
-        call: The call.
         refusal: What we say of a call without outputs; None if it has some.
         free_l1_bytes: Of every L1 bank; None where nothing is computed yet.
         folded: Height and width of the output where windows become channels, so that the plan is of another call.
@@ -176,7 +168,6 @@ def _excess(call: ConvArguments, needs: Iterable[int], free_l1_bytes: int) -> in
     One without outputs of its own, where the real search can crash, does not fit: 0.
 
     Args:
-        call: The call.
         needs: L1 of each of them.
         free_l1_bytes: What they have.
 

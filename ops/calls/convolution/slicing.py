@@ -31,19 +31,12 @@ from ops.programs.conv2d.problem import ConvOptions, ConvProblem
 
 
 class OutputSlice(NamedTuple):
-    """One slice.
+    """One slice."""
 
-    Attributes:
-        rows: First row of the output, one past the last.
-        columns: First column, one past the last.
-        down: The input window's rows.
-        across: The input window's columns; its outputs may be more than `columns`, to fill tiles.
-    """
-
-    rows: tuple[int, int]
-    columns: tuple[int, int]
-    down: AxisWindow
-    across: AxisWindow
+    rows: tuple[int, int]  # First row of the output, one past the last
+    columns: tuple[int, int]  # First column, one past the last
+    down: AxisWindow  # The input window's rows
+    across: AxisWindow  # The input window's columns; its outputs may be more than `columns`, to fill tiles
 
     @property
     def is_empty(self) -> bool:
@@ -100,7 +93,6 @@ def output_slices(call: ConvArguments, config: SliceConfig, frame: Frame | None 
     """The slices of a call, in order; those without outputs are left out.
 
     Args:
-        call: The call.
         config: Their axis and number.
         frame: The call's, where it is at hand.
     """
@@ -197,19 +189,12 @@ def too_many_line(slices: int, most: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceCores:
-    """Cores among which the input window of a slice is dealt.
+    """Cores among which the input window of a slice is dealt."""
 
-    Attributes:
-        call: The slice's own call.
-        cores: The cores.
-        choice: Of their scheme, where the library made it.
-        frame: Of the slice's own call.
-    """
-
-    call: ConvArguments
+    call: ConvArguments  # The slice's own call
     cores: ParallelConfig
-    choice: SchemeChoice | None
-    frame: Frame
+    choice: SchemeChoice | None  # Of their scheme, where the library made it
+    frame: Frame  # Of the slice's own call
 
 
 def input_cores(call: ConvArguments, part: OutputSlice, device_spec: DeviceSpec) -> SliceCores:
@@ -293,7 +278,6 @@ def _nominal(frame: Frame, part: OutputSlice, *, filling: int = 0) -> Frame:
 
     Args:
         frame: Of the slice's own call.
-        part: The slice.
         filling: Columns that fill its last tile, and are to be counted.
     """
     rows = _of_length(frame.rows, part.rows[1] - part.rows[0])

@@ -49,7 +49,6 @@ def plan_fault(plan: Plan, call: ConvArguments) -> str | None:
 
     Args:
         plan: The plan of the call, with the scheme, the blocks and the number of slices that were given or found.
-        call: The call.
     """
     operations = [step for step in plan.steps if isinstance(step, Operation)]
     if plan.refused or any(one.refused or one.unfinished for one in operations):  # an error of the real library's own

@@ -20,8 +20,6 @@ def plan_rand(made: TensorSpec, spec: DeviceSpec, *, low: float, high: float, se
     """Plan a tensor of evenly distributed numbers.
 
     Args:
-        made: The tensor.
-        spec: The device.
         low: The smallest number.
         high: The end, which is left out.
         seed: Equal seeds give equal numbers.

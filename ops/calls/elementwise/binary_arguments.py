@@ -15,35 +15,20 @@ NAMES = {BinaryOperation.ADD: "ADD", BinaryOperation.SUBTRACT: "SUB", BinaryOper
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinaryArguments:
-    """A call.
+    """A call."""
 
-    Attributes:
-        operation: What is done.
-        left: The first tensor, "input".
-        right: The second, "input_b"; None for a number.
-        scalar: The number, if there is no second tensor.
-        out_format: Format of the result; None for the first tensor's.
-        place: Where the result goes; None lets the call choose.
-        activations: Functions of the result, in order.
-        left_activations: Functions of the first operand, in order.
-        right_activations: Functions of the second operand, in order.
-        target: The caller's tensor "target" that the result is written into, if there is one.
-        fast: Whether a product is computed in the fast and approximate mode.
-        scalar_first: Whether the number is the first operand.
-    """
-
-    operation: BinaryOperation
-    left: TensorSpec
-    right: TensorSpec | None = None
-    scalar: float | None = None
-    out_format: DataFormat | None = None
-    place: MemoryConfig | None = None
-    activations: Activations = ()
-    left_activations: Activations = ()
-    right_activations: Activations = ()
-    target: TensorSpec | None = None
-    fast: bool = False
-    scalar_first: bool = False
+    operation: BinaryOperation  # What is done
+    left: TensorSpec  # The first tensor, "input"
+    right: TensorSpec | None = None  # The second, "input_b"; None for a number
+    scalar: float | None = None  # The number, if there is no second tensor
+    out_format: DataFormat | None = None  # Format of the result; None for the first tensor's
+    place: MemoryConfig | None = None  # Where the result goes; None lets the call choose
+    activations: Activations = ()  # Functions of the result, in order
+    left_activations: Activations = ()  # Functions of the first operand, in order
+    right_activations: Activations = ()  # Functions of the second operand, in order
+    target: TensorSpec | None = None  # The caller's tensor "target" that the result is written into, if there is one
+    fast: bool = False  # Whether a product is computed in the fast and approximate mode
+    scalar_first: bool = False  # Whether the number is the first operand
 
 
 def require_formats(call: BinaryArguments) -> None:

@@ -109,12 +109,9 @@ def binary_buffers(
     An operand with activations has a buffer behind its own for what they give.
 
     Args:
-        work: The program.
         left: The first operand.
         right: The second; None for a number.
-        made: The result.
         kind: What is repeated within tiles: the operand is spread over two tiles of its own.
-        spec: The device.
         on_shards: See `works_on_shards`.
     """
 

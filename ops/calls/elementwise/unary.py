@@ -27,9 +27,7 @@ def plan_unary(
     """Plan a function of the tensor "input".
 
     Args:
-        source: The tensor.
         function: ttnn's name in lower case, and its parameters.
-        spec: The device.
         place: Where the result goes; None for where the tensor is.
         target: The caller's tensor "target" that the result is written into, if there is one.
 

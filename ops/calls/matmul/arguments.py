@@ -14,33 +14,19 @@ LOW_PRECISION_PHASES = 1  # LoFi, where both operands are block floats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatmulArguments:
-    """One call of matmul or linear.
+    """One call of matmul or linear."""
 
-    Attributes:
-        first: [..., M, K]; [..., K, M] if it is transposed.
-        second: [..., K, N]; [..., N, K] if it is transposed.
-        bias: A single row of N; None without.
-        out_format: Output format; None for the first operand's.
-        memory_config: Where the output lies, interleaved.
-        activation: Its name in lower case and its parameters; None without.
-        fidelity_phases: Fidelity phases; None for the library's default.
-        fp32_dest: Dst is 32 bits wide; read only with fidelity phases given, as packer_l1_acc.
-        packer_l1_acc: Partial sums are added in L1.
-        transpose_a: The last two axes of the first operand change places.
-        transpose_b: Those of the second do.
-    """
-
-    first: TensorSpec
-    second: TensorSpec
-    bias: TensorSpec | None
-    out_format: DataFormat | None
-    memory_config: MemoryConfig
-    activation: tuple[str, tuple[float, ...]] | None = None
-    fidelity_phases: int | None = None
-    fp32_dest: bool = False
-    packer_l1_acc: bool = False
-    transpose_a: bool = False
-    transpose_b: bool = False
+    first: TensorSpec  # [..., M, K]; [..., K, M] if it is transposed
+    second: TensorSpec  # [..., K, N]; [..., N, K] if it is transposed
+    bias: TensorSpec | None  # A single row of N; None without
+    out_format: DataFormat | None  # Output format; None for the first operand's
+    memory_config: MemoryConfig  # Where the output lies, interleaved
+    activation: tuple[str, tuple[float, ...]] | None = None  # Its name in lower case and its parameters; None without
+    fidelity_phases: int | None = None  # Fidelity phases; None for the library's default
+    fp32_dest: bool = False  # Dst is 32 bits wide; read only with fidelity phases given, as packer_l1_acc
+    packer_l1_acc: bool = False  # Partial sums are added in L1
+    transpose_a: bool = False  # The last two axes of the first operand change places
+    transpose_b: bool = False  # Those of the second do
 
     @property
     def output_format(self) -> DataFormat:

@@ -12,9 +12,7 @@ def require_possible(call: MatmulArguments, problem: MatmulProblem, config: Matm
     """Refuses what a program of single tiles can not do, or not rightly.
 
     Args:
-        call: The call.
         problem: What the program multiplies; without the bias if that is added later.
-        config: The program.
 
     Raises:
         ArgumentError: It can not.
@@ -63,7 +61,6 @@ def batches_mismatch(axis: int, first: int, second: int) -> str:
     Args:
         axis: The axis on which they differ.
         first: The first operand's extent there.
-        second: The second operand's.
     """
     return (
         f"bmm (non-bcast matmul) expects input tensors of shapes BCMK*BCKN=BCMN or batch dimension {axis} mismatch: "

@@ -27,7 +27,6 @@ def plan_matmul(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_
 
     Args:
         arguments: The call, validated.
-        device_spec: The device.
         free_l1_bytes: Free bytes of every L1 bank.
 
     Raises:

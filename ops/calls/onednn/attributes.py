@@ -18,29 +18,17 @@ DATA_FORMATS: Final = ("NXC", "NCX")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attributes:
-    """Checked attributes.
+    """Checked attributes."""
 
-    Attributes:
-        strides: For every spatial axis, at least 1.
-        pads_begin: At least 0.
-        pads_end: At least 0.
-        dilations: At least 1.
-        auto_pad: In lower case.
-        output_padding: At least 0; None if it was not given.
-        groups: At least 1.
-        data_format: "NXC" or "NCX".
-        weights_format: One of the formats that the operation knows.
-    """
-
-    strides: tuple[int, ...]
-    pads_begin: tuple[int, ...]
-    pads_end: tuple[int, ...]
-    dilations: tuple[int, ...]
-    auto_pad: str
-    output_padding: tuple[int, ...] | None
-    groups: int
-    data_format: str
-    weights_format: str
+    strides: tuple[int, ...]  # For every spatial axis, at least 1
+    pads_begin: tuple[int, ...]  # At least 0
+    pads_end: tuple[int, ...]  # At least 0
+    dilations: tuple[int, ...]  # At least 1
+    auto_pad: str  # In lower case
+    output_padding: tuple[int, ...] | None  # At least 0; None if it was not given
+    groups: int  # At least 1
+    data_format: str  # "NXC" or "NCX"
+    weights_format: str  # One of the formats that the operation knows
 
     def padding(self, kernel: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Padding at the beginning and at the end of every axis, for a kernel."""
@@ -65,7 +53,6 @@ def check_attributes(
         rank: Spatial axes.
         operation: What errors begin with.
         format_name: Name of the attribute for the weights' order.
-        formats: Its values.
 
     Raises:
         ArgumentError: An attribute is missing, has a wrong length, is out of range or unknown.

@@ -32,7 +32,6 @@ def plan_backward_data(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
 
     Args:
         d: The forward call.
-        device_spec: The device.
 
     Returns:
         A plan of the host tensors "diff_dst" and "weights", and of the result "diff_src", rows of channels on the

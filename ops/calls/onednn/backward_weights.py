@@ -18,7 +18,6 @@ def plan_backward_weights(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
 
     Args:
         d: The forward call.
-        device_spec: The device.
 
     Returns:
         A plan of the host tensors "src" and "diff_dst", and of the result "diff_weights": the array is

@@ -45,9 +45,6 @@ def plan_forward(d: Deconvolution, device_spec: DeviceSpec, *, bias: bool, lower
     """Plan ConvTranspose.
 
     Args:
-        d: The call.
-        device_spec: The device.
-        bias: There is a bias.
         lowering: How it is computed.
 
     Returns:

@@ -13,21 +13,13 @@ _WIDE: Final = Precision.FLOAT64.value
 
 
 class Names(NamedTuple):
-    """What an operation calls its arguments.
-
-    Attributes:
-        operation: The operation.
-        src: The source.
-        diff_dst: The gradient of the destination.
-        weights_shape: The shape of the weights.
-        weights_format: The order of the weights' axes.
-    """
+    """What an operation calls its arguments."""
 
     operation: str
     src: str = "src"
-    diff_dst: str = "diff_dst"
+    diff_dst: str = "diff_dst"  # The gradient of the destination
     weights_shape: str = "weights_shape"
-    weights_format: str = "weights_format"
+    weights_format: str = "weights_format"  # The order of the weights' axes
 
 
 FORWARD: Final = Names(operation="ConvTranspose")
@@ -43,17 +35,11 @@ BACKPROP_FILTERS: Final = Names(
 
 
 class Operand(NamedTuple):
-    """A tensor argument: its name, shape and numpy type, whatever holds its numbers.
+    """A tensor argument: its name, shape and numpy type, whatever holds its numbers."""
 
-    Attributes:
-        name: As the caller knows it.
-        shape: Its shape.
-        data_format: Its type; float64 is planned as float32.
-    """
-
-    name: str
+    name: str  # As the caller knows it
     shape: tuple[int, ...]
-    data_format: DataFormat
+    data_format: DataFormat  # Its type; float64 is planned as float32
 
 
 def operand(names: Names, name: str, array: Any, precision: Any) -> Operand:

@@ -13,33 +13,19 @@ from ops.programs.patch_matmul.slicing import ALL_PHASES, Precision, Slicing, sl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deconvolution:
-    """A transposed convolution; source and destination are always those of the forward operation.
+    """A transposed convolution; source and destination are always those of the forward operation."""
 
-    Attributes:
-        geometry: Its axes, with all padding resolved: the output size is that of the destination.
-        batch: N.
-        in_channels: I, of the source.
-        out_channels: O, of the destination.
-        groups: Groups; they divide both.
-        data_format: Type of all tensors.
-        out_format: Type of the destination, if it is another one.
-        precision: What results should be like.
-        fidelity_phases: Fidelity phases, where precision is that of the device.
-        channels_last: Tensors are [N, *spatial, C], not [N, C, *spatial].
-        weights_format: Order of the axes of the weights: "IOX", "XOI", "OIX" or "XIO".
-    """
-
-    geometry: Geometry
+    geometry: Geometry  # Its axes, with all padding resolved: the output size is that of the destination
     batch: int
-    in_channels: int
-    out_channels: int
-    groups: int
-    data_format: DataFormat
-    out_format: DataFormat | None = None
-    precision: Precision = Precision.IEEE
-    fidelity_phases: int = ALL_PHASES
-    channels_last: bool = True
-    weights_format: str = "XOI"
+    in_channels: int  # I, of the source
+    out_channels: int  # O, of the destination
+    groups: int  # Groups; they divide both
+    data_format: DataFormat  # Type of all tensors
+    out_format: DataFormat | None = None  # Type of the destination, if it is another one
+    precision: Precision = Precision.IEEE  # What results should be like
+    fidelity_phases: int = ALL_PHASES  # Fidelity phases, where precision is that of the device
+    channels_last: bool = True  # Tensors are [N, *spatial, C], not [N, C, *spatial]
+    weights_format: str = "XOI"  # Order of the axes of the weights: "IOX", "XOI", "OIX" or "XIO"
 
     @property
     def slicing(self) -> Slicing:

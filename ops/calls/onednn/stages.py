@@ -22,11 +22,7 @@ def image_sticks(
     """An image as rows of channels.
 
     Args:
-        builder: The plan.
-        d: The call.
         source: Name of the host tensor.
-        spatial: Its spatial sizes.
-        channels: Its channels.
         parts: Parts of every number.
     """
     made = sticks_spec(d.batch * prod(spatial), channels, d.slicing, parts)
@@ -46,12 +42,9 @@ def tap_matrices(
     """The weights of some taps.
 
     Args:
-        builder: The plan.
-        d: The call.
         name: Name of the new tensor.
         taps: Which taps of every axis.
         patches: The patches they are multiplied with.
-        channels: Channels of the result.
         back: From destination channels to source channels.
     """
     work = PrepareTaps(weights_format=d.weights_format, groups=d.groups, taps=tuple(taps), towards_source=back)

@@ -14,45 +14,26 @@ from ops.frame.frame import Frame
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolArguments:
-    """A call.
+    """A call."""
 
-    Attributes:
-        source: The images, [1, 1, N*H*W, C] or [N, H, W, C].
-        batch: N.
-        image: H and W.
-        channels: C.
-        kernel: Rows and columns of a window.
-        stride: From one window to the next, down and across.
-        padding: Above, below, at the left and at the right.
-        dilation: From one tap to the next, down and across.
-        ceil_mode: Windows may end behind the padding.
-        scheme: How an interleaved tensor is sharded; None lets the call choose.
-        place: Where the result goes; None for where the program leaves it.
-        deallocate_input: The sharded input is released once it is read.
-        reallocate_halo: The sticks are moved up into the room that it leaves.
-        data_format: Of the result.
-        tiled: The result is in tiles.
-        config_tensor_in_dram: What tells the programs where windows lie is kept in DRAM, and read from there.
-        return_indices: The place of each maximum in its image is wanted as well, which is not simulated.
-    """
-
-    source: TensorSpec
+    source: TensorSpec  # The images, [1, 1, N*H*W, C] or [N, H, W, C]
     batch: int
-    image: tuple[int, int]
+    image: tuple[int, int]  # H and W
     channels: int
-    kernel: tuple[int, int]
-    stride: tuple[int, int]
-    padding: tuple[int, int, int, int]
-    dilation: tuple[int, int]
-    ceil_mode: bool = False
-    scheme: TensorMemoryLayout | None = None
-    place: MemoryConfig | None = None
-    deallocate_input: bool = False
-    reallocate_halo: bool = True
+    kernel: tuple[int, int]  # Rows and columns of a window
+    stride: tuple[int, int]  # From one window to the next, down and across
+    padding: tuple[int, int, int, int]  # Above, below, at the left and at the right
+    dilation: tuple[int, int]  # From one tap to the next, down and across
+    ceil_mode: bool = False  # Windows may end behind the padding
+    scheme: TensorMemoryLayout | None = None  # How an interleaved tensor is sharded; None lets the call choose
+    place: MemoryConfig | None = None  # Where the result goes; None for where the program leaves it
+    deallocate_input: bool = False  # The sharded input is released once it is read
+    reallocate_halo: bool = True  # The sticks are moved up into the room that it leaves
     data_format: DataFormat = BFLOAT16
-    tiled: bool = False
+    tiled: bool = False  # The result is in tiles
+    # What tells the programs where windows lie is kept in DRAM, and read from there
     config_tensor_in_dram: bool = False
-    return_indices: bool = False
+    return_indices: bool = False  # The place of each maximum in its image is wanted as well, which is not simulated
 
     @property
     def frame(self) -> Frame:

@@ -23,16 +23,10 @@ SCHEMES = (Scheme.HEIGHT_SHARDED, Scheme.WIDTH_SHARDED, Scheme.BLOCK_SHARDED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolShards:
-    """Where a pool runs.
-
-    Attributes:
-        config: Its cores.
-        rows: Rows of a shard of the result.
-        columns: Columns of it.
-    """
+    """Where a pool runs."""
 
     config: ParallelConfig
-    rows: int
+    rows: int  # Rows of a shard of the result
     columns: int
 
     @property

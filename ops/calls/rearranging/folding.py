@@ -39,10 +39,8 @@ def plan_fold(
     """Plan windows of the images "input", [N, H, W, C], as channels [N, H / rows, W / columns, rows * columns * C].
 
     Args:
-        source: The images.
         window: Rows and columns of a window.
         padding: Zeros before and behind rows, columns and channels.
-        spec: The device.
         place: Where the result goes; None for where the images are.
         collapsed: The result is [1, 1, windows, channels].
 

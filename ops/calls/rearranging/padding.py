@@ -41,10 +41,7 @@ def plan_pad(
     """Plan a number around the tensor "input"; the tensor itself, wherever it is wanted, if there is none to put.
 
     Args:
-        source: The tensor.
         padding: Before and behind, for each axis.
-        value: The number.
-        spec: The device.
         place: Where the result goes; None for where the tensor is.
 
     Raises:
@@ -64,10 +61,7 @@ def require_right_padding(plan: Plan, source: TensorSpec, padding: Around, value
     becomes -1.5019455). Tiles of block floats are filled behind the last column, too, and share exponents with that.
 
     Args:
-        plan: The plan.
-        source: The tensor.
         padding: Before and behind, for each axis.
-        value: The number.
 
     Raises:
         ArgumentError: The first rule that is broken.

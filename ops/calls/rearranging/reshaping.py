@@ -47,9 +47,7 @@ def plan_reshape(
     """Plan the tensor "input" in another shape: the same buffer where its pages stay, else by a program.
 
     Args:
-        source: The tensor.
         shape: The other shape, of the same volume.
-        spec: The device.
         place: Where the result goes; None for where the tensor is, in shards that are dealt anew.
         filler: What the padding of tiles is to hold; None if that does not matter.
 
@@ -88,9 +86,7 @@ def plan_squeeze(source: TensorSpec, gone: Collection[int], spec: DeviceSpec) ->
     Rows keep the padding that their shards give them, as long as they stay rows of a matrix.
 
     Args:
-        source: The tensor.
         gone: The axes, counted from the first.
-        spec: The device.
     """
     shape, padded = (
         tuple(side for axis, side in enumerate(sides) if axis not in gone)

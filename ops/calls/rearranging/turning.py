@@ -50,9 +50,7 @@ def plan_permute(
     """Plan the axes of the tensor "input" in another order; the tensor itself, or a copy, if the order stays.
 
     Args:
-        source: The tensor.
         axes: The axis of the tensor that each axis of the result is.
-        spec: The device.
         place: Where the result goes; None for where the tensor is.
 
     Raises:

@@ -73,8 +73,6 @@ def plan_tilize(
     """Plan the rows of the tensor "input" as tiles.
 
     Args:
-        source: The tensor.
-        spec: The device.
         padded_shape: Shape with padding; None for the least.
         pads: Rows may end within tiles.
         place: Where the tiles go; None for where the rows are.
@@ -186,9 +184,7 @@ def _check_axes(rows: TensorSpec, padded: tuple[int, ...], spec: DeviceSpec) -> 
     """Raises DeviceError if the library, which untilizes four axes, can not view the rows in more axes.
 
     Args:
-        rows: The rows.
         padded: The shape, with padding, that the library views them in.
-        spec: The device.
     """
     width, way_out = rows.padded_shape[-1], "input_tensor: reshape it to four axes first"
     if len(padded) <= RANK or padded == rows.padded_shape:

@@ -34,9 +34,7 @@ def plan_upsample(
     """Plan every pixel of the tensor "input", [N, H, W, C], several times.
 
     Args:
-        source: The tensor.
         scale: How often, down and across; positive.
-        spec: The device.
         place: Where the result goes; None for where the tensor is.
 
     Raises:

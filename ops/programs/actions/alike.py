@@ -27,10 +27,8 @@ def alike_cycles(
     """An operation of cores that start, and then all do the same.
 
     Args:
-        cores: Those cores.
         body_cycles: What they take once they have started.
         busy_cycles: How long each stage works meanwhile, in the order of the report; stages that do not are left out.
-        spec: The device.
         dram_read_bytes: By all cores.
         dram_written_bytes: By all cores.
         network_bytes: By all cores.

@@ -13,26 +13,15 @@ from ops.programs.actions.costs import ComputeCosts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductBlock:
-    """What a core multiplies in one K block, in tiles.
+    """What a core multiplies in one K block, in tiles."""
 
-    Attributes:
-        subblock_height: Rows of a sub-block, what one half of the destination registers holds.
-        subblock_width: Its columns.
-        subblocks: Sub-blocks of the block; not whole where a core's last block is a part of one.
-        depth: K tiles.
-        first_format: Format of the first operand.
-        second_format: Of the second operand.
-        packed_format: Of what the packer writes.
-        fidelity_phases: Fidelity phases.
-    """
-
-    subblock_height: int
+    subblock_height: int  # Rows of a sub-block, what one half of the destination registers holds
     subblock_width: int
-    subblocks: float
-    depth: float
+    subblocks: float  # Sub-blocks of the block; not whole where a core's last block is a part of one
+    depth: float  # K tiles
     first_format: DataFormat
     second_format: DataFormat
-    packed_format: DataFormat
+    packed_format: DataFormat  # Of what the packer writes
     fidelity_phases: int
 
 
@@ -40,8 +29,6 @@ def multiply_task(spec: DeviceSpec, block: ProductBlock, *, reload: bool) -> Tas
     """One K block: unpackers and matrix unit together, the packer one sub-block behind.
 
     Args:
-        spec: The machine.
-        block: The block.
         reload: Partial sums are fetched back first.
     """
     costs, subblocks = spec.costs_of(ComputeCosts), block.subblocks

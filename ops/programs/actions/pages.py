@@ -21,8 +21,6 @@ def waited_read_cycles(spec: DeviceSpec, page_bytes: float, *, in_dram: bool, re
     """A page that is waited for before the next one is asked for.
 
     Args:
-        spec: The machine.
-        page_bytes: Of the page.
         in_dram: Whether it comes from DRAM; otherwise from another core.
         readers: Cores that do the same at the same time; 0 to leave them out.
     """

@@ -34,7 +34,6 @@ def paged_buffer(
     Args:
         name: The role it has in its operation.
         pages: How many have room on each of its cores.
-        page_bytes: Bytes of one.
         data_format: Element format of a page.
         cores: Where it lives.
         view_of: Name of the tensor whose shard it lies on; None if it takes L1 of its own.

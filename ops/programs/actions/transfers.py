@@ -49,10 +49,6 @@ def multicast_burst_cycles(
     packet before: that is what linked multicasts do, up to the last of them.
 
     Args:
-        spec: The machine.
-        count: Multicasts.
-        transfer_bytes: Of each.
-        receivers: Cores.
         links: Links that a write to the farthest of them and its answer pass.
         linked: Each but the last keeps its path for the next.
     """

@@ -17,16 +17,11 @@ COPIED_TOGETHER: Final = 1 << 20  # numbers that one thread copies at a time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concatenate(Work):
-    """Tensors one behind the other.
-
-    Attributes:
-        axis: Along which.
-        shapes: Of the tensors.
-        groups: Parts that each is cut into along the axis: first the first parts of all, then the second, and so on.
-    """
+    """Tensors one behind the other."""
 
     axis: int
     shapes: tuple[tuple[int, ...], ...]
+    # Parts that each is cut into along the axis: first the first parts of all, then the second, and so on
     groups: int = 1
 
 

@@ -18,7 +18,6 @@ def check_reuse(config: ParallelConfig, *, act_h_tiles: int, columns: int) -> No
     Args:
         config: Cores of the input.
         act_h_tiles: Height of an activation block.
-        columns: Columns of the output.
 
     Raises:
         DeviceError: The block is not higher than a row of the image.
@@ -61,7 +60,6 @@ def reuse_tiles(
         data_format: Format of the halo output.
         act_h_tiles: Tile rows that the reader gathers of a block.
         act_w_tiles: Width of a block.
-        columns: Columns of the output.
         channels: Padded channels of a tap.
         kernel: (kh, kw).
     """

@@ -22,19 +22,12 @@ BYTES_PER_INDEX = 2  # the estimate takes one uint16 for each output row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class L1Estimate:
-    """Bytes on each core that a convolution takes, as the real library estimates them.
+    """Bytes on each core that a convolution takes, as the real library estimates them."""
 
-    Attributes:
-        layout: The layout they belong to.
-        halo_bytes: The halo output.
-        output_bytes: The output.
-        buffers_bytes: Circular buffers that take L1 of their own.
-    """
-
-    layout: ConvLayout
+    layout: ConvLayout  # The layout they belong to
     halo_bytes: int
     output_bytes: int
-    buffers_bytes: int
+    buffers_bytes: int  # Circular buffers that take L1 of their own
 
     @property
     def total_bytes(self) -> int:
@@ -53,10 +46,7 @@ def estimate_l1(
     """Estimate one scheme, with the library's choice of cores.
 
     Args:
-        problem: The convolution.
         options: The caller's choices.
-        spec: The device.
-        scheme: The shard scheme.
         matmul: It runs as a matmul.
 
     Raises:
@@ -133,15 +123,10 @@ def estimated_halo_bytes(problem: ConvProblem, nhw_cores: int, shard_width: int)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemeChoice:
-    """A shard scheme that the library picked.
+    """A shard scheme that the library picked."""
 
-    Attributes:
-        layout: The layout that was estimated.
-        decision: What decided, for whoever asks.
-    """
-
-    layout: ConvLayout
-    decision: Decision
+    layout: ConvLayout  # The layout that was estimated
+    decision: Decision  # What decided, for whoever asks
 
     @property
     def scheme(self) -> TensorMemoryLayout:

@@ -25,53 +25,33 @@ from ops.programs.conv2d.work import ConvWork
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shipment:
-    """A block that one core sends to others.
+    """A block that one core sends to others."""
 
-    Attributes:
-        notice: Until the sender knows that all receivers have room.
-        send: What the sender spends on it.
-        arrive: Until the receivers know that it is there.
-    """
-
-    notice: Task
-    send: Task
-    arrive: Task
+    notice: Task  # Until the sender knows that all receivers have room
+    send: Task  # What the sender spends on it
+    arrive: Task  # Until the receivers know that it is there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvSteps:
-    """The steps of one core; None for a step that the program does not have.
+    """The steps of one core; None for a step that the program does not have."""
 
-    Attributes:
-        start: From the start of the program until a processor begins.
-        config: A reader fetches its indices from DRAM.
-        read: The first reader gathers its part of an activation block; for WIDTH, and where a reader keeps what it has
-            of the row above (activation reuse), a tile row of it.
-        second_read: The second reader gathers the rest.
-        reused_reads: Each reader gathers what a tile row adds to the row above; None without activation reuse.
-        tilize: What the first reader gathered is tilized.
-        second_tilize: What the second reader gathered is tilized.
-        weights: One K block of weights is read and sent to all cores that need it.
-        activations: One tilized block is sent to the cores of a row.
-        matmul: A K block is multiplied and packed.
-        matmul_reload: The same, after partial sums were fetched back.
-        bias: The bias is read and sent.
-        finish: Bias and untilizing of a finished block.
-    """
-
-    start: Task
-    config: Task | None
+    start: Task  # From the start of the program until a processor begins
+    config: Task | None  # A reader fetches its indices from DRAM
+    # The first reader gathers its part of an activation block; for WIDTH, and where a reader keeps what it has of the
+    # row above (activation reuse), a tile row of it
     read: Task
-    second_read: Task | None
+    second_read: Task | None  # The second reader gathers the rest
+    # Each reader gathers what a tile row adds to the row above; None without activation reuse
     reused_reads: tuple[Task, Task] | None
-    tilize: Task
-    second_tilize: Task | None
-    weights: tuple[Task, Shipment]
-    activations: Shipment
-    matmul: Task
-    matmul_reload: Task
-    bias: tuple[Task, Shipment] | None
-    finish: Task | None
+    tilize: Task  # What the first reader gathered is tilized
+    second_tilize: Task | None  # What the second reader gathered is tilized
+    weights: tuple[Task, Shipment]  # One K block of weights is read and sent to all cores that need it
+    activations: Shipment  # One tilized block is sent to the cores of a row
+    matmul: Task  # A K block is multiplied and packed
+    matmul_reload: Task  # The same, after partial sums were fetched back
+    bias: tuple[Task, Shipment] | None  # The bias is read and sent
+    finish: Task | None  # Bias and untilizing of a finished block
 
 
 def conv_steps(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> ConvSteps:
@@ -161,8 +141,6 @@ def _hops(work: ConvWork, spec: DeviceSpec, *, across: bool) -> float:
     """Links to a core that gets a block, in the mean half a ring: along one axis in BLOCK programs, else along both.
 
     Args:
-        work: The program.
-        spec: The device.
         across: Between cores that hold other channels of the same rows.
     """
     torus, layout = torus_of(spec), work.layout

@@ -21,23 +21,14 @@ SUBBLOCKS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shards:
-    """Shapes of the input and the output on one core, in elements.
+    """Shapes of the input and the output on one core, in elements."""
 
-    Attributes:
-        in_rows: Rows of an input shard.
-        in_channels: Padded channels of all input shards together (C_pad).
-        in_width: Channels of one input shard.
-        out_rows: Rows of an output shard.
-        out_channels: Padded channels of all output shards together (O_pad).
-        out_width: Channels of one output shard.
-    """
-
-    in_rows: int
-    in_channels: int
-    in_width: int
-    out_rows: int
-    out_channels: int
-    out_width: int
+    in_rows: int  # Rows of an input shard
+    in_channels: int  # Padded channels of all input shards together (C_pad)
+    in_width: int  # Channels of one input shard
+    out_rows: int  # Rows of an output shard
+    out_channels: int  # Padded channels of all output shards together (O_pad)
+    out_width: int  # Channels of one output shard
 
     @property
     def out_row_tiles(self) -> int:
@@ -52,21 +43,13 @@ class Shards:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks:
-    """Block sizes in tiles.
+    """Block sizes in tiles."""
 
-    Attributes:
-        act_h_tiles: Height of an activation block, which is also the height of an output block.
-        act_w_tiles: Width of an activation block (one K block).
-        subblock_h_tiles: Height of an output sub-block (what Dst holds).
-        subblock_w_tiles: Width of an output sub-block.
-        k_blocks: K blocks of the whole inner dimension, over all channel cores.
-    """
-
-    act_h_tiles: int
-    act_w_tiles: int
-    subblock_h_tiles: int
-    subblock_w_tiles: int
-    k_blocks: int
+    act_h_tiles: int  # Height of an activation block, which is also the height of an output block
+    act_w_tiles: int  # Width of an activation block (one K block)
+    subblock_h_tiles: int  # Height of an output sub-block (what Dst holds)
+    subblock_w_tiles: int  # Width of an output sub-block
+    k_blocks: int  # K blocks of the whole inner dimension, over all channel cores
 
 
 def plan_shards(
@@ -86,11 +69,8 @@ def plan_shards(
         config: Cores of the input.
         out_config: Cores of the output.
         in_rows: N*H*W.
-        in_channels: C.
         out_rows: N*OH*OW.
-        out_channels: O.
         alignment: Channels an input shard is a multiple of.
-        row_major: The input is ROW_MAJOR.
     """
     in_shard = input_shard(config, rows=in_rows, channels=in_channels, alignment=alignment, row_major=row_major)
     out_padded = round_up(out_channels, out_config.channel_cores * TILE)
@@ -114,11 +94,8 @@ def input_shard(
     """(rows, channels) of one shard of a matrix of rows and channels that is dealt to the cores of an input.
 
     Args:
-        config: The cores.
-        rows: Rows of the matrix.
         channels: Columns of the matrix.
         alignment: Channels a shard is a multiple of.
-        row_major: The matrix is ROW_MAJOR.
     """
     width = round_up(channels, config.channel_cores * alignment) // config.channel_cores
     if config.scheme is WIDTH:
@@ -192,7 +169,6 @@ def plan_blocks(
 
     Args:
         config: Cores of the input.
-        shards: Shard shapes.
         kernel: (kh, kw).
         act_block_h_override: Rows, 0 for the whole share of a core.
         act_block_w_div: Parts of a K block (WIDTH only).
@@ -237,9 +213,7 @@ def width_refusal(
     """Why the WIDTH program cannot walk through these blocks, in the real library's words and ours; None if it can.
 
     Args:
-        config: The cores.
         shards: Their shares.
-        blocks: The blocks.
         kernel: (kh, kw).
         given_width: Channels of one shard of the input as it lies; None for those of ``shards``.
         prepared_rows: Rows of the prepared weights; None for those that the program reads.
@@ -293,22 +267,15 @@ class KBlock(NamedTuple):
     """One K block: the columns of the activation matrix that are multiplied between two trips through the packer.
 
     Columns run over kernel rows, kernel columns and channels, slowest first.
-
-    Attributes:
-        kernel_rows: Kernel rows in it.
-        first_channel: Its first (padded) channel.
-        channels: Channels of each tap.
-        weight_row: Row of the prepared weight matrix that belongs to its first column.
-        weight_stride: Distance between the weight rows of one tap and of the next.
-        weight_channels: Weight rows that are read for each tap, packed tap after tap; as many as channels, but where a
-            part of a WIDTH shard is no whole number of tiles.
     """
 
     kernel_rows: range
-    first_channel: int
-    channels: int
-    weight_row: int
-    weight_stride: int
+    first_channel: int  # Its first (padded) channel
+    channels: int  # Channels of each tap
+    weight_row: int  # Row of the prepared weight matrix that belongs to its first column
+    weight_stride: int  # Distance between the weight rows of one tap and of the next
+    # Weight rows that are read for each tap, packed tap after tap; as many as channels, but where a part of a WIDTH
+    # shard is no whole number of tiles
     weight_channels: int
 
 
@@ -316,8 +283,6 @@ def weight_rows_of(blocks: Sequence[KBlock], columns: Sequence[Integers], kernel
     """The row of the prepared matrix that each column of some K blocks meets; -1 for those that meet none.
 
     Args:
-        blocks: The blocks.
-        columns: Columns of each.
         kernel: (kh, kw).
     """
     if not blocks:

@@ -16,53 +16,29 @@ L1_ARRAY_BYTES = 64  # scratch for semaphores and addresses; same in every recor
 
 
 class ConvBuffersArguments(NamedTuple):
-    """What decides the circular buffers.
+    """What decides the circular buffers."""
 
-    Attributes:
-        config: Cores of the input.
-        multicast: Activations are sent between the cores of a row (`multicasts_activations`).
-        accumulation_blocks: K blocks as the real library counts them to decide on L1 accumulation.
-        reused_columns: Columns of the output if activations are reused, else 0.
-        tap_channels: Rows of weights of a tap.
-        shards: Shard shapes.
-        blocks: Block sizes.
-        kernel: (kh, kw).
-        act_format: Format of the halo output.
-        weight_format: Format of weights and bias.
-        out_format: Output format.
-        fp32_dest: Dst accumulates in float32.
-        packer_l1_acc: The config asks for accumulation in L1.
-        bias: There is a bias.
-        untilize_out: The output is ROW_MAJOR.
-        act_double_buffer: Activations are double buffered.
-        weights_double_buffer: Weights are double buffered.
-        split_reader: Both data-movement processors read activations.
-        config_tensors_in_dram: Reader indices live in DRAM and get a local buffer.
-        reader_indices_bytes: Bytes of the reader indices of one core.
-        halo_bytes: Bytes of the halo output on one core.
-    """
-
-    config: ParallelConfig
-    multicast: bool
-    accumulation_blocks: int
-    reused_columns: int
-    tap_channels: int
+    config: ParallelConfig  # Cores of the input
+    multicast: bool  # Activations are sent between the cores of a row (`multicasts_activations`)
+    accumulation_blocks: int  # K blocks as the real library counts them to decide on L1 accumulation
+    reused_columns: int  # Columns of the output if activations are reused, else 0
+    tap_channels: int  # Rows of weights of a tap
     shards: Shards
     blocks: Blocks
-    kernel: tuple[int, int]
-    act_format: DataFormat
+    kernel: tuple[int, int]  # (kh, kw)
+    act_format: DataFormat  # Format of the halo output
     weight_format: DataFormat
     out_format: DataFormat
-    fp32_dest: bool
-    packer_l1_acc: bool
+    fp32_dest: bool  # Dst accumulates in float32
+    packer_l1_acc: bool  # The config asks for accumulation in L1
     bias: bool
-    untilize_out: bool
-    act_double_buffer: bool
-    weights_double_buffer: bool
-    split_reader: bool
-    config_tensors_in_dram: bool
-    reader_indices_bytes: int
-    halo_bytes: int
+    untilize_out: bool  # The output is ROW_MAJOR
+    act_double_buffer: bool  # Activations are double buffered
+    weights_double_buffer: bool  # Weights are double buffered
+    split_reader: bool  # Both data-movement processors read activations
+    config_tensors_in_dram: bool  # Reader indices live in DRAM and get a local buffer
+    reader_indices_bytes: int  # Bytes of the reader indices of one core
+    halo_bytes: int  # Bytes of the halo output on one core
 
     @property
     def l1_accumulation(self) -> bool:
@@ -71,23 +47,14 @@ class ConvBuffersArguments(NamedTuple):
 
 
 class BufferRequest(NamedTuple):
-    """A circular buffer that has a role but no place yet.
+    """A circular buffer that has a role but no place yet."""
 
-    Attributes:
-        name: The role it has in the micro-op.
-        size_bytes: Bytes on each core.
-        page_bytes: Bytes of one page.
-        data_format: Element format of a page.
-        view_of: The tensor on whose shard it is placed; None if it takes L1 of its own.
-        offset_bytes: Distance from the start of that shard.
-    """
-
-    name: str
-    size_bytes: int
+    name: str  # The role it has in the micro-op
+    size_bytes: int  # Bytes on each core
     page_bytes: int
-    data_format: DataFormat
-    view_of: Viewed | None = None
-    offset_bytes: int = 0
+    data_format: DataFormat  # Element format of a page
+    view_of: Viewed | None = None  # The tensor on whose shard it is placed; None if it takes L1 of its own
+    offset_bytes: int = 0  # Distance from the start of that shard
 
 
 def multicasts_activations(config: ParallelConfig, out_config: ParallelConfig) -> bool:

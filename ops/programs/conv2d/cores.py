@@ -9,30 +9,19 @@ from device.time.engine import Moment, Processor, Slots
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
-    """Processors and circular buffers of one core.
+    """Processors and circular buffers of one core."""
 
-    Attributes:
-        reader: Reads and multicasts activations.
-        second: Reads or receives weights.
-        splitter: Reads activations if the reader is split: the second one, unless there is a third.
-        compute: The compute threads.
-        act: Activation blocks as they are multiplied (BLOCK, WIDTH) or gathered (HEIGHT; with activation reuse the tile
-            rows of a row of the image).
-        second_act: What the second reader gathered of them (HEIGHT).
-        row_major: Gathered activations that are to be tilized for others (BLOCK, WIDTH).
-        tilized: Such a block, tilized.
-        weights: K blocks of weights.
-    """
-
-    reader: Processor
-    second: Processor
-    splitter: Processor
+    reader: Processor  # Reads and multicasts activations
+    second: Processor  # Reads or receives weights
+    splitter: Processor  # Reads activations if the reader is split: the second one, unless there is a third
     compute: Processor = field(default_factory=Processor)
+    # Activation blocks as they are multiplied (BLOCK, WIDTH) or gathered (HEIGHT; with activation reuse the tile rows
+    # of a row of the image)
     act: Slots
-    second_act: Slots
-    row_major: Slots
-    tilized: Slots
-    weights: Slots
+    second_act: Slots  # What the second reader gathered of them (HEIGHT)
+    row_major: Slots  # Gathered activations that are to be tilized for others (BLOCK, WIDTH)
+    tilized: Slots  # Such a block, tilized
+    weights: Slots  # K blocks of weights
 
     @property
     def processors(self) -> tuple[Processor, ...]:
@@ -50,30 +39,19 @@ OnCores: TypeAlias = Callable[[Sequence[Core]], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """What becomes of an output block besides its products.
+    """What becomes of an output block besides its products."""
 
-    Attributes:
-        begun: Its first weights are there.
-        finish: Its products are.
-        buffers: Circular buffers that they use beyond those of the cores.
-    """
-
-    begun: OnCores
-    finish: OnCores
-    buffers: Sequence[Slots] = ()
+    begun: OnCores  # Its first weights are there
+    finish: OnCores  # Its products are
+    buffers: Sequence[Slots] = ()  # Circular buffers that they use beyond those of the cores
 
 
 @dataclass(frozen=True, slots=True)
 class ConvTiming:
-    """Cores after the program.
+    """Cores after the program."""
 
-    Attributes:
-        sender: One that reads weights from DRAM.
-        receivers: One that gets them by multicast, if there are such.
-    """
-
-    sender: Core
-    receivers: tuple[Core, ...]
+    sender: Core  # One that reads weights from DRAM
+    receivers: tuple[Core, ...]  # One that gets them by multicast, if there are such
 
     @property
     def cores(self) -> tuple[Core, ...]:

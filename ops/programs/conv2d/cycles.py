@@ -39,31 +39,20 @@ WHOLE: Final[Share] = (1.0, 1.0)
 
 
 class Role(NamedTuple):
-    """Cores that are like one of the walk, but for stages in which they only wait or have less to do.
-
-    Attributes:
-        cores: The cores.
-        core: Processors of the one of the walk, as `Core.processors`.
-        waits: Whose waiting counts as a stage's.
-        end: When they are done.
-        idle: Stages in which they only wait.
-        share: Of the tile rows, those that their readers read.
-    """
+    """Cores that are like one of the walk, but for stages in which they only wait or have less to do."""
 
     cores: CoreRangeSet
-    core: tuple[Processor, ...]
-    waits: tuple[tuple[Stage, Processor], ...]
-    end: Moment
-    idle: frozenset[Stage]
-    share: Share
+    core: tuple[Processor, ...]  # Processors of the one of the walk, as `Core.processors`
+    waits: tuple[tuple[Stage, Processor], ...]  # Whose waiting counts as a stage's
+    end: Moment  # When they are done
+    idle: frozenset[Stage]  # Stages in which they only wait
+    share: Share  # Of the tile rows, those that their readers read
 
 
 def conv_cycles(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
     """What a convolution takes on a device.
 
     Args:
-        work: The program.
-        spec: The device.
         contention: Whether the readers of weights share the bandwidth of DRAM.
     """
     timing = time_conv(work, spec, contention=contention)

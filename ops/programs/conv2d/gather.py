@@ -28,17 +28,11 @@ HALF = 16  # columns of one step of the matrix unit, and of one group of a block
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A convolution and how its numbers are read.
-
-    Attributes:
-        work: The program.
-        arithmetic: Exact or fast.
-        spec: The device, for the ways in which matrix units differ.
-    """
+    """A convolution and how its numbers are read."""
 
     work: ConvWork
-    arithmetic: Arithmetic
-    spec: DeviceSpec
+    arithmetic: Arithmetic  # Exact or fast
+    spec: DeviceSpec  # The device, for the ways in which matrix units differ
 
     @property
     def mode(self) -> MatrixUnitMode:
@@ -72,19 +66,12 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """The input as the matrix unit sees it, with a margin of zeros where taps reach outside.
+    """The input as the matrix unit sees it, with a margin of zeros where taps reach outside."""
 
-    Attributes:
-        pixels: [N, rows, columns, C_pad], bfloat16 where that holds them exactly, else float32.
-        top: Rows of the margin above.
-        left: Columns of the margin at the left.
-        is_cut: Whether pixels have no bits but those that the fidelity phases multiply.
-    """
-
-    pixels: Array
-    top: int
-    left: int
-    is_cut: bool = True
+    pixels: Array  # [N, rows, columns, C_pad], bfloat16 where that holds them exactly, else float32
+    top: int  # Rows of the margin above
+    left: int  # Columns of the margin at the left
+    is_cut: bool = True  # Whether pixels have no bits but those that the fidelity phases multiply
 
     @property
     def corner(self) -> tuple[int, int]:
@@ -94,34 +81,21 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Tap:
-    """One kernel tap of a K block in one output phase.
+    """One kernel tap of a K block in one output phase."""
 
-    Attributes:
-        row: Input row (with the margin) of the output phase's first output.
-        column: Input column of it.
-        target: First column in the gathered block.
-    """
-
-    row: int
+    row: int  # Input row (with the margin) of the output phase's first output
     column: int
-    target: int
+    target: int  # First column in the gathered block
 
 
 @dataclass(frozen=True, slots=True)
 class MetBlock:
-    """A K block as far as an output phase meets it.
+    """A K block as far as an output phase meets it."""
 
-    Attributes:
-        taps: The taps that the phase meets; none if it does not meet the block.
-        channels: Channels of the block.
-        half_counts: Present halves of each K tile.
-        columns: int64 [halves * 16] which columns of the block these are.
-    """
-
-    taps: tuple[Tap, ...]
+    taps: tuple[Tap, ...]  # The taps that the phase meets; none if it does not meet the block
     channels: slice
-    half_counts: tuple[int, ...]
-    columns: Integers
+    half_counts: tuple[int, ...]  # Present halves of each K tile
+    columns: Integers  # int64 [halves * 16] which columns of the block these are
 
     @property
     def is_one_tap(self) -> bool:
@@ -131,16 +105,11 @@ class MetBlock:
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """One output phase of the rows, with one of the columns or more that meet the same inputs.
+    """One output phase of the rows, with one of the columns or more that meet the same inputs."""
 
-    Attributes:
-        down: The output phase of the rows.
-        across: The output phases of the columns, in their order.
-        met: For each of those the K blocks as it meets them; they differ in their columns alone.
-    """
-
-    down: OutputPhase
-    across: tuple[OutputPhase, ...]
+    down: OutputPhase  # The output phase of the rows
+    across: tuple[OutputPhase, ...]  # The output phases of the columns, in their order
+    # For each of those the K blocks as it meets them; they differ in their columns alone
     met: tuple[tuple[MetBlock, ...], ...]
 
     @property
@@ -170,19 +139,12 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Output rows of a strip that are computed together.
-
-    Attributes:
-        strip: The strip.
-        image: Which image of the batch.
-        first: First row, of those of the output phase.
-        count: How many rows.
-    """
+    """Output rows of a strip that are computed together."""
 
     strip: Strip
     image: int
-    first: int
-    count: int
+    first: int  # First row, of those of the output phase
+    count: int  # How many rows
 
     @property
     def outputs(self) -> int:
@@ -251,8 +213,6 @@ def prepare_image(reading: Reading, sticks: Array, *, cut_later: bool = False) -
     """The input [N*H*W, C] with a margin, converted if that can be done once, some rows at a time.
 
     Args:
-        reading: The convolution.
-        sticks: The input.
         cut_later: Whether who multiplies cuts. Then an image is the input itself if that is all that happens to it, and
             no output meets more than one tap, for which it would be cut again.
     """

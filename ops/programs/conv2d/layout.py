@@ -30,21 +30,13 @@ from ops.programs.conv2d.reader_indices import uses_split_reader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvLayout:
-    """A convolution on a device.
+    """A convolution on a device."""
 
-    Attributes:
-        config: Cores of the input.
-        out_config: Cores of the output.
-        shards: Shard shapes.
-        blocks: Block sizes.
-        split_reader: Both data-movement processors read activations.
-    """
-
-    config: ParallelConfig
-    out_config: ParallelConfig
+    config: ParallelConfig  # Cores of the input
+    out_config: ParallelConfig  # Cores of the output
     shards: Shards
     blocks: Blocks
-    split_reader: bool
+    split_reader: bool  # Both data-movement processors read activations
 
     @property
     def scheme(self) -> TensorMemoryLayout:
@@ -151,9 +143,7 @@ def lay_out(
     """Shards, blocks and readers of a convolution whose input lies on `config`.
 
     Args:
-        problem: The convolution.
         options: The caller's choices.
-        spec: The device.
         config: Cores of the input.
         alignment: Channels an input shard is a multiple of.
         reader_alignment: The same where it differs for the choice of readers (in estimates).
@@ -225,7 +215,6 @@ def buffers_arguments(
     """What decides the circular buffers of the micro-op.
 
     Args:
-        problem: The convolution.
         options: The caller's choices.
         layout: How it is laid out.
         halo_bytes: Bytes of the halo output on one core.

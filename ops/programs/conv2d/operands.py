@@ -20,24 +20,16 @@ WeightRows: TypeAlias = slice | Integers  # of a prepared matrix; -1 for none
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedStrip:
-    """A strip and what it is multiplied by.
-
-    Attributes:
-        strip: The strip.
-        rows: For each of its output phases of the columns, the row of the prepared matrix under each column of the
-            gathered blocks (`rows_in_place`).
-        depth: Columns of all blocks together.
-        met: Those of its K blocks that meet inputs.
-        as_one: The same as one block, where they are channels of one tap, one after the other; else None.
-        windows: The same as windows over the image, if it is that.
-    """
+    """A strip and what it is multiplied by."""
 
     strip: Strip
+    # For each of its output phases of the columns, the row of the prepared matrix under each column of the gathered
+    # blocks (`rows_in_place`)
     rows: tuple[WeightRows, ...]
-    depth: int
-    met: tuple[MetBlock, ...]
-    as_one: MetBlock | None
-    windows: Windows | None
+    depth: int  # Columns of all blocks together
+    met: tuple[MetBlock, ...]  # Those of its K blocks that meet inputs
+    as_one: MetBlock | None  # The same as one block, where they are channels of one tap, one after the other; else None
+    windows: Windows | None  # The same as windows over the image, if it is that
 
 
 @lru_cache(MOST_KEPT)
@@ -47,10 +39,6 @@ def weighted_strips(
     """All outputs of a convolution, strip by strip; they hang on its geometry alone and are kept.
 
     Args:
-        blocks: The K blocks.
-        channels: Of the input.
-        rows: The axis of rows.
-        columns: Of columns.
         corner: Where the first input lies in the image.
         held: Rows of the prepared matrix.
     """

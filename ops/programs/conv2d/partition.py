@@ -18,21 +18,13 @@ WIDTH = TensorMemoryLayout.WIDTH_SHARDED
 
 
 class ParallelConfig(NamedTuple):
-    """Cores of one side (input or output) of a convolution.
+    """Cores of one side (input or output) of a convolution."""
 
-    Attributes:
-        scheme: HEIGHT_SHARDED, BLOCK_SHARDED or WIDTH_SHARDED.
-        nhw_cores: Cores that split the flattened rows.
-        channel_cores: Cores that split the channels.
-        cores: All of them.
-        orientation: ROW_MAJOR: a BLOCK grid has channels along x; COL_MAJOR: along y.
-    """
-
-    scheme: TensorMemoryLayout
-    nhw_cores: int
+    scheme: TensorMemoryLayout  # HEIGHT_SHARDED, BLOCK_SHARDED or WIDTH_SHARDED
+    nhw_cores: int  # Cores that split the flattened rows
     channel_cores: int
-    cores: CoreRangeSet
-    orientation: ShardOrientation
+    cores: CoreRangeSet  # All of them
+    orientation: ShardOrientation  # ROW_MAJOR: a BLOCK grid has channels along x; COL_MAJOR: along y
 
 
 def most_cores(tiles: int, limit: int, multiple: int = 1) -> int:
@@ -57,7 +49,6 @@ def channel_alignment(
 
     Args:
         scheme: Memory layout of the tensor the rule is asked for (INTERLEAVED if it is not sharded).
-        row_major: Its layout is ROW_MAJOR.
         sliced: It is a window of a tensor in DRAM.
         matmul: The convolution runs as a matmul.
         shard_width: Width of its shard; None if it is not sharded.
@@ -92,10 +83,7 @@ def input_parallel_config(
     """Cores that hold the input of a convolution with `rows` output rows (N*OH*OW).
 
     Args:
-        scheme: The shard scheme.
-        grid: Worker grid.
         rows: Output rows; the input is dealt to as many cores as the output.
-        in_channels: Input channels.
         out_channels: Output channels (they matter to a matmul only).
         alignment: Channels a BLOCK shard is a multiple of (`channel_alignment` of the tensor as it came).
         act_block_h_tiles: Height of an activation block in tiles, 1 if not overridden.
@@ -139,7 +127,6 @@ def output_parallel_config(
     Args:
         config: Cores of the input.
         grid: All cores.
-        out_channels: O.
         matmul: It runs as a matmul.
         given: The caller's grid for the output, BLOCK only; none takes all cores.
 

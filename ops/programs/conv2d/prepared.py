@@ -27,7 +27,6 @@ def misfit(made: Work | None, spec: TensorSpec, wanted: PrepareWeights | Prepare
 
     Args:
         made: What prepared it, as it remembers; None for a tensor that nothing prepared.
-        spec: The tensor.
         wanted: What would have prepared it for its reader.
     """
     if isinstance(made, AsWanted):

@@ -12,40 +12,23 @@ from ops.programs.conv2d.partition import BLOCK, HEIGHT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvOptions:
-    """The fields of a Conv2dConfig and of a compute config that decide a layout (docs/planning.md, Arguments).
+    """The fields of a Conv2dConfig and of a compute config that decide a layout (docs/planning.md, Arguments)."""
 
-    Attributes:
-        act_block_h_override: Rows of an activation block; 0 takes the whole share of a core.
-        act_block_w_div: Parts of a K block (WIDTH only).
-        transpose_shards: BLOCK grids are COL_MAJOR.
-        untilize_out: The output is ROW_MAJOR.
-        act_double_buffer: Activations are double buffered.
-        weights_double_buffer: Weights are double buffered.
-        full_inner_dim: BLOCK: all kernel rows in one K block.
-        activation_reuse: HEIGHT: the same, and readers keep what neighboring rows of the image share.
-        force_split_reader: None lets the rates decide.
-        config_tensors_in_dram: Config tensors live in DRAM.
-        core_grid: Cores given by the caller; None for the library's choice.
-        output_grid: Grid of the output given by the caller (BLOCK only); None for all cores.
-        fp32_dest: Dst accumulates in float32.
-        packer_l1_acc: Partial sums are to be added in L1.
-        whole_windows: HEIGHT and BLOCK: all kernel rows in one K block, which no caller asks for: output phases may.
-    """
-
-    act_block_h_override: int = 0
-    act_block_w_div: int = 1
-    transpose_shards: bool = False
-    untilize_out: bool = False
-    act_double_buffer: bool = False
-    weights_double_buffer: bool = False
-    full_inner_dim: bool = False
-    activation_reuse: bool = False
-    force_split_reader: bool | None = None
-    config_tensors_in_dram: bool = False
-    core_grid: CoreRangeSet | None = None
-    output_grid: GridSpec | None = None
-    fp32_dest: bool = False
-    packer_l1_acc: bool = False
+    act_block_h_override: int = 0  # Rows of an activation block; 0 takes the whole share of a core
+    act_block_w_div: int = 1  # Parts of a K block (WIDTH only)
+    transpose_shards: bool = False  # BLOCK grids are COL_MAJOR
+    untilize_out: bool = False  # The output is ROW_MAJOR
+    act_double_buffer: bool = False  # Activations are double buffered
+    weights_double_buffer: bool = False  # Weights are double buffered
+    full_inner_dim: bool = False  # BLOCK: all kernel rows in one K block
+    activation_reuse: bool = False  # HEIGHT: the same, and readers keep what neighboring rows of the image share
+    force_split_reader: bool | None = None  # None lets the rates decide
+    config_tensors_in_dram: bool = False  # Config tensors live in DRAM
+    core_grid: CoreRangeSet | None = None  # Cores given by the caller; None for the library's choice
+    output_grid: GridSpec | None = None  # Grid of the output given by the caller (BLOCK only); None for all cores
+    fp32_dest: bool = False  # Dst accumulates in float32
+    packer_l1_acc: bool = False  # Partial sums are to be added in L1
+    # HEIGHT and BLOCK: all kernel rows in one K block, which no caller asks for: output phases may
     whole_windows: bool = False
 
     def reuses_activations(self, scheme: TensorMemoryLayout) -> bool:
@@ -60,28 +43,16 @@ class ConvOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvProblem:
-    """One convolution, in sizes and formats.
+    """One convolution, in sizes and formats."""
 
-    Attributes:
-        frame: The padded, zero-inserted input; its step is the stride of the conv2d micro-op.
-        in_channels: C.
-        out_channels: O.
-        in_format: Format of the input tensor.
-        weight_format: Format of prepared weights and bias.
-        out_format: Output format.
-        row_major: The input is ROW_MAJOR.
-        sliced: The input is a window cut out of DRAM (it then arrives as row-major sticks).
-        bias: There is a bias.
-    """
-
-    frame: Frame
+    frame: Frame  # The padded, zero-inserted input; its step is the stride of the conv2d micro-op
     in_channels: int
     out_channels: int
-    in_format: DataFormat
-    weight_format: DataFormat
+    in_format: DataFormat  # Format of the input tensor
+    weight_format: DataFormat  # Format of prepared weights and bias
     out_format: DataFormat
     row_major: bool
-    sliced: bool = False
+    sliced: bool = False  # The input is a window cut out of DRAM (it then arrives as row-major sticks)
     bias: bool = False
 
     @property

@@ -34,7 +34,6 @@ def reader_index_words(frame: Frame, *, output_rows: int, cores: int, block_rows
     """Words of the list of one core.
 
     Args:
-        frame: The frame.
         output_rows: Output rows of a core; the last cores may have fewer, or none.
         cores: Cores that split the rows.
         block_rows: Rows that a reader takes at a time: one number, or two that alternate between two readers.
@@ -78,7 +77,6 @@ def reader_indices_refusal(page_bytes: int, *, output_rows: int) -> str | None:
 
     Args:
         page_bytes: Bytes of the list of one core.
-        output_rows: Output rows of a core.
     """
     room = round_up(output_rows, TILE) * WORD_BYTES
     if page_bytes <= room:
@@ -149,10 +147,8 @@ def uses_split_reader(
         act_w_tiles: Width of an activation block.
         out_w_tiles: Width of an output block.
         padded_channels: C_pad.
-        kernel_w: Kernel width.
         dilation_w: Dilation along the width; above 1 a window row is not contiguous.
         act_format: Format of the halo output.
-        weight_format: Format of the weights.
         out_format: Output format, into which activations are tilized.
         fp32_dest: Dst accumulates in float32.
         forced: `force_split_reader` of the config; None lets the rates decide.

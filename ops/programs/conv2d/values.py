@@ -45,23 +45,14 @@ PART_COLUMNS: Final = 256  # of a product, so that its weights stay in the cache
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Outputs that are computed together.
+    """Outputs that are computed together."""
 
-    Attributes:
-        run: Rows of a strip.
-        one: The strip, with what it is multiplied by.
-        channels: Which of the output channels.
-        operands: The weights of all K blocks for these and for others.
-        part: Which of them is for these.
-        windows: The run as windows over the image, where that is how it is computed.
-    """
-
-    run: Run
-    one: WeightedStrip
+    run: Run  # Rows of a strip
+    one: WeightedStrip  # The strip, with what it is multiplied by
     channels: slice
-    operands: Shared[list[Array]]
-    part: int
-    windows: Windows | None
+    operands: Shared[list[Array]]  # The weights of all K blocks for these and for others
+    part: int  # Which of them is for these
+    windows: Windows | None  # The run as windows over the image, where that is how it is computed
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -83,7 +74,6 @@ def conv_values(
     """The output of one conv2d program.
 
     Args:
-        work: The program.
         sticks: [N*H*W, C] the input, in storage of the halo's format or of the input's.
         weights: [rows, O_pad] the prepared weight matrix.
         bias: [O_pad] or None.
@@ -119,7 +109,6 @@ def convolve_into(
     Args:
         result: [N, rows, columns, channels] in storage of ``made``, O channels or those that fill the last group of a
             block float; the axes of the frame say which of it are its outputs.
-        reading: The convolution.
         image: The input, with zeros as far as any window reaches.
         weights: The prepared weight matrix.
         bias: [O_pad] or None.
@@ -236,9 +225,6 @@ def _multiply(reading: Reading, image: Image, run: Run, operand: Array, *, has_b
     second time.
 
     Args:
-        reading: The convolution.
-        image: The input.
-        run: The outputs.
         operand: The weights of all K blocks.
         has_bias: Whether a bias is added, so that the last block makes the trip, too.
 

@@ -26,8 +26,6 @@ def time_conv(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> C
     """Walk through a program.
 
     Args:
-        work: The program.
-        spec: The device.
         contention: Whether the readers of weights share the bandwidth of DRAM.
     """
     steps = conv_steps(work, spec, contention=contention)

@@ -29,46 +29,29 @@ _LAID_OUT_TOGETHER: Final = 1 << 18  # numbers that one thread lays out at a tim
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightsLayout:
-    """How a weight is laid out: all that the preparation needs to know of a plan.
-
-    Attributes:
-        in_channels: C.
-        out_channels: O.
-        kernel: (kh, kw).
-        groups: Groups of the convolution; they divide C and O.
-        out_first: Whether the raw weight is that of an ordinary convolution, [O, C / groups, kh, kw].
-        folded: Rows and columns of an ordinary convolution's windows that were folded into channels: ``in_channels``
-            are those of all their positions, and ``kernel`` counts them.
-        raw_kernel: The kernel of the raw weight where some are folded; None for ``kernel``.
-        mirror: Whether kh and kw are flipped here (False: the caller's kernel is flipped already).
-        full_inner_dim: Whether HEIGHT_SHARDED and BLOCK_SHARDED pad all kernel rows of a shard together, not each by
-            itself.
-        scheme: HEIGHT_SHARDED and BLOCK_SHARDED pad every kernel row to whole tiles, BLOCK_SHARDED for one shard of
-            channels after the other; WIDTH_SHARDED and INTERLEAVED (a plain matmul) run through the kernel unpadded.
-        padded_in_channels: C rounded up as the activation shards have it; channel_shards divide it.
-        padded_out_channels: O rounded up to what the output cores and sub-blocks take: the columns, whole tiles.
-        channel_shards: Cores that share the input channels; read for BLOCK_SHARDED only.
-        k_block_rows: Rows of one K block; the matrix of a WIDTH_SHARDED layout has whole blocks.
-        whole_blocks: Whether every kernel row of a HEIGHT_SHARDED layout is a whole K block, too.
-        data_format: The weights dtype.
-    """
+    """How a weight is laid out: all that the preparation needs to know of a plan."""
 
     in_channels: int
     out_channels: int
-    kernel: tuple[int, int]
-    groups: int = 1
-    out_first: bool = False
+    kernel: tuple[int, int]  # (kh, kw)
+    groups: int = 1  # Groups of the convolution; they divide C and O
+    out_first: bool = False  # Whether the raw weight is that of an ordinary convolution, [O, C / groups, kh, kw]
+    # Rows and columns of an ordinary convolution's windows that were folded into channels: ``in_channels`` are those of
+    # all their positions, and ``kernel`` counts them
     folded: tuple[int, int] = (1, 1)
-    raw_kernel: tuple[int, int] | None = None
-    mirror: bool = True
+    raw_kernel: tuple[int, int] | None = None  # The kernel of the raw weight where some are folded; None for ``kernel``
+    mirror: bool = True  # Whether kh and kw are flipped here (False: the caller's kernel is flipped already)
+    # Whether HEIGHT_SHARDED and BLOCK_SHARDED pad all kernel rows of a shard together, not each by itself
     full_inner_dim: bool = False
+    # HEIGHT_SHARDED and BLOCK_SHARDED pad every kernel row to whole tiles, BLOCK_SHARDED for one shard of channels
+    # after the other; WIDTH_SHARDED and INTERLEAVED (a plain matmul) run through the kernel unpadded
     scheme: TensorMemoryLayout
-    padded_in_channels: int
-    padded_out_channels: int
-    channel_shards: int = 1
-    k_block_rows: int = TILE
-    whole_blocks: bool = False
-    data_format: DataFormat
+    padded_in_channels: int  # C rounded up as the activation shards have it; channel_shards divide it
+    padded_out_channels: int  # O rounded up to what the output cores and sub-blocks take: the columns, whole tiles
+    channel_shards: int = 1  # Cores that share the input channels; read for BLOCK_SHARDED only
+    k_block_rows: int = TILE  # Rows of one K block; the matrix of a WIDTH_SHARDED layout has whole blocks
+    whole_blocks: bool = False  # Whether every kernel row of a HEIGHT_SHARDED layout is a whole K block, too
+    data_format: DataFormat  # The weights dtype
 
     def __post_init__(self) -> None:
         """Refuses contradictions between the sizes."""

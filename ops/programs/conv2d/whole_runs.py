@@ -16,15 +16,10 @@ MOST_OF_A_ROW: Final = 1 << 20  # elements of all products of a row of outputs, 
 
 @dataclass(frozen=True, slots=True)
 class AtOnce:
-    """Who computes runs at once.
+    """Who computes runs at once."""
 
-    Attributes:
-        whole: From gathered activations; None if that is not worth it.
-        windows: From the image; None likewise.
-    """
-
-    whole: WholeRun | None
-    windows: WindowRun | None
+    whole: WholeRun | None  # From gathered activations; None if that is not worth it
+    windows: WindowRun | None  # From the image; None likewise
 
 
 def at_once(reading: Reading, made: DataFormat, elements: int) -> AtOnce | None:
@@ -33,9 +28,7 @@ def at_once(reading: Reading, made: DataFormat, elements: int) -> AtOnce | None:
     That is where a block is one product, of which nothing but bias and packer (which knows ReLU) makes the output.
 
     Args:
-        reading: The convolution.
         made: What a finished block is packed to.
-        elements: Elements of the output.
     """
     work = reading.work
     relu = work.activation is not None and work.activation[0] == "relu"
@@ -72,10 +65,6 @@ def computed_whole(
 
     Args:
         how: Who computes them.
-        reading: The convolution.
-        image: The input.
-        run: The run.
-        one: Its strip.
         operand: The weights of all K blocks, [depths, columns].
         bias: [columns] or None.
         result: The output buffer.

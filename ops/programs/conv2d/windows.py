@@ -14,16 +14,11 @@ from ops.programs.conv2d.gather import Image, MetBlock, Run, Strip, Tap
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Windows:
-    """A strip as windows over the image.
+    """A strip as windows over the image."""
 
-    Attributes:
-        blocks: The K blocks that it meets, of its first row.
-        taps: How many pixels side by side an output meets.
-        rows: int64 [phases of the columns, depth of all blocks], the row of the prepared matrix for each product.
-    """
-
-    blocks: tuple[WindowBlock, ...]
-    taps: int
+    blocks: tuple[WindowBlock, ...]  # The K blocks that it meets, of its first row
+    taps: int  # How many pixels side by side an output meets
+    # int64 [phases of the columns, depth of all blocks], the row of the prepared matrix for each product
     rows: Integers
 
 
@@ -33,10 +28,8 @@ def windows_of(strip: Strip, rows: Sequence[Integers], channels: int) -> Windows
     Channels behind the input's are zeros, which are left out; an even number stays, to be multiplied in pairs.
 
     Args:
-        strip: The strip.
-        rows: For each of its output phases of the columns, the row of the prepared matrix under each column of all
-            K blocks.
-        channels: Of the input.
+        rows: For each of its output phases of the columns, the row of the prepared matrix under each column of all K
+            blocks.
     """
     met = [block for block in strip.blocks if block.taps]
     taps = len(met[0].taps) if met else 0
@@ -73,8 +66,6 @@ def compute_windows(
 
     Args:
         compute: Who computes them.
-        image: The input.
-        run: The run.
         windows: What its strip meets.
         weights: What it is multiplied by.
         bias: [columns] or None.

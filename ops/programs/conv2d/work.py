@@ -12,26 +12,17 @@ from ops.programs.conv2d.problem import ConvOptions, ConvProblem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvWork(Work):
-    """One conv2d program.
+    """One conv2d program."""
 
-    Attributes:
-        problem: Sizes and formats.
-        options: The caller's choices.
-        layout: Partition, shards and blocks.
-        k_blocks: The K blocks, first to last; they follow from the fields above, so that a hash need not look at them.
-        fidelity_phases: Fidelity phases, 1 (LoFi) to 4 (HiFi4).
-        partials_format: What partial sums are packed to between K blocks.
-        l1_accumulation: Partial sums are added in L1.
-        activation: Fused activation: its name in lower case and its parameters; None without.
-    """
-
-    problem: ConvProblem
-    options: ConvOptions
-    layout: ConvLayout
+    problem: ConvProblem  # Sizes and formats
+    options: ConvOptions  # The caller's choices
+    layout: ConvLayout  # Partition, shards and blocks
+    # The K blocks, first to last; they follow from the fields above, so that a hash need not look at them
     k_blocks: tuple[KBlock, ...] = field(hash=False)
-    fidelity_phases: int
-    partials_format: DataFormat
-    l1_accumulation: bool
+    fidelity_phases: int  # Fidelity phases, 1 (LoFi) to 4 (HiFi4)
+    partials_format: DataFormat  # What partial sums are packed to between K blocks
+    l1_accumulation: bool  # Partial sums are added in L1
+    # Fused activation: its name in lower case and its parameters; None without
     activation: tuple[str, tuple[float, ...]] | None = None
 
     @property

@@ -37,31 +37,19 @@ class BinaryOperation(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binary(Work):
-    """Two tensors, or a tensor and a number, element by element; sides of length 1 are repeated.
+    """Two tensors, or a tensor and a number, element by element; sides of length 1 are repeated."""
 
-    Attributes:
-        operation: What is done.
-        left_format: Format of the first operand.
-        right_format: Format of the second; None for a number.
-        scalar: The number, if the second operand is one.
-        data_format: Format of the result.
-        activations: Functions of the result in order, each with its parameters.
-        left_activations: The same of the first operand, whose results lie in its format on their way.
-        right_activations: The same of the second.
-        fast: A product that the matrix unit computes, but of float32 tensors; sums and differences know no such mode.
-        scalar_first: The number is the first operand, and the tensor the second.
-    """
-
-    operation: BinaryOperation
-    left_format: DataFormat
-    right_format: DataFormat | None = None
-    scalar: float | None = None
+    operation: BinaryOperation  # What is done
+    left_format: DataFormat  # Format of the first operand
+    right_format: DataFormat | None = None  # Format of the second; None for a number
+    scalar: float | None = None  # The number, if the second operand is one
     data_format: DataFormat
-    activations: Activations = ()
-    left_activations: Activations = ()
-    right_activations: Activations = ()
+    activations: Activations = ()  # Functions of the result in order, each with its parameters
+    left_activations: Activations = ()  # The same of the first operand, whose results lie in its format on their way
+    right_activations: Activations = ()  # The same of the second
+    # A product that the matrix unit computes, but of float32 tensors; sums and differences know no such mode
     fast: bool = False
-    scalar_first: bool = False
+    scalar_first: bool = False  # The number is the first operand, and the tensor the second
 
     @property
     def by_vector_unit(self) -> bool:
@@ -92,7 +80,6 @@ def combined(work: Binary, left: Array, right: Array | None, arithmetic: Arithme
     """The result of an operation.
 
     Args:
-        work: Which.
         left: The first operand in storage of its format.
         right: The second one; None for a number.
         arithmetic: What is rounded where.

@@ -24,11 +24,6 @@ def added_row_buffers(matrix: TensorSpec, row: TensorSpec, spec: DeviceSpec) -> 
 
     Two tiles each of the matrix, the row, the row spread over a tile (unless the matrix has one row only) and the sum,
     on all cores of the device.
-
-    Args:
-        matrix: The matrix.
-        row: The row.
-        spec: The device.
     """
     spread = (tiles_of("spread_row", BUFFERING, row.data_format, spec),) if matrix.shape[-2] > 1 else ()
     return (

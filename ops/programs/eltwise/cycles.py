@@ -28,21 +28,13 @@ from ops.programs.eltwise.operations import Activate, AddRow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """What each tile takes on one core, in cycles; 0 for a part that has nothing to do, since shards lie in place.
+    """What each tile takes on one core, in cycles; 0 for a part that has nothing to do, since shards lie in place."""
 
-    Attributes:
-        read: Until all operands of a tile are there.
-        unpack: They go into the matrix unit's registers.
-        math: They become one tile.
-        pack: It goes back to L1.
-        write: It goes to its bank.
-    """
-
-    read: float
-    unpack: float
-    math: float
-    pack: float
-    write: float
+    read: float  # Until all operands of a tile are there
+    unpack: float  # They go into the matrix unit's registers
+    math: float  # They become one tile
+    pack: float  # It goes back to L1
+    write: float  # It goes to its bank
 
     def parts(self, spec: DeviceSpec) -> tuple[float, ...]:
         """What works side by side: packing is one tile behind; one data movement processor reads and writes in turn."""
@@ -56,10 +48,6 @@ def add_row_cycles(
     """Cycles of a program that adds a row to every row of a matrix.
 
     Args:
-        work: The program.
-        read: The matrix.
-        written: The sum.
-        spec: The device.
         contention: Whether the cores share the bandwidth of DRAM.
     """
     row, matrix = work.row_format.tile_bytes, work.data_format.tile_bytes
@@ -111,9 +99,6 @@ def _wait_cycles(tensor: TensorSpec, spec: DeviceSpec, tile_bytes: int, second_b
     """Until a tile is there, and one of a second tensor asked for behind it: nothing if they lie in the core's shards.
 
     Args:
-        tensor: The first tensor.
-        spec: The device.
-        tile_bytes: Of its tiles.
         second_bytes: Of the second tensor's tiles; 0 if there is none.
     """
     if tensor.memory_config.is_sharded():
@@ -137,9 +122,6 @@ def _operation_cycles(
     Args:
         steps: Of each tile.
         read: The first tensor that is read.
-        written: The result.
-        tile_bytes: Of the operands of a tile.
-        spec: The device.
         contention: Whether the cores share the bandwidth of DRAM.
     """
     step_bytes = tile_bytes if steps.read else 0

@@ -22,32 +22,20 @@ FILL = "fill"  # the function that gives one number everywhere; a 16-bit Dst cut
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddRow(Work):
-    """A row is added to every row of a matrix.
+    """A row is added to every row of a matrix."""
 
-    Attributes:
-        data_format: Format of the matrix and of the sum.
-        row_format: Format of the row.
-    """
-
-    data_format: DataFormat
+    data_format: DataFormat  # Format of the matrix and of the sum
     row_format: DataFormat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activate(Work):
-    """A function of every element.
+    """A function of every element."""
 
-    Attributes:
-        name: ttnn's name in lower case.
-        parameters: Its parameters.
-        data_format: Format of the tensor, which decides how wide Dst is.
-        out_format: Format of the result; None for that of the tensor.
-    """
-
-    name: str
+    name: str  # ttnn's name in lower case
     parameters: tuple[float, ...]
-    data_format: DataFormat
-    out_format: DataFormat | None = None
+    data_format: DataFormat  # Format of the tensor, which decides how wide Dst is
+    out_format: DataFormat | None = None  # Format of the result; None for that of the tensor
 
     @property
     def made_format(self) -> DataFormat:
@@ -59,7 +47,6 @@ def added_row(work: AddRow, matrix: Array, row: Array, arithmetic: Arithmetic) -
     """The sum of a matrix and a row.
 
     Args:
-        work: The formats.
         matrix: [..., columns] in storage of its format.
         row: [at least columns] in storage of its format.
         arithmetic: What is rounded where.
@@ -80,7 +67,6 @@ def activated(work: Activate, values: Array, arithmetic: Arithmetic, *, reciproc
     """A function of every element, in the same shape.
 
     Args:
-        work: Which, and the formats.
         values: Any shape, in storage of the tensor's format.
         arithmetic: What is rounded where.
         reciprocal_table: A figure of the device's math units.

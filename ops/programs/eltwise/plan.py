@@ -14,11 +14,8 @@ def with_row(
     """A row added to every row of a matrix.
 
     Args:
-        builder: The plan.
         matrix: The matrix; it is released.
-        row: The row.
         row_format: What its elements are read as.
-        name: Name of the sum.
     """
     work = AddRow(data_format=matrix.spec.data_format, row_format=row_format)
     buffers = added_row_buffers(matrix.spec, row.spec, builder.device_spec)
@@ -31,10 +28,8 @@ def activated(
     """A function of every element.
 
     Args:
-        builder: The plan.
         source: Its argument, which is released.
         activation: ttnn's name in lower case, and its parameters.
-        name: Name of the result.
     """
     work = Activate(name=activation[0], parameters=activation[1], data_format=source.spec.data_format)
     buffers = activation_buffers(source.spec, source.spec, builder.device_spec)

@@ -53,14 +53,9 @@ class ConfigTensors:
 
 @dataclass(frozen=True, slots=True)
 class CoreOrder:
-    """How the cores that split the rows lie in the grid: ``core -> (x, y)``, as the halo addresses them.
+    """How the cores that split the rows lie in the grid: ``core -> (x, y)``, as the halo addresses them."""
 
-    Attributes:
-        x: [cores] columns.
-        y: Rows.
-    """
-
-    x: Integers
+    x: Integers  # [cores] columns
     y: Integers
 
     @property
@@ -145,7 +140,6 @@ def config_words(frame: Frame, ranges: StickRanges, cores: CoreOrder, *, input_r
     """Sizes of the four lists, counted without listing a transfer, but for a replicating frame.
 
     Args:
-        frame: The frame.
         ranges: What every core needs.
         cores: Where the cores lie.
         input_rows: Sticks of an input shard.
@@ -178,7 +172,6 @@ def config_tensors(
     """The four lists.
 
     Args:
-        frame: The frame.
         ranges: What every core needs.
         cores: Where the cores lie.
         input_rows: Sticks of an input shard.
@@ -232,26 +225,18 @@ def gather_words_row_major(frame: Frame, ranges: StickRanges, *, input_rows: int
 
 @dataclass(frozen=True, slots=True)
 class _Groups:
-    """Transfers that follow each other and go round the same receivers, in the order of the source.
+    """Transfers that follow each other and go round the same receivers, in the order of the source."""
 
-    Attributes:
-        at: [groups] data number of the first transfer.
-        low: First receiving core.
-        high: Last receiving core.
-        rounds: How often all of them are served.
-    """
-
-    at: Integers
-    low: Integers
-    high: Integers
-    rounds: Integers
+    at: Integers  # [groups] data number of the first transfer
+    low: Integers  # First receiving core
+    high: Integers  # Last receiving core
+    rounds: Integers  # How often all of them are served
 
 
 def gather_words_tiled(frame: Frame, ranges: StickRanges, rank: Integers, *, input_rows: int) -> tuple[int, int]:
     """Words of both gather lists of a tiled input with shards of ``input_rows`` sticks.
 
     Args:
-        frame: The frame.
         ranges: What every core needs.
         rank: [cores] place of each core when they are ordered by x, then y: the order in which a stick is sent to
             several cores.

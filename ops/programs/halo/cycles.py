@@ -42,27 +42,16 @@ Floats: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class HaloTimes:
-    """When a halo's processors are done, in cycles since its start.
+    """When a halo's processors are done, in cycles since its start."""
 
-    Attributes:
-        begun: [processors] when a processor knows what to do.
-        padded: [processors, cores] when it has filled its padding.
-        sending: What its transfers take with the links to themselves.
-        waiting: What they wait for others on the same links.
-        free_ends: When it would be done if they did not.
-        ends: When it is done.
-        block_starts: [processors] blocks of [cores]: when it can begin each of its blocks.
-        block_ends: When it has sent it.
-    """
-
-    begun: Floats
-    padded: Floats
-    sending: Floats
-    waiting: Floats
-    free_ends: Floats
-    ends: Floats
-    block_starts: Sequence[Sequence[Floats]]
-    block_ends: Sequence[Sequence[Floats]]
+    begun: Floats  # [processors] when a processor knows what to do
+    padded: Floats  # [processors, cores] when it has filled its padding
+    sending: Floats  # What its transfers take with the links to themselves
+    waiting: Floats  # What they wait for others on the same links
+    free_ends: Floats  # When it would be done if they did not
+    ends: Floats  # When it is done
+    block_starts: Sequence[Sequence[Floats]]  # [processors] blocks of [cores]: when it can begin each of its blocks
+    block_ends: Sequence[Sequence[Floats]]  # When it has sent it
 
     @property
     def cycles(self) -> float:
@@ -80,8 +69,6 @@ def halo_cycles(
     """Cycles of a halo.
 
     Args:
-        plan: The halo.
-        spec: The machine.
         filled_by_stick: Padding is not zero (a maximum pool's), so that every stick of it is copied by itself, in two
             pieces.
         contention: Whether transfers wait for others on the same links.
@@ -210,7 +197,6 @@ def _moved(
     """Bytes to other cores, by all cores that send as many; and the config tensors, which all cores read alike.
 
     Args:
-        halo: The halo.
         order: Where its cores are.
         sending: What its processors send.
         config_bytes: Read from DRAM.

@@ -20,15 +20,10 @@ Copies: TypeAlias = Callable[[Integers], Integers]  # copies that fill runs of s
 
 @dataclass(frozen=True, slots=True)
 class PaddingRuns:
-    """Padding ahead of the data, behind every ``span`` data sticks, and behind the last; the ends may be empty.
+    """Padding ahead of the data, behind every ``span`` data sticks, and behind the last; the ends may be empty."""
 
-    Attributes:
-        frame: The frame; it neither replicates nor cuts inputs off.
-        span: Data sticks between two runs.
-    """
-
-    frame: Frame
-    span: int
+    frame: Frame  # The frame; it neither replicates nor cuts inputs off
+    span: int  # Data sticks between two runs
 
     def within(self, ranges: StickRanges) -> tuple[Integers, Integers]:
         """[cores] the first run that a core's range reaches, and the last one + 1."""
@@ -69,15 +64,10 @@ class PaddingRuns:
 
 @dataclass(frozen=True, slots=True)
 class ListedPadding:
-    """Runs of any frame, the end of the frame as the last, even if none lie there.
+    """Runs of any frame, the end of the frame as the last, even if none lie there."""
 
-    Attributes:
-        begin: [runs] first stick.
-        end: Last stick + 1.
-    """
-
-    begin: Integers
-    end: Integers
+    begin: Integers  # [runs] first stick
+    end: Integers  # Last stick + 1
 
     def within(self, ranges: StickRanges) -> tuple[Integers, Integers]:
         """As `PaddingRuns.within`."""

@@ -38,41 +38,25 @@ UNTILIZE_BUFFER_BLOCKS = 2  # double buffering
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HaloArguments:
-    """What decides a halo.
+    """What decides a halo."""
 
-    Attributes:
-        frame: The full frame: image, zeros and windows.
-        scheme: HEIGHT_SHARDED, BLOCK_SHARDED or WIDTH_SHARDED.
-        orientation: Of the shards.
-        cores: Cores that run it and hold input, output and config tensors.
-        nhw_cores: Cores that split the flattened rows; 1 for WIDTH.
-        channel_cores: Cores that split the channels; 1 for HEIGHT.
-        input_rows: Sticks of an input shard.
-        output_rows: Rows of a shard of the *convolution's* output.
-        shard_width: Channels of a shard, of input and output alike.
-        data_format: Format of the input.
-        stick_alignment_bytes: Sticks lie this far apart, or a multiple: what the device pads pages in L1 to.
-        tiled: The input is in tiles.
-        config_tensors_in_dram: The config tensors live in DRAM, and are read into local circular buffers.
-        input_matrix: Padded rows and columns of the whole input; None: whole shards on all cores.
-        outputs_of: A frame with inserted zeros whose outputs the cores compute phase by phase, while ``frame`` is its
-            `ops.frame.phases.dense_frame`; None if the windows of ``frame`` are what they compute.
-    """
-
-    frame: Frame
-    scheme: TensorMemoryLayout
+    frame: Frame  # The full frame: image, zeros and windows
+    scheme: TensorMemoryLayout  # HEIGHT_SHARDED, BLOCK_SHARDED or WIDTH_SHARDED
     orientation: ShardOrientation
-    cores: CoreRangeSet
-    nhw_cores: int
-    channel_cores: int
-    input_rows: int
-    output_rows: int
-    shard_width: int
+    cores: CoreRangeSet  # Cores that run it and hold input, output and config tensors
+    nhw_cores: int  # Cores that split the flattened rows; 1 for WIDTH
+    channel_cores: int  # Cores that split the channels; 1 for HEIGHT
+    input_rows: int  # Sticks of an input shard
+    output_rows: int  # Rows of a shard of the *convolution's* output
+    shard_width: int  # Channels of a shard, of input and output alike
     data_format: DataFormat
-    stick_alignment_bytes: int
-    tiled: bool
-    config_tensors_in_dram: bool = False
+    stick_alignment_bytes: int  # Sticks lie this far apart, or a multiple: what the device pads pages in L1 to
+    tiled: bool  # The input is in tiles
+    config_tensors_in_dram: bool = False  # The config tensors live in DRAM, and are read into local circular buffers
+    # Padded rows and columns of the whole input; None: whole shards on all cores
     input_matrix: tuple[int, int] | None = None
+    # A frame with inserted zeros whose outputs the cores compute phase by phase, while ``frame`` is its
+    # `ops.frame.phases.dense_frame`; None if the windows of ``frame`` are what they compute
     outputs_of: Frame | None = None
 
     @property
@@ -83,39 +67,25 @@ class HaloArguments:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HaloPlan:
-    """A planned halo. Halos of equal arguments are equal, whatever their tensors are called.
+    """A planned halo. Halos of equal arguments are equal, whatever their tensors are called."""
 
-    Attributes:
-        arguments: What decided it.
-        ranges: The frame sticks of each core that splits the rows.
-        order: Where those cores lie.
-        max_sticks: Height of an output shard.
-        output: The output tensor.
-        resident: Name and spec of the config tensors, in order of allocation (after the output).
-        circular_buffers: In order of allocation.
-    """
-
-    arguments: HaloArguments
-    ranges: StickRanges = field(compare=False)
-    order: CoreOrder = field(compare=False, repr=False)
-    max_sticks: int = field(compare=False)
+    arguments: HaloArguments  # What decided it
+    ranges: StickRanges = field(compare=False)  # The frame sticks of each core that splits the rows
+    order: CoreOrder = field(compare=False, repr=False)  # Where those cores lie
+    max_sticks: int = field(compare=False)  # Height of an output shard
     output: TensorSpec = field(compare=False)
+    # Name and spec of the config tensors, in order of allocation (after the output)
     resident: tuple[tuple[str, TensorSpec], ...] = field(compare=False)
-    circular_buffers: tuple[CircularBuffer, ...] = field(compare=False)
+    circular_buffers: tuple[CircularBuffer, ...] = field(compare=False)  # In order of allocation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HaloWork(Work):
-    """One halo program: sticks are copied into the frame, tiles are untilized on the way.
+    """One halo program: sticks are copied into the frame, tiles are untilized on the way."""
 
-    Attributes:
-        plan: The halo as it was planned; it is compared by its arguments, from which all else follows.
-        fp32_dest: Dst is 32 bits wide, which decides what untilizing leaves of a float32.
-        filled_by_stick: Padding is not zero (a maximum pool's), so that every stick of it is copied by itself.
-    """
-
-    plan: HaloPlan
-    fp32_dest: bool
+    plan: HaloPlan  # The halo as it was planned; it is compared by its arguments, from which all else follows
+    fp32_dest: bool  # Dst is 32 bits wide, which decides what untilizing leaves of a float32
+    # Padding is not zero (a maximum pool's), so that every stick of it is copied by itself
     filled_by_stick: bool = False
 
 

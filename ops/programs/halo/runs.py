@@ -33,7 +33,6 @@ def run_transfers(frame: Frame, ranges: StickRanges, *, input_rows: int) -> Tran
     """What `list_transfers` lists, in the same order.
 
     Args:
-        frame: The frame.
         ranges: What every core needs.
         input_rows: Sticks of an input shard.
     """

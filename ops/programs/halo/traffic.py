@@ -31,17 +31,11 @@ PIECES_OF_A_STICK = 2  # in which padding that is not zero is copied (tt-metal, 
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """Padding that one processor of every core fills.
+    """Padding that one processor of every core fills."""
 
-    Attributes:
-        runs: [cores] runs of padding.
-        sticks: Sticks in them.
-        zero_copies: Copies if they are zero: of as many sticks as there are zeros for, then of single ones; longer
-            sticks in pieces.
-    """
-
-    runs: Floats
+    runs: Floats  # [cores] runs of padding
     sticks: Floats
+    # Copies if they are zero: of as many sticks as there are zeros for, then of single ones; longer sticks in pieces
     zero_copies: Floats
 
     def copies(self, *, zero: bool) -> Floats:
@@ -51,56 +45,33 @@ class Filling:
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """What one processor of every core sends.
+    """What one processor of every core sends."""
 
-    Attributes:
-        transfers: [cores, blocks] number of transfers.
-        local_bytes: To its own core.
-        away_bytes: To other cores.
-        crossing_bytes: Of other routes, on links of the route of this core that meets most of them.
-        farthest_links: [cores] links that a write to the farthest receiver and its answer pass.
-    """
-
-    transfers: Floats
-    local_bytes: Floats
-    away_bytes: Floats
-    crossing_bytes: Floats
-    farthest_links: Integers
+    transfers: Floats  # [cores, blocks] number of transfers
+    local_bytes: Floats  # To its own core
+    away_bytes: Floats  # To other cores
+    crossing_bytes: Floats  # Of other routes, on links of the route of this core that meets most of them
+    farthest_links: Integers  # [cores] links that a write to the farthest receiver and its answer pass
 
 
 @dataclass(frozen=True, slots=True)
 class HaloTraffic:
-    """The work of all cores that split the rows.
+    """The work of all cores that split the rows."""
 
-    Attributes:
-        blocks: Blocks of both processors, which take turns.
-        filling: Of both processors.
-        sending: Of both processors.
-    """
-
-    blocks: int
-    filling: tuple[Filling, ...]
-    sending: tuple[Sending, ...]
+    blocks: int  # Blocks of both processors, which take turns
+    filling: tuple[Filling, ...]  # Of both processors
+    sending: tuple[Sending, ...]  # Of both processors
 
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """What a core sends to another in a block, in one row of a table; those between the same two follow each other.
+    """What a core sends to another in a block, in one row of a table; those between the same two follow each other."""
 
-    Attributes:
-        source: [batches] core that sends.
-        destination: Core that receives.
-        processor: Of the sender.
-        block: Of that processor.
-        transfers: How many.
-        sticks: In them.
-    """
-
-    source: Integers
-    destination: Integers
+    source: Integers  # [batches] core that sends
+    destination: Integers  # Core that receives
     processor: Integers
     block: Integers
-    transfers: Integers
+    transfers: Integers  # How many
     sticks: Integers
 
 
@@ -213,7 +184,6 @@ def _crossing(
         sent: [gone] their bytes.
         blocks: Blocks that the processor has.
         places: Where the cores lie.
-        torus: The networks.
         network: The one that the processor uses.
     """
     cores = len(places.col)

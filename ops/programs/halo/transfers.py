@@ -15,23 +15,14 @@ from ops.frame.frame import Frame, count_breaks, data_before, frame_sources, win
 
 @dataclass(frozen=True, slots=True)
 class StickRanges:
-    """The sticks of every core that splits the rows, in core order. An empty range lies behind the whole frame.
+    """The sticks of every core that splits the rows, in core order. An empty range lies behind the whole frame."""
 
-    Attributes:
-        starts: [cores] first stick.
-        stops: Last stick + 1.
-        first_data: Data sticks of the frame below ``starts``.
-        last_stick_data: Data sticks below the last stick.
-        stop_data: Data sticks below ``stops``.
-        begins_with_padding: Whether the first stick is padding.
-    """
-
-    starts: Integers
-    stops: Integers
-    first_data: Integers
-    last_stick_data: Integers
-    stop_data: Integers
-    begins_with_padding: NDArray[np.bool_]
+    starts: Integers  # [cores] first stick
+    stops: Integers  # Last stick + 1
+    first_data: Integers  # Data sticks of the frame below ``starts``
+    last_stick_data: Integers  # Data sticks below the last stick
+    stop_data: Integers  # Data sticks below ``stops``
+    begins_with_padding: NDArray[np.bool_]  # Whether the first stick is padding
 
     @property
     def max_sticks(self) -> int:
@@ -54,7 +45,6 @@ def stick_ranges(frame: Frame, *, output_rows: int, cores: int) -> StickRanges:
     range of the last output once more, or nothing where there is one output only, as in the real library.
 
     Args:
-        frame: The frame.
         output_rows: Outputs of one core; the last cores may have fewer.
         cores: Cores among which the outputs are split.
     """
@@ -87,20 +77,12 @@ def _bounds(frame: Frame, *, output_rows: int, cores: int) -> tuple[Integers, In
 
 @dataclass(frozen=True, slots=True)
 class Transfers:
-    """Transfers as columns of a table, by destination core and, in each, by destination stick.
+    """Transfers as columns of a table, by destination core and, in each, by destination stick."""
 
-    Attributes:
-        source_core: [transfers] core whose input shard is read.
-        source_stick: First stick in that shard.
-        destination_core: Core whose output shard is written.
-        destination_stick: First stick in that shard.
-        length: Sticks.
-    """
-
-    source_core: Integers
-    source_stick: Integers
-    destination_core: Integers
-    destination_stick: Integers
+    source_core: Integers  # [transfers] core whose input shard is read
+    source_stick: Integers  # First stick in that shard
+    destination_core: Integers  # Core whose output shard is written
+    destination_stick: Integers  # First stick in that shard
     length: Integers
 
     def take(self, order: Integers) -> "Transfers":
@@ -116,34 +98,20 @@ class Transfers:
 
 @dataclass(frozen=True, slots=True)
 class PairCounts:
-    """Pairs of cores between which sticks travel, by destination and then by source.
+    """Pairs of cores between which sticks travel, by destination and then by source."""
 
-    Attributes:
-        source_core: [pairs] core that sends.
-        source_block: Block of its shard that it sends from; a pair of cores is listed for each of them.
-        destination_core: Core that receives.
-        transfers: Transfers between the two.
-        sticks: Sticks in them.
-    """
-
-    source_core: Integers
-    source_block: Integers
+    source_core: Integers  # [pairs] core that sends
+    source_block: Integers  # Block of its shard that it sends from; a pair of cores is listed for each of them
     destination_core: Integers
-    transfers: Integers
+    transfers: Integers  # Transfers between the two
     sticks: Integers
 
 
 @dataclass(frozen=True, slots=True)
 class Padding:
-    """Runs of padding sticks, by core and, in each, by stick.
+    """Runs of padding sticks, by core and, in each, by stick."""
 
-    Attributes:
-        core: [runs] core whose output shard is filled.
-        stick: First stick.
-        length: Sticks.
-    """
-
-    core: Integers
+    core: Integers  # [runs] core whose output shard is filled
     stick: Integers
     length: Integers
 
@@ -203,7 +171,6 @@ def list_transfers(frame: Frame, ranges: StickRanges, *, input_rows: int, block_
     """All transfers.
 
     Args:
-        frame: The frame.
         ranges: What every core needs.
         input_rows: Sticks of an input shard.
         block_rows: If positive, no transfer crosses a multiple of so many sticks of its source shard.

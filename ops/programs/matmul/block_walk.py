@@ -20,41 +20,23 @@ SAME = 1e-12  # what rounding makes of equal moments
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatmulSteps:
-    """The steps of one core; None for a step that the program does not have.
+    """The steps of one core; None for a step that the program does not have."""
 
-    Attributes:
-        out_blocks: Output blocks of the core.
-        k_blocks: K blocks of each.
-        start: From the start of the program until a processor begins.
-        first: A block of the first operand is brought, and sent to all cores that need it.
-        second: A block of the second operand is.
-        multiply: The first K block is multiplied.
-        multiply_next: Another one is; None for the same.
-        multiply_last: The last of several is; None for the same.
-        finish: A finished output block is made ready to be written.
-        write: It is written.
-        first_dram: The banks deliver what all cores need of the first operand for a K block.
-        second_dram: They deliver the second operand.
-        write_dram: They take an output block of every core.
-        parts: Parts in which an output block is finished, each written while the next is on its way.
-        processors: Data movement processors of a core.
-    """
-
-    out_blocks: int
+    out_blocks: int  # Output blocks of the core
     k_blocks: int
-    start: Task
-    first: Task | None
-    second: Task | None
-    multiply: Task
-    multiply_next: Task | None = None
-    multiply_last: Task | None = None
-    finish: Task | None = None
+    start: Task  # From the start of the program until a processor begins
+    first: Task | None  # A block of the first operand is brought, and sent to all cores that need it
+    second: Task | None  # A block of the second operand is
+    multiply: Task  # The first K block is multiplied
+    multiply_next: Task | None = None  # Another one is; None for the same
+    multiply_last: Task | None = None  # The last of several is; None for the same
+    finish: Task | None = None  # A finished output block is made ready to be written
     write: Task | None = None
-    first_dram: Task | None = None
-    second_dram: Task | None = None
-    write_dram: Task | None = None
-    parts: int = 1
-    processors: int = 2
+    first_dram: Task | None = None  # The banks deliver what all cores need of the first operand for a K block
+    second_dram: Task | None = None  # They deliver the second operand
+    write_dram: Task | None = None  # They take an output block of every core
+    parts: int = 1  # Parts in which an output block is finished, each written while the next is on its way
+    processors: int = 2  # Data movement processors of a core
 
     def multiply_of(self, k_block: int) -> Task:
         """How a K block is multiplied, of those of an output block."""
@@ -66,21 +48,13 @@ class MatmulSteps:
 
 @dataclass(frozen=True, slots=True)
 class MatmulTiming:
-    """The processors of a core, after the program.
+    """The processors of a core, after the program."""
 
-    Attributes:
-        first: Brings the first operand.
-        second: Brings the second operand.
-        writer: Writes the output: the second one, unless there is a third.
-        compute: The compute threads.
-        dram: The banks of all cores.
-    """
-
-    first: Processor
-    second: Processor
-    writer: Processor
+    first: Processor  # Brings the first operand
+    second: Processor  # Brings the second operand
+    writer: Processor  # Writes the output: the second one, unless there is a third
     compute: Processor
-    dram: Processor
+    dram: Processor  # The banks of all cores
 
     @property
     def cycles(self) -> float:
@@ -106,7 +80,6 @@ def walk_blocks(step: str, steps: MatmulSteps) -> MatmulTiming:
 
     Args:
         step: The program, for messages.
-        steps: Its steps.
     """
     first, second, writer = movers(steps.processors, 3)
     compute, dram = Processor(), Processor()

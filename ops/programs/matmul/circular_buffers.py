@@ -44,11 +44,8 @@ def matmul_circular_buffers(
     """All circular buffers of one matmul program, in order of allocation.
 
     Args:
-        problem: The matmul.
-        config: Its program.
         source: Name of the first operand.
         in_memory: Where that lies.
-        output: Name of the output.
         out_sharded: The output is sharded: its buffer is a view of it.
     """
     cores = program_cores(problem, config, in_memory)

@@ -15,41 +15,23 @@ from device.spec.parts import GridSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatmulProblem:
-    """One matmul, in sizes and formats.
-
-    Attributes:
-        m_tiles: M.
-        k_tiles: K.
-        n_tiles: N.
-        in_format: Format of the first operand, activations.
-        weight_format: Format of the second operand.
-        out_format: Output format.
-        bias: A row is added to every output row within the same program.
-        fp32_dest: Dst is 32 bits wide.
-        packer_l1_acc: The compute config asks for accumulation in L1.
-        bias_format: Format of the bias; None for that of the second operand.
-        batches: Products that one program computes, one after the other; sizes are those of each.
-        first_batched: Each has a first operand of its own; read only with several batches, as second_batched.
-        second_batched: Each has a second operand of its own.
-        transpose_first: The first operand's tiles lie transposed and are turned by the program.
-        transpose_second: The second operand's tiles do; the unpacker turns them.
-    """
+    """One matmul, in sizes and formats."""
 
     m_tiles: int
     k_tiles: int
     n_tiles: int
-    in_format: DataFormat
-    weight_format: DataFormat
+    in_format: DataFormat  # Format of the first operand, activations
+    weight_format: DataFormat  # Format of the second operand
     out_format: DataFormat
-    bias: bool
-    fp32_dest: bool
-    packer_l1_acc: bool
-    bias_format: DataFormat | None = None
-    batches: int = 1
-    first_batched: bool = True
-    second_batched: bool = False
-    transpose_first: bool = False
-    transpose_second: bool = False
+    bias: bool  # A row is added to every output row within the same program
+    fp32_dest: bool  # Dst is 32 bits wide
+    packer_l1_acc: bool  # The compute config asks for accumulation in L1
+    bias_format: DataFormat | None = None  # Format of the bias; None for that of the second operand
+    batches: int = 1  # Products that one program computes, one after the other; sizes are those of each
+    first_batched: bool = True  # Each has a first operand of its own; read only with several batches, as second_batched
+    second_batched: bool = False  # Each has a second operand of its own
+    transpose_first: bool = False  # The first operand's tiles lie transposed and are turned by the program
+    transpose_second: bool = False  # The second operand's tiles do; the unpacker turns them
 
     @property
     def added_format(self) -> DataFormat:
@@ -63,69 +45,42 @@ class MatmulProblem:
 
 
 class MatmulProgram(Enum):
-    """How a matmul is dealt to cores.
+    """How a matmul is dealt to cores."""
 
-    Attributes:
-        SINGLE_TILES: Every core computes its output tiles one by one, with the whole of K in Dst.
-        MCAST_IN0: Cores split N, the first operand is multicast.
-        MCAST_IN1: Cores split M, the second operand is multicast.
-        MCAST_2D: Cores split M and N, both operands are multicast.
-    """
-
-    SINGLE_TILES = 0
-    MCAST_IN0 = 1
-    MCAST_IN1 = 2
-    MCAST_2D = 3
+    SINGLE_TILES = 0  # Every core computes its output tiles one by one, with the whole of K in Dst
+    MCAST_IN0 = 1  # Cores split N, the first operand is multicast
+    MCAST_IN1 = 2  # Cores split M, the second operand is multicast
+    MCAST_2D = 3  # Cores split M and N, both operands are multicast
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatmulConfig:
-    """A program config.
-
-    Attributes:
-        program: Which program.
-        grid: Cores it may use.
-        in0_block_w: K tiles of one K block.
-        out_block_h: Height of an output block: what the circular buffers hold.
-        out_block_w: Width of an output block.
-        out_subblock_h: Height of a sub-block: what Dst holds.
-        out_subblock_w: Width of a sub-block.
-        per_core_m: Output tiles of a core down.
-        per_core_n: Output tiles of a core across.
-        transpose_mcast: M runs over grid columns.
-    """
+    """A program config."""
 
     program: MatmulProgram
-    grid: GridSpec
-    in0_block_w: int
-    out_block_h: int = 1
-    out_block_w: int = 1
-    out_subblock_h: int = 1
-    out_subblock_w: int = 1
-    per_core_m: int = 1
-    per_core_n: int = 1
-    transpose_mcast: bool = False
+    grid: GridSpec  # Cores it may use
+    in0_block_w: int  # K tiles of one K block
+    out_block_h: int = 1  # Height of an output block: what the circular buffers hold
+    out_block_w: int = 1  # Width of an output block
+    out_subblock_h: int = 1  # Height of a sub-block: what Dst holds
+    out_subblock_w: int = 1  # Width of a sub-block
+    per_core_m: int = 1  # Output tiles of a core down
+    per_core_n: int = 1  # Output tiles of a core across
+    transpose_mcast: bool = False  # M runs over grid columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatmulWork(Work):
-    """One matmul program: rows of channels times a matrix of weights.
+    """One matmul program: rows of channels times a matrix of weights."""
 
-    Attributes:
-        problem: Sizes and formats.
-        config: How it is dealt to cores and cut into blocks.
-        fidelity_phases: Fidelity phases, 1 (LoFi) to 4 (HiFi4).
-        out_channels: Columns of the output that are no padding.
-        activation: Activation fused into the program: its name in lower case and its parameters; None without.
-        out_rows: Rows of the output, at least: a program before may have added rows of zeros to the first operand's
-            shape and not to its numbers. None for as many as there are numbers.
-    """
-
-    problem: MatmulProblem
-    config: MatmulConfig
-    fidelity_phases: int
-    out_channels: int
+    problem: MatmulProblem  # Sizes and formats
+    config: MatmulConfig  # How it is dealt to cores and cut into blocks
+    fidelity_phases: int  # Fidelity phases, 1 (LoFi) to 4 (HiFi4)
+    out_channels: int  # Columns of the output that are no padding
+    # Activation fused into the program: its name in lower case and its parameters; None without
     activation: tuple[str, tuple[float, ...]] | None = None
+    # Rows of the output, at least: a program before may have added rows of zeros to the first operand's shape and not
+    # to its numbers. None for as many as there are numbers.
     out_rows: int | None = None
 
 

@@ -48,8 +48,6 @@ def matmul_cycles(
     """Cycles of one matmul program.
 
     Args:
-        work: The program.
-        spec: The machine.
         places: Where operands and output lie.
         cores: Cores that compute; the first of the grid if not given.
         contention: Whether the cores share the links and the bandwidth of DRAM.

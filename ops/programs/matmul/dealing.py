@@ -11,28 +11,16 @@ TILE_PRODUCT_FLOPS = 2 * TILE**3
 
 
 class Place(Enum):
-    """Where an operand or the output of a matmul lies.
-
-    Attributes:
-        DRAM: In the banks of DRAM.
-        L1: In the banks of all cores' L1.
-        OWN: In the L1 of the core that needs it, or of the one that sends it on.
-    """
+    """Where an operand or the output of a matmul lies."""
 
     DRAM = "dram"
-    L1 = "l1"
-    OWN = "own"
+    L1 = "l1"  # In the banks of all cores' L1
+    OWN = "own"  # In the L1 of the core that needs it, or of the one that sends it on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Where the operands and the output lie.
-
-    Attributes:
-        first: The first operand.
-        second: The second operand.
-        output: The output.
-    """
+    """Where the operands and the output lie."""
 
     first: Place = Place.DRAM
     second: Place = Place.DRAM
@@ -44,19 +32,12 @@ IN_DRAM = Places()
 
 @dataclass(frozen=True, slots=True)
 class Operands:
-    """What all cores of a program move.
+    """What all cores of a program move."""
 
-    Attributes:
-        first_read_bytes: Of the first operand, read from DRAM.
-        second_read_bytes: Of the second operand.
-        written_bytes: Written to DRAM.
-        sent_bytes: Bytes that leave a core over a network.
-    """
-
-    first_read_bytes: int
+    first_read_bytes: int  # Of the first operand, read from DRAM
     second_read_bytes: int
     written_bytes: int
-    sent_bytes: int
+    sent_bytes: int  # Bytes that leave a core over a network
 
 
 def issued_flops(work: MatmulWork) -> int:

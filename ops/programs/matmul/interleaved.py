@@ -27,8 +27,6 @@ def interleaved_config(problem: MatmulProblem, grid: GridSpec, *, in_dram: bool,
     """The program config of a matmul whose operands and output are interleaved, weights and output in DRAM.
 
     Args:
-        problem: The matmul.
-        grid: Worker grid.
         in_dram: Whether the first operand is in DRAM, too; otherwise it is in L1.
         l1_bytes: L1 between its base and the lowest buffer in it.
     """

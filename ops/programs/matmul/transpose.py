@@ -25,13 +25,9 @@ from ops.programs.movement.movements import copy_movement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transpose(Work):
-    """The last two axes change places.
+    """The last two axes change places."""
 
-    Attributes:
-        data_format: Of the tensor, before and after.
-    """
-
-    data_format: DataFormat
+    data_format: DataFormat  # Of the tensor, before and after
 
 
 def transposed(data_format: DataFormat, values: Array, arithmetic: Arithmetic) -> Array:
@@ -57,9 +53,7 @@ def transpose_cycles(read: TensorSpec, written: TensorSpec, spec: DeviceSpec, *,
     """Cycles of a transpose; no measurement: composed of a copy tile by tile and of turning each tile meanwhile.
 
     Args:
-        read: The tensor.
         written: The turned one.
-        spec: The machine.
         contention: Whether cores share links and banks.
     """
     copied = movement_cycles(copy_movement(read, written, spec), spec, contention=contention)

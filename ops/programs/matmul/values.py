@@ -23,7 +23,6 @@ def matmul_values(
     """The output of one matmul program.
 
     Args:
-        work: The program.
         rows: [M, K] in storage of the input format; columns may lack the padding to tiles.
         weights: [K, N] the padded weight matrix, in storage of its format.
         bias: [N] or None, in storage of its own format.

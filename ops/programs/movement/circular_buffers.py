@@ -37,7 +37,6 @@ def padded_slice_buffers(source: PlanTensor, made: PlanTensor, spec: DeviceSpec)
     Args:
         source: The image [N, H, W, C].
         made: The slice, sharded.
-        spec: The device.
     """
     shards = made.spec.shards
     channels, (rows, width) = source.spec.shape[-1], shards.shape
@@ -70,10 +69,6 @@ def slice_write_buffers(source: TensorSpec, spec: DeviceSpec) -> tuple[CircularB
 
     Rows are dealt evenly to all cores. As many are read at once as divide a core's rows, rounded up to 32, and have no
     more than 4096 bytes together; and twice as many have room.
-
-    Args:
-        source: The slice.
-        spec: The device.
     """
     if source.memory_config.is_sharded() or source.layout is not Layout.ROW_MAJOR:
         return ()
@@ -87,13 +82,7 @@ def slice_write_buffers(source: TensorSpec, spec: DeviceSpec) -> tuple[CircularB
 
 
 def untilize_codegen_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Buffers of the program that makes rows of interleaved tiles: two pieces of a row of tiles in, and two out.
-
-    Args:
-        source: The tiles.
-        made: The rows.
-        spec: The device.
-    """
+    """Buffers of the program that makes rows of interleaved tiles: two pieces of a row of tiles in, and two out."""
     cores, piece_tiles = dealt_pieces(source, spec)
     ends, tiles = (("tiles", source), ("rows", made)), BUFFERING * piece_tiles
     return tuple(tile_buffer(name, tiles, tensor.data_format, cores) for name, tensor in ends)

@@ -39,8 +39,6 @@ def movement_cycles(movement: Movement, spec: DeviceSpec, *, contention: bool = 
     """Cycles of a data movement program.
 
     Args:
-        movement: The program.
-        spec: The machine.
         contention: Whether cores share the bandwidth of DRAM.
     """
     free = _stages(movement, spec, contention=False)

@@ -17,24 +17,15 @@ MOST_ROW_BYTES = 800_000  # of two rows of bfloat16 tiles that generated code un
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ends:
-    """Both sides of a movement.
+    """Both sides of a movement."""
 
-    Attributes:
-        source: What is read.
-        target: What is written.
-        cores: Cores that take part.
-        read: Pages of the source.
-        written: Pages of the target.
-        width_tiles: Tiles across a core's part.
-        core_tile_rows: Rows of tiles of a core that has parts of them; None where it has whole rows or shards.
-    """
-
-    source: TensorSpec
-    target: TensorSpec
-    cores: CoreRangeSet
-    read: Pages
-    written: Pages
-    width_tiles: int
+    source: TensorSpec  # What is read
+    target: TensorSpec  # What is written
+    cores: CoreRangeSet  # Cores that take part
+    read: Pages  # Pages of the source
+    written: Pages  # Pages of the target
+    width_tiles: int  # Tiles across a core's part
+    # Rows of tiles of a core that has parts of them; None where it has whole rows or shards
     core_tile_rows: int | None = None
 
     @property

@@ -38,12 +38,10 @@ def relayout_movement(
     """A program that puts a tensor in another place or another order of bytes.
 
     Args:
-        conversion: Which.
         source: What is read.
         target: What is written.
-        spec: The machine.
-        bounces_always: Interleaved-to-sharded programs copy every stick twice and one at a time, aligned or not, as
-            the library did on Blackhole until 2025; release 0.81.1 does not.
+        bounces_always: Interleaved-to-sharded programs copy every stick twice and one at a time, aligned or not, as the
+            library did on Blackhole until 2025; release 0.81.1 does not.
         on_one_core: One core does all, if no tensor is sharded.
     """
     ends = ends_of(source, target, spec, on_one_core=on_one_core)
@@ -95,9 +93,7 @@ def slice_movement(
     """A program that cuts a window out of an image in DRAM.
 
     Args:
-        source: The image.
         target: The slice, in L1.
-        spec: The machine.
         columns: First column of the image that is read, and the one behind the last; all if not given.
     """
     ends = ends_of(source, target, spec)
@@ -112,7 +108,6 @@ def slice_write_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpe
     Args:
         source: The slice, in L1.
         target: The part of the image that it is written into, as a tensor of its own.
-        spec: The machine.
     """
     ends = ends_of(source, target, spec)
     access = Access.WAIT if ends.from_tiles else Access.BOX
@@ -259,8 +254,6 @@ def _sticks_are_aligned(pages: Pages, parts: int, spec: DeviceSpec) -> bool:
 
     Args:
         pages: Parts of sticks, as long as a shard is wide.
-        parts: Parts of a stick.
-        spec: The machine.
     """
     alignment = spec.dram.alignment_bytes
     begins = parts == 1 or pages.page_bytes % alignment == 0

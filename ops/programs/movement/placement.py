@@ -73,11 +73,7 @@ def converted(
     """One program that lays a tensor out anew.
 
     Args:
-        builder: The plan.
-        conversion: Which program.
         source: What it reads.
-        name: Name of the copy.
-        made: The copy.
         circular_buffers: Of that program, in order of allocation.
     """
     return builder.run(
@@ -279,12 +275,11 @@ def sharded_input(
     """An input on the device, flattened to rows of channels and dealt to cores.
 
     Args:
-        builder: The plan.
         source: The input as the caller or `dram_image` left it.
         config: Where its shards go; None leaves them where they are.
         name: Name of the sharded copy.
-        deallocate: Conv2dConfig.deallocate_activation: an input in L1 is released once it is copied, and the copy
-            moved up.
+        deallocate: Conv2dConfig.deallocate_activation: an input in L1 is released once it is copied, and the copy moved
+            up.
     """
     rows = reshaped(builder, source, flattened(source.spec.shape), f"{name}.rows")
     if config is None:
@@ -319,11 +314,8 @@ def uploaded_rows(
     DRAM.
 
     Args:
-        builder: The plan.
         source: The caller's tensor, which the names of intermediates start with.
-        shards: The shards to pad to.
         place: Where to: that config, or DRAM.
-        name: Name of the copy.
     """
     spec, flat = source.spec, flattened(source.spec.shape)
     if spec.layout is Layout.TILE:

@@ -54,8 +54,6 @@ def reshaped(builder: PlanBuilder, source: PlanTensor, shape: tuple[int, ...], n
     """The tensor under another shape of the same volume; the source stays allocated.
 
     Args:
-        builder: The plan.
-        source: The tensor.
         shape: Logical shape of the result.
         name: Name of the result if a new buffer is needed; its intermediates start with it.
 

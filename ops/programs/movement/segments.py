@@ -18,15 +18,10 @@ COUNTED = 16  # output tiles at most
 
 @dataclass(frozen=True, slots=True)
 class TileMap:
-    """Averages over output tiles.
+    """Averages over output tiles."""
 
-    Attributes:
-        segments: Pieces of rows of an output tile.
-        fetched: Input tiles that are fetched for it.
-    """
-
-    segments: float
-    fetched: float
+    segments: float  # Pieces of rows of an output tile
+    fetched: float  # Input tiles that are fetched for it
 
 
 def tile_map(source: tuple[int, ...], target: tuple[int, ...]) -> TileMap:

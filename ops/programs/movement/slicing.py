@@ -28,11 +28,9 @@ def sliced_input(
     here.
 
     Args:
-        builder: The plan.
         image: The input [N, H, W, C].
         window: Which part; all images and all channels.
         config: Shards of the slice.
-        name: Name of the slice.
     """
     batch, rows, cols, channels = window.window_shape
     data_format = BFLOAT16 if image.spec.data_format == BFLOAT8_B else image.spec.data_format
@@ -70,7 +68,6 @@ def write_slice(builder: PlanBuilder, result: PlanTensor, target: PlanTensor, wr
     """The tiles of one slice written into the output image in DRAM, as rows if the output is row-major; then released.
 
     Args:
-        builder: The plan.
         result: Sharded output of the slice's convolution.
         target: The output [N, OH, OW, O].
         write: Which part of the output the slice is.

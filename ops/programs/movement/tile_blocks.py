@@ -30,21 +30,13 @@ BLOCK_CONVERSIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TileBlocks:
-    """How the tiles of a tensor's images are cut into blocks.
+    """How the tiles of a tensor's images are cut into blocks."""
 
-    Attributes:
-        side: Tiles on each side of a block; blocks at the right and lower edge may have fewer.
-        high: Tiles down an image.
-        wide: Tiles across an image.
-        images: Images of the tensor.
-        row_wise: Blocks go to the cores row by row, not column by column.
-    """
-
-    side: int
-    high: int
-    wide: int
+    side: int  # Tiles on each side of a block; blocks at the right and lower edge may have fewer
+    high: int  # Tiles down an image
+    wide: int  # Tiles across an image
     images: int
-    row_wise: bool
+    row_wise: bool  # Blocks go to the cores row by row, not column by column
 
     @property
     def down(self) -> int:
@@ -86,10 +78,6 @@ def tile_blocks(
     """The blocks of a program that tilizes or untilizes; None where each core has whole rows of tiles.
 
     Args:
-        conversion: The program.
-        source: Its input.
-        target: Its output.
-        spec: The device.
         on_one_core: One core does all.
     """
     sharded = source.memory_config.is_sharded() or target.memory_config.is_sharded()

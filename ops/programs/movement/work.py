@@ -29,34 +29,21 @@ class Conversion(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Relayout(Work):
-    """The same numbers in another place or another order of bytes.
+    """The same numbers in another place or another order of bytes."""
 
-    Attributes:
-        conversion: By which program.
-    """
-
-    conversion: Conversion
+    conversion: Conversion  # By which program
 
 
 @dataclass(frozen=True, slots=True)
 class Reshape(Work):
-    """The same numbers in the same order under another shape.
+    """The same numbers in the same order under another shape."""
 
-    Attributes:
-        shape: Logical shape of the result.
-    """
-
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # Logical shape of the result
 
 
 @dataclass(frozen=True, slots=True)
 class Typecast(Work):
-    """The same shape in another format.
-
-    Attributes:
-        source_format: Format of the source.
-        data_format: Format of the result.
-    """
+    """The same shape in another format."""
 
     source_format: DataFormat
     data_format: DataFormat
@@ -73,17 +60,11 @@ class FillPad(Work):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """A box cut out of an image tensor.
+    """A box cut out of an image tensor."""
 
-    Attributes:
-        shape: [N, H, W, C] of the tensor it is cut from or written into.
-        begins: First index on each axis.
-        ends: One past the last index on each axis.
-    """
-
-    shape: tuple[int, int, int, int]
-    begins: tuple[int, int, int, int]
-    ends: tuple[int, int, int, int]
+    shape: tuple[int, int, int, int]  # [N, H, W, C] of the tensor it is cut from or written into
+    begins: tuple[int, int, int, int]  # First index on each axis
+    ends: tuple[int, int, int, int]  # One past the last index on each axis
 
     @property
     def window_shape(self) -> tuple[int, ...]:
@@ -93,54 +74,34 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PadImage(Work):
-    """Zeros around the images of a tensor [N, H, W, C].
+    """Zeros around the images of a tensor [N, H, W, C]."""
 
-    Attributes:
-        image: [N, H, W, C] of the input.
-        padding: Rows above and below, columns at the left and at the right.
-    """
-
-    image: tuple[int, int, int, int]
-    padding: tuple[int, int, int, int]
+    image: tuple[int, int, int, int]  # [N, H, W, C] of the input
+    padding: tuple[int, int, int, int]  # Rows above and below, columns at the left and at the right
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldWindows(Work):
-    """Windows side by side in a tensor [N, H, W, C] become channels [N, H / rows, W / columns, rows * columns * C].
+    """Windows side by side in a tensor [N, H, W, C] become channels [N, H / rows, W / columns, rows * columns * C]."""
 
-    Attributes:
-        window: Rows and columns of a window.
-        image: [N, H, W, C].
-        data_format: Format of the result: block floats become bfloat16.
-        padding: Zeros above, below, at the left and at the right that the image counts and its array lacks, since a
-            halo leaves them to whoever reads its sticks.
-    """
-
-    window: tuple[int, int]
-    image: tuple[int, int, int, int]
-    data_format: DataFormat
+    window: tuple[int, int]  # Rows and columns of a window
+    image: tuple[int, int, int, int]  # [N, H, W, C]
+    data_format: DataFormat  # Format of the result: block floats become bfloat16
+    # Zeros above, below, at the left and at the right that the image counts and its array lacks, since a halo leaves
+    # them to whoever reads its sticks
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class PaddedSlice(Work):
-    """A window of the input becomes a tensor of its own.
-
-    Attributes:
-        window: Which part.
-    """
+    """A window of the input becomes a tensor of its own."""
 
     window: Window
 
 
 @dataclass(frozen=True, slots=True)
 class SliceWrite(Work):
-    """The first input is written into a window of the last one.
+    """The first input is written into a window of the last one."""
 
-    Attributes:
-        window: Which part of the last input.
-        source_width: Columns of an image row of the first input; those beyond the window are dropped.
-    """
-
-    window: Window
-    source_width: int
+    window: Window  # Which part of the last input
+    source_width: int  # Columns of an image row of the first input; those beyond the window are dropped

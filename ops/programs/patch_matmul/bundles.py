@@ -12,7 +12,6 @@ def bundle_count(groups: int, *channels: int) -> int:
     """Bundles of groups: as many as leave each at least a tile wide on every side.
 
     Args:
-        groups: Groups.
         channels: Channels of each side, all groups together.
     """
     for size in range(1, groups + 1):

@@ -12,31 +12,18 @@ from ops.programs.patch_matmul.work import Patches, PatchMatmul, PixelMatmul
 
 @dataclass(frozen=True, slots=True)
 class CoreShare:
-    """What one core gathers and writes, and what all cores do.
+    """What one core gathers and writes, and what all cores do."""
 
-    Attributes:
-        sticks: Sticks of a core that come from DRAM.
-        zeros: Sticks that it fills with zeros.
-        stick_bytes: Of either.
-        tiles: Tiles it tilizes.
-        sent: Tiles it sends on to other cores.
-        rows: Rows it writes.
-        row_bytes: Of each.
-        out_tiles: Tiles it untilizes.
-        read_bytes: Gathered by all cores.
-        written_bytes: Written by all cores.
-    """
-
-    sticks: float
-    zeros: float
+    sticks: float  # Sticks of a core that come from DRAM
+    zeros: float  # Sticks that it fills with zeros
     stick_bytes: int
     tiles: int
-    sent: int
+    sent: int  # Tiles it sends on to other cores
     rows: int
     row_bytes: int
     out_tiles: int
-    read_bytes: int
-    written_bytes: int
+    read_bytes: int  # Gathered by all cores
+    written_bytes: int  # Written by all cores
 
 
 def patch_share(work: PatchMatmul) -> CoreShare:

@@ -43,8 +43,6 @@ def patch_matmul_cycles(work: PatchMatmul, spec: DeviceSpec, *, contention: bool
     """Cycles of a patch matmul.
 
     Args:
-        work: The program.
-        spec: The machine.
         contention: Whether the cores share the bandwidth of DRAM.
     """
     return _program(work.matmul, patch_share(work), work.patches, spec, _useful(work), contention=contention)

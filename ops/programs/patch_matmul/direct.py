@@ -27,15 +27,10 @@ PIECES = 8  # that the work is cut into, at least
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Direct:
-    """The products of a layer, for one image.
+    """The products of a layer, for one image."""
 
-    Attributes:
-        products: Themselves, by outputs of the first axis.
-        pieces: Outputs of the first axis that are computed together, and their products.
-    """
-
-    products: Products
-    pieces: tuple[tuple[slice, slice], ...]
+    products: Products  # Themselves, by outputs of the first axis
+    pieces: tuple[tuple[slice, slice], ...]  # Outputs of the first axis that are computed together, and their products
 
 
 def whole(axes: Sequence[FrameAxis], out_shape: tuple[int, ...]) -> bool:
@@ -48,10 +43,7 @@ def direct(axes: tuple[FrameAxis, ...], batch: int, channels: tuple[int, int], p
     """The products of a layer; None if it takes less to gather patches.
 
     Args:
-        axes: Of the patches.
-        batch: Images.
         channels: Of a part of the image, and of the result.
-        parts: Parts of the channels.
     """
     *outer, last = axes
     ins, outs = channels
@@ -90,9 +82,7 @@ def _calls(rows: Array, in_row: Sequence[Met], last: FrameAxis, channels: tuple[
     Args:
         rows: Outputs, taps and inputs of all axes but the last.
         in_row: What the taps of the last axis meet.
-        last: The last axis.
         channels: Of a part of the image, and of the result.
-        parts: Parts of the channels.
     """
     ins, outs = channels
     taps, outputs, inputs, counts = (np.array(numbers) for numbers in zip(*in_row, strict=True))
@@ -109,7 +99,6 @@ def add_up_directly(layer: Direct, image: Array, weights: Array, bias: Array | N
     """All outputs.
 
     Args:
-        layer: The products.
         image: float32 [N, *spatial, C], contiguous.
         weights: float32 [parts, *taps, C / parts, O / parts], contiguous.
         bias: float32 [O] or None.

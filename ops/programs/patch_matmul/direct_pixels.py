@@ -28,40 +28,24 @@ STRETCH_BYTES = 256 << 10  # of both images, that all taps of a piece meet one a
 
 
 class _Piece(NamedTuple):
-    """What is summed in one go, for a block of channels.
+    """What is summed in one go, for a block of channels."""
 
-    Attributes:
-        section: Of positions, which has sums of its own.
-        taps: Whose sums.
-        calls: The products.
-    """
-
-    section: int
-    taps: slice
+    section: int  # Of positions, which has sums of its own
+    taps: slice  # Whose sums
     calls: slice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DirectPixels:
-    """The products of a weight gradient.
+    """The products of a weight gradient."""
 
-    Attributes:
-        products: Themselves, piece by piece.
-        pieces: Sections of positions, taps and products of each.
-        sections: How many.
-        taps: How many.
-        channels: Of a part of the image and of the other one.
-        parts: Parts.
-        block: Of the image's channels, in a block of sums; those of the other one are the products' columns.
-    """
-
-    products: Products
-    pieces: tuple[_Piece, ...]
-    sections: int
-    taps: int
-    channels: tuple[int, int]
+    products: Products  # Themselves, piece by piece
+    pieces: tuple[_Piece, ...]  # Sections of positions, taps and products of each
+    sections: int  # How many
+    taps: int  # How many
+    channels: tuple[int, int]  # Of a part of the image and of the other one
     parts: int
-    block: int
+    block: int  # Of the image's channels, in a block of sums; those of the other one are the products' columns
 
 
 def _block_of(channels: int) -> int:
@@ -77,9 +61,7 @@ def direct_pixels(
 
     Args:
         axes: Of the patches of the other image, none with inserted zeros.
-        batch: Images.
         channels: Of a part of the image, and of the other one.
-        parts: Parts of the channels.
     """
     *outer, last = axes
     (ins, outs), taps = channels, prod(axis.taps for axis in axes)
@@ -123,7 +105,6 @@ def _calls(
     Args:
         rows: Positions, taps and inputs of all axes but the last.
         in_row: What the taps of the last axis meet.
-        last: The last axis.
         channels: Of a part of the image, and of the other one.
         parts: Parts; those of a row of positions follow each other, while it is in the cache.
 
@@ -155,7 +136,6 @@ def sum_directly(layer: DirectPixels, image: Array, other: Array, each: Each) ->
     """The products of all positions, added up.
 
     Args:
-        layer: The products.
         image: float32 [N, *positions, I], contiguous.
         other: float32 [N, *spatial, O], contiguous.
         each: Carries out a function for each of several pieces.

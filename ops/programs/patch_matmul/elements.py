@@ -28,32 +28,21 @@ NUMPY_SECONDS = 1e-9  # for a product that is added
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Elements:
-    """What is multiplied in a layer, for one image.
-
-    Attributes:
-        axes: Of the patches.
-        pieces: Outputs of the first axis that are computed together, and for each of them and each tap of all axes but
-            the last the outputs, counted from the first, taps and inputs that meet: int64 [several, 3].
-        in_row: What taps of the last axis meet, as `MetTogether`: int64 [several, 6].
-        met_in_row: Outputs and taps of the last axis that meet inputs.
-        lies: Outputs, taps and inputs of the last axis, and how far outputs and inputs lie apart.
-    """
+    """What is multiplied in a layer, for one image."""
 
     axes: tuple[FrameAxis, ...]
+    # Outputs of the first axis that are computed together, and for each of them and each tap of all axes but the last
+    # the outputs, counted from the first, taps and inputs that meet: int64 [several, 3]
     pieces: tuple[tuple[slice, Array], ...]
-    in_row: Array
-    met_in_row: int
+    in_row: Array  # What taps of the last axis meet, as `MetTogether`: int64 [several, 6]
+    met_in_row: int  # Outputs and taps of the last axis that meet inputs
+    # Outputs, taps and inputs of the last axis, and how far outputs and inputs lie apart
     lies: tuple[int, int, int, int, int]
 
 
 @lru_cache(MOST_KEPT)
 def elements(axes: tuple[FrameAxis, ...], batch: int) -> Elements | None:
-    """What is multiplied in a layer of two axes or more; None where that is too much to be listed.
-
-    Args:
-        axes: Of the patches.
-        batch: Images.
-    """
+    """What is multiplied in a layer of two axes or more; None where that is too much to be listed."""
     *outer, last = axes
     if not outer or prod(axis.outputs * axis.taps for axis in outer) > MOST_ROWS:
         return None
@@ -71,18 +60,11 @@ def elements(axes: tuple[FrameAxis, ...], batch: int) -> Elements | None:
 
 
 class _Operands(NamedTuple):
-    """What is multiplied, and where sums and products may lie meanwhile.
+    """What is multiplied, and where sums and products may lie meanwhile."""
 
-    Attributes:
-        weights: float32 [taps, C], contiguous.
-        biases: float32 [outputs of a row, C], or None.
-        sums: Memory for sums that are not float32 in their place.
-        products: Memory for products.
-    """
-
-    weights: Array
-    biases: Array | None
-    sums: Scratch
+    weights: Array  # float32 [taps, C], contiguous
+    biases: Array | None  # float32 [outputs of a row, C], or None
+    sums: Scratch  # Memory for sums that are not float32 in their place
     products: Scratch
 
 

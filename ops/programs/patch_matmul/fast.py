@@ -46,7 +46,6 @@ def patch_matmul(
     """Patches times weights, written to their places.
 
     Args:
-        work: The program.
         image: float32 [N, *spatial, C], contiguous.
         weights: float32 [groups, *taps, C / groups, O / groups].
         bias: float32 [O] or None.

@@ -21,17 +21,11 @@ ADDING = 4  # moves for a product that is added: written, read, added to what is
 
 
 class _Sums(NamedTuple):
-    """How products are made and where they go.
+    """How products are made and where they go."""
 
-    Attributes:
-        places: Where products belong.
-        matrix: float32 [in, taps * out] or [in, out * taps].
-        scratch: Memory for products.
-    """
-
-    places: SumPlaces
-    matrix: Array
-    scratch: Scratch
+    places: SumPlaces  # Where products belong
+    matrix: Array  # float32 [in, taps * out] or [in, out * taps]
+    scratch: Scratch  # Memory for products
 
 
 def _singly(axes: Sequence[FrameAxis]) -> bool:
@@ -43,8 +37,6 @@ def scatters(axes: Sequence[FrameAxis], batch: int, weights: Array) -> bool:
     """Whether it takes less to add products up where they belong than to gather patches.
 
     Args:
-        axes: Of the patches.
-        batch: Images.
         weights: [*taps, in, out].
     """
     if any(axis.step > 1 for axis in axes):

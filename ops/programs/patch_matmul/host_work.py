@@ -7,30 +7,19 @@ from device.plan import Work
 
 @dataclass(frozen=True, slots=True)
 class PrepareSticks(Work):
-    """A tensor becomes one row of channels for every position; on the device it may be padded, split or transposed.
+    """A tensor becomes one row of channels for every position; on the device it may be padded, split or transposed."""
 
-    Attributes:
-        channels_last: It is [N, *spatial, C] already.
-    """
-
-    channels_last: bool
+    channels_last: bool  # It is [N, *spatial, C] already
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrepareTaps(Work):
-    """Weights become matrices, one for every tap of every group, in float32.
+    """Weights become matrices, one for every tap of every group, in float32."""
 
-    Attributes:
-        weights_format: Order of the stored axes.
-        groups: Groups.
-        taps: Which taps of every axis, in order.
-        towards_source: Matrices go from destination channels to source channels, not the other way.
-    """
-
-    weights_format: str
+    weights_format: str  # Order of the stored axes
     groups: int
-    taps: tuple[range, ...]
-    towards_source: bool
+    taps: tuple[range, ...]  # Which taps of every axis, in order
+    towards_source: bool  # Matrices go from destination channels to source channels, not the other way
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ def copy_taps(target: Array, source: Array, first: int, last: int) -> None:
     Args:
         target: [taps, rows, columns].
         source: The same, in any order in memory.
-        first: The first row.
         last: The row behind the last.
     """
     taps, rows, columns = source.shape

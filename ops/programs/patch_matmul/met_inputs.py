@@ -12,39 +12,23 @@ from ops.frame.axis import FrameAxis
 
 
 class Met(NamedTuple):
-    """What a tap meets under some outputs that lie evenly, and so do the inputs.
-
-    Attributes:
-        tap: The tap.
-        output: The first of the outputs.
-        source: The input that it meets under that.
-        outputs: How many there are.
-    """
+    """What a tap meets under some outputs that lie evenly, and so do the inputs."""
 
     tap: int
     output: int
-    source: int
-    outputs: int
+    source: int  # The input that it meets under that
+    outputs: int  # How many there are
 
 
 class MetTogether(NamedTuple):
-    """What two taps, or one, meet under some outputs that lie evenly, and so do the inputs.
-
-    Attributes:
-        output: The first of the outputs.
-        outputs: How many there are.
-        tap: The first tap.
-        source: The input that it meets under the first output.
-        other: The second tap, which comes next; -1 for none.
-        other_source: The input that it meets; 0 for none.
-    """
+    """What two taps, or one, meet under some outputs that lie evenly, and so do the inputs."""
 
     output: int
-    outputs: int
+    outputs: int  # How many there are
     tap: int
-    source: int
-    other: int
-    other_source: int
+    source: int  # The input that it meets under the first output
+    other: int  # The second tap, which comes next; -1 for none
+    other_source: int  # The input that it meets; 0 for none
 
 
 def distances(axis: FrameAxis) -> tuple[int, int]:

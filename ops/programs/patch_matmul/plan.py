@@ -77,12 +77,8 @@ def patch_matmul_work(
 
     Args:
         patches: The first operand; it has at least one tap.
-        out_channels: Channels of the result.
         out_shape: Spatial sizes of the result.
         slicing: How numbers are multiplied.
-        bias: There is a bias.
-        out_format: Format of the result.
-        spec: The device.
     """
     columns = out_channels // patches.bundles
     problem = _problem(
@@ -111,8 +107,6 @@ def pixel_matmul_work(
         patches: The second operand.
         channels: Channels of the first image.
         slicing: How numbers are multiplied.
-        out_format: Format of the result.
-        spec: The device.
     """
     m_tiles, n_tiles = div_up(channels // patches.bundles, TILE), patches.column_tiles
     k_tiles = div_up(patches.rows, TILE)
@@ -158,10 +152,8 @@ def run_patch_matmul(builder: PlanBuilder, work: PatchMatmul, inputs: Sequence[P
     """One program that writes into its result.
 
     Args:
-        builder: The plan.
         work: What it computes.
         inputs: The image, the weights and, if there is one, the bias.
-        output: The result.
     """
     matmul, bias_bytes = work.matmul, FLOAT32.storage.itemsize * TILE
     cores = program_cores(matmul.problem, matmul.config, DRAM_MEMORY_CONFIG)
@@ -185,10 +177,8 @@ def run_fill_rows(builder: PlanBuilder, work: FillRows, inputs: Sequence[PlanTen
     """One program that writes the bias or zeros into its result.
 
     Args:
-        builder: The plan.
         work: What it computes.
         inputs: The bias, if there is one.
-        output: The result.
     """
     grid = builder.device_spec.grid
     stick_bytes = work.out_channels * work.out_format.storage.itemsize
@@ -206,7 +196,6 @@ def run_pixel_matmul(builder: PlanBuilder, work: PixelMatmul, inputs: Sequence[P
     """The programs that make a sum over all positions: one, or two if bands make sums of their own.
 
     Args:
-        builder: The plan.
         work: What they compute.
         inputs: The first image and the second.
         output: Name of the result.

@@ -19,23 +19,15 @@ MOST_KEPT = 16  # orders of positions, of 256 KiB at most
 
 
 class SumPlaces(NamedTuple):
-    """Where products belong.
+    """Where products belong."""
 
-    Attributes:
-        axes: Of the patches; their step is 1.
-        taps: For each axis, where each tap of the first position adds to, counted from the first output.
-        lows: The first place of each axis that anything adds to, likewise.
-        lengths: Places of each axis.
-        single: No sum has more than one product.
-        tap_first: Products of a position are [*taps, O], not [O, *taps].
-    """
-
-    axes: tuple[FrameAxis, ...]
+    axes: tuple[FrameAxis, ...]  # Of the patches; their step is 1
+    # For each axis, where each tap of the first position adds to, counted from the first output
     taps: tuple[tuple[int, ...], ...]
-    lows: tuple[int, ...]
-    lengths: tuple[int, ...]
-    single: bool
-    tap_first: bool
+    lows: tuple[int, ...]  # The first place of each axis that anything adds to, likewise
+    lengths: tuple[int, ...]  # Places of each axis
+    single: bool  # No sum has more than one product
+    tap_first: bool  # Products of a position are [*taps, O], not [O, *taps]
 
 
 def add_products(places: SumPlaces, box: tuple[slice, ...], products: Array, total: Array) -> None:

@@ -34,46 +34,27 @@ TWO_GROUPS: Final = 2, 8, 8  # that are multiplied without zeros between them: h
 
 
 class Band(NamedTuple):
-    """Some rows of cells of the first axis.
+    """Some rows of cells of the first axis."""
 
-    Attributes:
-        inputs: Copies of their inputs to cells.
-        outputs: Copies of their outputs from cells.
-        gaps: Inputs that are zeros.
-        numbers: Of a bundle of inputs and of outputs.
-        products: The products, for the bundles of a piece.
-        words: What a compiled loop takes of BLAS.
-    """
-
-    inputs: Array
-    outputs: Array
-    gaps: Array
-    numbers: tuple[int, int]
-    products: Products
-    words: Array
+    inputs: Array  # Copies of their inputs to cells
+    outputs: Array  # Copies of their outputs from cells
+    gaps: Array  # Inputs that are zeros
+    numbers: tuple[int, int]  # Of a bundle of inputs and of outputs
+    products: Products  # The products, for the bundles of a piece
+    words: Array  # What a compiled loop takes of BLAS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shifted:
-    """The work on a layer, for one image.
-
-    Attributes:
-        bundled: The layer.
-        channels: Of a bundle of inputs and of outputs.
-        parts: Bundles that there are.
-        together: Bundles of a piece.
-        bands: All rows.
-        in_groups: Whether bundles are two groups of eight channels, which loops multiply without zeros between them.
-        seconds: What it takes without compiled loops.
-    """
+    """The work on a layer, for one image."""
 
     bundled: Bundled
-    channels: tuple[int, int]
-    parts: int
-    together: int
-    bands: tuple[Band, ...]
-    in_groups: bool
-    seconds: float
+    channels: tuple[int, int]  # Of a bundle of inputs and of outputs
+    parts: int  # Bundles that there are
+    together: int  # Bundles of a piece
+    bands: tuple[Band, ...]  # All rows
+    in_groups: bool  # Whether bundles are two groups of eight channels, which loops multiply without zeros between them
+    seconds: float  # What it takes without compiled loops
 
 
 @lru_cache(MOST_KEPT)
@@ -82,8 +63,6 @@ def shifted(axes: tuple[FrameAxis, ...], batch: int, groups: int, channels: tupl
 
     Args:
         axes: Of the patches; their outputs are all that there are.
-        batch: Images.
-        groups: Groups.
         channels: Of a group of inputs and of outputs.
     """
     one = bundled(axes, groups, channels, summed=False) if blas_adds() else None
@@ -145,7 +124,6 @@ def multiply_shifted(
     """All outputs.
 
     Args:
-        work: The work.
         image: float32 [N, *spatial, C], contiguous.
         weights: float32 [groups, *taps, C / groups, O / groups].
         bias: float32 [O] or None.

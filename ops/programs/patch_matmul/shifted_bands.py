@@ -27,10 +27,8 @@ def bands_of(one: Bundled, widths: tuple[int, int], parts: int, batch: int) -> t
     Many bundles are worked on together, since their channels lie side by side in images; as few rows as that takes.
 
     Args:
-        one: The layer.
         widths: Numbers of a cell of a bundle of inputs and of outputs.
         parts: Bundles of an image.
-        batch: Images.
     """
     axis = one.layer.axes[0]
     least = min(axis.cells, max(SHARE * axis.reach, 1))

@@ -47,23 +47,14 @@ class Meeting(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Layer:
-    """How images lie.
-
-    Attributes:
-        axes: The axes.
-        folded: Positions in a cell of the last axis lie side by side; else on planes, as those of all others.
-        pitch: Cells from one to the next on each axis.
-        slots: Where each tap of the last axis lies; None for one that meets nothing.
-        matrices: Of each axis.
-        meetings: All that there are, those of a plane of outputs together and by taps.
-    """
+    """How images lie."""
 
     axes: tuple[AxisShifts, ...]
-    folded: bool
-    pitch: tuple[int, ...]
-    slots: tuple[Slot | None, ...]
-    matrices: tuple[int, ...]
-    meetings: tuple[Meeting, ...]
+    folded: bool  # Positions in a cell of the last axis lie side by side; else on planes, as those of all others
+    pitch: tuple[int, ...]  # Cells from one to the next on each axis
+    slots: tuple[Slot | None, ...]  # Where each tap of the last axis lies; None for one that meets nothing
+    matrices: tuple[int, ...]  # Of each axis
+    meetings: tuple[Meeting, ...]  # All that there are, those of a plane of outputs together and by taps
 
     @property
     def side_by_side(self) -> tuple[int, int]:
@@ -96,7 +87,6 @@ class Layer:
             first: The first row of cells.
             rows: How many.
             channels: Of a bundle of inputs and of outputs.
-            parts: Bundles.
         """
         asked = [Asked(first, rows), *(Asked(0, axis.cells) for axis in self.axes[1:])]
         met = [Asked(one.first, one.cells + axis.reach) for one, axis in zip(asked, self.axes, strict=True)]
@@ -165,7 +155,6 @@ def bundled(axes: tuple[FrameAxis, ...], groups: int, channels: tuple[int, int],
 
     Args:
         axes: Of the patches; their outputs are all that there are.
-        groups: Groups.
         channels: Of a group of inputs and of outputs.
         summed: Products are of outputs and inputs, summed over positions; else of inputs and weights.
     """
@@ -207,7 +196,6 @@ def weights_of(one: Bundled, sums: Array, channels: tuple[int, int]) -> Array:
     """What matrices [bundles, matrices, rows, columns] of sums have of weights; zero for taps that meet nothing.
 
     Args:
-        one: The layer.
         sums: Rows are residues, groups and channels of outputs, columns those of inputs.
         channels: Of a group of inputs and of outputs.
 

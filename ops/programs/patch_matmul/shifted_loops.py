@@ -110,7 +110,6 @@ def add_up(
         cells: Memory for inputs and outputs, float32 [bundles, numbers].
         copies: From the image, and to the result.
         gaps: Inputs of a bundle that no copy writes: int64 [gaps, 2].
-        calls: The products.
         begins: Where the first bundle begins in both images.
         apart: How far bundles lie apart in both.
         in_groups: Whether bundles are two groups of eight channels, which are multiplied without zeros between them.
@@ -156,10 +155,6 @@ def sum_up(
         sums: float32 [bundles, matrices, rows, columns].
         cells: Memory for both, float32 [bundles, numbers].
         copies: From both.
-        gaps: Of both.
-        calls: The products.
-        begins: Of both.
-        apart: In both.
     """
     left, right = cells
     several, rows, columns = len(left), sums.shape[2], sums.shape[3]

@@ -24,44 +24,26 @@ from ops.programs.patch_matmul.shifted_layer import MOST_KEPT, Bundled, bundled,
 
 
 class Band(NamedTuple):
-    """Some rows of cells of the first axis.
+    """Some rows of cells of the first axis."""
 
-    Attributes:
-        copies: Of pixels, and of what they meet, to cells.
-        gaps: Zeros among both.
-        numbers: Of a bundle of both.
-        products: The products, for the bundles of a piece.
-        words: What a compiled loop takes of BLAS.
-    """
-
-    copies: tuple[Array, Array]
-    gaps: tuple[Array, Array]
-    numbers: tuple[int, int]
-    products: Products
-    words: Array
+    copies: tuple[Array, Array]  # Of pixels, and of what they meet, to cells
+    gaps: tuple[Array, Array]  # Zeros among both
+    numbers: tuple[int, int]  # Of a bundle of both
+    products: Products  # The products, for the bundles of a piece
+    words: Array  # What a compiled loop takes of BLAS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ShiftedPixels:
-    """The work on a weight gradient.
+    """The work on a weight gradient."""
 
-    Attributes:
-        bundled: The layer; its outputs are the pixels.
-        channels: Of a bundle of pixels and of what they meet.
-        shape: Bundles, matrices, and rows and columns of one.
-        together: Bundles of a piece.
-        bands: All rows.
-        sections: Sums.
-        seconds: What an image takes without compiled loops.
-    """
-
-    bundled: Bundled
-    channels: tuple[int, int]
-    shape: tuple[int, int, int, int]
-    together: int
-    bands: tuple[Band, ...]
+    bundled: Bundled  # The layer; its outputs are the pixels
+    channels: tuple[int, int]  # Of a bundle of pixels and of what they meet
+    shape: tuple[int, int, int, int]  # Bundles, matrices, and rows and columns of one
+    together: int  # Bundles of a piece
+    bands: tuple[Band, ...]  # All rows
     sections: int
-    seconds: float
+    seconds: float  # What an image takes without compiled loops
 
 
 @lru_cache(MOST_KEPT)
@@ -72,8 +54,6 @@ def shifted_pixels(
 
     Args:
         axes: Of the patches of the other image; their outputs are the pixels.
-        batch: Images.
-        groups: Groups.
         channels: Of a group of pixels and of the other image.
     """
     ins, outs = channels
@@ -138,7 +118,6 @@ def sum_shifted(work: ShiftedPixels, image: Array, other: Array, each: Each) -> 
     """The products of all pixels, added up.
 
     Args:
-        work: The work.
         image: float32 [N, *positions, I], contiguous.
         other: float32 [N, *spatial, O], contiguous.
         each: Carries out a function for each of several pieces.

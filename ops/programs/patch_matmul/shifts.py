@@ -16,68 +16,40 @@ MOST_KEPT = 64  # axes that are kept
 
 
 class Cells(NamedTuple):
-    """Positions in cells.
+    """Positions in cells."""
 
-    Attributes:
-        low: The first position of cell 0, at most 0 or what is met first.
-        size: Positions of a cell.
-        length: Positions that there are, from 0 on; all others are zeros.
-    """
-
-    low: int
-    size: int
-    length: int
+    low: int  # The first position of cell 0, at most 0 or what is met first
+    size: int  # Positions of a cell
+    length: int  # Positions that there are, from 0 on; all others are zeros
 
 
 class Run(NamedTuple):
-    """Positions of an array that lie evenly among cells of one residue.
-
-    Attributes:
-        residue: Which.
-        cell: The cell of the first, counted from the first of those that were asked for.
-        position: The first.
-        positions: How many there are.
-    """
+    """Positions of an array that lie evenly among cells of one residue."""
 
     residue: int
-    cell: int
+    cell: int  # The cell of the first, counted from the first of those that were asked for
     position: int
-    positions: int
+    positions: int  # How many there are
 
 
 class Shift(NamedTuple):
-    """What a tap does.
-
-    Attributes:
-        tap: The tap.
-        source: Residue of the inputs that it meets.
-        target: Residue of the outputs under which it meets them.
-        cells: How many cells farther on the inputs lie.
-    """
+    """What a tap does."""
 
     tap: int
-    source: int
-    target: int
-    cells: int
+    source: int  # Residue of the inputs that it meets
+    target: int  # Residue of the outputs under which it meets them
+    cells: int  # How many cells farther on the inputs lie
 
 
 @dataclass(frozen=True, slots=True)
 class AxisShifts:
-    """One axis.
-
-    Attributes:
-        sources: Inputs.
-        targets: Outputs.
-        cells: Cells that hold all outputs.
-        reach: The farthest shift.
-        taps: What each tap does; none that meets no input at all.
-    """
+    """One axis."""
 
     sources: Cells
     targets: Cells
-    cells: int
-    reach: int
-    taps: tuple[Shift, ...]
+    cells: int  # Cells that hold all outputs
+    reach: int  # The farthest shift
+    taps: tuple[Shift, ...]  # What each tap does; none that meets no input at all
 
 
 @lru_cache(MOST_KEPT)

@@ -29,36 +29,22 @@ FOUR_BITS: Final = 0xFFF80000  # and in one
 
 
 class Precision(Enum):
-    """What results should be like.
+    """What results should be like."""
 
-    Attributes:
-        IEEE: As if computed in float32 and rounded once.
-        DEVICE: One pass of the matrix unit, which cuts float32 to TF32.
-        FLOAT64: As computed in float64, which no device does: for tests. Planned as IEEE is for float32.
-    """
-
-    IEEE = "ieee"
-    DEVICE = "device"
-    FLOAT64 = "float64"
+    IEEE = "ieee"  # As if computed in float32 and rounded once
+    DEVICE = "device"  # One pass of the matrix unit, which cuts float32 to TF32
+    FLOAT64 = "float64"  # As computed in float64, which no device does: for tests. Planned as IEEE is for float32.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slicing:
-    """How two operands are multiplied.
+    """How two operands are multiplied."""
 
-    Attributes:
-        part_format: Format of an operand, or of one slice of it.
-        in0_slices: Slices of the first operand; 1 if it is whole.
-        in1_slices: Slices of the second operand.
-        passes: Which slices are multiplied, in order.
-        fidelity_phases: Fidelity phases of every pass.
-    """
-
-    part_format: DataFormat
-    in0_slices: int = 1
-    in1_slices: int = 1
-    passes: tuple[tuple[int, int], ...] = ((0, 0),)
-    fidelity_phases: int = ALL_PHASES
+    part_format: DataFormat  # Format of an operand, or of one slice of it
+    in0_slices: int = 1  # Slices of the first operand; 1 if it is whole
+    in1_slices: int = 1  # Slices of the second operand
+    passes: tuple[tuple[int, int], ...] = ((0, 0),)  # Which slices are multiplied, in order
+    fidelity_phases: int = ALL_PHASES  # Fidelity phases of every pass
 
 
 # Bits below the largest products that results are to have: those of the format, and some against false roundings.
@@ -101,7 +87,6 @@ def slices(values: Array, count: int, bits: int, exponent: int) -> tuple[Array, 
     Args:
         values: float32.
         count: Slices; 1 leaves the numbers whole.
-        bits: Of a slice.
         exponent: Of the grid (`grid_exponent` of the whole tensor).
 
     Returns:

@@ -50,7 +50,6 @@ def patch_matmul(
     """The result of one patch matmul.
 
     Args:
-        work: The program.
         image: [N, *spatial, C], or the same elements in another shape.
         weights: float32 [groups, *taps, C / groups, O / groups].
         bias: float32 [O] or None.
@@ -142,7 +141,6 @@ def pixel_matmul(work: PixelMatmul, image: Array, other: Array, reading: ValuesR
     """The sums of all bands.
 
     Args:
-        work: The program.
         image: [N, *positions, I], the image whose channels become rows.
         other: [N, *spatial, O], the image whose patches become columns.
         reading: The device and the arithmetic.

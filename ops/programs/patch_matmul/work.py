@@ -19,21 +19,13 @@ HALF = 16  # channels of a tap are padded to this, so that taps never share a st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patches:
-    """Patches of an image.
-
-    Attributes:
-        batch: Images.
-        axes: Spatial axes, slowest first.
-        channels: Channels of the image.
-        groups: Groups they fall into.
-        bundles: Groups are multiplied in this many bundles of several, each filled up with zeros to a dense matrix.
-    """
+    """Patches of an image."""
 
     batch: int
-    axes: tuple[FrameAxis, ...]
+    axes: tuple[FrameAxis, ...]  # Spatial axes, slowest first
     channels: int
-    groups: int
-    bundles: int
+    groups: int  # Groups they fall into
+    bundles: int  # Groups are multiplied in this many bundles of several, each filled up with zeros to a dense matrix
 
     @property
     def rows(self) -> int:
@@ -69,79 +61,44 @@ class Patches:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchMatmul(Work):
-    """Patches times weights, written to their places among the sticks of the result.
+    """Patches times weights, written to their places among the sticks of the result."""
 
-    Attributes:
-        patches: The first operand.
-        out_channels: Channels of the result.
-        out_shape: Spatial sizes of the result; the axes say which of its positions are written.
-        slicing: How numbers are multiplied.
-        matmul: The matmul of one bundle, all passes one after the other along K.
-        bias: A row is added in float32 before the one rounding.
-        out_format: Format of the result.
-    """
-
-    patches: Patches
+    patches: Patches  # The first operand
     out_channels: int
-    out_shape: tuple[int, ...]
-    slicing: Slicing
-    matmul: MatmulWork
-    bias: bool
+    out_shape: tuple[int, ...]  # Spatial sizes of the result; the axes say which of its positions are written
+    slicing: Slicing  # How numbers are multiplied
+    matmul: MatmulWork  # The matmul of one bundle, all passes one after the other along K
+    bias: bool  # A row is added in float32 before the one rounding
     out_format: DataFormat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FillRows(Work):
-    """Positions of a result that meet no input: the bias, or zero.
-
-    Attributes:
-        batch: Images.
-        axes: Which positions.
-        out_channels: Channels of the result.
-        out_shape: Spatial sizes of the result.
-        bias: The bias is written, not zero.
-        out_format: Format of the result.
-    """
+    """Positions of a result that meet no input: the bias, or zero."""
 
     batch: int
     axes: tuple[FrameAxis, ...]
     out_channels: int
-    out_shape: tuple[int, ...]
-    bias: bool
+    out_shape: tuple[int, ...]  # Spatial sizes of the result
+    bias: bool  # The bias is written, not zero
     out_format: DataFormat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PixelMatmul(Work):
-    """Channels of one image against patches of another, summed over all positions of both.
+    """Channels of one image against patches of another, summed over all positions of both."""
 
-    Attributes:
-        patches: The second operand: one patch for every position of the first image.
-        channels: Channels of the first image, which lies on the device as a matrix of channels and positions.
-        sections: The positions are dealt to this many bands of cores, each of which makes a sum of its own.
-        slicing: How numbers are multiplied.
-        matmul: The matmul of one bundle in one band, all passes one after the other along K.
-        out_format: Format of the result.
-    """
-
-    patches: Patches
-    channels: int
-    sections: int
-    slicing: Slicing
-    matmul: MatmulWork
+    patches: Patches  # The second operand: one patch for every position of the first image
+    channels: int  # Channels of the first image, which lies on the device as a matrix of channels and positions
+    sections: int  # The positions are dealt to this many bands of cores, each of which makes a sum of its own
+    slicing: Slicing  # How numbers are multiplied
+    matmul: MatmulWork  # The matmul of one bundle in one band, all passes one after the other along K
     out_format: DataFormat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumSections(Work):
-    """The sums of all bands are added up in float32, and rounded once.
-
-    Attributes:
-        sections: Bands.
-        rows: Rows of the result.
-        columns: Columns of the result.
-        out_format: Format of the result.
-    """
+    """The sums of all bands are added up in float32, and rounded once."""
 
     sections: int
     rows: int

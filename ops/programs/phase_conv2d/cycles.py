@@ -40,8 +40,6 @@ def phase_cycles(work: PhaseConvWork, spec: DeviceSpec, *, contention: bool = Tr
     """What a program of output phases takes on a device.
 
     Args:
-        work: The program.
-        spec: The device.
         contention: Whether the readers of weights share the bandwidth of DRAM.
     """
     timing = time_phases(work, spec, contention=contention)
@@ -113,7 +111,6 @@ def _placing(work: PhaseConvWork, beside: int, tile_rows: int) -> ConvWork:
     """A 1x1 convolution whose activations are finished sticks: its reader copies them, and it tilizes them.
 
     Args:
-        work: The program.
         beside: Sticks that lie beside each other.
         tile_rows: Rows of so many tiles.
     """

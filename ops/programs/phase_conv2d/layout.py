@@ -27,23 +27,16 @@ SEGMENT_WORDS = 3  # first stick, last stick, row of the output shard that belon
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseGroup:
-    """Output phases that meet the same inputs, laid out together.
+    """Output phases that meet the same inputs, laid out together."""
 
-    Attributes:
-        taps: Taps of each phase down and across, of those of the frame; phases row by row.
-        frames: Windows of each phase, and where its outputs lie.
-        beside: How many phases of a row there are.
-        problem: The dense convolution, with the windows of the phase that has most.
-        options: Its choices.
-        layout: Its blocks; cores and shards of the call, but that an output shard has other rows, and is as wide as all
-            phases together.
-    """
-
+    # Taps of each phase down and across, of those of the frame; phases row by row
     taps: tuple[tuple[range, range], ...]
-    frames: tuple[Frame, ...]
-    beside: int
-    problem: ConvProblem
+    frames: tuple[Frame, ...]  # Windows of each phase, and where its outputs lie
+    beside: int  # How many phases of a row there are
+    problem: ConvProblem  # The dense convolution, with the windows of the phase that has most
     options: ConvOptions
+    # Its blocks; cores and shards of the call, but that an output shard has other rows, and is as wide as all phases
+    # together
     layout: ConvLayout
 
     @property
@@ -81,10 +74,8 @@ def lay_out_phases(
     finished sticks of phases beside each other lie beside each other in the output, too.
 
     Args:
-        problem: The convolution.
         options: The caller's choices.
         layout: How it is laid out.
-        spec: The device.
         joins_rows: Phases of different rows are in one group, too.
 
     Raises:

@@ -14,16 +14,11 @@ from ops.programs.conv2d.weights import WeightsLayout, prepare_weights
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparePhaseWeights(Work):
-    """Raw weights become a matrix for every class of taps that meet inputs together.
+    """Raw weights become a matrix for every class of taps that meet inputs together."""
 
-    Attributes:
-        kernel: (kh, kw) of the raw weight.
-        mirror: Whether kh and kw are flipped here.
-        parts: Taps down and across of each class, and the layout of its matrix, from the top.
-    """
-
-    kernel: tuple[int, int]
-    mirror: bool
+    kernel: tuple[int, int]  # (kh, kw) of the raw weight
+    mirror: bool  # Whether kh and kw are flipped here
+    # Taps down and across of each class, and the layout of its matrix, from the top
     parts: tuple[tuple[tuple[range, range], WeightsLayout], ...]
 
     @property

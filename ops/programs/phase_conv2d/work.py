@@ -12,32 +12,22 @@ from ops.programs.conv2d.work import ConvWork
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseOutputs:
-    """One output phase.
+    """One output phase."""
 
-    Attributes:
-        frame: Its windows over the image, and where its outputs lie in the call's.
-        weights: Rows of the prepared weights that are its matrix.
-    """
-
-    frame: Frame
-    weights: range
+    frame: Frame  # Its windows over the image, and where its outputs lie in the call's
+    weights: range  # Rows of the prepared weights that are its matrix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhasePart:
-    """Output phases that meet the same inputs, computed together.
+    """Output phases that meet the same inputs, computed together."""
 
-    Attributes:
-        conv: The micro-op over their windows, as many as the core with most of them has, in whole tiles. A core's
-            output is as wide as all its phases together, one beside the other. Without taps it has no K blocks, and
-            gives the bias or zeros.
-        phases: The phases, row by row.
-        beside: How many of them a row has, whose sticks of one window lie beside each other in the output.
-    """
-
+    # The micro-op over their windows, as many as the core with most of them has, in whole tiles. A core's output is as
+    # wide as all its phases together, one beside the other. Without taps it has no K blocks, and gives the bias or
+    # zeros.
     conv: ConvWork
-    phases: tuple[PhaseOutputs, ...]
-    beside: int
+    phases: tuple[PhaseOutputs, ...]  # The phases, row by row
+    beside: int  # How many of them a row has, whose sticks of one window lie beside each other in the output
 
     def conv_of(self, phase: PhaseOutputs) -> ConvWork:
         """The micro-op over the windows of one phase."""
@@ -46,19 +36,12 @@ class PhasePart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseConvWork(Work):
-    """One program of output phases.
+    """One program of output phases."""
 
-    Attributes:
-        problem: Sizes and formats of the call; its frame is the one with inserted zeros.
-        options: The caller's choices.
-        layout: Partition and shards of the call, as a convolution over that frame has them.
-        parts: All output phases, in the order in which they are computed.
-    """
-
-    problem: ConvProblem
-    options: ConvOptions
-    layout: ConvLayout
-    parts: tuple[PhasePart, ...]
+    problem: ConvProblem  # Sizes and formats of the call; its frame is the one with inserted zeros
+    options: ConvOptions  # The caller's choices
+    layout: ConvLayout  # Partition and shards of the call, as a convolution over that frame has them
+    parts: tuple[PhasePart, ...]  # All output phases, in the order in which they are computed
 
     @property
     def sticks_format(self) -> DataFormat:

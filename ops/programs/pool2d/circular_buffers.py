@@ -19,23 +19,14 @@ ENTRY_BYTES = 6  # of a list in DRAM for each row of the result, by the library'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSizes:
-    """What decides the buffers.
+    """What decides the buffers."""
 
-    Attributes:
-        taps: Numbers under a window.
-        channels: Channels of a core.
-        out_shard: Rows and columns of a shard of the result.
-        data_format: Format of the result.
-        tiled: The result is in tiles.
-        config_tensor_in_dram: The lists that say where windows begin are read from DRAM.
-    """
-
-    taps: int
+    taps: int  # Numbers under a window
     channels: int
-    out_shard: tuple[int, int]
+    out_shard: tuple[int, int]  # Rows and columns of a shard of the result
     data_format: DataFormat
-    tiled: bool
-    config_tensor_in_dram: bool = False
+    tiled: bool  # The result is in tiles
+    config_tensor_in_dram: bool = False  # The lists that say where windows begin are read from DRAM
 
     @property
     def channel_tiles(self) -> int:

@@ -16,25 +16,15 @@ from ops.meaning import ValuesReading, given
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaxPool(Work):
-    """One program.
+    """One program."""
 
-    Attributes:
-        frame: The images with what lies around them, which is less than every number, and their windows.
-        channels: Channels.
-        channel_cores: Cores that split them.
-        core_outputs: Outputs of a core.
-        in_format: Format of the sticks that it reads.
-        data_format: Format of the result.
-        tiled: The result is in tiles.
-    """
-
-    frame: Frame
+    frame: Frame  # The images with what lies around them, which is less than every number, and their windows
     channels: int
-    channel_cores: int
+    channel_cores: int  # Cores that split them
     core_outputs: int
-    in_format: DataFormat
+    in_format: DataFormat  # Format of the sticks that it reads
     data_format: DataFormat
-    tiled: bool
+    tiled: bool  # The result is in tiles
 
     @property
     def taps(self) -> int:

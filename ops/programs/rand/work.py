@@ -29,20 +29,12 @@ BUFFERING = 2  # tiles on their way through a core
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvenlyDistributed(Work):
-    """Numbers from ``low`` up to ``high``, which is left out.
-
-    Attributes:
-        shape: Of the result.
-        low: The smallest.
-        high: The end.
-        seed: Equal seeds give equal numbers.
-        data_format: Format of the result.
-    """
+    """Numbers from ``low`` up to ``high``, which is left out."""
 
     shape: tuple[int, ...]
     low: float
     high: float
-    seed: int
+    seed: int  # Equal seeds give equal numbers
     data_format: DataFormat
 
 

@@ -28,7 +28,6 @@ def composed(work: type[W], values: Callable[[W, Array], Array], movement: Movem
     """What the works of one class mean.
 
     Args:
-        work: The class.
         values: What one makes of its first input.
         movement: The movement that takes as long.
     """

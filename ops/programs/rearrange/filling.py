@@ -23,16 +23,10 @@ from ops.programs.rearrange.composed import composed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FillTiles(Work):
-    """A number in the padding of tiles; what comes out has the padded shape.
-
-    Attributes:
-        shape: Of the tensor.
-        padded_shape: The same in whole tiles.
-        value: The number.
-    """
+    """A number in the padding of tiles; what comes out has the padded shape."""
 
     shape: tuple[int, ...]
-    padded_shape: tuple[int, ...]
+    padded_shape: tuple[int, ...]  # The same in whole tiles
     value: float
 
 

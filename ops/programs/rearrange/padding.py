@@ -27,19 +27,12 @@ HALF_BITS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PadWith(Work):
-    """A number around a tensor.
-
-    Attributes:
-        shape: Of the source.
-        padding: Before and behind, for each axis.
-        value: The number.
-        in_halves: A 32-bit number is written as the number in bfloat16, twice.
-    """
+    """A number around a tensor."""
 
     shape: tuple[int, ...]
-    padding: tuple[tuple[int, int], ...]
+    padding: tuple[tuple[int, int], ...]  # Before and behind, for each axis
     value: float
-    in_halves: bool = False
+    in_halves: bool = False  # A 32-bit number is written as the number in bfloat16, twice
 
 
 def padded(work: PadWith, values: Array) -> Array:
@@ -74,7 +67,6 @@ def pad_buffers(source: PlanTensor, made: PlanTensor, front: int, spec: DeviceSp
         source: What it reads.
         made: What it makes.
         front: Columns before the first one of the source.
-        spec: The device.
     """
     data_format = made.spec.data_format
     if made.spec.layout is Layout.TILE:

@@ -40,19 +40,12 @@ INDEX_BYTES = 4  # of the scratchpad, for each axis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut(Work):
-    """A box of a tensor.
-
-    Attributes:
-        shape: Of the tensor.
-        begins: First index on each axis.
-        ends: One past the last index on each axis.
-        steps: From index to index.
-    """
+    """A box of a tensor."""
 
     shape: tuple[int, ...]
-    begins: tuple[int, ...]
-    ends: tuple[int, ...]
-    steps: tuple[int, ...]
+    begins: tuple[int, ...]  # First index on each axis
+    ends: tuple[int, ...]  # One past the last index on each axis
+    steps: tuple[int, ...]  # From index to index
 
     @property
     def has_steps(self) -> bool:

@@ -28,7 +28,6 @@ def turned_movement(source: TensorSpec, target: TensorSpec, axes: tuple[int, ...
         source: What it reads.
         target: What it writes.
         axes: The axis of the source that each axis of the target is; those before its own have one element.
-        spec: The machine.
     """
     in_tiles, last_stays = source.layout is Layout.TILE, axes[-1] == len(axes) - 1
     if keeps_tiles(axes) if in_tiles else last_stays:

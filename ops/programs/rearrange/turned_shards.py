@@ -88,10 +88,8 @@ def with_shards(tensor: TensorSpec, after: Shape, place: MemoryConfig, spec: Dev
     """A place with shards for what a tensor becomes: its own, adjusted to another shape, or whole tiles for all cores.
 
     Args:
-        tensor: The tensor.
         after: Padded shape of what it becomes.
         place: Where that goes; it is returned if it needs no shards, or has some.
-        spec: The device.
     """
     if not place.is_sharded() or place.shard_spec is not None:
         return place

@@ -16,29 +16,17 @@ from device.plan import Work
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permute(Work):
-    """Axes in another order.
-
-    Attributes:
-        shape: Of the source.
-        axes: The axis of the source that each axis of the result is.
-        packed: The block float that packs its groups anew, since they lie along other axes; None of other formats.
-    """
+    """Axes in another order."""
 
     shape: tuple[int, ...]
-    axes: tuple[int, ...]
+    axes: tuple[int, ...]  # The axis of the source that each axis of the result is
+    # The block float that packs its groups anew, since they lie along other axes; None of other formats
     packed: DataFormat | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelsLast(Work):
-    """[1, B, C, H*W] becomes [1, 1, B*H*W, channels] in another format, zeros behind the channels.
-
-    Attributes:
-        shape: Of the source.
-        channels: Of the result.
-        source_format: Format of the source.
-        data_format: Format of the result.
-    """
+    """[1, B, C, H*W] becomes [1, 1, B*H*W, channels] in another format, zeros behind the channels."""
 
     shape: tuple[int, ...]
     channels: int
@@ -48,13 +36,7 @@ class ChannelsLast(Work):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelsFirst(Work):
-    """[1, 1, H*W, C] becomes [1, 1, C, H*W] in another format.
-
-    Attributes:
-        shape: Of the source.
-        source_format: Format of it.
-        data_format: Format of the result.
-    """
+    """[1, 1, H*W, C] becomes [1, 1, C, H*W] in another format."""
 
     shape: tuple[int, ...]
     source_format: DataFormat

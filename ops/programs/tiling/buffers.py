@@ -33,9 +33,7 @@ def tiling_buffers(
 
     Args:
         conversion: Tilize, Untilize, or one of them with padding.
-        read: What it reads.
         made: What it makes.
-        spec: The device.
         on_one_core: One core does all.
     """
     match conversion:

@@ -37,10 +37,7 @@ def in_other_layout(
     """A tensor in another layout by one program; the tensor itself if it has that layout.
 
     Args:
-        builder: The plan.
         source: The tensor, which stays allocated.
-        layout: Which layout.
-        name: Name of the copy.
         place: Where the copy goes; None for where the tensor is.
         data_format: Format of tiles; None for the tensor's own.
 
@@ -83,9 +80,7 @@ def tilized_by(
     """Tiles of rows that are whole tiles, or of rows that are padded on the way.
 
     Args:
-        builder: The plan.
         source: The rows, which stay allocated.
-        name: Name of the tiles.
         place: Where they go; whole tiles that stay in their scheme stay in their shards, whatever is asked for.
         data_format: Their format; None for that of the rows.
         padded_shape: Shape with padding, if they are not sharded; None for the least.
@@ -236,11 +231,8 @@ def dealt(
     """A program that only deals pages to other places: sharded, interleaved, or in other shards; or a plain copy.
 
     Args:
-        builder: The plan.
         conversion: By which program.
         source: The tensor, which stays allocated.
-        made: The copy.
-        name: Name of the copy.
         refused: Why the library does not build the program, if it does not.
     """
     result, spec = PlanTensor(name, made), builder.device_spec

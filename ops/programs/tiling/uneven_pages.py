@@ -33,16 +33,10 @@ class Uneven(Enum):
 
 
 class _Rows(NamedTuple):
-    """Rows of a tensor in units.
+    """Rows of a tensor in units."""
 
-    Attributes:
-        lines: How many rows.
-        units: Of a row without padding.
-        unit_bytes: Of one.
-    """
-
-    lines: int
-    units: int
+    lines: int  # How many rows
+    units: int  # Of a row without padding
     unit_bytes: int
 
 

@@ -23,8 +23,6 @@ def unpadded_place(source: TensorSpec, shape: tuple[int, ...], place: MemoryConf
     for.
 
     Args:
-        source: The tiles.
-        shape: Of the rows.
         place: Where they were asked for.
 
     Raises:
@@ -74,8 +72,6 @@ def unpadding_refusal(source: TensorSpec, made: TensorSpec, place: MemoryConfig)
     """Why the library does not cut the padding off, if it does not; said once the rows are allocated.
 
     Args:
-        source: The tiles.
-        made: The rows.
         place: Where they were asked for.
     """
     before, after = source.memory_config.memory_layout, made.memory_config.memory_layout

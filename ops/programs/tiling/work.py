@@ -25,23 +25,15 @@ from ops.programs.movement.work import Conversion
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayOut(Work):
-    """The same numbers in another place, another order of bytes, or another format.
+    """The same numbers in another place, another order of bytes, or another format."""
 
-    Attributes:
-        conversion: By which program.
-        source_format: Format of the source.
-        data_format: Format of the result.
-        kept: Shape of what is kept of the source, from its first element on; None for all.
-        padded: Padded shape of the source if the result takes its rows of padding for rows of its own; None if not.
-        on_one_core: One core does all.
-    """
-
-    conversion: Conversion
+    conversion: Conversion  # By which program
     source_format: DataFormat
     data_format: DataFormat
-    kept: tuple[int, ...] | None = None
+    kept: tuple[int, ...] | None = None  # Shape of what is kept of the source, from its first element on; None for all
+    # Padded shape of the source if the result takes its rows of padding for rows of its own; None if not
     padded: tuple[int, ...] | None = None
-    on_one_core: bool = False
+    on_one_core: bool = False  # One core does all
 
 
 def _values(work: LayOut, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:

@@ -50,10 +50,8 @@ def shard_buffers(
 
     Args:
         source: What is read.
-        made: What is made.
         lists: A row of words for every core.
         stick_bytes: Bytes of a core's part of a pixel.
-        spec: The device.
     """
     page_bytes, cores = round_up(stick_bytes, spec.l1.alignment_bytes), lists.spec.shards.grid
     views = [

@@ -27,10 +27,8 @@ def upsample_movement(work: Upsample, source: TensorSpec, made: TensorSpec, spec
     """The pages that one program reads and writes.
 
     Args:
-        work: Which program.
         source: What is read.
         made: What is written.
-        spec: The machine.
     """
     match work.program:
         case UpsampleProgram.STICKS:

@@ -21,36 +21,21 @@ FIXED_ONE: Final = 1 << 16  # of the numbers that a reader finds its pixel with
 
 
 class UpsampleProgram(Enum):
-    """How pixels get to their places.
+    """How pixels get to their places."""
 
-    Attributes:
-        STICKS: Every stick is read once and written to all its places.
-        TILES: The same, behind an untilize.
-        SHARDS: Every core gathers the sticks of its shard from the shards of others.
-        PAGES: Every page of the result is read where it comes from.
-    """
-
-    STICKS = "sticks"
-    TILES = "tiles"
-    SHARDS = "shards"
-    PAGES = "pages"
+    STICKS = "sticks"  # Every stick is read once and written to all its places
+    TILES = "tiles"  # The same, behind an untilize
+    SHARDS = "shards"  # Every core gathers the sticks of its shard from the shards of others
+    PAGES = "pages"  # Every page of the result is read where it comes from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upsample(Work):
-    """Every pixel of [N, H, W, C] several times, down and across.
-
-    Attributes:
-        program: By which program.
-        shape: Of the source.
-        scale: How often, down and across.
-        source_format: Format of the source.
-        data_format: Format of the result.
-    """
+    """Every pixel of [N, H, W, C] several times, down and across."""
 
     program: UpsampleProgram
     shape: tuple[int, ...]
-    scale: tuple[float, float]
+    scale: tuple[float, float]  # How often, down and across
     source_format: DataFormat
     data_format: DataFormat
 

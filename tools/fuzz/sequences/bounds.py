@@ -68,7 +68,6 @@ def sum_error(values: Array, terms: Array, squares: Array, count: int, dtype: st
     large as the result and three times its spread, or as the sum of all magnitudes.
 
     Args:
-        values: The sums.
         terms: The sums of the magnitudes of the products.
         squares: The sums of the squares of the products.
         count: How many products each sum has.

@@ -56,47 +56,26 @@ FLAGS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convolution:
-    """A call of a convolution but for its operands.
-
-    Attributes:
-        function: Its name.
-        batch: Images.
-        size: Height and width of an image.
-        channels: In and out.
-        kernel: Height and width.
-        stride: Down and across.
-        sides: Padding.
-        dilation: Down and across.
-        output_padding: Of a transposed convolution.
-        groups: Groups of channels.
-        mirrored: Weights are in the order of the definition; otherwise they are mirrored already.
-        config: Fields of the Conv2dConfig as text.
-        rest: Other keyword arguments as text.
-        out: Data type of the result.
-        weights_dtype: What the weights are prepared as.
-        activation: At the end; empty for none.
-        bias: Whether there is a bias.
-        contradictory: Why the call has no right result.
-    """
+    """A call of a convolution but for its operands."""
 
     function: str
     batch: int
-    size: Pair
+    size: Pair  # Height and width of an image
     channels: Pair
-    kernel: Pair
-    stride: Pair
+    kernel: Pair  # Height and width
+    stride: Pair  # Down and across
     sides: Sides
-    dilation: Pair
-    output_padding: Pair
+    dilation: Pair  # Down and across
+    output_padding: Pair  # Of a transposed convolution
     groups: int
-    mirrored: bool = True
-    config: dict[str, str] = field(default_factory=dict)
-    rest: dict[str, str] = field(default_factory=dict)
-    out: str = "bfloat16"
-    weights_dtype: str = "bfloat16"
-    activation: str = ""
-    bias: bool = False
-    contradictory: str = ""
+    mirrored: bool = True  # Weights are in the order of the definition; otherwise they are mirrored already
+    config: dict[str, str] = field(default_factory=dict)  # Fields of the Conv2dConfig as text
+    rest: dict[str, str] = field(default_factory=dict)  # Other keyword arguments as text
+    out: str = "bfloat16"  # Data type of the result
+    weights_dtype: str = "bfloat16"  # What the weights are prepared as
+    activation: str = ""  # At the end; empty for none
+    bias: bool = False  # Whether there is a bias
+    contradictory: str = ""  # Why the call has no right result
 
     @property
     def transposed(self) -> bool:

@@ -12,19 +12,12 @@ from tools.fuzz.sequences.steps import Expected
 
 
 class Operand(NamedTuple):
-    """A tensor that is made in front of a call.
-
-    Attributes:
-        name: Its name.
-        text: The line that makes the tensor.
-        values: float64 of what it holds.
-        dtype: Its data type.
-    """
+    """A tensor that is made in front of a call."""
 
     name: str
-    text: str
-    values: Array
-    dtype: str
+    text: str  # The line that makes the tensor
+    values: Array  # float64 of what it holds
+    dtype: str  # Its data type
 
     @property
     def result(self) -> Callable[[], Expected]:
@@ -39,11 +32,8 @@ def operand(
     """A tensor of random numbers.
 
     Args:
-        draft: The step.
         suffix: What its name ends in.
-        sides: Its shape.
         dtype: Its data type.
-        layout: Its layout.
         where: Its memory config as text; None for a tensor on the host.
     """
     layout = "TILE" if dtype in BLOCKS else layout

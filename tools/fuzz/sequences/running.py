@@ -43,38 +43,24 @@ class Fault(Exception):  # noqa: N818 - found, not raised to a user
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The choices of a sequence, from which it can be run again.
+    """The choices of a sequence, from which it can be run again."""
 
-    Attributes:
-        seed: Of the generator that draws steps which are not recorded; None to replay recorded steps only.
-        opening: Choices of the device.
-        steps: Choices of each step by its number.
-    """
-
+    # Of the generator that draws steps which are not recorded; None to replay recorded steps only
     seed: tuple[int, ...] | None
-    opening: tuple[int, ...] = ()
-    steps: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    opening: tuple[int, ...] = ()  # Choices of the device
+    steps: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # Choices of each step by its number
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a sequence.
+    """What came of a sequence."""
 
-    Attributes:
-        record: All choices that were made.
-        script: The calls as Python.
-        counts: How often calls ended in which way.
-        accepted: How often each operation was accepted.
-        needed: The steps that the last one depends on, itself included.
-        fault: What does not hold; None if everything does.
-    """
-
-    record: Record
-    script: str
-    counts: Counter[str]
-    accepted: Counter[str]
-    needed: frozenset[int]
-    fault: Fault | None
+    record: Record  # All choices that were made
+    script: str  # The calls as Python
+    counts: Counter[str]  # How often calls ended in which way
+    accepted: Counter[str]  # How often each operation was accepted
+    needed: frozenset[int]  # The steps that the last one depends on, itself included
+    fault: Fault | None  # What does not hold; None if everything does
 
 
 class Run:

@@ -39,20 +39,13 @@ def shards(kind, shape, *rectangles, orientation="ROW_MAJOR", buffer="L1"):
 
 @dataclass(slots=True)
 class Shadow:
-    """A live tensor and what it holds.
+    """A live tensor and what it holds."""
 
-    Attributes:
-        number: Stays the same when other steps of the sequence are left out.
-        name: The tensor's name in the script.
-        tensor: The tensor.
-        values: float64 (of integers, too); what the tensor holds, exactly. Nothing of a tensor that is not read.
-        opaque: The values are the library's own matter: prepared weights, room that is taken, and infinities.
-    """
-
-    number: int
-    name: str
+    number: int  # Stays the same when other steps of the sequence are left out
+    name: str  # The tensor's name in the script
     tensor: ttsim.Tensor
-    values: Array
+    values: Array  # float64 (of integers, too); what the tensor holds, exactly. Nothing of a tensor that is not read.
+    # The values are the library's own matter: prepared weights, room that is taken, and infinities
     opaque: bool = False
 
     @property
@@ -109,17 +102,11 @@ def exactly(tensor: ttsim.Tensor) -> Array:
 
 @dataclass(slots=True)
 class State:
-    """What a sequence has on its device.
+    """What a sequence has on its device."""
 
-    Attributes:
-        names: What the script has named, the prelude included.
-        shadows: Live tensors by name.
-        prepared: Convolutions that returned prepared weights, by the name of the weights.
-    """
-
-    names: dict[str, Any]
-    shadows: dict[str, Shadow]
-    prepared: dict[str, Any]
+    names: dict[str, Any]  # What the script has named, the prelude included
+    shadows: dict[str, Shadow]  # Live tensors by name
+    prepared: dict[str, Any]  # Convolutions that returned prepared weights, by the name of the weights
 
     @property
     def device(self) -> ttsim.Device:
@@ -138,17 +125,11 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a step is drawn from: choices, and the tensors that there are.
-
-    Attributes:
-        choices: The choices of the step.
-        state: The device and its tensors.
-        number: The step's number; its results are named by it.
-    """
+    """What a step is drawn from: choices, and the tensors that there are."""
 
     choices: Choices
-    state: State
-    number: int
+    state: State  # The device and its tensors
+    number: int  # The step's number; its results are named by it
 
     @property
     def name(self) -> str:

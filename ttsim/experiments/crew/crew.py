@@ -27,20 +27,14 @@ FEW: Final = 64  # quick points, which are looked into sooner than a process is 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crew:
-    """Who looks into points.
+    """Who looks into points."""
 
-    Attributes:
-        executor: Makes an executor; asked again where one broke.
-        lanes: How many chunks are under way at once: one for each process of this machine, so that none waits in the
-            process of another; two for each worker elsewhere, so that none waits for the network.
-        where: In words.
-        there: Whether it can still answer; one that cannot is not waited for.
-    """
-
-    executor: Callable[[], Executor]
+    executor: Callable[[], Executor]  # Makes an executor; asked again where one broke
+    # How many chunks are under way at once: one for each process of this machine, so that none waits in the process of
+    # another; two for each worker elsewhere, so that none waits for the network
     lanes: int
     where: str
-    there: Callable[[], bool] = lambda: True
+    there: Callable[[], bool] = lambda: True  # Whether it can still answer; one that cannot is not waited for
 
 
 class InProcess(Executor):

@@ -17,77 +17,46 @@ LONGEST_REASON: Final = 76  # characters of a line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerOutcome:
-    """A layer on a machine.
-
-    Attributes:
-        layer: Its name.
-        count: How often a network runs it.
-        verdict: "fits", "does not fit", "refused" or "failed", as of `ttsim.experiments.points.row.Verdict`.
-        error: Why it does not run; empty if it does.
-        cycles: Of all device operations that have a model, for one run; None where it does not run.
-        nanoseconds: The same in time.
-        cycles_error_share: How far the cycles are to be expected off; None where nothing was measured.
-        untimed_operations: Device operations without a model, which the cycles leave out.
-        l1_headroom_bytes: Between circular buffers and buffers, of the tightest device operation.
-    """
+    """A layer on a machine."""
 
     layer: str
-    count: int
-    verdict: str
-    error: str
-    cycles: int | None
-    nanoseconds: float | None
-    cycles_error_share: float | None
-    untimed_operations: int | None
-    l1_headroom_bytes: int | None
+    count: int  # How often a network runs it
+    verdict: str  # "fits", "does not fit", "refused" or "failed", as of `ttsim.experiments.points.row.Verdict`
+    error: str  # Why it does not run; empty if it does
+    cycles: int | None  # Of all device operations that have a model, for one run; None where it does not run
+    nanoseconds: float | None  # The same in time
+    cycles_error_share: float | None  # How far the cycles are to be expected off; None where nothing was measured
+    untimed_operations: int | None  # Device operations without a model, which the cycles leave out
+    l1_headroom_bytes: int | None  # Between circular buffers and buffers, of the tightest device operation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesignPoint:
-    """A machine of the space.
+    """A machine of the space."""
 
-    Attributes:
-        values: By axis.
-        device: Its name; empty where there is no such machine.
-        reason: Why there is no such machine, or which layer does not run; empty if all do.
-        costs: By name; none where there is no such machine.
-        nanoseconds: Of all layers together, each as often as a network runs it; None if not all run.
-        cycles_error_share: How far that is to be expected off: the mean of the layers' shares by time; None where a
-            layer has none.
-        untimed_operations: Of all layers together.
-        layers: What becomes of each.
-    """
-
-    values: Mapping[str, str]
-    device: str
-    reason: str
-    costs: Mapping[str, float]
-    nanoseconds: float | None
+    values: Mapping[str, str]  # By axis
+    device: str  # Its name; empty where there is no such machine
+    reason: str  # Why there is no such machine, or which layer does not run; empty if all do
+    costs: Mapping[str, float]  # By name; none where there is no such machine
+    nanoseconds: float | None  # Of all layers together, each as often as a network runs it; None if not all run
+    # How far that is to be expected off: the mean of the layers' shares by time; None where a layer has none
     cycles_error_share: float | None
-    untimed_operations: int | None
-    layers: tuple[LayerOutcome, ...]
+    untimed_operations: int | None  # Of all layers together
+    layers: tuple[LayerOutcome, ...]  # What becomes of each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AxisEffect:
-    """What a field means in the space.
-
-    Attributes:
-        name: Of the axis.
-        values: How many.
-        read: Whether any point reads it; if not, it was collapsed.
-        moves_share: By how much the slowest of its values is slower than the fastest, at most, with all other fields
-            held; 0 if it moves no time; None where no two of its values run.
-        decides: Whether its values alone decide somewhere if all layers run.
-        priced: Whether a cost names it.
-    """
+    """What a field means in the space."""
 
     name: str
-    values: int
-    read: bool
+    values: int  # How many
+    read: bool  # Whether any point reads it; if not, it was collapsed
+    # By how much the slowest of its values is slower than the fastest, at most, with all other fields held; 0 if it
+    # moves no time; None where no two of its values run
     moves_share: float | None
-    decides: bool
-    priced: bool
+    decides: bool  # Whether its values alone decide somewhere if all layers run
+    priced: bool  # Whether a cost names it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,15 +16,10 @@ MOST_DEVICES: Final = 10_000  # each takes some milliseconds to make
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesignAxis:
-    """A field that is varied.
+    """A field that is varied."""
 
-    Attributes:
-        name: Of the field, or "grid".
-        values: As text, each as short as it can be written.
-    """
-
-    name: str
-    values: tuple[str, ...]
+    name: str  # Of the field, or "grid"
+    values: tuple[str, ...]  # As text, each as short as it can be written
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -34,20 +29,13 @@ class DesignAxis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
-    """A space of machines.
+    """A space of machines."""
 
-    Attributes:
-        base: The device that is varied.
-        axes: Which fields, and the values they take.
-        costs: Formulas over fields, by name; less is better.
-        layers: Each with a name of its own; their times are added.
-        counts: How often a network runs a layer, by its name; once, of those that are not here.
-    """
-
-    base: DeviceSpec
-    axes: tuple[DesignAxis, ...]
-    costs: Mapping[str, Formula]
-    layers: tuple[Layer, ...]
+    base: DeviceSpec  # The device that is varied
+    axes: tuple[DesignAxis, ...]  # Which fields, and the values they take
+    costs: Mapping[str, Formula]  # Formulas over fields, by name; less is better
+    layers: tuple[Layer, ...]  # Each with a name of its own; their times are added
+    # How often a network runs a layer, by its name; once, of those that are not here
     counts: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -31,17 +31,11 @@ text { font: 12px system-ui, sans-serif; fill: var(--ink); }
 
 
 class Drawn(NamedTuple):
-    """A chart as markup.
+    """A chart as markup."""
 
-    Attributes:
-        markup: Elements of SVG, from the left upper corner on.
-        height: Pixels; all are as wide.
-        title: What it shows.
-    """
-
-    markup: Markup
-    height: float
-    title: str
+    markup: Markup  # Elements of SVG, from the left upper corner on
+    height: float  # Pixels; all are as wide
+    title: str  # What it shows
 
 
 class Frame(NamedTuple):

@@ -11,17 +11,11 @@ WIDE: Final = 50  # times as much at the upper end as at the lower one: then eac
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """An axis from one value to another; between, values lie evenly or, on a logarithmic one, their ratios do.
+    """An axis from one value to another; between, values lie evenly or, on a logarithmic one, their ratios do."""
 
-    Attributes:
-        low: At its beginning.
-        high: At its end; above the beginning.
-        logarithmic: Whether ratios lie evenly.
-    """
-
-    low: float
-    high: float
-    logarithmic: bool = False
+    low: float  # At its beginning
+    high: float  # At its end; above the beginning
+    logarithmic: bool = False  # Whether ratios lie evenly
 
     def share(self, value: float) -> float:
         """How far along the axis a value lies, 0 to 1."""

@@ -31,23 +31,14 @@ DEFINITION: Final = ("activation", "padding_mode")  # settings of a config that 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A layer with its configs on a device; equal points have equal texts.
+    """A layer with its configs on a device; equal points have equal texts."""
 
-    Attributes:
-        layer: Sizes, data types, Conv2dConfig, slices, compute config.
-        spec: The device.
-        lowering: "frame", or "phase".
-        values: "off" for plan, memory and cycles; "exact" or "fast" for the accuracy, too.
-        l1_small_size: Bytes of L1 kept for index tables.
-        strict: Refuse what the real library accepts and gets wrong.
-    """
-
-    layer: Layer
+    layer: Layer  # Sizes, data types, Conv2dConfig, slices, compute config
     spec: DeviceSpec
-    lowering: str = "frame"
-    values: Values = "off"
-    l1_small_size: int = USUAL_L1_SMALL_SIZE
-    strict: bool = True
+    lowering: str = "frame"  # "frame", or "phase"
+    values: Values = "off"  # "off" for plan, memory and cycles; "exact" or "fast" for the accuracy, too
+    l1_small_size: int = USUAL_L1_SMALL_SIZE  # Bytes of L1 kept for index tables
+    strict: bool = True  # Refuse what the real library accepts and gets wrong
 
     @property
     def text(self) -> str:

@@ -24,53 +24,33 @@ class Row:
     """What a call takes, or why it does not run. Nothing in it depends on when or where it was found out.
 
     Figures are None where the call does not run, or nobody asked.
-
-    Attributes:
-        key: Of the point.
-        layer: Name of the layer.
-        device: Name of the device.
-        inputs: What else the point says, flat: "in_channels", "config.shard_layout", "lowering" ...
-        verdict: "fits"; "does not fit": there is not enough memory; "refused": the arguments are; "failed": the
-            simulator has a mistake; "lost": the process that looked into it died, twice.
-        error: Why it does not run; empty if it does.
-        plan_key: Equal for equal plans.
-        shard_layout: How the convolution was sharded.
-        l1_peak_bytes: Of a core: circular buffers and buffers together.
-        l1_headroom_bytes: Between circular buffers and buffers, of the tightest device operation.
-        cycles: Of all device operations that have a model.
-        clock_hz: Of the device, to make time of cycles.
-        cycles_error_share: How far the cycles are to be expected off; None where nothing was measured.
-        cycles_unmeasured_share: Of the cycles, those of operations without a measurement.
-        untimed_operations: Device operations without a model, which `cycles` leaves out.
-        dram_read_bytes: From DRAM.
-        dram_written_bytes: To DRAM.
-        noc_bytes: What leaves a core over a network; a multicast counts once.
-        pcc: Correlation of the output with float64.
-        max_abs_error: Largest difference to it.
-        rms_error: Root of the mean squared difference.
     """
 
     key: str
     layer: str
     device: str
+    # "fits"; "does not fit": there is not enough memory; "refused": the arguments are; "failed": the simulator has a
+    # mistake; "lost": the process that looked into it died, twice
     verdict: Verdict
+    # What else the point says, flat: "in_channels", "config.shard_layout", "lowering" ..
     inputs: Mapping[str, Setting | None] = field(default_factory=dict)
-    error: str = ""
-    plan_key: str | None = None
-    shard_layout: str | None = None
-    l1_peak_bytes: int | None = None
-    l1_headroom_bytes: int | None = None
-    cycles: int | None = None
-    clock_hz: int | None = None
+    error: str = ""  # Why it does not run; empty if it does
+    plan_key: str | None = None  # Equal for equal plans
+    shard_layout: str | None = None  # How the convolution was sharded
+    l1_peak_bytes: int | None = None  # Of a core: circular buffers and buffers together
+    l1_headroom_bytes: int | None = None  # Between circular buffers and buffers, of the tightest device operation
+    cycles: int | None = None  # Of all device operations that have a model
+    clock_hz: int | None = None  # Of the device, to make time of cycles
+    # How far the cycles are to be expected off; None where nothing was measured
     cycles_error_share: float | None = None
-    cycles_unmeasured_share: float | None = None
-    untimed_operations: int | None = None
+    cycles_unmeasured_share: float | None = None  # Of the cycles, those of operations without a measurement
+    untimed_operations: int | None = None  # Device operations without a model, which `cycles` leaves out
     dram_read_bytes: int | None = None
     dram_written_bytes: int | None = None
-    noc_bytes: int | None = None
-    pcc: float | None = None
-    max_abs_error: float | None = None
-    rms_error: float | None = None
+    noc_bytes: int | None = None  # What leaves a core over a network; a multicast counts once
+    pcc: float | None = None  # Correlation of the output with float64
+    max_abs_error: float | None = None  # Largest difference to it
+    rms_error: float | None = None  # Root of the mean squared difference
 
     @property
     def nanoseconds(self) -> float | None:

@@ -32,17 +32,11 @@ class Variant(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """Values of one setting.
+    """Values of one setting."""
 
-    Attributes:
-        kind: "layer", "config" (Conv2dConfig), "compute" (compute config), "device", or "lowering".
-        field: Name of the field there.
-        values: In order; None leaves a setting of a config out, as if nobody had given it.
-    """
-
-    kind: str
-    field: str
-    values: tuple[Any, ...]
+    kind: str  # "layer", "config" (Conv2dConfig), "compute" (compute config), "device", or "lowering"
+    field: str  # Name of the field there
+    values: tuple[Any, ...]  # In order; None leaves a setting of a config out, as if nobody had given it
 
     @property
     def name(self) -> str:

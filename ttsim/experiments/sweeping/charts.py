@@ -21,7 +21,6 @@ def write_plot(result: SweepResult, path: Path, across: Sequence[str] = ()) -> N
     """Writes the charts of a sweep.
 
     Args:
-        result: The sweep.
         path: A file whose name ends in .svg or .html.
         across: As of `charts_of`.
 
@@ -40,7 +39,6 @@ def charts_of(result: SweepResult, across: Sequence[str] = ()) -> list[Chart]:
     """The charts that a sweep has figures for.
 
     Args:
-        result: The sweep.
         across: Names of the two axes of heat maps, or "layer" and "device"; by default the first two that vary.
 
     Raises:

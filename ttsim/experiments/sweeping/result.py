@@ -15,29 +15,17 @@ TAIL: Final = (*FIGURES, "nanoseconds", "key")  # columns behind those of what a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Best:
-    """The fastest point of a layer on a device.
-
-    Attributes:
-        layer: Its name.
-        device: Its name.
-        labels: The point's value on each axis; None if no point runs.
-        row: The point's row; None if no point runs.
-        fitting: Points that run.
-        points: All points of this layer on this device.
-        slowest_cycles: Of the slowest point that runs, to see what the choice means; None if none runs.
-        nanoseconds: Of the fastest one; None if none runs.
-        reason: Why the first of the points does not run that do not, in a line; empty if all run.
-    """
+    """The fastest point of a layer on a device."""
 
     layer: str
     device: str
-    labels: Mapping[str, Any] | None
-    row: Row | None
-    fitting: int
-    points: int
-    slowest_cycles: int | None
-    nanoseconds: float | None
-    reason: str
+    labels: Mapping[str, Any] | None  # The point's value on each axis; None if no point runs
+    row: Row | None  # The point's row; None if no point runs
+    fitting: int  # Points that run
+    points: int  # All points of this layer on this device
+    slowest_cycles: int | None  # Of the slowest point that runs, to see what the choice means; None if none runs
+    nanoseconds: float | None  # Of the fastest one; None if none runs
+    reason: str  # Why the first of the points does not run that do not, in a line; empty if all run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

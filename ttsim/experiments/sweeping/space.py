@@ -23,23 +23,14 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """What a sweep goes over.
+    """What a sweep goes over."""
 
-    Attributes:
-        layers: Each a transposed convolution.
-        devices: Each with a name of its own.
-        axes: Settings that are varied.
-        values: As of `Point`.
-        l1_small_size: As of `Point`.
-        strict: As of `Point`.
-    """
-
-    layers: tuple[Layer, ...]
-    devices: tuple[DeviceSpec, ...]
-    axes: tuple[Axis, ...] = ()
-    values: Values = "off"
-    l1_small_size: int = USUAL_L1_SMALL_SIZE
-    strict: bool = True
+    layers: tuple[Layer, ...]  # Each a transposed convolution
+    devices: tuple[DeviceSpec, ...]  # Each with a name of its own
+    axes: tuple[Axis, ...] = ()  # Settings that are varied
+    values: Values = "off"  # As of `Point`
+    l1_small_size: int = USUAL_L1_SMALL_SIZE  # As of `Point`
+    strict: bool = True  # As of `Point`
 
     def __post_init__(self) -> None:
         """Refuses what could not be told apart in a table."""

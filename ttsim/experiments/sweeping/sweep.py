@@ -25,17 +25,11 @@ from ttsim.types.layer import Layer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a sweep is.
+    """How far a sweep is."""
 
-    Attributes:
-        total: Points that differ.
-        done: Those whose rows are there.
-        found: Of them, those that the file had.
-    """
-
-    total: int
-    done: int
-    found: int
+    total: int  # Points that differ
+    done: int  # Those whose rows are there
+    found: int  # Of them, those that the file had
 
 
 Watch = Callable[[Progress], object]

@@ -21,7 +21,6 @@ def best_table(result: SweepResult, width: int | None = None) -> str:
     """A line for each layer on each device: the settings of its fastest point, what that takes, and how many run.
 
     Args:
-        result: The sweep.
         width: Characters of a line; None: all columns stay.
     """
     lines = fitted([HEADINGS, *map(_cells, result.best())], width, words=WORDS, least_needed=LEAST_NEEDED)

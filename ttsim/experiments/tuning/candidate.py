@@ -17,27 +17,16 @@ from ttsim.report.cycles.whole import whole
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A call that runs, and what it takes.
-
-    Attributes:
-        call: The call.
-        cycles: Of all its device operations that have a model.
-        around_cycles: Those of all but convolutions and moves within L1.
-        untimed: Operations without one.
-        l1_peak_bytes: Of a core, with all that lay there before.
-        rms_error: Of its arithmetic, relative to float64; 0 where no arithmetic is compared.
-        plan: What it does.
-        ran: The device operations that ran.
-    """
+    """A call that runs, and what it takes."""
 
     call: ConvArguments
-    cycles: int
-    around_cycles: int
-    untimed: int
-    l1_peak_bytes: int
-    rms_error: float
-    plan: Plan
-    ran: tuple[int, ...]
+    cycles: int  # Of all its device operations that have a model
+    around_cycles: int  # Those of all but convolutions and moves within L1
+    untimed: int  # Operations without one
+    l1_peak_bytes: int  # Of a core, with all that lay there before
+    rms_error: float  # Of its arithmetic, relative to float64; 0 where no arithmetic is compared
+    plan: Plan  # What it does
+    ran: tuple[int, ...]  # The device operations that ran
 
     @property
     def output(self) -> TensorSpec:

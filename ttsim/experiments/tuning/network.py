@@ -37,15 +37,10 @@ EFFORT: Final = 24  # calls that are tried, for each layer, layout of its input,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Way:
-    """A way through the first layers of a chain.
+    """A way through the first layers of a chain."""
 
-    Attributes:
-        cycles: Of the layers, movements included.
-        steps: What each layer does.
-    """
-
-    cycles: int
-    steps: tuple[Candidate, ...]
+    cycles: int  # Of the layers, movements included
+    steps: tuple[Candidate, ...]  # What each layer does
 
 
 def tune_network(profile: Profile, *, effort: int = EFFORT) -> TunedNetwork:

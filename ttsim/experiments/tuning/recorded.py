@@ -21,20 +21,14 @@ from ttsim.runtime.ran_call import RanCall
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """A convolution that ran.
+    """A convolution that ran."""
 
-    Attributes:
-        number: Of its call in the profile.
-        ran: The call.
-        call: Its arguments, with raw weights: another config needs them prepared anew, which the host does once.
-        output: What it handed on.
-        moved_to: The same after the call that only moved it elsewhere, if that alone read it; else None.
-    """
-
-    number: int
+    number: int  # Of its call in the profile
     ran: RanCall
+    # Its arguments, with raw weights: another config needs them prepared anew, which the host does once
     call: ConvArguments
-    output: TensorSpec
+    output: TensorSpec  # What it handed on
+    # The same after the call that only moved it elsewhere, if that alone read it; else None
     moved_to: TensorSpec | None
 
 

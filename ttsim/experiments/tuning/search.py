@@ -26,47 +26,28 @@ GRAIN: Final = 0.01  # of the cycles, and of a core's L1: what is less than this
 
 @dataclass(slots=True, kw_only=True)
 class Count:
-    """What became of the calls of a space.
+    """What became of the calls of a space."""
 
-    Attributes:
-        tried: Planned, placed and timed.
-        alike: Have the plan of one that was tried.
-        passed: Cannot be better than what was found, or fit; of a family that is passed over, one counts.
-        refused: Do not fit, or are refused.
-        untried: Families that the effort did not suffice for.
-        least_untried_cycles: What the best of those takes at least; None without any.
-    """
-
-    tried: int = 0
-    alike: int = 0
-    passed: int = 0
-    refused: int = 0
-    untried: int = 0
-    least_untried_cycles: int | None = None
+    tried: int = 0  # Planned, placed and timed
+    alike: int = 0  # Have the plan of one that was tried
+    passed: int = 0  # Cannot be better than what was found, or fit; of a family that is passed over, one counts
+    refused: int = 0  # Do not fit, or are refused
+    untried: int = 0  # Families that the effort did not suffice for
+    least_untried_cycles: int | None = None  # What the best of those takes at least; None without any
 
 
 @dataclass(slots=True, kw_only=True)
 class Search:
-    """A search on one device.
-
-    Attributes:
-        ground: The device.
-        effort: Calls that may be tried.
-        most_cycles: What takes more is of no use to anybody.
-        most_families: Families of a space that are looked at, the first ones; None for all.
-        front: The best of those that run, the fastest first.
-        count: What became of all calls.
-        seen: Plans that were tried.
-        around: Cycles beside convolutions and moves, of layouts that were tried (`Least.around`).
-    """
+    """A search on one device."""
 
     ground: Ground
-    effort: int
-    most_cycles: float = inf
-    most_families: int | None = None
-    front: tuple[Candidate, ...] = ()
-    count: Count = field(default_factory=Count)
-    seen: set[Hashable] = field(default_factory=set)
+    effort: int  # Calls that may be tried
+    most_cycles: float = inf  # What takes more is of no use to anybody
+    most_families: int | None = None  # Families of a space that are looked at, the first ones; None for all
+    front: tuple[Candidate, ...] = ()  # The best of those that run, the fastest first
+    count: Count = field(default_factory=Count)  # What became of all calls
+    seen: set[Hashable] = field(default_factory=set)  # Plans that were tried
+    # Cycles beside convolutions and moves, of layouts that were tried (`Least.around`)
     around: dict[Hashable, int] = field(default_factory=dict)
 
     def attempt(self, call: ConvArguments, *, rms_error: float = 0.0) -> Candidate:

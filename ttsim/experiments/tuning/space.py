@@ -55,19 +55,12 @@ SEARCHED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """What is searched.
+    """What is searched."""
 
-    Attributes:
-        call: The call as it is given.
-        spec: The device.
-        free_l1_bytes: Free bytes of every L1 bank when the call begins.
-        kept: Fields of `SEARCHED` that stay as they are given.
-    """
-
-    call: ConvArguments
+    call: ConvArguments  # The call as it is given
     spec: DeviceSpec
-    free_l1_bytes: int
-    kept: frozenset[str] = frozenset()
+    free_l1_bytes: int  # Free bytes of every L1 bank when the call begins
+    kept: frozenset[str] = frozenset()  # Fields of `SEARCHED` that stay as they are given
 
     def plain(self) -> ConvArguments:
         """The call with all that is searched left to the library, kept fields included."""

@@ -35,25 +35,15 @@ SHORT_FAMILIES: Final = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is asked of a tuner.
+    """What is asked of a tuner."""
 
-    Attributes:
-        call: The call as it is given.
-        ground: The device as it is before the call.
-        allow: Fields that may change the result.
-        keep: Searched fields that stay as they are given.
-        effort: Calls that may be tried.
-        most_families: Families that are looked at; None for all.
-        tensors: Those of the call on that device, which live as long as the question.
-    """
-
-    call: ConvArguments
-    ground: Ground
-    allow: frozenset[str] = frozenset()
-    keep: frozenset[str] = frozenset()
-    effort: int = EFFORT
-    most_families: int | None = None
-    tensors: tuple[Tensor, ...] = ()
+    call: ConvArguments  # The call as it is given
+    ground: Ground  # The device as it is before the call
+    allow: frozenset[str] = frozenset()  # Fields that may change the result
+    keep: frozenset[str] = frozenset()  # Searched fields that stay as they are given
+    effort: int = EFFORT  # Calls that may be tried
+    most_families: int | None = None  # Families that are looked at; None for all
+    tensors: tuple[Tensor, ...] = ()  # Those of the call on that device, which live as long as the question
 
 
 def tune(

@@ -13,15 +13,10 @@ MISSING, MODEL, CORES, FIDELITY, SHAPES, DTYPES, LAYOUTS, MEMORY, BOUND, STAGES 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """A difference.
+    """A difference."""
 
-    Attributes:
-        what: Differs: cores, fidelity, shapes ...
-        text: How, in words.
-    """
-
-    what: str
-    text: str
+    what: str  # Differs: cores, fidelity, shapes ..
+    text: str  # How, in words
 
 
 def causes_of(

@@ -19,21 +19,13 @@ CONFIGURED = (CORES, DTYPES, FIDELITY, LAYOUTS, MEMORY, SHAPES)  # what differs 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """An operation in both reports, or in one of them.
+    """An operation in both reports, or in one of them."""
 
-    Attributes:
-        before: In the first; None if it is not there.
-        after: In the second; None likewise.
-        change: What it takes longer in the second; one that is not there takes none. 0 where one does not tell it.
-        share: That, of what it takes in the first; None if it takes none there.
-        causes: What is different about it.
-    """
-
-    before: ReportedOperation | None
-    after: ReportedOperation | None
-    change: int
-    share: float | None
-    causes: tuple[Cause, ...]
+    before: ReportedOperation | None  # In the first; None if it is not there
+    after: ReportedOperation | None  # In the second; None likewise
+    change: int  # What it takes longer in the second; one that is not there takes none. 0 where one does not tell it.
+    share: float | None  # That, of what it takes in the first; None if it takes none there
+    causes: tuple[Cause, ...]  # What is different about it
 
     @property
     def name(self) -> str:
@@ -44,51 +36,31 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindChange:
-    """All operations of a kind.
+    """All operations of a kind."""
 
-    Attributes:
-        kind: Conv2d, Halo ...
-        counts: How many there are in each report.
-        before: What they take in the first.
-        after: In the second.
-        change: What the second has more.
-        share: That, of the first; None if it has none.
-    """
-
-    kind: str
-    counts: tuple[int, int]
-    before: int
+    kind: str  # Conv2d, Halo ..
+    counts: tuple[int, int]  # How many there are in each report
+    before: int  # What they take in the first
     after: int
-    change: int
-    share: float | None
+    change: int  # What the second has more
+    share: float | None  # That, of the first; None if it has none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Two reports.
+    """Two reports."""
 
-    Attributes:
-        unit: Cycles where both have one clock; whole nanoseconds where it differs, or only times are known, of which
-            a profiler writes whole ones.
-        devices: Of both.
-        before: What the first takes, without operations whose time one of both does not tell.
-        after: The second, likewise.
-        change: What the second has more.
-        share: That, of the first; None if it has none.
-        pairs: Operations, matched in order by their kinds.
-        kinds: Sums by kind, in order of the first.
-        notes: What else is to be known, in words.
-    """
-
+    # Cycles where both have one clock; whole nanoseconds where it differs, or only times are known, of which a profiler
+    # writes whole ones
     unit: str
     devices: tuple[str, str]
-    before: int
-    after: int
-    change: int
-    share: float | None
-    pairs: tuple[Pair, ...]
-    kinds: tuple[KindChange, ...]
-    notes: tuple[str, ...]
+    before: int  # What the first takes, without operations whose time one of both does not tell
+    after: int  # The second, likewise
+    change: int  # What the second has more
+    share: float | None  # That, of the first; None if it has none
+    pairs: tuple[Pair, ...]  # Operations, matched in order by their kinds
+    kinds: tuple[KindChange, ...]  # Sums by kind, in order of the first
+    notes: tuple[str, ...]  # What else is to be known, in words
 
     def fails(self, most_share: float) -> bool:
         """Whether the second takes longer than the first by more than a share of its time."""

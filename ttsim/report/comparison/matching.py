@@ -24,10 +24,6 @@ def kind_of(name: str) -> str:
 def matched(before: Sequence[str], after: Sequence[str]) -> list[tuple[int | None, int | None]]:
     """Numbers of operations of equal kinds, in order, as many as can be; between them those that have no other.
 
-    Args:
-        before: Kinds.
-        after: Likewise.
-
     Raises:
         ArgumentError: Both are so long, and so different, that it would take too much memory.
     """

@@ -36,10 +36,6 @@ Row = Mapping[str, str]
 def read_rows(path: Path, device_id: int | None = None) -> Reported:
     """What a profiler's file tells; signposts and operations of the host are left out.
 
-    Args:
-        path: The file.
-        device_id: Which device of several.
-
     Raises:
         ArgumentError: It is no such file, or has several devices, or not the one that is asked for.
         OSError: It cannot be read.

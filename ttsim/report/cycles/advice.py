@@ -7,63 +7,38 @@ from ops.readings.sensitivity import Sensitivity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Another way to make the same call, tried on the model.
+    """Another way to make the same call, tried on the model."""
 
-    Attributes:
-        kind: What was changed.
-        text: The change in short: "shard_layout=HEIGHT_SHARDED".
-        arguments: The changed arguments of the call, to paste into a script that says ``import ttsim as ttnn``.
-        cycles: What the call then takes.
-        saved_share: Of its cycles as it is.
-        price: What is given up for it; empty if nothing is.
-    """
-
-    kind: str
-    text: str
-    arguments: str
-    cycles: int
-    saved_share: float
-    price: str = ""
+    kind: str  # What was changed
+    text: str  # The change in short: "shard_layout=HEIGHT_SHARDED"
+    arguments: str  # The changed arguments of the call, to paste into a script that says ``import ttsim as ttnn``
+    cycles: int  # What the call then takes
+    saved_share: float  # Of its cycles as it is
+    price: str = ""  # What is given up for it; empty if nothing is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineChange:
-    """Another machine, with the plan as it is.
+    """Another machine, with the plan as it is."""
 
-    Attributes:
-        figure: What is changed, as part.field.
-        factor: 2 or 0.5.
-        value: The figure before.
-        saved_share: Of the time.
-    """
-
-    figure: str
-    factor: float
-    value: float
+    figure: str  # What is changed, as part.field
+    factor: float  # 2 or 0.5
+    value: float  # The figure before
     saved_share: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What would help.
-
-    Attributes:
-        cycles: As it is.
-        changes: Changes of the call's configs: of each kind the best, the most helpful first.
-        together: The best of several such changes at once that was found; None if none is better than one alone.
-        at_a_price: Changes that give something up, each by itself.
-        machine: Changes of the machine, the most helpful first.
-        sensitivity: What each figure of the machine means, the strongest first.
-        tried: Calls that were planned and timed to find out.
-    """
+    """What would help."""
 
     cycles: int
-    changes: tuple[Change, ...] = ()
+    changes: tuple[Change, ...] = ()  # Changes of the call's configs: of each kind the best, the most helpful first
+    # The best of several such changes at once that was found; None if none is better than one alone
     together: Change | None = None
-    at_a_price: tuple[Change, ...] = ()
-    machine: tuple[MachineChange, ...] = ()
-    sensitivity: tuple[Sensitivity, ...] = ()
-    tried: int = 0
+    at_a_price: tuple[Change, ...] = ()  # Changes that give something up, each by itself
+    machine: tuple[MachineChange, ...] = ()  # Changes of the machine, the most helpful first
+    sensitivity: tuple[Sensitivity, ...] = ()  # What each figure of the machine means, the strongest first
+    tried: int = 0  # Calls that were planned and timed to find out
 
 
 def machine_changes(

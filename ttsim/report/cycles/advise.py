@@ -60,7 +60,6 @@ def sensitivity_lines(advice: Advice, width: int | None = None) -> list[str]:
     """On which figures of the machine the call hangs, as a table; none if nobody asked.
 
     Args:
-        advice: The advice.
         width: Characters of a line; columns that do not fit are left out. None: all are there.
     """
     rows = sensitivity_rows(advice)

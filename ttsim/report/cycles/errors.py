@@ -17,30 +17,19 @@ NO_MEASUREMENT: Final = "no measurement"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorBar:
-    """How far the cycles of an operation are to be expected off.
+    """How far the cycles of an operation are to be expected off."""
 
-    Attributes:
-        share: Mean absolute error on configurations that the fit had not seen; None without a measurement.
-        configurations: How many were measured.
-        text: Where the figure comes from, or why there is none.
-    """
-
-    share: float | None
-    configurations: int
-    text: str
+    share: float | None  # Mean absolute error on configurations that the fit had not seen; None without a measurement
+    configurations: int  # How many were measured
+    text: str  # Where the figure comes from, or why there is none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TotalError:
-    """How far the cycles of several operations are to be expected off.
+    """How far the cycles of several operations are to be expected off."""
 
-    Attributes:
-        share: Of the cycles whose models were measured; None if none was.
-        unmeasured_share: Of all cycles, those of operations without a measurement.
-    """
-
-    share: float | None
-    unmeasured_share: float
+    share: float | None  # Of the cycles whose models were measured; None if none was
+    unmeasured_share: float  # Of all cycles, those of operations without a measurement
 
 
 def error_bar(account: Account, architecture: str) -> ErrorBar:

@@ -14,24 +14,13 @@ from ttsim.report.cycles.errors import ErrorBar, TotalError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageTime:
-    """One stage of a core, or of several operations together.
+    """One stage of a core, or of several operations together."""
 
-    Attributes:
-        stage: Its name: "reader", "math", "writer" ...
-        does: What it does in this operation, in words.
-        busy_cycles: It works.
-        stall_cycles: It waits for another stage; 0 where that is not modeled.
-        critical_cycles: It is what the end waits for; over all stages these add up to the whole.
-        busy_share: Of the whole.
-        stall_share: Of the whole.
-        critical_share: Of the whole.
-    """
-
-    stage: str
-    does: str
+    stage: str  # Its name: "reader", "math", "writer" ..
+    does: str  # What it does in this operation, in words
     busy_cycles: int
-    stall_cycles: int
-    critical_cycles: int
+    stall_cycles: int  # It waits for another stage; 0 where that is not modeled
+    critical_cycles: int  # It is what the end waits for; over all stages these add up to the whole
     busy_share: float
     stall_share: float
     critical_share: float
@@ -39,21 +28,14 @@ class StageTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreGroupTime:
-    """Cores that do the same work.
+    """Cores that do the same work."""
 
-    Attributes:
-        cores: Which, as ttnn prints them.
-        ranges: The same as rectangles: first column, first row, last column, last row.
-        cycles: From the start of the program to the end of their last stage.
-        share: Of the operation's cycles.
-        stages: Of each of these cores, in the order of the pipeline.
-    """
-
-    cores: str
+    cores: str  # Which, as ttnn prints them
+    # The same as rectangles: first column, first row, last column, last row
     ranges: tuple[tuple[int, int, int, int], ...]
-    cycles: int
-    share: float
-    stages: tuple[StageTime, ...]
+    cycles: int  # From the start of the program to the end of their last stage
+    share: float  # Of the operation's cycles
+    stages: tuple[StageTime, ...]  # Of each of these cores, in the order of the pipeline
 
     @property
     def coordinates(self) -> tuple[tuple[int, int], ...]:
@@ -73,69 +55,40 @@ class CoreGroupTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """Bytes moved, and how fast on average.
-
-    Attributes:
-        dram_read_bytes: From DRAM.
-        dram_written_bytes: To DRAM.
-        dram_bytes_per_second: Both together.
-        dram_share: That of the data sheet's rate.
-        network_bytes: What leaves a core over a network; a multicast counts once.
-        network_bytes_per_second: The same in time.
-    """
+    """Bytes moved, and how fast on average."""
 
     dram_read_bytes: int
     dram_written_bytes: int
-    dram_bytes_per_second: float
-    dram_share: float
-    network_bytes: int
-    network_bytes_per_second: float
+    dram_bytes_per_second: float  # Both together
+    dram_share: float  # That of the data sheet's rate
+    network_bytes: int  # What leaves a core over a network; a multicast counts once
+    network_bytes_per_second: float  # The same in time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MathUse:
-    """What the matrix units do.
+    """What the matrix units do."""
 
-    Attributes:
-        issued_flops: Multiplications and additions they do, padding and inserted zeros included.
-        useful_flops: Those that the result needs; for a call, those of its definition.
-        useful_share: The latter of the former.
-        product_cycles: Cycles that the tile products alone take, on all cores together.
-        utilization: Those of the cycles of the cores that take part.
-        device_utilization: Those of the cycles of all worker cores of the device.
-        flops_per_second: Useful ones.
-    """
-
-    issued_flops: int
-    useful_flops: int
-    useful_share: float
-    product_cycles: int
-    utilization: float
-    device_utilization: float
-    flops_per_second: float
+    issued_flops: int  # Multiplications and additions they do, padding and inserted zeros included
+    useful_flops: int  # Those that the result needs; for a call, those of its definition
+    useful_share: float  # The latter of the former
+    product_cycles: int  # Cycles that the tile products alone take, on all cores together
+    utilization: float  # Those of the cycles of the cores that take part
+    device_utilization: float  # Those of the cycles of all worker cores of the device
+    flops_per_second: float  # Useful ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roofline:
-    """The least cycles each resource of the device needs for the work, all of it busy all the time.
+    """The least cycles each resource of the device needs for the work, all of it busy all the time."""
 
-    Attributes:
-        math_cycles: The tile products, spread over all worker cores.
-        dram_cycles: The bytes to and from DRAM, at the rate that is achieved when all goes well.
-        network_cycles: The bytes between cores, with both networks of the cores that take part.
-        cycles: The largest of the three.
-        bound: Its name: "math", "DRAM" or "network"; "none" if all are 0.
-        share: `cycles` of the estimated ones: how near the work comes to its roof.
-        issued_flops_per_dram_byte: Arithmetic intensity; 0 without bytes to or from DRAM.
-    """
-
-    math_cycles: int
-    dram_cycles: int
-    network_cycles: int
-    cycles: int
-    bound: str
-    share: float
-    issued_flops_per_dram_byte: float
+    math_cycles: int  # The tile products, spread over all worker cores
+    dram_cycles: int  # The bytes to and from DRAM, at the rate that is achieved when all goes well
+    network_cycles: int  # The bytes between cores, with both networks of the cores that take part
+    cycles: int  # The largest of the three
+    bound: str  # Its name: "math", "DRAM" or "network"; "none" if all are 0
+    share: float  # `cycles` of the estimated ones: how near the work comes to its roof
+    issued_flops_per_dram_byte: float  # Arithmetic intensity; 0 without bytes to or from DRAM
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,43 +96,30 @@ class OperationTime:
     """One device operation.
 
     Attributes:
-        name: As a graph capture shows it.
-        cycles: From the first core's start to the last core's end.
-        nanoseconds: The same in time.
-        share: Of the call's cycles.
-        bound_by: The stage that binds it.
-        tied_with: Stages that bind it just as well, as far as the model can tell. This, the facts, the stages and the
-            groups are found out when asked for.
+        tied_with: Stages that bind it just as well, as far as the model can tell. This, the facts, the stages and
+            the groups are found out when asked for.
         facts: How it was planned: scheme, blocks, readers ...
-        error: How far its cycles are to be expected off.
-        core_count: Cores that take part.
-        fidelity_phases: 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing.
-        contention_cycles: Part of `cycles` due to cores that share links, banks or receivers.
-        cycles_without_contention: The rest.
         stages: Of the cores that end last.
         groups: All cores, the slowest first.
-        traffic: Bytes.
-        math: The matrix units.
-        roofline: What it could take at best.
     """
 
-    name: str
-    cycles: int
-    nanoseconds: float
-    share: float
-    bound_by: str
+    name: str  # As a graph capture shows it
+    cycles: int  # From the first core's start to the last core's end
+    nanoseconds: float  # The same in time
+    share: float  # Of the call's cycles
+    bound_by: str  # The stage that binds it
     tied_with: Late[tuple[str, ...]] = Late()  # noqa: RUF009 (a descriptor, not a default)
     facts: Late[tuple[Fact, ...]] = Late()  # noqa: RUF009
-    error: ErrorBar
-    core_count: int
-    fidelity_phases: int
-    contention_cycles: int
+    error: ErrorBar  # How far its cycles are to be expected off
+    core_count: int  # Cores that take part
+    fidelity_phases: int  # 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
+    contention_cycles: int  # Part of `cycles` due to cores that share links, banks or receivers
     cycles_without_contention: int
     stages: Late[tuple[StageTime, ...]] = Late()  # noqa: RUF009
     groups: Late[tuple[CoreGroupTime, ...]] = Late()  # noqa: RUF009
     traffic: Traffic
-    math: MathUse
-    roofline: Roofline
+    math: MathUse  # The matrix units
+    roofline: Roofline  # What it could take at best
 
     def on_core(self, column: int, row: int) -> CoreGroupTime:
         """What one core does.
@@ -195,31 +135,18 @@ class OperationTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreTime:
-    """One core over a call, or over all.
-
-    Attributes:
-        column: Where.
-        row: Where.
-        cycles: From the start to the end of its own work, added up over the operations.
-        share: Of all cycles: the rest it waits for other cores, or has nothing to do.
-        busy_cycles: Of its busiest stage in each operation, added up.
-        busy_share: The same, of all cycles.
-        stall_cycles: Of the stage that waits most in each operation, added up; 0 where waiting is not modeled.
-        stall_share: The same, of all cycles.
-        dram_bytes: It moves from and to DRAM; where a model does not tell cores apart, as many as the others.
-        network_bytes: That leave it over a network, likewise.
-    """
+    """One core over a call, or over all."""
 
     column: int
     row: int
-    cycles: int
-    share: float
-    busy_cycles: int
-    busy_share: float
-    stall_cycles: int
-    stall_share: float
-    dram_bytes: int = 0
-    network_bytes: int = 0
+    cycles: int  # From the start to the end of its own work, added up over the operations
+    share: float  # Of all cycles: the rest it waits for other cores, or has nothing to do
+    busy_cycles: int  # Of its busiest stage in each operation, added up
+    busy_share: float  # The same, of all cycles
+    stall_cycles: int  # Of the stage that waits most in each operation, added up; 0 where waiting is not modeled
+    stall_share: float  # The same, of all cycles
+    dram_bytes: int = 0  # It moves from and to DRAM; where a model does not tell cores apart, as many as the others
+    network_bytes: int = 0  # That leave it over a network, likewise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,64 +154,41 @@ class Totals:
     """Operations that ran one after the other, together.
 
     Attributes:
-        cycles: Of all.
-        nanoseconds: The same in time.
-        contention_cycles: Part of them due to contention.
-        cycles_without_contention: The rest.
         stages: Of the slowest cores of each operation, added up by stage; computed when asked for.
         cores: Every core that took part, row by row; computed when asked for.
-        traffic: Bytes.
-        math: The matrix units; `utilization` is weighted by the cores and cycles of each operation.
-        roofline: The operations' rooflines added up; `bound` is what most of it is.
-        error: How far the cycles are to be expected off.
     """
 
     cycles: int
-    nanoseconds: float
-    contention_cycles: int
+    nanoseconds: float  # The same in time
+    contention_cycles: int  # Part of them due to contention
     cycles_without_contention: int
     stages: Late[tuple[StageTime, ...]] = Late()  # noqa: RUF009 (a descriptor, not a default)
     cores: Late[tuple[CoreTime, ...]] = Late()  # noqa: RUF009
     traffic: Traffic
-    math: MathUse
-    roofline: Roofline
-    error: TotalError
+    math: MathUse  # The matrix units; `utilization` is weighted by the cores and cycles of each operation
+    roofline: Roofline  # The operations' rooflines added up; `bound` is what most of it is
+    error: TotalError  # How far the cycles are to be expected off
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UntimedOperation:
-    """A device operation that ran and that no model knows.
-
-    Attributes:
-        name: Which.
-        reason: Why.
-        position: Where it stands among the device operations of its call, timed or not, from 0.
-    """
+    """A device operation that ran and that no model knows."""
 
     name: str
     reason: str
-    position: int
+    position: int  # Where it stands among the device operations of its call, timed or not, from 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTime:
-    """One call of a function.
-
-    Attributes:
-        name: The function.
-        share: Of the report's cycles.
-        total: Its operations together.
-        operations: In order.
-        untimed: Those that no model knows; no figure has them in.
-        decisions: What the planner chose for the caller, and what it came from.
-    """
+    """One call of a function."""
 
     name: str
-    share: float
-    total: Totals
+    share: float  # Of the report's cycles
+    total: Totals  # Its operations together
     operations: tuple[OperationTime, ...]
-    untimed: tuple[UntimedOperation, ...] = ()
-    decisions: tuple[Decision, ...] = ()
+    untimed: tuple[UntimedOperation, ...] = ()  # Those that no model knows; no figure has them in
+    decisions: tuple[Decision, ...] = ()  # What the planner chose for the caller, and what it came from
 
     @property
     def in_order(self) -> tuple[OperationTime | UntimedOperation, ...]:

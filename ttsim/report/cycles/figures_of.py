@@ -53,19 +53,12 @@ DOES: Final[Mapping[Stage, str]] = {  # whatever the operation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationReading:
-    """A device operation that ran, and what it takes.
-
-    Attributes:
-        name: Which.
-        cycles: The reading of cycles, in whole ones (`whole_operation`).
-        fidelity_phases: Fidelity phases, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing.
-        account: What its program tells of it.
-    """
+    """A device operation that ran, and what it takes."""
 
     name: str
-    cycles: OperationCycles
-    fidelity_phases: int = 0
-    account: Account = NOTHING_TOLD
+    cycles: OperationCycles  # The reading of cycles, in whole ones (`whole_operation`)
+    fidelity_phases: int = 0  # Fidelity phases, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
+    account: Account = NOTHING_TOLD  # What its program tells of it
 
     @property
     def product_phases(self) -> float:
@@ -78,19 +71,15 @@ class TimedCall:
     """A call and the device operations that it ran.
 
     Attributes:
-        name: The function.
-        operations: In order.
-        untimed: Those that no model knows; figures leave them out.
-        useful_flops: Multiplications and additions of its definition; None for the sum over the operations.
-        decisions: What the planner chose for the caller.
         launches: What was launched, untimed operations included, in order; found out when asked for.
     """
 
     name: str
     operations: tuple[OperationReading, ...]
-    untimed: tuple[UntimedOperation, ...] = ()
+    untimed: tuple[UntimedOperation, ...] = ()  # Those that no model knows; figures leave them out
+    # Multiplications and additions of its definition; None for the sum over the operations
     useful_flops: int | None = None
-    decisions: tuple[Decision, ...] = ()
+    decisions: tuple[Decision, ...] = ()  # What the planner chose for the caller
     launches: Late[tuple[Launch, ...]] = Late(lambda call: ())  # noqa: RUF009 (a descriptor, not a default)
 
     def figures(self, spec: DeviceSpec) -> tuple[Totals, tuple[OperationTime, ...]]:
@@ -125,7 +114,6 @@ def operation_time(operation: OperationReading, spec: DeviceSpec, *, of_cycles: 
 
     Args:
         operation: What ran.
-        spec: Where.
         of_cycles: Cycles of the call, for its share.
     """
     timed, sums = operation.cycles, sums_of(operation, spec)
@@ -201,8 +189,6 @@ def stage_times(
     """Stages added up by their names, in the order of the pipeline, with their shares of some cycles.
 
     Args:
-        stages: The stages.
-        of_cycles: The whole.
         words: What each does.
     """
     added: dict[Stage, tuple[int, int, int]] = {}

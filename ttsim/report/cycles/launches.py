@@ -19,36 +19,22 @@ BASES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchTime:
-    """The programs of a report in one queue, launched in one way.
+    """The programs of a report in one queue, launched in one way."""
 
-    Attributes:
-        reading: Which way: "trace replay", "warm program cache" or "first call".
-        between_nanoseconds: From the first command to the last kernel's end, what no kernel fills.
-        total_nanoseconds: That, and the kernels.
-        basis: What stands behind the figure.
-    """
-
-    reading: str
-    between_nanoseconds: int
+    reading: str  # Which way: "trace replay", "warm program cache" or "first call"
+    between_nanoseconds: int  # From the first command to the last kernel's end, what no kernel fills
     total_nanoseconds: int
-    basis: str
+    basis: str  # What stands behind the figure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchTimes:
-    """Launch and dispatch of all programs of a report.
+    """Launch and dispatch of all programs of a report."""
 
-    Attributes:
-        programs: How many were launched; those without a model of their cycles count as if they took none.
-        readings: Trace replay, warm program cache, first call; none if no program was launched.
-        error_share: Mean error of a trace replay, as far as programs are as assumed.
-        assumes: What is assumed of programs where a plan does not say it.
-    """
-
-    programs: int
-    readings: tuple[LaunchTime, ...]
-    error_share: float = ERROR_SHARE
-    assumes: tuple[str, ...] = ASSUMPTIONS
+    programs: int  # How many were launched; those without a model of their cycles count as if they took none
+    readings: tuple[LaunchTime, ...]  # Trace replay, warm program cache, first call; none if no program was launched
+    error_share: float = ERROR_SHARE  # Mean error of a trace replay, as far as programs are as assumed
+    assumes: tuple[str, ...] = ASSUMPTIONS  # What is assumed of programs where a plan does not say it
 
 
 def launch_times(launches: Sequence[Launch], kernel_nanoseconds: float, spec: DeviceSpec) -> LaunchTimes:
@@ -57,7 +43,6 @@ def launch_times(launches: Sequence[Launch], kernel_nanoseconds: float, spec: De
     Args:
         launches: The programs of all its calls.
         kernel_nanoseconds: What their kernels take.
-        spec: The device.
     """
     between = between_kernels_nanoseconds(launches, spec)
     readings = [

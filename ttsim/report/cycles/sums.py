@@ -9,33 +9,19 @@ from ttsim.report.cycles.figures import MathUse, Roofline, Traffic
 
 
 class Sums(NamedTuple):
-    """What operations that ran one after the other do, added up; the roofs of each are its own.
+    """What operations that ran one after the other do, added up; the roofs of each are its own."""
 
-    Attributes:
-        cycles: Whole ones.
-        core_cycles: The same, of all cores that take part.
-        dram_read_bytes: From DRAM.
-        dram_written_bytes: To DRAM.
-        network_bytes: Over the networks.
-        issued_flops: Of the matrix units.
-        product_cycles: Of all tile products; one takes `phase_cycles` for each fidelity phase.
-        math_roof: Least cycles of matrix units.
-        dram_roof: Of DRAM.
-        network_roof: Of the networks.
-        roof: The largest of each operation's.
-    """
-
-    cycles: int = 0
-    core_cycles: int = 0
+    cycles: int = 0  # Whole ones
+    core_cycles: int = 0  # The same, of all cores that take part
     dram_read_bytes: int = 0
     dram_written_bytes: int = 0
     network_bytes: int = 0
-    issued_flops: int = 0
-    product_cycles: int = 0
-    math_roof: int = 0
+    issued_flops: int = 0  # Of the matrix units
+    product_cycles: int = 0  # Of all tile products; one takes `phase_cycles` for each fidelity phase
+    math_roof: int = 0  # Least cycles of matrix units
     dram_roof: int = 0
     network_roof: int = 0
-    roof: int = 0
+    roof: int = 0  # The largest of each operation's
 
 
 def added(parts: Sequence[Sums]) -> Sums:

@@ -11,19 +11,12 @@ CHUNK = 1 << 20  # elements taken at a time, so that no float64 copy of a whole 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accuracy:
-    """An output against the exact one.
+    """An output against the exact one."""
 
-    Attributes:
-        pcc: Pearson correlation of all elements; 1 for equal constants.
-        max_abs_error: Largest absolute difference.
-        rms_error: Root of the mean squared difference.
-        exact_std: Standard deviation of the exact output, to measure the errors by.
-    """
-
-    pcc: float
-    max_abs_error: float
-    rms_error: float
-    exact_std: float
+    pcc: float  # Pearson correlation of all elements; 1 for equal constants
+    max_abs_error: float  # Largest absolute difference
+    rms_error: float  # Root of the mean squared difference
+    exact_std: float  # Standard deviation of the exact output, to measure the errors by
 
 
 def measure(output: npt.NDArray[Any], exact: npt.NDArray[Any]) -> Accuracy:

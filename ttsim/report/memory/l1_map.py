@@ -13,67 +13,39 @@ Ranges = tuple[tuple[int, int, int, int], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A buffer in L1 while a device operation runs.
-
-    Attributes:
-        name: What it is.
-        kind: "circular buffer", "L1" or "L1_SMALL".
-        address: On every core that has it.
-        size_bytes: On the core that has most of it.
-        cores: Where a circular buffer is, as ttnn prints it; empty of others.
-        ranges: The same as rectangles: first column, first row, last column, last row.
-        made: Who made it, in words; empty if it is not known.
-    """
+    """A buffer in L1 while a device operation runs."""
 
     name: str
-    kind: str
-    address: int
-    size_bytes: int
-    cores: str = ""
-    ranges: Ranges = ()
-    made: str = ""
+    kind: str  # "circular buffer", "L1" or "L1_SMALL"
+    address: int  # On every core that has it
+    size_bytes: int  # On the core that has most of it
+    cores: str = ""  # Where a circular buffer is, as ttnn prints it; empty of others
+    ranges: Ranges = ()  # The same as rectangles: first column, first row, last column, last row
+    made: str = ""  # Who made it, in words; empty if it is not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class L1Block:
-    """A buffer from one device operation to another. Shares are those of a picture: time to the right, addresses up.
-
-    Attributes:
-        held: The buffer.
-        first: Number of the first device operation that finds it.
-        last: Number of the last one.
-        left_share: Where it begins in time, each operation being as wide as the others.
-        width_share: How long it lives.
-        top_share: From the top of L1 down to its end.
-        height_share: Its size, of all L1.
-    """
+    """A buffer from one device operation to another. Shares are those of a picture: time to the right, addresses up."""
 
     held: Held
-    first: int
-    last: int
-    left_share: float
-    width_share: float
-    top_share: float
-    height_share: float
+    first: int  # Number of the first device operation that finds it
+    last: int  # Number of the last one
+    left_share: float  # Where it begins in time, each operation being as wide as the others
+    width_share: float  # How long it lives
+    top_share: float  # From the top of L1 down to its end
+    height_share: float  # Its size, of all L1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class L1Map:
-    """L1 of a core over device operations.
+    """L1 of a core over device operations."""
 
-    Attributes:
-        base_bytes: Where the part begins that a program can use.
-        end_bytes: Where L1 ends.
-        base_share: The former of the latter.
-        operations: How many there are.
-        blocks: Buffers, in the order in which operations find them.
-    """
-
-    base_bytes: int
-    end_bytes: int
-    base_share: float
-    operations: int
-    blocks: tuple[L1Block, ...]
+    base_bytes: int  # Where the part begins that a program can use
+    end_bytes: int  # Where L1 ends
+    base_share: float  # The former of the latter
+    operations: int  # How many there are
+    blocks: tuple[L1Block, ...]  # Buffers, in the order in which operations find them
 
 
 def ranges_of(cores: CoreRangeSet) -> Ranges:
@@ -88,7 +60,6 @@ def l1_map(moments: Sequence[Sequence[Held]], spec: DeviceSpec) -> L1Map:
 
     Args:
         moments: What lies in L1 while each operation runs.
-        spec: The device.
     """
     spans: list[list[int]] = []
     buffers: list[Held] = []

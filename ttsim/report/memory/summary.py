@@ -46,7 +46,6 @@ def summarize(
     """All figures of one call.
 
     Args:
-        spec: The device.
         before: What happened on the device until the call: what it left allocated counts in peaks and headroom.
         events: What happened in the call.
         layouts: Of its convolutions, from the plan.

@@ -16,31 +16,18 @@ from ttsim.report.network.figures import HighWater, LivingBuffer, LivingCircular
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RanOperation:
-    """A device operation that ran, as it was read.
+    """A device operation that ran, as it was read."""
 
-    Attributes:
-        name: As a graph capture shows it.
-        call: Number of its call.
-        function: The function of that call.
-        where: The lines of the script that made the call.
-        cycles: In whole ones; None where no model knows it.
-        bound_by: The stage that binds it.
-        core_count: Cores that take part.
-        untimed: Why no model knows it.
-        circular_buffers: Those of its program that are no views, in order of allocation.
-        buffers: In L1 at the fullest moment while it ran, oldest first.
-    """
-
-    name: str
+    name: str  # As a graph capture shows it
     call: int
     function: str
-    where: str
-    cycles: int | None
-    bound_by: str
-    core_count: int
-    untimed: str
-    circular_buffers: tuple[CircularBuffer, ...]
-    buffers: tuple[LivingBuffer, ...]
+    where: str  # The lines of the script that made the call
+    cycles: int | None  # In whole ones; None where no model knows it
+    bound_by: str  # The stage that binds it
+    core_count: int  # Cores that take part
+    untimed: str  # Why no model knows it
+    circular_buffers: tuple[CircularBuffer, ...]  # Those of its program that are no views, in order of allocation
+    buffers: tuple[LivingBuffer, ...]  # In L1 at the fullest moment while it ran, oldest first
 
 
 def pass_operations(ran: Sequence[RanOperation], spec: DeviceSpec) -> tuple[PassOperation, ...]:
@@ -77,8 +64,6 @@ def sums(
     """Operations put together, in order of their first one.
 
     Args:
-        operations: Of the pass.
-        spec: The device.
         by: What they must have in common.
     """
     together: dict[str, list[PassOperation]] = {}

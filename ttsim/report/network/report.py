@@ -130,9 +130,7 @@ def network_report(ran: Sequence[RanOperation], launches: Sequence[Launch], spec
     """The report on operations that ran one after the other on a device.
 
     Args:
-        ran: The operations.
         launches: Of the same operations.
-        spec: The device.
     """
     operations = pass_operations(ran, spec)
     taken = sum(one.cycles for one in operations)

@@ -21,12 +21,7 @@ NO_VALUES = 'Not known: the layer ran without values; values="exact" or "fast" h
 
 
 def page_of_layers(results: Sequence[LayerResult], spec: DeviceSpec) -> Page:
-    """The page of layers that were run, each with all that is known of it.
-
-    Args:
-        results: The layers.
-        spec: The device.
-    """
+    """The page of layers that were run, each with all that is known of it."""
     failed = sum(one.error is not None for one in results)
     name = results[0].layer.name if len(results) == 1 else f"{len(results)} layers"
     verdict = f", {failed} failed" if failed and len(results) > 1 else " failed" if failed else ""
@@ -47,7 +42,6 @@ def page_of_network(
     Args:
         network: Its operations in order.
         report: The cycles of the same calls.
-        spec: The device.
         sources: Its convolutions as Python.
     """
     found = deeds_of_pass(network.operations, spec.l1.usable_bytes, report.calls)

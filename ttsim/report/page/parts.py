@@ -62,7 +62,6 @@ def deeds_of_pass(
     """The device operations of a network, each with what it takes; the pass itself says which have a model.
 
     Args:
-        operations: In order.
         usable_bytes: L1 that a program can use.
         calls: The cycles of the calls that ran all of them, in order; None where only their sums are known.
     """
@@ -159,7 +158,6 @@ def grid_of(spec: DeviceSpec, cores: Iterable[CoreTime], l1: L1Map) -> Grid:
     """Every worker core: its time, and the circular buffers that it holds.
 
     Args:
-        spec: The device.
         cores: Those that did something.
         l1: Where circular buffers were.
     """

@@ -34,82 +34,49 @@ Arguments = tuple[tuple[str, int | str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """What a core does for a time.
+    """What a core does for a time."""
 
-    Attributes:
-        core: Column and row; None for the device.
-        stage: Of the core; empty for the whole operation.
-        name: Of the operation.
-        start_nanoseconds: When it begins.
-        nanoseconds: How long it lasts.
-        arguments: Further figures, by name.
-    """
-
-    core: Core | None
-    stage: str
+    core: Core | None  # Column and row; None for the device
+    stage: str  # Of the core; empty for the whole operation
     name: str
-    start_nanoseconds: float
-    nanoseconds: float
-    arguments: Arguments
+    start_nanoseconds: float  # When it begins
+    nanoseconds: float  # How long it lasts
+    arguments: Arguments  # Further figures, by name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """L1 of a core while an operation runs.
+    """L1 of a core while an operation runs."""
 
-    Attributes:
-        start_nanoseconds: From when on.
-        circular_bytes: Circular buffers, on the core that has most.
-        buffer_bytes: Buffers.
-    """
-
-    start_nanoseconds: float
-    circular_bytes: int
+    start_nanoseconds: float  # From when on
+    circular_bytes: int  # Circular buffers, on the core that has most
     buffer_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """Something that goes from one core to another, or from one operation to the next.
+    """Something that goes from one core to another, or from one operation to the next."""
 
-    Attributes:
-        name: "halo", or the stage that sends.
-        source: Core that sends.
-        source_stage: On which of its stages; empty for the whole operation.
-        target: Core that receives.
-        start_nanoseconds: When it leaves.
-        end_nanoseconds: When it arrives.
-    """
-
-    name: str
-    source: Core
-    source_stage: str
-    target: Core
-    start_nanoseconds: float
-    end_nanoseconds: float
+    name: str  # "halo", or the stage that sends
+    source: Core  # Core that sends
+    source_stage: str  # On which of its stages; empty for the whole operation
+    target: Core  # Core that receives
+    start_nanoseconds: float  # When it leaves
+    end_nanoseconds: float  # When it arrives
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """A timeline.
-
-    Attributes:
-        device: Name of the device.
-        clock_hz: Its clock.
-        cores: Cores that do something, row by row: column and row.
-        stages: The stages of cores that do something, in the order of the pipeline, with their processors.
-        slices: In order of operations.
-        levels: L1, one for each operation, and one behind the last.
-        flows: In order of operations.
-    """
+    """A timeline."""
 
     device: str
     clock_hz: int
-    cores: tuple[Core, ...]
+    cores: tuple[Core, ...]  # Cores that do something, row by row: column and row
+    # The stages of cores that do something, in the order of the pipeline, with their processors
     stages: tuple[tuple[str, str], ...]
-    slices: tuple[Slice, ...]
-    levels: tuple[Level, ...]
-    flows: tuple[Flow, ...]
+    slices: tuple[Slice, ...]  # In order of operations
+    levels: tuple[Level, ...]  # L1, one for each operation, and one behind the last
+    flows: tuple[Flow, ...]  # In order of operations
 
 
 def trace_of(part: Part, spec: DeviceSpec) -> Trace:
@@ -117,7 +84,6 @@ def trace_of(part: Part, spec: DeviceSpec) -> Trace:
 
     Args:
         part: What ran.
-        spec: The device.
     """
     timed = [(one, one.time) for one in part.deeds if one.time is not None]
     slices = [one for deed, time in timed for one in _slices(deed, time, spec)]

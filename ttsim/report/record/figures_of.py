@@ -18,25 +18,15 @@ LEAST_NANOSECONDS: Final = 1  # of a kernel: viewers take none for a measurement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RanStep:
-    """A device operation that ran, as its plan has it.
+    """A device operation that ran, as its plan has it."""
 
-    Attributes:
-        name: As a graph capture shows it.
-        key: Equal keys mean the same program.
-        cached: Whether the program was found in the cache.
-        inputs: What it reads.
-        output: What it makes, or writes into.
-        attributes: What the real library's profiler prints of it, by name.
-        fidelity_phases: Fidelity phases, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing.
-    """
-
-    name: str
-    key: Hashable
-    cached: bool
-    inputs: tuple[TensorSpec, ...]
-    output: TensorSpec
-    attributes: tuple[tuple[str, str], ...] = ()
-    fidelity_phases: int = 0
+    name: str  # As a graph capture shows it
+    key: Hashable  # Equal keys mean the same program
+    cached: bool  # Whether the program was found in the cache
+    inputs: tuple[TensorSpec, ...]  # What it reads
+    output: TensorSpec  # What it makes, or writes into
+    attributes: tuple[tuple[str, str], ...] = ()  # What the real library's profiler prints of it, by name
+    fidelity_phases: int = 0  # Fidelity phases, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
 
 
 def recorded_operations(
@@ -53,7 +43,6 @@ def recorded_operations(
         passed: The same operations in the report on the network.
         calls: The calls that ran them, in the report on cycles.
         launches: Of the same operations.
-        spec: The device.
     """
     programs: dict[Hashable, int] = {}
     found, now = [], 0

@@ -19,19 +19,12 @@ NOWHERE: Final = ("", 0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenCall:
-    """A call, as far as memory goes.
+    """A call, as far as memory goes."""
 
-    Attributes:
-        number: Counted from 1.
-        before: What lay in the memories when it began.
-        events: What happened meanwhile.
-        at: File and line of the script that made it.
-    """
-
-    number: int
-    before: tuple[BufferAllocated, ...]
-    events: tuple[Event, ...]
-    at: tuple[str, int]
+    number: int  # Counted from 1
+    before: tuple[BufferAllocated, ...]  # What lay in the memories when it began
+    events: tuple[Event, ...]  # What happened meanwhile
+    at: tuple[str, int]  # File and line of the script that made it
 
 
 def until_refused(events: Iterable[Event]) -> Iterator[Event]:
@@ -92,7 +85,6 @@ def lifetimes(calls: Sequence[SeenCall], tensors: Mapping[MadeTensor, int]) -> t
     """From when to when tensors are there.
 
     Args:
-        calls: In order.
         tensors: Their numbers.
     """
     made: dict[MadeTensor, SeenCall] = {}

@@ -19,88 +19,52 @@ FULL: Final = 100.0  # percent of what a link can carry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer:
-    """What goes from one node of the torus to another.
+    """What goes from one node of the torus to another."""
 
-    Attributes:
-        number: Counted from 0.
-        network: 0 or 1.
-        source: Torus column and row.
-        destination: Likewise.
-        size_bytes: What is sent.
-        start_cycle: From when on, counted from the start of the program.
-        end_cycle: When the last of it has arrived, at least a cycle later.
-        bytes_per_cycle: On average.
-        links: What it passes, in order.
-    """
-
-    number: int
-    network: int
-    source: tuple[int, int]
+    number: int  # Counted from 0
+    network: int  # 0 or 1
+    source: tuple[int, int]  # Torus column and row
     destination: tuple[int, int]
-    size_bytes: int
-    start_cycle: int
-    end_cycle: int
-    bytes_per_cycle: float
-    links: tuple[Link, ...]
+    size_bytes: int  # What is sent
+    start_cycle: int  # From when on, counted from the start of the program
+    end_cycle: int  # When the last of it has arrived, at least a cycle later
+    bytes_per_cycle: float  # On average
+    links: tuple[Link, ...]  # What it passes, in order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkLoad:
-    """How much is asked of links, in percent of what they can carry.
+    """How much is asked of links, in percent of what they can carry."""
 
-    Attributes:
-        demand: On average over all links, idle ones among them.
-        used: The same, with no more of any link than it can carry.
-        most: Of the link that is asked for most.
-    """
-
-    demand: float
-    used: float
-    most: float
+    demand: float  # On average over all links, idle ones among them
+    used: float  # The same, with no more of any link than it can carry
+    most: float  # Of the link that is asked for most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineStep:
-    """A part of a timeline.
+    """A part of a timeline."""
 
-    Attributes:
-        start_cycle: When it begins.
-        end_cycle: When it ends.
-        transfers: Numbers of those that are under way at some time of it.
-        demand: Network, link and percent that is asked of it, of links that are in use.
-        load: Of each network.
-        whole: Of both together.
-    """
-
-    start_cycle: int
+    start_cycle: int  # When it begins
     end_cycle: int
-    transfers: tuple[int, ...]
+    transfers: tuple[int, ...]  # Numbers of those that are under way at some time of it
+    # Network, link and percent that is asked of it, of links that are in use
     demand: tuple[tuple[int, Link, float], ...]
-    load: tuple[NetworkLoad, ...]
-    whole: NetworkLoad
+    load: tuple[NetworkLoad, ...]  # Of each network
+    whole: NetworkLoad  # Of both together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """A device operation on the networks.
-
-    Attributes:
-        columns: Of the torus.
-        rows: Of the torus.
-        step_cycles: Cycles of a step; the last may have fewer.
-        transfers: In the order of networks, senders and receivers.
-        steps: In order.
-        load: Of each network, on average over the steps.
-        whole: Of both together.
-    """
+    """A device operation on the networks."""
 
     columns: int
     rows: int
-    step_cycles: int
-    transfers: tuple[Transfer, ...]
+    step_cycles: int  # Cycles of a step; the last may have fewer
+    transfers: tuple[Transfer, ...]  # In the order of networks, senders and receivers
     steps: tuple[TimelineStep, ...]
-    load: tuple[NetworkLoad, ...]
-    whole: NetworkLoad
+    load: tuple[NetworkLoad, ...]  # Of each network, on average over the steps
+    whole: NetworkLoad  # Of both together
 
 
 def timeline(sent: Sequence[Sent], spec: DeviceSpec) -> Timeline:
@@ -108,7 +72,6 @@ def timeline(sent: Sequence[Sent], spec: DeviceSpec) -> Timeline:
 
     Args:
         sent: By the cores, as the model of the operation has it.
-        spec: The device.
     """
     torus = torus_of(spec)
     passed = zip(sent, _routes(sent, torus), strict=True)

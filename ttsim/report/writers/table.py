@@ -27,8 +27,6 @@ def print_layers(console: Console, results: Sequence[LayerResult], *, each: bool
     """One line for each layer, if there are several; then every layer by itself.
 
     Args:
-        console: Where.
-        results: The layers.
         each: False: the lines alone; a layer that failed, and why, is told anyway.
         details: Every buffer, what each stage does, and all advice, too.
     """

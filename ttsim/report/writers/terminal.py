@@ -13,7 +13,6 @@ def say(console: Console, text: str, *, indent: int = 0, style: str = "") -> Non
     """Words, over as many lines as they need.
 
     Args:
-        console: Where.
         text: The words; lines of their own stay so.
         indent: Spaces in front of every line but the first.
         style: How all of it looks.

@@ -85,8 +85,6 @@ def table(
 
     Args:
         caption: What it shows.
-        headings: Of the columns.
-        rows: The cells.
         words: Numbers of the columns that hold words.
     """
     found = list(rows)
