@@ -1,21 +1,111 @@
-"""Cores by their place in the compute grid, ranges of them, and sets of ranges.
-
-Coordinates are logical: (0, 0) is the first worker core, x runs over columns and y over rows, as in ttnn. ``str`` gives
-the form that graph captures of the real library show, for example ``{[0-0 - 7-2], [0-3 - 2-3]}``.
-"""
+"""Cores of a grid: coordinates, rectangles, sets in a fixed order, and what sits on them."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import lru_cache
 from itertools import pairwise
 from operator import and_, or_
 from operator import index as integer
-from typing import Final, cast
+from typing import Final, TypeAlias, TypeVar, cast
 
-from device.bindings import CalledList
 from device.errors import ArgumentError, ArgumentTypeError, shown
-from device.rectangles import Columns, Rectangle, combined, without
+
+T = TypeVar("T")
+
+
+class PlainEnum(Enum):
+    """An enumeration whose members print as ``Layout.TILE``, in lists and configs, too."""
+
+    __hash__ = object.__hash__  # that of an enumeration looks its name up; members are equal to none but themselves
+
+    def __repr__(self) -> str:
+        """Class and name."""
+        return str(self)
+
+
+class FrozenList(tuple[T, ...]):
+    """A tuple that stands for a list of the bindings: equal to one of the same items, and printed as one."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other is a list or a tuple of the same items."""
+        return isinstance(other, list | tuple) and tuple(self) == tuple(other)
+
+    def __ne__(self, other: object) -> bool:
+        """Whether it is not."""
+        return not self == other
+
+    __hash__ = tuple.__hash__
+
+    def __repr__(self) -> str:
+        """As a list."""
+        return repr(list(self))
+
+
+class CalledList(FrozenList[T]):
+    """A list that the bindings give by a method and ttsim by an attribute: ``cores.ranges`` and ``cores.ranges()``."""
+
+    __slots__ = ()
+
+    def __call__(self) -> list[T]:
+        """A list of the items."""
+        return list(self)
+
+
+Rectangle: TypeAlias = tuple[int, int, int, int]  # first column, first row, last column, last row
+Columns: TypeAlias = int  # a bit for each stretch between neighboring edges, the leftmost first
+
+
+def without(one: Columns, other: Columns) -> Columns:
+    """What one has and the other has not."""
+    return one & ~other
+
+
+def combined(
+    one: Sequence[Rectangle], other: Sequence[Rectangle], operation: Callable[[Columns, Columns], Columns]
+) -> list[Rectangle]:
+    """What an operation makes of two areas, row by row: runs within a row, equal runs of neighboring rows together.
+
+    Args:
+        other: Another one.
+        operation: ``operator.or_`` or ``and_``, or `without`.
+    """
+    columns = sorted({edge for left, _, right, _ in (*one, *other) for edge in (left, right + 1)})
+    rows = sorted({edge for _, top, _, bottom in (*one, *other) for edge in (top, bottom + 1)})
+    open_runs: dict[tuple[int, int], int] = {}  # (first column, behind the last one) -> first row
+    found: list[Rectangle] = []
+    for row, *covered in zip(rows, _rows(one, columns, rows), _rows(other, columns, rows), strict=True):
+        runs = _runs(operation(*covered), columns)
+        for first, end in [run for run in open_runs if run not in runs]:
+            found.append((first, open_runs.pop((first, end)), end - 1, row - 1))
+        for run in runs:
+            open_runs.setdefault(run, row)
+    return sorted(found, key=lambda rectangle: (rectangle[1], rectangle[0]))
+
+
+def _rows(area: Sequence[Rectangle], columns: Sequence[int], rows: Sequence[int]) -> list[Columns]:
+    """What an area covers of each row between two edges, and of what is behind the last: nothing."""
+    covered = [0] * len(rows)
+    for left, top, right, bottom in area:
+        wide = (1 << columns.index(right + 1)) - (1 << columns.index(left))
+        for row in range(rows.index(top), rows.index(bottom + 1)):
+            covered[row] |= wide
+    return covered
+
+
+def _runs(covered: Columns, columns: Sequence[int]) -> list[tuple[int, int]]:
+    """Consecutive columns as (first, behind the last)."""
+    found = []
+    while covered:
+        lowest = covered & -covered
+        above = covered + lowest  # the lowest run is gone, and carried to the bit behind it
+        found.append((columns[lowest.bit_length() - 1], columns[(above & ~covered).bit_length() - 1]))
+        covered &= above
+    return found
+
 
 MOST_KEPT: Final = 1024  # sets of cores that planners ask for again and again; hash and box of each are found once
 

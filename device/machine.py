@@ -5,18 +5,23 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from device.errors import CircularBufferError, DeviceClosedError, OutOfMemoryError
-from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed, Event, Refused
-from device.memory.allocator import Allocator
-from device.memory.buffers import Buffer, Memory
-from device.memory.circular_buffers import Region, check, check_count, place
-from device.memory.free_list import Blocks
+from device.memory.allocator import Allocator, Blocks, Owners
+from device.memory.buffers import Buffer, Memory, Region, check, check_count, place
 from device.memory.layouts import BufferSpec, TensorSpec
 from device.memory.memory_config import BufferType
-from device.memory.owners import Owners
 from device.memory.turn import Turn
-from device.moments import Moment, Standing
 from device.numbers.formats import Array
-from device.plan import CircularBuffer
+from device.plan import (
+    BufferAllocated,
+    BufferFreed,
+    CircularBuffer,
+    CircularBufferAllocated,
+    CircularBuffersFreed,
+    Event,
+    Moment,
+    Refused,
+    Standing,
+)
 from device.spec.device_spec import DeviceSpec, load_spec
 
 

@@ -14,12 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from ops.fields.effects import CYCLES, FAR, LAUNCHES, MEMORY, PLAN, REPORT, VALUES, effects
-from ops.fields.field import fields_of
-from ops.fields.samples import planners_samples, samples
-from ops.fields.sources import source_of, sources_of
-from ops.fields.words import table_words, words_of
-from ops.meanings import load_spec
+from ops.op_models import load_spec
+from ops.sensitivity.effects import CYCLES, FAR, LAUNCHES, MEMORY, PLAN, REPORT, VALUES, effects
+from ops.sensitivity.fields import fields_of, source_of, sources_of, table_words, words_of
+from ops.sensitivity.samples import planners_samples, samples
 
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "device-fields.md"
 BEGIN = "### Device\n"

@@ -25,7 +25,7 @@ from rich.table import Table
 import ttsim as ttnn
 from device.numbers.formats import GROUP, Array, DataFormat
 from tools.command import run_tool
-from ttsim.runtime.defaults import Values
+from ttsim.runtime.settings import Values
 
 READINGS: tuple[Values, Values] = ("exact", "fast")
 SIZE, IN_CHANNELS, OUT_CHANNELS, KERNEL = 16, 64, 32, 3

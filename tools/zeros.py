@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from device.errors import ArgumentError, DeviceError
-from ops.meanings import load_spec
+from ops.op_models import load_spec
 from tools.command import run_tool
 from ttsim.layers.exact import make_inputs
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers

@@ -26,7 +26,7 @@ _NAMES_OF = {
         "TensorMemoryLayout",
     ),
     "device.spec.device_spec": ("DeviceSpec",),
-    "ops.fields.changed": ("changed", "load_spec"),
+    "ops.sensitivity.changes": ("changed", "load_spec"),
     "ttsim.errors": (
         "ArgumentError",
         "ArgumentIndexError",
@@ -162,7 +162,7 @@ _NAMES_OF = {
     "ttsim.recording.saving": ("save_report",),
     "ttsim.report.cycles.report": ("CycleReport",),
     "ttsim.report.network.report": ("NetworkReport",),
-    "ttsim.runtime.config": (
+    "ttsim.runtime.settings": (
         "CONFIG",
         "CONFIG_OVERRIDES",
         "CONFIG_PATH",

@@ -16,7 +16,7 @@ from device.memory.memory_config import (
     TensorMemoryLayout,
 )
 from device.spec.device_spec import DeviceSpec
-from ops.fields.changed import changed, load_spec
+from ops.sensitivity.changes import changed, load_spec
 from ttsim import cluster, database, device, errors, experimental, graph, model_preprocessing, onednn, tracer
 from ttsim.errors import (
     ArgumentError,
@@ -148,16 +148,6 @@ from ttsim.recording.profiling import Profile, estimate_cycles, profile
 from ttsim.recording.saving import save_report
 from ttsim.report.cycles.report import CycleReport
 from ttsim.report.network.report import NetworkReport
-from ttsim.runtime.config import (
-    CONFIG,
-    CONFIG_OVERRIDES,
-    CONFIG_PATH,
-    Config,
-    load_config_from_dictionary,
-    load_config_from_json_file,
-    manage_config,
-    save_config_to_json_file,
-)
 from ttsim.runtime.device import (
     Arch,
     CloseDevice,
@@ -192,6 +182,16 @@ from ttsim.runtime.mesh import (
     using_distributed_env,
 )
 from ttsim.runtime.mesh_shape import MeshCoordinate, MeshShape
+from ttsim.runtime.settings import (
+    CONFIG,
+    CONFIG_OVERRIDES,
+    CONFIG_PATH,
+    Config,
+    load_config_from_dictionary,
+    load_config_from_json_file,
+    manage_config,
+    save_config_to_json_file,
+)
 from ttsim.runtime.storage import StorageType
 from ttsim.runtime.system import (
     ClusterType,

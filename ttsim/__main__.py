@@ -30,7 +30,7 @@ from rich.console import Console
 
 from device.errors import ArgumentError, TTSimError, shown
 from device.spec.device_spec import catalog_names
-from ops.fields.changed import load_spec, with_changes
+from ops.sensitivity.changes import load_spec, with_changes
 from ttsim.dropin.choices import add_choices, chosen, environment
 from ttsim.dropin.script import run_script, within
 from ttsim.dropin.suite import run_tests
@@ -53,8 +53,7 @@ from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as
 from ttsim.report.writers.progress import progress
 from ttsim.report.writers.table import print_layers
 from ttsim.report.writers.terminal import say
-from ttsim.runtime.defaults import Values
-from ttsim.runtime.flags import add_changes, add_device, chosen_device
+from ttsim.runtime.settings import Values, add_changes, add_device, chosen_device
 from ttsim.version import version_line
 
 WIDTH_OF_A_PIPE = 160  # columns of a table that goes to a file

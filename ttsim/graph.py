@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from device.bindings import PlainEnum
+from device.cores import PlainEnum
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
-from device.events import (
+from device.memory.memory_config import BufferType
+from device.plan import (
     BufferAllocated,
     BufferFreed,
     CircularBufferAllocated,
@@ -17,8 +18,7 @@ from device.events import (
     Event,
     usage_per_core,
 )
-from device.events import UsagePerCore as PeakMemoryUsagePerCore
-from device.memory.memory_config import BufferType
+from device.plan import UsagePerCore as PeakMemoryUsagePerCore
 from ttsim.recording import capture_nodes, capture_text
 from ttsim.recording.capture_nodes import Node
 from ttsim.recording.captured import captured_nodes

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from device.numbers.formats import Array
-from ops.calls.onednn import operands
+from ops.planners.onednn import problem as operands
 from ttsim.functions.onednn_calls import OPERATIONS, GraphOperation, run
 from ttsim.functions.onednn_preparation import Call, backward_data, backward_weights, forward
 from ttsim.runtime.device import Device

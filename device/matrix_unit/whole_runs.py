@@ -17,9 +17,8 @@ from device.host.compiling import loops_of, worth_loading
 from device.host.depths import DEPTH
 from device.host.products import UNPACKED, multiplies_in_place, sgemm_address
 from device.matrix_unit.fast import activation_mask, read_weight_mask
-from device.numbers.block_floats import to_read
+from device.numbers.block_floats import div_up, round_up, to_read
 from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat
-from device.numbers.integers import div_up, round_up
 from device.numbers.rounding import sharing
 
 CHUNK_ELEMENTS: Final = 1 << 14  # of sums that are worked on at a time, so that they stay in the cache

@@ -15,9 +15,8 @@ import numpy as np
 from device.host.compiling import loops_of, worth_loading
 from device.host.products import multiplies_numbers, multiplies_pairs
 from device.matrix_unit.whole_runs import SUM_SECONDS, Trips, TripWords, first_of, stores, trip_words
-from device.numbers.block_floats import to_read
+from device.numbers.block_floats import Integers, div_up, round_up, to_read
 from device.numbers.formats import Array
-from device.numbers.integers import Integers, div_up, round_up
 
 COLUMNS_TOGETHER: Final = 64
 MOST_WORDS: Final = 1 << 18  # of the pixels that rows of outputs meet at a time, so that they stay in the cache

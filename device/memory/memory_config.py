@@ -7,12 +7,72 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from operator import index as integer
+from typing import Final
 
-from device.bindings import FrozenList, PlainEnum
-from device.cores import CoreRangeSet
+import numpy as np
+
+from device.cores import CoreCoord, CoreRange, CoreRangeSet, FrozenList, PlainEnum
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
-from device.memory.tiles import TILE
-from device.numbers.integers import div_up
+from device.numbers.block_floats import div_up, round_up
+from device.numbers.formats import Array
+from device.spec.device_spec import DeviceSpec
+
+TILE: Final = 32
+FACE: Final = 16
+
+
+def pad_to_tiles(matrix: Array) -> Array:
+    """Zero rows and columns after the last, up to whole tiles; the array itself when nothing is missing.
+
+    Args:
+        matrix: [..., R, C].
+
+    Returns:
+        [..., round_up(R, 32), round_up(C, 32)].
+    """
+    rows, cols = matrix.shape[-2:]
+    padded = (round_up(rows, TILE), round_up(cols, TILE))
+    if padded == (rows, cols):
+        return matrix
+    out = np.zeros((*matrix.shape[:-2], *padded), matrix.dtype)
+    out[..., :rows, :cols] = matrix
+    return out
+
+
+def tilize(matrix: Array) -> Array:
+    """Cut a matrix into tiles, elements in face order; ragged edges are padded with zeros.
+
+    Args:
+        matrix: [..., R, C].
+
+    Returns:
+        [..., tile_rows, tile_cols, 1024]: face (0, 0), (0, 1), (1, 0), (1, 1), each row by row.
+    """
+    padded = pad_to_tiles(matrix)
+    tile_rows, tile_cols = padded.shape[-2] // TILE, padded.shape[-1] // TILE
+    lead = padded.shape[:-2]
+    faces = padded.reshape(*lead, tile_rows, 2, FACE, tile_cols, 2, FACE)
+    axes = [len(lead) + axis for axis in (0, 3, 1, 4, 2, 5)]
+    return faces.transpose(*range(len(lead)), *axes).reshape(*lead, tile_rows, tile_cols, TILE * TILE)
+
+
+def untilize(tiles: Array, rows: int | None = None, cols: int | None = None) -> Array:
+    """The matrix of which ``tiles`` are the tiles.
+
+    Args:
+        tiles: [..., tile_rows, tile_cols, 1024] in face order.
+        rows: Rows to keep; None for all.
+        cols: Columns to keep; None for all.
+
+    Returns:
+        [..., rows, cols], C-contiguous unless cut.
+    """
+    lead = tiles.shape[:-3]
+    tile_rows, tile_cols = tiles.shape[-3:-1]
+    faces = tiles.reshape(*lead, tile_rows, tile_cols, 2, 2, FACE, FACE)
+    axes = [len(lead) + axis for axis in (0, 2, 4, 1, 3, 5)]
+    matrix = faces.transpose(*range(len(lead)), *axes).reshape(*lead, tile_rows * TILE, tile_cols * TILE)
+    return matrix[..., :rows, :cols]
 
 
 class Layout(PlainEnum):
@@ -253,3 +313,45 @@ def _block_problem(high: int, wide: int, shards: ShardSpec) -> str | None:
                 f"for {major} major orientation!"
             )
     return None
+
+
+def check_cores(config: MemoryConfig, shards: ShardSpec, count: tuple[int, int], spec: DeviceSpec) -> None:
+    """Refuses shards on cores (or DRAM banks) that a device has not.
+
+    Every core of a grid counts, whether it has a shard or not; of a BLOCK grid only those up to the last shard.
+
+    Args:
+        count: How many there are, along the rows and along the columns of the tensor.
+
+    Raises:
+        DeviceError: Its first line is that of the real library.
+    """
+    in_dram = config.buffer_type is BufferType.DRAM
+    cols, rows = (spec.dram.banks, 1) if in_dram else (spec.grid.cols, spec.grid.rows)
+    by_rows = shards.orientation is ShardOrientation.ROW_MAJOR
+    grid = shards.grid
+    if grid.empty():
+        return
+    box = grid.bounding_box()
+    if box.end.x < cols and box.end.y < rows:
+        return
+    if config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED:
+        high, wide = count if by_rows else count[::-1]
+        last = CoreCoord(box.start.x + max(wide, 1) - 1, box.start.y + max(high, 1) - 1)
+        if last.x < cols and last.y < rows:
+            return
+        grid = CoreRangeSet(CoreRange(box.start, last))
+    first = next(core for core in grid.cores(by_rows) if core.x >= cols or core.y >= rows)
+    raise DeviceError(no_bank(first, cols * rows, "DRAM" if in_dram else "L1") + f"{cols}x{rows}")
+
+
+def no_bank(core: CoreCoord, banks: int, memory: str) -> str:
+    """The real library's words for a shard on a core without a bank, and the beginning of ours."""
+    return (
+        f"Invalid shard grid: shard core ({core.x}, {core.y}) has no {memory} bank on this device, which has {banks} "
+        "of them. Derive the shard grid from the device (dram_grid_size() for DRAM, compute_with_storage_grid_size() "
+        "for L1) rather than assuming a fixed size -- a harvested device exposes fewer banks than an unharvested one "
+        "of the same type. An L1 shard core outside the compute grid is legal only while it is claimed via "
+        "ServiceCoreManager."
+        f"\nshard_spec.grid: core ({core.x}, {core.y}) is not among the device's "
+    )

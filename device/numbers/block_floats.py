@@ -8,9 +8,22 @@ from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from device.host.compiling import loops_of, worth_loading
-from device.numbers.integers import round_up
+
+Integers: TypeAlias = NDArray[np.int64]
+
+
+def div_up(value: int, divisor: int) -> int:
+    """Smallest integer that is not less than ``value / divisor``; ``divisor`` is positive."""
+    return -(-value // divisor)
+
+
+def round_up(value: int, multiple: int) -> int:
+    """Smallest multiple of ``multiple`` (positive) that is not less than ``value``."""
+    return -(-value // multiple) * multiple
+
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 

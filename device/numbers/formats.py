@@ -1,7 +1,7 @@
 """Data formats as values: what a number is stored as, host conversion to it, and its exact bytes.
 
 Adding a format is adding one constant: the tests run over all of ``FORMATS``. The slow truth of every rule here stands
-in ``device.numbers.scalar``; both run under the same tests.
+in ``device.numbers.rounding``; both run under the same tests.
 
 A *block float* stores 16 neighbors of a row as sign and magnitude under one shared exponent. Its decoded values fit
 bfloat16, so that is what they are held in. Checked byte for byte against ttnn 0.81.1's own conversion, infinities,
@@ -202,7 +202,7 @@ def encode_tiles(tiles: Array, fmt: DataFormat) -> Array:
     sign and magnitude, two to a byte (first one low) in bfloat4_b.
 
     Args:
-        tiles: [..., 1024] in face order (``device.memory.tiles.tilize``); converted with ``quantize`` first.
+        tiles: [..., 1024] in face order (``device.memory.memory_config.tilize``); converted with ``quantize`` first.
         fmt: Any format.
 
     Returns:

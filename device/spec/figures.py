@@ -3,15 +3,228 @@
 Figures are numbers, texts, and such dataclasses again.
 """
 
+import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from dataclasses import replace as dataclass_replace
-from typing import Any, get_args, get_origin, get_type_hints
+from enum import Enum
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints
 
 from device.errors import SpecError, nearest, shown
-from device.spec.kinds import has_kind
-from device.spec.units import read_number
+
+
+class Better(Enum):
+    """Which way a machine is better that differs in one figure, for a program that stays as it is."""
+
+    LARGER = "larger"
+    SMALLER = "smaller"
+    NEITHER = ""
+
+
+class Dimension(Enum):
+    """What becomes of a figure where everything happens in less time: on a faster clock, or in fewer cycles of it."""
+
+    CLOCK = "a rate of the clock"
+    RATE = "bytes in a second"
+    TIME = "time on a clock of its own"
+    CYCLES = "cycles"
+    CYCLE_RATE = "bytes in a cycle"
+    NUMBER = "a number"
+
+
+class Kind(NamedTuple):
+    """What kind of number a figure is.
+
+    Attributes:
+        unit: Of the number; empty of a plain one.
+        dimension: Of the number.
+        better: Which way a machine is better.
+    """
+
+    unit: str
+    dimension: Dimension
+    better: Better
+
+
+def kind_of(name: str) -> Kind:
+    """What kind of number the figure of a name is: `dram.banks`, `reader.tilize[0].dst_16bit_cycles`.
+
+    Raises:
+        SpecError: The name does not tell its unit.
+    """
+    if kind := _found(name):
+        return kind
+    raise SpecError(
+        f"{name}: nobody knows the unit of this figure; let its name end in one of {', '.join(_ENDINGS)}, or list it"
+    )
+
+
+def has_kind(name: str) -> bool:
+    """Whether the name of a figure tells its unit."""
+    return _found(name) is not None
+
+
+def _found(name: str) -> Kind | None:
+    return _COUNTED.get(name) or next((kind for ending, kind in _ENDINGS.items() if name.endswith(ending)), None)
+
+
+# What is counted, by its whole name: unit and which way is better.
+_COUNTED: Final[Mapping[str, Kind]] = MappingProxyType({
+    "grid.cols": Kind("cores", Dimension.NUMBER, Better.NEITHER),  # more cores, and longer ways between them
+    "grid.rows": Kind("cores", Dimension.NUMBER, Better.NEITHER),
+    "l1.circular_buffers": Kind("", Dimension.NUMBER, Better.LARGER),
+    "dram.banks": Kind("banks", Dimension.NUMBER, Better.LARGER),
+    "noc.cols": Kind("nodes", Dimension.NUMBER, Better.SMALLER),
+    "noc.rows": Kind("nodes", Dimension.NUMBER, Better.SMALLER),
+    "noc.flit_bytes": Kind("bytes/cycle", Dimension.CYCLE_RATE, Better.LARGER),
+    "data_movement.processors": Kind("processors", Dimension.NUMBER, Better.LARGER),
+    "compute.dst_tiles": Kind("tiles", Dimension.NUMBER, Better.LARGER),
+    "compute.stationary_tiles": Kind("tiles", Dimension.NUMBER, Better.NEITHER),  # fewer fetches, each waited for
+})  # fmt: skip
+# The others by how their names end; the first ending that fits counts.
+_ENDINGS: Final[Mapping[str, Kind]] = MappingProxyType({
+    "_bytes_per_second": Kind("bytes/s", Dimension.RATE, Better.LARGER),
+    "_bytes_per_cycle": Kind("bytes/cycle", Dimension.CYCLE_RATE, Better.LARGER),
+    "_bytes_per_ns": Kind("bytes/ns", Dimension.RATE, Better.LARGER),
+    "_cycles": Kind("cycles", Dimension.CYCLES, Better.SMALLER),
+    "wait_share": Kind("", Dimension.NUMBER, Better.SMALLER),
+    "waiting_share": Kind("", Dimension.NUMBER, Better.SMALLER),
+    "_share": Kind("", Dimension.NUMBER, Better.LARGER),
+    "_factor": Kind("", Dimension.NUMBER, Better.SMALLER),  # of what else is to be done
+    "_links": Kind("links", Dimension.NUMBER, Better.LARGER),
+    "buffer_bytes": Kind("bytes", Dimension.NUMBER, Better.LARGER),
+    "write_bytes": Kind("bytes", Dimension.NUMBER, Better.LARGER),
+    "packet_bytes": Kind("bytes", Dimension.NUMBER, Better.LARGER),
+    "_bytes": Kind("bytes", Dimension.NUMBER, Better.NEITHER),
+    "bytes": Kind("bytes", Dimension.NUMBER, Better.NEITHER),
+    "_ghz": Kind("GHz", Dimension.CLOCK, Better.LARGER),
+    "_hz": Kind("Hz", Dimension.CLOCK, Better.LARGER),
+    "_ns": Kind("ns", Dimension.TIME, Better.SMALLER),
+    "_nanoseconds": Kind("ns", Dimension.TIME, Better.SMALLER),
+})  # fmt: skip
+
+
+_DECIMAL: Final = {"": 0, "k": 3, "M": 6, "G": 9, "T": 12}
+_BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40}
+_SIZES: Final = {
+    "bytes": Fraction(1),
+    **{f"{prefix}B": Fraction(10**power) for prefix, power in _DECIMAL.items()},
+    **{f"{prefix}B": Fraction(2**power) for prefix, power in _BINARY.items()},
+}
+# What can be measured, and its units, smaller ones first: how much each is of one and the same.
+_KINDS: Final[Mapping[str, Mapping[str, Fraction]]] = MappingProxyType(
+    {
+        "a size": _SIZES,
+        "a frequency": {f"{prefix}Hz": Fraction(10**power) for prefix, power in _DECIMAL.items()},
+        "a rate": {
+            **{f"{size}/ns": factor * 10**9 for size, factor in _SIZES.items()},
+            **{f"{size}/s": factor for size, factor in _SIZES.items()},
+        },
+        "a time": {"ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "ms": Fraction(1, 10**3), "s": Fraction(1)},
+        "bytes in a cycle": {f"{size}/cycle": factor for size, factor in _SIZES.items()},
+        "cycles": {"cycles": Fraction(1)},
+        "a part of a whole": {"": Fraction(1), "%": Fraction(1, 100), "percent": Fraction(1, 100)},
+    }
+)  # fmt: skip
+_NUMBER: Final = re.compile(r"([+-]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?(\d+))?)\s*(.*)", flags=re.DOTALL)
+_LONGEST_NUMBER: Final = 400  # characters
+_LONGEST_EXPONENT: Final = 3
+
+
+def read_number(name: str, text: str, *, whole: bool) -> int | float:
+    """The number that a text says a field is, in the field's own unit.
+
+    Args:
+        name: Of the field: `l1.bytes`.
+        text: A number, with a unit or in the field's own.
+        whole: Whether the field counts in whole numbers.
+
+    Raises:
+        SpecError: The text is no value of the field.
+    """
+    exact = _exact(name, text, whole)
+    if not whole:
+        return _nearest_float(name, exact)
+    if exact.denominator > 1:
+        raise SpecError(f"{name} must be a whole number, not {shown(text)}; {round(exact)} would do")
+    return int(exact)
+
+
+def spelled_number(name: str, value: float) -> str:
+    """The shortest text by which `read_number` gives a value, in a unit of which there is at least one."""
+    whole = isinstance(value, int)
+    texts = [*_in_units(name, value), repr(value).removesuffix(".0")]
+    return min((text for text in texts if _exact(name, text, whole) == Fraction(repr(value))), key=len)
+
+
+def _exact(name: str, text: str, whole: bool) -> Fraction:
+    """A number in the field's own unit."""
+    number, unit = _split(name, text, whole)
+    return number * _factor(name, unit, text, whole)
+
+
+def _nearest_float(name: str, exact: Fraction) -> float:
+    try:
+        return float(exact)
+    except OverflowError:
+        raise SpecError(f"{name} must be at most {sys.float_info.max:g}; give a smaller number") from None
+
+
+def _in_units(name: str, value: float) -> Iterator[str]:
+    """A number with each unit that makes it at least 1, the largest first."""
+    units, own = _units(name, isinstance(value, int)), kind_of(name).unit
+    for unit, factor in reversed(list(units.items())):
+        number = float(Fraction(value) * units.get(own, Fraction(1)) / factor)
+        if unit and abs(number) >= 1:
+            yield repr(number).removesuffix(".0") + unit
+
+
+def _split(name: str, text: str, whole: bool) -> tuple[Fraction, str]:
+    """The number and the unit of a text."""
+    match = _NUMBER.fullmatch(text.strip())
+    if match is None or len(match[1]) > _LONGEST_NUMBER:
+        raise SpecError(f"{name} must be a number, not {shown(text)}; {_way_out(name, whole)}")
+    if len(match[2] or "") > _LONGEST_EXPONENT:
+        raise SpecError(f"{name} must have an exponent of at most three digits, not {shown(text)}; shorten it")
+    return Fraction(match[1].replace("_", "")), match[3].strip()
+
+
+def _factor(name: str, unit: str, text: str, whole: bool) -> Fraction:
+    """How much of the field's own unit one of a unit is.
+
+    Raises:
+        SpecError: There is no such unit, or it is of something else.
+    """
+    units, own = _units(name, whole), kind_of(name).unit
+    if not unit or (unit == own and unit not in units):
+        return Fraction(1)
+    if unit in units:
+        return units[unit] / units[own]
+    of = next((kind for kind, known in _KINDS.items() if unit in known), None)
+    if of is None:
+        every = [one for known in _KINDS.values() for one in known if one]
+        raise SpecError(f"{name}: unknown unit {shown(unit)}{nearest(unit, units or every)}; {_way_out(name, whole)}")
+    raise SpecError(
+        f"{name} is {f'in {own}' if own else 'a plain number'}, not {of} as {shown(text)} is; {_way_out(name, whole)}"
+    )
+
+
+def _units(name: str, whole: bool) -> Mapping[str, Fraction]:
+    """The units in which a number can be given; none for what is counted."""
+    own = kind_of(name).unit
+    if whole and not own:
+        return {}
+    return next((units for units in _KINDS.values() if own in units), {})
+
+
+def _way_out(name: str, whole: bool) -> str:
+    own = kind_of(name).unit
+    units = [unit for unit in _units(name, whole) if unit not in ("", own)]
+    plain = f"give a plain number{f' of {own}' if own else ''}"
+    return f"{plain}, or one with {', '.join(units)}" if units else plain
 
 
 def to_plain(value: Any) -> Any:
@@ -90,7 +303,7 @@ def replace_fields(
         if name in kinds:
             own[name] = convert(kinds[name], value, _join(where, name))
             continue
-        part, field = _split(name, kinds) if nested else ("", "")
+        part, field = _figures_split(name, kinds) if nested else ("", "")
         if not part:
             guess = nearest(name, [*_spellings(kinds, nested), *other_names])
             raise SpecError(
@@ -102,7 +315,7 @@ def replace_fields(
     return dataclass_replace(spec, **own)
 
 
-def _split(name: str, kinds: Mapping[str, Any]) -> tuple[str, str]:
+def _figures_split(name: str, kinds: Mapping[str, Any]) -> tuple[str, str]:
     """The part and the field of ``part_field``; two empty texts if there is none."""
     for part, kind in kinds.items():
         field = name.removeprefix(f"{part}_")
@@ -135,10 +348,10 @@ def convert(kind: Any, value: Any, where: str) -> Any:
         return int(value)
     if isinstance(value, str) and kind in (int, float) and has_kind(where):
         return read_number(where, value, whole=kind is int)
-    raise SpecError(f"{where} must be {_KINDS[kind]}, not {shown(value)}; correct its value")
+    raise SpecError(f"{where} must be {_FIGURES_KINDS[kind]}, not {shown(value)}; correct its value")
 
 
-_KINDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+_FIGURES_KINDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
 
 
 def _join(where: str, key: str) -> str:

@@ -12,9 +12,10 @@ from typing import NamedTuple, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from device.numbers.integers import Integers
+from device.numbers.block_floats import Integers
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import NocSpec
+from device.time.engine import Processor
 
 Floats: TypeAlias = NDArray[np.float64]
 Booleans: TypeAlias = NDArray[np.bool_]
@@ -194,3 +195,53 @@ def passing_bytes(shared: Booleans, sent_bytes: Floats) -> Floats:
     """
     passing: Floats = np.where(sent_bytes > 0, shared.astype(np.float64) @ sent_bytes, 0.0)
     return passing
+
+
+def bandwidth(spec: DeviceSpec) -> float:
+    """Bytes a cycle of all banks together, with well placed readers."""
+    return spec.dram.achieved_share * spec.dram.peak_bytes_per_second / spec.clock_hz
+
+
+def shared_cycles(spec: DeviceSpec, moved_bytes: float, efficiency: float = 1.0) -> float:
+    """Cycles in which the banks together read or write so many bytes.
+
+    Args:
+        moved_bytes: By all cores.
+        efficiency: Part of the bandwidth that the pattern of pages leaves.
+    """
+    return moved_bytes / (bandwidth(spec) * efficiency)
+
+
+def read_latency_cycles(spec: DeviceSpec) -> float:
+    """Round trip of a small read: over both axes of the network, and into a bank."""
+    return torus_of(spec).round_trip_cycles + spec.dram.access_ns * spec.clock_hz / 1e9
+
+
+def page_cycles(spec: DeviceSpec, page_bytes: float, share: float = 1.0) -> float:
+    """Cycles in which the bytes of one page come from one bank, over one link.
+
+    Args:
+        share: Part of the bank's rate that one page gets.
+    """
+    return page_bytes / min(share * spec.dram.bank_bytes_per_second / spec.clock_hz, spec.noc.link_bytes_per_cycle)
+
+
+def page_round_trip_cycles(spec: DeviceSpec, page_bytes: float, share: float = 1.0) -> float:
+    """Cycles of a page that is waited for before the next is asked for; arguments as of `page_cycles`."""
+    return read_latency_cycles(spec) + page_cycles(spec, page_bytes, share)
+
+
+def movers(processors: int, roles: int) -> tuple[Processor, ...]:
+    """The processor of each role of a program on a core of so many; roles may have the same one."""
+    made = [Processor() for _ in range(min(roles, processors))]
+    return tuple(made[min(role, len(made) - 1)] for role in range(roles))
+
+
+def hands(spec: DeviceSpec, roles: int) -> int:
+    """How many of some roles are done at a time."""
+    return min(roles, spec.data_movement.processors)
+
+
+def side_by_side_cycles(spec: DeviceSpec, first: float, second: float) -> float:
+    """Cycles of two roles that do not wait for each other: together if there are two processors, else in turn."""
+    return first + second if spec.data_movement.processors == 1 else max(first, second)

@@ -5,13 +5,60 @@ movement processor, the unpackers, the matrix unit, the packer, or a network or 
 that do the same work are timed once, as a group.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 from device.cores import CoreRangeSet
-from device.time.late import Late
+
+ValueT = TypeVar("ValueT")
+
+
+class Late(Generic[ValueT]):
+    """A field of a frozen dataclass that is given its value, or a function that computes it at the first look.
+
+    The class has no slots: a field of its name would lie in front of this one. Whoever copies, compares or writes the
+    dataclass looks, and finds the value.
+
+    Args:
+        derive: What the value is of an instance that is given none, from its other fields; None: it has to be given.
+    """
+
+    def __init__(self, derive: Callable[[Any], ValueT] | None = None) -> None:
+        self.derive = derive
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Under which name the value lies."""
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> "Late[ValueT]": ...
+
+    @overload
+    def __get__(self, instance: object, owner: type) -> ValueT: ...
+
+    def __get__(self, instance: object | None, owner: type) -> "ValueT | Late[ValueT]":
+        """The value, computed once; of the class itself this field, which stands for a value to be derived.
+
+        Raises:
+            AttributeError: Of the class itself: the field has no default.
+        """
+        if instance is None:
+            if self.derive is None:
+                raise AttributeError(self.name)
+            return self
+        value = instance.__dict__[self.name]
+        if value is self and self.derive is not None:
+            value = instance.__dict__[self.name] = self.derive(instance)
+        elif callable(value):
+            value = instance.__dict__[self.name] = value()
+        found: ValueT = value
+        return found
+
+    def __set__(self, instance: object, value: ValueT | Callable[[], ValueT]) -> None:
+        """Keeps what was given; the dataclass is frozen, so this happens when it is made."""
+        instance.__dict__[self.name] = value
 
 
 class Stage(StrEnum):
@@ -99,10 +146,10 @@ class OperationCycles:
     """
 
     cycles: float  # Kernel cycles: from the first core's start to the last core's end; dispatch is not in it
-    groups: Late[tuple[CoreGroupCycles, ...]] = Late()  # noqa: RUF009 (a descriptor, not a default)
-    slowest: Late[CoreGroupCycles] = Late(_slowest)  # noqa: RUF009
-    cores: Late[int] = Late(_core_count)  # noqa: RUF009
-    working: Late[frozenset[Stage]] = Late(_working)  # noqa: RUF009
+    groups: Late[tuple[CoreGroupCycles, ...]] = Late()
+    slowest: Late[CoreGroupCycles] = Late(_slowest)
+    cores: Late[int] = Late(_core_count)
+    working: Late[frozenset[Stage]] = Late(_working)
     bound_by: Stage  # The stage with most cycles on the critical path, or the busiest where that path is not known
     dram_read_bytes: int = 0  # Bytes read from DRAM, by all cores
     dram_written_bytes: int = 0  # Bytes written to DRAM, by all cores
@@ -110,7 +157,7 @@ class OperationCycles:
     issued_flops: int = 0  # Multiplications and additions that the matrix units do, padding and inserted zeros included
     useful_flops: int = 0  # Those that the result needs
     contention_cycles: float = 0.0  # Part of ``cycles`` that is due to cores sharing links, banks or receivers
-    moved: Late[tuple[MovedBytes, ...]] = Late(_moved_evenly)  # noqa: RUF009
+    moved: Late[tuple[MovedBytes, ...]] = Late(_moved_evenly)
 
 
 def binding_stage(stages: Iterable[StageCycles]) -> Stage:

@@ -1,5 +1,4 @@
-from device.bindings import CalledList, FrozenList
-from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.cores import CalledList, CoreCoord, CoreRange, CoreRangeSet, FrozenList
 from device.memory.memory_config import Layout, ShardSpec
 
 

@@ -1,7 +1,7 @@
 from device.cores import first_cores
-from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed, usage_per_core
 from device.memory.layouts import BufferSpec
 from device.memory.memory_config import BufferType, TensorMemoryLayout
+from device.plan import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed, usage_per_core
 
 CORES = first_cores(8, 8, 8)
 

@@ -2,20 +2,20 @@ import pytest
 
 from device.cores import CoreRangeSet, first_cores
 from device.errors import CircularBufferError, DeviceClosedError, OutOfMemoryError
-from device.events import (
+from device.machine import Machine
+from device.memory.layouts import BufferSpec, TensorSpec
+from device.memory.memory_config import BufferType, Layout, MemoryConfig
+from device.numbers.formats import BFLOAT16
+from device.plan import (
     BufferAllocated,
     BufferFreed,
+    CircularBuffer,
     CircularBufferAllocated,
     CircularBuffersFreed,
     Event,
     Refused,
     usage_per_core,
 )
-from device.machine import Machine
-from device.memory.layouts import BufferSpec, TensorSpec
-from device.memory.memory_config import BufferType, Layout, MemoryConfig
-from device.numbers.formats import BFLOAT16
-from device.plan import CircularBuffer
 from device.spec.device_spec import load_spec
 
 CORES = first_cores(8, 8, 8)

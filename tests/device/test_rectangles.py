@@ -5,7 +5,7 @@ from operator import and_, or_
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device.rectangles import combined, without
+from device.cores import combined, without
 
 OPERATIONS = ((or_, set.union), (and_, set.intersection), (without, set.difference))
 rectangles = st.tuples(*[st.integers(0, 6)] * 4).map(

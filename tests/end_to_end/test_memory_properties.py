@@ -7,34 +7,33 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from device.errors import TTSimError
-from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed
 from device.machine import Machine
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
-from device.plan import Operation
+from device.plan import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed, Operation
 from device.spec.device_spec import load_spec
-from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
-from ops.calls.conv_transpose2d.validation import (
-    require_possible,
-    require_possible_slices,
-    require_sane,
-    validate,
-)
-from ops.calls.convolution.arguments import (
+from ops.passes.memory import run_memory
+from ops.planners.conv.arguments import (
     ComputeConfig,
     ConvArguments,
     ConvConfig,
     Operand,
     SliceConfig,
     SliceType,
+    output_lengths,
 )
-from ops.calls.convolution.output_lengths import output_lengths
-from ops.calls.convolution.plan import plan_convolution
-from ops.calls.convolution.soundness import plan_fault
-from ops.programs.conv2d.work import ConvWork
+from ops.planners.conv.conv_transpose2d import (
+    CONV_TRANSPOSE2D,
+    require_possible,
+    require_possible_slices,
+    require_sane,
+    validate,
+)
+from ops.planners.conv.plan import plan_convolution
+from ops.planners.conv.strict import plan_fault
+from ops.programs.conv2d.op import ConvWork
 from ops.programs.movement.work import SliceWrite
-from ops.readings.memory import run_memory
 
 SPECS = {name: load_spec(name) for name in ("wormhole_n150", "blackhole_p150")}
 MEMORIES = (BufferType.DRAM, BufferType.L1, BufferType.L1_SMALL)

@@ -13,7 +13,7 @@ from device.numbers.formats import BFLOAT16
 from device.plan import Work
 from device.spec.device_spec import load_spec
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage
-from ops.meaning import (
+from ops.op_model import (
     CyclesReading,
     Ends,
     Meaning,

@@ -9,9 +9,9 @@ from device.errors import SpecError
 from device.plan import Work
 from device.spec import device_spec
 from device.spec.device_spec import catalog_names
-from ops.meanings import COSTS, MEANINGS, load_spec
-from ops.programs.actions.costs import StickCosts
-from ops.programs.conv2d.prepared import AsWanted
+from ops.op_models import COSTS, MEANINGS, load_spec
+from ops.programs.conv2d.weights import AsWanted
+from ops.programs.kernel_costs import StickCosts
 from ops.programs.movement.costs import MovementCosts
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "ops" / "programs"

@@ -14,17 +14,17 @@ from device.machine import Machine
 from device.matrix_unit.arithmetic import EXACT
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
+from device.numbers.block_floats import div_up
 from device.numbers.formats import BFLOAT16
-from device.numbers.integers import div_up
 from device.plan import Allocate, CircularBuffer, Free, Operation, Plan, Work
 from device.spec.device_spec import load_spec
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
-from ops.meaning import Meaning, ValuesReading, cycles_of_work, given
-from ops.meanings import MEANINGS
+from ops.op_model import Meaning, ValuesReading, cycles_of_work, given
+from ops.op_models import MEANINGS
+from ops.passes.cycles import run_cycles
+from ops.passes.memory import run_memory
+from ops.passes.values import run_values
 from ops.programs.movement.work import Conversion, Relayout
-from ops.readings.cycles import run_cycles
-from ops.readings.memory import run_memory
-from ops.readings.values import run_values
 from ttsim import graph
 from ttsim.recording.profiling import estimate_cycles, profile
 from ttsim.runtime.device import Device

@@ -6,7 +6,7 @@ import pytest
 import ttsim
 from device.cores import first_cores
 from device.errors import CircularBufferError
-from device.events import CircularBufferAllocated, CircularBuffersFreed, OperationBegin, OperationEnd, usage_per_core
+from device.plan import CircularBufferAllocated, CircularBuffersFreed, OperationBegin, OperationEnd, usage_per_core
 from ttsim import graph
 from ttsim.recording import capture_nodes
 from ttsim.runtime import session

@@ -160,7 +160,7 @@ def test_a_mistake_of_ours_is_not_told_as_one_of_the_command_line(monkeypatch: p
     def broken(*_: object, **__: object) -> None:
         raise ValueError("a mistake")
 
-    monkeypatch.setattr("ops.programs.halo.meaning.halo_cycles", broken)
+    monkeypatch.setattr("ops.programs.halo.model.halo_cycles", broken)
     small = ["--shape", "1,4,4,32", "--out-channels", "32", "--kernel-size", "2", "--values", "off"]
     with pytest.raises(ValueError, match="a mistake"):
         main(["run", *small])

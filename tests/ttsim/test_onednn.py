@@ -7,9 +7,7 @@ import pytest
 import ttsim
 from device.plan import Operation
 from device.spec.device_spec import load_spec
-from ops.definition.geometry import plan_geometry
-from ops.definition.gradients import data_gradient, weights_gradient
-from ops.definition.reference import conv_transpose
+from ops.reference import conv_transpose, data_gradient, plan_geometry, weights_gradient
 from ttsim import onednn
 
 FORMATS = {"IOX": lambda w: w, "OIX": lambda w: np.swapaxes(w, 0, 1), "XOI": None, "XIO": None}

@@ -5,9 +5,7 @@ import numpy as np
 import pytest
 
 import ttsim
-from ops.definition.geometry import plan_geometry
-from ops.definition.gradients import data_gradient, weights_gradient
-from ops.definition.reference import conv_transpose
+from ops.reference import conv_transpose, data_gradient, plan_geometry, weights_gradient
 from ttsim import onednn
 
 PLAIN = {"strides": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0], "dilations": [1, 1]}

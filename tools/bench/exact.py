@@ -16,7 +16,7 @@ from tools.bench.loops import load_loops
 from tools.bench.without_numba import bench_without_numba
 from ttsim.layers.exact import Inputs, make_inputs
 from ttsim.layers.run import Settings, call, place
-from ttsim.runtime.defaults import DEFAULT_SPEC
+from ttsim.runtime.settings import DEFAULT_SPEC
 from ttsim.types.layer import Layer
 
 ROWS, DEPTH, COLS = 2048, 576, 128  # a K block of 64 channels and nine taps, no zeros among the activations

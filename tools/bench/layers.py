@@ -17,7 +17,7 @@ from tools.bench.loops import load_loops
 from ttsim.layers.exact import Inputs, make_inputs
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.layers.run import Settings, call, place, summary_of
-from ttsim.runtime.defaults import DEFAULT_SPEC, Values
+from ttsim.runtime.settings import DEFAULT_SPEC, Values
 from ttsim.types.layer import Layer
 
 NEW, FIRST, AGAIN, TORCH = "first call on a new spec", "first call on a new device", "call again", "torch"

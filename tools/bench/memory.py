@@ -12,7 +12,7 @@ from tools.bench.figure import Figure
 from ttsim.layers.exact import make_inputs
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.layers.run import Settings, call, place, run_layer
-from ttsim.runtime.defaults import DEFAULT_SPEC
+from ttsim.runtime.settings import DEFAULT_SPEC
 from ttsim.types.layer import Layer
 
 LIMIT_OF_TENSORS = 2.1

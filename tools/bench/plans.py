@@ -12,9 +12,8 @@ from device.errors import DeviceError
 from device.machine import Machine
 from device.memory.memory_config import BufferType
 from device.spec.device_spec import DeviceSpec
-from ops.calls.convolution.arguments import ConvArguments
-from ops.calls.convolution.plan import plan_convolution
-from ops.calls.convolution.problem import is_matmul, takes_l1_path
+from ops.planners.conv.arguments import ConvArguments, is_matmul, takes_l1_path
+from ops.planners.conv.plan import plan_convolution
 from tools.bench.figure import Figure
 from tools.recorded.arguments import planner_arguments
 from tools.recorded.call import SPEC_OF_ARCH

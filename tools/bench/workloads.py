@@ -20,14 +20,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from device.events import BufferAllocated, BufferFreed, Event, usage_per_core
 from device.memory.memory_config import BufferType
 from device.numbers.formats import Array
-from device.plan import Plan
+from device.plan import BufferAllocated, BufferFreed, Event, Plan, usage_per_core
 from device.spec.device_spec import DeviceSpec
-from ops.definition.gradients import data_gradient, weights_gradient
-from ops.definition.reference import conv_transpose
-from ops.readings.cycles import run_cycles
+from ops.passes.cycles import run_cycles
+from ops.reference import conv_transpose, data_gradient, weights_gradient
 from ttsim.onednn import OPERATIONS, Call, run
 from ttsim.runtime.device import Device, open_device
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from device.spec.device_spec import DeviceSpec
-from ops.programs.conv2d.walk import time_conv
-from ops.programs.conv2d.work import ConvWork
+from ops.programs.conv2d.cycles import time_conv
+from ops.programs.conv2d.op import ConvWork
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movement import Movement
 from tools.validate.conv import configuration, measured_ns, read_conv_row

@@ -8,11 +8,9 @@ from typing import Literal
 import numpy as np
 
 import ttsim
-from device.memory.memory_config import BufferType
-from device.memory.tiles import TILE
+from device.memory.memory_config import TILE, BufferType
 from device.numbers.formats import Array
-from ops.definition.geometry import plan_geometry
-from ops.definition.reference import conv_transpose_channels_last
+from ops.reference import conv_transpose_channels_last, plan_geometry
 from tools.fuzz.calls import Call
 from tools.fuzz.making import operands, run
 

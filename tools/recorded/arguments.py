@@ -15,8 +15,7 @@ from device.memory.memory_config import (
     TensorMemoryLayout,
 )
 from device.numbers.formats import FORMATS
-from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
-from ops.calls.convolution.arguments import (
+from ops.planners.conv.arguments import (
     ComputeConfig,
     ConvArguments,
     ConvConfig,
@@ -24,6 +23,7 @@ from ops.calls.convolution.arguments import (
     SliceConfig,
     SliceType,
 )
+from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D
 
 LAYOUTS = {"ROW_MAJOR": Layout.ROW_MAJOR, "TILE": Layout.TILE}
 PHASES = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}

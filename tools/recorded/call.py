@@ -11,7 +11,7 @@ from tools.recorded.records import PEAK_FIELDS, Outcome, Record, inputs, pair
 from ttsim.layers.arguments import dtype
 from ttsim.layers.exact import Inputs
 from ttsim.layers.run import Placed, Settings, place
-from ttsim.runtime.defaults import Values
+from ttsim.runtime.settings import Values
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.layer import Layer
 

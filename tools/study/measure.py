@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from device.errors import ArgumentError
-from ops.fields.changed import load_spec
+from ops.sensitivity.changes import load_spec
 from ttsim.experiments.crew.crew import crew_of
 from ttsim.experiments.design.result import DesignPoint, DesignResult
 from ttsim.experiments.design.run import design

@@ -14,19 +14,24 @@ from dataclasses import dataclass
 
 from device.cores import first_cores
 from device.errors import TTSimError
-from device.memory.memory_config import ShardOrientation
-from device.memory.tiles import TILE
+from device.memory.memory_config import TILE, ShardOrientation
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
-from ops.frame.axis import convolution_axis
-from ops.frame.frame import Frame
 from ops.programs.conv2d.blocks import k_block_order
-from ops.programs.conv2d.circular_buffers import l1_accumulation, partials_format
+from ops.programs.conv2d.buffers import l1_accumulation, partials_format
 from ops.programs.conv2d.cycles import conv_cycles
-from ops.programs.conv2d.layout import buffers_arguments, choose_cores, lay_out, scheme_alignment
-from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ParallelConfig, block_range
-from ops.programs.conv2d.problem import ConvOptions, ConvProblem
-from ops.programs.conv2d.work import ConvWork
+from ops.programs.conv2d.op import ConvWork
+from ops.programs.conv2d.parallel_config import (
+    BLOCK,
+    HEIGHT,
+    WIDTH,
+    ConvOptions,
+    ConvProblem,
+    ParallelConfig,
+    block_range,
+)
+from ops.programs.conv2d.partition import buffers_arguments, choose_cores, lay_out, scheme_alignment
+from ops.window import Frame, convolution_axis
 from tools.validate.devices import FORMATS, PHASES, device_spec
 from tools.validate.prediction import NotPredictedError, Prediction, Row
 from tools.validate.software import with_software_of_2025

@@ -12,8 +12,7 @@ from typing import Final
 
 from device.spec.device_spec import DeviceSpec, load_spec
 from device.time.stages import nanoseconds
-from ops.launch.program import LaunchedProgram
-from ops.launch.queue import Launch, Replay, kernel_end_nanoseconds
+from ops.launch import Launch, LaunchedProgram, Replay, kernel_end_nanoseconds
 from tools.validate.devices import CARDS
 from tools.validate.prediction import NotPredictedError, Prediction, Row
 

@@ -8,12 +8,15 @@ from collections.abc import Callable
 from functools import partial
 
 from device.spec.device_spec import DeviceSpec, load_spec
-from device.time.dram import page_cycles, read_latency_cycles
-from device.time.network import Torus, answer_cycles, torus_of
+from device.time.network import Torus, answer_cycles, page_cycles, read_latency_cycles, torus_of
 from device.time.stages import nanoseconds
-from ops.programs.actions.costs import StickCosts, TransferCosts
-from ops.programs.actions.pages import write_latency_cycles
-from ops.programs.actions.transfers import burst_cycles, multicast_burst_cycles
+from ops.programs.kernel_costs import (
+    StickCosts,
+    TransferCosts,
+    burst_cycles,
+    multicast_burst_cycles,
+    write_latency_cycles,
+)
 from tools.validate.devices import CARDS
 from tools.validate.prediction import NotPredictedError, Prediction, Row
 

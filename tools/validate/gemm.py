@@ -9,16 +9,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from device.memory.tiles import TILE
+from device.memory.memory_config import TILE
+from device.numbers.block_floats import div_up
 from device.numbers.formats import DataFormat
-from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec, load_spec
 from device.spec.parts import GridSpec
 from device.time.stages import nanoseconds
+from ops.programs.matmul.buffers import interleaved_config
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork
 from ops.programs.matmul.cycles import time_matmul
 from ops.programs.matmul.dealing import IN_DRAM, Place, Places
-from ops.programs.matmul.interleaved import interleaved_config
 from tools.validate.devices import CARDS, FORMATS, PHASES, device_spec
 from tools.validate.gemm_benchmark import benchmark_config
 from tools.validate.prediction import NotPredictedError, Prediction, Row

@@ -9,8 +9,8 @@ from typing import Final
 
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
 from device.spec.parts import GridSpec
+from ops.programs.matmul.buffers import SUBBLOCKS
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram
-from ops.programs.matmul.interleaved import SUBBLOCKS
 from tools.validate.prediction import NotPredictedError
 
 

@@ -11,16 +11,14 @@ What a row does not say is read from its sources:
 import re
 from dataclasses import dataclass
 
-from device.memory.memory_config import ShardOrientation, TensorMemoryLayout
-from device.memory.tiles import TILE
-from device.numbers.integers import div_up
+from device.memory.memory_config import TILE, ShardOrientation, TensorMemoryLayout
+from device.numbers.block_floats import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
-from ops.frame.axis import convolution_axis
-from ops.frame.frame import Frame
 from ops.programs.halo.cycles import HaloTimes, halo_times
 from ops.programs.halo.plan import HaloArguments, HaloPlan, plan_halo
 from ops.programs.halo.traffic import HaloTraffic, halo_traffic
+from ops.window import Frame, convolution_axis
 from tools.validate.conv import measured_ns
 from tools.validate.devices import FORMATS, core_ranges, device_spec
 from tools.validate.prediction import NotPredictedError, Prediction, Row

@@ -13,6 +13,7 @@ from device.cores import first_cores
 from device.errors import TTSimError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
+    TILE,
     BufferType,
     Layout,
     MemoryConfig,
@@ -20,8 +21,7 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.memory.tiles import TILE
-from device.numbers.integers import div_up, round_up
+from device.numbers.block_floats import div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
 from ops.programs.movement.cycles import movement_cycles

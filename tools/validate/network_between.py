@@ -20,9 +20,9 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
+from device.numbers.block_floats import div_up
 from device.numbers.formats import BFLOAT16, Array, quantize
-from device.numbers.integers import div_up
-from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
 from tools.validate.network_rows import NetworkStep
 from tools.validate.prediction import Row
 from ttsim.runtime.device import Device

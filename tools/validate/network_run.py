@@ -16,12 +16,12 @@ import numpy as np
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
+from device.numbers.block_floats import div_up
 from device.numbers.formats import FLOAT32
-from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
-from ops.meaning import CyclesReading, Ends, Meanings
-from ops.meanings import MEANINGS
+from ops.op_model import CyclesReading, Ends, Meanings
+from ops.op_models import MEANINGS
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movements import relayout_movement
 from ops.programs.movement.work import Relayout
@@ -35,9 +35,9 @@ from ttsim.functions.conv2d import conv2d
 from ttsim.functions.conv_transpose2d import conv_transpose2d
 from ttsim.recording.profiling import profile
 from ttsim.recording.timing import timed_call
-from ttsim.runtime.defaults import Values
+from ttsim.runtime.call_sites import RanCall
 from ttsim.runtime.device import Device
-from ttsim.runtime.ran_call import RanCall
+from ttsim.runtime.settings import Values
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.activations import UnaryOpType, UnaryWithParam
 from ttsim.types.compute_config import MathFidelity, WormholeComputeKernelConfig

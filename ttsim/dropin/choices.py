@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import get_args
 
-from ops.fields.changed import load_spec
-from ttsim.runtime.defaults import SPEC_VARIABLE, STRICT_VARIABLE, VALUES_VARIABLE, Values
-from ttsim.runtime.flags import add_changes, chosen_device
+from ops.sensitivity.changes import load_spec
+from ttsim.runtime.settings import SPEC_VARIABLE, STRICT_VARIABLE, VALUES_VARIABLE, Values, add_changes, chosen_device
 
 
 def add_choices(parser: ArgumentParser) -> None:

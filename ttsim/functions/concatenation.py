@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from device.errors import ArgumentTypeError, shown
 from device.memory.memory_config import MemoryConfig
-from ops.calls.concatenation.plan import plan_concat
-from ops.calls.rearranging.plan import axis_of
+from ops.planners.concat import plan_concat
+from ops.planners.shape.plan import axis_of
 from ttsim.functions.device_calls import kept_plan, require_left_out, required_device
 from ttsim.runtime.execution import in_turn_on, run
 from ttsim.runtime.tensor import Tensor

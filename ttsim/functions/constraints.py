@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from device.bindings import PlainEnum
+from device.cores import PlainEnum
 from device.errors import ArgumentError, DeviceError
-from device.events import Event, usage_per_core
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType
+from device.plan import Event, usage_per_core
 from device.spec.device_spec import DeviceSpec
 from ttsim.functions.conv_transpose2d import conv_transpose2d
-from ttsim.runtime.defaults import USUAL_L1_SMALL_SIZE, default_spec, default_strict
 from ttsim.runtime.described import tensor_like
 from ttsim.runtime.device import Device
+from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, default_spec, default_strict
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.description import TensorDescription
 

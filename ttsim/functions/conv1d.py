@@ -4,8 +4,8 @@ from typing import Any
 
 from device.errors import DeviceError
 from device.memory.memory_config import MemoryConfig
-from ops.calls.conv2d.rules import CONV2D
-from ops.calls.convolution.arguments import ConvArguments, ConvConfig
+from ops.planners.conv.arguments import ConvArguments, ConvConfig
+from ops.planners.conv.conv2d import CONV2D
 from ttsim.functions.conv2d import convolved, fetched
 from ttsim.functions.convolution_calls import handed_back, named, operand
 from ttsim.runtime.device import Device

@@ -9,12 +9,19 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
-from ops.calls.conv2d.plan import conv2d_reads_free_l1, left_of, plan_conv2d
-from ops.calls.conv2d.rules import CONV2D
-from ops.calls.conv2d.validation import output_size, require_possible, require_sane, validate
-from ops.calls.convolution.arguments import ConvArguments, ConvConfig
-from ops.calls.convolution.sizes import require_addressable
-from ops.calls.convolution.soundness import require_sound
+from ops.planners.conv.arguments import ConvArguments, ConvConfig
+from ops.planners.conv.checks import require_addressable
+from ops.planners.conv.conv2d import (
+    CONV2D,
+    conv2d_reads_free_l1,
+    left_of,
+    output_size,
+    plan_conv2d,
+    require_possible,
+    require_sane,
+    validate,
+)
+from ops.planners.conv.strict import require_sound
 from ttsim.functions.convolution_calls import handed_back, misfit_shape, named, operand, planning, told_lost_outputs
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run

@@ -4,16 +4,29 @@ from dataclasses import replace
 
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
-from ops.calls.conv2d.folding import folded_call, folds
-from ops.calls.conv2d.rules import CONV2D
-from ops.calls.conv2d.validation import require_possible, validate_prepared, validate_prepared_blocks
-from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Folding, Operand, SliceConfig, SliceType
-from ops.calls.convolution.plan import plan_convolution
-from ops.calls.convolution.preparation import plan_bias_preparation, plan_rows, plan_weights_preparation
-from ops.calls.convolution.problem import is_matmul, prepared_as_matmul, takes_l1_path
-from ops.calls.convolution.sanity import groups_given, refuse_first
-from ops.calls.convolution.sizes import require_addressable
-from ops.calls.convolution.validation import stride_given
+from ops.planners.conv.arguments import (
+    ConvArguments,
+    ConvConfig,
+    Folding,
+    Operand,
+    SliceConfig,
+    SliceType,
+    is_matmul,
+    prepared_as_matmul,
+    takes_l1_path,
+)
+from ops.planners.conv.checks import require_addressable, stride_given
+from ops.planners.conv.conv2d import (
+    CONV2D,
+    folded_call,
+    folds,
+    require_possible,
+    validate_prepared,
+    validate_prepared_blocks,
+)
+from ops.planners.conv.plan import plan_convolution
+from ops.planners.conv.preparation import plan_bias_preparation, plan_rows, plan_weights_preparation
+from ops.planners.conv.strict import groups_given, refuse_first
 from ttsim.functions.convolution_calls import operand
 from ttsim.functions.prepared_operand import as_prepared, future_input, placeholder, prepared_operand, within_reach
 from ttsim.runtime.device import Device

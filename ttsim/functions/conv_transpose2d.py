@@ -10,23 +10,23 @@ from device.errors import ArgumentError, CircularBufferError, OutOfMemoryError, 
 from device.memory.memory_config import MemoryConfig
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
-from ops.calls.conv_transpose2d.phase_lowering import require_phase_weights, require_phases
-from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D, CONV_TRANSPOSE2D_BY_PHASES
-from ops.calls.conv_transpose2d.validation import (
+from ops.planners.conv.arguments import ConvArguments, ConvConfig, output_lengths
+from ops.planners.conv.checks import require_addressable
+from ops.planners.conv.conv_transpose2d import (
+    CONV_TRANSPOSE2D,
+    CONV_TRANSPOSE2D_BY_PHASES,
+    require_phase_weights,
+    require_phases,
     require_possible,
     require_possible_slices,
     require_sane,
     validate,
 )
-from ops.calls.convolution.arguments import ConvArguments, ConvConfig
-from ops.calls.convolution.output_lengths import output_lengths
-from ops.calls.convolution.phase_program import runs_by_phases
-from ops.calls.convolution.plan import plan_convolution, reads_free_l1
-from ops.calls.convolution.sizes import require_addressable
-from ops.calls.convolution.soundness import require_sound
-from ops.calls.onednn.forward import Lowering
-from ttsim.fitting.trial import Ground
-from ttsim.fitting.verdict import verdict
+from ops.planners.conv.phase_program import runs_by_phases
+from ops.planners.conv.plan import plan_convolution, reads_free_l1
+from ops.planners.conv.strict import require_sound
+from ops.planners.onednn.plan import Lowering
+from ttsim.diagnose import Ground, verdict
 from ttsim.functions.convolution_calls import handed_back, misfit_shape, named, operand, planning, told_lost_outputs
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run

@@ -9,8 +9,7 @@ import numpy as np
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
-from ops.calls.relaying.layouts import plan_to_layout, plan_typecast
-from ops.calls.relaying.places import plan_to_memory_config, require_right_rows
+from ops.planners.to_config import plan_to_layout, plan_to_memory_config, plan_typecast, require_right_rows
 from ttsim.functions.device_calls import carried_out, kept_plan, require_left_out
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device

@@ -7,9 +7,8 @@ from typing import Any
 
 from device.errors import ArgumentError, OutOfMemoryError
 from device.plan import Plan, ProgramKey
-from ops.calls.convolution.arguments import ConvArguments, Operand
-from ops.calls.convolution.output_lengths import no_outputs_told, plans_without_outputs
-from ops.calls.convolution.validation import claimed_volume
+from ops.planners.conv.arguments import ConvArguments, Operand, no_outputs_told, plans_without_outputs
+from ops.planners.conv.checks import claimed_volume
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes
 from ttsim.runtime.tensor import Tensor

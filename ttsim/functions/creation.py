@@ -13,9 +13,9 @@ from device.errors import ArgumentError, ArgumentTypeError, shown
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.numbers.formats import Array
-from ops.calls.creation.rand import plan_rand
-from ops.calls.elementwise.unary import plan_unary
-from ops.programs.eltwise.operations import FILL
+from ops.planners.eltwise import plan_unary
+from ops.planners.rand import plan_rand
+from ops.programs.eltwise.op import FILL
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import in_turn_on, require_allocated, run
 from ttsim.runtime.tensor import Tensor

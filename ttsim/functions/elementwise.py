@@ -5,11 +5,10 @@ from numbers import Real
 
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import Layout, MemoryConfig
-from device.numbers.activations import FUNCTIONS
 from device.numbers.formats import DataFormat
-from ops.calls.elementwise.binary import plan_binary
-from ops.calls.elementwise.binary_arguments import BinaryArguments
-from ops.programs.eltwise.binary import BinaryOperation
+from device.numbers.vector_unit import FUNCTIONS
+from ops.planners.eltwise import BinaryArguments, plan_binary
+from ops.programs.eltwise.op import BinaryOperation
 from ttsim.functions.device_calls import require_left_out
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device, require_allocated, run

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, ArgumentTypeError, shown
 from device.memory.memory_config import MemoryConfig
-from ops.calls.rearranging.folding import plan_fold
+from ops.planners.shape.fold import plan_fold
 from ttsim.functions.device_calls import carried_out, required_device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor

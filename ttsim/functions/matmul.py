@@ -6,9 +6,7 @@ from typing import Any
 
 from device.errors import ArgumentError, DeviceError, shown
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, MemoryConfig
-from ops.calls.matmul.arguments import MatmulArguments
-from ops.calls.matmul.plan import plan_matmul
-from ops.calls.matmul.validation import validate
+from ops.planners.matmul import MatmulArguments, plan_matmul, validate
 from ttsim.functions.device_calls import require_left_out
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run

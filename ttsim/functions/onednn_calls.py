@@ -10,10 +10,10 @@ import numpy as np
 from device.errors import ArgumentError
 from device.numbers.formats import Array
 from device.plan import Plan
-from ops.calls.onednn import operands
+from ops.passes.values import run_values
+from ops.planners.onednn import problem as operands
 from ops.programs.patch_matmul import float64
 from ops.programs.patch_matmul.slicing import Precision
-from ops.readings.values import run_values
 from ttsim.functions.onednn_preparation import Call, backward_data, backward_weights, forward
 from ttsim.runtime.device import Device, open_device
 from ttsim.runtime.execution import in_turn_on, place, values_reading

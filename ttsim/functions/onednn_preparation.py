@@ -11,13 +11,10 @@ from device.errors import ArgumentError, shown
 from device.numbers.formats import Array
 from device.plan import Plan, ProgramKey
 from device.spec.device_spec import DeviceSpec
-from ops.calls.onednn import operands, validation
-from ops.calls.onednn.alike import once_for_alike
-from ops.calls.onednn.backward_data import plan_backward_data
-from ops.calls.onednn.backward_weights import plan_backward_weights
-from ops.calls.onednn.forward import Lowering, plan_forward
-from ops.calls.onednn.operands import Operand
-from ops.calls.onednn.problem import Deconvolution
+from ops.planners.onednn import checks as validation
+from ops.planners.onednn import problem as operands
+from ops.planners.onednn.plan import Lowering, plan_backward_data, plan_backward_weights, plan_forward
+from ops.planners.onednn.problem import Deconvolution, Operand, once_for_alike
 from ops.programs.patch_matmul.host_values import image_of, weights_of
 from ops.programs.patch_matmul.weight_formats import from_canonical
 from ttsim.types.signature import require_type

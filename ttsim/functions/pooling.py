@@ -1,8 +1,7 @@
 """ttnn.max_pool2d."""
 
 from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout
-from ops.calls.pooling.arguments import PoolArguments, require_numbers, validate
-from ops.calls.pooling.plan import plan_max_pool2d
+from ops.planners.pool import PoolArguments, plan_max_pool2d, require_numbers, validate
 from ttsim.functions.device_calls import carried_out, kept_plan, require_left_out, required_device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor

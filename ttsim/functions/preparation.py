@@ -1,19 +1,18 @@
 """Preparing weights and bias ahead of a transposed convolution, laid out as the call itself would."""
 
 from device.memory.memory_config import Layout, MemoryConfig
-from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
-from ops.calls.conv_transpose2d.validation import (
+from ops.planners.conv.arguments import ConvArguments, ConvConfig, Operand
+from ops.planners.conv.checks import require_addressable, stride_given
+from ops.planners.conv.conv_transpose2d import (
+    CONV_TRANSPOSE2D,
     plans_in_dram,
     require_possible,
     require_possible_slices,
     validate_bias_preparation,
     validate_weights_preparation,
 )
-from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand
-from ops.calls.convolution.preparation import plan_bias_preparation, plan_rows, plan_weights_preparation
-from ops.calls.convolution.sanity import groups_given, raw_weight, refuse_first
-from ops.calls.convolution.sizes import require_addressable
-from ops.calls.convolution.validation import stride_given
+from ops.planners.conv.preparation import plan_bias_preparation, plan_rows, plan_weights_preparation
+from ops.planners.conv.strict import groups_given, raw_weight, refuse_first
 from ttsim.functions.convolution_calls import operand
 from ttsim.functions.prepared_operand import as_prepared, future_input, placeholder, prepared_operand, within_reach
 from ttsim.runtime.device import Device

@@ -9,9 +9,8 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Allocate, Plan
 from device.spec.device_spec import DeviceSpec
-from ops.calls.convolution.arguments import ConvArguments, Operand
-from ops.calls.convolution.problem import is_matmul, takes_l1_path
-from ops.calls.convolution.slicing import most_slices
+from ops.planners.conv.arguments import ConvArguments, Operand, is_matmul, takes_l1_path
+from ops.planners.conv.slicing import most_slices
 from ops.programs.movement.placement import whole_shards
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, run

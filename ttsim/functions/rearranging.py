@@ -5,15 +5,15 @@ from numbers import Real
 
 from device.errors import ArgumentError, ArgumentTypeError, shown
 from device.memory.memory_config import Layout, MemoryConfig
-from ops.calls.rearranging.padding import plan_pad, require_right_padding
-from ops.calls.rearranging.plan import (
+from ops.planners.shape.pad import plan_pad, require_right_padding
+from ops.planners.shape.permute import plan_permute, plan_transpose, require_known_numbers
+from ops.planners.shape.plan import (
     axes_of,
     axis_of,
     plan_convert_to_chw,
     plan_convert_to_hwc,
     require_written_channels,
 )
-from ops.calls.rearranging.turning import plan_permute, plan_transpose, require_known_numbers
 from ttsim.functions.device_calls import carried_out, kept_plan, require_left_out, required_device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor

@@ -14,12 +14,14 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from ops.calls.relaying.layouts import plan_tilize, plan_untilize, plan_untilize_with_unpadding
-from ops.calls.relaying.places import (
+from ops.planners.to_config import (
     plan_interleaved_to_sharded,
     plan_move,
     plan_reshard,
     plan_sharded_to_interleaved,
+    plan_tilize,
+    plan_untilize,
+    plan_untilize_with_unpadding,
     require_right_rows,
 )
 from ops.programs.tiling.plan import keeps_padding

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, DeviceError
 from device.memory.memory_config import MemoryConfig
-from ops.calls.rearranging.reshaping import plan_reshape, plan_squeeze, plan_unsqueeze_to_4d
+from ops.planners.shape.reshape import plan_reshape, plan_squeeze, plan_unsqueeze_to_4d
 from ttsim.functions.device_calls import carried_out, require_left_out
 from ttsim.runtime.execution import on_device, require_allocated
 from ttsim.runtime.tensor import Tensor

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from device.cores import CoreRangeSet
 from device.errors import ArgumentTypeError, shown
 from device.memory.memory_config import MemoryConfig
-from ops.calls.rearranging.slicing import plan_slice
+from ops.planners.shape.slice import plan_slice
 from ttsim.functions.device_calls import carried_out, require_left_out, required_device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor

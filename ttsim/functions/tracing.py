@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from device.errors import ArgumentError, shown
+from ttsim.runtime.call_sites import RanCall
 from ttsim.runtime.device import Device
-from ttsim.runtime.ran_call import RanCall
+from ttsim.runtime.locks import in_turn
 from ttsim.runtime.traces import MeshEvent, MeshTraceId, Trace
-from ttsim.runtime.turns import in_turn
 from ttsim.types.signature import require_type
 
 

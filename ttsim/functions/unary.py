@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any
 
-from device.bindings import PlainEnum
+from device.cores import PlainEnum
 from device.errors import ArgumentError, ArgumentTypeError, shown
 from device.memory.memory_config import MemoryConfig
-from device.numbers.compared import comparison
-from ops.calls.elementwise.unary import plan_unary
+from device.numbers.vector_unit import comparison
+from ops.planners.eltwise import plan_unary
 from ttsim.functions.device_calls import require_left_out
 from ttsim.functions.elementwise import device_of
 from ttsim.runtime.execution import on_device, run

@@ -5,8 +5,7 @@ from numbers import Real
 
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import MemoryConfig
-from ops.calls.upsampling.bilinear import refuse_bilinear
-from ops.calls.upsampling.plan import plan_upsample, require_whole_numbers
+from ops.planners.upsample import plan_upsample, refuse_bilinear, require_whole_numbers
 from ttsim.functions.device_calls import carried_out, required_device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from device.errors import ArgumentError
-from ops.definition.geometry import Geometry, plan_geometry
-from ops.definition.reference import conv_transpose_channels_last
+from ops.reference import Geometry, conv_transpose_channels_last, plan_geometry
 from ttsim.types.layer import Layer
 
 Floats = npt.NDArray[np.float32]

@@ -8,7 +8,7 @@ from typing import Any
 
 from device.errors import ArgumentError, shown
 from ttsim.layers.read import CHOICES, DEFAULT_LAYERS, LEAST, LENGTHS, layer_of, read_layers
-from ttsim.runtime.defaults import USUAL_L1_SMALL_SIZE
+from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE
 from ttsim.types.layer import Layer, Setting
 
 HELP = {

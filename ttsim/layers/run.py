@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from device.errors import TTSimError
-from device.events import Event, OperationBegin
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
+from device.plan import Event, OperationBegin
 from device.spec.device_spec import DeviceSpec
-from ops.programs.conv2d.layout import ConvLayout
-from ops.programs.conv2d.work import ConvWork
-from ops.programs.phase_conv2d.work import PhaseConvWork
+from ops.programs.conv2d.op import ConvWork
+from ops.programs.conv2d.partition import ConvLayout
+from ops.programs.phase_conv2d.op import PhaseConvWork
 from ttsim.functions.conv_transpose2d import conv_transpose2d
 from ttsim.layers.arguments import compute_config, conv_config, dtype, member, slice_config
 from ttsim.layers.exact import Inputs, exact_output, make_inputs
@@ -24,8 +24,8 @@ from ttsim.report.cycles.advice import Advice
 from ttsim.report.memory.accuracy import Accuracy, measure
 from ttsim.report.memory.figures import LayerResult, Summary
 from ttsim.report.memory.summary import operation_uses, summarize
-from ttsim.runtime.defaults import USUAL_L1_SMALL_SIZE, Values
 from ttsim.runtime.device import Device
+from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, Values
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.layer import Layer
 

@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from device.cores import CoreRangeSet
-from device.events import (
+from device.memory.layouts import BufferSpec, TensorSpec
+from device.memory.memory_config import BufferType, TensorMemoryLayout
+from device.plan import (
     BufferAllocated,
     BufferFreed,
     CircularBufferAllocated,
@@ -19,8 +21,6 @@ from device.events import (
     OperationBegin,
     OperationEnd,
 )
-from device.memory.layouts import BufferSpec, TensorSpec
-from device.memory.memory_config import BufferType, TensorMemoryLayout
 from ttsim.recording.capture_words import (
     DEVICE_ID,
     MESH_ID,

@@ -9,10 +9,9 @@ those that its profiler prints, by name, as far as the operation's program knows
 import json
 from collections.abc import Iterable, Mapping
 
-from device.events import MadeTensor
 from device.memory.layouts import BufferSpec, TensorSpec
-from device.memory.memory_config import BufferType, Layout
-from device.memory.tiles import TILE
+from device.memory.memory_config import TILE, BufferType, Layout
+from device.plan import MadeTensor
 
 MESH_ID = 1  # the real library numbers the first mesh so
 DEVICE_ID = 0  # and the first device of it

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from device.events import Event, OperationBegin, OperationEnd
-from ops.meaning import CyclesReading, Ends, Meanings
-from ops.readings.cycles import timed_operation
+from device.plan import Event, OperationBegin, OperationEnd
+from ops.op_model import CyclesReading, Ends, Meanings
+from ops.passes.cycles import timed_operation
 from ttsim.recording import capture_nodes
 from ttsim.recording.capture_nodes import Node, Told
 from ttsim.report.cycles.whole import whole

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from inspect import signature
 from typing import Any, Final
 
-from device.memory.memory_config import BufferType, MemoryConfig, TensorMemoryLayout
-from device.memory.tiles import TILE
-from ops.calls.convolution.problem import default_compute_config
-from ttsim.fitting.source import compute_config_source, conv_config_source, slice_config_source
+from device.memory.memory_config import TILE, BufferType, MemoryConfig, TensorMemoryLayout
+from ops.planners.conv.arguments import default_compute_config
+from ttsim.diagnose import compute_config_source, conv_config_source, slice_config_source
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.compute_config import MathFidelity, WormholeComputeKernelConfig
 from ttsim.types.conv_config import (

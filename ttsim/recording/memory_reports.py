@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from device.errors import ArgumentError, DeviceError, shown
-from device.memory.allocator import Allocator, BankStatistics
-from device.memory.free_list import Block
+from device.memory.allocator import Allocator, BankStatistics, Block
 from device.memory.memory_config import BufferType
 from ttsim.runtime.device import Device
-from ttsim.runtime.turns import in_turn
+from ttsim.runtime.locks import in_turn
 from ttsim.types.signature import require_type
 
 NONE = 2**64 - 1  # how the real library writes "no block" in a block table

@@ -4,19 +4,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os.path import basename, commonpath, dirname, isabs, relpath
 from pathlib import PurePath
 
-from device.events import BufferAllocated, BufferFreed, OperationBegin, OperationEnd
 from device.memory.memory_config import BufferType
-from device.plan import Operation
+from device.plan import BufferAllocated, BufferFreed, Operation, OperationBegin, OperationEnd
 from device.spec.device_spec import DeviceSpec
-from ops.launch.queue import Launch
-from ops.readings.cycles import TimedOperation, operations_of
-from ops.readings.launches import launches_of
+from ops.launch import Launch
+from ops.passes.cycles import TimedOperation, launches_of, operations_of
 from ttsim.report.cycles.whole import whole
 from ttsim.report.network.figures import LivingBuffer
 from ttsim.report.network.figures_of import RanOperation
 from ttsim.report.network.report import NetworkReport, network_report
-from ttsim.runtime.ran_call import RanCall
-from ttsim.runtime.sites import CallSite
+from ttsim.runtime.call_sites import CallSite, RanCall
 
 Maker = tuple[str, str]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from device.spec.device_spec import DeviceSpec
-from ttsim.fitting.source import estimate_source
+from ttsim.diagnose import estimate_source
 from ttsim.report.cycles.report import CycleReport
 from ttsim.report.network.figures import PassOperation
 from ttsim.report.network.report import NetworkReport
@@ -12,7 +12,7 @@ from ttsim.report.page.pages import page_of_network
 from ttsim.report.page.trace import trace_of
 from ttsim.report.writers.chrome_trace import trace_json_gz
 from ttsim.report.writers.html.document import page_html
-from ttsim.runtime.ran_call import RanCall
+from ttsim.runtime.call_sites import RanCall
 
 
 def page_of_run(network: NetworkReport, report: CycleReport, calls: Sequence[RanCall], spec: DeviceSpec) -> Page:

@@ -10,9 +10,9 @@ from typing import Any, Final
 from device.errors import ArgumentTypeError, shown
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
-from ops.programs.conv2d.auto_shard import SCHEME_DECISION
-from ops.readings.cycles import TimedOperation
-from ops.readings.sensitivity import sensitivities
+from ops.passes.cycles import TimedOperation
+from ops.passes.sensitivity import sensitivities
+from ops.programs.conv2d.partition import SCHEME_DECISION
 from ttsim.recording.network import report_network
 from ttsim.recording.pages import page_of_run
 from ttsim.recording.shown import shown_cycles, shown_network
@@ -24,12 +24,12 @@ from ttsim.report.cycles.report import CycleReport, cycle_report
 from ttsim.report.cycles.whole import whole
 from ttsim.report.network.report import NetworkReport
 from ttsim.report.writers.html.notebook import page_frame
+from ttsim.runtime.call_sites import RanCall
 from ttsim.runtime.described import tensor_like
 from ttsim.runtime.device import Device
-from ttsim.runtime.ran_call import RanCall
+from ttsim.runtime.locks import in_turn
 from ttsim.runtime.session import current, remember
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.turns import in_turn
 from ttsim.types.description import TensorDescription
 from ttsim.types.signature import require_type
 

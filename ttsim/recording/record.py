@@ -3,13 +3,24 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from device.events import CircularBufferAllocated, CircularBuffersFreed, Event, MadeTensor, OperationBegin, OperationEnd
-from device.memory.circular_buffers import place
+from device.memory.buffers import place
 from device.memory.layouts import TensorSpec
-from device.plan import Allocate, Operation, Plan, Refuse, Step
+from device.plan import (
+    Allocate,
+    CircularBufferAllocated,
+    CircularBuffersFreed,
+    Event,
+    MadeTensor,
+    Operation,
+    OperationBegin,
+    OperationEnd,
+    Plan,
+    Refuse,
+    Step,
+)
 from device.spec.device_spec import DeviceSpec
-from ops.meaning import meaning_of
-from ops.readings.cycles import TimedOperation, operations_of
+from ops.op_model import meaning_of
+from ops.passes.cycles import TimedOperation, operations_of
 from ttsim.recording import capture_nodes
 from ttsim.recording.capture_nodes import Node, Told
 from ttsim.recording.network import places, report_network, sources
@@ -27,8 +38,8 @@ from ttsim.report.record.figures_of import (
 )
 from ttsim.report.record.memory_of import Chunks, SeenCall, lifetimes, until_refused
 from ttsim.report.record.timelines import Timeline, timeline
-from ttsim.runtime.given import texts
-from ttsim.runtime.ran_call import RanCall
+from ttsim.runtime.call_sites import RanCall
+from ttsim.runtime.execution import texts
 
 
 def record_of(profile: Profile, name: str) -> Record:

@@ -5,15 +5,14 @@ from functools import partial
 from math import fsum
 
 from device.spec.device_spec import DeviceSpec
-from ops.meaning import Meanings
-from ops.meanings import MEANINGS
-from ops.readings.cycles import TimedOperation, run_cycles
-from ops.readings.kept_plans import KeptPlans
-from ops.readings.launches import launches_of
+from ops.op_model import Meanings
+from ops.op_models import MEANINGS
+from ops.passes.caches import KeptPlans
+from ops.passes.cycles import TimedOperation, launches_of, run_cycles
 from ttsim.report.cycles.figures import UntimedOperation
 from ttsim.report.cycles.figures_of import OperationReading, TimedCall
 from ttsim.report.cycles.whole import whole_operation
-from ttsim.runtime.ran_call import RanCall
+from ttsim.runtime.call_sites import RanCall
 
 
 def timed_call(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = MEANINGS) -> TimedCall:

@@ -6,13 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from device.spec.device_spec import DeviceSpec
-from ops.fields.changed import load_spec, split_changes
-from ops.fields.effects import CYCLES, LAUNCHES, Effect, effects
-from ops.fields.field import Field, fields_of
-from ops.fields.samples import planners_samples, samples
-from ops.fields.sources import source_of, sources_of
-from ops.fields.units import spelled
-from ops.fields.words import words_of
+from ops.sensitivity.changes import load_spec, spelled, split_changes
+from ops.sensitivity.effects import CYCLES, LAUNCHES, Effect, effects
+from ops.sensitivity.fields import Field, fields_of, source_of, sources_of, words_of
+from ops.sensitivity.samples import planners_samples, samples
 
 TIMED = (CYCLES, LAUNCHES)
 SHOWN_ELASTICITY = 0.0005  # a table shows thousandths

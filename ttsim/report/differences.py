@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from device.spec.device_spec import DeviceSpec
-from ops.fields.field import Field, fields_of
+from ops.sensitivity.fields import Field, fields_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ import numpy as np
 
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG
-from ops.programs.conv2d.prepared import AsWanted
+from ops.programs.conv2d.weights import AsWanted
 from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.description import TensorDescription

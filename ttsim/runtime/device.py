@@ -8,25 +8,22 @@ from types import TracebackType
 from typing import Self, get_args
 from weakref import ref
 
-from device.bindings import PlainEnum
-from device.cores import CoreCoord, CoreGrid
+from device.cores import CoreCoord, CoreGrid, PlainEnum
 from device.errors import ArgumentError, ArgumentTypeError, shown
-from device.events import Event, OperationBegin, OperationEnd
 from device.machine import Machine
+from device.plan import Event, OperationBegin, OperationEnd
 from device.spec.device_spec import DeviceSpec
-from ops.calls.convolution.arguments import ConvArguments
-from ops.fields.changed import load_spec
-from ops.meaning import Meanings
-from ops.meanings import MEANINGS
-from ops.readings.kept import KeptUploads
-from ops.readings.kept_moves import KeptMoves
-from ops.readings.kept_plans import one_of_alike, plans_of_process
-from ttsim.runtime.defaults import Values, default_spec, default_strict, default_values
+from ops.op_model import Meanings
+from ops.op_models import MEANINGS
+from ops.passes.caches import KeptMoves, KeptUploads, one_of_alike, plans_of_process
+from ops.planners.conv.arguments import ConvArguments
+from ops.sensitivity.changes import load_spec
+from ttsim.runtime.call_sites import RanCall
+from ttsim.runtime.locks import in_turn
 from ttsim.runtime.mesh_shape import MeshShape
-from ttsim.runtime.ran_call import RanCall
 from ttsim.runtime.session import current, remember
+from ttsim.runtime.settings import Values, default_spec, default_strict, default_values
 from ttsim.runtime.traces import Traces
-from ttsim.runtime.turns import in_turn
 from ttsim.types.signature import require_type, required_integer
 
 DEFAULT_L1_SMALL_SIZE = 0

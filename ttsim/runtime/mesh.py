@@ -7,7 +7,7 @@ both leave it as it is. Anything that needs a second device is refused.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from device.bindings import PlainEnum
+from device.cores import PlainEnum
 from device.errors import ArgumentError
 from ttsim.runtime.device import Device, close_device, open_device
 from ttsim.runtime.mesh_shape import MeshCoordinate, MeshShape

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import ReferenceType
 
-from device.events import Event
 from device.machine import Machine
-from ops.meaning import Meanings
+from device.plan import Event
+from ops.op_model import Meanings
 
 
 class Capture:

@@ -6,12 +6,12 @@ of the one that the environment names.
 
 from dataclasses import replace
 
-from device.bindings import PlainEnum
+from device.cores import PlainEnum
 from device.spec.device_spec import DeviceSpec, catalog_names
-from ops.fields.changed import load_spec
-from ttsim.runtime.defaults import default_spec
+from ops.sensitivity.changes import load_spec
 from ttsim.runtime.device import Arch, Device, open_devices
 from ttsim.runtime.session import current, remember
+from ttsim.runtime.settings import default_spec
 from ttsim.types.signature import require_type, require_type_or_none
 
 

@@ -4,6 +4,7 @@ A host tensor keeps its values in logical order, rounded to its format. A device
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from math import prod
 from typing import Any, SupportsIndex
@@ -13,22 +14,234 @@ import numpy as np
 from device.errors import ArgumentTypeError, DeviceError, shown
 from device.matrix_unit.typecast import typecast
 from device.memory.buffers import Buffer
-from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
+from device.memory.layouts import TensorSpec, aligned_page_bytes
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig
+from device.numbers.block_floats import round_up
 from device.numbers.formats import Array, quantize
 from device.plan import Work
 from ops.builder import CREATED
 from ops.programs.movement.reshape import memory_after
-from ttsim.runtime.arrays import copied, default_type, frozen, numbers, padded, rounded, torch_from_numpy
 from ttsim.runtime.device import Device
 from ttsim.runtime.operators import Operators
-from ttsim.runtime.printing import printed
-from ttsim.runtime.storage import DeviceStorage, StorageType, not_allocated, placed, record_fetched
-from ttsim.runtime.tensor_facts import TensorFacts
-from ttsim.runtime.tensor_padding import TensorPadding
+from ttsim.runtime.session import current, remember
+from ttsim.runtime.storage import (
+    DeviceStorage,
+    StorageType,
+    copied,
+    default_type,
+    frozen,
+    not_allocated,
+    numbers,
+    padded,
+    placed,
+    record_fetched,
+    rounded,
+    torch_from_numpy,
+)
 from ttsim.types.dtypes import DataType
-from ttsim.types.shapes import Shape, resolved_shape
+from ttsim.types.shapes import Shape, Tile, resolved_shape
 from ttsim.types.signature import require_type_or_none
+
+
+class TensorFacts:
+    """The part of a tensor that only reads; ``Tensor`` gives it spec, buffer and values."""
+
+    __slots__ = ("_id",)
+
+    spec: TensorSpec
+    _id: int
+
+    @property
+    def buffer(self) -> Buffer:
+        """The buffer of a device tensor."""
+        raise NotImplementedError
+
+    def to_numpy(self) -> Array:
+        """A copy of the values."""
+        raise NotImplementedError
+
+    @property
+    def tensor_id(self) -> int:
+        """A number that no other tensor of this thread has; tensors are numbered when they are first asked for it."""
+        if not hasattr(self, "_id"):
+            self._id = current().tensors
+            remember(replace(current(), tensors=self._id + 1))
+        return self._id
+
+    @property
+    def tile(self) -> Tile:
+        """Its tiles: 32 x 32, as all are here."""
+        return Tile()
+
+    def get_tile(self) -> Tile:
+        """``tile`` under its older name."""
+        return self.tile
+
+    def get_dtype(self) -> DataType:
+        """``dtype`` under its older name."""
+        return DataType.of(self.spec.data_format)
+
+    def get_layout(self) -> Layout:
+        """``layout`` under its older name."""
+        return self.spec.layout
+
+    def is_sharded(self) -> bool:
+        """Whether its pages are dealt shard by shard."""
+        return self.spec.memory_config.is_sharded()
+
+    def volume(self) -> int:
+        """Elements of the padded shape."""
+        return prod(self.spec.padded_shape)
+
+    def logical_volume(self) -> int:
+        """Elements of the logical shape."""
+        return self.spec.volume
+
+    def element_size(self) -> int:
+        """Bytes of an element; 1 for block floats."""
+        return self.spec.data_format.element_bytes or 1
+
+    def buffer_page_size(self) -> int:
+        """Bytes of a page of its buffer; raises DeviceError for a host tensor or a deallocated one."""
+        return self.buffer.spec.page_bytes
+
+    def buffer_num_pages(self) -> int:
+        """Pages of its buffer; raises as `buffer_page_size`."""
+        return self.buffer.spec.size_bytes // self.buffer.spec.page_bytes
+
+    def buffer_aligned_page_size(self) -> int:
+        """Bytes from one page to the next; raises as `buffer_page_size`."""
+        spec = self.buffer.spec
+        return aligned_page_bytes(spec.page_bytes, spec.buffer_type, self.buffer.device_spec)
+
+    def to_list(self) -> list[Any]:
+        """The values as nested lists.
+
+        Raises:
+            DeviceError: It was deallocated, or its device computes no values.
+        """
+        nested: list[Any] = self.to_numpy().tolist()
+        return nested
+
+    def item(self) -> float:
+        """The only value of a tensor with one element.
+
+        Raises:
+            DeviceError: It has more, or none; the first line is the real library's.
+        """
+        if self.spec.volume != 1:
+            raise DeviceError(
+                f"tensor.item() requires tensor to have exactly one element, but got {self.spec.volume} elements\n"
+                "item: use to_list()"
+            )
+        value: float = self.to_numpy().item()
+        return value
+
+
+class TensorPadding:
+    """What a tensor on the host does with the padding of its last two axes."""
+
+    __slots__ = ()
+
+    spec: TensorSpec
+
+    def device(self) -> object:
+        """The device it lives on, if any."""
+        raise NotImplementedError
+
+    def values(self) -> Any:
+        """Its values."""
+        raise NotImplementedError
+
+    def pad_to_tile(self, pad_value: float) -> Any:
+        """The same tensor with its last two axes filled up to whole tiles; one axis counts as a row.
+
+        Args:
+            pad_value: What padding would hold; it never reaches a result here.
+
+        Raises:
+            DeviceError: It is on a device.
+        """
+        self._require_host("pad_to_tile")
+        spec = self.spec
+        *outer, height, width = spec.shape if len(spec.shape) > 1 else (1, *spec.shape)
+        filled = (*outer, round_up(height, TILE), round_up(width, TILE))
+        made = TensorSpec(spec.shape, spec.data_format, spec.layout, spec.memory_config, filled)
+        return type(self).of_host(self.values(), made)  # type: ignore[attr-defined]
+
+    def unpad_from_tile(self, output_tensor_shape: Sequence[int]) -> Any:
+        """The top left part of a tensor in rows, as large as a tensor is that was filled up to this one's tiles.
+
+        Args:
+            output_tensor_shape: Of the part; equal to this shape but for the last two axes.
+
+        Raises:
+            DeviceError: It is on a device or in tiles, or the part is not one that fills the same tiles.
+        """
+        self._require_host("unpad_from_tile")
+        spec = self.spec
+        if spec.layout is not Layout.ROW_MAJOR:
+            raise DeviceError(
+                "Tensor layout must be ROW_MAJOR for unpadding\nunpad_from_tile: use to(ROW_MAJOR_LAYOUT)"
+            )
+        wanted = tuple(int(side) for side in output_tensor_shape)
+        wanted = (1,) * (len(spec.shape) - len(wanted)) + wanted
+        if wanted[:-2] != spec.shape[:-2]:
+            raise DeviceError(
+                "Input shape must match output shape apart from last 2 dims\n"
+                f"unpad_from_tile: {shown(wanted)} differs from {list(spec.shape)} in another axis"
+            )
+        ends = zip(wanted[-2:], spec.shape[-2:], spec.padded_shape[-2:], strict=True)
+        if any(part > held or round_up(part, TILE) < filled for part, held, filled in ends):
+            raise DeviceError(
+                "Last 2 dims of output must be within range to have been padded to input\n"
+                f"unpad_from_tile: {shown(wanted)} does not fill the tiles of {list(spec.shape)}"
+            )
+        part = self.values()[..., : wanted[-2], : wanted[-1]].copy()
+        return type(self).of_host(part, TensorSpec(wanted, spec.data_format, spec.layout))  # type: ignore[attr-defined]
+
+    def _require_host(self, name: str) -> None:
+        if self.device() is not None:
+            raise DeviceError(f"Tensor must be on host for {name} conversion\n{name}: use .cpu() first")
+
+
+EDGE_ITEMS = 2  # of an axis that is cut
+LONGEST = 4  # axis that is shown whole
+HEAD = len("ttnn.Tensor(")
+LARGEST_RATIO, LARGEST, SMALLEST = 1000, 1e8, 1e-4  # beyond these, numbers are printed with exponents
+INTEGER = "{:5d}"
+FIXED, SCIENTIFIC = "{:7.4f}", "{:11.4e}"
+
+
+def printed(values: Array) -> str:
+    """Values as a tensor prints them: axes of five and more cut to the first and last two, a column for the sign."""
+    if not values.size:
+        return "[]"
+    return _block(values, _number_format(values), HEAD)
+
+
+def _number_format(values: Array) -> str:
+    """How each number is written; that depends on all of them, shown or not."""
+    if values.dtype.kind != "f":
+        return INTEGER
+    magnitudes = np.abs(values[np.isfinite(values) & (values != 0)])
+    if not magnitudes.size:
+        return FIXED
+    low, high = float(magnitudes.min()), float(magnitudes.max())
+    return SCIENTIFIC if high > LARGEST_RATIO * low or high > LARGEST or low < SMALLEST else FIXED
+
+
+def _block(values: Array, number_format: str, indent: int) -> str:
+    """One axis and what is in it; ``indent`` is where its bracket stands."""
+    if not values.ndim:
+        return number_format.format(values.item())
+    count = len(values)
+    shown = range(count) if count <= LONGEST else (*range(EDGE_ITEMS), *range(count - EDGE_ITEMS, count))
+    parts = [_block(values[place], number_format, indent + 1) for place in shown]
+    if count > LONGEST:
+        parts.insert(EDGE_ITEMS, " ..." if values.ndim == 1 else "...")
+    between = ", " if values.ndim == 1 else "," + "\n" * (values.ndim - 1) + " " * (indent + 1)
+    return f"[{between.join(parts)}]"
 
 
 class Tensor(TensorFacts, TensorPadding, Operators):

@@ -9,11 +9,11 @@ from device.errors import ArgumentError, ArgumentTypeError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from ops.builder import CREATED
-from ttsim.runtime.arrays import frozen
 from ttsim.runtime.device import Device
+from ttsim.runtime.locks import in_turn
 from ttsim.runtime.mesh_shape import MeshShape
+from ttsim.runtime.storage import frozen
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.turns import in_turn
 from ttsim.types.dtypes import DataType
 from ttsim.types.signature import require_type
 

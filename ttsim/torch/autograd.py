@@ -13,8 +13,8 @@ import torch
 from device.errors import ArgumentError
 from device.numbers.formats import Array
 from ttsim import onednn
-from ttsim.runtime.arrays import numpy_from_torch
 from ttsim.runtime.device import Device
+from ttsim.runtime.storage import numpy_from_torch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

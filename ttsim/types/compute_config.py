@@ -1,7 +1,7 @@
 """How the compute threads calculate: fidelity, accumulator, packer."""
 
-from device.bindings import PlainEnum
-from ops.calls.convolution.arguments import ComputeConfig
+from device.cores import PlainEnum
+from ops.planners.conv.arguments import ComputeConfig
 from ttsim.types.signature import CheckedRecord
 
 

@@ -5,11 +5,10 @@ from dataclasses import fields
 from enum import Enum
 from typing import Annotated, Any, ClassVar
 
-from device.bindings import PlainEnum
-from device.cores import CoreRangeSet
+from device.cores import CoreRangeSet, PlainEnum
 from device.errors import shown
 from device.memory.memory_config import Layout, TensorMemoryLayout
-from ops.calls.convolution.arguments import ConvConfig, SliceConfig, SliceType
+from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType
 from ttsim.types.activations import UnaryOpType, UnaryWithParam
 from ttsim.types.dtypes import DataType
 from ttsim.types.signature import CheckedRecord, Kind

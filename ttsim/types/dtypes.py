@@ -1,6 +1,6 @@
 """Data types under ttnn's names; each stands for a data format of the machine."""
 
-from device.bindings import PlainEnum
+from device.cores import PlainEnum
 from device.errors import ArgumentError
 from device.numbers.formats import (
     BFLOAT4_B,

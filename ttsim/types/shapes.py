@@ -9,8 +9,7 @@ from typing import SupportsIndex
 import numpy as np
 
 from device.errors import ArgumentTypeError, DeviceError, shown
-from device.memory.memory_config import Layout
-from device.memory.tiles import TILE
+from device.memory.memory_config import TILE, Layout
 
 ROW_MAJOR_LAYOUT = Layout.ROW_MAJOR
 TILE_LAYOUT = Layout.TILE

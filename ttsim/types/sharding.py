@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import cast
 
-from device.bindings import PlainEnum
-from device.cores import CoreCoord, CoreGrid, CoreRange, CoreRangeSet
+from device.cores import CoreCoord, CoreGrid, CoreRange, CoreRangeSet, PlainEnum
 from device.errors import ArgumentError, ArgumentTypeError, shown
 from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
 from ttsim.types.signature import required_integer

@@ -5,22 +5,43 @@ The constants are `ConvCosts` of the device and those of `ops.programs.actions`;
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from device.memory.memory_config import ShardOrientation
-from device.memory.tiles import TILE
-from device.numbers.integers import div_up
-from device.spec.device_spec import DeviceSpec
-from device.time.dram import read_latency_cycles, shared_cycles
+from device.memory.memory_config import TILE, ShardOrientation
+from device.numbers.block_floats import div_up
+from device.spec.device_spec import Costs, DeviceSpec
 from device.time.engine import Task, task_of
-from device.time.network import torus_of
+from device.time.network import read_latency_cycles, shared_cycles, torus_of
 from device.time.stages import Stage
-from ops.programs.actions.compute import add_row_cycles, tilize_tile_cycles, untilize_row_cycles
-from ops.programs.actions.costs import ComputeCosts, TransferCosts
-from ops.programs.actions.multiply import ProductBlock, multiply_task
-from ops.programs.actions.transfers import multicast_cycles, read_page_cycles
-from ops.programs.conv2d.costs import ConvCosts
-from ops.programs.conv2d.partition import BLOCK, WIDTH
-from ops.programs.conv2d.work import ConvWork
+from ops.programs.conv2d.op import ConvWork
+from ops.programs.conv2d.parallel_config import BLOCK, WIDTH
+from ops.programs.kernel_costs import (
+    ComputeCosts,
+    ProductBlock,
+    TransferCosts,
+    add_row_cycles,
+    multicast_cycles,
+    multiply_task,
+    read_page_cycles,
+    tilize_tile_cycles,
+    untilize_row_cycles,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvCosts(Costs):
+    """Constants of the convolution program alone, in cycles.
+
+    Attributes:
+        start_cycles: Kernel start and skew between cores.
+        multicast_cycles: Of a multicast, of weights or activations: what the sender spends on semaphores and commands,
+            and what passes until receivers see that the block is there, besides hops and bytes.
+    """
+
+    TABLE: ClassVar[str] = "conv_costs"
+
+    start_cycles: float
+    multicast_cycles: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """The activation blocks of a convolution, as the matrix unit sees them: converted, and gathered tap by tap.
 
-The outputs are taken phase by phase (`ops.frame.axis`), so that inserted zeros cost nothing, and in runs of
+The outputs are taken phase by phase (`ops.window`), so that inserted zeros cost nothing, and in runs of
 rows that stay in the cache. Phases of the columns that meet the same inputs are taken together, their weights side by
 side.
 """
@@ -14,13 +14,13 @@ import numpy as np
 from device.host.parts import parts_of
 from device.matrix_unit.arithmetic import Arithmetic
 from device.matrix_unit.exact import MatrixUnitMode
-from device.numbers.activations import VectorUnitMode
+from device.numbers.block_floats import Integers, div_up
 from device.numbers.formats import BFLOAT16, Array, write_exactly
-from device.numbers.integers import Integers, div_up
+from device.numbers.vector_unit import VectorUnitMode
 from device.spec.device_spec import DeviceSpec
-from ops.frame.axis import FrameAxis, OutputPhase, output_phases, phase_margins
 from ops.programs.conv2d.blocks import KBlock
-from ops.programs.conv2d.work import ConvWork
+from ops.programs.conv2d.op import ConvWork
+from ops.window import FrameAxis, OutputPhase, output_phases, phase_margins
 
 CONVERTED_TOGETHER = 1 << 18  # numbers of an image; with fewer, threads wait for the interpreter
 HALF = 16  # columns of one step of the matrix unit, and of one group of a block float

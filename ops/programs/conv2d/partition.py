@@ -1,171 +1,416 @@
-"""Which cores take part in a convolution (docs/planning.md, Partition).
+"""How a convolution is laid out on a device: partition, shards, blocks and circular buffers in one value.
 
-All functions are pure; `tiles` counts are tiles of 32 rows or 32 channels.
+This is the one place where the pieces of `partition`, `blocks`, `reader_indices` and `circular_buffers` are put
+together; the choice of a shard scheme, the L1 estimates of slicing and the plan itself all read a `ConvLayout`.
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Final
 
-from device.cores import CoreRangeSet, core_rectangle, first_cores
+from device.cores import CoreCoord, CoreRangeSet, core_rectangle
 from device.errors import DeviceError
-from device.memory.memory_config import ShardOrientation, TensorMemoryLayout
-from device.memory.tiles import TILE
-from device.numbers.integers import div_up, round_up
-from device.spec.parts import GridSpec
-
-HEIGHT = TensorMemoryLayout.HEIGHT_SHARDED
-BLOCK = TensorMemoryLayout.BLOCK_SHARDED
-WIDTH = TensorMemoryLayout.WIDTH_SHARDED
-
-
-class ParallelConfig(NamedTuple):
-    """Cores of one side (input or output) of a convolution."""
-
-    scheme: TensorMemoryLayout  # HEIGHT_SHARDED, BLOCK_SHARDED or WIDTH_SHARDED
-    nhw_cores: int  # Cores that split the flattened rows
-    channel_cores: int
-    cores: CoreRangeSet  # All of them
-    orientation: ShardOrientation  # ROW_MAJOR: a BLOCK grid has channels along x; COL_MAJOR: along y
-
-
-def most_cores(tiles: int, limit: int, multiple: int = 1) -> int:
-    """The most cores, at most `limit`, among which `tiles` can be dealt with no core left with padding only.
-
-    Each core gets the same number of tiles, rounded up to `multiple` tiles. Shares only grow when cores are left out,
-    so the cores that the smallest share needs are the most there can be.
-    """
-    smallest_share = round_up(tiles, limit * multiple) // limit
-    return max(1, div_up(tiles, max(1, smallest_share)))
-
-
-def largest_divisor(limit: int, *counts: int) -> int:
-    """The largest number, at most `limit`, that divides every one of `counts`."""
-    return next(d for d in range(limit, 0, -1) if all(count % d == 0 for count in counts))
+from device.memory.memory_config import TILE, BufferType, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
+from device.numbers.block_floats import div_up, round_up
+from device.plan import Decision
+from device.spec.device_spec import DeviceSpec
+from ops.programs.conv2d.blocks import Blocks, Shards, plan_blocks, plan_shards, weight_rows
+from ops.programs.conv2d.buffers import (
+    BufferRequest,
+    ConvBuffersArguments,
+    buffer_requests,
+    check_estimated_format,
+    check_reuse,
+    local_bytes,
+    multicasts_activations,
+)
+from ops.programs.conv2d.parallel_config import (
+    BLOCK,
+    HEIGHT,
+    WIDTH,
+    ConvOptions,
+    ConvProblem,
+    ParallelConfig,
+    channel_alignment,
+    input_parallel_config,
+    output_parallel_config,
+)
+from ops.programs.conv2d.reader_indices import uses_split_reader
+from ops.programs.halo.transfers import most_sticks
 
 
-def channel_alignment(
-    scheme: TensorMemoryLayout, *, row_major: bool, sliced: bool, matmul: bool, shard_width: int | None
-) -> int:
-    """Channels per core are a multiple of this (docs/planning.md, Alignment).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvLayout:
+    """A convolution on a device."""
 
-    Args:
-        scheme: Memory layout of the tensor the rule is asked for (INTERLEAVED if it is not sharded).
-        sliced: It is a window of a tensor in DRAM.
-        matmul: The convolution runs as a matmul.
-        shard_width: Width of its shard; None if it is not sharded.
-    """
-    if matmul or scheme is WIDTH or not (row_major or sliced):
-        return TILE
-    if shard_width is None:
-        return 8
-    return next((channels for channels in (32, 16, 8) if shard_width % channels == 0), TILE)
+    config: ParallelConfig  # Cores of the input
+    out_config: ParallelConfig  # Cores of the output
+    shards: Shards
+    blocks: Blocks
+    split_reader: bool  # Both data-movement processors read activations
+
+    @property
+    def scheme(self) -> TensorMemoryLayout:
+        """The shard scheme."""
+        return self.config.scheme
+
+    @property
+    def program_cores(self) -> CoreRangeSet:
+        """The rectangle on which the conv2d program runs, around all input and output cores.
+
+        A WIDTH program runs around the more of the two alone, the output's if they are as many.
+        """
+        ends = [self.out_config, self.config]
+        if self.scheme is WIDTH:
+            ends = [max(ends, key=lambda end: end.cores.num_cores())]
+        last = [one.cores.bounding_box().end for one in ends]
+        return core_rectangle(max([one.x for one in last]) + 1, max([one.y for one in last]) + 1)
+
+    def unplaced_core(self, device_cols: int) -> CoreCoord | None:
+        """The first core of a WIDTH program that it does not run on, as the real library numbers them.
+
+        They are numbered row by row over the whole device, not over the grid in use.
+        """
+        if self.scheme is not WIDTH:
+            return None
+        placed = set(self.program_cores.cores())
+        for number in range(self.config.cores.num_cores()):
+            row, col = divmod(number, device_cols)
+            core = CoreCoord(col, row)
+            if core not in placed:
+                return core
+        return None
+
+    @property
+    def input_memory(self) -> MemoryConfig:
+        """Where the sharded input lies."""
+        return sharded_memory(self.config, self.shards.in_rows, self.shards.in_width)
+
+    @property
+    def output_memory(self) -> MemoryConfig:
+        """Where the output lies; WIDTH shards are padded to tiles only here."""
+        return sharded_memory(self.out_config, round_up(self.shards.out_rows, TILE), self.shards.out_width)
 
 
-def block_range(nhw_cores: int, channel_cores: int, orientation: ShardOrientation) -> CoreRangeSet:
-    """The rectangle of a BLOCK_SHARDED tensor, anchored at (0, 0)."""
-    cols, rows = channel_cores, nhw_cores
-    if orientation is ShardOrientation.COL_MAJOR:
-        cols, rows = rows, cols
-    return core_rectangle(cols, rows)
+def sharded_memory(config: ParallelConfig, rows: int, width: int) -> MemoryConfig:
+    """L1 shards of so many rows and columns on the cores of an input or an output."""
+    return MemoryConfig(config.scheme, BufferType.L1, ShardSpec(config.cores, (rows, width), config.orientation))
 
 
-def input_parallel_config(
-    scheme: TensorMemoryLayout,
-    grid: GridSpec,
-    *,
-    rows: int,
-    in_channels: int,
-    out_channels: int,
-    alignment: int,
-    act_block_h_tiles: int,
-    orientation: ShardOrientation,
-    matmul: bool,
-) -> ParallelConfig:
-    """Cores that hold the input of a convolution with `rows` output rows (N*OH*OW).
-
-    Args:
-        rows: Output rows; the input is dealt to as many cores as the output.
-        out_channels: Output channels (they matter to a matmul only).
-        alignment: Channels a BLOCK shard is a multiple of (`channel_alignment` of the tensor as it came).
-        act_block_h_tiles: Height of an activation block in tiles, 1 if not overridden.
-        orientation: Of a BLOCK grid.
-        matmul: The convolution runs as a matmul.
-    """
-    row_tiles, out_tiles = div_up(rows, TILE), div_up(out_channels, TILE)
-    cores = grid.cols * grid.rows
-    if scheme is HEIGHT:
-        nhw = most_cores(row_tiles, cores, act_block_h_tiles)
-        used = first_cores(nhw, grid.cols, grid.rows, row_wise=True)
-        return ParallelConfig(
-            scheme=scheme, nhw_cores=nhw, channel_cores=1, cores=used, orientation=ShardOrientation.ROW_MAJOR
-        )
-    if scheme is BLOCK:
-        nhw_limit, channel_limit = grid.rows, grid.cols
-        if orientation is ShardOrientation.COL_MAJOR:
-            nhw_limit, channel_limit = channel_limit, nhw_limit
-        nhw = most_cores(row_tiles, nhw_limit, act_block_h_tiles)
-        channel_blocks = div_up(in_channels, alignment)
-        channels = (
-            largest_divisor(channel_limit, out_tiles, channel_blocks)
-            if matmul
-            else most_cores(channel_blocks, channel_limit)
-        )
-        used = block_range(nhw, channels, orientation)
-        return ParallelConfig(scheme=scheme, nhw_cores=nhw, channel_cores=channels, cores=used, orientation=orientation)
-    in_tiles = div_up(in_channels, TILE)
-    channels = largest_divisor(cores, in_tiles) if matmul else most_cores(in_tiles, cores)
-    used = first_cores(channels, grid.cols, grid.rows, row_wise=True)
+def sharded_input(memory: MemoryConfig) -> ParallelConfig:
+    """The cores of an input that is already sharded."""
+    shards = memory.shard_spec
+    if shards is None:
+        raise AssertionError("an input without shards has no parallel config")
+    box, scheme = shards.grid.bounding_box(), memory.memory_layout
+    along, across = (box.cols, box.rows) if shards.orientation is ShardOrientation.ROW_MAJOR else (box.rows, box.cols)
+    nhw = {HEIGHT: shards.grid.num_cores(), BLOCK: across, WIDTH: 1}[scheme]
+    channels = {HEIGHT: 1, BLOCK: along, WIDTH: shards.grid.num_cores()}[scheme]
     return ParallelConfig(
-        scheme=WIDTH, nhw_cores=1, channel_cores=channels, cores=used, orientation=ShardOrientation.ROW_MAJOR
+        scheme=scheme, nhw_cores=nhw, channel_cores=channels, cores=shards.grid, orientation=shards.orientation
     )
 
 
-def output_parallel_config(
-    config: ParallelConfig, grid: GridSpec, *, out_channels: int, matmul: bool, given: GridSpec | None = None
+def choose_cores(
+    problem: ConvProblem,
+    options: ConvOptions,
+    spec: DeviceSpec,
+    scheme: TensorMemoryLayout,
+    *,
+    alignment: int,
+    matmul: bool = False,
 ) -> ParallelConfig:
-    """Cores that hold the output, given those of the input.
+    """The cores of the input: the caller's grid, or the library's choice."""
+    orientation = (
+        ShardOrientation.COL_MAJOR if options.transpose_shards and scheme is BLOCK else ShardOrientation.ROW_MAJOR
+    )
+    if options.core_grid is not None:
+        return sharded_input(
+            MemoryConfig(scheme, BufferType.L1, ShardSpec(options.core_grid, (TILE, TILE), orientation))
+        )
+    return input_parallel_config(
+        scheme,
+        spec.grid,
+        rows=problem.out_rows,
+        in_channels=problem.in_channels,
+        out_channels=problem.out_channels,
+        alignment=alignment,
+        act_block_h_tiles=max(1, options.act_block_h_override // TILE),
+        orientation=orientation,
+        matmul=matmul,
+    )
+
+
+def lay_out(
+    problem: ConvProblem,
+    options: ConvOptions,
+    spec: DeviceSpec,
+    config: ParallelConfig,
+    *,
+    alignment: int,
+    reader_alignment: int | None = None,
+    matmul: bool = False,
+) -> ConvLayout:
+    """Shards, blocks and readers of a convolution whose input lies on `config`.
 
     Args:
+        options: The caller's choices.
         config: Cores of the input.
-        grid: All cores.
+        alignment: Channels an input shard is a multiple of.
+        reader_alignment: The same where it differs for the choice of readers (in estimates).
         matmul: It runs as a matmul.
-        given: The caller's grid for the output, BLOCK only; none takes all cores.
 
     Raises:
-        DeviceError: The given grid does not fit the scheme, or the cores of the rows.
+        DeviceError: The blocks can not be cut so, no activation can be reused, or the given output grid does not fit.
     """
-    if given is not None:
-        _check_given(config, given)
-        grid = given
-    out_tiles = div_up(out_channels, TILE)
-    if matmul or config.scheme is HEIGHT:
-        return config
-    if config.scheme is WIDTH:
-        channels = most_cores(out_tiles, grid.cols * grid.rows)
-        used = first_cores(channels, grid.cols, grid.rows, row_wise=True)
-    else:
-        limit = grid.rows if config.orientation is ShardOrientation.COL_MAJOR else grid.cols
-        channels = most_cores(out_tiles, limit)
-        used = block_range(config.nhw_cores, channels, config.orientation)
-    return ParallelConfig(
-        scheme=config.scheme,
-        nhw_cores=config.nhw_cores,
-        channel_cores=channels,
-        cores=used,
-        orientation=config.orientation,
+    out_config = output_parallel_config(
+        config, spec.grid, out_channels=problem.out_channels, matmul=matmul, given=options.output_grid
+    )
+    shards = plan_shards(
+        config,
+        out_config,
+        in_rows=problem.in_rows,
+        in_channels=problem.in_channels,
+        out_rows=problem.out_rows,
+        out_channels=problem.out_channels,
+        alignment=alignment,
+        row_major=problem.row_major or problem.sliced,
+    )
+    blocks = plan_blocks(
+        config,
+        shards,
+        kernel=problem.kernel,
+        act_block_h_override=options.act_block_h_override,
+        act_block_w_div=options.act_block_w_div,
+        full_inner_dim=options.joins_kernel_rows(config.scheme),
+        dst_tiles=spec.compute.dst_half_tiles(fp32_dest=options.fp32_dest),
+    )
+    if options.activation_reuse:
+        check_reuse(config, act_h_tiles=blocks.act_h_tiles, columns=problem.frame.columns.outputs)
+    split = not matmul and uses_split_reader(
+        config.scheme,
+        spec.reader,
+        act_h_tiles=blocks.act_h_tiles,
+        act_w_tiles=blocks.act_w_tiles,
+        out_w_tiles=shards.out_col_tiles,
+        padded_channels=round_up(problem.in_channels, config.channel_cores * (reader_alignment or alignment)),
+        kernel_w=problem.kernel[1],
+        dilation_w=problem.frame.columns.spacing,
+        act_format=problem.act_format,
+        weight_format=problem.weight_format,
+        out_format=problem.out_format,
+        fp32_dest=options.fp32_dest,
+        forced=True if options.activation_reuse and options.force_split_reader is None else options.force_split_reader,
+    )
+    return ConvLayout(config=config, out_config=out_config, shards=shards, blocks=blocks, split_reader=split)
+
+
+def scheme_alignment(problem: ConvProblem, scheme: TensorMemoryLayout, *, matmul: bool = False) -> int:
+    """Channel alignment of an input that is yet to be sharded by `scheme`."""
+    return channel_alignment(
+        scheme, row_major=problem.row_major, sliced=problem.sliced, matmul=matmul, shard_width=None
     )
 
 
-def _check_given(config: ParallelConfig, given: GridSpec) -> None:
-    if config.scheme is not BLOCK:
+def buffers_arguments(
+    problem: ConvProblem,
+    options: ConvOptions,
+    layout: ConvLayout,
+    *,
+    halo_bytes: int,
+    reader_indices_bytes: int,
+    multicast: bool | None = None,
+    accumulation_blocks: int | None = None,
+    tap_channels: int | None = None,
+) -> ConvBuffersArguments:
+    """What decides the circular buffers of the micro-op.
+
+    Args:
+        options: The caller's choices.
+        layout: How it is laid out.
+        halo_bytes: Bytes of the halo output on one core.
+        reader_indices_bytes: Bytes of the reader indices of one core.
+        multicast: Whether activations are multicast, where an estimate takes another view of it.
+        accumulation_blocks: K blocks that decide on L1 accumulation, where an estimate counts them in another way.
+        tap_channels: Rows of weights of a tap, where an estimate counts them in another way.
+    """
+    blocks = layout.blocks
+    if multicast is None:
+        multicast = multicasts_activations(layout.config, layout.out_config)
+    if accumulation_blocks is None:
+        accumulation_blocks = blocks.k_blocks * (layout.out_config.channel_cores if layout.scheme is BLOCK else 1)
+    if tap_channels is None:
+        tap_channels = weight_rows(layout.scheme, blocks, layout.shards, problem.kernel) // prod(problem.kernel)
+    return ConvBuffersArguments(
+        config=layout.config,
+        multicast=multicast,
+        accumulation_blocks=accumulation_blocks,
+        reused_columns=problem.frame.columns.outputs if options.activation_reuse else 0,
+        tap_channels=tap_channels,
+        shards=layout.shards,
+        blocks=blocks,
+        kernel=problem.kernel,
+        act_format=problem.act_format,
+        weight_format=problem.weight_format,
+        out_format=problem.out_format,
+        fp32_dest=options.fp32_dest,
+        packer_l1_acc=options.packer_l1_acc,
+        bias=problem.bias,
+        untilize_out=options.untilize_out,
+        act_double_buffer=options.act_double_buffer,
+        weights_double_buffer=options.weights_double_buffer,
+        split_reader=layout.split_reader,
+        config_tensors_in_dram=options.config_tensors_in_dram,
+        reader_indices_bytes=reader_indices_bytes,
+        halo_bytes=halo_bytes,
+    )
+
+
+SCHEME_DECISION: Final = "shard_layout"  # under this name plans say which scheme was chosen
+BYTES_PER_INDEX = 2  # the estimate takes one uint16 for each output row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class L1Estimate:
+    """Bytes on each core that a convolution takes, as the real library estimates them."""
+
+    layout: ConvLayout  # The layout they belong to
+    halo_bytes: int
+    output_bytes: int
+    buffers_bytes: int  # Circular buffers that take L1 of their own
+
+    @property
+    def total_bytes(self) -> int:
+        """What the choice of a scheme compares."""
+        return self.buffers_bytes + self.output_bytes + self.halo_bytes
+
+    @property
+    def cores(self) -> int:
+        """Cores of the larger side."""
+        return max(self.layout.config.cores.num_cores(), self.layout.out_config.cores.num_cores())
+
+
+def estimate_l1(
+    problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, scheme: TensorMemoryLayout, *, matmul: bool
+) -> L1Estimate:
+    """Estimate one scheme, with the library's choice of cores.
+
+    Args:
+        options: The caller's choices.
+        matmul: It runs as a matmul.
+
+    Raises:
+        DeviceError: `lay_out` refuses the blocks.
+    """
+    alignment = scheme_alignment(problem, scheme, matmul=matmul)
+    free = options if options.core_grid is None else replace(options, core_grid=None)
+    config = choose_cores(problem, free, spec, scheme, alignment=alignment, matmul=matmul)
+    layout = lay_out(problem, options, spec, config, alignment=alignment, matmul=matmul)
+    buffers = estimated_buffers(
+        problem,
+        options,
+        layout,
+        accumulation_blocks=estimated_blocks(problem, layout, alignment),
+        tap_channels=round_up(problem.in_channels, alignment),
+    )
+    halo_bytes = estimated_halo_bytes(problem, layout.config.nhw_cores, layout.shards.in_width)
+    return L1Estimate(
+        layout=layout,
+        halo_bytes=halo_bytes,
+        output_bytes=next(b.size_bytes for b in buffers if b.name == "out"),
+        buffers_bytes=local_bytes(buffers),
+    )
+
+
+def estimated_buffers(
+    problem: ConvProblem, options: ConvOptions, layout: ConvLayout, *, accumulation_blocks: int, tap_channels: int
+) -> list[BufferRequest]:
+    """Circular buffers as the estimates count them: all but HEIGHT multicast, every output row has a reader index.
+
+    Raises:
+        DeviceError: An activation block is higher than a core's share of the output, or the readers of a block float
+            would reuse activations.
+    """
+    shards, height = layout.shards, layout.blocks.act_h_tiles
+    if height > shards.out_row_tiles:
         raise DeviceError(
-            "Output sharding config override is only supported for BLOCK_SHARDED layout.\n"
-            f"conv_config.override_output_sharding_config: the call is, or is tried as, {config.scheme.name}; "
-            "set shard_layout=BLOCK_SHARDED, or leave the override out"
+            f"Conv2d output block size {height * shards.out_col_tiles} exceeds the per-core output size "
+            f"{shards.out_row_tiles * shards.out_col_tiles}\n"
+            f"act_block_h_override={options.act_block_h_override} is more than a core's {shards.out_rows} output rows: "
+            "leave it 0 or set shard_layout to a scheme with more rows for each core"
         )
-    across = given.cols if config.orientation is ShardOrientation.COL_MAJOR else given.rows
-    if across != config.nhw_cores:
-        raise DeviceError(
-            "NHW cores must match for input and output when overriding the grid size.\n"
-            f"conv_config.core_grid: it has {across} cores for the rows of the output, and the input lies on "
-            f"{config.nhw_cores}; give as many, or set override_sharding_config too"
-        )
+    if options.activation_reuse and layout.split_reader:
+        check_estimated_format(problem.in_format)
+    indices = layout.shards.out_row_tiles * TILE * BYTES_PER_INDEX
+    arguments = buffers_arguments(
+        problem,
+        options,
+        layout,
+        halo_bytes=0,
+        reader_indices_bytes=indices,
+        multicast=layout.scheme is not HEIGHT,
+        accumulation_blocks=accumulation_blocks,
+        tap_channels=tap_channels,
+    )
+    return buffer_requests(arguments)
+
+
+def estimated_blocks(problem: ConvProblem, layout: ConvLayout, alignment: int) -> int:
+    """K blocks as the real library counts them in L1 estimates, before the weights are laid out."""
+    kh, kw = problem.kernel
+    rows = round_up(problem.in_channels, alignment) * kh * kw // TILE
+    columns = div_up(problem.out_channels, TILE) // layout.shards.out_col_tiles
+    return rows // layout.blocks.act_w_tiles * (columns if layout.scheme is BLOCK else 1)
+
+
+def estimated_halo_bytes(problem: ConvProblem, nhw_cores: int, shard_width: int) -> int:
+    """Bytes of the halo output on one core."""
+    frame = problem.frame
+    rows = round_up(frame.outputs, nhw_cores * TILE) // nhw_cores
+    sticks = most_sticks(frame, output_rows=rows, cores=nhw_cores)
+    return sticks * shard_width * (problem.act_format.element_bytes or 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemeChoice:
+    """A shard scheme that the library picked."""
+
+    layout: ConvLayout  # The layout that was estimated
+    decision: Decision  # What decided, for whoever asks
+
+    @property
+    def scheme(self) -> TensorMemoryLayout:
+        """Which."""
+        return self.layout.scheme
+
+
+def choose_scheme(problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, *, matmul: bool) -> SchemeChoice:
+    """The shard scheme the real library picks when none is given: least L1, with two conditions.
+
+    BLOCK must reach a grid row of cores, WIDTH cannot run a matmul. Arguments as of `estimate_l1`.
+    """
+    height, block, width = (
+        estimate_l1(problem, options, spec, scheme, matmul=matmul) for scheme in (HEIGHT, BLOCK, WIDTH)
+    )
+    best = height
+    if block.total_bytes < best.total_bytes and block.cores >= spec.grid.cols:
+        best = block
+    if width.total_bytes < best.total_bytes and not matmul:
+        best = width
+    return SchemeChoice(layout=best.layout, decision=_decision(best, (height, block, width)))
+
+
+def _decision(best: L1Estimate, all_three: tuple[L1Estimate, ...]) -> Decision:
+    """Why one of the schemes is taken: of those that may be, it is estimated to take least L1."""
+    name = best.layout.scheme.name
+    told = ", ".join(
+        f"{one.layout.scheme.name} {one.total_bytes:,} B on {'one core' if one.cores == 1 else f'each of {one.cores}'}"
+        for one in all_three
+    )
+    return Decision(
+        name=SCHEME_DECISION,
+        value=name,
+        text=f"shard_layout is the library's choice, {name}: of the schemes that may run it has the least L1 by the "
+        f"library's estimate ({told}), whatever it takes in time",
+        limits=tuple((f"{one.layout.scheme.name}_bytes", one.total_bytes) for one in all_three),
+    )

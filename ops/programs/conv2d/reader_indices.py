@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.errors import DeviceError, SpecError
-from device.memory.memory_config import TensorMemoryLayout
-from device.memory.tiles import TILE
+from device.memory.memory_config import TILE, TensorMemoryLayout
+from device.numbers.block_floats import Integers, round_up
 from device.numbers.formats import DataFormat
-from device.numbers.integers import Integers, round_up
 from device.spec.parts import ReaderRates, TransferRate
-from ops.frame.frame import Frame, window_starts
-from ops.programs.conv2d.partition import BLOCK, WIDTH
+from ops.programs.conv2d.parallel_config import BLOCK, WIDTH
+from ops.window import Frame, window_starts
 
 Words: TypeAlias = NDArray[np.uint16]
 

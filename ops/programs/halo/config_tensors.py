@@ -16,9 +16,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from device.memory.tiles import TILE
-from device.numbers.integers import Integers, round_up
-from ops.frame.frame import Frame, count_breaks
+from device.memory.memory_config import TILE
+from device.numbers.block_floats import Integers, round_up
 from ops.programs.halo.transfers import (
     Padding,
     StickRanges,
@@ -29,6 +28,7 @@ from ops.programs.halo.transfers import (
     list_transfers,
     ordinals,
 )
+from ops.window import Frame, count_breaks
 
 Words: TypeAlias = NDArray[np.uint16]
 

@@ -14,28 +14,41 @@ In the end it waits for the answers to its last writes. Source: the structure of
 `tools.calibrate`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.memory.tiles import TILE
-from device.numbers.integers import Integers, div_up
-from device.spec.device_spec import DeviceSpec
-from device.time.dram import read_latency_cycles, shared_cycles
-from device.time.network import answer_cycles
+from device.memory.memory_config import TILE
+from device.numbers.block_floats import Integers, div_up
+from device.spec.device_spec import Costs, DeviceSpec
+from device.time.network import answer_cycles, read_latency_cycles, shared_cycles
 from device.time.stages import CoreGroupCycles, MovedBytes, OperationCycles, Stage, StageCycles, binding_stage
-from ops.programs.actions.compute import untilize_row_cycles
-from ops.programs.actions.costs import TransferCosts
-from ops.programs.actions.transfers import read_page_cycles
+from ops.op_model import Sent
 from ops.programs.halo.config_tensors import PROCESSORS, WORD_BYTES, CoreOrder
-from ops.programs.halo.costs import HaloCosts
-from ops.programs.halo.plan import BLOCK, UNTILIZE_BUFFER_BLOCKS, HaloArguments, HaloPlan
-from ops.programs.halo.traffic import Filling, HaloTraffic, Sending, halo_traffic, stick_bytes
+from ops.programs.halo.plan import BLOCK, UNTILIZE_BUFFER_BLOCKS, HaloArguments, HaloPlan, HaloWork, core_order
+from ops.programs.halo.traffic import Batches, Filling, HaloTraffic, Sending, batches_of, halo_traffic, stick_bytes
+from ops.programs.kernel_costs import TransferCosts, read_page_cycles, untilize_row_cycles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HaloCosts(Costs):
+    """Constants of the model of the halo program; what it shares with others is `TransferCosts` and `ComputeCosts`.
+
+    Attributes:
+        start_cycles: Kernel start and skew between cores.
+        pad_issue_cycles: Between two copies into a run of padding.
+    """
+
+    TABLE: ClassVar[str] = "halo_costs"
+
+    start_cycles: float
+    pad_issue_cycles: float
+
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -244,3 +257,52 @@ def _core_set(halo: HaloArguments, order: CoreOrder, numbers: Integers) -> CoreR
             end = CoreCoord(box.end.x, start.y) if down else CoreCoord(start.x, box.end.y)
         ranges.append(CoreRange(start, end))
     return CoreRangeSet(ranges)
+
+
+def halo_sent(work: HaloWork, spec: DeviceSpec) -> tuple[Sent, ...]:
+    """What goes from core to core, by network, sender and receiver.
+
+    All that a core sends to another on one network is told as one, from the start of the first block of it to the end
+    of the last. What stays on its core is left out.
+    """
+    plan = work.plan
+    times = halo_times(plan, halo_traffic(plan, spec), spec, filled_by_stick=work.filled_by_stick)
+    batches = batches_of(plan)
+    return tuple(one for processor in range(PROCESSORS) for one in _sent(batches, processor, plan.arguments, times))
+
+
+def _sent(batches: Batches, processor: int, halo: HaloArguments, times: HaloTimes) -> Iterator[Sent]:
+    gone = np.flatnonzero((batches.source != batches.destination) & (batches.processor == processor))
+    routes, route = np.unique(batches.source[gone] * halo.nhw_cores + batches.destination[gone], return_inverse=True)
+    sizes = np.bincount(route, weights=batches.sticks[gone], minlength=len(routes)).astype(int) * stick_bytes(halo)
+    first, last = _ends(route, batches.block[gone], len(routes))
+    for size, ends, low, high in zip(sizes.tolist(), routes.tolist(), first.tolist(), last.tolist(), strict=True):
+        source, destination = divmod(ends, halo.nhw_cores)
+        for places in _places(halo):
+            yield Sent(
+                network=processor,
+                source=places[source],
+                destination=places[destination],
+                size_bytes=size,
+                start_cycle=float(times.block_starts[processor][low][source]),
+                end_cycle=float(times.block_ends[processor][high][source]),
+            )
+
+
+def _ends(route: Integers, block: Integers, routes: int) -> tuple[Integers, Integers]:
+    """[routes] the first and the last block of each."""
+    first, last = np.full(routes, block.max(initial=0)), np.zeros(routes, np.int64)
+    np.minimum.at(first, route, block)
+    np.maximum.at(last, route, block)
+    return first, last
+
+
+def _places(halo: HaloArguments) -> Iterator[list[tuple[int, int]]]:
+    """Column and row of each core that splits the rows; BLOCK repeats a halo in every column (or row) of cores."""
+    box, order = halo.cores.bounding_box(), core_order(halo)
+    down = bool(order.y.any())
+    repeats = range((box.cols if down else box.rows) if halo.scheme is BLOCK else 1)
+    for again in repeats:
+        x, y = (again, 0) if down else (0, again)
+        columns, rows = (order.x + box.start.x + x).tolist(), (order.y + box.start.y + y).tolist()
+        yield list(zip(columns, rows, strict=True))

@@ -11,6 +11,7 @@ import numpy as np
 from device.cores import CoreRangeSet
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
+    TILE,
     BufferType,
     Layout,
     MemoryConfig,
@@ -18,15 +19,13 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.memory.tiles import TILE
+from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import BFLOAT16, FLOAT32, UINT16, DataFormat
-from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer, Work
-from ops.frame.frame import Frame
-from ops.frame.phases import dense_bounds
-from ops.programs.actions.pieces import paged_buffer
+from ops.programs.buffer_shapes import paged_buffer
 from ops.programs.halo.config_tensors import WORD_BYTES, CoreOrder, config_words
 from ops.programs.halo.transfers import StickRanges, ranges_between, stick_ranges
+from ops.window import Frame, dense_bounds
 
 HEIGHT = TensorMemoryLayout.HEIGHT_SHARDED
 BLOCK = TensorMemoryLayout.BLOCK_SHARDED
@@ -56,7 +55,7 @@ class HaloArguments:
     # Padded rows and columns of the whole input; None: whole shards on all cores
     input_matrix: tuple[int, int] | None = None
     # A frame with inserted zeros whose outputs the cores compute phase by phase, while ``frame`` is its
-    # `ops.frame.phases.dense_frame`; None if the windows of ``frame`` are what they compute
+    # `ops.window.dense_frame`; None if the windows of ``frame`` are what they compute
     outputs_of: Frame | None = None
 
     @property

@@ -7,8 +7,8 @@ second operand, N columns of the second and of the output.
 from dataclasses import dataclass
 from enum import Enum
 
+from device.numbers.block_floats import div_up
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
-from device.numbers.integers import div_up
 from device.plan import Work
 from device.spec.parts import GridSpec
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from device.memory.tiles import TILE
-from device.numbers.integers import div_up
+from device.memory.memory_config import TILE
+from device.numbers.block_floats import div_up
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork, k_blocks
 
 TILE_PRODUCT_FLOPS = 2 * TILE**3

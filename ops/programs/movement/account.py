@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from device.time.stages import Stage
-from ops.meaning import Account, Fact
+from ops.op_model import Account, Fact
 from ops.programs.movement.movement import Access, Movement, Pages
 from ops.programs.movement.work import Window
 

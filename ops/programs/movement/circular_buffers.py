@@ -11,14 +11,13 @@ from typing import Final
 
 from device.cores import first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout
-from device.memory.tiles import TILE
+from device.memory.memory_config import TILE, Layout
+from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import DataFormat
-from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
-from ops.programs.actions.pieces import paged_buffer, tile_buffer
+from ops.programs.buffer_shapes import paged_buffer, tile_buffer
 from ops.programs.movement.ends import dealt_pieces
 
 SLICE_ROWS_OF_TILES: Final = 4  # rows of tiles on their way through a core that slices

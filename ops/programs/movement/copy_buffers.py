@@ -7,13 +7,11 @@ from math import prod
 
 from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import BufferSpec, TensorSpec, aligned_page_bytes
-from device.memory.memory_config import Layout
-from device.memory.tiles import TILE
-from device.numbers.integers import div_up, round_up
+from device.memory.memory_config import TILE, Layout
+from device.numbers.block_floats import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
-from ops.programs.actions.pieces import paged_buffer, scratchpad
-from ops.programs.actions.work_cores import page_cores
+from ops.programs.buffer_shapes import page_cores, paged_buffer, scratchpad
 
 BUFFERING = 2
 MOST_BYTES = 1 << 18  # of a row that is copied at once

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ops.programs.actions.costs import StickCosts
+from ops.programs.kernel_costs import StickCosts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

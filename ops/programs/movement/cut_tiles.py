@@ -3,8 +3,8 @@
 from dataclasses import replace
 from math import prod
 
-from device.memory.tiles import TILE
-from device.numbers.integers import div_up, round_up
+from device.memory.memory_config import TILE
+from device.numbers.block_floats import div_up, round_up
 from ops.programs.movement.ends import Ends, shard_width
 from ops.programs.movement.movement import Access, Movement, Pages
 

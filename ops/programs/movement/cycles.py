@@ -7,27 +7,26 @@ blocks on to each other: the slowest works all the time, the others add their fi
 Constants by `tools.calibrate` from profiler rows.
 """
 
-from device.memory.tiles import TILE
+from device.memory.memory_config import TILE
+from device.numbers.block_floats import div_up
 from device.numbers.formats import DataFormat
-from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
-from device.time.dram import shared_cycles
+from device.time.network import shared_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
-from ops.programs.actions.compute import (
+from ops.programs.kernel_costs import (
+    TransferCosts,
     pack_tile_cycles,
+    read_page_cycles,
+    read_stick_cycles,
     tilize_tile_cycles,
     unpack_tile_cycles,
     untilize_row_cycles,
-)
-from ops.programs.actions.costs import TransferCosts
-from ops.programs.actions.pages import (
-    read_stick_cycles,
     waited_read_cycles,
     waited_write_cycles,
     write_latency_cycles,
+    write_page_cycles,
     write_stick_cycles,
 )
-from ops.programs.actions.transfers import read_page_cycles, write_page_cycles
 from ops.programs.movement.costs import MovementCosts
 from ops.programs.movement.movement import Access, Movement, Pages
 

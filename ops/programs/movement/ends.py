@@ -4,12 +4,11 @@ from dataclasses import dataclass, replace
 
 from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, Layout
-from device.memory.tiles import TILE
+from device.memory.memory_config import TILE, BufferType, Layout
+from device.numbers.block_floats import div_up
 from device.numbers.formats import BFLOAT16
-from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
-from ops.programs.actions.work_cores import dealt_evenly
+from ops.programs.buffer_shapes import dealt_evenly
 from ops.programs.movement.movement import Access, Pages
 
 MOST_ROW_BYTES = 800_000  # of two rows of bfloat16 tiles that generated code untilizes

@@ -6,12 +6,11 @@ Source: tt-metal 0.81.1 (data_movement/fill_pad), compared with recorded plans.
 from math import prod
 
 from device.memory.layouts import TensorSpec
-from device.memory.tiles import TILE
-from device.numbers.integers import div_up
+from device.memory.memory_config import TILE
+from device.numbers.block_floats import div_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
-from ops.programs.actions.pieces import BUFFERING, buffer
-from ops.programs.actions.work_cores import page_cores
+from ops.programs.buffer_shapes import BUFFERING, buffer, page_cores
 
 
 def ragged_tiles(shape: tuple[int, ...]) -> int:

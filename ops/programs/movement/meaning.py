@@ -9,7 +9,7 @@ from device.numbers.formats import Array
 from device.plan import Work
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
-from ops.meaning import (
+from ops.op_model import (
     Account,
     CyclesReading,
     Ends,

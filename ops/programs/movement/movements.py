@@ -4,13 +4,11 @@ from dataclasses import replace
 from math import ceil, lcm, prod
 
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout
-from device.memory.tiles import TILE
-from device.numbers.integers import div_up, round_up
+from device.memory.memory_config import TILE, Layout
+from device.numbers.block_floats import div_up, round_up
 from device.spec.device_spec import DeviceSpec
-from device.time.data_movement import hands
-from device.time.network import NETWORKS
-from ops.programs.actions.work_cores import page_cores
+from device.time.network import NETWORKS, hands
+from ops.programs.buffer_shapes import page_cores
 from ops.programs.movement.cut_tiles import cut_from_tiles
 from ops.programs.movement.ends import Ends, ends_of, got_at, in_pieces
 from ops.programs.movement.movement import Access, Movement, Pages

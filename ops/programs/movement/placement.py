@@ -12,18 +12,18 @@ from typing import Final
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
+    TILE,
     BufferType,
     Layout,
     MemoryConfig,
     ShardOrientation,
     TensorMemoryLayout,
 )
-from device.memory.tiles import TILE
-from device.numbers.integers import div_up, round_up
+from device.numbers.block_floats import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.programs.actions.pieces import page_alignment_bytes, row_bytes, rows_follow
+from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes, rows_follow
 from ops.programs.movement.copy_buffers import moved_buffers, overlapping_buffers
 from ops.programs.movement.reshape import flattened, reshaped
 from ops.programs.movement.work import Conversion, Relayout

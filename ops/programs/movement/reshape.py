@@ -12,10 +12,9 @@ import numpy as np
 
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
-from device.memory.tiles import FACE, TILE
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, FACE, TILE, Layout, MemoryConfig
+from device.numbers.block_floats import div_up
 from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT32, Array
-from device.numbers.integers import div_up
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.movement.filling import fill_buffers
 from ops.programs.movement.reshape_buffers import map_tiles, most_segments, stick_buffers, tile_buffers

@@ -10,13 +10,11 @@ import numpy as np
 
 from device.cores import first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType
-from device.memory.tiles import FACE, TILE
-from device.numbers.integers import Integers, div_up
+from device.memory.memory_config import FACE, TILE, BufferType
+from device.numbers.block_floats import Integers, div_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
-from ops.programs.actions.pieces import buffer, row_bytes, scratchpad, volume_tiles
-from ops.programs.actions.work_cores import page_cores
+from ops.programs.buffer_shapes import buffer, page_cores, row_bytes, scratchpad, volume_tiles
 
 WORD_BYTES = 16  # pages of whole words need no second place
 READ_BYTES, READ_ROOM_BYTES = 64, 128  # a row is read from such an address on, with room behind

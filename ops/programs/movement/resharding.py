@@ -5,9 +5,8 @@ Rules: tt-metal 0.81.1, ttnn.reshape (recompute_shard_spec_for_output).
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
-from device.memory.tiles import TILE
-from device.numbers.integers import div_up, round_up
+from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
+from device.numbers.block_floats import div_up, round_up
 
 WORD_BYTES = 4  # a row of a HEIGHT or WIDTH shard is whole words
 BLOCK_ROW_BYTES = 64  # a row of a BLOCK shard is whole multiples of this

@@ -10,8 +10,8 @@ from math import prod
 
 import numpy as np
 
-from device.memory.tiles import FACE, TILE
-from device.numbers.integers import Integers, div_up
+from device.memory.memory_config import FACE, TILE
+from device.numbers.block_floats import Integers, div_up
 
 COUNTED = 16  # output tiles at most
 

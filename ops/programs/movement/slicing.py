@@ -5,8 +5,8 @@ Rules: tt-metal 0.81.1 (padded_slice, slice_write, untilize), compared with reco
 
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import L1_MEMORY_CONFIG, Layout, MemoryConfig, TensorMemoryLayout
+from device.numbers.block_floats import round_up
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
-from device.numbers.integers import round_up
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.movement.circular_buffers import (
     padded_slice_buffers,

@@ -10,11 +10,10 @@ from math import isqrt, prod
 
 from device.cores import CoreRange, CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout
-from device.memory.tiles import TILE
-from device.numbers.integers import div_up
+from device.memory.memory_config import TILE, Layout
+from device.numbers.block_floats import div_up
 from device.spec.device_spec import DeviceSpec
-from ops.programs.actions.work_cores import dealt_evenly
+from ops.programs.buffer_shapes import dealt_evenly
 from ops.programs.movement.ends import Ends
 from ops.programs.movement.movement import Pages
 from ops.programs.movement.work import Conversion

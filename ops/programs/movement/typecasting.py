@@ -7,14 +7,12 @@ from math import prod
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout, MemoryConfig
-from device.memory.tiles import TILE
+from device.memory.memory_config import TILE, Layout, MemoryConfig
 from device.numbers.formats import DataFormat
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.programs.actions.pieces import tile_buffer
-from ops.programs.actions.work_cores import page_cores
+from ops.programs.buffer_shapes import page_cores, tile_buffer
 from ops.programs.movement.work import Typecast
 
 BUFFERING = 2

@@ -5,8 +5,8 @@ from typing import Final
 
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import Stage
-from ops.meaning import Account, Ends, Fact
-from ops.programs.matmul.account import matmul_facts
+from ops.op_model import Account, Ends, Fact
+from ops.programs.matmul.model import matmul_facts
 from ops.programs.patch_matmul.work import FillRows, PatchMatmul, PixelMatmul, SumSections
 
 PRODUCTS: Final = MappingProxyType(

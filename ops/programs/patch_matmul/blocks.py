@@ -4,10 +4,10 @@ Gathering and tilizing cost more than the products they feed. Cores therefore sp
 the whole of the other, by multicast; only where that leaves most of them idle are both sides split, as in any matmul.
 """
 
-from device.numbers.integers import div_up
+from device.numbers.block_floats import div_up
 from device.spec.parts import GridSpec
+from ops.programs.matmul.buffers import SUBBLOCKS, WIDE_DST_TILES, buffers_bytes, interleaved_config
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram
-from ops.programs.matmul.interleaved import SUBBLOCKS, WIDE_DST_TILES, buffers_bytes, interleaved_config
 
 DEPTHS = (4, 2, 1)  # K tiles of a block, as tried: deeper ones need fewer handshakes
 

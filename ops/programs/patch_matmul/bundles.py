@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from device.memory.tiles import TILE
+from device.memory.memory_config import TILE
 from device.numbers.formats import Array
 
 BUNDLE = 32  # channels from which it is

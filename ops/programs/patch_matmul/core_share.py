@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from device.memory.tiles import TILE
+from device.memory.memory_config import TILE
+from device.numbers.block_floats import div_up
 from device.numbers.formats import FLOAT32, DataFormat
-from device.numbers.integers import div_up
-from ops.frame.axis import output_phases
 from ops.programs.matmul.config import MatmulProgram
 from ops.programs.patch_matmul.work import Patches, PatchMatmul, PixelMatmul
+from ops.window import output_phases
 
 
 @dataclass(frozen=True, slots=True)

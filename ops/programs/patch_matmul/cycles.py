@@ -9,22 +9,33 @@ from dataclasses import replace
 from math import prod
 
 from device.cores import CoreRangeSet, first_cores
-from device.memory.tiles import TILE
+from device.memory.memory_config import TILE
+from device.numbers.block_floats import div_up
 from device.numbers.formats import BFLOAT16, FLOAT32
-from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
-from device.time.data_movement import side_by_side_cycles
-from device.time.dram import shared_cycles
 from device.time.engine import task_of
+from device.time.network import shared_cycles, side_by_side_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
-from ops.programs.actions.alike import alike_cycles
-from ops.programs.actions.compute import tilize_tile_cycles, untilize_tile_cycles
-from ops.programs.actions.costs import ComputeCosts, StickCosts, TransferCosts
-from ops.programs.actions.pages import read_stick_cycles, write_stick_cycles
-from ops.programs.matmul.block_walk import MatmulSteps, walk_blocks
+from ops.programs.buffer_shapes import alike_cycles
+from ops.programs.kernel_costs import (
+    ComputeCosts,
+    StickCosts,
+    TransferCosts,
+    read_stick_cycles,
+    tilize_tile_cycles,
+    untilize_tile_cycles,
+    write_stick_cycles,
+)
 from ops.programs.matmul.config import MatmulWork, k_blocks
-from ops.programs.matmul.costs import MatmulCosts
-from ops.programs.matmul.cycles import dram_task, multiply_tasks, second_task, send_cycles
+from ops.programs.matmul.cycles import (
+    MatmulCosts,
+    MatmulSteps,
+    dram_task,
+    multiply_tasks,
+    second_task,
+    send_cycles,
+    walk_blocks,
+)
 from ops.programs.matmul.dealing import (
     Operands,
     Place,

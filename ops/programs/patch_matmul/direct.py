@@ -12,11 +12,11 @@ from math import prod
 import numpy as np
 
 from device.host.products import UNPACKED, Loop, Matrix, Operands, Products, add_products, blas_adds
+from device.numbers.block_floats import div_up
 from device.numbers.formats import Array
-from device.numbers.integers import div_up
-from ops.frame.axis import FrameAxis
 from ops.programs.patch_matmul.gather import Each, Scratch, do
 from ops.programs.patch_matmul.met_inputs import Met, distances, met_by_outputs, met_by_taps
+from ops.window import FrameAxis
 
 LEAST_CHANNELS = 16  # of both sides of a product that is worth BLAS
 LEAST_ROWS = 16  # of such a product

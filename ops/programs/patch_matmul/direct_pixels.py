@@ -14,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from device.host.products import UNPACKED, Loop, Matrix, Operands, Products, add_products, blas_adds
+from device.numbers.block_floats import div_up
 from device.numbers.formats import Array
-from device.numbers.integers import div_up
-from ops.frame.axis import FrameAxis
 from ops.programs.patch_matmul.direct import LEAST_CHANNELS, LEAST_ROWS, MOST_CALLS, MOST_KEPT
 from ops.programs.patch_matmul.gather import Each, do
 from ops.programs.patch_matmul.met_inputs import Met, met_by_outputs, met_by_taps
+from ops.window import FrameAxis
 
 MOST_CHANNELS = 128  # of a block of sums
 SECTIONS = 16  # pieces that there should be, where taps and blocks are fewer

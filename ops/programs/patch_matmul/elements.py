@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from device.host.compiling import loops_of, worth_loading
+from device.numbers.block_floats import div_up
 from device.numbers.formats import Array
-from device.numbers.integers import div_up
-from ops.frame.axis import FrameAxis
 from ops.programs.patch_matmul.gather import Each, Piece, Scratch, do
 from ops.programs.patch_matmul.met_inputs import distances, met_by_outputs, met_by_taps, met_two_at_a_time
+from ops.window import FrameAxis
 
 MOST_ROWS = 1 << 16  # of outputs and taps of an image, that are listed
 MOST_KEPT = 64  # layers whose list is kept

@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from device.numbers.block_floats import div_up
 from device.numbers.formats import Array
-from device.numbers.integers import div_up
-from ops.frame.axis import FrameAxis, index_of, output_phases
 from ops.programs.patch_matmul.bundles import bundle_size, dense_bundles
 from ops.programs.patch_matmul.direct import LEAST_CHANNELS, add_up_directly, direct, whole
 from ops.programs.patch_matmul.elements import add_up_elements, elements
@@ -38,6 +37,7 @@ from ops.programs.patch_matmul.gather import (
 from ops.programs.patch_matmul.shifted import multiply_shifted, shifted
 from ops.programs.patch_matmul.tap_copies import in_one_piece
 from ops.programs.patch_matmul.work import PatchMatmul
+from ops.window import FrameAxis, index_of, output_phases
 
 
 def patch_matmul(

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from device.numbers.block_floats import div_up
 from device.numbers.formats import Array
-from device.numbers.integers import div_up
-from ops.frame.axis import FrameAxis, count_met_taps, output_phases
 from ops.programs.patch_matmul.gather import LEAST_PIECES, Piece, Scratch, merges, places, run_rows, runs
 from ops.programs.patch_matmul.product_sums import SumPlaces, add_products
+from ops.window import FrameAxis, count_met_taps, output_phases
 
 SUM_BYTES = 4 << 20  # of images that are added up at a time
 PLANES = 16  # channels up to which an image is better added up plane by plane

@@ -14,11 +14,11 @@ import numpy as np
 
 from device.numbers.formats import Array
 from device.plan import Work
-from ops.frame.axis import FrameAxis
-from ops.meaning import Meanings, ValuesOf, ValuesReading, given
+from ops.op_model import Meanings, ValuesOf, ValuesReading, given
 from ops.programs.patch_matmul import meaning
 from ops.programs.patch_matmul.gather import places
 from ops.programs.patch_matmul.work import FillRows, PatchMatmul, PixelMatmul, SumSections
+from ops.window import FrameAxis
 
 
 def _patch_matmul(work: PatchMatmul, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:

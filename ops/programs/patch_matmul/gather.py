@@ -14,9 +14,9 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from device.host.threads import in_turn
+from device.numbers.block_floats import div_up
 from device.numbers.formats import Array
-from device.numbers.integers import div_up
-from ops.frame.axis import FrameAxis, margins
+from ops.window import FrameAxis, margins
 
 RUN_BYTES = 2 << 20  # of gathered patches, or of products that are yet to be added up
 COPIED_BYTES = 512 << 10  # that are worth another piece of a copy

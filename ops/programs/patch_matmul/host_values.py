@@ -6,10 +6,10 @@ import numpy as np
 
 from device.host.threads import side_by_side
 from device.numbers.formats import Array
-from ops.frame.axis import index_of
 from ops.programs.patch_matmul.gather import copy_in_pieces
 from ops.programs.patch_matmul.host_work import PrepareBias, PrepareSticks, PrepareTaps
 from ops.programs.patch_matmul.weight_formats import from_canonical, to_canonical
+from ops.window import index_of
 
 
 def prepare_sticks(work: PrepareSticks, image: Array) -> Array:

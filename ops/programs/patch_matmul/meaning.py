@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from device.numbers.formats import Array
-from ops.meaning import Meaning, ValuesReading, cycles_of_work, given, values_of_first
+from ops.op_model import Meaning, ValuesReading, cycles_of_work, given, values_of_first
 from ops.programs.patch_matmul import cycles, values
 from ops.programs.patch_matmul.account import product_account, rows_account
 from ops.programs.patch_matmul.host_values import prepare_bias, prepare_sticks, prepare_taps

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from device.numbers.formats import Array
-from ops.frame.axis import FrameAxis
+from ops.window import FrameAxis
 
 
 class Met(NamedTuple):

@@ -9,14 +9,13 @@ from dataclasses import replace
 
 from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
-from device.memory.tiles import TILE
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout
+from device.numbers.block_floats import div_up
 from device.numbers.formats import FLOAT32, DataFormat
-from device.numbers.integers import div_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.programs.matmul.circular_buffers import matmul_circular_buffers, program_cores
+from ops.programs.matmul.buffers import matmul_circular_buffers, program_cores
 from ops.programs.matmul.config import MatmulProblem, MatmulWork
 from ops.programs.patch_matmul.blocks import gathering_config
 from ops.programs.patch_matmul.slicing import Slicing

@@ -12,7 +12,7 @@ import numpy as np
 
 from device.host.compiling import loops_of, worth_loading
 from device.numbers.formats import Array
-from ops.frame.axis import FrameAxis
+from ops.window import FrameAxis
 
 NUMPY_SECONDS = 5e-9  # for a product that is added to a sum
 MOST_KEPT = 16  # orders of positions, of 256 KiB at most

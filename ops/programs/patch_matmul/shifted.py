@@ -24,11 +24,11 @@ from device.host.products import (
     multiplies_in_place,
 )
 from device.numbers.formats import Array
-from ops.frame.axis import FrameAxis
 from ops.programs.patch_matmul.cell_copies import Bundles, back, copy_cells, gaps_of
 from ops.programs.patch_matmul.gather import Each, Scratch, do
 from ops.programs.patch_matmul.shifted_bands import bands_of, numbers_of, numpy_seconds, runs_of_products
 from ops.programs.patch_matmul.shifted_layer import MOST_KEPT, Bundled, bundled, matrices_of
+from ops.window import FrameAxis
 
 TWO_GROUPS: Final = 2, 8, 8  # that are multiplied without zeros between them: how many, and channels of both sides
 

@@ -6,7 +6,7 @@ from math import prod
 from typing import Final
 
 from device.host.products import CALL_SECONDS, UNPACKED, Products
-from device.numbers.integers import div_up
+from device.numbers.block_floats import div_up
 from ops.programs.patch_matmul.shifted_layer import Bundled
 
 MOST_NUMBERS: Final = 1 << 18  # of a piece: a MiB

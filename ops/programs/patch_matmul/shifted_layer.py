@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from device.host.products import UNPACKED
+from device.numbers.block_floats import round_up
 from device.numbers.formats import Array
-from device.numbers.integers import round_up
-from ops.frame.axis import FrameAxis
 from ops.programs.patch_matmul.cell_copies import Asked, copies_of
 from ops.programs.patch_matmul.shifts import AxisShifts, axis_shifts
+from ops.window import FrameAxis
 
 LANES = 16  # columns that BLAS multiplies at a time
 LEAST_POSITIONS = 128  # of a product that is worth BLAS

@@ -14,13 +14,13 @@ import numpy as np
 
 from device.host.compiling import loops_of, worth_loading
 from device.host.products import Loop, Matrix, Operands, Products, add_products, blas_adds, blas_words
+from device.numbers.block_floats import div_up
 from device.numbers.formats import Array
-from device.numbers.integers import div_up
-from ops.frame.axis import FrameAxis
 from ops.programs.patch_matmul.cell_copies import Bundles, copy_cells, gaps_of
 from ops.programs.patch_matmul.gather import Each, Scratch, do
 from ops.programs.patch_matmul.shifted_bands import PIECES, bands_of, numbers_of, numpy_seconds, runs_of_products
 from ops.programs.patch_matmul.shifted_layer import MOST_KEPT, Bundled, bundled, weights_of
+from ops.window import FrameAxis
 
 
 class Band(NamedTuple):

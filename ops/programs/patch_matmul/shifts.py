@@ -9,8 +9,8 @@ from functools import lru_cache
 from math import gcd
 from typing import NamedTuple
 
-from device.numbers.integers import div_up
-from ops.frame.axis import FrameAxis
+from device.numbers.block_floats import div_up
+from ops.window import FrameAxis
 
 MOST_KEPT = 64  # axes that are kept
 

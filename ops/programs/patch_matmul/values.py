@@ -11,16 +11,16 @@ from math import prod
 import numpy as np
 
 from device.matrix_unit.exact import MatrixUnitMode
-from device.memory.tiles import TILE
+from device.memory.memory_config import TILE
+from device.numbers.block_floats import round_up
 from device.numbers.formats import Array, DataFormat
-from device.numbers.integers import round_up
-from ops.frame.axis import OutputPhase, output_phases
-from ops.meaning import ValuesReading
+from ops.op_model import ValuesReading
 from ops.programs.patch_matmul import fast, fast_pixels
 from ops.programs.patch_matmul.bundles import dense_bundles
 from ops.programs.patch_matmul.gather import Margin, places, runs
 from ops.programs.patch_matmul.slicing import IN0_BITS, IN1_BITS, Slicing, grid_exponent, multiplied_whole, slices
 from ops.programs.patch_matmul.work import HALF, FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
+from ops.window import OutputPhase, output_phases
 
 SLICED_ROWS = 2048  # patches multiplied at a time
 STACKED_ELEMENTS = 1 << 22  # of the operands of several passes that are multiplied in one call

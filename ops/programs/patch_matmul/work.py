@@ -6,13 +6,13 @@ padding: images [N, *spatial, C], weights [groups, *taps, in, out] with the chan
 
 from dataclasses import dataclass
 
-from device.memory.tiles import TILE
+from device.memory.memory_config import TILE
+from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import DataFormat
-from device.numbers.integers import div_up, round_up
 from device.plan import Work
-from ops.frame.axis import FrameAxis
 from ops.programs.matmul.config import MatmulWork
 from ops.programs.patch_matmul.slicing import Slicing
+from ops.window import FrameAxis
 
 HALF = 16  # channels of a tap are padded to this, so that taps never share a step of the matrix unit
 

@@ -18,22 +18,23 @@ from functools import partial
 from device.spec.device_spec import DeviceSpec
 from device.time.engine import Slots, Task, check_emptied, critical_cycles, task_of
 from device.time.stages import OperationCycles, Stage, binding_stage
-from ops.frame.axis import convolution_axis
 from ops.programs.conv2d.block_costs import Shipment, conv_steps
-from ops.programs.conv2d.cores import ConvTiming, Core, Ending, buffers_of
 from ops.programs.conv2d.cycles import (
+    begin,
+    bring_bias,
     core_groups,
     core_roles,
     issued_flops,
     network_bytes,
     slowest_group,
     useful_flops,
+    walk_blocks,
     weight_bytes,
 )
-from ops.programs.conv2d.partition import HEIGHT
-from ops.programs.conv2d.walk import begin, bring_bias, walk_blocks
-from ops.programs.conv2d.work import ConvWork
-from ops.programs.phase_conv2d.work import PhaseConvWork, PhasePart
+from ops.programs.conv2d.op import ConvWork
+from ops.programs.conv2d.parallel_config import HEIGHT, ConvTiming, Core, Ending, buffers_of
+from ops.programs.phase_conv2d.op import PhaseConvWork, PhasePart
+from ops.window import convolution_axis
 
 
 def phase_cycles(work: PhaseConvWork, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:

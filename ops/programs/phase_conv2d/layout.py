@@ -10,16 +10,14 @@ from itertools import groupby, product
 
 import numpy as np
 
-from device.memory.tiles import TILE
-from device.numbers.integers import Integers, round_up
+from device.memory.memory_config import TILE
+from device.numbers.block_floats import Integers, round_up
 from device.spec.device_spec import DeviceSpec
-from ops.frame.axis import OutputPhase, output_phases, tap_classes
-from ops.frame.frame import Frame
-from ops.frame.phases import phase_outputs
 from ops.programs.conv2d.blocks import KBlock, k_block_order, k_block_tiles, plan_blocks
-from ops.programs.conv2d.layout import ConvLayout
-from ops.programs.conv2d.problem import ConvOptions, ConvProblem
+from ops.programs.conv2d.parallel_config import ConvOptions, ConvProblem
+from ops.programs.conv2d.partition import ConvLayout
 from ops.programs.conv2d.weights import WeightsLayout
+from ops.window import Frame, OutputPhase, output_phases, phase_outputs, tap_classes
 
 HEADER_WORDS = 2  # of a block: how many segments follow
 SEGMENT_WORDS = 3  # first stick, last stick, row of the output shard that belongs to the first

@@ -14,17 +14,24 @@ from typing import Final
 
 from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, Layout
-from device.memory.tiles import TILE
-from device.numbers.integers import div_up
+from device.memory.memory_config import TILE, BufferType, Layout
+from device.numbers.block_floats import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage
-from ops.meaning import Account, CyclesReading, Ends, Meaning, values_of_first
-from ops.programs.actions.alike import alike_cycles, pipelined_cycles
-from ops.programs.actions.compute import tilize_tile_cycles, untilize_tile_cycles
-from ops.programs.actions.costs import ComputeCosts, StickCosts, TransferCosts
-from ops.programs.actions.pages import core_round_trip_cycles, waited_read_cycles, write_latency_cycles
-from ops.programs.actions.transfers import burst_cycles, local_sticks_cycles
+from ops.op_model import Account, CyclesReading, Ends, Meaning, values_of_first
+from ops.programs.buffer_shapes import alike_cycles, pipelined_cycles
+from ops.programs.kernel_costs import (
+    ComputeCosts,
+    StickCosts,
+    TransferCosts,
+    burst_cycles,
+    core_round_trip_cycles,
+    local_sticks_cycles,
+    tilize_tile_cycles,
+    untilize_tile_cycles,
+    waited_read_cycles,
+    write_latency_cycles,
+)
 from ops.programs.movement.account import movement_account
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.rearrange.turned_pieces import turned_movement

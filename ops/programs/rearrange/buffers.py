@@ -6,13 +6,12 @@ Source: tt-metal 0.81.1 (permute, transpose, convert_to_hwc, convert_to_chw), co
 from math import prod
 
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType
-from device.memory.tiles import TILE
+from device.memory.memory_config import TILE, BufferType
+from device.numbers.block_floats import div_up
 from device.numbers.formats import BFLOAT16
-from device.numbers.integers import div_up
 from device.plan import CircularBuffer
 from ops.builder import PlanTensor
-from ops.programs.actions.pieces import buffer
+from ops.programs.buffer_shapes import buffer
 
 HWC_BLOCK = 1024  # pixels that are turned at once, at least, if shards are wider
 CHW_TILES = 16  # tiles on their way through a core that puts channels first

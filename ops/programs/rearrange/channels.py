@@ -6,18 +6,21 @@ The whole is not measured. Source of the order of work: tt-metal 0.81.1 (experim
 
 from typing import Final
 
-from device.memory.memory_config import BufferType
-from device.memory.tiles import TILE
+from device.memory.memory_config import TILE, BufferType
+from device.numbers.block_floats import div_up
 from device.numbers.formats import BFLOAT16
-from device.numbers.integers import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage
-from ops.meaning import Account, CyclesReading, Ends, Fact, Meaning, values_of_first
-from ops.programs.actions.alike import alike_cycles, pipelined_cycles
-from ops.programs.actions.compute import tilize_tile_cycles, untilize_tile_cycles
-from ops.programs.actions.costs import ComputeCosts, TransferCosts
-from ops.programs.actions.pages import waited_read_cycles
-from ops.programs.actions.transfers import local_sticks_cycles
+from ops.op_model import Account, CyclesReading, Ends, Fact, Meaning, values_of_first
+from ops.programs.buffer_shapes import alike_cycles, pipelined_cycles
+from ops.programs.kernel_costs import (
+    ComputeCosts,
+    TransferCosts,
+    local_sticks_cycles,
+    tilize_tile_cycles,
+    untilize_tile_cycles,
+    waited_read_cycles,
+)
 from ops.programs.rearrange.buffers import CHW_TILES, hwc_block
 from ops.programs.rearrange.work import ChannelsFirst, ChannelsLast, channels_first, channels_last
 

@@ -8,7 +8,7 @@ from device.numbers.formats import Array
 from device.plan import Work
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
-from ops.meaning import Account, CyclesReading, Ends, Meaning, values_of_first
+from ops.op_model import Account, CyclesReading, Ends, Meaning, values_of_first
 from ops.programs.movement.account import movement_account
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movement import Movement

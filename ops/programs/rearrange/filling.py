@@ -10,11 +10,11 @@ from typing import Final
 
 import numpy as np
 
+from device.numbers.block_floats import div_up
 from device.numbers.formats import Array
-from device.numbers.integers import div_up
 from device.plan import Work
 from device.spec.device_spec import DeviceSpec
-from ops.meaning import Ends
+from ops.op_model import Ends
 from ops.programs.movement.filling import ragged_tiles
 from ops.programs.movement.movement import Movement
 from ops.programs.movement.movements import copy_movement

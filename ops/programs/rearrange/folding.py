@@ -9,14 +9,13 @@ from math import prod
 
 from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
-from device.memory.tiles import TILE
+from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
+from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import BFLOAT16, DataFormat
-from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
-from ops.programs.actions.pieces import BUFFERING, buffer, shard_view
+from ops.programs.buffer_shapes import BUFFERING, buffer, shard_view
 
 STICK_BYTES = 16  # channels of tiles that are folded fill whole multiples of this
 CODE_BYTES = 160 * 1024  # of L1 that are kept free where tiles are folded

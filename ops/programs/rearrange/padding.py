@@ -11,13 +11,12 @@ import numpy as np
 
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout
+from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import BFLOAT16, FLOAT32, Array, quantize
-from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer, Work
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
-from ops.programs.actions.pieces import BUFFERING, buffer, row_bytes, scratchpad, shard_view, volume_tiles
-from ops.programs.actions.work_cores import page_cores
+from ops.programs.buffer_shapes import BUFFERING, buffer, page_cores, row_bytes, scratchpad, shard_view, volume_tiles
 from ops.programs.rearrange.composed import composed
 
 BARRIER_BYTES = 2048  # of rows that are waited for together, at least

@@ -6,19 +6,18 @@ Source: tt-metal 0.81.1 (data_movement/permute), compared with recorded plans.
 from math import prod
 
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout
-from device.memory.tiles import TILE
-from device.numbers.integers import div_up, round_up
+from device.memory.memory_config import TILE, Layout
+from device.numbers.block_floats import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
-from ops.programs.actions.pieces import (
+from ops.programs.buffer_shapes import (
     BUFFERING,
     buffer,
     page_alignment_bytes,
+    page_cores,
     row_bytes,
     volume_tiles,
 )
-from ops.programs.actions.work_cores import page_cores
 
 FACE_ROW = 16  # elements of a row of a face
 

@@ -12,22 +12,22 @@ import numpy as np
 
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout
+from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import Array
-from device.numbers.integers import div_up, round_up
 from device.plan import CircularBuffer, Work
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
-from ops.meaning import Ends
-from ops.programs.actions.pieces import (
+from ops.op_model import Ends
+from ops.programs.buffer_shapes import (
     BUFFERING,
     buffer,
     page_alignment_bytes,
+    page_cores,
     row_bytes,
     scratchpad,
     shard_view,
     volume_tiles,
 )
-from ops.programs.actions.work_cores import page_cores
 from ops.programs.movement.ends import got_at
 from ops.programs.movement.movement import Access, Movement
 from ops.programs.movement.movements import copy_movement

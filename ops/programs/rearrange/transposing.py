@@ -7,14 +7,12 @@ from math import prod
 
 from device.cores import first_cores
 from device.memory.layouts import TensorSpec, aligned_page_bytes
-from device.memory.memory_config import Layout
-from device.memory.tiles import TILE
-from device.numbers.integers import div_up
+from device.memory.memory_config import TILE, Layout
+from device.numbers.block_floats import div_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
-from ops.programs.actions.pieces import BUFFERING, buffer, row_bytes, volume_tiles
-from ops.programs.actions.work_cores import page_cores
+from ops.programs.buffer_shapes import BUFFERING, buffer, page_cores, row_bytes, volume_tiles
 from ops.programs.rearrange.turned_shards import LAST_TWO, MIDDLE_TWO, Shape, is_native
 
 FACE_ELEMENTS = 256  # of the number that fills ragged tiles

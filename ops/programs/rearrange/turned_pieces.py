@@ -11,9 +11,8 @@ from math import prod
 
 from device.cores import first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout
-from device.memory.tiles import FACE, TILE
-from device.numbers.integers import div_up
+from device.memory.memory_config import FACE, TILE, Layout
+from device.numbers.block_floats import div_up
 from device.spec.device_spec import DeviceSpec
 from ops.programs.movement.ends import Ends, ends_of
 from ops.programs.movement.movement import Access, Movement, Pages

@@ -10,6 +10,7 @@ from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     L1_MEMORY_CONFIG,
+    TILE,
     BufferType,
     Layout,
     MemoryConfig,
@@ -17,8 +18,7 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.memory.tiles import TILE
-from device.numbers.integers import div_up, round_up
+from device.numbers.block_floats import div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
 

@@ -11,7 +11,7 @@ from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, ShardSpec
 from device.spec.device_spec import DeviceSpec
-from ops.programs.actions.pieces import row_bytes
+from ops.programs.buffer_shapes import row_bytes
 
 
 def seen_anew(source: TensorSpec, shape: tuple[int, ...], spec: DeviceSpec) -> TensorSpec:

@@ -9,8 +9,8 @@ import numpy as np
 
 from device.matrix_unit.packer import pack
 from device.matrix_unit.typecast import typecast
+from device.numbers.block_floats import round_up
 from device.numbers.formats import GROUP, Array, DataFormat
-from device.numbers.integers import round_up
 from device.plan import Work
 
 

@@ -8,14 +8,12 @@ from math import prod
 
 from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec, aligned_page_bytes
-from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
-from device.memory.tiles import TILE
-from device.numbers.integers import div_up, round_up
+from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, TensorMemoryLayout
+from device.numbers.block_floats import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
-from ops.programs.actions.pieces import scratchpad, tile_buffer
-from ops.programs.actions.work_cores import dealt_evenly
+from ops.programs.buffer_shapes import dealt_evenly, scratchpad, tile_buffer
 from ops.programs.movement.tile_blocks import TileBlocks, tile_blocks
 from ops.programs.movement.work import Conversion
 from ops.programs.tiling.unpadding import images_of_shard

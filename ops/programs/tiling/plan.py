@@ -7,12 +7,11 @@ from dataclasses import replace
 from math import prod
 
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
-from device.memory.tiles import TILE
+from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT8, DataFormat
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.programs.actions.pieces import row_bytes
+from ops.programs.buffer_shapes import row_bytes
 from ops.programs.movement.circular_buffers import untilize_codegen_buffers
 from ops.programs.movement.copy_buffers import clone_buffers, copy_buffers
 from ops.programs.movement.ends import fits_generated_code

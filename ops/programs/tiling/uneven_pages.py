@@ -15,9 +15,9 @@ import numpy as np
 from device.cores import CoreCoord
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, ShardOrientation, TensorMemoryLayout
-from device.numbers.integers import Integers, div_up
+from device.numbers.block_floats import Integers, div_up
 from device.plan import Operation, Plan
-from ops.programs.actions.pieces import row_bytes
+from ops.programs.buffer_shapes import row_bytes
 from ops.programs.movement.work import Conversion
 
 WORD = 1 << 32  # the library counts units without a sign, in 32 bits

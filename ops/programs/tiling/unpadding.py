@@ -7,9 +7,8 @@ from math import prod
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
-from device.memory.tiles import TILE
-from device.numbers.integers import div_up, round_up
+from device.memory.memory_config import TILE, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
+from device.numbers.block_floats import div_up, round_up
 
 HEIGHT, WIDTH = TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.WIDTH_SHARDED
 BLOCK = TensorMemoryLayout.BLOCK_SHARDED

@@ -13,7 +13,7 @@ from device.numbers.formats import Array, DataFormat
 from device.plan import Work
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
-from ops.meaning import Account, CyclesReading, Ends, Meaning, ValuesReading, given
+from ops.op_model import Account, CyclesReading, Ends, Meaning, ValuesReading, given
 from ops.programs.movement.account import movement_account
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.meaning import UNMEASURED

@@ -179,7 +179,7 @@ from device.spec.device_spec import load_spec
 from ttsim import onednn
 from ttsim.layers.exact import make_inputs
 from ttsim.layers.run import Settings, call, place
-from ttsim.runtime.defaults import DEFAULT_SPEC
+from ttsim.runtime.settings import DEFAULT_SPEC
 from ttsim.runtime.device import open_device
 from ttsim.types.layer import Layer
 

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import CircularBufferError
-from device.memory.circular_buffers import Region, check, check_count, place
+from device.memory.buffers import Region, check, check_count, place
 from device.spec.device_spec import load_spec
 
 L1 = load_spec("wormhole_n150").l1

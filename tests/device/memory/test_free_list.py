@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device.memory.free_list import Block, FreeList
+from device.memory.allocator import Block, FreeList
 
 BASE, SIZE, UNIT = 96, 4096, 32
 

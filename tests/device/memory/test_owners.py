@@ -1,10 +1,10 @@
 import pytest
 
 from device.machine import Machine
+from device.memory.allocator import Owners
 from device.memory.buffers import Buffer
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
-from device.memory.owners import Owners
 from device.numbers.formats import BFLOAT16
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, bank_of, decode_pages, encode_pages, page_places
 from device.memory.memory_config import (
     BufferType,
     Layout,
@@ -13,7 +13,6 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.memory.pages import bank_of, decode_pages, encode_pages, page_places
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT16, quantize
 from device.spec.device_spec import load_spec
 

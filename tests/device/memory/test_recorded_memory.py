@@ -13,7 +13,12 @@ import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import CircularBufferError, OutOfMemoryError
-from device.events import (
+from device.memory.allocator import Allocator
+from device.memory.buffers import Region, check, place
+from device.memory.layouts import BufferSpec, TensorSpec
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
+from device.numbers.formats import FORMATS
+from device.plan import (
     BufferAllocated,
     BufferFreed,
     CircularBufferAllocated,
@@ -21,11 +26,6 @@ from device.events import (
     Event,
     usage_per_core,
 )
-from device.memory.allocator import Allocator
-from device.memory.circular_buffers import Region, check, place
-from device.memory.layouts import BufferSpec, TensorSpec
-from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
-from device.numbers.formats import FORMATS
 from device.spec.device_spec import DeviceSpec, load_spec
 
 RECORDS = "oracle/ttnn/cases.jsonl.gz"

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device.memory.tiles import FACE, TILE, pad_to_tiles, tilize, untilize
+from device.memory.memory_config import FACE, TILE, pad_to_tiles, tilize, untilize
 
 SIZES = st.integers(1, 70)
 

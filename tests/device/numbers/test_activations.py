@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from device.errors import DeviceError
-from device.numbers.activations import FUNCTIONS, VectorUnitMode, apply_activation
+from device.numbers.vector_unit import FUNCTIONS, VectorUnitMode, apply_activation
 
 WORMHOLE, BLACKHOLE = False, True  # whether there is a table of reciprocals
 WIDE = VectorUnitMode(fp32_dest=True, reciprocal_table=False)

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 import ttsim
-from device.numbers.activations import FUNCTIONS
-from device.numbers.compared import COMPARED, NARROW, UNCOMPARED_CALLS, WIDE, comparison, uncompared
+from device.numbers.vector_unit import COMPARED, FUNCTIONS, NARROW, UNCOMPARED_CALLS, WIDE, comparison, uncompared
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "values.md"
 ROW = re.compile(r"^\| `(\w+)` \| (yes|no) \| (yes|no) \|", re.MULTILINE)

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device.numbers.integers import div_up, round_up
+from device.numbers.block_floats import div_up, round_up
 
 
 @given(st.integers(0, 10**9), st.integers(1, 10**5))

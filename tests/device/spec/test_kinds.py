@@ -3,7 +3,7 @@
 import pytest
 
 from device.errors import SpecError
-from device.spec.kinds import Better, Dimension, Kind, has_kind, kind_of
+from device.spec.figures import Better, Dimension, Kind, has_kind, kind_of
 
 
 def test_a_listed_name_counts_before_its_ending():

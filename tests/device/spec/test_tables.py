@@ -6,8 +6,7 @@ from typing import ClassVar
 import pytest
 
 from device.errors import SpecError
-from device.spec.device_spec import DeviceSpec, load_spec
-from device.spec.tables import Costs
+from device.spec.device_spec import Costs, DeviceSpec, load_spec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

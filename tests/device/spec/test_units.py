@@ -3,7 +3,7 @@
 import pytest
 
 from device.errors import SpecError
-from device.spec.units import read_number, spelled_number
+from device.spec.figures import read_number, spelled_number
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from device.errors import SpecError
 from device.spec.device_spec import load_spec
-from device.time.data_movement import hands, movers, side_by_side_cycles
+from device.time.network import hands, movers, side_by_side_cycles
 
 SPEC = load_spec("wormhole_n150")
 

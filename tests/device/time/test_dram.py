@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device.spec.device_spec import catalog_names, load_spec
-from device.time.dram import bandwidth, page_round_trip_cycles, read_latency_cycles, shared_cycles
+from device.time.network import bandwidth, page_round_trip_cycles, read_latency_cycles, shared_cycles
 
 
 @given(st.sampled_from(catalog_names()), st.integers(1, 16), st.integers(1, 10**9))

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 
 import pytest
 
-from device.time.late import Late
+from device.time.stages import Late
 
 
 @dataclass(frozen=True, kw_only=True)

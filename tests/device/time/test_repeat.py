@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device.time.engine import Processor, Slots, critical_cycles, task_of
-from device.time.repeat import FEWEST, repeat
+from device.time.engine import FEWEST, Processor, Slots, critical_cycles, repeat, task_of
 from device.time.stages import Stage
 
 cycles = st.integers(1, 40).map(float)

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.definition.geometry import Geometry, TransposedAxis, automatic_padding, input_size_of, plan_geometry
+from ops.reference import Geometry, TransposedAxis, automatic_padding, input_size_of, plan_geometry
 
 AXES = st.builds(
     TransposedAxis,

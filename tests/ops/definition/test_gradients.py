@@ -3,9 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ops.definition.geometry import plan_geometry
-from ops.definition.gradients import data_gradient, weights_gradient
-from ops.definition.reference import conv_transpose
+from ops.reference import conv_transpose, data_gradient, plan_geometry, weights_gradient
 
 lists = lambda axes, low, high: st.lists(st.integers(low, high), min_size=axes, max_size=axes)  # noqa: E731
 

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from ops.definition.geometry import Geometry, TransposedAxis
-from ops.definition.reference import conv_transpose, conv_transpose_channels_last, conv_transpose_loops
+from ops.reference import Geometry, TransposedAxis, conv_transpose, conv_transpose_channels_last, conv_transpose_loops
 
 AXES = st.builds(
     TransposedAxis,

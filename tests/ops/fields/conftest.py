@@ -7,11 +7,11 @@ import pytest
 
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
-from ops.fields.asked import fields_asked
-from ops.fields.field import Field, numeric_fields, scaled
-from ops.fields.held import HeldLaunches, HeldOperation, held_launches, held_operations, with_model
-from ops.fields.samples import samples
-from ops.meanings import load_spec
+from ops.op_models import load_spec
+from ops.sensitivity.effects import HeldLaunches, HeldOperation, held_launches, held_operations, with_model
+from ops.sensitivity.fields import Field, numeric_fields, scaled
+from ops.sensitivity.read_set import fields_asked
+from ops.sensitivity.samples import samples
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ import pytest
 
 from device.spec.device_spec import DeviceSpec
 from device.time.network import torus_of
-from ops.fields.asked import fields_asked, parts_asked
-from ops.fields.field import fields_of, numeric_fields, scaled
-from ops.fields.held import held_launches, held_operations, with_model
-from ops.fields.samples import samples
-from ops.meanings import COSTS, load_spec
-from ops.programs.halo.costs import HaloCosts
+from ops.op_models import COSTS, load_spec
+from ops.programs.halo.cycles import HaloCosts
+from ops.sensitivity.effects import held_launches, held_operations, with_model
+from ops.sensitivity.fields import fields_of, numeric_fields, scaled
+from ops.sensitivity.read_set import fields_asked, parts_asked
+from ops.sensitivity.samples import samples
 from ttsim.experiments.design.collapse import HeardPoint
 from ttsim.experiments.points.point import Evaluator
 from ttsim.types.layer import Layer

@@ -6,8 +6,8 @@ import pytest
 
 from device.errors import ArgumentTypeError, SpecError
 from device.time.network import torus_of
-from ops import meanings
-from ops.fields.changed import changed, load_spec, split_changes
+from ops import op_models as meanings
+from ops.sensitivity.changes import changed, load_spec, split_changes
 
 SPEC = meanings.load_spec("wormhole_n150")
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from ops.fields.field import Better, Dimension, numeric_fields, with_values
-from ops.fields.held import held_launches, held_operations, with_model
-from ops.fields.samples import planners_samples, samples
-from ops.meanings import MEANINGS, load_spec
+from ops.op_models import MEANINGS, load_spec
+from ops.sensitivity.effects import held_launches, held_operations, with_model
+from ops.sensitivity.fields import Better, Dimension, numeric_fields, with_values
+from ops.sensitivity.samples import planners_samples, samples
 from ttsim.report.cycles.figures_of import OperationReading, operation_time
 
 ROUNDING = 1e-9

@@ -2,14 +2,12 @@
 
 import pytest
 
-from device.time.dram import page_round_trip_cycles, read_latency_cycles, shared_cycles
-from device.time.network import torus_of
+from device.time.network import page_round_trip_cycles, read_latency_cycles, shared_cycles, torus_of
 from device.time.stages import Stage
-from ops.fields.held import HeldOperation, held_operations, with_model
-from ops.fields.samples import planners_samples, samples
-from ops.meanings import load_spec
-from ops.programs.actions.costs import TransferCosts
-from ops.programs.actions.transfers import multicast_cycles, read_page_cycles
+from ops.op_models import load_spec
+from ops.programs.kernel_costs import TransferCosts, multicast_cycles, read_page_cycles
+from ops.sensitivity.effects import HeldOperation, held_operations, with_model
+from ops.sensitivity.samples import planners_samples, samples
 from ttsim.report.cycles.figures_of import OperationReading, operation_time
 
 SPEC = load_spec("wormhole_n150")

@@ -3,11 +3,21 @@
 import pytest
 
 from device.spec.device_spec import catalog_names
-from ops.fields.changed import load_spec
-from ops.fields.effects import CYCLES, LAUNCHES, MEMORY, NEAR, PLAN, SAME, effects
-from ops.fields.field import numeric_fields, scaled
-from ops.fields.held import held_launches, held_operations, with_model
-from ops.fields.samples import planners_samples, samples
+from ops.sensitivity.changes import load_spec
+from ops.sensitivity.effects import (
+    CYCLES,
+    LAUNCHES,
+    MEMORY,
+    NEAR,
+    PLAN,
+    SAME,
+    effects,
+    held_launches,
+    held_operations,
+    with_model,
+)
+from ops.sensitivity.fields import numeric_fields, scaled
+from ops.sensitivity.samples import planners_samples, samples
 
 AT_A_TIME = 6  # calls that are tried, before the fields that they moved need not be tried again
 

@@ -4,8 +4,8 @@ import pytest
 
 from device.errors import SpecError
 from device.spec.device_spec import catalog_names
-from ops.fields.field import Better, Dimension, fields_of, numeric_fields, scaled, with_values
-from ops.meanings import load_spec
+from ops.op_models import load_spec
+from ops.sensitivity.fields import Better, Dimension, fields_of, numeric_fields, scaled, with_values
 
 SPEC = load_spec("wormhole_n150")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from device.errors import ArgumentError
-from ops.fields.formula import LONGEST, formula
+from ops.sensitivity.changes import LONGEST, formula
 
 FIELDS = {"grid.cols": 8.0, "grid.rows": 7.0, "l1.bytes": 2.0**21, "reader.tilize[0].dst_16bit_cycles": 107.0}
 

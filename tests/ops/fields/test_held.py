@@ -4,11 +4,11 @@ import pytest
 
 from device.errors import DeviceError
 from device.plan import Plan
-from ops.fields.held import held_launches, held_operations, plan_or_refusal, with_model
-from ops.fields.samples import Sample, samples
-from ops.launch.queue import between_kernels_nanoseconds
-from ops.meanings import load_spec
-from ops.readings.cycles import run_cycles
+from ops.launch import between_kernels_nanoseconds
+from ops.op_models import load_spec
+from ops.passes.cycles import run_cycles
+from ops.sensitivity.effects import held_launches, held_operations, plan_or_refusal, with_model
+from ops.sensitivity.samples import Sample, samples
 
 SPEC = load_spec("wormhole_n150")
 

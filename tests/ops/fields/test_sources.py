@@ -3,7 +3,7 @@
 import pytest
 
 from device.errors import SpecError
-from ops.fields.sources import source_of, sources_of
+from ops.sensitivity.fields import source_of, sources_of
 
 
 def test_a_figure_has_the_comment_of_the_nearest_file(tmp_path):

@@ -3,9 +3,9 @@
 import pytest
 
 from device.errors import SpecError
-from ops.fields.field import fields_of
-from ops.fields.units import read_value, spelled
-from ops.meanings import load_spec
+from ops.op_models import load_spec
+from ops.sensitivity.changes import read_value, spelled
+from ops.sensitivity.fields import fields_of
 
 FIELDS = {one.name: one for one in fields_of(load_spec("wormhole_n150"))}
 

@@ -6,9 +6,8 @@ import pytest
 
 from device.spec.device_spec import catalog_names
 from device.spec.parts import GridSpec
-from ops.fields.field import fields_of
-from ops.fields.words import table_words, words_of
-from ops.meanings import load_spec
+from ops.op_models import load_spec
+from ops.sensitivity.fields import fields_of, table_words, words_of
 
 
 @pytest.mark.parametrize("name", catalog_names())

@@ -4,8 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ops.frame.axis import FrameAxis, convolution_axis, transposed_axis
-from ops.frame.frame import Frame
+from ops.window import Frame, FrameAxis, convolution_axis, transposed_axis
 
 small = st.integers(0, 3)
 positive = st.integers(1, 4)

@@ -5,12 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.frame.axis import (
+from ops.window import (
+    Frame,
     FrameAxis,
     axis_of_windows,
     convolution_axis,
     count_met_taps,
     count_windows,
+    frame_sources,
     gradient_axis,
     index_of,
     margins,
@@ -18,7 +20,6 @@ from ops.frame.axis import (
     phase_margins,
     transposed_axis,
 )
-from ops.frame.frame import Frame, frame_sources
 
 SIZES = {
     "input_length": st.integers(1, 7),

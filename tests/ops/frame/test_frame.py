@@ -3,8 +3,7 @@
 import numpy as np
 from hypothesis import given
 
-from ops.frame.axis import FrameAxis
-from ops.frame.frame import Frame, count_breaks, data_before, frame_sources, window_starts
+from ops.window import Frame, FrameAxis, count_breaks, data_before, frame_sources, window_starts
 from tests.ops.frame.drawn_frames import frames
 
 

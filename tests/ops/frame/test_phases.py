@@ -5,9 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ops.frame.axis import output_phases, tap_classes, transposed_axis
-from ops.frame.frame import Frame
-from ops.frame.phases import dense_bounds, dense_frame, phase_outputs
+from ops.window import Frame, dense_bounds, dense_frame, output_phases, phase_outputs, tap_classes, transposed_axis
 
 
 def axis(length, kernel, stride, padding=(0, 0), output_padding=0, dilation=1):

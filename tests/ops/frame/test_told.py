@@ -1,9 +1,7 @@
 """Frames in the words of a SlidingWindowConfig, on arguments that are known."""
 
 from device.cores import first_cores
-from ops.frame.axis import FrameAxis
-from ops.frame.frame import Frame
-from ops.frame.told import ranges_text, sliding_window_text
+from ops.window import Frame, FrameAxis, ranges_text, sliding_window_text
 
 CORES = first_cores(10, 8, 8)
 

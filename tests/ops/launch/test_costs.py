@@ -5,9 +5,7 @@ from dataclasses import fields, replace
 import pytest
 
 from device.spec.device_spec import load_spec
-from ops.launch.costs import DispatchCosts
-from ops.launch.program import LaunchedProgram
-from ops.launch.queue import Launch, Replay, between_kernels_nanoseconds
+from ops.launch import DispatchCosts, Launch, LaunchedProgram, Replay, between_kernels_nanoseconds
 
 SPEC = load_spec("blackhole_p150")
 RATES = {"binary_bytes_per_cycle", "config_bytes_per_cycle", "config_buffer_bytes", "host_bytes_per_second"}

@@ -3,7 +3,7 @@
 import pytest
 
 from device.spec.device_spec import load_spec
-from ops.launch.program import LaunchedProgram, launch_cycles
+from ops.launch import LaunchedProgram, launch_cycles
 
 ROUND = {
     "dispatch_costs_fetch_cycles": 1000,

@@ -3,8 +3,15 @@
 import pytest
 
 from device.spec.device_spec import load_spec
-from ops.launch.program import LaunchedProgram, launch_cycles
-from ops.launch.queue import Launch, Replay, between_kernels_nanoseconds, gaps_nanoseconds, kernel_end_nanoseconds
+from ops.launch import (
+    Launch,
+    LaunchedProgram,
+    Replay,
+    between_kernels_nanoseconds,
+    gaps_nanoseconds,
+    kernel_end_nanoseconds,
+    launch_cycles,
+)
 
 SPEC = load_spec("wormhole_n150")  # a cycle is a nanosecond
 SMALL = LaunchedProgram(name="small", cores=1, processors=1, binaries=1, binary_bytes=256)

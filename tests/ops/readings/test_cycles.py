@@ -6,24 +6,23 @@ from dataclasses import dataclass, replace
 import pytest
 
 from device.errors import DeviceError
-from device.events import OperationBegin, OperationEnd
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
-from device.plan import MOVE, Allocate, Operation, Plan, Relocate, Work
+from device.plan import MOVE, Allocate, Operation, OperationBegin, OperationEnd, Plan, Relocate, Work
 from device.spec.device_spec import load_spec
-from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
-from ops.calls.convolution.arguments import (
+from ops.op_model import Meaning, NoModelError, values_of_first
+from ops.op_models import MEANINGS
+from ops.passes.cycles import TimedOperation, operations_of, run_cycles, steps_that_ran
+from ops.planners.conv.arguments import (
     ConvArguments,
     ConvConfig,
     Operand,
     SliceConfig,
     SliceType,
 )
-from ops.calls.convolution.plan import plan_convolution
-from ops.meaning import Meaning, NoModelError, values_of_first
-from ops.meanings import MEANINGS
-from ops.readings.cycles import TimedOperation, operations_of, run_cycles, steps_that_ran
+from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D
+from ops.planners.conv.plan import plan_convolution
 
 SPECS = [load_spec("wormhole_n150"), load_spec("blackhole_p150")]
 TENSOR = TensorSpec((1, 1, 32, 32), BFLOAT16, Layout.TILE)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from device.plan import Work
-from ops.readings.kept import KeptUploads
+from ops.passes.caches import KeptUploads
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,11 @@ from device.numbers.formats import FLOAT32
 from device.plan import Operation, ProgramKey, Relocate
 from device.spec.device_spec import load_spec
 from ops.builder import PlanBuilder
-from ops.calls.onednn.backward_data import plan_backward_data
-from ops.calls.onednn.backward_weights import plan_backward_weights
-from ops.calls.onednn.forward import plan_forward
-from ops.calls.onednn.problem import Deconvolution
-from ops.definition.geometry import plan_geometry
-from ops.readings.kept_moves import MOST_BUFFERS, KeptMoves
-from ops.readings.memory import run_memory
+from ops.passes.caches import MOST_BUFFERS, KeptMoves
+from ops.passes.memory import run_memory
+from ops.planners.onednn.plan import plan_backward_data, plan_backward_weights, plan_forward
+from ops.planners.onednn.problem import Deconvolution
+from ops.reference import plan_geometry
 
 SPEC = load_spec("wormhole_n150")
 

@@ -14,10 +14,10 @@ from device.memory.memory_config import L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
 from device.plan import Allocate, Operation, Plan, ProgramKey, Relocate
 from device.spec.device_spec import load_spec
-from ops.calls.relaying.layouts import plan_to_layout
-from ops.meanings import MEANINGS
-from ops.readings.cycles import run_cycles
-from ops.readings.kept_plans import MOST_MADE, KeptPlans, one_of_alike
+from ops.op_models import MEANINGS
+from ops.passes.caches import MOST_MADE, KeptPlans, one_of_alike
+from ops.passes.cycles import run_cycles
+from ops.planners.to_config import plan_to_layout
 
 SPEC = load_spec("wormhole_n150")
 ROWS = TensorSpec((1, 1, 64, 64), BFLOAT16, Layout.ROW_MAJOR, L1_MEMORY_CONFIG)

@@ -9,9 +9,8 @@ from device.numbers.formats import BFLOAT16
 from device.plan import MOVE, Allocate, CircularBuffer, Operation, Plan, Relocate
 from device.spec.device_spec import load_spec
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
-from ops.launch.program import LaunchedProgram
-from ops.readings.cycles import TimedOperation
-from ops.readings.launches import ARGUMENTS, BINARY_BYTES, launches_of
+from ops.launch import LaunchedProgram
+from ops.passes.cycles import ARGUMENTS, BINARY_BYTES, TimedOperation, launches_of
 
 SPEC = load_spec("wormhole_n150")
 TENSOR = TensorSpec((1, 1, 32, 32), BFLOAT16, Layout.TILE)

@@ -6,21 +6,29 @@ import pytest
 
 from device.cores import first_cores
 from device.errors import CircularBufferError, DeviceError, OutOfMemoryError
-from device.events import (
-    BufferAllocated,
-    BufferFreed,
-    CircularBufferAllocated,
-    OperationBegin,
-    OperationEnd,
-    Refused,
-)
 from device.machine import Machine
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT16, UINT16
-from device.plan import MOVE, Allocate, CircularBuffer, Free, Operation, Plan, Refuse, Relocate, Work
+from device.plan import (
+    MOVE,
+    Allocate,
+    BufferAllocated,
+    BufferFreed,
+    CircularBuffer,
+    CircularBufferAllocated,
+    Free,
+    Operation,
+    OperationBegin,
+    OperationEnd,
+    Plan,
+    Refuse,
+    Refused,
+    Relocate,
+    Work,
+)
 from device.spec.device_spec import load_spec
-from ops.readings.memory import run_memory
+from ops.passes.memory import run_memory
 
 SPEC = load_spec("wormhole_n150")
 CORES = first_cores(8, 8, 8)

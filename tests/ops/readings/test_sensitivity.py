@@ -4,7 +4,7 @@ import pytest
 
 from device.errors import SpecError
 from device.spec.device_spec import catalog_names, load_spec
-from ops.readings.sensitivity import PLANNED, machine_figures, scaled, sensitivities
+from ops.passes.sensitivity import PLANNED, machine_figures, scaled, sensitivities
 
 SPEC = load_spec("wormhole_n150")
 

@@ -11,8 +11,8 @@ from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16
 from device.plan import Allocate, Free, Operation, Plan, Relocate, Work
 from device.spec.device_spec import load_spec
-from ops.meaning import Meaning, ValuesReading
-from ops.readings.values import run_values
+from ops.op_model import Meaning, ValuesReading
+from ops.passes.values import run_values
 
 SPEC = load_spec("wormhole_n150")
 READING = ValuesReading(spec=SPEC, arithmetic=EXACT)

@@ -4,7 +4,7 @@ from functools import partial
 import pytest
 
 from device.spec.device_spec import load_spec
-from ops.readings.kept_plans import KeptPlans
+from ops.passes.caches import KeptPlans
 from tools.bench import layers
 from tools.bench.layers import (
     AGAIN,

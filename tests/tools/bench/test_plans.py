@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ops.calls.convolution.arguments import SliceConfig, SliceType
+from ops.planners.conv.arguments import SliceConfig, SliceType
 from tools.bench.plans import LIMIT_MS, bench_plans, blocks_kept, group_of, plan_ms, recorded_calls
 from tools.recorded.arguments import planner_arguments
 

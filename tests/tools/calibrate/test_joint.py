@@ -3,7 +3,7 @@
 import pytest
 
 from device.spec.device_spec import load_spec
-from ops.programs.actions.costs import TransferCosts
+from ops.programs.kernel_costs import TransferCosts
 from tools.calibrate.__main__ import figures
 from tools.calibrate.cases import Case
 from tools.calibrate.joint import changed_specs, cross_validated_errors, fit_jointly

@@ -4,7 +4,7 @@ import pytest
 
 from device.memory.memory_config import BufferType, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
-from ops.calls.convolution.arguments import ComputeConfig, SliceConfig, SliceType
+from ops.planners.conv.arguments import ComputeConfig, SliceConfig, SliceType
 from tools.recorded.arguments import planner_arguments
 
 CASE = {"name": "one", "H": 4, "W": 6, "in_channels": 16, "out_channels": 8, "kernel": [3, 2]}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.programs.conv2d.partition import BLOCK, HEIGHT
+from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT
 from tools.validate.conv import predict_conv, read_conv_row
 from tools.validate.devices import device_spec
 from tools.validate.prediction import NotPredictedError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ops.launch.costs import DispatchCosts
+from ops.launch import DispatchCosts
 from tools.validate.dispatch import predict_dispatch, read_dispatch_row
 from tools.validate.prediction import NotPredictedError
 

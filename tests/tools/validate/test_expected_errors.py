@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from ops.passes.cycles import expected_error, expected_errors
 from ops.programs.movement.meaning import UNMEASURED
 from ops.programs.movement.work import Conversion
-from ops.readings.expected_errors import expected_error, expected_errors
 from tools.validate.__main__ import validate
 from tools.validate.summary import sum_up
 

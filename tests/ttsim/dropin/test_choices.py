@@ -7,7 +7,7 @@ import pytest
 from device.errors import SpecError
 from ttsim.__main__ import main
 from ttsim.dropin.choices import add_choices, chosen
-from ttsim.runtime.defaults import SPEC_VARIABLE, VALUES_VARIABLE
+from ttsim.runtime.settings import SPEC_VARIABLE, VALUES_VARIABLE
 
 
 def choices(*words: str) -> dict[str, str]:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import ttsim
-from ops.calls.convolution.arguments import ConvConfig
-from ttsim.fitting.source import conv_config_source, estimate_source, memory_config_source, slice_config_source
+from ops.planners.conv.arguments import ConvConfig
+from ttsim.diagnose import conv_config_source, estimate_source, memory_config_source, slice_config_source
 
 GRID = ttsim.CoreRangeSet([ttsim.CoreRange(ttsim.CoreCoord(0, 0), ttsim.CoreCoord(7, 2))])
 

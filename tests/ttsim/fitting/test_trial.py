@@ -7,10 +7,10 @@ from device.machine import Machine
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
-from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
-from ops.calls.convolution.arguments import ConvArguments, Operand
-from ops.frame.axis import NoWindowError
-from ttsim.fitting.trial import Ground, attempt
+from ops.planners.conv.arguments import ConvArguments, Operand
+from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D
+from ops.window import NoWindowError
+from ttsim.diagnose import Ground, attempt
 
 MACHINE = Machine("wormhole_n150", l1_small_bytes=32768)
 GROUND = Ground(MACHINE, {}, strict=True)
@@ -31,7 +31,7 @@ def failing(monkeypatch, error):
     def broken(*_, **__):
         raise error
 
-    monkeypatch.setattr("ttsim.fitting.trial.plan_convolution", broken)
+    monkeypatch.setattr("ttsim.diagnose.plan_convolution", broken)
 
 
 def test_a_call_that_fits():

@@ -11,7 +11,7 @@ import pytest
 import ttsim
 from device.errors import CircularBufferError, DeviceError, OutOfMemoryError
 from device.memory.memory_config import BufferType
-from ttsim.fitting import verdict
+from ttsim import diagnose as verdict
 from ttsim.runtime.device import Device
 
 L1_FULL = ttsim.Conv2dL1FullSliceConfig

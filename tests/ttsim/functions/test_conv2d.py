@@ -5,8 +5,8 @@ import pytest
 
 import ttsim
 from device.errors import ArgumentError, DeviceError
-from ops.calls.conv2d.rules import CONV2D
-from ops.calls.convolution.arguments import ConvArguments, Operand
+from ops.planners.conv.arguments import ConvArguments, Operand
+from ops.planners.conv.conv2d import CONV2D
 from ttsim.functions.conv2d import definition_flops
 
 BASE = {"batch_size": 1, "in_channels": 32, "out_channels": 32, "input_height": 6, "input_width": 7}

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import ttsim
-from ops.calls.convolution.arguments import ComputeConfig, ConvArguments, ConvConfig, Folding, SliceConfig
-from ops.readings.kept_plans import KeptPlans
+from ops.passes.caches import KeptPlans
+from ops.planners.conv.arguments import ComputeConfig, ConvArguments, ConvConfig, Folding, SliceConfig
 from ttsim.functions import conv2d, conv_transpose2d
 from ttsim.types.activations import UnaryOpType, UnaryWithParam
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ttsim
-from ops.readings.kept_plans import KeptPlans
+from ops.passes.caches import KeptPlans
 from ttsim.functions.device_calls import require_left_out, required_device
 
 SIDE, CHANNELS = 16, 64

@@ -6,16 +6,14 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from device.events import BufferAllocated, BufferFreed, OperationBegin, OperationEnd
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT16
-from device.plan import Plan
+from device.plan import BufferAllocated, BufferFreed, OperationBegin, OperationEnd, Plan
 from device.spec.device_spec import load_spec
-from ops.readings.cycles import operations_of
+from ops.passes.cycles import operations_of
 from ttsim.recording.network import fullest_moments, places
-from ttsim.runtime.ran_call import RanCall
-from ttsim.runtime.sites import CallSite
+from ttsim.runtime.call_sites import CallSite, RanCall
 
 SPEC = load_spec("wormhole_n150")
 

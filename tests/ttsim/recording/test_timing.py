@@ -1,7 +1,7 @@
 import pytest
 
 from device.spec.device_spec import load_spec
-from ops.readings.cycles import operations_of, run_cycles
+from ops.passes.cycles import operations_of, run_cycles
 from ttsim.layers.exact import make_inputs
 from ttsim.layers.run import Settings, call, place
 from ttsim.recording.timing import timed_call

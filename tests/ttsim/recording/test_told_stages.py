@@ -6,7 +6,7 @@ import pytest
 import ttsim
 from device.memory.memory_config import BufferType
 from device.time.stages import Stage
-from ops.readings.cycles import run_cycles
+from ops.passes.cycles import run_cycles
 from ttsim.layers.exact import make_inputs
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.layers.run import Settings, call, place

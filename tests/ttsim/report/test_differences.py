@@ -1,6 +1,6 @@
 """What differs between two devices."""
 
-from ops.fields.changed import load_spec
+from ops.sensitivity.changes import load_spec
 from ttsim.report.differences import FieldDifference, differences
 
 SPEC = load_spec("wormhole_n150")

@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from ttsim.runtime import arrays
-from ttsim.runtime.arrays import copied
+from ttsim.runtime import storage as arrays
+from ttsim.runtime.storage import copied
 
 
 def test_ragged_lists_are_refused():

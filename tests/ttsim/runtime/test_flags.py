@@ -3,8 +3,7 @@ from argparse import ArgumentParser
 import pytest
 
 from device.errors import SpecError
-from ttsim.runtime.defaults import SPEC_VARIABLE
-from ttsim.runtime.flags import add_device, chosen_device
+from ttsim.runtime.settings import SPEC_VARIABLE, add_device, chosen_device
 
 
 def chosen(*words):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from ttsim.runtime.given import remembered, texts
+from ttsim.runtime.execution import remembered, texts
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 
 from device.errors import ArgumentError, ArgumentIndexError, ArgumentTypeError
-from ttsim.runtime.indexing import box_of
+from ttsim.runtime.operators import box_of
 
 SHAPE = (2, 3, 4)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ttsim.runtime.printing import printed
+from ttsim.runtime.tensor import printed
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 import ttsim
 from device.spec.device_spec import DeviceSpec
-from ops.readings.kept_plans import KeptPlans
+from ops.passes.caches import KeptPlans
 from ttsim.functions import conv_transpose2d
 
 SIDE, CHANNELS, OUT = 8, 32, 32

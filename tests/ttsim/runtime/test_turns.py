@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ttsim
-from device.memory.free_list import Block
+from device.memory.allocator import Block
 from device.memory.memory_config import BufferType
 from tools.fuzz.interrupts import found_after, interrupted
 

@@ -5,7 +5,7 @@ import pytest
 from device.errors import ArgumentTypeError
 from device.memory.memory_config import TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B
-from ops.calls.convolution.arguments import ComputeConfig, ConvConfig, SliceConfig, SliceType
+from ops.planners.conv.arguments import ComputeConfig, ConvConfig, SliceConfig, SliceType
 from ttsim.types.activations import UnaryOpType, UnaryWithParam
 from ttsim.types.compute_config import MathFidelity, WormholeComputeKernelConfig, init_device_compute_kernel_config
 from ttsim.types.conv_config import (

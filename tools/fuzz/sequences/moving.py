@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from device.memory.tiles import TILE
+from device.memory.memory_config import TILE
+from device.numbers.block_floats import round_up
 from device.numbers.formats import Array
-from device.numbers.integers import round_up
 from tools.fuzz.sequences.bounds import moving, rounding
 from tools.fuzz.sequences.places import (
     DRAM,

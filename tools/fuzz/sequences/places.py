@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Final
 
-from device.memory.tiles import TILE
-from device.numbers.integers import div_up, round_up
+from device.memory.memory_config import TILE
+from device.numbers.block_floats import div_up, round_up
 from tools.fuzz.sequences.state import BLOCKS, FLOATS, INTEGERS, Draft, Shadow
 
 KINDS: Final = ("HEIGHT", "WIDTH", "BLOCK")

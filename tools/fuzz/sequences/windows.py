@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from device.numbers.integers import div_up
+from device.numbers.block_floats import div_up
 from tools.fuzz.sequences.bounds import moving, rounding
 from tools.fuzz.sequences.operands import operand
 from tools.fuzz.sequences.places import DRAM, L1, asked, in_rows, maybe_place, named

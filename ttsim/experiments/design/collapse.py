@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 from device.spec.device_spec import DeviceSpec
-from ops.fields.asked import fields_asked
+from ops.sensitivity.read_set import fields_asked
 from ttsim.experiments.design.space import DesignAxis
 from ttsim.experiments.points.point import Evaluator, Point
 from ttsim.experiments.points.row import Row

@@ -7,14 +7,12 @@ from typing import Any, Final
 
 from device.errors import ArgumentError, nearest, shown
 from device.spec.device_spec import DeviceSpec
-from ops.fields.changed import GRID, changed, load_spec, read_change
-from ops.fields.field import Field, fields_of
-from ops.fields.formula import Formula, formula
-from ops.fields.units import Value, read_value, spelled
+from ops.sensitivity.changes import GRID, Formula, Value, changed, formula, load_spec, read_change, read_value, spelled
+from ops.sensitivity.fields import Field, fields_of
 from ttsim.experiments.design.space import Design, DesignAxis
 from ttsim.layers.read import DEFAULT_LAYERS, layers_said, read_layers
 from ttsim.layers.toml import check_keys, leaves, read_toml
-from ttsim.runtime.defaults import default_spec
+from ttsim.runtime.settings import default_spec
 from ttsim.types.layer import Layer
 
 KEYS: Final = ("device", "space", "costs", "counts", "layers", "only", "common", "layer")

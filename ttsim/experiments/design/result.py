@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from ops.readings.sensitivity import Sensitivity
+from ops.passes.sensitivity import Sensitivity
 from ttsim.report.columns import aligned
 from ttsim.report.plain import csv_text, text
 from ttsim.report.printable import printable_lines

@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 from device.errors import ArgumentError, DeviceError, TTSimError, shown
 from device.spec.device_spec import DeviceSpec
-from ops.fields.field import fields_of
-from ops.readings.sensitivity import Sensitivity, sensitivities
+from ops.passes.sensitivity import Sensitivity, sensitivities
+from ops.sensitivity.fields import fields_of
 from ttsim.experiments.crew.crew import crew_of
 from ttsim.experiments.design.collapse import LayerRows, Machine, rows_of
 from ttsim.experiments.design.read import read_design
@@ -23,7 +23,7 @@ from ttsim.experiments.points.row import Row, Verdict
 from ttsim.layers.exact import make_inputs
 from ttsim.layers.run import Settings, call, place
 from ttsim.recording.timing import cycles_of
-from ttsim.runtime.ran_call import RanCall
+from ttsim.runtime.call_sites import RanCall
 from ttsim.types.layer import Layer
 
 Watch: TypeAlias = Callable[[int], Callable[[], object]]

@@ -7,8 +7,7 @@ from typing import Final
 
 from device.errors import ArgumentError, SpecError, shown
 from device.spec.device_spec import DeviceSpec
-from ops.fields.changed import GRID, changed
-from ops.fields.formula import Formula
+from ops.sensitivity.changes import GRID, Formula, changed
 from ttsim.types.layer import Layer
 
 MOST_DEVICES: Final = 10_000  # each takes some milliseconds to make

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from device.plan import Plan
-from ops.programs.conv2d.problem import ConvOptions
+from ops.programs.conv2d.parallel_config import ConvOptions
 
 DIGITS: Final = 16
 ASKED: Final[Mapping[type, frozenset[str]]] = {  # fields that a layout stands beside, which says what came of them

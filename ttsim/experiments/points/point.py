@@ -19,7 +19,7 @@ from ttsim.recording.timing import timed_call
 from ttsim.report.cycles.figures_of import totals
 from ttsim.report.memory.summary import l1_use, operation_uses
 from ttsim.report.plain import plain
-from ttsim.runtime.defaults import USUAL_L1_SMALL_SIZE, Values
+from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, Values
 from ttsim.types.layer import Layer, Setting
 
 PLANS_KEPT: Final = 4096  # whose cycles a process remembers: some hundred bytes each

@@ -7,9 +7,9 @@ from typing import Any, Final, NamedTuple
 
 from device.errors import ArgumentError, nearest, shown
 from device.spec.device_spec import DeviceSpec
-from ops.calls.onednn.forward import Lowering
-from ops.fields.changed import GRID, changed
-from ops.fields.field import fields_of
+from ops.planners.onednn.plan import Lowering
+from ops.sensitivity.changes import GRID, changed
+from ops.sensitivity.fields import fields_of
 from ttsim.experiments.points.point import LAYER_INPUTS
 from ttsim.layers.arguments import compute_config, conv_config, slice_config
 from ttsim.layers.read import checked

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from device.errors import ArgumentError, shown
-from ops.fields.changed import with_changes
+from ops.sensitivity.changes import with_changes
 from ttsim.experiments.points.row import Verdict
 from ttsim.experiments.sweeping.charts import write_plot
 from ttsim.experiments.sweeping.read import read_sweep
@@ -19,8 +19,7 @@ from ttsim.layers.read import LENGTHS
 from ttsim.report.columns import terminal_width
 from ttsim.report.printable import printable
 from ttsim.report.writers.progress import progress
-from ttsim.runtime.defaults import Values, default_spec
-from ttsim.runtime.flags import add_changes
+from ttsim.runtime.settings import Values, add_changes, default_spec
 
 
 def add_sweep(commands: Any) -> None:

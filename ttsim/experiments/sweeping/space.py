@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from device.errors import ArgumentError, shown
 from device.spec.device_spec import DeviceSpec
-from ops.fields.changed import changed
+from ops.sensitivity.changes import changed
 from ttsim.experiments.points.point import Point
 from ttsim.experiments.sweeping.axis import DEVICE, Axis, Variant
-from ttsim.runtime.defaults import USUAL_L1_SMALL_SIZE, Values
+from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, Values
 from ttsim.types.layer import Layer
 
 

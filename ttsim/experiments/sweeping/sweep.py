@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from device.errors import ArgumentError, shown
 from device.spec.device_spec import DeviceSpec
-from ops.fields.changed import load_spec
+from ops.sensitivity.changes import load_spec
 from ttsim.experiments.crew.crew import crew_of
 from ttsim.experiments.crew.running import Run
 from ttsim.experiments.points.point import Point
@@ -19,7 +19,7 @@ from ttsim.experiments.sweeping.result import SweepResult
 from ttsim.experiments.sweeping.space import Space
 from ttsim.experiments.sweeping.store import Store
 from ttsim.layers.read import DEFAULT_LAYERS, layer_of, read_layers
-from ttsim.runtime.defaults import USUAL_L1_SMALL_SIZE, Values, default_spec
+from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, Values, default_spec
 from ttsim.types.layer import Layer
 
 

@@ -12,9 +12,8 @@ from typing import Any, Final
 from device.errors import ArgumentError, shown
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import DeviceSpec
-from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D_BY_PHASES
-from ops.calls.convolution.arguments import ConvArguments
-from ops.calls.convolution.problem import compute_config, output_format, weight_format
+from ops.planners.conv.arguments import ConvArguments, compute_config, output_format, weight_format
+from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D_BY_PHASES
 from ttsim.layers.exact import exact_output, make_inputs
 from ttsim.layers.run import Settings, accuracy_of, place
 from ttsim.layers.run import call as make_call

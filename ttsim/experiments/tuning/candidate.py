@@ -3,15 +3,14 @@
 from dataclasses import dataclass
 
 from device.errors import DeviceError
-from device.events import usage_per_core
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType
-from device.plan import MOVE, Plan
-from ops.calls.convolution.arguments import ConvArguments
-from ops.calls.convolution.l1_path import CONV2D
-from ops.meanings import MEANINGS
-from ops.readings.cycles import run_cycles, steps_that_ran
-from ttsim.fitting.trial import Ground, attempt
+from device.plan import MOVE, Plan, usage_per_core
+from ops.op_models import MEANINGS
+from ops.passes.cycles import run_cycles, steps_that_ran
+from ops.planners.conv.arguments import ConvArguments
+from ops.planners.conv.l1_path import CONV2D
+from ttsim.diagnose import Ground, attempt
 from ttsim.report.cycles.whole import whole
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from device.errors import TTSimError
-from ops.fields.changed import load_spec
+from ops.sensitivity.changes import load_spec
 from ttsim.experiments.tuning.arithmetic import ALLOWED, SHORT
 from ttsim.experiments.tuning.space import SEARCHED
 from ttsim.experiments.tuning.tune import EFFORT, short, tune
@@ -17,7 +17,7 @@ from ttsim.layers.flags import add_layers_flags, add_opening_flags, chosen_layer
 from ttsim.layers.run import Placed, Settings, place
 from ttsim.report.plain import text
 from ttsim.report.printable import printable
-from ttsim.runtime.flags import add_device, chosen_device
+from ttsim.runtime.settings import add_device, chosen_device
 from ttsim.types.layer import Layer
 
 WORTH_TELLING: Final = 1.5  # times as fast: what `ttsim run` says in its last line

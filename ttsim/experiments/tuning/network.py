@@ -16,8 +16,8 @@ from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType
 from device.spec.device_spec import DeviceSpec
-from ops.calls.relaying.places import plan_to_memory_config
-from ops.readings.cycles import run_cycles
+from ops.passes.cycles import run_cycles
+from ops.planners.to_config import plan_to_memory_config
 from ttsim.experiments.tuning.candidate import Candidate, evaluate
 from ttsim.experiments.tuning.recorded import Recorded, chains, ground_of
 from ttsim.experiments.tuning.search import Search

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from device.spec.device_spec import DeviceSpec
-from ops.meanings import MEANINGS
+from ops.op_models import MEANINGS
 from ttsim.experiments.tuning.candidate import Candidate
 from ttsim.recording.timing import timed_call
 from ttsim.report.cycles.explain import cycles
 from ttsim.report.cycles.figures import OperationTime
 from ttsim.report.cycles.report import CycleReport, cycle_report
-from ttsim.runtime.ran_call import RanCall
+from ttsim.runtime.call_sites import RanCall
 
 TOLD_FACTS: Final = 5  # of those that an operation was planned apart in
 

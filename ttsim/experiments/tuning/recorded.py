@@ -3,20 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from device.events import MadeTensor
 from device.machine import Machine
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
-from device.plan import Operation
-from ops.calls.convolution.arguments import ConvArguments, Operand
-from ops.calls.convolution.problem import weight_format
+from device.plan import MadeTensor, Operation
+from ops.planners.conv.arguments import ConvArguments, Operand, weight_format
 from ops.programs.movement.work import Relayout
 from ops.programs.tiling.work import LayOut
-from ttsim.fitting.source import raw_weight_shape
-from ttsim.fitting.trial import Ground, fill_order
+from ttsim.diagnose import Ground, fill_order, raw_weight_shape
+from ttsim.runtime.call_sites import RanCall
 from ttsim.runtime.device import Device
-from ttsim.runtime.ran_call import RanCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The search for the best ways to make a call: every family of its space, the least first, the hopeless passed over.
 
 A family is passed over where something found takes neither more cycles than the family at least takes, nor more L1, nor
-is less exact (`ops.calls.bounds.least`): no member of it could be better in any respect. So what is left is the
+is less exact (`ops.planners.lower_bounds`): no member of it could be better in any respect. So what is left is the
 Pareto front of the whole space, unless the search ran out of its effort.
 """
 
@@ -13,13 +13,13 @@ from math import inf
 from typing import Final
 
 from device.errors import DeviceError
-from ops.calls.bounds.least import Least, least_of
-from ops.calls.convolution.arguments import ConvArguments
-from ops.frame.axis import NoWindowError
+from ops.planners.conv.arguments import ConvArguments
+from ops.planners.lower_bounds import Least, least_of
+from ops.window import NoWindowError
+from ttsim.diagnose import Ground
 from ttsim.experiments.front import front as unbeaten
 from ttsim.experiments.tuning.candidate import Candidate, evaluate, l1_bytes_before
 from ttsim.experiments.tuning.space import Space
-from ttsim.fitting.trial import Ground
 
 GRAIN: Final = 0.01  # of the cycles, and of a core's L1: what is less than this better is not looked for
 

@@ -2,7 +2,7 @@
 
 A *family* is a call laid out in one way: slices, scheme, cores, blocks, readers. Its *members* differ in what is
 buffered twice, whether the halo's output is moved, and the layout of the output; its first member takes no more cycles
-and L1 at least (`ops.calls.bounds.least`) than any other.
+and L1 at least (`ops.planners.lower_bounds`) than any other.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,17 +12,15 @@ from typing import Any, Final
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
-from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout
-from device.memory.tiles import TILE
-from device.numbers.integers import div_up
+from device.memory.memory_config import TILE, BufferType, Layout, TensorMemoryLayout
+from device.numbers.block_floats import div_up
 from device.spec.device_spec import DeviceSpec
-from ops.calls.bounds.least import pieces
-from ops.calls.convolution.arguments import ConvArguments, ConvConfig, SliceConfig, SliceType
-from ops.calls.convolution.laid_out import LaidOut, lay_out_call
-from ops.calls.convolution.problem import is_matmul, takes_l1_path
-from ops.calls.convolution.slicing import most_slices
-from ops.frame.axis import NoWindowError
-from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
+from ops.planners.conv.arguments import ConvArguments, ConvConfig, SliceConfig, SliceType, is_matmul, takes_l1_path
+from ops.planners.conv.operands import LaidOut, lay_out_call
+from ops.planners.conv.slicing import most_slices
+from ops.planners.lower_bounds import pieces
+from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
+from ops.window import NoWindowError
 
 SCHEMES: Final = (HEIGHT, BLOCK, WIDTH)
 MOST_SLICES: Final = 32  # along an axis

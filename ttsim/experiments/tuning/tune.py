@@ -9,15 +9,14 @@ from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import BufferType
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
-from ops.calls.convolution.arguments import ConvArguments
+from ops.planners.conv.arguments import ConvArguments
+from ttsim.diagnose import Ground, slice_argument
 from ttsim.experiments.tuning.arithmetic import allowed, arithmetics, measured_error
 from ttsim.experiments.tuning.candidate import Candidate
 from ttsim.experiments.tuning.reasons import reasons
 from ttsim.experiments.tuning.search import Search
 from ttsim.experiments.tuning.space import SEARCHED, Space
 from ttsim.experiments.tuning.tuned import Choice, Tuned
-from ttsim.fitting.source import slice_argument
-from ttsim.fitting.trial import Ground
 from ttsim.recording.changes import arguments_source
 from ttsim.recording.profiling import copy_of, twin, uncaptured
 from ttsim.runtime.device import Device

@@ -8,7 +8,7 @@ from typing import Any
 from device.errors import ArgumentError, shown
 from device.spec.device_spec import catalog_names
 from device.time.stages import nanoseconds
-from ops.meanings import load_spec
+from ops.op_models import load_spec
 from ttsim.report.comparison.figures import Reported, ReportedOperation
 from ttsim.report.comparison.profiler_rows import LONGEST_PATH, read_rows
 from ttsim.report.cycles.explain import FIDELITIES

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ops.readings.sensitivity import Sensitivity
+from ops.passes.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from math import fsum, hypot
 from typing import Final
 
-from ops.meaning import Account
-from ops.readings.expected_errors import expected_error
+from ops.op_model import Account
+from ops.passes.cycles import expected_error
 
 NO_MEASUREMENT: Final = "no measurement"
 

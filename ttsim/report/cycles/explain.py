@@ -6,7 +6,7 @@ that are not told one by one are added up.
 
 from collections.abc import Mapping, Sequence
 
-from device.numbers.compared import UNCOMPARED_CALLS
+from device.numbers.vector_unit import UNCOMPARED_CALLS
 from ttsim.report.cycles.errors import NO_MEASUREMENT, ErrorBar, TotalError
 from ttsim.report.cycles.figures import CallTime, OperationTime, Roofline, StageTime, Totals, UntimedOperation
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from device.errors import ArgumentError
 from device.plan import Decision
-from device.time.late import Late
-from ops.meaning import Fact
+from device.time.stages import Late
+from ops.op_model import Fact
 from ttsim.report.cycles.errors import ErrorBar, TotalError
 
 

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from device.memory.tiles import TILE
+from device.memory.memory_config import TILE
 from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
-from device.time.dram import bandwidth
-from device.time.late import Late
-from device.time.stages import CoreGroupCycles, MovedBytes, OperationCycles, Stage, StageCycles, nanoseconds
-from ops.launch.queue import Launch
-from ops.meaning import NOTHING_TOLD, Account
+from device.time.network import bandwidth
+from device.time.stages import CoreGroupCycles, Late, MovedBytes, OperationCycles, Stage, StageCycles, nanoseconds
+from ops.launch import Launch
+from ops.op_model import NOTHING_TOLD, Account
 from ttsim.report.cycles.errors import error_bar, total_error
 from ttsim.report.cycles.figures import (
     CallTime,

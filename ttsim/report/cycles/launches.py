@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from device.spec.device_spec import DeviceSpec
-from ops.launch.queue import Launch, Replay, between_kernels_nanoseconds
-from ops.readings.launches import ASSUMPTIONS
+from ops.launch import Launch, Replay, between_kernels_nanoseconds
+from ops.passes.cycles import ASSUMPTIONS
 from ttsim.report.cycles.explain import percent, time
 
 ERROR_SHARE: Final = 0.04  # mean, on tests that the fit has not seen: docs/cycles.md, Between operations

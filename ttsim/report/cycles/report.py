@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from device.spec.device_spec import DeviceSpec
-from device.time.late import Late
+from device.time.stages import Late
 from ttsim.report.columns import terminal_width, wrapped
 from ttsim.report.cycles.advice import Advice
 from ttsim.report.cycles.advise import explain_advice

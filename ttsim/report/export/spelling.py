@@ -5,7 +5,7 @@ from typing import Final
 
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import MemoryConfig
-from ops.frame.told import ranges_text
+from ops.window import ranges_text
 from ttsim.report.printable import printable
 
 CORE: Final = re.compile(r"(\d+)-(\d+)")

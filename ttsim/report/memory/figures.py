@@ -5,7 +5,7 @@ A `LayerResult` is what reports are written about: a layer, and its figures or t
 
 from dataclasses import dataclass
 
-from device.time.late import Late
+from device.time.stages import Late
 from ttsim.report.cycles.report import CycleReport
 from ttsim.report.memory.accuracy import Accuracy
 from ttsim.report.memory.l1_map import Ranges

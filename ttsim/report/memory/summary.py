@@ -7,9 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from device.cores import CoreCoord, CoreRangeSet
-from device.events import (
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType, MemoryConfig
+from device.plan import (
     BufferAllocated,
     BufferFreed,
+    CircularBuffer,
     CircularBufferAllocated,
     CircularBuffersFreed,
     Event,
@@ -17,11 +20,8 @@ from device.events import (
     OperationEnd,
     usage_per_core,
 )
-from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, MemoryConfig
-from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
-from ops.programs.conv2d.layout import ConvLayout
+from ops.programs.conv2d.partition import ConvLayout
 from ttsim.report.cycles.explain import counted
 from ttsim.report.cycles.report import CycleReport
 from ttsim.report.memory.accuracy import Accuracy

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from device.cores import CoreRangeSet
-from device.memory.circular_buffers import place
+from device.memory.buffers import place
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds

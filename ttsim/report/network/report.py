@@ -6,7 +6,7 @@ from typing import Any
 
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
-from ops.launch.queue import Launch
+from ops.launch import Launch
 from ttsim.report.columns import fitted, terminal_width, wrapped
 from ttsim.report.cycles.explain import counted, cycles, explain_inclusion, percent, time
 from ttsim.report.cycles.launches import LaunchTimes, launch_lines, launch_times

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from device.events import BufferAllocated, MadeTensor
 from device.memory.layouts import TensorSpec
+from device.plan import BufferAllocated, MadeTensor
 from ttsim.report.cycles.figures import OperationTime
 from ttsim.report.cycles.report import CycleReport
 from ttsim.report.network.report import NetworkReport

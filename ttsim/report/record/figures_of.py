@@ -4,11 +4,11 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from device.events import MadeTensor
 from device.memory.layouts import TensorSpec
+from device.plan import MadeTensor
 from device.spec.device_spec import DeviceSpec, catalog_names, load_spec
 from device.time.stages import nanoseconds
-from ops.launch.queue import Launch, Replay, gaps_nanoseconds
+from ops.launch import Launch, Replay, gaps_nanoseconds
 from ttsim.report.cycles.figures import CallTime, OperationTime
 from ttsim.report.network.figures import PassOperation
 from ttsim.report.record.figures import CoreSpan, DeviceFigures, KernelTime, RecordedOperation

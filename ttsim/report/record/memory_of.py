@@ -6,10 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from device.events import BufferAllocated, BufferFreed, Event, MadeTensor, OperationBegin, OperationEnd, Refused
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, page_places
 from device.memory.memory_config import BufferType
-from device.memory.pages import page_places
+from device.plan import BufferAllocated, BufferFreed, Event, MadeTensor, OperationBegin, OperationEnd, Refused
 from device.spec.device_spec import DeviceSpec
 from ttsim.report.memory.summary import living_after
 from ttsim.report.record.figures import Chunk, Lifetime

@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from device.numbers.integers import div_up
+from device.numbers.block_floats import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.network import NETWORKS, Link, Torus, routes, torus_of
-from ops.meaning import Sent
+from ops.op_model import Sent
 from ttsim.report.cycles.whole import whole
 
 STEPS: Final = 16  # most of a timeline

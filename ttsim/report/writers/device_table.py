@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from device.spec.device_spec import DeviceSpec
-from ops.fields.field import fields_of
+from ops.sensitivity.fields import fields_of
 from ttsim.report.differences import FieldDifference, differences
 from ttsim.report.writers.table import kib
 from ttsim.report.writers.terminal import escaped

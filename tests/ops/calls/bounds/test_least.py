@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from device.errors import DeviceError
-from ops.calls.bounds.least import UNKNOWN, least_of, pieces
-from ops.frame.axis import NoWindowError
+from ops.planners.lower_bounds import UNKNOWN, least_of, pieces
+from ops.window import NoWindowError
 from tests.ttsim.experiments.tuning.tuned_calls import question
 from ttsim.experiments.points.plan_key import plan_key
 from ttsim.experiments.tuning.candidate import evaluate, l1_bytes_before

@@ -7,7 +7,7 @@ from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, FLOAT32
-from ops.calls.concatenation.refusals import joins_in_place, require_one_shape, shards_refusal
+from ops.planners.concat import joins_in_place, require_one_shape, shards_refusal
 
 ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
 

@@ -3,9 +3,8 @@ from dataclasses import replace
 import pytest
 
 from device.memory.memory_config import L1_MEMORY_CONFIG, Layout
-from ops.calls.conv2d.folding import folds
-from ops.calls.conv2d.rules import CONV2D
-from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand
+from ops.planners.conv.arguments import ConvArguments, ConvConfig, Operand
+from ops.planners.conv.conv2d import CONV2D, folds
 from tests.ops.calls.convolution.good_call import sized_call
 
 

@@ -10,9 +10,8 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, La
 from device.numbers.formats import BFLOAT16
 from device.plan import Free, Operation, Plan
 from device.spec.device_spec import load_spec
-from ops.calls.conv2d.plan import plan_conv2d
-from ops.calls.conv2d.rules import CONV2D
-from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ops.planners.conv.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ops.planners.conv.conv2d import CONV2D, plan_conv2d
 from tests.ops.calls.convolution.good_call import sized_call
 from tests.shards import HEIGHT, in_box
 

@@ -8,11 +8,9 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, La
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, INT32
 from device.plan import Allocate, Operation, Refuse
 from device.spec.device_spec import load_spec
-from ops.calls.conv2d.plan import plan_conv2d
-from ops.calls.conv2d.rules import CONV2D
-from ops.calls.conv2d.validation import output_size, require_possible, require_sane, validate
-from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
-from ops.calls.convolution.operand_checks import operand_refusals
+from ops.planners.conv.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ops.planners.conv.checks import operand_refusals
+from ops.planners.conv.conv2d import CONV2D, output_size, plan_conv2d, require_possible, require_sane, validate
 from tests.shards import high
 
 SPEC = load_spec("wormhole_n150")

@@ -7,8 +7,8 @@ import pytest
 from device.errors import ArgumentError
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
-from ops.calls.conv_transpose2d.validation import validate_bias_preparation, validate_weights_preparation
-from ops.calls.convolution.arguments import ConvConfig, SliceConfig, SliceType
+from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType
+from ops.planners.conv.conv_transpose2d import validate_bias_preparation, validate_weights_preparation
 from tests.ops.calls.convolution.good_call import AUTO_SLICES, L1_FULL, TWO_SLICES, bias, call, operand
 from tests.shards import HEIGHT
 

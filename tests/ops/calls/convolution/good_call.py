@@ -7,10 +7,10 @@ from device.cores import first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout, MemoryConfig, ShardSpec
 from device.numbers.formats import BFLOAT16
-from ops.calls.conv2d.rules import CONV2D
-from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
-from ops.calls.convolution.arguments import ConvArguments, ConvRules, Operand, SliceConfig, SliceType
-from ops.definition.geometry import Geometry, plan_geometry
+from ops.planners.conv.arguments import ConvArguments, ConvRules, Operand, SliceConfig, SliceType
+from ops.planners.conv.conv2d import CONV2D
+from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D
+from ops.reference import Geometry, plan_geometry
 from tests.shards import HEIGHT
 
 L1_FULL = SliceConfig(slice_type=SliceType.L1_FULL)

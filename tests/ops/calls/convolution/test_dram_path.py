@@ -8,12 +8,12 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
-from ops.calls.conv2d.rules import CONV2D
-from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
-from ops.calls.convolution import dram_path
-from ops.calls.convolution.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
-from ops.calls.convolution.plan import plan_convolution
-from ops.calls.convolution.slicing import OutputSlice
+from ops.planners.conv import dram_path
+from ops.planners.conv.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ops.planners.conv.conv2d import CONV2D
+from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D
+from ops.planners.conv.plan import plan_convolution
+from ops.planners.conv.slicing import OutputSlice
 
 SPEC = load_spec("wormhole_n150")
 CONFIGS = [

@@ -5,7 +5,7 @@ import pytest
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
-from ops.calls.convolution.image_checks import image_refusals, view_refusal
+from ops.planners.conv.checks import image_refusals, view_refusal
 from tests.ops.calls.convolution.good_call import sized_call
 from tests.shards import BLOCK, HEIGHT, WIDTH, in_box
 

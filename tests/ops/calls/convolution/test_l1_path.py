@@ -9,11 +9,10 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Bu
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Allocate, Free, Operation, Relocate
 from device.spec.device_spec import load_spec
-from ops.calls.convolution.arguments import ComputeConfig, ConvConfig, Operand
-from ops.calls.convolution.l1_path import halo_arguments, l1_path
-from ops.calls.convolution.laid_out import lay_out_call, output_spec
-from ops.calls.convolution.operands import operand_names, upload_weights, weights_layout
-from ops.calls.convolution.plan import builder_of, finished
+from ops.planners.conv.arguments import ComputeConfig, ConvConfig, Operand
+from ops.planners.conv.l1_path import halo_arguments, l1_path
+from ops.planners.conv.operands import lay_out_call, operand_names, output_spec, upload_weights, weights_layout
+from ops.planners.conv.plan import builder_of, finished
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights
 from tests.ops.calls.convolution.good_call import sized_call
 from tests.shards import BLOCK, HEIGHT, WIDTH, in_box
@@ -127,7 +126,7 @@ def test_width_shards_that_are_wider_than_the_weights_are_padded_for_are_refused
 
 @pytest.mark.parametrize(("scheme", "unfinished"), [(HEIGHT, True), (WIDTH, False)])
 def test_reader_indices_are_counted_before_an_activation_is_written_unless_by_width(scheme, unfinished, monkeypatch):
-    monkeypatch.setattr("ops.calls.convolution.l1_path.reader_indices_refusal", lambda *_, **__: "Reader indices")
+    monkeypatch.setattr("ops.planners.conv.l1_path.reader_indices_refusal", lambda *_, **__: "Reader indices")
     config = ConvConfig(shard_layout=scheme, activation=("relu_min", (0.5,)))
     builder = builder_of(made := call(config=config), SPEC)
     l1_path(builder, made, builder.tensor("input"))

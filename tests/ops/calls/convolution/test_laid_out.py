@@ -6,8 +6,8 @@ import pytest
 
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
 from device.spec.device_spec import load_spec
-from ops.calls.convolution.arguments import ConvConfig
-from ops.calls.convolution.laid_out import lay_out_call
+from ops.planners.conv.arguments import ConvConfig
+from ops.planners.conv.operands import lay_out_call
 from tests.ops.calls.convolution.good_call import L1_FULL, operand, sized_call
 from tests.shards import BLOCK, HEIGHT, WIDTH, in_box
 

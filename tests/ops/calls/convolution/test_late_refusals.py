@@ -12,8 +12,8 @@ from device.memory.memory_config import BufferType, Layout, MemoryConfig, Tensor
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT8, UINT16, UINT32, DataFormat
 from device.plan import Operation, Refuse
 from device.spec.device_spec import load_spec
-from ops.calls.convolution.arguments import ConvArguments, ConvConfig, SliceConfig, SliceType
-from ops.calls.convolution.plan import plan_convolution
+from ops.planners.conv.arguments import ConvArguments, ConvConfig, SliceConfig, SliceType
+from ops.planners.conv.plan import plan_convolution
 from tests.ops.calls.convolution.good_call import operand, sized_call
 
 SPEC = load_spec("wormhole_n150")

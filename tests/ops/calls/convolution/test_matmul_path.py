@@ -13,12 +13,12 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, La
 from device.numbers.formats import BFLOAT16, quantize
 from device.plan import Free, Operation
 from device.spec.device_spec import load_spec
-from ops.calls.convolution.arguments import ConvConfig
-from ops.calls.convolution.plan import plan_convolution
-from ops.meaning import ValuesReading
-from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
-from ops.readings.memory import run_memory
-from ops.readings.values import run_values
+from ops.op_model import ValuesReading
+from ops.passes.memory import run_memory
+from ops.passes.values import run_values
+from ops.planners.conv.arguments import ConvConfig
+from ops.planners.conv.plan import plan_convolution
+from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
 from tests.ops.calls.convolution.good_call import operand, sized_call
 from tests.shards import box, in_box
 

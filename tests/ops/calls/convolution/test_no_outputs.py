@@ -9,10 +9,9 @@ from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT8_B
 from device.plan import Allocate, Refuse
 from device.spec.device_spec import load_spec
-from ops.calls.conv2d.rules import CONV2D
-from ops.calls.convolution.arguments import ConvConfig
-from ops.calls.convolution.no_outputs import wrapped_output
-from ops.calls.convolution.plan import plan_convolution
+from ops.planners.conv.arguments import ConvConfig
+from ops.planners.conv.conv2d import CONV2D
+from ops.planners.conv.plan import plan_convolution, wrapped_output
 from tests.ops.calls.convolution.good_call import sized_call
 
 SPEC = load_spec("wormhole_n150")

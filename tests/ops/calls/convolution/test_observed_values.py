@@ -13,18 +13,18 @@ from device.memory.memory_config import BufferType, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Operation
 from device.spec.device_spec import load_spec
-from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
-from ops.calls.convolution.arguments import (
+from ops.passes.memory import run_memory
+from ops.planners.conv.arguments import (
     ComputeConfig,
     ConvArguments,
     ConvConfig,
     Operand,
     SliceConfig,
     SliceType,
+    is_matmul,
 )
-from ops.calls.convolution.plan import plan_convolution
-from ops.calls.convolution.problem import is_matmul
-from ops.readings.memory import run_memory
+from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D
+from ops.planners.conv.plan import plan_convolution
 
 TABLE = Path(__file__).resolve().parents[3] / "data" / "observed_values.tsv"
 SPECS = {name: load_spec(name) for name in ("wormhole_n150", "blackhole_p150")}

@@ -10,9 +10,9 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, La
 from device.numbers.formats import BFLOAT8_B, INT32
 from device.plan import Operation, Refuse
 from device.spec.device_spec import load_spec
-from ops.calls.conv_transpose2d.validation import require_sane, validate
-from ops.calls.convolution.operand_checks import operand_refusals
-from ops.calls.convolution.plan import plan_convolution
+from ops.planners.conv.checks import operand_refusals
+from ops.planners.conv.conv_transpose2d import require_sane, validate
+from ops.planners.conv.plan import plan_convolution
 from tests.ops.calls.convolution.good_call import TWO_SLICES, bias, call, operand, sized_call
 
 SPEC = load_spec("wormhole_n150")

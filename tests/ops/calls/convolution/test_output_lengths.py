@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from ops.calls.conv2d.rules import CONV2D
-from ops.calls.convolution.output_lengths import output_lengths, plans_without_outputs, wraps
+from ops.planners.conv.arguments import output_lengths, plans_without_outputs, wraps
+from ops.planners.conv.conv2d import CONV2D
 from tests.ops.calls.convolution.good_call import L1_FULL, call, sized_call
 
 

@@ -8,12 +8,12 @@ from device.machine import Machine
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B
 from device.plan import Allocate, Free, Operation
-from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D, CONV_TRANSPOSE2D_BY_PHASES
-from ops.calls.convolution.arguments import ConvConfig, SliceConfig, SliceType
-from ops.calls.convolution.plan import plan_convolution
-from ops.meanings import load_spec
-from ops.programs.phase_conv2d.work import PhaseConvWork
-from ops.readings.memory import run_memory
+from ops.op_models import load_spec
+from ops.passes.memory import run_memory
+from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType
+from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D, CONV_TRANSPOSE2D_BY_PHASES
+from ops.planners.conv.plan import plan_convolution
+from ops.programs.phase_conv2d.op import PhaseConvWork
 from tests.ops.calls.convolution.good_call import sized_call
 
 SPEC = load_spec("wormhole_n150")

@@ -9,8 +9,8 @@ import pytest
 from device.errors import ArgumentError
 from device.memory.memory_config import BufferType, ShardOrientation
 from device.numbers.formats import BFLOAT16
-from ops.calls.conv_transpose2d.validation import validate
-from ops.calls.convolution.arguments import ConvConfig, SliceConfig, SliceType
+from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType
+from ops.planners.conv.conv_transpose2d import validate
 from tests.ops.calls.convolution.good_call import call, height_sharded, operand
 from tests.shards import HEIGHT, WIDTH, box, in_box
 

@@ -14,15 +14,14 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Bu
 from device.numbers.formats import BFLOAT16, FLOAT32, quantize
 from device.plan import Allocate, Free, Operation, Relocate
 from device.spec.device_spec import load_spec
-from ops.calls.convolution.arguments import ConvConfig, SliceConfig, SliceType
-from ops.calls.convolution.plan import plan_convolution
-from ops.calls.convolution.problem import is_matmul
-from ops.calls.convolution.slicing import most_slices, output_slices, slice_call
-from ops.definition.reference import conv_transpose_channels_last
-from ops.meaning import ValuesReading
-from ops.programs.conv2d.work import ConvWork
-from ops.readings.memory import run_memory
-from ops.readings.values import run_values
+from ops.op_model import ValuesReading
+from ops.passes.memory import run_memory
+from ops.passes.values import run_values
+from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType, is_matmul
+from ops.planners.conv.plan import plan_convolution
+from ops.planners.conv.slicing import most_slices, output_slices, slice_call
+from ops.programs.conv2d.op import ConvWork
+from ops.reference import conv_transpose_channels_last
 from tests.ops.calls.convolution.good_call import geometry_of, sized_call
 
 SPEC = load_spec("wormhole_n150")

@@ -8,16 +8,15 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
-from ops.calls.convolution.arguments import ConvConfig, SliceConfig, SliceType
-from ops.calls.convolution.preparation import (
+from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType
+from ops.planners.conv.operands import size_refusal
+from ops.planners.conv.preparation import (
     lay_out_preparation,
     plan_bias_preparation,
     plan_rows,
     plan_weights_preparation,
 )
-from ops.calls.convolution.prepared_sizes import size_refusal
-from ops.programs.conv2d.prepared import misfit
-from ops.programs.conv2d.weights import PrepareWeights
+from ops.programs.conv2d.weights import PrepareWeights, misfit
 from tests.ops.calls.convolution.good_call import sized_call
 from tests.shards import BLOCK, HEIGHT, box
 

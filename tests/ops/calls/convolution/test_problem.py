@@ -8,9 +8,13 @@ from device.cores import first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
-from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D
-from ops.calls.convolution.arguments import ComputeConfig, ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
-from ops.calls.convolution.problem import (
+from ops.planners.conv.arguments import (
+    ComputeConfig,
+    ConvArguments,
+    ConvConfig,
+    Operand,
+    SliceConfig,
+    SliceType,
     as_slice,
     compute_config,
     frame_of,
@@ -19,7 +23,8 @@ from ops.calls.convolution.problem import (
     output_format,
     weight_format,
 )
-from ops.programs.conv2d.problem import ConvOptions
+from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D
+from ops.programs.conv2d.parallel_config import ConvOptions
 
 
 def tensor(*shape, fmt=BFLOAT16, layout=Layout.ROW_MAJOR, on_host=False):

@@ -7,13 +7,13 @@ from collections import Counter
 import pytest
 
 from device.errors import DeviceError
-from device.events import BufferAllocated, BufferFreed, CircularBufferAllocated, OperationBegin, usage_per_core
 from device.machine import Machine
 from device.memory.memory_config import BufferType, TensorMemoryLayout
+from device.plan import BufferAllocated, BufferFreed, CircularBufferAllocated, OperationBegin, usage_per_core
 from device.spec.device_spec import load_spec
-from ops.calls.convolution.plan import plan_convolution
-from ops.calls.convolution.problem import is_matmul
-from ops.readings.memory import run_memory
+from ops.passes.memory import run_memory
+from ops.planners.conv.arguments import is_matmul
+from ops.planners.conv.plan import plan_convolution
 from tools.recorded.arguments import planner_arguments
 
 RECORDS = "oracle/ttnn/cases.jsonl.gz"

@@ -8,8 +8,8 @@ import pytest
 from device.errors import ArgumentError
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import INT32
-from ops.calls.conv_transpose2d.validation import require_possible, require_sane
-from ops.calls.convolution.arguments import ConvConfig
+from ops.planners.conv.arguments import ConvConfig
+from ops.planners.conv.conv_transpose2d import require_possible, require_sane
 from tests.ops.calls.convolution.good_call import bias, call, operand
 
 IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [

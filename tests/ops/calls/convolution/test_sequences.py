@@ -8,7 +8,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Allocate, Free, Operation, Relocate
 from device.spec.device_spec import load_spec
 from ops.builder import PlanBuilder
-from ops.calls.convolution import dram_path, matmul_path
+from ops.planners.conv import dram_path, matmul_path
 from ops.programs.movement import placement, slicing
 from ops.programs.movement.work import SliceWrite, Window
 from tests.shards import BLOCK, HEIGHT, WIDTH, in_box

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import ops.calls.convolution.preparation
+import ops.planners.conv.preparation
 import ttsim
 import ttsim.functions.conv_transpose2d
 import ttsim.functions.preparation
@@ -31,7 +31,7 @@ def _unplanned(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, names in (
         (ttsim.functions.conv_transpose2d, ("plan_convolution",)),
         (ttsim.functions.preparation, ("plan_weights_preparation", "plan_bias_preparation")),
-        (ops.calls.convolution.preparation, ("choose_slices", "first_slice")),
+        (ops.planners.conv.preparation, ("choose_slices", "first_slice")),
     ):
         for name in names:
             monkeypatch.setattr(module, name, planned)

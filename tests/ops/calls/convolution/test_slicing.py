@@ -11,11 +11,11 @@ from device.errors import DeviceError, OutOfMemoryError
 from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout
 from device.numbers.formats import FLOAT32
 from device.spec.device_spec import load_spec
-from ops.calls.convolution.arguments import ConvConfig, SliceConfig, SliceType
-from ops.calls.convolution.problem import frame_of
-from ops.calls.convolution.slice_choice import choose_slices, guess_slice_type
-from ops.calls.convolution.slicing import (
+from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType, frame_of
+from ops.planners.conv.slicing import (
     check_slice_count,
+    choose_slices,
+    guess_slice_type,
     input_cores,
     input_memory,
     most_slices,
@@ -23,8 +23,8 @@ from ops.calls.convolution.slicing import (
     slice_call,
     slice_l1_bytes,
 )
-from ops.definition.reference import conv_transpose_channels_last
-from ops.frame.axis import NoWindowError
+from ops.reference import conv_transpose_channels_last
+from ops.window import NoWindowError
 from tests.ops.calls.convolution.good_call import geometry_of, sized_call
 
 SPEC = load_spec("wormhole_n150")
@@ -263,7 +263,7 @@ def test_only_a_slice_without_outputs_ends_a_search_quietly(monkeypatch):
         def needed(*_, **__):
             raise error
 
-        monkeypatch.setattr("ops.calls.convolution.slice_choice.slice_l1_bytes", needed)
+        monkeypatch.setattr("ops.planners.conv.slicing.slice_l1_bytes", needed)
 
     failing(NoWindowError("no window fits"))
     with pytest.raises(OutOfMemoryError, match="could not find valid slice configuration"):

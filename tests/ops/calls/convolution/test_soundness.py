@@ -9,9 +9,9 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
-from ops.calls.convolution.arguments import ConvConfig, SliceConfig, SliceType
-from ops.calls.convolution.plan import plan_convolution
-from ops.calls.convolution.soundness import plan_fault, require_sound
+from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType
+from ops.planners.conv.plan import plan_convolution
+from ops.planners.conv.strict import plan_fault, require_sound
 from tests.ops.calls.convolution.good_call import operand, sized_call
 from tests.shards import box
 

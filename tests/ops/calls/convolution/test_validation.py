@@ -10,8 +10,8 @@ from device.errors import ArgumentError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
-from ops.calls.conv_transpose2d.validation import validate
-from ops.calls.convolution.arguments import ConvConfig, SliceConfig, SliceType
+from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType
+from ops.planners.conv.conv_transpose2d import validate
 from tests.ops.calls.convolution.good_call import L1_FULL, TWO_SLICES, bias, call, height_sharded, operand
 from tests.shards import BLOCK, HEIGHT, WIDTH, box
 

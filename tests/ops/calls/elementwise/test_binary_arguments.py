@@ -6,8 +6,8 @@ from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT8, UINT16, UINT32
-from ops.calls.elementwise.binary_arguments import BinaryArguments, require_formats
-from ops.programs.eltwise.binary import BinaryOperation
+from ops.planners.eltwise import BinaryArguments, require_formats
+from ops.programs.eltwise.op import BinaryOperation
 
 
 def call(left, right=None, **fields):

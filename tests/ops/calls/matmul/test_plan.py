@@ -10,8 +10,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, La
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Free, Operation
 from device.spec.device_spec import load_spec
-from ops.calls.matmul.arguments import MatmulArguments, with_defaults
-from ops.calls.matmul.plan import plan_matmul
+from ops.planners.matmul import MatmulArguments, plan_matmul, with_defaults
 
 SPEC = load_spec("wormhole_n150")
 FREE = SPEC.l1.bytes - SPEC.l1.base_bytes

@@ -15,8 +15,7 @@ from device.memory.memory_config import (
     TensorMemoryLayout,
 )
 from device.numbers.formats import BFLOAT16, INT32
-from ops.calls.matmul.arguments import MatmulArguments
-from ops.calls.matmul.validation import validate
+from ops.planners.matmul import MatmulArguments, validate
 
 ONE_CORE = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(0, 0))])
 SHARDED = MemoryConfig(

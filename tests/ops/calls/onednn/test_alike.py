@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from device.numbers.formats import BFLOAT16, FLOAT32
-from ops.calls.onednn.alike import MOST_KEPT, once_for_alike
-from ops.calls.onednn.operands import Operand
+from ops.planners.onednn.problem import MOST_KEPT, Operand, once_for_alike
 
 
 @pytest.fixture

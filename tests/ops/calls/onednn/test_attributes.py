@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ops.calls.onednn.attributes import check_attributes
+from ops.planners.onednn.problem import check_attributes
 
 GOOD = {"strides": [2, 1], "pads_begin": [1, 0], "pads_end": [0, 0], "dilations": [1, 1], "weights_format": "XOI"}
 

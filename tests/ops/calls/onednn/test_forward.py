@@ -8,16 +8,15 @@ from device.matrix_unit.arithmetic import FAST
 from device.numbers.formats import FLOAT32
 from device.plan import Operation
 from device.spec.device_spec import load_spec
-from ops.calls.onednn.forward import Lowering, plan_forward
-from ops.calls.onednn.problem import Deconvolution
-from ops.definition.geometry import plan_geometry
-from ops.definition.reference import conv_transpose
-from ops.meaning import ValuesReading
+from ops.op_model import ValuesReading
+from ops.passes.memory import run_memory
+from ops.passes.values import run_values
+from ops.planners.onednn.plan import Lowering, plan_forward
+from ops.planners.onednn.problem import Deconvolution
 from ops.programs.patch_matmul.cycles import patch_matmul_cycles
 from ops.programs.patch_matmul.host_values import image_of
 from ops.programs.patch_matmul.work import FillRows, PatchMatmul
-from ops.readings.memory import run_memory
-from ops.readings.values import run_values
+from ops.reference import conv_transpose, plan_geometry
 
 SPEC = load_spec("wormhole_n150")
 

@@ -7,15 +7,13 @@ from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Allocate, Free, Operation
 from device.spec.device_spec import load_spec
-from ops.calls.onednn.backward_data import plan_backward_data, strided_axis
-from ops.calls.onednn.backward_weights import plan_backward_weights
-from ops.calls.onednn.problem import Deconvolution
-from ops.definition.geometry import plan_geometry
-from ops.definition.gradients import data_gradient, weights_gradient
-from ops.meaning import ValuesReading
+from ops.op_model import ValuesReading
+from ops.passes.memory import run_memory
+from ops.passes.values import run_values
+from ops.planners.onednn.plan import plan_backward_data, plan_backward_weights, strided_axis
+from ops.planners.onednn.problem import Deconvolution
 from ops.programs.patch_matmul.host_values import weights_of
-from ops.readings.memory import run_memory
-from ops.readings.values import run_values
+from ops.reference import data_gradient, plan_geometry, weights_gradient
 
 SPEC = load_spec("wormhole_n150")
 FAST_READING = ValuesReading(spec=SPEC, arithmetic=FAST)

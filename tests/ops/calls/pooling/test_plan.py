@@ -7,9 +7,8 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Operation, Refuse
-from ops.calls.pooling.arguments import PoolArguments
-from ops.calls.pooling.plan import plan_max_pool2d
-from ops.meanings import load_spec
+from ops.op_models import load_spec
+from ops.planners.pool import PoolArguments, plan_max_pool2d
 from ops.programs.halo.plan import HaloWork
 from tests.shards import HEIGHT, in_box
 

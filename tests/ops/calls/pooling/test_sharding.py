@@ -6,8 +6,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
-from ops.calls.pooling.arguments import PoolArguments
-from ops.calls.pooling.sharding import chosen_cores, pool_shards
+from ops.planners.pool import PoolArguments, chosen_cores, pool_shards
 
 GRID = load_spec("wormhole_n150").grid
 HEIGHT, WIDTH = TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.WIDTH_SHARDED

@@ -6,8 +6,8 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16
 from device.plan import Operation
-from ops.calls.rearranging.folding import plan_fold
-from ops.meanings import load_spec
+from ops.op_models import load_spec
+from ops.planners.shape.fold import plan_fold
 from tests.shards import high
 
 

@@ -8,8 +8,8 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, UINT8
 from device.plan import Operation, Refuse
-from ops.calls.rearranging.padding import plan_pad
-from ops.meanings import load_spec
+from ops.op_models import load_spec
+from ops.planners.shape.pad import plan_pad
 from tests.shards import high, wide
 
 SPEC = load_spec("wormhole_n150")

@@ -8,8 +8,8 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT16
 from device.plan import Operation, Refuse
-from ops.calls.rearranging.reshaping import plan_reshape
-from ops.meanings import load_spec
+from ops.op_models import load_spec
+from ops.planners.shape.reshape import plan_reshape
 from tests.shards import BLOCK, high, on_cores, wide
 
 SPEC = load_spec("wormhole_n150")

@@ -7,7 +7,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, La
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.plan import Operation
 from device.spec.device_spec import load_spec
-from ops.calls.relaying.places import plan_move, plan_to_memory_config
+from ops.planners.to_config import plan_move, plan_to_memory_config
 from tests.shards import high, wide
 
 SPEC = load_spec("wormhole_n150")

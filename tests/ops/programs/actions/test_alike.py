@@ -3,7 +3,7 @@
 from device.cores import first_cores
 from device.spec.device_spec import load_spec
 from device.time.stages import Stage, StageCycles
-from ops.programs.actions.alike import alike_cycles, pipelined_cycles
+from ops.programs.buffer_shapes import alike_cycles, pipelined_cycles
 
 SPEC = load_spec("wormhole_n150").replace(movement_costs_start_cycles=1000.0)
 CORES = first_cores(3, 8, 8)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from device.time.stages import Stage
-from ops.programs.actions.multiply import ProductBlock, multiply_task
+from ops.programs.kernel_costs import ProductBlock, multiply_task
 
 FIGURES = {
     "compute_unpack_bytes_per_cycle": 64.0,

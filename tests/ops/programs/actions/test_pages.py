@@ -3,7 +3,7 @@
 import pytest
 
 from device.spec.device_spec import load_spec
-from ops.programs.actions.pages import (
+from ops.programs.kernel_costs import (
     read_stick_cycles,
     waited_read_cycles,
     waited_write_cycles,

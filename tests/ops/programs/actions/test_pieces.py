@@ -6,7 +6,7 @@ from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardS
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.builder import PlanTensor
-from ops.programs.actions.pieces import buffer, paged_buffer, scratchpad, shard_view, tile_buffer
+from ops.programs.buffer_shapes import buffer, paged_buffer, scratchpad, shard_view, tile_buffer
 
 SPEC = load_spec("wormhole_n150")
 CORES = first_cores(2, 8, 8)

@@ -3,7 +3,7 @@
 import pytest
 
 from device.spec.device_spec import load_spec
-from ops.programs.actions.transfers import (
+from ops.programs.kernel_costs import (
     burst_cycles,
     multicast_burst_cycles,
     multicast_cycles,

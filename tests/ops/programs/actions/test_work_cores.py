@@ -2,7 +2,7 @@
 
 import pytest
 
-from ops.programs.actions.work_cores import dealt_evenly
+from ops.programs.buffer_shapes import dealt_evenly
 
 
 @pytest.mark.parametrize(

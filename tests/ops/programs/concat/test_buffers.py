@@ -7,7 +7,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, La
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.builder import PlanTensor
-from ops.programs.concat.buffers import page_buffers, ragged_buffers, shard_views, turned_buffers
+from ops.programs.concat import page_buffers, ragged_buffers, shard_views, turned_buffers
 from tests.shards import high, wide
 
 SPEC = load_spec("wormhole_n150")

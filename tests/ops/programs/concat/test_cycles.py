@@ -8,10 +8,9 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout, 
 from device.memory.memory_config import TensorMemoryLayout as Scheme
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.time.stages import Stage
-from ops.meaning import CyclesReading, Ends
-from ops.meanings import load_spec
-from ops.programs.concat.cycles import concat_account, concat_cycles, is_turned
-from ops.programs.concat.work import Concatenate
+from ops.op_model import CyclesReading, Ends
+from ops.op_models import load_spec
+from ops.programs.concat import Concatenate, concat_account, concat_cycles, is_turned
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movements import copy_movement
 

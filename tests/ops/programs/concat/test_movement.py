@@ -5,9 +5,9 @@ import pytest
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
-from ops.meaning import CyclesReading, Ends
-from ops.meanings import MEANINGS, load_spec
-from ops.programs.concat.work import Concatenate
+from ops.op_model import CyclesReading, Ends
+from ops.op_models import MEANINGS, load_spec
+from ops.programs.concat import Concatenate
 
 MEANING = MEANINGS[Concatenate]
 WORK = Concatenate(axis=3, shapes=((1, 1, 64, 32), (1, 1, 64, 96)))

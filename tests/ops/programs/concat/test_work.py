@@ -4,9 +4,9 @@ import numpy as np
 
 from device.matrix_unit.arithmetic import EXACT
 from device.spec.device_spec import load_spec
-from ops.meaning import ValuesReading
-from ops.programs.concat.work import Concatenate
-from ops.programs.concat.work import joined as joined_arrays
+from ops.op_model import ValuesReading
+from ops.programs.concat import Concatenate
+from ops.programs.concat import joined as joined_arrays
 
 
 def joined(work, *arrays):

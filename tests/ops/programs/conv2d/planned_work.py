@@ -1,9 +1,9 @@
 """A convolution with the library's cores, blocks and order of blocks."""
 
 from ops.programs.conv2d.blocks import k_block_order
-from ops.programs.conv2d.circular_buffers import l1_accumulation, partials_format
-from ops.programs.conv2d.layout import buffers_arguments, choose_cores, lay_out, scheme_alignment
-from ops.programs.conv2d.work import ConvWork
+from ops.programs.conv2d.buffers import l1_accumulation, partials_format
+from ops.programs.conv2d.op import ConvWork
+from ops.programs.conv2d.partition import buffers_arguments, choose_cores, lay_out, scheme_alignment
 
 
 def planned_work(problem, options, scheme, spec, *, fidelity_phases, activation=None):

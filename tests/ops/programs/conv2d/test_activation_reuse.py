@@ -6,10 +6,9 @@ from device.cores import first_cores
 from device.errors import DeviceError
 from device.memory.memory_config import ShardOrientation
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
-from ops.frame.axis import FrameAxis
-from ops.frame.frame import Frame
-from ops.programs.conv2d.activation_reuse import check_estimated_format, check_reuse, reuse_refusal, reuse_tiles
-from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ParallelConfig
+from ops.programs.conv2d.buffers import check_estimated_format, check_reuse, reuse_refusal, reuse_tiles
+from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH, ParallelConfig
+from ops.window import Frame, FrameAxis
 
 
 def cores(scheme):

@@ -8,11 +8,9 @@ from hypothesis import strategies as st
 
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
-from ops.frame.axis import transposed_axis
-from ops.frame.frame import Frame
-from ops.programs.conv2d.auto_shard import choose_scheme, estimate_l1, estimated_buffers, estimated_halo_bytes
-from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
-from ops.programs.conv2d.problem import ConvOptions, ConvProblem
+from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH, ConvOptions, ConvProblem
+from ops.programs.conv2d.partition import choose_scheme, estimate_l1, estimated_buffers, estimated_halo_bytes
+from ops.window import Frame, transposed_axis
 
 SPECS = [load_spec("wormhole_n150"), load_spec("blackhole_p150")]
 SCHEMES = (HEIGHT, BLOCK, WIDTH)

@@ -6,18 +6,14 @@ import pytest
 
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
-from device.time.dram import read_latency_cycles
+from device.time.network import read_latency_cycles
 from device.time.stages import Stage
-from ops.frame.axis import convolution_axis
-from ops.frame.frame import Frame
-from ops.programs.actions.costs import TransferCosts
-from ops.programs.actions.multiply import ProductBlock, multiply_task
-from ops.programs.conv2d.block_costs import conv_steps
-from ops.programs.conv2d.costs import ConvCosts
-from ops.programs.conv2d.layout import ConvLayout, choose_cores, lay_out
-from ops.programs.conv2d.partition import BLOCK, HEIGHT
-from ops.programs.conv2d.problem import ConvOptions, ConvProblem
-from ops.programs.conv2d.work import ConvWork
+from ops.programs.conv2d.block_costs import ConvCosts, conv_steps
+from ops.programs.conv2d.op import ConvWork
+from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, ConvOptions, ConvProblem
+from ops.programs.conv2d.partition import ConvLayout, choose_cores, lay_out
+from ops.programs.kernel_costs import ProductBlock, TransferCosts, multiply_task
+from ops.window import Frame, convolution_axis
 
 WORMHOLE, BLACKHOLE = load_spec("wormhole_n150"), load_spec("blackhole_p100")
 

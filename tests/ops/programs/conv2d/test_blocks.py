@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from device.errors import DeviceError
 from device.memory.memory_config import ShardOrientation
+from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import FLOAT32
-from device.numbers.integers import div_up, round_up
 from device.spec.device_spec import load_spec
 from ops.programs.conv2d.blocks import (
     SUBBLOCKS,
@@ -25,7 +25,7 @@ from ops.programs.conv2d.blocks import (
     weight_rows_of,
     width_refusal,
 )
-from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, input_parallel_config, output_parallel_config
+from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH, input_parallel_config, output_parallel_config
 from ops.programs.conv2d.weights import WeightsLayout, prepare_weights
 
 GRID = load_spec("wormhole_n150").grid

@@ -6,7 +6,7 @@ from device.memory.memory_config import ShardOrientation
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.programs.conv2d.blocks import Blocks, Shards
-from ops.programs.conv2d.circular_buffers import (
+from ops.programs.conv2d.buffers import (
     ConvBuffersArguments,
     conv_circular_buffers,
     l1_accumulation,
@@ -14,7 +14,7 @@ from ops.programs.conv2d.circular_buffers import (
     multicasts_activations,
     partials_format,
 )
-from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, input_parallel_config, output_parallel_config
+from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH, input_parallel_config, output_parallel_config
 
 GRID = load_spec("wormhole_n150").grid
 

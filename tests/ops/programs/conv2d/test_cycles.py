@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.time.stages import Stage
-from ops.programs.actions.costs import ComputeCosts, TransferCosts
-from ops.programs.conv2d.costs import ConvCosts
+from ops.programs.conv2d.block_costs import ConvCosts
 from ops.programs.conv2d.cycles import conv_cycles
-from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
+from ops.programs.kernel_costs import ComputeCosts, TransferCosts
 from tests.ops.programs.conv2d.timed_convolutions import SPECS, conv, total
 
 

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from device.host.parts import parts_of
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
-from ops.frame.axis import FrameAxis, output_phases, transposed_axis
 from ops.programs.conv2d import gather
 from ops.programs.conv2d.blocks import KBlock
 from ops.programs.conv2d.gather import (
@@ -19,6 +18,7 @@ from ops.programs.conv2d.gather import (
     seen,
     strips,
 )
+from ops.window import FrameAxis, output_phases, transposed_axis
 from tests.ops.programs.conv2d.value_cases import SPEC, Case, normal, work_of
 
 

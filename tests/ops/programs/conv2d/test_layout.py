@@ -10,13 +10,17 @@ from device.errors import DeviceError
 from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientation, ShardSpec
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
-from ops.frame.axis import transposed_axis
-from ops.frame.frame import Frame
-from ops.programs.conv2d.auto_shard import estimated_buffers
 from ops.programs.conv2d.blocks import width_refusal
-from ops.programs.conv2d.layout import buffers_arguments, choose_cores, lay_out, scheme_alignment, sharded_input
-from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
-from ops.programs.conv2d.problem import ConvOptions, ConvProblem
+from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH, ConvOptions, ConvProblem
+from ops.programs.conv2d.partition import (
+    buffers_arguments,
+    choose_cores,
+    estimated_buffers,
+    lay_out,
+    scheme_alignment,
+    sharded_input,
+)
+from ops.window import Frame, transposed_axis
 from tests.shards import box
 
 SPEC = load_spec("wormhole_n150")

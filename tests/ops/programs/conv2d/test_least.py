@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from ops.calls.bounds.least import least_of
-from ops.programs.conv2d.least import least_cycles
-from ops.programs.conv2d.walk import time_conv
+from ops.planners.lower_bounds import least_of
+from ops.programs.conv2d.cycles import least_cycles, time_conv
 from tests.ttsim.experiments.tuning.tuned_calls import question
 
 

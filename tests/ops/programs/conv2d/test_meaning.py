@@ -6,8 +6,8 @@ from device.matrix_unit.arithmetic import EXACT
 from device.memory.memory_config import TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
-from ops.meaning import ValuesReading
-from ops.meanings import MEANINGS
+from ops.op_model import ValuesReading
+from ops.op_models import MEANINGS
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayout
 
 READING = ValuesReading(spec=load_spec("wormhole_n150"), arithmetic=EXACT)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ops.frame.axis import transposed_axis
 from ops.programs.conv2d.blocks import KBlock
-from ops.programs.conv2d.operands import rows_in_place, weighted_strips
+from ops.programs.conv2d.values import rows_in_place, weighted_strips
+from ops.window import transposed_axis
 
 
 def test_strips_of_equal_geometry_are_found_once():

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device.memory.memory_config import ShardOrientation, TensorMemoryLayout
-from device.numbers.integers import div_up, round_up
+from device.numbers.block_floats import div_up, round_up
 from device.spec.device_spec import load_spec
-from ops.programs.conv2d.partition import (
+from ops.programs.conv2d.parallel_config import (
     BLOCK,
     HEIGHT,
     WIDTH,

@@ -8,8 +8,15 @@ import pytest
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
-from ops.programs.conv2d.prepared import AsWanted, misfit, row_order
-from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayout, prepare_weights
+from ops.programs.conv2d.weights import (
+    AsWanted,
+    PrepareBias,
+    PrepareWeights,
+    WeightsLayout,
+    misfit,
+    prepare_weights,
+    row_order,
+)
 
 H, B, W = (TensorMemoryLayout[f"{one}_SHARDED"] for one in ("HEIGHT", "BLOCK", "WIDTH"))
 HEIGHT = WeightsLayout(

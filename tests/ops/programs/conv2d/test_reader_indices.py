@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from device.spec.parts import TransferRate
-from ops.frame.axis import convolution_axis
-from ops.frame.frame import Frame, window_starts
-from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.reader_indices import (
     reader_index_words,
     reader_indices,
@@ -18,6 +16,7 @@ from ops.programs.conv2d.reader_indices import (
     transfer_rate,
     uses_split_reader,
 )
+from ops.window import Frame, convolution_axis, window_starts
 
 positive = st.integers(1, 4)
 

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from device.host.shared import Shared
 from device.host.threads import in_turn
 from device.matrix_unit.arithmetic import EXACT, FAST
+from device.numbers.block_floats import round_up
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
-from device.numbers.integers import round_up
 from ops.programs.conv2d import values
-from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
-from ops.programs.conv2d.problem import ConvOptions
+from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH, ConvOptions
 from ops.programs.conv2d.weights import prepare_weights
 from tests.ops.programs.conv2d.value_cases import (
     Case,

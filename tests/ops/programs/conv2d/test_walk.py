@@ -7,9 +7,8 @@ import pytest
 from device.errors import DeviceError
 from device.time.engine import BEGIN, Slots
 from device.time.stages import Stage
-from ops.programs.conv2d.cycles import conv_cycles
-from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
-from ops.programs.conv2d.walk import time_conv
+from ops.programs.conv2d.cycles import conv_cycles, time_conv
+from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
 from tests.ops.programs.conv2d.timed_convolutions import HAND, SPECS, conv
 
 

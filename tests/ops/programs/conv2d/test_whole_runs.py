@@ -13,9 +13,9 @@ from device.matrix_unit import whole_runs as device_whole_runs
 from device.matrix_unit import window_runs
 from device.matrix_unit.arithmetic import FAST
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32
-from ops.programs.conv2d import values, whole_runs
-from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
-from ops.programs.conv2d.problem import ConvOptions
+from ops.programs.conv2d import values
+from ops.programs.conv2d import values as whole_runs
+from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH, ConvOptions
 from tests.ops.programs.conv2d.value_cases import Case, arrays, cases, computed, for_equal_bits
 
 pytestmark = pytest.mark.skipif(

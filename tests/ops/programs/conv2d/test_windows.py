@@ -5,10 +5,10 @@ import pytest
 
 from device.matrix_unit import window_runs
 from device.numbers.formats import BFLOAT16
-from ops.frame.axis import FrameAxis, output_phases
 from ops.programs.conv2d.blocks import KBlock
 from ops.programs.conv2d.gather import Image, strips
-from ops.programs.conv2d.windows import suits, windows_of
+from ops.programs.conv2d.values import suits, windows_of
+from ops.window import FrameAxis, output_phases
 
 
 def found(channels, *, kernel_rows=1, of_input=None, taps=3, spacing=1):

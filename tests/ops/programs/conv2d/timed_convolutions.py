@@ -2,11 +2,9 @@
 
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
-from ops.frame.axis import convolution_axis, transposed_axis
-from ops.frame.frame import Frame
 from ops.programs.conv2d.cycles import conv_cycles
-from ops.programs.conv2d.partition import HEIGHT
-from ops.programs.conv2d.problem import ConvOptions, ConvProblem
+from ops.programs.conv2d.parallel_config import HEIGHT, ConvOptions, ConvProblem
+from ops.window import Frame, convolution_axis, transposed_axis
 from tests.ops.programs.conv2d.planned_work import planned_work
 
 SPECS = [load_spec("wormhole_n150"), load_spec("blackhole_p100")]

@@ -10,14 +10,11 @@ from device.host.products import multiplies_in_place
 from device.memory.memory_config import TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat, quantize
 from device.spec.device_spec import load_spec
-from ops.definition.geometry import plan_geometry
-from ops.definition.reference import conv_transpose_channels_last
-from ops.frame.axis import transposed_axis
-from ops.frame.frame import Frame
-from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
-from ops.programs.conv2d.problem import ConvOptions, ConvProblem
+from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH, ConvOptions, ConvProblem
 from ops.programs.conv2d.values import conv_values
 from ops.programs.conv2d.weights import WeightsLayout, prepare_bias, prepare_weights
+from ops.reference import conv_transpose_channels_last, plan_geometry
+from ops.window import Frame, transposed_axis
 from tests.ops.programs.conv2d.planned_work import planned_work
 
 SPEC = load_spec("wormhole_n150").replace(grid_cols=3, grid_rows=2)

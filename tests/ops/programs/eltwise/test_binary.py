@@ -6,8 +6,7 @@ import pytest
 from device.matrix_unit.arithmetic import EXACT
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
-from ops.programs.eltwise.binary import Binary, BinaryOperation, combined
-from ops.programs.eltwise.operations import Activate, activated
+from ops.programs.eltwise.op import Activate, Binary, BinaryOperation, activated, combined
 
 COMPUTE = load_spec("wormhole_n150").compute
 

@@ -6,7 +6,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
-from ops.programs.eltwise.circular_buffers import activation_buffers, added_row_buffers
+from ops.programs.eltwise.buffers import activation_buffers, added_row_buffers
 
 SPEC = load_spec("wormhole_n150")
 

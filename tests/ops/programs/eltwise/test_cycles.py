@@ -6,10 +6,9 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from device.time.stages import Stage
-from ops.meanings import load_spec
-from ops.programs.eltwise.binary import Binary, BinaryOperation
-from ops.programs.eltwise.cycles import activation_cycles, add_row_cycles, binary_cycles
-from ops.programs.eltwise.operations import Activate, AddRow
+from ops.op_models import load_spec
+from ops.programs.eltwise.model import activation_cycles, add_row_cycles, binary_cycles
+from ops.programs.eltwise.op import Activate, AddRow, Binary, BinaryOperation
 from tests.shards import high
 
 SPEC = load_spec("wormhole_n150").replace(

@@ -6,8 +6,7 @@ import pytest
 from device.matrix_unit.arithmetic import EXACT
 from device.numbers.formats import FORMATS, INT32, UINT8, UINT16, UINT32
 from device.spec.device_spec import load_spec
-from ops.programs.eltwise.binary import Binary, BinaryOperation, combined
-from ops.programs.eltwise.integers import SUPPORTED, applied_to_integers
+from ops.programs.eltwise.op import SUPPORTED, Binary, BinaryOperation, applied_to_integers, combined
 
 COMPUTE = load_spec("wormhole_n150").compute
 

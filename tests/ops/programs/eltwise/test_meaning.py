@@ -5,9 +5,9 @@ import numpy as np
 from device.matrix_unit.arithmetic import EXACT
 from device.numbers.formats import FLOAT32
 from device.spec.device_spec import load_spec
-from ops.meaning import ValuesReading
-from ops.meanings import MEANINGS
-from ops.programs.eltwise.operations import Activate, AddRow
+from ops.op_model import ValuesReading
+from ops.op_models import MEANINGS
+from ops.programs.eltwise.op import Activate, AddRow
 
 READING = ValuesReading(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
 

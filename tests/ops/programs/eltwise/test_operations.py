@@ -7,7 +7,7 @@ import pytest
 
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
-from ops.programs.eltwise.operations import Activate, AddRow, activated, added_row
+from ops.programs.eltwise.op import Activate, AddRow, activated, added_row
 
 MATRIX = np.arange(-30, 30, dtype=np.float32).reshape(1, 1, 3, 20)
 

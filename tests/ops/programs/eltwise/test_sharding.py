@@ -7,7 +7,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
-from ops.programs.eltwise.sharding import lies_in_place
+from ops.programs.eltwise.buffers import lies_in_place
 
 SPEC = load_spec("wormhole_n150")
 

@@ -4,10 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.frame.axis import transposed_axis
-from ops.frame.frame import Frame, frame_sources
 from ops.programs.halo.config_tensors import CoreOrder, config_tensors, config_words
 from ops.programs.halo.transfers import stick_ranges
+from ops.window import Frame, frame_sources, transposed_axis
 
 small = st.integers(0, 3)
 positive = st.integers(1, 3)

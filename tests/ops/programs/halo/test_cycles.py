@@ -10,13 +10,12 @@ from device.memory.memory_config import ShardOrientation
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from device.time.stages import Stage
-from ops.frame.axis import convolution_axis, transposed_axis
-from ops.frame.frame import Frame
 from ops.programs.halo.config_tensors import UNTILIZE_BLOCK_STICKS, deal_transfers
 from ops.programs.halo.cycles import halo_cycles, halo_times
 from ops.programs.halo.plan import BLOCK, HEIGHT, WIDTH, HaloArguments, core_order, plan_halo
 from ops.programs.halo.traffic import ZEROS_BYTES, halo_traffic, stick_bytes
 from ops.programs.halo.transfers import list_padding, list_transfers
+from ops.window import Frame, convolution_axis, transposed_axis
 
 SPEC = load_spec("blackhole_p100").replace(
     halo_costs_start_cycles=450.0,

@@ -11,13 +11,12 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
-from ops.frame.axis import FrameAxis
-from ops.frame.frame import Frame
-from ops.meaning import CyclesReading, Ends, ValuesReading
-from ops.meanings import MEANINGS
+from ops.op_model import CyclesReading, Ends, ValuesReading
+from ops.op_models import MEANINGS
 from ops.programs.halo.cycles import halo_cycles
-from ops.programs.halo.meaning import halo_values
+from ops.programs.halo.model import halo_values
 from ops.programs.halo.plan import HaloArguments, HaloWork, plan_halo
+from ops.window import Frame, FrameAxis
 
 SPEC = load_spec("wormhole_n150")
 AXIS = FrameAxis(input_length=8, before=1, after=1, taps=3)

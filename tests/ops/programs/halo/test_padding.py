@@ -4,10 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.frame.axis import transposed_axis
-from ops.frame.frame import Frame, data_sticks, frame_sources
-from ops.programs.halo.padding import ListedPadding, PaddingRuns, padding_runs
+from ops.programs.halo.traffic import ListedPadding, PaddingRuns, padding_runs
 from ops.programs.halo.transfers import list_padding, stick_ranges
+from ops.window import Frame, data_sticks, frame_sources, transposed_axis
 from tests.ops.frame.drawn_frames import frames
 
 

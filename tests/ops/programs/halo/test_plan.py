@@ -8,12 +8,11 @@ import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.memory_config import ShardOrientation, TensorMemoryLayout
+from device.numbers.block_floats import round_up
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
-from device.numbers.integers import round_up
 from device.spec.device_spec import load_spec
-from ops.frame.axis import transposed_axis
-from ops.frame.frame import Frame
 from ops.programs.halo.plan import BLOCK, HEIGHT, WIDTH, HaloArguments, plan_halo
+from ops.window import Frame, transposed_axis
 
 RECORDS = "oracle/ttnn/cases.jsonl.gz"
 SPECS = {"wh": load_spec("wormhole_n150"), "bh": load_spec("blackhole_p150")}

@@ -4,8 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.programs.halo.runs import run_transfers
-from ops.programs.halo.transfers import list_transfers, stick_ranges
+from ops.programs.halo.transfers import list_transfers, run_transfers, stick_ranges
 from tests.ops.frame.drawn_frames import frames
 
 

@@ -6,11 +6,9 @@ from device.cores import first_cores
 from device.memory.memory_config import ShardOrientation
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
-from ops.frame.axis import convolution_axis
-from ops.frame.frame import Frame
-from ops.programs.halo.cycles import halo_cycles
+from ops.programs.halo.cycles import halo_cycles, halo_sent
 from ops.programs.halo.plan import BLOCK, HEIGHT, WIDTH, HaloArguments, HaloWork, plan_halo
-from ops.programs.halo.sent import halo_sent
+from ops.window import Frame, convolution_axis
 
 SPEC = load_spec("wormhole_n150")
 

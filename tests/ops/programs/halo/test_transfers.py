@@ -6,8 +6,6 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.frame.axis import convolution_axis, transposed_axis
-from ops.frame.frame import Frame
 from ops.programs.halo.transfers import (
     count_padding,
     count_transfers,
@@ -16,6 +14,7 @@ from ops.programs.halo.transfers import (
     most_sticks,
     stick_ranges,
 )
+from ops.window import Frame, convolution_axis, transposed_axis
 
 lengths = st.integers(1, 12)
 positive = st.integers(1, 4)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from device.errors import DeviceError
 from device.time.engine import Slots, task_of
 from device.time.stages import Stage
-from ops.programs.matmul import block_walk
-from ops.programs.matmul.block_walk import MatmulSteps, walk_blocks
+from ops.programs.matmul import cycles as block_walk
+from ops.programs.matmul.cycles import MatmulSteps, walk_blocks
 
 
 def steps(

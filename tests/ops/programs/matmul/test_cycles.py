@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from device.spec.parts import GridSpec
-from device.time.dram import bandwidth
+from device.time.network import bandwidth
 from device.time.stages import Stage
-from ops.programs.actions.costs import ComputeCosts
+from ops.programs.kernel_costs import ComputeCosts
 from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork
 from ops.programs.matmul.cycles import matmul_cycles
 from ops.programs.matmul.dealing import Place, Places, cores_of

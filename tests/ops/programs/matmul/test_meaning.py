@@ -5,18 +5,17 @@ import pytest
 
 from device.matrix_unit.arithmetic import EXACT
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
-from device.memory.tiles import TILE
+from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
 from device.time.stages import Stage
-from ops.meaning import CyclesReading, Ends, ValuesReading
-from ops.meanings import MEANINGS
+from ops.op_model import CyclesReading, Ends, ValuesReading
+from ops.op_models import MEANINGS
+from ops.programs.matmul.buffers import interleaved_config
 from ops.programs.matmul.config import MatmulProblem, MatmulWork
 from ops.programs.matmul.cycles import matmul_cycles
 from ops.programs.matmul.dealing import Place, Places
-from ops.programs.matmul.interleaved import interleaved_config
-from ops.programs.matmul.transpose import Transpose
+from ops.programs.matmul.values import Transpose
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movements import copy_movement
 

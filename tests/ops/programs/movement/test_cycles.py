@@ -18,7 +18,7 @@ from device.memory.memory_config import (
 )
 from device.numbers.formats import BFLOAT16, UINT32
 from device.spec.device_spec import load_spec
-from device.time.dram import bandwidth, read_latency_cycles, shared_cycles
+from device.time.network import bandwidth, read_latency_cycles, shared_cycles
 from device.time.stages import Stage
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movement import Access

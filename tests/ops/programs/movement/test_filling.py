@@ -3,7 +3,7 @@
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16
-from ops.meanings import load_spec
+from ops.op_models import load_spec
 from ops.programs.movement.filling import fill_buffers, ragged_tiles
 
 SPEC = load_spec("wormhole_n150")

@@ -8,8 +8,8 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
-from ops.meaning import CyclesReading, Ends, ValuesReading
-from ops.meanings import MEANINGS
+from ops.op_model import CyclesReading, Ends, ValuesReading
+from ops.op_models import MEANINGS
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movements import (
     cast_movement,

@@ -5,7 +5,7 @@ import pytest
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16, FLOAT32
-from ops.meanings import load_spec
+from ops.op_models import load_spec
 from ops.programs.movement.reshape_buffers import map_tiles, most_segments, stick_buffers, tile_buffers
 
 SPEC = load_spec("wormhole_n150")

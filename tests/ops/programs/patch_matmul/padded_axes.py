@@ -1,6 +1,6 @@
 """Axes with as much padding at one end as at the other."""
 
-from ops.frame.axis import FrameAxis, convolution_axis, transposed_axis
+from ops.window import FrameAxis, convolution_axis, transposed_axis
 
 
 def transposed(length: int, kernel: int, stride: int, padding: int, dilation: int = 1) -> FrameAxis:

@@ -3,8 +3,7 @@ import pytest
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.spec.device_spec import catalog_names, load_spec
 from device.time.stages import Stage
-from ops.frame.axis import axis_of_windows, output_phases
-from ops.programs.matmul.costs import MatmulCosts
+from ops.programs.matmul.cycles import MatmulCosts
 from ops.programs.patch_matmul.cycles import (
     fill_rows_cycles,
     patch_matmul_cycles,
@@ -14,6 +13,7 @@ from ops.programs.patch_matmul.cycles import (
 from ops.programs.patch_matmul.plan import patch_matmul_work, pixel_matmul_work
 from ops.programs.patch_matmul.slicing import Precision, slicing_of
 from ops.programs.patch_matmul.work import FillRows, Patches, SumSections
+from ops.window import axis_of_windows, output_phases
 
 SPEC = load_spec("wormhole_n150")
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from device.host import threads
-from ops.frame.axis import convolution_axis, transposed_axis
 from ops.programs.patch_matmul import fast, gather
 from ops.programs.patch_matmul.fast_pixels import pixel_matmul
 from ops.programs.patch_matmul.float64 import _gathered
 from ops.programs.patch_matmul.work import Patches
+from ops.window import convolution_axis, transposed_axis
 
 
 def transposed(length):

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from ops.frame.axis import convolution_axis, transposed_axis
 from ops.programs.patch_matmul import fast_scatter, gather
 from ops.programs.patch_matmul.fast_scatter import scattered, scatters
+from ops.window import convolution_axis, transposed_axis
 
 
 def upsampling(length, kernel=4):

@@ -6,16 +6,14 @@ import pytest
 from device.errors import ArgumentError
 from device.matrix_unit.arithmetic import EXACT
 from device.spec.device_spec import load_spec
-from ops.calls.onednn import operands, validation
-from ops.calls.onednn.backward_data import plan_backward_data
-from ops.calls.onednn.backward_weights import plan_backward_weights
-from ops.calls.onednn.forward import Lowering, plan_forward
-from ops.definition.gradients import data_gradient, weights_gradient
-from ops.definition.reference import conv_transpose
-from ops.meaning import ValuesReading
+from ops.op_model import ValuesReading
+from ops.passes.values import run_values
+from ops.planners.onednn import checks as validation
+from ops.planners.onednn import problem as operands
+from ops.planners.onednn.plan import Lowering, plan_backward_data, plan_backward_weights, plan_forward
 from ops.programs.patch_matmul import float64
 from ops.programs.patch_matmul.work import SumSections
-from ops.readings.values import run_values
+from ops.reference import conv_transpose, data_gradient, weights_gradient
 
 SPEC = load_spec("wormhole_n150")
 READING = ValuesReading(spec=SPEC, arithmetic=EXACT)

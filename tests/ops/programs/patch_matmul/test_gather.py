@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops.frame.axis import axis_of_windows
 from ops.programs.patch_matmul.gather import Margin, merges, places, runs, shared_rows
+from ops.window import axis_of_windows
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(1, 40))

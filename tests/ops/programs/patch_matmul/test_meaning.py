@@ -6,13 +6,13 @@ import pytest
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import FLOAT32
 from device.spec.device_spec import load_spec
-from ops.frame.axis import FrameAxis, axis_of_windows
-from ops.meaning import ValuesReading
-from ops.meanings import MEANINGS
+from ops.op_model import ValuesReading
+from ops.op_models import MEANINGS
 from ops.programs.patch_matmul.host_work import PrepareBias, PrepareSticks
 from ops.programs.patch_matmul.plan import patch_matmul_work, pixel_matmul_work
 from ops.programs.patch_matmul.slicing import Precision, slicing_of
 from ops.programs.patch_matmul.work import FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
+from ops.window import FrameAxis, axis_of_windows
 
 SPEC = load_spec("wormhole_n150")
 AXIS = FrameAxis(input_length=3, before=0, after=0, taps=1)

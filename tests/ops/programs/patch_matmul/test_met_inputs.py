@@ -2,7 +2,6 @@
 
 import pytest
 
-from ops.frame.axis import axis_of_windows, convolution_axis, transposed_axis
 from ops.programs.patch_matmul.met_inputs import (
     Met,
     MetTogether,
@@ -11,6 +10,7 @@ from ops.programs.patch_matmul.met_inputs import (
     met_by_taps,
     met_two_at_a_time,
 )
+from ops.window import axis_of_windows, convolution_axis, transposed_axis
 
 # 3 inputs, 2 apart, kernel 3, 1 cut off: outputs 0 to 4; mirrored tap k of output o meets input (o + k - 1) / 2
 TRANSPOSED = transposed_axis(input_length=3, kernel=3, stride=2, padding=(1, 1), output_padding=0, dilation=1)

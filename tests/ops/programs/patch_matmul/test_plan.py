@@ -9,7 +9,6 @@ from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.spec.device_spec import catalog_names, load_spec
 from ops.builder import PlanBuilder
-from ops.frame.axis import axis_of_windows
 from ops.programs.patch_matmul.bundles import bundle_count
 from ops.programs.patch_matmul.plan import (
     patch_matmul_work,
@@ -20,6 +19,7 @@ from ops.programs.patch_matmul.plan import (
 )
 from ops.programs.patch_matmul.slicing import Precision, slicing_of
 from ops.programs.patch_matmul.work import Patches, PixelMatmul
+from ops.window import axis_of_windows
 
 SPEC = load_spec("wormhole_n150")
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ops.frame.axis import FrameAxis
 from ops.programs.patch_matmul.shifts import Cells, Run, Shift, axis_shifts, positions_of, runs_of
+from ops.window import FrameAxis
 from tests.ops.programs.patch_matmul.padded_axes import strided, transposed
 
 

@@ -8,17 +8,14 @@ from hypothesis import strategies as st
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT16, FLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
-from ops.calls.onednn.backward_data import strided_axis
-from ops.calls.onednn.forward import frame_axis
-from ops.definition.geometry import plan_geometry
-from ops.definition.gradients import data_gradient, weights_gradient
-from ops.definition.reference import conv_transpose
-from ops.meaning import ValuesReading
+from ops.op_model import ValuesReading
+from ops.planners.onednn.plan import frame_axis, strided_axis
 from ops.programs.patch_matmul import values
 from ops.programs.patch_matmul.bundles import bundle_count
 from ops.programs.patch_matmul.plan import patch_matmul_work, pixel_matmul_work
 from ops.programs.patch_matmul.slicing import Precision, slicing_of
 from ops.programs.patch_matmul.work import FillRows, Patches, SumSections
+from ops.reference import conv_transpose, data_gradient, plan_geometry, weights_gradient
 
 SPEC = load_spec("wormhole_n150")
 READINGS = [ValuesReading(spec=SPEC, arithmetic=arithmetic) for arithmetic in (FAST, EXACT)]

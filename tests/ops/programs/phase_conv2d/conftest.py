@@ -6,10 +6,10 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from device.plan import Operation
-from ops.calls.conv_transpose2d.rules import CONV_TRANSPOSE2D, CONV_TRANSPOSE2D_BY_PHASES
-from ops.calls.convolution.arguments import ComputeConfig, ConvArguments, ConvConfig, Operand
-from ops.calls.convolution.plan import plan_convolution
-from ops.meanings import load_spec
+from ops.op_models import load_spec
+from ops.planners.conv.arguments import ComputeConfig, ConvArguments, ConvConfig, Operand
+from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D, CONV_TRANSPOSE2D_BY_PHASES
+from ops.planners.conv.plan import plan_convolution
 
 
 class Planned:

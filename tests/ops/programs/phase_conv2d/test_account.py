@@ -4,10 +4,10 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16
 from device.time.stages import Stage
-from ops.meaning import Ends
-from ops.meanings import MEANINGS
+from ops.op_model import Ends
+from ops.op_models import MEANINGS
 from ops.programs.phase_conv2d.cycles import phase_cycles
-from ops.programs.phase_conv2d.work import PhaseConvWork
+from ops.programs.phase_conv2d.op import PhaseConvWork
 
 
 def account(made):

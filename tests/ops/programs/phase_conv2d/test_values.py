@@ -10,13 +10,12 @@ from device.matrix_unit.arithmetic import EXACT, FAST
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Allocate
-from ops.calls.convolution.arguments import ComputeConfig
-from ops.meaning import ValuesReading
+from ops.op_model import ValuesReading
+from ops.planners.conv.arguments import ComputeConfig
 from ops.programs.conv2d.gather import Reading
-from ops.programs.conv2d.meaning import MEANINGS as CONV2D
+from ops.programs.conv2d.model import MEANINGS as CONV2D
 from ops.programs.conv2d.weights import prepared_weights
-from ops.programs.phase_conv2d.values import phases_convolved
-from ops.programs.phase_conv2d.weights import prepared_phase_weights
+from ops.programs.phase_conv2d.values import phases_convolved, prepared_phase_weights
 
 CONFIGS = {
     "LoFi": ComputeConfig(fidelity_phases=1),

@@ -5,7 +5,7 @@ import pytest
 
 from device.numbers.formats import BFLOAT16
 from device.plan import Allocate
-from ops.programs.phase_conv2d.weights import PreparePhaseWeights, prepared_phase_weights
+from ops.programs.phase_conv2d.values import PreparePhaseWeights, prepared_phase_weights
 
 
 def prepared(planned):

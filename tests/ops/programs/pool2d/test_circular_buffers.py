@@ -4,7 +4,7 @@ import pytest
 
 from device.cores import first_cores
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
-from ops.programs.pool2d.circular_buffers import PoolSizes, pool_buffers
+from ops.programs.pool2d import PoolSizes, pool_buffers
 
 CORES = first_cores(4, 8, 8)
 

@@ -10,12 +10,10 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.time.stages import Stage
-from ops.frame.axis import FrameAxis
-from ops.frame.frame import Frame
-from ops.meaning import CyclesReading, Ends
-from ops.meanings import MEANINGS, load_spec
-from ops.programs.pool2d.cycles import pool_cycles
-from ops.programs.pool2d.work import MaxPool
+from ops.op_model import CyclesReading, Ends
+from ops.op_models import MEANINGS, load_spec
+from ops.programs.pool2d import MaxPool, pool_cycles
+from ops.window import Frame, FrameAxis
 from tests.shards import high
 
 SPEC = load_spec("wormhole_n150").replace(

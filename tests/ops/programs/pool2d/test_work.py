@@ -8,12 +8,10 @@ import pytest
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
-from ops.frame.axis import FrameAxis
-from ops.frame.frame import Frame
-from ops.meaning import ValuesReading
-from ops.meanings import load_spec as load_spec_with_costs
-from ops.programs.pool2d.cycles import window_cycles
-from ops.programs.pool2d.work import MaxPool, largest
+from ops.op_model import ValuesReading
+from ops.op_models import load_spec as load_spec_with_costs
+from ops.programs.pool2d import MaxPool, largest, window_cycles
+from ops.window import Frame, FrameAxis
 
 
 def axis(length, taps, step, before=0, spacing=1):

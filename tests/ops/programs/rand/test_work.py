@@ -7,8 +7,8 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
-from ops.meaning import ValuesReading
-from ops.programs.rand.work import EvenlyDistributed, evenly_distributed, rand_buffers
+from ops.op_model import ValuesReading
+from ops.programs.rand import EvenlyDistributed, evenly_distributed, rand_buffers
 
 SPEC = load_spec("wormhole_n150")
 

@@ -1,6 +1,6 @@
 """A device whose figures are round, so that times can be worked out by hand."""
 
-from ops.meanings import load_spec
+from ops.op_models import load_spec
 
 ROUND = load_spec("wormhole_n150").replace(
     noc_interface_cycles=200.0,

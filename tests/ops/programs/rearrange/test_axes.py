@@ -10,9 +10,9 @@ from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardS
 from device.memory.memory_config import TensorMemoryLayout as Scheme
 from device.numbers.formats import BFLOAT16
 from device.time.stages import Stage
-from ops.meaning import CyclesReading, Ends
-from ops.meanings import load_spec
-from ops.programs.actions.pages import core_round_trip_cycles
+from ops.op_model import CyclesReading, Ends
+from ops.op_models import load_spec
+from ops.programs.kernel_costs import core_round_trip_cycles
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movements import copy_movement
 from ops.programs.rearrange.axes import MEANINGS, permute_cycles

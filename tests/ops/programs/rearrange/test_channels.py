@@ -8,8 +8,8 @@ from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardS
 from device.memory.memory_config import TensorMemoryLayout as Scheme
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.time.stages import Stage
-from ops.meaning import CyclesReading, Ends
-from ops.programs.actions.pages import waited_read_cycles
+from ops.op_model import CyclesReading, Ends
+from ops.programs.kernel_costs import waited_read_cycles
 from ops.programs.rearrange.buffers import hwc_block
 from ops.programs.rearrange.channels import MEANINGS, channels_first_cycles, channels_last_cycles
 from ops.programs.rearrange.work import ChannelsFirst, ChannelsLast

@@ -5,8 +5,8 @@ import numpy as np
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16
-from ops.meaning import CyclesReading, Ends
-from ops.meanings import load_spec
+from ops.op_model import CyclesReading, Ends
+from ops.op_models import load_spec
 from ops.programs.rearrange.filling import MEANINGS, FillTiles, filled
 
 SPEC = load_spec("wormhole_n150")

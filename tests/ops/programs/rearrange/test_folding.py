@@ -6,7 +6,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from ops.builder import PlanTensor
-from ops.meanings import load_spec
+from ops.op_models import load_spec
 from ops.programs.rearrange.folding import fold_buffers, folds_tiles, whole_windows
 from tests.shards import high
 

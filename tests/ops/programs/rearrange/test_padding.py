@@ -8,7 +8,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, FLOAT32
 from ops.builder import PlanTensor
-from ops.meanings import load_spec
+from ops.op_models import load_spec
 from ops.programs.rearrange.padding import PadWith, pad_buffers, padded, writes_halves
 from tests.shards import high
 

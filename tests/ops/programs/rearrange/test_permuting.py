@@ -5,7 +5,7 @@ import pytest
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
-from ops.meanings import load_spec
+from ops.op_models import load_spec
 from ops.programs.rearrange.permuting import permute_buffers
 
 WORMHOLE, BLACKHOLE = load_spec("wormhole_n150"), load_spec("blackhole_p150")

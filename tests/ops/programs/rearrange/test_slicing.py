@@ -7,8 +7,8 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from ops.builder import PlanTensor
-from ops.meaning import CyclesReading, Ends
-from ops.meanings import load_spec
+from ops.op_model import CyclesReading, Ends
+from ops.op_models import load_spec
 from ops.programs.rearrange.slicing import MEANINGS, Cut, cut, slice_buffers
 from tests.shards import high
 

@@ -6,7 +6,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
 from ops.builder import PlanTensor
-from ops.meanings import load_spec
+from ops.op_models import load_spec
 from ops.programs.rearrange.transposing import is_dataflow, swapped_shape, transpose_buffers
 from tests.shards import high
 

@@ -5,7 +5,7 @@ import pytest
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
-from ops.meanings import load_spec
+from ops.op_models import load_spec
 from ops.programs.movement.movement import Access
 from ops.programs.movement.movements import copy_movement
 from ops.programs.rearrange.turned_pieces import turned_movement

@@ -14,7 +14,7 @@ from device.memory.memory_config import (
     TensorMemoryLayout,
 )
 from device.numbers.formats import BFLOAT16
-from ops.meanings import load_spec
+from ops.op_models import load_spec
 from ops.programs.rearrange.turned_shards import (
     LAST_TWO,
     MIDDLE_TWO,

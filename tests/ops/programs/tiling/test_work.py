@@ -9,8 +9,8 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, La
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Operation
 from ops.builder import PlanBuilder
-from ops.meaning import CyclesReading, Ends, ValuesReading
-from ops.meanings import MEANINGS, load_spec
+from ops.op_model import CyclesReading, Ends, ValuesReading
+from ops.op_models import MEANINGS, load_spec
 from ops.programs.movement.work import Conversion
 from ops.programs.tiling.plan import tilized_by, untilized_by
 from ops.programs.tiling.work import LayOut

@@ -8,7 +8,7 @@ from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardS
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT16
 from device.spec.device_spec import load_spec
 from ops.builder import PlanTensor
-from ops.programs.upsample.buffers import interleaved_buffers, page_buffers, shard_buffers
+from ops.programs.upsample import interleaved_buffers, page_buffers, shard_buffers
 
 SPEC = load_spec("wormhole_n150")
 ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE

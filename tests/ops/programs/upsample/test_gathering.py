@@ -2,7 +2,7 @@
 
 import pytest
 
-from ops.programs.upsample.gathering import interval_words
+from ops.programs.upsample import interval_words
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
-from ops.programs.upsample.meaning import upsample_movement
-from ops.programs.upsample.work import Upsample, UpsampleProgram
+from ops.programs.upsample import Upsample, UpsampleProgram, upsample_movement
 from tests.shards import high
 
 SPEC = load_spec("wormhole_n150")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
-from ops.programs.upsample.work import Upsample, UpsampleProgram, upsampled, upsampled_shape
+from ops.programs.upsample import Upsample, UpsampleProgram, upsampled, upsampled_shape
 
 STICKS, TILES, PAGES = UpsampleProgram.STICKS, UpsampleProgram.TILES, UpsampleProgram.PAGES
 

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from ops.definition.geometry import plan_geometry
-from ops.definition.reference import conv_transpose_channels_last
+from ops.reference import conv_transpose_channels_last, plan_geometry
 from tools.fuzz.sequences.convolutions import Convolution
 from tools.fuzz.sequences.references import Sides, convolved, framed, interpolated, largest, zeros_between
 

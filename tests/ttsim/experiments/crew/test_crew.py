@@ -5,7 +5,7 @@ from multiprocessing import get_context
 import pytest
 
 from device.errors import ArgumentError, DeviceError
-from ops.meanings import load_spec
+from ops.op_models import load_spec
 from ttsim.experiments.crew import crew
 from ttsim.experiments.crew.crew import THREADS, Crew, InProcess, Pool, crew_of, same_spec
 from ttsim.experiments.crew.running import Run

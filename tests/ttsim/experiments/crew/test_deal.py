@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from ops.meanings import load_spec
+from ops.op_models import load_spec
 from ttsim.experiments.crew.deal import Deal
 from ttsim.experiments.points.point import Point
 from ttsim.types.layer import Layer

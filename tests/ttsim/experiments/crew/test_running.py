@@ -4,7 +4,7 @@ from concurrent.futures import BrokenExecutor, CancelledError, Future
 import pytest
 
 from device.errors import ArgumentError, DeviceError
-from ops.meanings import load_spec
+from ops.op_models import load_spec
 from ttsim.experiments.crew.crew import Crew, InProcess, look_into
 from ttsim.experiments.crew.running import Run
 from ttsim.experiments.points.point import Point, evaluate

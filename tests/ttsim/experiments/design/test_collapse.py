@@ -3,7 +3,7 @@
 from dataclasses import replace
 from itertools import product
 
-from ops.fields.changed import changed, load_spec
+from ops.sensitivity.changes import changed, load_spec
 from ttsim.experiments.design.collapse import Machine, rows_of
 from ttsim.experiments.design.space import DesignAxis
 from ttsim.experiments.points.point import Point, evaluate

@@ -3,7 +3,7 @@
 import pytest
 
 from device.errors import ArgumentError, SpecError
-from ops.fields.changed import changed, load_spec
+from ops.sensitivity.changes import changed, load_spec
 from ttsim.experiments.design.read import read_design
 from ttsim.experiments.design.space import Design
 

@@ -9,8 +9,7 @@ import pytest
 
 import ttsim
 from device.errors import ArgumentError, DeviceError
-from ops.fields.changed import load_spec
-from ops.fields.formula import formula
+from ops.sensitivity.changes import formula, load_spec
 from ttsim.experiments.crew.crew import Crew, InProcess
 from ttsim.experiments.design.run import design
 from ttsim.experiments.design.space import Design, DesignAxis

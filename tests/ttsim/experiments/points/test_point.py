@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from ops.meanings import load_spec
+from ops.op_models import load_spec
 from ttsim.experiments.points.point import Evaluator, Point, evaluate
 from ttsim.experiments.points.row import Verdict
 from ttsim.layers.run import Settings, run_layer

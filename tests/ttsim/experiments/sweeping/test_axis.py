@@ -1,7 +1,7 @@
 import pytest
 
 from device.errors import ArgumentError, ArgumentTypeError, SpecError
-from ops.meanings import load_spec
+from ops.op_models import load_spec
 from ttsim.experiments.sweeping.axis import Variant, axis, setting_of
 from ttsim.types.layer import Layer
 

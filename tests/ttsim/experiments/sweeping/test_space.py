@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from device.errors import ArgumentError
-from ops.meanings import load_spec
+from ops.op_models import load_spec
 from ttsim.experiments.sweeping.axis import axis
 from ttsim.experiments.sweeping.space import Space
 from ttsim.types.layer import Layer

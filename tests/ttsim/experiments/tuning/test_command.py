@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from ops.meanings import load_spec
+from ops.op_models import load_spec
 from ttsim.__main__ import main
 from ttsim.experiments.tuning.command import faster_line
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from device.memory.memory_config import Layout
-from ops.calls.convolution.arguments import SliceType
+from ops.planners.conv.arguments import SliceType
 from tests.ttsim.experiments.tuning.tuned_calls import question
 from ttsim.experiments.tuning.space import SEARCHED, Space
 

@@ -4,8 +4,8 @@ import pytest
 
 from device.cores import first_cores
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
-from ops.meaning import Account
-from ops.readings.expected_errors import expected_error
+from ops.op_model import Account
+from ops.passes.cycles import expected_error
 from ttsim.report.cycles.errors import ErrorBar, error_bar, total_error
 from ttsim.report.cycles.figures_of import OperationReading, TimedCall
 from ttsim.report.cycles.report import cycle_report

@@ -3,7 +3,7 @@ import numpy as np
 import ttsim
 from device.cores import first_cores
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
-from ops.meaning import Account, Fact
+from ops.op_model import Account, Fact
 from ttsim.report.cycles.explain import count_of, explain_call, percent
 from ttsim.report.cycles.figures import UntimedOperation
 from ttsim.report.cycles.figures_of import DOES, OperationReading, TimedCall, stage_times, tied_stages

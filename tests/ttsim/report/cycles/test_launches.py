@@ -5,8 +5,7 @@ import json
 import pytest
 
 from device.spec.device_spec import load_spec
-from ops.launch.program import LaunchedProgram
-from ops.launch.queue import Launch
+from ops.launch import Launch, LaunchedProgram
 from ttsim.layers.exact import make_inputs
 from ttsim.layers.run import Settings, call, place
 from ttsim.report.cycles.launches import launch_lines, launch_times

@@ -1,7 +1,10 @@
 import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.events import (
+from device.memory.layouts import BufferSpec, TensorSpec
+from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout
+from device.numbers.formats import BFLOAT16
+from device.plan import (
     BufferAllocated,
     BufferFreed,
     CircularBufferAllocated,
@@ -9,9 +12,6 @@ from device.events import (
     OperationBegin,
     OperationEnd,
 )
-from device.memory.layouts import BufferSpec, TensorSpec
-from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout
-from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
 from ttsim.report.memory.accuracy import Accuracy
 from ttsim.report.memory.summary import fullest_core_bytes, living_after, operation_uses, summarize

@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from device.events import MadeTensor
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16
-from ops.launch.program import LaunchedProgram
-from ops.launch.queue import Launch, Replay, gaps_nanoseconds
+from device.plan import MadeTensor
+from ops.launch import Launch, LaunchedProgram, Replay, gaps_nanoseconds
 from ttsim.report.cycles.figures import UntimedOperation
 from ttsim.report.cycles.figures_of import TimedCall, operation_time
 from ttsim.report.cycles.report import cycle_report

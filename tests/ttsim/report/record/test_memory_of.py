@@ -3,7 +3,6 @@
 import pytest
 
 from device.cores import CoreRangeSet, first_cores
-from device.events import BufferAllocated, BufferFreed, MadeTensor, OperationBegin, OperationEnd, ReadTensor, Refused
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     L1_MEMORY_CONFIG,
@@ -14,6 +13,7 @@ from device.memory.memory_config import (
     TensorMemoryLayout,
 )
 from device.numbers.formats import BFLOAT16
+from device.plan import BufferAllocated, BufferFreed, MadeTensor, OperationBegin, OperationEnd, ReadTensor, Refused
 from device.spec.device_spec import load_spec
 from ttsim.report.record.figures import Chunk, Lifetime
 from ttsim.report.record.memory_of import Chunks, SeenCall, lifetimes, until_refused

@@ -4,7 +4,7 @@ import pytest
 
 from device.spec.device_spec import load_spec
 from device.time.network import Link
-from ops.meaning import Sent
+from ops.op_model import Sent
 from ttsim.report.record.timelines import NetworkLoad, timeline
 
 SPEC = load_spec("wormhole_n150")

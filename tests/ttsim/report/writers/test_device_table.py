@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from device.spec.device_spec import catalog_names
-from ops.fields.changed import load_spec
-from ops.fields.field import fields_of
+from ops.sensitivity.changes import load_spec
+from ops.sensitivity.fields import fields_of
 from ttsim.__main__ import main
 from ttsim.report.printable import cells_of
 from ttsim.report.writers.device_table import print_devices

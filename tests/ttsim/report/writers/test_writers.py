@@ -5,7 +5,7 @@ import json
 import pytest
 from rich.console import Console
 
-from ops.readings.sensitivity import Sensitivity
+from ops.passes.sensitivity import Sensitivity
 from ttsim.report.cycles.advice import Advice, Change, MachineChange
 from ttsim.report.devices import DeviceFigures, FieldFigures
 from ttsim.report.memory.accuracy import Accuracy

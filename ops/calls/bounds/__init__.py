@@ -1,1 +1,0 @@
-"""What calls are never below, without a plan."""

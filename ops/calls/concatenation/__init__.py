@@ -1,1 +1,0 @@
-"""ttnn.concat: checks and plan."""

@@ -1,1 +1,0 @@
-"""Calls that make tensors of no other."""

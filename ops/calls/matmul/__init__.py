@@ -1,1 +1,0 @@
-"""ttnn.matmul and ttnn.linear: their checks and their plan."""

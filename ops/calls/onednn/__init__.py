@@ -1,1 +1,0 @@
-"""oneDNN's transposed convolution on one to three spatial axes: its attributes, its errors, and its forward plan."""

@@ -1,1 +1,0 @@
-"""ttnn.max_pool2d: arguments, checks and plan."""

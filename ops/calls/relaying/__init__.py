@@ -1,1 +1,0 @@
-"""Calls that lay a tensor out anew: other places, other layouts, other formats."""

@@ -1,1 +1,0 @@
-"""ttnn.upsample: arguments, refusals and plan."""

@@ -1,0 +1,246 @@
+"""Launching programs: what two dispatching cores do ahead of the kernels, and how much of that is not hidden."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar, Final, NamedTuple
+
+from device.spec.device_spec import Costs, DeviceSpec
+from device.time.stages import nanoseconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DispatchCosts(Costs):
+    """Constants of dispatch, in cycles of the worker cores' clock unless named otherwise: cores that dispatch share it.
+
+    Attributes:
+        fetch_cycles: The prefetching core, for each program.
+        fetch_binary_cycles: More, for each kernel binary beyond the first.
+        binary_bytes_per_cycle: Rate at which it fetches binaries, page by page from DRAM.
+        config_bytes_per_cycle: Rate at which it fetches what stands in the commands: arguments, circular buffers.
+        command_cycles: For each command besides those that every program has, on either core.
+        write_cycles: The dispatching core, for each program.
+        write_core_cycles: More, for each core that runs it.
+        write_binary_cycles: More, for each kernel binary beyond the first.
+        write_group_cycles: More, for each group of cores beyond the first.
+        argument_core_cycles: For each core with arguments of its own.
+        start_cycles: From the end of a program, or of its writing, to the start of the kernels.
+        start_buffer_cycles: More, for each circular buffer of a core.
+        config_buffer_bytes: Of each core, for the configuration of programs that are running or written ahead.
+        dispatcher_factor: On all cycles above, where slower cores dispatch.
+        host_launch_nanoseconds: The host, for each program that is not replayed.
+        host_bytes_per_second: Rate at which the host copies binaries to the device.
+    """
+
+    TABLE: ClassVar[str] = "dispatch_costs"
+
+    fetch_cycles: float
+    fetch_binary_cycles: float
+    binary_bytes_per_cycle: float
+    config_bytes_per_cycle: float
+    command_cycles: float
+    write_cycles: float
+    write_core_cycles: float
+    write_binary_cycles: float
+    write_group_cycles: float
+    argument_core_cycles: float
+    start_cycles: float
+    start_buffer_cycles: float
+    config_buffer_bytes: int
+    dispatcher_factor: float
+    host_launch_nanoseconds: int
+    host_bytes_per_second: int
+
+
+WORD_BYTES: Final = 4  # of an argument
+BUFFER_CONFIG_BYTES: Final = 16  # of a circular buffer: address, size, pages, page size
+SEMAPHORE_BYTES: Final = 16  # each has a line of L1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchedProgram:
+    """What of a program has to reach the cores."""
+
+    name: str  # The device operation
+    cores: int
+    processors: int  # Processors of a core that have a kernel, 1 to 5
+    binaries: int  # Different kernel binaries in all
+    binary_bytes: int  # Of each of them
+    groups: int = 1  # Groups of cores that differ in kernels or circular buffers: each is told to start by itself
+    circular_buffers: int = 0
+    buffer_groups: int = 1  # Groups of cores that differ in circular buffers
+    arguments: int = 0  # Words of its own that each processor of each core gets
+    common_arguments: int = 0  # Words that each processor gets, the same on all cores
+    semaphores: int = 0
+    key: Hashable = None  # Equal keys are the same program in the program cache; None is always another one
+
+    @property
+    def code_bytes(self) -> int:
+        """All binaries."""
+        return self.binaries * self.binary_bytes
+
+    @property
+    def argument_bytes(self) -> int:
+        """Arguments of one core's own."""
+        return self.processors * self.arguments * WORD_BYTES
+
+    @property
+    def shared_bytes(self) -> int:
+        """Configuration that all cores of a group get alike: circular buffers, common arguments, semaphores."""
+        return (
+            self.circular_buffers * BUFFER_CONFIG_BYTES
+            + self.processors * self.common_arguments * WORD_BYTES
+            + self.semaphores * SEMAPHORE_BYTES
+        )
+
+    @property
+    def core_bytes(self) -> int:
+        """What lies in the configuration buffer of each core as long as the program has not ended."""
+        return self.processors * self.binary_bytes + self.argument_bytes + self.shared_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchCycles:
+    """What the launch of one program takes."""
+
+    fetch: float  # The prefetching core is busy
+    write: float  # The dispatching core is busy
+    start: float  # Between the go signal, or the end of the program before, and the kernels' start
+
+
+def launch_cycles(program: LaunchedProgram, spec: DeviceSpec) -> LaunchCycles:
+    """What the launch of a program takes on a device, all of it in cycles of the worker cores.
+
+    The kernel's binaries are multicast, and so is what cores share; arguments of each core's own are written core by
+    core. A program without any configuration needs fewer commands.
+    """
+    costs = spec.costs_of(DispatchCosts)
+    link = spec.noc.link_bytes_per_cycle
+    commands = (1 if program.shared_bytes else 0) + (program.groups if program.argument_bytes else 0)
+    copies = program.buffer_groups if program.circular_buffers else 1
+    config_bytes = copies * program.shared_bytes + program.cores * program.argument_bytes
+    fetch = (
+        costs.fetch_cycles
+        + costs.fetch_binary_cycles * (program.binaries - 1)
+        + costs.command_cycles * commands
+        + program.code_bytes / costs.binary_bytes_per_cycle
+        + config_bytes / costs.config_bytes_per_cycle
+    )
+    write = (
+        costs.write_cycles
+        + costs.write_core_cycles * program.cores
+        + costs.write_binary_cycles * (program.binaries - 1)
+        + costs.write_group_cycles * (program.groups - 1)
+        + costs.command_cycles * commands
+        + program.code_bytes / link
+    )
+    if program.argument_bytes:
+        write += program.cores * max(costs.argument_core_cycles, program.argument_bytes / link)
+    start = costs.start_cycles + costs.start_buffer_cycles * program.circular_buffers
+    return LaunchCycles(*(costs.dispatcher_factor * part for part in (fetch, write, start)))
+
+
+class Replay(StrEnum):
+    """How the commands of programs come to the device."""
+
+    FIRST_CALL = "first call"  # the host makes them and copies the binaries; compiling is not counted
+    WARM_CACHE = "warm program cache"  # the host makes them
+    TRACE = "trace replay"  # they lie on the device
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A program in a queue."""
+
+    program: LaunchedProgram  # What has to be brought
+    kernel_cycles: float  # How long its kernels run
+
+    @property
+    def name(self) -> str:
+        """The device operation."""
+        return self.program.name
+
+
+def kernel_end_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Replay) -> list[float]:
+    """When the kernels of each program of a queue end; it begins when the first command is there to be made or fetched.
+
+    Args:
+        replay: How the commands come.
+    """
+    return _ends(_brought(queue, spec), _made_nanoseconds(queue, spec, replay), spec)
+
+
+def between_kernels_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec) -> dict[Replay, float]:
+    """Of the time from the first command to the last kernel's end, what no kernel fills, however the commands come."""
+    if not queue:
+        return dict.fromkeys(Replay, 0.0)
+    kernels = sum(nanoseconds(launch.kernel_cycles, spec.clock_hz) for launch in queue)
+    brought = _brought(queue, spec)
+    return {replay: _ends(brought, _made_nanoseconds(queue, spec, replay), spec)[-1] - kernels for replay in Replay}
+
+
+class _Brought(NamedTuple):
+    """What a launch takes, in nanoseconds, however its commands come."""
+
+    fetch: float  # The prefetching core is busy
+    write: float  # The dispatching core is busy
+    run: float  # From the go signal to the end of the kernels
+    core_bytes: int  # In the configuration buffer of each core meanwhile
+
+
+def _brought(queue: Sequence[Launch], spec: DeviceSpec) -> list[_Brought]:
+    """Every launch of a queue."""
+    clock_hz, cycles = spec.clock_hz, [launch_cycles(launch.program, spec) for launch in queue]
+    return [
+        _Brought(
+            nanoseconds(taken.fetch, clock_hz),
+            nanoseconds(taken.write, clock_hz),
+            nanoseconds(taken.start + launch.kernel_cycles, clock_hz),
+            launch.program.core_bytes,
+        )
+        for launch, taken in zip(queue, cycles, strict=True)
+    ]
+
+
+def _ends(launched: Sequence[_Brought], made_nanoseconds: Sequence[float], spec: DeviceSpec) -> list[float]:
+    """As `kernel_end_nanoseconds`, by what each launch takes and when its commands are made."""
+    room = spec.costs_of(DispatchCosts).config_buffer_bytes
+    fetched = written = ended = 0.0
+    ends: list[float] = []
+    freed, waiting_bytes = 0, 0
+    for launch, made in zip(launched, made_nanoseconds, strict=True):
+        waiting_bytes += launch.core_bytes
+        while waiting_bytes > room and freed < len(ends):
+            waiting_bytes -= launched[freed].core_bytes
+            freed += 1
+        has_room = ends[freed - 1] if freed else 0.0
+        fetched = max(fetched, made) + launch.fetch
+        written = max(max(written, has_room) + launch.write, fetched)
+        ended = max(written, ended) + launch.run
+        ends.append(ended)
+    return ends
+
+
+def gaps_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Replay) -> list[float]:
+    """What no kernel fills before each program of a queue; together `between_kernels_nanoseconds`."""
+    ends = kernel_end_nanoseconds(queue, spec, replay)
+    return [
+        end - before - nanoseconds(launch.kernel_cycles, spec.clock_hz)
+        for launch, before, end in zip(queue, (0.0, *ends), ends, strict=False)
+    ]
+
+
+def _made_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Replay) -> list[float]:
+    """When the host has made the commands of each program; it works ahead of the device without end."""
+    if replay is Replay.TRACE:
+        return [0.0] * len(queue)
+    costs, now, known = spec.costs_of(DispatchCosts), 0.0, set()
+    made = []
+    for launch in queue:
+        now += costs.host_launch_nanoseconds
+        key = launch.program.key
+        if replay is Replay.FIRST_CALL and (key is None or key not in known):
+            now += launch.program.code_bytes / costs.host_bytes_per_second * 1e9
+            known.add(key)
+        made.append(now)
+    return made

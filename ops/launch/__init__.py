@@ -1,1 +1,0 @@
-"""Bringing programs to the cores: what a launch takes, and how much of it hides behind kernels that still run."""

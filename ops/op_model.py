@@ -1,0 +1,194 @@
+"""What a work means: the words in which a program tells the readings of a plan what it computes and what it takes.
+
+Every folder of `ops.programs` states the meanings of its own works; `ops.op_models` puts them into one table, and the
+readings of `ops.readings` look works up there. So neither a plan nor a reading knows any program.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+
+from device.errors import TTSimError
+from device.matrix_unit.arithmetic import Arithmetic
+from device.memory.layouts import TensorSpec
+from device.numbers.formats import Array
+from device.plan import Work
+from device.spec.device_spec import DeviceSpec
+from device.time.stages import Late, OperationCycles, Stage
+
+W = TypeVar("W", bound=Work)
+AnyWork = TypeVar("AnyWork", bound=Work, contravariant=True)
+
+ON_HOST: Final = "the host does it, whose time is not counted"
+
+
+class NoModelError(TTSimError, RuntimeError):
+    """Nobody has modeled the cycles of a device operation; the text says of which, or why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValuesReading:
+    """A reading of values."""
+
+    spec: DeviceSpec  # The device, for the ways in which matrix units differ
+    arithmetic: Arithmetic  # Exact or fast
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CyclesReading:
+    """A reading of cycles."""
+
+    spec: DeviceSpec
+    contention: bool  # Whether cores wait for each other at links and banks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """Something that was decided when a device operation was planned."""
+
+    name: str  # What, as a key
+    value: str | int | bool | tuple[int, ...]
+    text: str  # The same in words, as part of a list
+
+
+def uncompared_fact(text: str) -> Fact:
+    """That numbers of a device operation were never compared with recordings (`device.numbers.vector_unit`)."""
+    return Fact(name="uncompared", value=True, text=text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """What a program tells of one of its works to whoever reads a report; figures of time are no part of it.
+
+    Facts, words and attributes may be given as functions, which make them when they are read.
+
+    Attributes:
+        facts: How it was planned.
+        stages: What its stages do, in words; those that do the same in every program may be left out.
+        attributes: What the real library's profiler prints of such an operation and its readers look for, by name.
+    """
+
+    facts: Late[tuple[Fact, ...]] = Late(lambda account: ())  # noqa: RUF009 (a descriptor, not a default)
+    stages: Late[Mapping[Stage, str]] = Late(lambda account: {})  # noqa: RUF009
+    # Under which name its model was held against measurements (`ops/readings/expected_errors.toml`); empty if nothing
+    # like it was measured
+    measured_as: str = ""
+    composed_of: str = ""  # What its model is made of, if it was not measured
+    attributes: Late[tuple[tuple[str, str], ...]] = Late(lambda account: ())  # noqa: RUF009
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends:
+    """The tensors at both ends of a device operation."""
+
+    read: TensorSpec  # The one it reads first
+    written: TensorSpec  # The one it makes first, or else writes into
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """What one core sends to another."""
+
+    network: int  # Which of `device.time.network.NETWORKS`
+    source: tuple[int, int]  # Column and row of the core that sends
+    destination: tuple[int, int]  # Of the core that receives
+    size_bytes: int  # What is sent
+    start_cycle: float  # From when on, counted from the start of the program
+    end_cycle: float  # When the last of it has arrived
+
+
+# The array that a work makes of those of its inputs, or leaves in its last input; None is one that nobody has written.
+ValuesOf: TypeAlias = Callable[[W, Sequence[Array | None], ValuesReading], Array]
+# What a work takes, from the first core's start to the last core's end.
+CyclesOf: TypeAlias = Callable[[W, Ends, CyclesReading], OperationCycles]
+# What a work sends from core to core.
+SentOf: TypeAlias = Callable[[W, DeviceSpec], Sequence[Sent]]
+NOTHING_TOLD: Final = Account()
+
+# What its program tells of a work.
+AccountOf: TypeAlias = Callable[[W, Ends, DeviceSpec], Account]
+
+
+def _none(work: Work) -> int:
+    return 0
+
+
+def _nothing(work: Work, ends: Ends, spec: DeviceSpec) -> Account:
+    return NOTHING_TOLD
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning(Generic[W]):
+    """What the works of one class mean to each reading."""
+
+    work: type[W]
+    # The numbers that a work makes. Logical arrays in storage of their format: padding is no part of them, and a tensor
+    # seen under another shape is the same array, so that each work gives its inputs the shape that it needs (`matrix`,
+    # `row`).
+    values: ValuesOf[W]
+    cycles: CyclesOf[W] | None = None  # What it takes; may itself raise `NoModelError`. None if there is no model.
+    no_model: str = ON_HOST  # Why there is none
+    # Fidelity phases of its tile products, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
+    fidelity_phases: Callable[[W], int] = _none
+    account: AccountOf[W] = _nothing  # What its program tells of it
+    sent: SentOf[W] | None = None  # What it sends from core to core; None if its model knows bytes, but no routes
+
+
+Meanings: TypeAlias = Mapping[type[Work], Meaning[Any]]
+
+
+def meaning_of(work: Work | None, meanings: Meanings) -> Meaning[Any]:
+    """What a work means.
+
+    Raises:
+        AssertionError: The table does not know it, which is a mistake of whoever wrote the plan or the table.
+    """
+    found = None if work is None else meanings.get(type(work))
+    if found is None:
+        raise AssertionError(f"nothing is known of {work!r}; add the meaning of its class to the table of meanings")
+    return found
+
+
+class WorkCycles(Protocol[AnyWork]):
+    """Cycles that follow from a work alone."""
+
+    def __call__(self, work: AnyWork, spec: DeviceSpec, /, *, contention: bool) -> OperationCycles:
+        """The work, the device, and whether cores wait for each other."""
+        ...
+
+
+def cycles_of_work(cycles: WorkCycles[W]) -> CyclesOf[W]:
+    """Cycles of a work whose ends tell nothing that it does not know itself."""
+    return lambda work, ends, reading: cycles(work, reading.spec, contention=reading.contention)
+
+
+def values_of_first(values: Callable[[W, Array], Array]) -> ValuesOf[W]:
+    """Values that depend on the first input alone, in every arithmetic."""
+    return lambda work, inputs, reading: values(work, given(inputs[0]))
+
+
+def unchanged(work: Work, values: Array) -> Array:
+    """What a work makes of its input that only puts it elsewhere, or into another order of bytes."""
+    return values
+
+
+def given(array: Array | None) -> Array:
+    """An input that somebody has written.
+
+    Raises:
+        AssertionError: Nobody has, which is a mistake of whoever wrote the plan.
+    """
+    if array is None:
+        raise AssertionError("an operation reads a tensor that nobody has written")
+    return array
+
+
+def matrix(values: Array) -> Array:
+    """[..., columns] as [rows, columns]."""
+    return values.reshape(-1, values.shape[-1])
+
+
+def row(values: Array) -> Array:
+    """The first row of [..., columns]: all of a prepared bias that is no padding."""
+    first: Array = matrix(values)[0]
+    return first

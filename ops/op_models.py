@@ -1,0 +1,85 @@
+"""The one table of programs: what every work means, and what programs and their dispatch cost on a device.
+
+A new folder of programs adds its line to `MEANINGS`; if its model of cycles has constants, also one to `COSTS`: then a
+device file without their table, or with a key that they do not know, is refused when it is opened.
+"""
+
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from device.spec import device_spec
+from device.spec.device_spec import Costs, DeviceSpec
+from ops.launch import DispatchCosts
+from ops.op_model import Meanings
+from ops.programs.concat import MEANINGS as CONCAT
+from ops.programs.conv2d.block_costs import ConvCosts
+from ops.programs.conv2d.model import MEANINGS as CONV2D
+from ops.programs.eltwise.model import MEANINGS as ELTWISE
+from ops.programs.halo.cycles import HaloCosts
+from ops.programs.halo.model import MEANINGS as HALO
+from ops.programs.kernel_costs import ComputeCosts, TransferCosts
+from ops.programs.matmul.cycles import MatmulCosts
+from ops.programs.matmul.model import MEANINGS as MATMUL
+from ops.programs.movement.costs import MovementCosts
+from ops.programs.movement.meaning import MEANINGS as MOVEMENT
+from ops.programs.patch_matmul.meaning import MEANINGS as PATCH_MATMUL
+from ops.programs.phase_conv2d.model import MEANINGS as PHASE_CONV2D
+from ops.programs.pool2d import MEANINGS as POOL2D
+from ops.programs.rand import MEANINGS as RAND
+from ops.programs.rearrange.axes import MEANINGS as AXES
+from ops.programs.rearrange.channels import MEANINGS as CHANNELS
+from ops.programs.rearrange.filling import MEANINGS as FILLING
+from ops.programs.rearrange.padding import MEANINGS as PADDING
+from ops.programs.rearrange.slicing import MEANINGS as SLICING
+from ops.programs.tiling.work import MEANINGS as TILING
+from ops.programs.upsample import MEANINGS as UPSAMPLE
+
+MEANINGS: Final[Meanings] = MappingProxyType(
+    {
+        meaning.work: meaning
+        for meaning in (
+            *AXES,
+            *CHANNELS,
+            *CONCAT,
+            *CONV2D,
+            *ELTWISE,
+            *FILLING,
+            *HALO,
+            *MATMUL,
+            *MOVEMENT,
+            *PADDING,
+            *PATCH_MATMUL,
+            *PHASE_CONV2D,
+            *POOL2D,
+            *RAND,
+            *SLICING,
+            *TILING,
+            *UPSAMPLE,
+        )
+    }
+)
+
+
+COSTS: tuple[type[Costs], ...] = (
+    TransferCosts,
+    ComputeCosts,
+    ConvCosts,
+    HaloCosts,
+    MatmulCosts,
+    MovementCosts,
+    DispatchCosts,
+)
+
+
+def load_spec(device: str | Path | DeviceSpec) -> DeviceSpec:
+    """The spec of a device, with tables that every program's model understands.
+
+    Args:
+        device: A name of the catalog, the path of a TOML file, or a spec, as `device.spec.device_spec.load_spec` says.
+
+    Raises:
+        SpecError: The name is unknown, the file cannot be read, or what it says is no spec; a spec lacks a table or a
+            figure of a program.
+    """
+    return device_spec.load_spec(device, COSTS)

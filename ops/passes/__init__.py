@@ -1,0 +1,1 @@
+"""Walks over a plan: memory, values, cycles, and what they cache."""

@@ -1,0 +1,247 @@
+"""The third reading of a plan: what every device operation takes, one after the other.
+
+What is in it: the kernels of every device operation, from the first core's start to the last core's end. What is not:
+the preparation of tensors on the host, transfers between host and device, and the dispatch between operations.
+"""
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any, Final
+
+from device.plan import MOVE, Event, Operation, OperationBegin, Plan, Refuse, Relocate, Work
+from device.spec.device_spec import DeviceSpec
+from device.time.network import hands
+from device.time.stages import OperationCycles, Stage
+from ops.launch import Launch, LaunchedProgram
+from ops.op_model import (
+    NOTHING_TOLD,
+    Account,
+    CyclesReading,
+    Ends,
+    Meaning,
+    Meanings,
+    NoModelError,
+    meaning_of,
+)
+from ops.op_models import MEANINGS
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOperation:
+    """A device operation of a plan and its cycles."""
+
+    name: str  # As a graph capture shows it
+    cycles: OperationCycles | None  # What it takes; None where there is no model of it
+    reason: str = ""  # Why there is none; empty if there is
+    fidelity_phases: int = 0  # Fidelity phases of its tile products, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
+    account: Account = NOTHING_TOLD  # What its program tells of it
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCycles:
+    """A plan's device operations in time."""
+
+    operations: tuple[TimedOperation, ...]
+    clock_hz: int
+
+    @property
+    def cycles(self) -> float:
+        """All operations that have a model, one after the other."""
+        return sum(one.cycles.cycles for one in self.operations if one.cycles is not None)
+
+    @property
+    def untimed(self) -> tuple[TimedOperation, ...]:
+        """Operations that are missing in `cycles`."""
+        return tuple(one for one in self.operations if one.cycles is None)
+
+
+def run_cycles(
+    plan: Plan,
+    spec: DeviceSpec,
+    *,
+    ran: Iterable[int] | None = None,
+    contention: bool = True,
+    meanings: Meanings = MEANINGS,
+) -> PlanCycles:
+    """What the device operations of a plan take.
+
+    Equal programs (slices often are) are timed once.
+
+    Args:
+        ran: Steps that ran, as of `operations_of`.
+        contention: Whether cores wait for each other at links and banks.
+        meanings: What the plan's works mean.
+    """
+    reading = CyclesReading(spec=spec, contention=contention)
+    timed: list[TimedOperation] = []
+    known: dict[object, TimedOperation] = {}
+    steps = list(operations_of(plan, ran))
+    times = Counter(step.name for step in steps)
+    for step in steps:
+        ends = _ends(step, plan)
+        if times[step.name] == 1:  # no other can be equal
+            timed.append(timed_operation(step.name, step.work, ends, reading, meanings))
+            continue
+        same = (step.name, step.work, ends)
+        if same not in known:
+            known[same] = timed_operation(step.name, step.work, ends, reading, meanings)
+        timed.append(known[same])
+    return PlanCycles(tuple(timed), spec.clock_hz)
+
+
+def timed_operation(
+    name: str, work: Work | None, ends: Ends, reading: CyclesReading, meanings: Meanings = MEANINGS
+) -> TimedOperation:
+    """One operation: without cycles where there is no model, and only there.
+
+    Args:
+        name: As a graph capture shows it.
+        work: What it computes.
+        ends: The tensors at its ends.
+        reading: Which machine, and how it is read.
+        meanings: What the work means.
+    """
+    meaning = meaning_of(work, meanings)
+    phases, account = meaning.fidelity_phases(work), meaning.account(work, ends, reading.spec)
+    try:
+        return TimedOperation(name, _cycles(meaning, work, ends, reading), "", phases, account)
+    except NoModelError as error:
+        return TimedOperation(name, None, str(error), phases, account)
+
+
+def operations_of(plan: Plan, ran: Iterable[int] | None = None) -> Iterator[Operation]:
+    """The device operations of a plan in order, a tensor that is to be relocated as the move that it may need.
+
+    Args:
+        ran: Indices of the steps that ran, in order, as of `steps_that_ran`: a tensor may have stayed where it was, as
+            only the memory reading knows. None: it counts as moved.
+    """
+    steps = plan.steps if ran is None else (plan.steps[index] for index in ran)
+    for step in steps:
+        if isinstance(step, Operation):
+            yield step
+        elif isinstance(step, Relocate):
+            yield Operation(
+                name=MOVE,
+                inputs=(step.tensor,),
+                circular_buffers=step.circular_buffers,
+                work=step.work,
+                key=(MOVE, step.buffer),
+            )
+        elif isinstance(step, Refuse):
+            raise step.error(step.text)
+
+
+def steps_that_ran(events: Iterable[Event]) -> tuple[int, ...]:
+    """Indices of a plan's steps whose device operations ran, in order, by the events of its memory reading."""
+    begun = (event.step for event in events if isinstance(event, OperationBegin))
+    return tuple(step for step in begun if step is not None)
+
+
+def _ends(step: Operation, plan: Plan) -> Ends:
+    """The tensor an operation reads first and the one that it writes, which stands for both if it reads none."""
+    written = step.outputs[0].tensor if step.outputs else step.inputs[-1]
+    read = step.inputs[0] if step.inputs else written
+    return Ends(read=plan.tensors[read], written=plan.tensors[written])
+
+
+def _cycles(meaning: Meaning[Any], work: Work | None, ends: Ends, reading: CyclesReading) -> OperationCycles:
+    """What a work takes.
+
+    Raises:
+        NoModelError: There is no model of it.
+    """
+    if meaning.cycles is None:
+        raise NoModelError(meaning.no_model)
+    return meaning.cycles(work, ends, reading)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedError:
+    """An error of a model."""
+
+    share: float  # Mean absolute error, of the measured cycles
+    configurations: int  # How many were measured
+    architecture: str  # On which it was measured
+
+
+@cache
+def expected_errors() -> Mapping[str, tuple[ExpectedError, ...]]:
+    """All errors, by what was measured."""
+    table = tomllib.loads(files("ops.passes").joinpath("expected_errors.toml").read_text(encoding="utf-8"))
+    return MappingProxyType(
+        {
+            name: tuple(
+                ExpectedError(share=row["mean"], configurations=row["configurations"], architecture=architecture)
+                for architecture, row in rows.items()
+            )
+            for name, rows in table.items()
+        }
+    )
+
+
+def expected_error(measured_as: str, architecture: str) -> ExpectedError | None:
+    """What is to be expected of a model; None if nothing of its kind was measured anywhere.
+
+    Args:
+        measured_as: Under which name it was measured.
+        architecture: Where it runs; if it was measured on others alone, the largest of their errors counts.
+    """
+    rows = expected_errors().get(measured_as, ())
+    here = [one for one in rows if one.architecture == architecture]
+    return max(here or rows, key=lambda one: one.share, default=None)
+
+
+MOVING_KERNELS: Final = 2  # of a program, on as many data movement processors
+COMPUTE_PROCESSORS: Final = 3  # unpackers, matrix unit and packer have one each
+COMPUTE_STAGES: Final = frozenset({Stage.TILIZE, Stage.UNPACK, Stage.MATH, Stage.PACK, Stage.BIAS, Stage.UNTILIZE})
+MULTICAST_STAGES: Final = frozenset({Stage.ACT_MULTICAST, Stage.WEIGHT_MULTICAST})
+BINARY_BYTES: Final = 4096  # guess: a kernel of a few hundred instructions
+ARGUMENTS: Final = 8  # guess: words of its own for each processor of each core
+ASSUMPTIONS: Final = (
+    f"each kernel binary has {BINARY_BYTES} bytes, each processor of a core {ARGUMENTS} arguments of its own",
+    "where blocks are multicast, senders and receivers have a kernel each",
+    "the host adds no time of Python, and the device waits for nobody but its programs",
+)
+
+
+def launches_of(
+    plan: Plan, timed: Sequence[TimedOperation], spec: DeviceSpec, *, ran: Iterable[int] | None = None
+) -> tuple[Launch, ...]:
+    """The device operations of a plan as a queue of launches; one without a model of its cycles takes none.
+
+    Args:
+        timed: The reading of its cycles, in the same order.
+        ran: Steps that ran, as of `operations_of`.
+    """
+    return tuple(
+        Launch(_program(step, one.cycles, spec), 0.0 if one.cycles is None else one.cycles.cycles)
+        for step, one in zip(operations_of(plan, ran), timed, strict=True)
+    )
+
+
+def _program(step: Operation, cycles: OperationCycles | None, spec: DeviceSpec) -> LaunchedProgram:
+    """One program; an operation without a model of its cycles counts as one that uses all processors."""
+    places = {buffer.cores for buffer in step.circular_buffers}
+    stages = frozenset(Stage) - MULTICAST_STAGES if cycles is None else cycles.working
+    processors = hands(spec, MOVING_KERNELS) + (COMPUTE_PROCESSORS if stages & COMPUTE_STAGES else 0)
+    multicasts = len(stages & MULTICAST_STAGES)
+    cores = max((place.num_cores() for place in places), default=1 if cycles is None else cycles.cores)
+    groups = min(max(2**multicasts, len(places)), cores)
+    return LaunchedProgram(
+        name=step.name,
+        cores=cores,
+        processors=processors,
+        binaries=processors + multicasts,
+        binary_bytes=BINARY_BYTES,
+        groups=groups,
+        circular_buffers=len(step.circular_buffers),
+        buffer_groups=min(max(len(places), 1), groups),
+        arguments=ARGUMENTS,
+        key=step.key,
+    )

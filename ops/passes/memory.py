@@ -1,0 +1,212 @@
+"""Reading a plan for its memory: the first reading, so that a call that does not fit fails before any work.
+
+A failed call leaves the device as it found it, but for what it releases of its inputs.
+"""
+
+from collections.abc import Mapping
+
+from device.errors import DeviceError
+from device.machine import Machine
+from device.memory.buffers import Buffer
+from device.memory.layouts import TensorSpec, aligned_page_bytes
+from device.memory.memory_config import BufferType
+from device.numbers.block_floats import div_up
+from device.plan import (
+    MOVE,
+    Allocate,
+    CircularBuffer,
+    Free,
+    MadeTensor,
+    Operation,
+    OperationBegin,
+    OperationEnd,
+    Plan,
+    ReadTensor,
+    Refuse,
+    Relocate,
+    Step,
+)
+from device.spec.device_spec import DeviceSpec
+
+
+def run_memory(
+    plan: Plan, device: Machine, inputs: Mapping[str, Buffer], *, dispatch: bool = True
+) -> dict[str, Buffer]:
+    """Allocate and release everything a plan does, in order, and record it on the device.
+
+    Args:
+        inputs: Buffers of the plan's tensors that are on the device already, by name.
+        dispatch: False: nothing is placed (all addresses are 0) and no program is kept, as in a capture without
+            dispatch.
+
+    Returns:
+        The buffers of the plan's results, by name; all others are released.
+
+    Raises:
+        DeviceError: A buffer or the circular buffers of a program do not fit, or the plan ends in a refusal; what the
+            plan had allocated is released.
+    """
+    reading = _MemoryReading(device, dict(inputs), plan.tensors, dispatch=dispatch)
+    try:
+        for index, step in enumerate(plan.steps):
+            reading.take(index, step)
+    except BaseException:
+        reading.undo(keep=inputs)
+        raise
+    return {name: reading.buffers[name] for name in plan.results.values()}
+
+
+def _overlap(before: Buffer, after: Buffer, spec: DeviceSpec) -> bool:
+    """Whether the two places of a tensor that moves within a memory overlap: up in L1, down in DRAM.
+
+    The library takes the pages of the new place, sharded or not, as dealt to all banks.
+    """
+    place = after.spec
+    if before.spec.buffer_type is not place.buffer_type:
+        return False
+    in_l1 = place.buffer_type is BufferType.L1
+    low, high = (before, after) if in_l1 else (after, before)
+    bank_pages = div_up(place.size_bytes // place.page_bytes, spec.grid.cores if in_l1 else spec.dram.banks)
+    return low.address + bank_pages * aligned_page_bytes(place.page_bytes, place.buffer_type, spec) > high.address
+
+
+def _whole_pages_refusal(buffers: tuple[CircularBuffer, ...]) -> str | None:
+    """Why the library does not make circular buffers, if one has no whole number of pages."""
+    for buffer in buffers:
+        if buffer.size_bytes % buffer.page_bytes:
+            return (
+                f"Total circular buffer size {buffer.size_bytes} B must be divisible by page size {buffer.page_bytes} "
+                "B\n"
+                "memory_config: leave it out; a move into shards that overlap the tensor needs pages of the same size"
+            )
+    return None
+
+
+class _MemoryReading:
+    """The buffers of a plan while it is read."""
+
+    def __init__(
+        self, device: Machine, buffers: dict[str, Buffer], tensors: Mapping[str, TensorSpec], *, dispatch: bool
+    ) -> None:
+        self.device = device
+        self.buffers = buffers
+        self.tensors = tensors
+        self.dispatch = dispatch
+        self.unkept: list[Buffer] = []
+        self.index = 0
+
+    def take(self, index: int, step: Step) -> None:
+        """Do one step."""
+        self.index = index
+        match step:
+            case Allocate():
+                self._allocate(step)
+            case Free(tensor=tensor):
+                self.device.free(self.buffers[tensor])
+            case Relocate():
+                self._relocate(step)
+            case Operation():
+                self._program(step)
+            case Refuse(text=text, error=error):
+                raise error(text)
+
+    def undo(self, *, keep: Mapping[str, Buffer]) -> None:
+        """Release what was allocated, the latest first."""
+        for name, buffer in reversed(self.buffers.items()):
+            if name not in keep:
+                self.device.free(buffer)
+
+    def _allocate(self, step: Allocate) -> Buffer:
+        made = self.device.allocate(step.buffer, step.tensor, by=step.by, placed=self.dispatch, tensor=self._spec(step))
+        self.buffers[step.tensor] = made
+        return made
+
+    def _spec(self, step: Allocate) -> TensorSpec | None:
+        return self.tensors.get(step.tensor)
+
+    def _relocate(self, step: Relocate) -> None:
+        before = self.buffers[step.tensor]
+        self.device.free(before)
+        after = self._allocate(Allocate(step.tensor, step.buffer))
+        if (after.address, after.spec.buffer_type) == (before.address, before.spec.buffer_type):
+            return
+        together = bool(step.overlapping) and _overlap(before, after, self.device.spec) and self._has_room(step, after)
+        self._program(
+            Operation(
+                name=MOVE,
+                inputs=(step.tensor,),
+                circular_buffers=step.overlapping if together else step.circular_buffers,
+                work=step.work,
+                key=(MOVE, step.buffer, together),
+                refused=_whole_pages_refusal(step.overlapping) if together else None,
+            )
+        )
+
+    def _has_room(self, step: Relocate, after: Buffer) -> bool:
+        """Whether all that a core moves fits below where it goes."""
+        l1 = self.device.spec.l1
+        limit = after.address if after.spec.buffer_type is BufferType.L1 else l1.bytes
+        return l1.base_bytes + sum(one.size_bytes for one in step.overlapping) <= limit
+
+    def _program(self, step: Operation) -> None:
+        read, spec = self._read(step), self.device.spec
+        self.device.record(
+            OperationBegin(step.name, step.work, read, spec=spec, dispatched=self.dispatch, step=self.index)
+        )
+        try:
+            for output in step.outputs:
+                self._allocate(output)
+            cached = self.dispatch and step.key in self.device.program_cache
+            if cached:
+                self.device.run_cached(step.key)
+            else:
+                self._make_program(step)
+        except BaseException:
+            self._abort(step)
+            raise
+        written = [one.tensor for one in step.outputs] or step.inputs[-1:]
+        made = tuple(self._tensor(name) for name in written if name in self.tensors)
+        self.device.record(OperationEnd(step.name, made=made, cached=cached))
+
+    def _read(self, step: Operation) -> tuple[ReadTensor, ...]:
+        names = (one for one in step.inputs if one in self.tensors and one in self.buffers)
+        return tuple(ReadTensor(self._tensor(name), self.buffers[name].spec) for name in names)
+
+    def _kept(self, one: Allocate) -> Buffer:
+        return self.device.allocate(one.buffer, one.tensor, by=one.by, placed=self.dispatch, tensor=self._spec(one))
+
+    def _tensor(self, name: str) -> MadeTensor:
+        buffer = self.buffers[name]
+        return MadeTensor(buffer.number, buffer.address, self.tensors[name])
+
+    def _abort(self, step: Operation) -> None:
+        """Release what an operation made that could not be built: what its program would have kept, its outputs."""
+        for buffer in self.unkept:
+            self.device.free(buffer)
+        for output in reversed(step.outputs):
+            if output.tensor in self.buffers:
+                self.device.free(self.buffers[output.tensor])
+        self.device.record(OperationEnd(step.name, aborted=True))
+
+    def _make_program(self, step: Operation) -> None:
+        device = self.device
+        if step.refused is not None:
+            raise DeviceError(step.refused)
+        for one in step.resident:
+            self.unkept.append(self._kept(one))
+        if step.unfinished is not None:
+            raise DeviceError(step.unfinished)
+        resident = {one.tensor: buffer for one, buffer in zip(step.resident, self.unkept, strict=True)}
+        known = {**self.buffers, **resident}
+        addresses = {
+            one.view_of: known[one.view_of].address for one in step.circular_buffers if one.view_of is not None
+        }
+        program = device.make_program(
+            step.name, step.circular_buffers, addresses, placed=self.dispatch, dataflow=step.dataflow
+        )
+        if self.dispatch:
+            device.cache_program(step.key, program, self.unkept)
+        else:
+            for buffer in self.unkept:
+                device.free(buffer)
+        self.unkept = []

@@ -1,0 +1,64 @@
+"""Reading a plan for its values: what the numbers become, step by step, as the table of meanings says."""
+
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+
+from device.numbers.formats import Array
+from device.plan import Allocate, Free, Operation, Plan, Work
+from ops.op_model import Meanings, ValuesReading, meaning_of
+from ops.op_models import MEANINGS
+from ops.passes.caches import KeptUploads
+
+
+def run_values(
+    plan: Plan,
+    inputs: Mapping[str, Array],
+    reading: ValuesReading,
+    *,
+    meanings: Meanings = MEANINGS,
+    kept: KeptUploads | None = None,
+) -> dict[str, Array]:
+    """What the numbers become.
+
+    Args:
+        inputs: Arrays of the plan's inputs, on the host or on the device, by name.
+        reading: The device and the arithmetic.
+        meanings: What the plan's works mean.
+        kept: What was made of host tensors before, if that is kept; what is made now joins it.
+
+    Returns:
+        The arrays of the plan's results, by name, as the device stores them.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):  # infinities are numbers to the device, which warns of nothing
+        return _run(plan, dict(inputs), reading, meanings, kept)
+
+
+def _run(
+    plan: Plan, arrays: dict[str, Array], reading: ValuesReading, meanings: Meanings, kept: KeptUploads | None
+) -> dict[str, Array]:
+    for step in plan.steps:
+        match step:
+            case Allocate(source=str(source)):
+                raw, work = arrays[source], step.work
+                if work is not None and kept is not None:
+                    raw = kept.made_of(raw, work, partial(_made, raw, work, reading, meanings))
+                elif work is not None:
+                    raw = _made(raw, work, reading, meanings)
+                arrays[step.tensor] = raw
+            case Free(tensor=tensor):
+                arrays.pop(tensor, None)
+            case Operation():
+                read = [arrays.get(name) for name in step.inputs]
+                made = meaning_of(step.work, meanings).values(step.work, read, reading)
+                arrays[step.outputs[0].tensor if step.outputs else step.inputs[-1]] = made
+            case _:
+                pass
+    return {name: arrays[name] for name in plan.results.values()}
+
+
+def _made(raw: Array, work: Work, reading: ValuesReading, meanings: Meanings) -> Array:
+    """What a work makes of a host tensor."""
+    made: Array = meaning_of(work, meanings).values(work, [raw], reading)
+    return made

@@ -1,0 +1,1 @@
+"""Plans of calls: arguments, checks in the real library's order, device operations."""

@@ -1,0 +1,400 @@
+"""The plan of ttnn.concat.
+
+Rules: ttnn 0.81.1, compared with recorded plans. Tiles that end within the axis become rows before they are joined,
+and rows that end within what memory aligns are turned before, and back afterwards. What is left is joined: shards where
+they are, along axes that they are whole on; others once they are gathered; and interleaved tensors page by page.
+"""
+
+from collections.abc import Sequence
+
+from device.errors import DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardSpec,
+    TensorMemoryLayout,
+)
+from device.numbers.block_floats import round_up
+from device.numbers.formats import BFLOAT16, FLOAT32
+from device.plan import CircularBuffer, Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor
+from ops.op_models import MEANINGS
+from ops.planners.shape.permute import seen, transposed_by
+from ops.planners.to_config import placed
+from ops.programs.concat import Concatenate, page_buffers, ragged_buffers, shard_views, turned_buffers
+from ops.programs.movement.work import Conversion
+from ops.programs.tiling.plan import dealt, tilized_by, unpadded_by
+
+HEIGHT, WIDTH = TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.WIDTH_SHARDED
+BLOCK = TensorMemoryLayout.BLOCK_SHARDED
+LEAST_GROUP = 16  # columns of a group that tiles are turned by
+MIXED = "All tensors must be sharded or all must be interleaved\nconcat: shard all tensors, or none"
+STICK_BYTES = 32  # sticks of two tensors are joined in whole multiples of this
+
+
+def require_one_shape(sources: Sequence[TensorSpec], axis: int) -> None:
+    """Raises DeviceError for tensors that differ in more than their length along ``axis``."""
+    first = sources[0]
+    for other in sources[1:]:
+        same_rank = len(other.shape) == len(first.shape)
+        if not same_rank or any(
+            a != b for n, (a, b) in enumerate(zip(first.shape, other.shape, strict=True)) if n != axis
+        ):
+            raise DeviceError(
+                "All dimensions must be the same size except for the dimension along which the contenation is taking "
+                f"place.\nconcat: {list(first.shape)} and {list(other.shape)} differ beyond axis {axis}"
+            )
+        if other.layout is not first.layout:
+            raise DeviceError("All Tensors should have same layouts.\nconcat: bring them to one layout first")
+        if other.data_format != first.data_format:
+            raise DeviceError("All Tensors should have same dtypes.\nconcat: typecast them first")
+
+
+def require_all_interleaved(sources: Sequence[TensorSpec]) -> None:
+    """Raises DeviceError for shards behind a tensor without shards."""
+    if any(one.memory_config.is_sharded() for one in sources):
+        raise DeviceError(MIXED)
+
+
+def require_all_sharded(sources: Sequence[TensorSpec]) -> None:
+    """Raises DeviceError for a tensor without shards behind shards."""
+    if not all(one.memory_config.is_sharded() for one in sources):
+        raise DeviceError(MIXED)
+
+
+def joins_in_place(source: TensorSpec, axis: int) -> bool:
+    """Whether shards are whole along an axis, so that they can be joined on their cores."""
+    scheme, rank = source.memory_config.memory_layout, len(source.shape)
+    return (axis == rank - 1 and scheme in (HEIGHT, BLOCK)) or (axis == rank - 2 and scheme in (WIDTH, BLOCK))
+
+
+def shards_refusal(
+    sources: Sequence[TensorSpec], made: TensorSpec, axis: int, groups: int, alignment_bytes: int
+) -> str | None:
+    """Why the library does not join shards, if it does not; said once the result is allocated."""
+    first, rank = sources[0].memory_config, len(made.shape)
+    place, one_place = first.memory_layout, "\nconcat: shard all tensors over the same cores"
+    for other in (one.memory_config for one in sources[1:]):
+        if not other.is_sharded():
+            return f"All tensors must be sharded or all must be interleaved{one_place}"
+        if _grid(other.shard_spec) != _grid(first.shard_spec):
+            return f"Sharded tensors must have the same grid.{one_place}"
+        if other.memory_layout is not place:
+            return f"Sharded tensors must have the same memory layout.{one_place}"
+    if made.memory_config.memory_layout is not place:
+        return "Sharded output and inputs must have the same memory layout.\nmemory_config: move the result afterwards"
+    if _grid(made.memory_config.shard_spec) != _grid(first.shard_spec):
+        return "Sharded output and inputs must have the same grid.\nmemory_config: move the result afterwards"
+    if axis < rank - 2:
+        return "Only width or height concat on sharded tensors\nmemory_config: ask for interleaved memory"
+    if not joins_in_place(sources[0], axis):
+        along, whole = ("width", "height") if axis == rank - 1 else ("height", "width")
+        return (
+            f"Only support {along} concat on {whole}-sharded or block-sharded tensors.\n"
+            "memory_config: ask for interleaved memory"
+        )
+    if groups > 1 and place is not HEIGHT:
+        return (
+            f"Groups > 1 is only supported on height-sharded tensors (groups={groups} and "
+            f"memory_layout=TensorMemoryLayout::{place.name} was provided)\ngroups: leave it out"
+        )
+    if axis < rank - 1:
+        return None
+    if place is BLOCK:
+        return _block_refusal(sources, alignment_bytes)
+    return _pair_refusal(sources, groups) if len(sources) == 2 else None
+
+
+def _block_refusal(sources: Sequence[TensorSpec], alignment_bytes: int) -> str | None:
+    """Rows in blocks that would start, or end, where a core cannot write to."""
+    start = 0
+    for number, one in enumerate(sources):
+        element_bytes = one.data_format.element_bytes or 0
+        if one.layout is Layout.TILE:
+            return None
+        if start * element_bytes % alignment_bytes:
+            return (
+                f"Width concat: input {number} starts at column {start} ({start * element_bytes} bytes), not "
+                f"L1-aligned ({alignment_bytes} bytes). A ragged width puts the boundary inside a shard and the "
+                "NOC cannot write at an unaligned offset. Pad each width to a multiple of "
+                f"{alignment_bytes // element_bytes} elements, or concat before sharding.\n"
+                "concat: move the tensors to interleaved memory first"
+            )
+        start += one.shape[-1]
+    for number, shards in enumerate(one.memory_config.shard_spec for one in sources):
+        element_bytes = sources[number].data_format.element_bytes or 0
+        across = 0 if shards is None else shards.shape[1]
+        if across * element_bytes % alignment_bytes:
+            return (
+                f"Input {number} shard row size ({across * element_bytes} bytes = {across} elements x {element_bytes} "
+                f"bytes) is not L1-aligned ({alignment_bytes} bytes). Block-sharded RM concat requires aligned row "
+                "sizes for correct NOC transfers.\nconcat: move the tensors to interleaved memory first"
+            )
+    return None
+
+
+def _pair_refusal(sources: Sequence[TensorSpec], groups: int) -> str | None:
+    """What the two programs that join two tensors of HEIGHT shards do not take."""
+    for number, one in enumerate(sources):
+        columns, shards = one.padded_shape[-1], one.memory_config.shard_spec
+        if one.layout is Layout.TILE and columns // groups < LEAST_GROUP:
+            return (
+                f"Group size must be at least {LEAST_GROUP} for input{number} (was {columns // groups})\n"
+                f"groups: {groups} are too many for {columns} columns"
+            )
+        stick_bytes = columns * (one.data_format.element_bytes or 0)
+        aligned, rows = round_up(stick_bytes, STICK_BYTES), 0 if shards is None else shards.shape[0]
+        if one.layout is Layout.ROW_MAJOR and aligned != stick_bytes:
+            return (
+                f"DFB 's2s_rm_input_{number}' (entry_size {aligned} * num_entries {rows} = {aligned * rows} bytes) is "
+                "larger than the per-bank allocation of its borrowed TensorParameter "
+                f"'input_{number}' ({stick_bytes * rows} bytes).\n"
+                f"concat: rows of {stick_bytes} bytes are no whole multiple of {STICK_BYTES}; give more channels"
+            )
+    return None
+
+
+def _grid(shards: ShardSpec | None) -> object:
+    return None if shards is None else shards.grid
+
+
+CONCAT = "ConcatDeviceOperation"
+MOST_BANDS = 32  # tensors whose rows of tiles one program joins
+
+
+def plan_concat(
+    sources: Sequence[TensorSpec], axis: int, spec: DeviceSpec, *, place: MemoryConfig | None = None, groups: int = 1
+) -> Plan:
+    """Plan a concatenation of the tensors "input_0", "input_1" and so on.
+
+    Args:
+        sources: The tensors; one alone is only brought to its place.
+        axis: Along which, counted from the first axis.
+        place: Where the result goes; None for DRAM.
+        groups: Parts that each is cut into along the axis, if two tensors of HEIGHT shards are joined where they are;
+            the library does not cut others.
+
+    Raises:
+        ArgumentError: The library takes programs that are not simulated.
+        DeviceError: The tensors do not go together, which shows before anything runs; else the plan ends in a refusal.
+    """
+    require_one_shape(sources, axis)
+    builder = PlanBuilder(spec, {f"input_{number}": one for number, one in enumerate(sources)})
+    inputs = [builder.tensor(f"input_{number}") for number in range(len(sources))]
+    where = DRAM_MEMORY_CONFIG if place is None else place
+    result = builder.attempt(lambda: _concatenated(builder, inputs, axis, where, groups), inputs[0])
+    return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=MEANINGS)
+
+
+def _concatenated(
+    builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, groups: int
+) -> PlanTensor:
+    """The tensors joined in their place; tiles with padding along the axis as rows, if no program joins those."""
+    sources = [one.spec for one in inputs]
+    if len(inputs) == 1:
+        return placed(builder, inputs[0], place, "output")
+    if not _is_ragged(sources, axis):
+        result, spent = _aligned(builder, inputs, axis, place, groups, "output")
+        builder.free(*spent)
+        return result
+    if _joins_bands(sources, axis, place, groups, builder.device_spec):
+        return _paged(builder, inputs, axis, place, "output", ragged=True)
+    rows = [unpadded_by(builder, one, one.spec.shape, one.spec.memory_config, f"{one.name}.rows") for one in inputs]
+    joined, spent = _aligned(builder, rows, axis, place, groups, "output.rows", consumed=True)
+    result = tilized_by(builder, joined, "output", place=joined.spec.memory_config, whole=False)
+    builder.free(joined, *spent)
+    return result
+
+
+def _is_ragged(sources: Sequence[TensorSpec], axis: int) -> bool:
+    """Whether tiles hold padding along an axis; those of a vector always do, in the rows that it does not have."""
+    return any(
+        one.layout is Layout.TILE and (len(one.shape) == 1 or one.shape[axis] != one.padded_shape[axis])
+        for one in sources
+    )
+
+
+def _joins_bands(sources: Sequence[TensorSpec], axis: int, place: MemoryConfig, groups: int, spec: DeviceSpec) -> bool:
+    """Whether one program joins the rows of interleaved tiles with padding; of L1 it must find room for its buffers."""
+    rank, places = len(sources[0].shape), [place, *(one.memory_config for one in sources)]
+    if groups != 1 or not 2 <= len(sources) <= MOST_BANDS or rank < 2 or axis != rank - 1:
+        return False
+    if sources[0].data_format not in (BFLOAT16, FLOAT32) or any(one.is_sharded() for one in places):
+        return False
+    made = _joined(sources, axis, place)
+    held = [one.buffer(spec) for one in (*sources, made)]
+    taken = sum(one.bank_bytes for one in held if one.buffer_type is BufferType.L1)
+    return taken + sum(one.size_bytes for one in ragged_buffers(sources, made, spec)) <= spec.l1.usable_bytes
+
+
+def _ends_unaligned(inputs: Sequence[PlanTensor], axis: int, spec: DeviceSpec) -> bool:
+    """Whether tensors are joined behind rows that end within what their memory aligns; a block float is one byte."""
+    if axis != len(inputs[0].spec.shape) - 1:
+        return False
+    for one in inputs:
+        in_dram = one.spec.memory_config.buffer_type is BufferType.DRAM
+        alignment = (spec.dram if in_dram else spec.l1).alignment_bytes
+        if one.spec.padded_shape[-1] * (one.spec.data_format.element_bytes or 1) % alignment:
+            return True
+    return False
+
+
+def _aligned(
+    builder: PlanBuilder,
+    inputs: list[PlanTensor],
+    axis: int,
+    place: MemoryConfig,
+    groups: int,
+    name: str,
+    *,
+    consumed: bool = False,
+) -> tuple[PlanTensor, list[PlanTensor]]:
+    """The tensors joined, and what is to be released once nothing needs it, in order.
+
+    The last two axes are swapped before and after if rows would end unaligned behind one another. The inputs belong to
+    the plan if they are ``consumed``.
+    """
+    if not _ends_unaligned(inputs, axis, builder.device_spec):
+        result = _joined_in_place(builder, inputs, axis, place, groups, name)
+        return result, inputs if consumed else []
+    matrices = [seen(one, (1, *one.spec.shape)) if axis == 0 else one for one in inputs]
+    last = max(axis, 1)
+    turned = [transposed_by(builder, one, (last - 1, last), None, f"{one.name}.turned") for one in matrices]
+    given = {one.name for one in inputs}
+    made = [one for one in turned if consumed or one.name not in given]  # a single element stays where it is
+    if consumed:
+        kept = {one.name for one in turned}
+        builder.free(*(one for one in inputs if one.name not in kept))
+    joined = _joined_in_place(builder, turned, last - 1, place, groups, f"{name}.turned")
+    result = transposed_by(builder, joined, (last - 1, last), place, name)
+    if axis == 0:
+        result = seen(result, result.spec.shape[1:])
+    return result, [*([joined] if joined.name != result.name else []), *made]
+
+
+def _joined_in_place(
+    builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, groups: int, name: str
+) -> PlanTensor:
+    """Tensors joined as they are: shards on their cores, or gathered first, and others page by page."""
+    first = inputs[0].spec
+    if not first.memory_config.is_sharded():
+        return _interleaved(builder, inputs, axis, place, name)
+    in_l1, specs = all(one.in_l1 for one in inputs), [one.spec for one in inputs]
+    if not place.is_sharded() and not in_l1 and not _cuts_rows(first):  # pages of shards in DRAM are joined as they lie
+        require_all_sharded(specs)
+        return _paged(builder, inputs, axis, place, name)
+    if place.is_sharded() or (in_l1 and joins_in_place(first, axis)):
+        return _of_shards(builder, inputs, axis, place, groups, name)
+    gathered = [placed(builder, one, place, f"{one.name}.interleaved") for one in inputs]
+    result = _interleaved(builder, gathered, axis, place, name)
+    given = {one.name for one in inputs}
+    builder.free(*(one for one in gathered if one.name not in given))
+    return result
+
+
+def _cuts_rows(tensor: TensorSpec) -> bool:
+    """Whether a page is a part of a row."""
+    by_columns = (TensorMemoryLayout.BLOCK_SHARDED, TensorMemoryLayout.WIDTH_SHARDED)
+    return tensor.layout is Layout.ROW_MAJOR and tensor.memory_config.memory_layout in by_columns
+
+
+def _joined(sources: Sequence[TensorSpec], axis: int, place: MemoryConfig) -> TensorSpec:
+    first = sources[0]
+    shape = list(first.shape)
+    shape[axis] = sum(one.shape[axis] for one in sources)
+    return TensorSpec(shape, first.data_format, first.layout, place)
+
+
+def _of_shards(
+    builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, groups: int, name: str
+) -> PlanTensor:
+    """Shards are joined on their cores; an interleaved result is dealt by a program of its own."""
+    last, tiled = len(inputs[0].spec.shape) - 1, inputs[0].spec.layout is Layout.TILE
+    specs = [one.spec for one in inputs]
+    sharded = place if place.is_sharded() else _shards_of_result(inputs, axis == last)
+    made = PlanTensor(name if place.is_sharded() else f"{name}.sharded", _joined(specs, axis, sharded))
+    refused = shards_refusal(specs, made.spec, axis, groups, builder.device_spec.l1.alignment_bytes)
+    by_height = sharded.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
+    pair = len(inputs) == 2 and by_height and axis == last
+    work = Concatenate(axis=axis, shapes=tuple(one.shape for one in specs), groups=groups if pair else 1)
+    builder.run(
+        CONCAT,
+        work,
+        inputs,
+        output=made,
+        circular_buffers=() if refused else _shard_buffers(inputs, made, builder.device_spec, turns=pair and tiled),
+        dataflow=pair,
+        key=("concat", work, tuple(specs), made.spec),
+        refused=refused,
+    )
+    if place.is_sharded():
+        return made
+    result = placed(builder, made, place, name)
+    builder.free(made)
+    return result
+
+
+def _shard_buffers(
+    inputs: Sequence[PlanTensor], made: PlanTensor, spec: DeviceSpec, *, turns: bool
+) -> tuple[CircularBuffer, ...]:
+    """Buffers of the programs that join shards; vectors are joined page by page."""
+    if len(made.spec.shape) == 1:
+        return page_buffers([one.spec for one in inputs], made.spec, spec)
+    return turned_buffers(inputs, made, spec) if turns else shard_views(inputs, made, spec)
+
+
+def _shards_of_result(inputs: Sequence[PlanTensor], by_columns: bool) -> MemoryConfig:
+    """The cores of the first tensor, with all columns (or rows) side by side."""
+    if any(one.spec.memory_config.shard_spec is None for one in inputs):
+        raise DeviceError("bad optional access\nconcat: shard all tensors, or none")
+    first, shards = inputs[0].spec.memory_config, inputs[0].spec.shards
+    rows, columns = zip(*(one.spec.shards.shape for one in inputs), strict=True)
+    shape = (rows[0], sum(columns)) if by_columns else (sum(rows), columns[0])
+    return MemoryConfig(first.memory_layout, first.buffer_type, ShardSpec(shards.grid, shape, shards.orientation))
+
+
+def _interleaved(
+    builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, name: str
+) -> PlanTensor:
+    """Pages are joined; rows that are to lie in columns of shards are dealt to them afterwards."""
+    if _ends_unaligned(inputs, axis, builder.device_spec) and inputs[0].spec.layout is Layout.ROW_MAJOR:
+        raise DeviceError(
+            "Current concat implementation requires aligned last dim when concatting on last dim\n"
+            "concat: move the tensors to interleaved memory before, or give rows of whole alignments"
+        )
+    if not _cuts_rows(_joined([one.spec for one in inputs], axis, place)):
+        return _paged(builder, inputs, axis, place, name)
+    joined = _paged(builder, inputs, axis, DRAM_MEMORY_CONFIG, f"{name}.interleaved")
+    made = TensorSpec(joined.spec.shape, joined.spec.data_format, joined.spec.layout, place)
+    result = dealt(builder, Conversion.INTERLEAVED_TO_SHARDED, joined, made, name)
+    builder.free(joined)
+    return result
+
+
+def _paged(
+    builder: PlanBuilder,
+    inputs: list[PlanTensor],
+    axis: int,
+    place: MemoryConfig,
+    name: str,
+    *,
+    ragged: bool = False,
+) -> PlanTensor:
+    specs, spec = [one.spec for one in inputs], builder.device_spec
+    made = PlanTensor(name, _joined(specs, axis, place))
+    if not specs[0].memory_config.is_sharded():
+        require_all_interleaved(specs)
+    work = Concatenate(axis=axis, shapes=tuple(one.shape for one in specs))
+    return builder.run(
+        CONCAT,
+        work,
+        inputs,
+        output=made,
+        circular_buffers=ragged_buffers(specs, made.spec, spec) if ragged else page_buffers(specs, made.spec, spec),
+        dataflow=not ragged,
+        key=("concat", work, tuple(specs), made.spec),
+    )

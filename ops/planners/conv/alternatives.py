@@ -1,0 +1,238 @@
+"""Other ways to make a call that does not fit, the smallest change first (docs/planning.md, Running out of L1).
+
+Nothing is tried here: whether an alternative fits is for the caller to find out, by planning and allocating it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from device.errors import DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, BufferType, TensorMemoryLayout
+from device.numbers.block_floats import div_up
+from device.numbers.formats import BFLOAT8_B
+from device.spec.device_spec import DeviceSpec
+from ops.planners.conv.arguments import (
+    ConvArguments,
+    ConvConfig,
+    SliceConfig,
+    SliceType,
+    is_matmul,
+    takes_l1_path,
+    weight_format,
+)
+from ops.planners.conv.operands import lay_out_call
+from ops.planners.conv.slicing import guess_slice_type, most_slices, output_slices, slice_l1_bytes
+from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
+from ops.window import NoWindowError
+
+TOGETHER: Final = "together"  # the kind of several changes at once
+MOST_SLICES: Final = 32  # more of them are not looked at: each is a plan of its own
+
+
+class Alternative(NamedTuple):
+    """A call that computes the same, and may fit."""
+
+    kind: str  # What is changed; of alternatives of one kind the first that fits is the nearest
+    arguments: ConvArguments
+
+
+def alternatives(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Iterator[Alternative]:
+    """Other ways to make a call that ran out of memory.
+
+    Args:
+        free_l1_bytes: Free bytes of every L1 bank: slice counts whose estimate is larger are passed over.
+    """
+    if not call.conv_config.act_block_w_div:  # which HEIGHT and BLOCK shards do not look at
+        call = replace(call, conv_config=replace(call.conv_config, act_block_w_div=1))
+    smaller = [*_lighter(call), *_lower_blocks(call, device_spec), *_narrower_blocks(call), *_lighter_weights(call)]
+    others = list(_other_schemes(call, device_spec))
+    least = list(_least(call, device_spec))
+    if takes_l1_path(call) or is_matmul(call):
+        yield from smaller
+        yield from others
+        yield from _sliced(Alternative("slices", call), device_spec, free_l1_bytes)
+        yield from least
+        bases = least
+    else:
+        yield from _sliced(Alternative("slices", call), device_spec, free_l1_bytes)
+        bases = [*smaller, *others, *least]
+    for base in bases:
+        yield from _sliced(base, device_spec, free_l1_bytes)
+
+
+def automatic(call: ConvArguments) -> Iterator[Alternative]:
+    """The call with everything left to the library, as it lies and from DRAM; then with each scheme, from DRAM."""
+    config = ConvConfig(weights_format=weight_format(call), activation=call.conv_config.activation)
+    plain = replace(call, conv_config=config, slice_config=None, memory_config=None)
+    lying = [plain] if call.input.spec.memory_config.is_sharded() or not _in_l1(plain) else [plain, _from_dram(plain)]
+    for one in lying:
+        yield Alternative("automatic", one)
+        yield _with(one, "automatic", config_tensors_in_dram=True)
+        for lighter in _lighter_weights(one):
+            yield lighter
+            yield _with(lighter.arguments, "automatic", config_tensors_in_dram=True)
+    for scheme in (HEIGHT, BLOCK, WIDTH):
+        yield _with(_from_dram(plain), "automatic", shard_layout=scheme, config_tensors_in_dram=True)
+
+
+def index_tensors_in_dram(call: ConvArguments) -> Alternative | None:
+    """The call with its index tensors out of L1_SMALL; None if they are out of it."""
+    if call.conv_config.config_tensors_in_dram:
+        return None
+    return _with(call, "config_tensors_in_dram", config_tensors_in_dram=True)
+
+
+def costs(call: ConvArguments, other: ConvArguments) -> tuple[str, ...]:
+    """What an alternative to a call costs beyond time."""
+    before, after = call.conv_config, other.conv_config
+    found = []
+    if _in_l1(other) and after.deallocate_activation and not before.deallocate_activation:
+        found.append("the input is gone after the call")
+    lighter = weight_format(other) != weight_format(call)
+    if lighter:
+        found.append("the weights lose precision")
+    laid_out_anew = after.shard_layout is not before.shard_layout or other.slice_config != call.slice_config
+    if not call.weight.on_host and (laid_out_anew or lighter):
+        found.append("weights and bias must be prepared with it")
+    return tuple(found)
+
+
+def _with(call: ConvArguments, kind: str, **changes: Any) -> Alternative:
+    return Alternative(kind, replace(call, conv_config=replace(call.conv_config, **changes)))
+
+
+def _in_l1(call: ConvArguments) -> bool:
+    return not call.input.on_host and call.input.spec.memory_config.buffer_type is BufferType.L1
+
+
+def _lighter(call: ConvArguments) -> Iterator[Alternative]:
+    """Without what only saves time, or keeps the input."""
+    config = call.conv_config
+    if not config.reallocate_halo_output:
+        yield _with(call, "reallocate_halo_output", reallocate_halo_output=True)
+    if config.enable_weights_double_buffer:
+        yield _with(call, "enable_weights_double_buffer", enable_weights_double_buffer=False)
+    if config.enable_act_double_buffer:
+        yield _with(call, "enable_act_double_buffer", enable_act_double_buffer=False)
+    if _in_l1(call) and not config.deallocate_activation:
+        yield _with(call, "deallocate_activation", deallocate_activation=True)
+
+
+def _block_rows(call: ConvArguments, device_spec: DeviceSpec) -> int:
+    """Rows of an activation block of the call in one piece."""
+    try:
+        return lay_out_call(call, device_spec).layout.blocks.act_h_tiles * TILE
+    except DeviceError:
+        return call.conv_config.act_block_h_override or TILE
+
+
+def _lower_blocks(call: ConvArguments, device_spec: DeviceSpec) -> Iterator[Alternative]:
+    """Activation blocks of half the height, a quarter, and so on."""
+    tiles = _block_rows(call, device_spec) // TILE
+    while tiles > 1:
+        tiles = div_up(tiles, 2)
+        yield _with(call, "act_block_h_override", act_block_h_override=tiles * TILE)
+
+
+def _narrower_blocks(call: ConvArguments) -> Iterator[Alternative]:
+    """K blocks in more parts; only a width-sharded convolution has them."""
+    if call.conv_config.shard_layout is WIDTH:
+        for times in (2, 4):
+            yield _with(call, "act_block_w_div", act_block_w_div=times * call.conv_config.act_block_w_div)
+
+
+def _lighter_weights(call: ConvArguments) -> Iterator[Alternative]:
+    if not weight_format(call).is_block:
+        yield _with(call, "weights_dtype", weights_format=BFLOAT8_B)
+
+
+def _scheme(call: ConvArguments, device_spec: DeviceSpec) -> TensorMemoryLayout | None:
+    """The shard scheme of the call in one piece, as far as it can be told."""
+    try:
+        return call.conv_config.shard_layout or lay_out_call(call, device_spec).layout.scheme
+    except DeviceError:
+        return None
+
+
+def _other_schemes(call: ConvArguments, device_spec: DeviceSpec) -> Iterator[Alternative]:
+    now = _scheme(call, device_spec)
+    reshard = call.conv_config.reshard_if_not_optimal or call.input.spec.memory_config.is_sharded()
+    for scheme in (HEIGHT, BLOCK, WIDTH):
+        if scheme is not now:
+            yield _with(call, "shard_layout", shard_layout=scheme, reshard_if_not_optimal=reshard)
+
+
+def _least(call: ConvArguments, device_spec: DeviceSpec) -> Iterator[Alternative]:
+    """Several changes at once: the smallest blocks, then lighter weights too, then other schemes."""
+    first = _with(
+        call,
+        TOGETHER,
+        reallocate_halo_output=True,
+        enable_weights_double_buffer=False,
+        enable_act_double_buffer=False,
+        act_block_h_override=TILE,
+        deallocate_activation=call.conv_config.deallocate_activation or _in_l1(call),
+    )
+    yield first
+    last = first
+    for last in _lighter_weights(first.arguments):
+        yield last._replace(kind=TOGETHER)
+    for one in _other_schemes(last.arguments, device_spec):
+        yield one._replace(kind=TOGETHER)
+
+
+def _sliced(base: Alternative, device_spec: DeviceSpec, free_l1_bytes: int) -> Iterator[Alternative]:
+    """A call in slices: along one axis, then the other."""
+    if is_matmul(base.arguments):
+        return
+    call = _from_dram(base.arguments)
+    guess = guess_slice_type(call)
+    given = call.slice_config.slice_type if call.slice_config is not None else guess
+    first = guess if given is SliceType.L1_FULL else given
+    second = SliceType.DRAM_WIDTH if first is SliceType.DRAM_HEIGHT else SliceType.DRAM_HEIGHT
+    for kind in (first, second):
+        for count in _slice_counts(call, kind, device_spec, free_l1_bytes):
+            sliced = replace(call, slice_config=SliceConfig(slice_type=kind, num_slices=count))
+            yield Alternative(base.kind, sliced)
+
+
+def _from_dram(call: ConvArguments) -> ConvArguments:
+    """The call with its input in DRAM, which slices are cut from."""
+    if not _in_l1(call):
+        return call
+    given = call.input.spec
+    moved = TensorSpec(given.shape, given.data_format, given.layout, DRAM_MEMORY_CONFIG)
+    config = replace(call.conv_config, deallocate_activation=False)
+    return replace(call, input=replace(call.input, spec=moved), conv_config=config, memory_config=None)
+
+
+def _slice_counts(call: ConvArguments, kind: SliceType, device_spec: DeviceSpec, free_l1_bytes: int) -> Iterator[int]:
+    """The smallest count, beyond one that did not fit, whose first slice fits as far as it is estimated; its double."""
+    given = call.slice_config
+    low = given.num_slices if given is not None and given.slice_type is kind and given.num_slices > 1 else 1
+    most, high = min(MOST_SLICES, most_slices(call, kind)), 2 * low
+    while high <= most and not _first_slice_fits(
+        call, SliceConfig(slice_type=kind, num_slices=high), device_spec, free_l1_bytes
+    ):
+        low, high = high, 2 * high
+    if high > most:
+        return
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _first_slice_fits(call, SliceConfig(slice_type=kind, num_slices=middle), device_spec, free_l1_bytes):
+            high = middle
+        else:
+            low = middle
+    yield from (count for count in (high, 2 * high) if count <= most)
+
+
+def _first_slice_fits(call: ConvArguments, config: SliceConfig, device_spec: DeviceSpec, free_l1_bytes: int) -> bool:
+    part = next(output_slices(call, config))
+    if part.is_empty:
+        return False
+    try:
+        return slice_l1_bytes(call, part, device_spec, slices=config.num_slices) <= free_l1_bytes
+    except (DeviceError, NoWindowError):
+        return False

@@ -1,0 +1,414 @@
+"""The arguments of a convolution, transposed or not, in the machine's own types, and what tells the two apart.
+
+What the public function received, checked by type only; `validation` checks the values, `problem` turns them into a
+convolution over a frame.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Final, NamedTuple
+
+from device.cores import CoreRangeSet
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
+from device.numbers.block_floats import round_up
+from device.numbers.formats import FLOAT32, DataFormat
+from device.plan import Work
+from device.spec.parts import GridSpec
+from ops.programs.conv2d.parallel_config import ConvOptions, ConvProblem, channel_alignment
+from ops.programs.movement.reshape import flattened, memory_after
+from ops.window import Frame, FrameAxis, count_windows, transposed_outputs
+
+
+class SliceType(Enum):
+    """Along which axis of the output a call is cut into slices."""
+
+    L1_FULL = 0
+    DRAM_HEIGHT = 1
+    DRAM_WIDTH = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceConfig:
+    """A Conv2dSliceConfig."""
+
+    slice_type: SliceType  # Height or width slices out of DRAM, or none
+    num_slices: int = 0  # How many; 0 lets the library find the smallest number that fits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvConfig:
+    """A Conv2dConfig: the fields of the real library with its defaults (docs/planning.md, Arguments).
+
+    `activation` is ttnn's name in lower case with its parameters; the others have the names and meanings of the real
+    fields.
+    """
+
+    weights_format: DataFormat | None = None
+    activation: tuple[str, tuple[float, ...]] | None = None
+    deallocate_activation: bool = False
+    reallocate_halo_output: bool = True
+    config_tensors_in_dram: bool = False
+    act_block_h_override: int = 0
+    act_block_w_div: int = 1
+    reshard_if_not_optimal: bool = False
+    override_sharding_config: bool = False
+    shard_layout: TensorMemoryLayout | None = None
+    core_grid: CoreRangeSet | None = None
+    transpose_shards: bool = False
+    output_layout: Layout = Layout.TILE
+    enable_act_double_buffer: bool = False
+    enable_weights_double_buffer: bool = False
+    full_inner_dim: bool = False
+    enable_kernel_stride_folding: bool | None = None
+    enable_activation_reuse: bool = False
+    force_split_reader: bool | None = None
+    override_output_sharding_config: bool = False
+    replicate_padding: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputeConfig:
+    """A compute kernel config (docs/planning.md, Arguments)."""
+
+    fidelity_phases: int = 1  # Fidelity phases: 1 (LoFi, also for an invalid fidelity) to 4 (HiFi4)
+    fp32_dest: bool = False  # fp32_dest_acc_en
+    packer_l1_acc: bool = False  # packer_l1_acc
+    # The fidelity is invalid, which computes as LoFi does; this and what follows has no effect on a convolution, but
+    # its programs are told apart by them
+    fidelity_left_out: bool = False
+    math_approx: bool = True
+    dst_full_sync: bool = False  # dst_full_sync_en
+    throttle_level: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operand:
+    """A tensor argument."""
+
+    spec: TensorSpec  # Its shape, format, layout and place (of a host tensor the place says nothing)
+    on_host: bool
+    name: str = ""  # Its name in a plan, where that is not the argument's own
+    made_by: Work | None = None  # What prepared it, if it is prepared weights or a prepared bias
+
+
+class AxisWindow(NamedTuple):
+    """What a slice takes of the input along one axis, and how it is padded."""
+
+    start: int  # First input position
+    stop: int  # One past the last
+    padding: tuple[int, int]  # Padding before and after, as an argument of the slice's own call
+    output_padding: int  # Output padding of the slice's own call; 0 if it is not transposed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvRules:
+    """What tells conv2d from conv_transpose2d; everything else is the same for both."""
+
+    function: str  # The function of the library, without its prefix
+    transposed: bool  # Zeros are inserted between inputs, and raw weights begin with the input channels
+    axis: Callable[["ConvArguments", int], FrameAxis]  # The rows (0) or the columns (1) of a call's frame
+    # What a slice takes of one axis: a call, the axis, the first output and one past the last, and all outputs of the
+    # axis
+    window: Callable[["ConvArguments", int, tuple[int, int], int], AxisWindow]
+    # A window across with so many more columns of output, which fill its last tile
+    filled: Callable[["ConvArguments", AxisWindow, int], AxisWindow]
+    one_slice_skips_dram: bool  # A slice config that leads to a single slice means the L1 path
+    whole_window_is_slice: bool  # A window that is the whole image is laid out as a slice is
+    # A host input of a matmul on the DRAM path is sharded from the image in DRAM, not uploaded once more
+    shards_uploaded_image: bool
+    frees_copy_after_halo: bool  # A sharded copy of the input is released after the halo, not at the end
+    frees_halo_last: bool  # The halo's output is released after the output was moved to memory_config, not before
+    skips_halo: bool  # The micro-op reads a WIDTH sharded input itself if it has no padding
+    orders_full_inner_dim: bool  # Weights are prepared in the order that full_inner_dim reads them in
+    reuses_activations: bool  # The micro-op obeys enable_activation_reuse; else only estimates count on it
+    # Where zeros are inserted, output phases are computed one after the other without them, which no library does
+    by_phases: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folding:
+    """Windows that became channels, so that a convolution of stride 1 with a smaller kernel is left."""
+
+    kernel: tuple[int, int]  # Kernel of the raw weight
+    stride: tuple[int, int]  # Rows and columns that became channels, the strides of the caller
+    weights: bool  # Whether the weights are folded alike; on the DRAM path the real library prepares them as they are
+
+    @property
+    def whole(self) -> bool:
+        """Whether windows lie side by side, so that a 1x1 kernel is left."""
+        return self.kernel == self.stride
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvArguments:
+    """One call of conv2d or conv_transpose2d."""
+
+    rules: ConvRules
+    input: Operand
+    # Raw with four axes on the host ([O, C / groups, kh, kw]; transposed [C, O / groups, kh, kw]), or prepared on the
+    # device
+    weight: Operand
+    bias: Operand | None = None  # Raw [1, 1, 1, O] on the host, or prepared on the device
+    in_channels: int
+    out_channels: int
+    batch_size: int
+    input_height: int
+    input_width: int
+    kernel_size: tuple[int, int]  # (kh, kw)
+    stride: tuple[int, int] = (1, 1)  # Down, across
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)  # Top, bottom, left, right
+    output_padding: tuple[int, int] = (0, 0)  # Bottom, right; of a transposed convolution only
+    dilation: tuple[int, int] = (1, 1)  # Down, across
+    groups: int = 1
+    mirror_kernel: bool = True  # Whether the kernel of a transposed convolution is flipped here
+    # How its windows were folded into channels; None if the call is as the caller made it
+    folding: Folding | None = None
+    out_format: DataFormat | None = None  # Output format; None for the input's
+    conv_config: ConvConfig = field(default_factory=ConvConfig)
+    compute_config: ComputeConfig | None = None  # None for the library's default
+    memory_config: MemoryConfig | None = None  # Where the output should lie (L1 path only)
+    slice_config: SliceConfig | None = None  # None for automatic slices of an input outside L1
+
+
+DEFAULT_PHASES = 4  # HiFi4, when no compute config is given
+
+
+def weight_format(call: ConvArguments) -> DataFormat:
+    """Format of prepared weights and bias."""
+    return call.conv_config.weights_format or call.weight.spec.data_format
+
+
+def output_format(call: ConvArguments) -> DataFormat:
+    """Format of the output."""
+    return call.out_format or call.input.spec.data_format
+
+
+def compute_config(call: ConvArguments) -> ComputeConfig:
+    """The compute config, or else the default."""
+    return call.compute_config or default_compute_config(call.input.spec.data_format, weight_format(call))
+
+
+def default_compute_config(in_format: DataFormat, weights: DataFormat) -> ComputeConfig:
+    """HiFi4, and a float32 Dst if input and weights, as they are prepared, are both float32."""
+    return ComputeConfig(fidelity_phases=DEFAULT_PHASES, fp32_dest=in_format == weights == FLOAT32)
+
+
+def image_shape(call: ConvArguments) -> tuple[int, int, int, int]:
+    """[N, H, W, C] of the input."""
+    return call.batch_size, call.input_height, call.input_width, call.in_channels
+
+
+def frame_of(call: ConvArguments) -> Frame:
+    """The padded input; of a transposed convolution, with zeros filled in."""
+    return Frame(
+        batch=call.batch_size,
+        rows=call.rules.axis(call, 0),
+        columns=call.rules.axis(call, 1),
+        replicate=call.conv_config.replicate_padding,
+    )
+
+
+def lower(call: ConvArguments, frame: Frame | None = None) -> tuple[ConvProblem, ConvOptions]:
+    """The convolution that computes a call, and the choices that lay it out; its frame may be at hand."""
+    config, compute = call.conv_config, compute_config(call)
+    problem = ConvProblem(
+        frame=frame or frame_of(call),
+        in_channels=call.in_channels,
+        out_channels=call.out_channels,
+        in_format=call.input.spec.data_format,
+        weight_format=weight_format(call),
+        out_format=output_format(call),
+        row_major=call.input.spec.layout is Layout.ROW_MAJOR,
+        bias=call.bias is not None,
+    )
+    options = ConvOptions(
+        act_block_h_override=config.act_block_h_override,
+        act_block_w_div=config.act_block_w_div,
+        transpose_shards=config.transpose_shards,
+        untilize_out=config.output_layout is Layout.ROW_MAJOR,
+        act_double_buffer=config.enable_act_double_buffer,
+        weights_double_buffer=config.enable_weights_double_buffer,
+        full_inner_dim=config.full_inner_dim,
+        activation_reuse=config.enable_activation_reuse,
+        force_split_reader=config.force_split_reader,
+        config_tensors_in_dram=config.config_tensors_in_dram,
+        core_grid=config.core_grid if config.override_sharding_config else None,
+        output_grid=_output_grid(config),
+        fp32_dest=compute.fp32_dest,
+        packer_l1_acc=compute.packer_l1_acc,
+    )
+    return problem, options
+
+
+def _output_grid(config: ConvConfig) -> GridSpec | None:
+    if not config.override_output_sharding_config or config.core_grid is None:
+        return None
+    box = config.core_grid.bounding_box()
+    return GridSpec(cols=box.cols, rows=box.rows)
+
+
+def fills_alignment(call: ConvArguments) -> bool:
+    """Whether the input has more channels than the call says, just those that its own width aligns them to."""
+    held, tiled = call.input.spec.shape[-1], call.input.spec.layout is Layout.TILE
+    unit = TILE if tiled else next((one for one in (TILE, TILE // 2) if held % one == 0), TILE // 4)
+    return held > call.in_channels and held == round_up(call.in_channels, unit)
+
+
+def placed_options(call: ConvArguments, estimated: ConvOptions) -> ConvOptions:
+    """The choices that the micro-op is built with, where they differ from what estimates count with."""
+    if not estimated.activation_reuse:
+        return estimated
+    if not call.rules.reuses_activations:
+        return replace(estimated, activation_reuse=False)
+    return replace(estimated, act_double_buffer=False, weights_double_buffer=False)
+
+
+def as_slice(call: ConvArguments, source: Operand, scheme: TensorMemoryLayout | None = None) -> ConvArguments:
+    """A call as every part of the DRAM path makes it: tiled output, halo moved, its own input released.
+
+    Args:
+        source: The input of the part, which may be in another format than the call's own; what the call's defaults take
+            from that is settled first.
+        scheme: How the input of the part is sharded; None for what the call says.
+    """
+    config = replace(
+        call.conv_config,
+        weights_format=weight_format(call),
+        deallocate_activation=True,
+        reallocate_halo_output=True,
+        output_layout=Layout.TILE,
+        shard_layout=scheme or call.conv_config.shard_layout,
+    )
+    return replace(
+        call,
+        input=source,
+        out_format=output_format(call),
+        conv_config=config,
+        compute_config=compute_config(call),
+        memory_config=None,
+        slice_config=None,
+    )
+
+
+def is_matmul(call: ConvArguments) -> bool:
+    """Whether the call runs as a matmul: a plain 1x1 kernel, not WIDTH sharded.
+
+    Windows side by side that were folded on the L1 path do in any case.
+    """
+    if call.folding is not None and call.folding.weights:
+        return call.folding.whole
+    pointwise = call.kernel_size == call.stride == call.dilation == (1, 1) and not any(call.padding)
+    return pointwise and call.conv_config.shard_layout is not TensorMemoryLayout.WIDTH_SHARDED
+
+
+def prepared_as_matmul(call: ConvArguments) -> bool:
+    """Whether weights and bias are prepared for a matmul.
+
+    Of a transposed convolution, stride and padding are spent by then; and 1x1 windows of stride 1 that are to be folded
+    are one in any scheme and with any padding, though the call itself folds none.
+    """
+    config, stride = call.conv_config, (1, 1) if call.rules.transposed else call.stride
+    pointwise = call.kernel_size == stride == call.dilation == (1, 1)
+    if pointwise and config.enable_kernel_stride_folding and call.folding is None:
+        return True
+    if not call.rules.transposed:
+        return is_matmul(call)
+    return call.kernel_size == call.dilation == (1, 1) and config.shard_layout is not TensorMemoryLayout.WIDTH_SHARDED
+
+
+def takes_l1_path(call: ConvArguments) -> bool:
+    """Whether the call runs in one piece on an input in L1: asked for, or because the input is there."""
+    if call.slice_config is None:
+        return not call.input.on_host and call.input.spec.memory_config.buffer_type is not BufferType.DRAM
+    return call.slice_config.slice_type is SliceType.L1_FULL or slices_skip_dram(call, call.slice_config.num_slices)
+
+
+def slices_skip_dram(call: ConvArguments, slices: int) -> bool:
+    """Whether so many slices, given or found for a given slice config, mean the L1 path instead."""
+    return call.slice_config is not None and slices == 1 and call.rules.one_slice_skips_dram
+
+
+def input_alignment(call: ConvArguments, memory: MemoryConfig) -> int:
+    """Channels that a shard of the input is a multiple of, asked with the memory that it came in."""
+    shards = memory.shard_spec
+    return channel_alignment(
+        memory.memory_layout,
+        row_major=call.input.spec.layout is Layout.ROW_MAJOR,
+        sliced=False,
+        matmul=False,
+        shard_width=None if shards is None else shards.shape[1],
+    )
+
+
+def needs_new_shards(call: ConvArguments, memory: MemoryConfig) -> bool:
+    """Whether the L1 path deals its input to cores anew: always, unless its shards lie as a convolution reads them."""
+    shards, config = memory.shard_spec, call.conv_config
+    if shards is None or config.reshard_if_not_optimal or config.override_sharding_config:
+        return True
+    by_columns = shards.orientation is ShardOrientation.COL_MAJOR
+    if by_columns and memory.memory_layout is not TensorMemoryLayout.BLOCK_SHARDED:
+        return True
+    return shards.shape[1] % input_alignment(call, memory) != 0
+
+
+def flattened_memory(call: ConvArguments) -> MemoryConfig:
+    """Where an input on the device lies as rows of channels."""
+    return memory_after(call.input.spec, flattened(call.input.spec.shape))
+
+
+COUNTS: Final = 2**32  # of a number of 32 bits without a sign
+
+
+def output_lengths(call: ConvArguments, *, unsigned: bool = False) -> tuple[int, int]:
+    """Height and width of the output; zero or less where no window fits.
+
+    Args:
+        call: The call, whose strides are not 0.
+        unsigned: Whether to count as the real library does, by 32 bits without a sign. An ordinary convolution divides
+            by its stride after the difference has wrapped, so that -1 columns of stride 4 are 2**30.
+    """
+    height, width = (_length(call, axis, unsigned) for axis in (0, 1))
+    return height, width
+
+
+def _length(call: ConvArguments, axis: int, unsigned: bool) -> int:
+    before, after = call.padding[2 * axis : 2 * axis + 2]
+    length, kernel = (call.input_height, call.input_width)[axis], call.kernel_size[axis]
+    stride, dilation = call.stride[axis], call.dilation[axis]
+    if call.rules.transposed:
+        outputs = transposed_outputs(
+            input_length=length,
+            kernel=kernel,
+            stride=stride,
+            padding=(before, after),
+            output_padding=call.output_padding[axis],
+            dilation=dilation,
+        )
+        return outputs % COUNTS if unsigned else outputs
+    reach, positions = dilation * (kernel - 1), length + before + after
+    if unsigned:
+        positions = (positions - reach - 1) % COUNTS + reach + 1
+        return count_windows(positions, reach, stride) % COUNTS
+    return count_windows(positions, reach, stride)
+
+
+def wraps(call: ConvArguments) -> bool:
+    """Whether the real library takes a call without outputs for one of billions."""
+    return output_lengths(call) != output_lengths(call, unsigned=True)
+
+
+def plans_without_outputs(call: ConvArguments) -> bool:
+    """Whether the plan of a call that is not folded `wraps` and gets as far as the buffer of its output, in DRAM."""
+    huge = wraps(call) and all(output_lengths(call, unsigned=True))
+    return huge and not takes_l1_path(call) and not is_matmul(call)
+
+
+def no_outputs_told(call: ConvArguments) -> str:
+    """What is to be done about a call that `wraps`."""
+    made, counted = (" x ".join(map(str, output_lengths(call, unsigned=one))) for one in (False, True))
+    return (
+        f"{call.rules.function}: there is no output of {made} pixels, which the real library takes for {counted}; "
+        "change padding or kernel_size"
+    )

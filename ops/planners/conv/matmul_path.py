@@ -1,0 +1,513 @@
+"""The path of 1x1 convolutions, which run as a matmul (docs/planning.md, Matmul path).
+
+The input becomes tiles, sharded unless the library chose the layout, and is multiplied by the weights. Rules: tt-metal
+0.81.1 on a device without kernels, and the recorded runs of 1x1 kernels.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from device.cores import CoreCoord, core_rectangle, first_cores
+from device.errors import DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
+    TILE,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    ShardSpec,
+    TensorMemoryLayout,
+    no_bank,
+)
+from device.numbers.block_floats import div_up, round_up
+from device.plan import Decision
+from device.spec.device_spec import DeviceSpec
+from device.spec.parts import GridSpec
+from ops.builder import PlanBuilder, PlanTensor
+from ops.planners.conv.arguments import ConvArguments, compute_config, flattened_memory, lower
+from ops.planners.conv.operands import LaidOut, dealt_anew, operands, upload_weights
+from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.partition import ConvLayout, choose_cores, choose_scheme, lay_out, sharded_input
+from ops.programs.eltwise.buffers import activated, with_row
+from ops.programs.eltwise.op import fused_by_matmul_refusal
+from ops.programs.matmul.buffers import interleaved_config, matmul_circular_buffers
+from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork
+from ops.programs.movement import placement
+from ops.programs.movement.placement import replace_input, tilized, to_shards, uploaded_image, uploaded_rows
+from ops.programs.movement.reshape import flattened, reshaped
+
+
+def matmul_refusal(
+    laid_out: LaidOut,
+    problem: MatmulProblem,
+    weights: TensorSpec,
+    memory: MemoryConfig,
+    activation: tuple[str, tuple[float, ...]] | None,
+    device_grid: GridSpec,
+) -> str | None:
+    """Why no matmul program of a 1x1 convolution can be built, in the real library's words and ours; None if it can.
+
+    Args:
+        memory: Where its input lies.
+        activation: What it fuses.
+        device_grid: The device's cores.
+    """
+    refused = _formats_refusal(problem, weights) or _place_refusal(laid_out, problem, memory, device_grid)
+    refused = refused or _weights_refusal(laid_out, problem, weights) or _shards_refusal(laid_out, problem, memory)
+    if refused is not None:
+        return refused
+    if memory.memory_layout is WIDTH:
+        cores, box = laid_out.layout.config.channel_cores, laid_out.layout.config.cores.bounding_box()
+        first = (
+            f"Num output blocks along x ({cores}) must be smaller than or equal to the number of columns in compute "
+            f"grid ({box.cols})!"
+            if cores > box.cols
+            else f"Unsupported memory layout TensorMemoryLayout::{WIDTH.name}."
+        )
+        return (
+            f"MatmulMultiCoreReuseMultiCastProgramConfig: {first}\n"
+            "A 1x1 convolution takes HEIGHT_SHARDED and BLOCK_SHARDED inputs: set shard_layout and "
+            "reshard_if_not_optimal"
+        )
+    return None if activation is None else fused_by_matmul_refusal(activation)
+
+
+def _formats_refusal(problem: MatmulProblem, weights: TensorSpec) -> str | None:
+    """Why the formats of the operands do not suit any program."""
+    for name, letter, held in (("input_tensor", "A", problem.in_format), ("weight_tensor", "B", weights.data_format)):
+        if not held.is_float:
+            return (
+                f"Unsupported data format for input {letter}: DataType::{held.name.upper()}\n"
+                f"{name}: a kernel of 1x1 runs as a matmul, which multiplies floats; typecast it"
+            )
+    return None
+
+
+def _place_refusal(
+    laid_out: LaidOut, problem: MatmulProblem, memory: MemoryConfig, device_grid: GridSpec
+) -> str | None:
+    """Why the cores of the input do not suit any program."""
+    cores = laid_out.layout.config.channel_cores
+    if memory.memory_layout is WIDTH and cores > device_grid.cols:  # its output goes to one row of so many cores
+        outside = no_bank(CoreCoord(device_grid.cols, 0), device_grid.cores, "L1")
+        return f"{outside}{device_grid.cols}x{device_grid.rows}"
+    if memory.memory_layout is HEIGHT and memory.buffer_type is not BufferType.L1:
+        return (
+            "MatmulMultiCoreReuseMultiCast1DProgramConfig: input A and output buffer types must match, got input: "
+            f"BufferType::{memory.buffer_type.name} vs output: BufferType::L1\n"
+            "input_tensor: its shards in DRAM lie as the convolution wants them, and are not moved; put the input in L1"
+        )
+    held = div_up(laid_out.problem.in_channels, TILE)
+    if laid_out.layout.scheme is HEIGHT and memory.memory_layout is WIDTH and held == problem.k_tiles:
+        return (
+            "MatmulMultiCoreReuseMultiCast1DProgramConfig: input A must be HEIGHT_SHARDED, got: "
+            f"TensorMemoryLayout::{memory.memory_layout.name}\n"
+            "input_tensor: flattened, all its rows lie in one shard; give it as [1, 1, N*H*W, C], or on one core"
+        )
+    return None
+
+
+def _weights_refusal(laid_out: LaidOut, problem: MatmulProblem, weights: TensorSpec) -> str | None:
+    """Why the weights, prepared by this call or ahead of it, do not suit the input."""
+    call, channels = laid_out.arguments, flattened(laid_out.arguments.input.spec.shape)[-1]
+    held, given, columns = div_up(channels, TILE), weights.padded_shape[-2] // TILE, weights.padded_shape[-1]
+    prepared = not call.weight.on_host
+    if (prepared or call.folding is None) and channels != weights.shape[-2]:
+        if channels != call.in_channels:
+            told = f"input_tensor: its channels are not the {call.in_channels} of the call; give it those"
+        elif prepared:
+            told = "weight_tensor: it was prepared for other channels; pass it on the host"
+        else:
+            told = (
+                f"weight_tensor: with its padding it has the shape {list(call.weight.spec.padded_shape)}, which is no "
+                f"1x1 kernel for {channels} channels; give it in ROW_MAJOR_LAYOUT, and for this call"
+            )
+        return (
+            "The width of the first tensor must be equal to the height of the second tensor. "
+            f"Mismatch: width={channels} height={weights.shape[-2]}\n{told}"
+        )
+    tiles = "K dimension in tiles must match between input A ({}) and input B ({})\n"
+    if held != given and call.folding is not None and not call.folding.weights:
+        return (
+            f"{tiles.format(held, given)}conv_config.enable_kernel_stride_folding: the image in DRAM was folded, but "
+            "not the weights; set it to False, leave shard_layout out, or put the input in L1"
+        )
+    if held != given and prepared:
+        return (
+            f"{tiles.format(held, given)}weight_tensor: it was prepared for {given} tiles of channels, which fill "
+            "other cores; pass it on the host"
+        )
+    if columns < problem.n_tiles * TILE:
+        return (
+            f"Shard width {problem.n_tiles * TILE} must match physical width {columns} for height sharded\n"
+            "weight_tensor: it was prepared for other channels; pass it on the host"
+        )
+    if held != problem.k_tiles and not prepared:
+        return (
+            f"{tiles.format(held, problem.k_tiles)}core_grid: {laid_out.layout.config.channel_cores} cores do not "
+            f"divide the {held} channel tiles; give a grid that does"
+        )
+    return None
+
+
+def _shards_refusal(laid_out: LaidOut, problem: MatmulProblem, memory: MemoryConfig) -> str | None:
+    """Why the shards of the input do not suit the blocks of the program."""
+    shards, per_core = memory.shard_spec, laid_out.layout.shards.out_row_tiles
+    if shards is None or memory.memory_layout is WIDTH:
+        return None
+    grid = laid_out.layout.out_config.cores
+    blocks, box = div_up(problem.m_tiles, per_core), grid.bounding_box()
+    kind = "MatmulMultiCoreReuseMultiCast" + ("1DProgramConfig" if memory.memory_layout is HEIGHT else "ProgramConfig")
+    if box.start != CoreCoord(0, 0):
+        return (
+            f"{kind}: output shard grid {grid} must lie within extent {box.cols}-{box.rows}\n"
+            "core_grid, or the grid of the input's shards: give cores that begin at (0, 0)"
+        )
+    by_rows = shards.orientation is ShardOrientation.ROW_MAJOR
+    cores = shards.num_cores() if memory.memory_layout is HEIGHT else box.rows if by_rows else box.cols
+    if blocks > cores:
+        first = (
+            f"number of M blocks ceil(M/per_core_M)={blocks} must not exceed input A shard grid cores ({cores})"
+            if memory.memory_layout is HEIGHT
+            else f"Num output blocks along {'y' if by_rows else 'x'} ({blocks}) must be smaller than or "
+            f"equal to the number of {'rows' if by_rows else 'columns'} in compute grid ({cores})!"
+        )
+        return (
+            f"{kind}: {first}\n"
+            f"input_tensor: it has {problem.m_tiles} tiles of rows, and a core computes {per_core} of those that the "
+            "call says; give as many as those"
+        )
+    rows = shards.shape[0]
+    if rows != per_core * TILE:
+        given = {
+            HEIGHT: f"shard_shape[0] ({rows}) / in0_tile height ({TILE})",
+            BLOCK: f"shard_shape[0] / in0_tile.get_height() ({rows // TILE})",
+        }[memory.memory_layout]
+        return (
+            f"{kind}: per_core_M ({per_core}) must equal {given}\n"
+            f"input_tensor: its rows fill {per_core} tiles on each of its cores; give it shards of {per_core * TILE} "
+            "rows, or set reshard_if_not_optimal"
+        )
+    return None
+
+
+AS_MATMUL: Final = Decision(
+    name="path",
+    value="matmul",
+    text="a kernel of 1x1 without stride, padding and dilation runs as a matmul of pixels and channels, not as a "
+    "convolution over a frame",
+)
+
+
+def matmul_path(
+    builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, from_dram: bool, free_l1_bytes: int
+) -> PlanTensor:
+    """Steps from the caller's input to the output of a 1x1 convolution.
+
+    Args:
+        builder: The plan. Prepared weights and bias, where the call uploads them, become its tensors "weight.prepared"
+            and "bias.prepared".
+        from_dram: It is on the DRAM path, which uploads a host input before anything else.
+        free_l1_bytes: Free bytes of every L1 bank when the call begins: they limit the blocks of an interleaved matmul.
+
+    Returns:
+        The output, in the call's memory config if that is given.
+    """
+    builder.decide(AS_MATMUL)
+    laid_out, shard = lay_out_matmul(call, builder.device_spec)
+    place, name, deallocate = laid_out.input_memory, "input.sharded", call.conv_config.deallocate_activation
+    on_host, start = call.input.on_host, source
+    if on_host and from_dram:
+        uploaded = uploaded_image(builder, source)
+        builder.adopt(uploaded)
+        if call.rules.shards_uploaded_image:
+            on_host, start = False, uploaded
+    if on_host:
+        given = uploaded_rows(builder, start, place, place if shard else DRAM_MEMORY_CONFIG, name)
+    else:
+        new = place if laid_out.reshards else None
+        given = matmul_input(builder, start, new, name, deallocate=deallocate, shard=shard)
+    consumed = given.name != start.name or (deallocate and given.in_l1)
+    upload_weights(builder, laid_out)
+    if builder.refused:
+        return given
+    tiles = matmul_tiles(builder, given, "input.tiled", consumed=consumed)
+    if tiles.spec.memory_config.is_sharded():
+        output = _sharded_matmul(builder, laid_out, tiles)
+    else:
+        free_bytes = free_l1_bytes - builder.held_l1_bytes
+        output = _interleaved_matmul(builder, laid_out, tiles, free_l1_bytes=free_bytes)
+    early = deallocate and not call.input.on_host and source.in_l1
+    spent = [tiles] if consumed or tiles.name != given.name else []
+    if early:
+        builder.free(*spent)
+    if call.memory_config is not None:
+        output = placement.to_config(builder, output, call.memory_config, "output.placed")
+        if builder.refused:
+            return output
+    if not early:
+        builder.free(*spent)
+    return output
+
+
+def lay_out_matmul(call: ConvArguments, device_spec: DeviceSpec) -> tuple[LaidOut, bool]:
+    """How a 1x1 convolution lies on the device, and whether its input is sharded.
+
+    It is not if the library chose the scheme: then the layout says only how the weights are prepared.
+
+    Raises:
+        DeviceError: The input must be sharded anew, but no scheme is given.
+    """
+    problem, options = lower(call)
+    memory = DRAM_MEMORY_CONFIG if call.input.on_host else call.input.spec.memory_config
+    scheme = call.conv_config.shard_layout
+    if memory.is_sharded():
+        if not _must_reshard(call, memory):
+            layout = lay_out(problem, options, device_spec, sharded_input(memory), alignment=TILE, matmul=True)
+            kept = flattened_memory(call)
+            return LaidOut(
+                arguments=call, problem=problem, options=options, layout=layout, input_memory=kept, reshards=False
+            ), True
+        if _parts_channels(call, memory):
+            scheme = BLOCK
+        if scheme is None:
+            raise DeviceError(
+                "Conv2d supports Height, Block or Width Sharded Layouts but got TensorMemoryLayout::INTERLEAVED\n"
+                "The shards of the input do not suit a 1x1 convolution: set shard_layout to choose others"
+            )
+    chosen = scheme or choose_scheme(problem, options, device_spec, matmul=True).scheme
+    config = choose_cores(problem, options, device_spec, chosen, alignment=TILE, matmul=True)
+    layout = lay_out(problem, options, device_spec, config, alignment=TILE, matmul=True)
+    place = dealt_anew(call, problem, config, matmul=True)
+    elsewhere = replace(place, buffer_type=memory.buffer_type) != memory  # the shards alone are asked for
+    reshards = scheme is None or elsewhere or _parts_channels(call, memory)
+    laid_out = LaidOut(
+        arguments=call,
+        problem=problem,
+        options=options,
+        layout=layout,
+        input_memory=place if reshards else flattened_memory(call),
+        sharded=scheme is not None,
+        reshards=reshards,
+    )
+    return laid_out, scheme is not None
+
+
+def _must_reshard(call: ConvArguments, memory: MemoryConfig) -> bool:
+    """Whether a sharded input does not suit a matmul: shards must be whole tiles, BLOCK ones hold just the channels."""
+    shards, config = memory.shard_spec, call.conv_config
+    if shards is None or config.reshard_if_not_optimal or config.override_sharding_config:
+        return True
+    turned = memory.memory_layout is not BLOCK and shards.orientation is not ShardOrientation.ROW_MAJOR
+    return turned or any(side % TILE for side in shards.shape) or _parts_channels(call, memory)
+
+
+def _parts_channels(call: ConvArguments, memory: MemoryConfig) -> bool:
+    """Whether BLOCK shards hold more or less than the channels."""
+    if memory.memory_layout is not BLOCK or memory.shard_spec is None:
+        return False
+    return call.in_channels != sharded_input(memory).channel_cores * memory.shard_spec.shape[1]
+
+
+def _problem(laid_out: LaidOut, tiles: PlanTensor, *, bias: bool) -> MatmulProblem:
+    shards, compute = laid_out.layout.shards, compute_config(laid_out.arguments)
+    return MatmulProblem(
+        m_tiles=round_up(tiles.spec.padded_shape[-2], TILE) // TILE,
+        k_tiles=round_up(laid_out.problem.in_channels, laid_out.layout.config.channel_cores * TILE) // TILE,
+        n_tiles=shards.out_channels // TILE,
+        in_format=tiles.spec.data_format,
+        weight_format=laid_out.problem.weight_format,
+        out_format=laid_out.problem.out_format,
+        bias=bias,
+        fp32_dest=compute.fp32_dest,
+        packer_l1_acc=compute.packer_l1_acc,
+    )
+
+
+def _sharded_matmul(builder: PlanBuilder, laid_out: LaidOut, tiles: PlanTensor) -> PlanTensor:
+    """A matmul with the blocks of the convolution; its output lies as the convolution's does."""
+    problem = _problem(laid_out, tiles, bias=laid_out.problem.bias)
+    # To the real library, what PadDeviceOperation adds is part of the tensor, so the output has those rows, too.
+    rows, columns = tiles.spec.shape[-2], laid_out.problem.out_channels
+    padded = (1, 1, round_up(rows, TILE), round_up(columns, TILE))
+    place = _cores_with_blocks(laid_out.layout, problem)
+    made = TensorSpec((1, 1, rows, columns), problem.out_format, Layout.TILE, place, padded)
+    activation = laid_out.arguments.conv_config.activation
+    return _matmul(builder, laid_out, tiles, made, problem, _sharded_config(laid_out.layout), activation)
+
+
+def _cores_with_blocks(layout: ConvLayout, problem: MatmulProblem) -> MemoryConfig:
+    """Where the output lies: on as many cores as there are output blocks, from the input's first one on.
+
+    Raises:
+        DeviceError: The box of the input's cores has fewer.
+    """
+    place, box = layout.output_memory, layout.out_config.cores.bounding_box()
+    shards = place.shard_spec
+    if shards is None or layout.scheme is WIDTH:
+        return place
+    high = div_up(problem.m_tiles, layout.shards.out_row_tiles)
+    wide = div_up(problem.n_tiles, layout.shards.out_col_tiles)
+    if layout.scheme is HEIGHT:
+        if high > box.num_cores():
+            raise DeviceError(
+                f"Target number of cores {high} is greater than total number of available cores {box.num_cores()}\n"
+                f"input_tensor: its rows are {high} blocks of the {shards.shape[0]} that the call's outputs have on a "
+                "core; give the rows that the call says"
+            )
+        grid = first_cores(high, box.cols, box.rows)
+    else:
+        by_rows = shards.orientation is ShardOrientation.ROW_MAJOR
+        grid = core_rectangle(min(wide, box.cols), high) if by_rows else core_rectangle(high, min(wide, box.rows))
+    if grid.num_cores() == shards.num_cores():
+        return place
+    return replace(place, shard_spec=ShardSpec(grid, shards.shape, shards.orientation))
+
+
+def _sharded_config(layout: ConvLayout) -> MatmulConfig:
+    """The program config for an input and an output that lie as a convolution's do.
+
+    HEIGHT shards multiply by all weights, which are multicast; other shards multicast their channels as well, so that
+    there is one K block for each core of a row.
+    """
+    blocks, shards, config = layout.blocks, layout.shards, layout.out_config
+    box = config.cores.bounding_box()
+    return MatmulConfig(
+        program=MatmulProgram.MCAST_IN1 if layout.scheme is HEIGHT else MatmulProgram.MCAST_2D,
+        grid=GridSpec(cols=box.cols, rows=box.rows),
+        in0_block_w=blocks.act_w_tiles,
+        out_block_h=shards.out_row_tiles,
+        out_block_w=shards.out_col_tiles,
+        out_subblock_h=blocks.subblock_h_tiles,
+        out_subblock_w=blocks.subblock_w_tiles,
+        per_core_m=shards.out_row_tiles,
+        per_core_n=shards.out_col_tiles,
+        transpose_mcast=config.orientation is ShardOrientation.COL_MAJOR,
+    )
+
+
+def _interleaved_matmul(
+    builder: PlanBuilder, laid_out: LaidOut, tiles: PlanTensor, *, free_l1_bytes: int
+) -> PlanTensor:
+    """A matmul from DRAM or L1 to DRAM; operations of their own add the bias, if it is from L1, and activate."""
+    fused_bias = laid_out.problem.bias and not tiles.in_l1
+    problem = _problem(laid_out, tiles, bias=fused_bias)
+    rows, columns = tiles.spec.shape[-2], laid_out.problem.out_channels
+    made = TensorSpec((1, 1, rows, columns), problem.out_format, Layout.TILE, DRAM_MEMORY_CONFIG)
+    grid = builder.device_spec.grid
+    config = interleaved_config(problem, grid, in_dram=not tiles.in_l1, l1_bytes=free_l1_bytes)
+    result = _matmul(builder, laid_out, tiles, made, problem, config, None)
+    if laid_out.problem.bias and not fused_bias:
+        bias = operands(builder, laid_out.arguments)[1]
+        result = with_row(builder, result, bias, problem.weight_format, "output.biased")
+    activation = laid_out.arguments.conv_config.activation
+    if activation is not None:
+        result = activated(builder, result, activation, "output.activated")
+    return result
+
+
+def _matmul(
+    builder: PlanBuilder,
+    laid_out: LaidOut,
+    tiles: PlanTensor,
+    made: TensorSpec,
+    problem: MatmulProblem,
+    config: MatmulConfig,
+    activation: tuple[str, tuple[float, ...]] | None,
+) -> PlanTensor:
+    """One matmul program from tiles to the tensor "output"."""
+    weights = operands(builder, laid_out.arguments)
+    work = MatmulWork(
+        problem=problem,
+        config=config,
+        fidelity_phases=compute_config(laid_out.arguments).fidelity_phases,
+        out_channels=laid_out.problem.out_channels,
+        activation=activation,
+        out_rows=made.shape[-2],
+    )
+    return builder.run(
+        "MatmulDeviceOperation",
+        work,
+        [tiles, *(weights if problem.bias else weights[:1])],
+        output=PlanTensor("output", made),
+        circular_buffers=matmul_circular_buffers(
+            problem,
+            config,
+            source=tiles.name,
+            in_memory=tiles.spec.memory_config,
+            output="output",
+            out_sharded=made.memory_config.is_sharded(),
+        ),
+        dataflow=True,
+        key=("matmul", work, tiles.spec, made, weights[0].spec.padded_shape),
+        refused=matmul_refusal(
+            laid_out, problem, weights[0].spec, tiles.spec.memory_config, activation, builder.device_spec.grid
+        ),
+    )
+
+
+def matmul_input(
+    builder: PlanBuilder, source: PlanTensor, config: MemoryConfig | None, name: str, *, deallocate: bool, shard: bool
+) -> PlanTensor:
+    """An input on the device, before weights are uploaded.
+
+    Rows that are not height sharded become tiles first; height sharded ones only after the weights (`matmul_tiles`).
+
+    Args:
+        source: The input as the caller left it.
+        config: The shards it is dealt to, or would be: their scheme matters in any case; None leaves it as it is.
+        name: Name of the sharded copy; intermediates start with it.
+        deallocate: Conv2dConfig.deallocate_activation.
+        shard: Whether it is sharded at all; not if the library chose the shard layout itself.
+
+    Returns:
+        The source, or a copy of the plan's own.
+    """
+    current = reshaped(builder, source, flattened(source.spec.shape), f"{name}.rows")
+    if config is None:
+        return current
+    if current.spec.layout is Layout.ROW_MAJOR and config.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
+        _require_whole_tiles(current)
+        tiles = tilized(builder, current, f"{name}.tiles")
+        replace_input(builder, source, current, tiles, deallocate=deallocate)
+        current = tiles
+    if shard:
+        copy = to_shards(builder, current, config, name)
+        replace_input(builder, source, current, copy, deallocate=deallocate)
+        current = copy
+    return current
+
+
+def _require_whole_tiles(source: PlanTensor) -> None:
+    """Refuses HEIGHT shards of rows that no tiles can be made of where they lie.
+
+    Raises:
+        DeviceError: A shard is not whole tiles.
+    """
+    place = source.spec.memory_config
+    shards = place.shard_spec
+    if shards is None or place.memory_layout is not HEIGHT or not any(side % TILE for side in shards.shape):
+        return
+    raise DeviceError(
+        f"Physical shard shape ({shards.shape[0]}, {shards.shape[1]}) must be tile {{{TILE}, {TILE}}} sized!\n"
+        "input_tensor: before its rows are dealt to other shards they become tiles; use HEIGHT_SHARDED, or put the "
+        "input in interleaved memory"
+    )
+
+
+def matmul_tiles(builder: PlanBuilder, source: PlanTensor, name: str, *, consumed: bool) -> PlanTensor:
+    """The input as tiles, after weights were uploaded.
+
+    Args:
+        source: The input so far.
+        name: Name of the tiles, if they are made here.
+        consumed: Whether the input so far is released once there are tiles of it.
+    """
+    if source.spec.layout is Layout.TILE:
+        return source
+    tiles = tilized(builder, source, name)
+    if consumed:
+        builder.free(source)
+    return tiles

@@ -1,0 +1,408 @@
+"""What a convolution takes: its partition, the halo's input, weights and bias as given or prepared."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from device.errors import DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig, ShardOrientation
+from device.numbers.block_floats import round_up
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor
+from ops.planners.conv.arguments import (
+    ConvArguments,
+    compute_config,
+    flattened_memory,
+    input_alignment,
+    is_matmul,
+    lower,
+    needs_new_shards,
+    placed_options,
+)
+from ops.planners.conv.checks import refuse_operands
+from ops.programs.conv2d.blocks import KBlock, input_shard
+from ops.programs.conv2d.buffers import ConvBuffersArguments, partials_format
+from ops.programs.conv2d.op import ConvWork
+from ops.programs.conv2d.parallel_config import (
+    BLOCK,
+    HEIGHT,
+    WIDTH,
+    ConvOptions,
+    ConvProblem,
+    ParallelConfig,
+    channel_alignment,
+)
+from ops.programs.conv2d.partition import (
+    ConvLayout,
+    SchemeChoice,
+    choose_cores,
+    choose_scheme,
+    lay_out,
+    scheme_alignment,
+    sharded_input,
+    sharded_memory,
+)
+from ops.programs.conv2d.reader_indices import UnknownRatesError
+from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayout
+from ops.programs.movement.reshape import flattened
+from ops.window import Frame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaidOut:
+    """A call and how it lies on the device."""
+
+    arguments: ConvArguments
+    problem: ConvProblem
+    options: ConvOptions  # The caller's choices
+    layout: ConvLayout  # Partition, shards and blocks
+    input_memory: MemoryConfig  # Where the halo finds its input
+    sharded: bool = True  # The input is sharded; else the layout says only how weights are prepared for a plain matmul
+    reshards: bool = True  # The input on the device is dealt to shards anew
+    prefix: str = ""  # What the names of its tensors begin with: empty, or the slice it is
+    choice: SchemeChoice | None = None  # Of its scheme, where the library made it
+    refused: str | None = None  # Why no program can be built of the layout, if none can
+
+
+def lay_out_call(
+    call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = "", frame: Frame | None = None
+) -> LaidOut:
+    """Choose shard scheme and cores for a call, and lay its convolution out.
+
+    Args:
+        prefix: What the names of its tensors begin with.
+        frame: The call's, where it is at hand.
+
+    Raises:
+        DeviceError: The blocks do not fit the shares of the cores.
+    """
+    problem, estimated = lower(call, frame)
+    options = placed_options(call, estimated)
+    memory = DRAM_MEMORY_CONFIG if call.input.on_host else call.input.spec.memory_config
+    before = input_alignment(call, memory)
+    choice = refused = None
+    if not needs_new_shards(call, memory):
+        layout, refused = _laid_out(problem, options, device_spec, sharded_input(memory), before)
+        place = memory
+    else:
+        scheme = call.conv_config.shard_layout
+        if scheme is None:
+            choice = choose_scheme(problem, estimated, device_spec, matmul=False)
+            scheme = choice.scheme
+        config = choose_cores(problem, options, device_spec, scheme, alignment=before)
+        if choice is not None and options == estimated and config == choice.layout.config:
+            layout = choice.layout
+        else:
+            aligned = scheme_alignment(problem, scheme)
+            layout, refused = _laid_out(problem, options, device_spec, config, aligned)
+        shards = memory.shard_spec
+        stays = shards is not None and config == sharded_input(memory) and not shards.shape[1] % before
+        place = memory if stays else dealt_anew(call, problem, config)
+        held = input_alignment(call, place)
+        if layout.shards.in_channels != round_up(problem.in_channels, config.channel_cores * held):
+            layout, refused = _laid_out(problem, options, device_spec, config, held)
+    reshards = place != memory
+    if not reshards:  # a reshape may deal them anew, which the convolution is not laid out for
+        place = flattened_memory(call)
+        if place.shard_spec is not None and place.shard_spec.grid != layout.config.cores:
+            layout = replace(layout, config=layout.config._replace(cores=place.shard_spec.grid))
+    return LaidOut(
+        arguments=call,
+        problem=problem,
+        options=options,
+        layout=layout,
+        input_memory=place,
+        reshards=reshards,
+        prefix=prefix,
+        choice=choice,
+        refused=refused,
+    )
+
+
+def _laid_out(
+    problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, config: ParallelConfig, alignment: int
+) -> tuple[ConvLayout, str | None]:
+    """The layout on some cores, and why its program is refused: where no rates tell whether a second reader pays."""
+    try:
+        return lay_out(problem, options, spec, config, alignment=alignment), None
+    except UnknownRatesError as error:
+        known = replace(problem, out_format=problem.act_format)
+        return lay_out(known, options, spec, config, alignment=alignment), str(error)
+
+
+def dealt_anew(
+    call: ConvArguments, problem: ConvProblem, config: ParallelConfig, *, matmul: bool = False
+) -> MemoryConfig:
+    """Shards of all rows and channels of the input tensor, which may be others than the call says.
+
+    WIDTH shards of rows keep the rows that fill the last tiles of a window that was cut out of tiles.
+
+    Args:
+        matmul: It runs as a matmul.
+    """
+    given = call.input.spec
+    rows, channels = flattened(given.shape)[-2:]
+    if config.scheme is WIDTH and given.layout is Layout.ROW_MAJOR and not call.input.on_host:
+        rows = given.matrix[0]
+    height, width = input_shard(
+        config,
+        rows=rows,
+        channels=channels,
+        alignment=scheme_alignment(problem, config.scheme, matmul=matmul),
+        row_major=problem.row_major,
+    )
+    return sharded_memory(config, height, width)
+
+
+def output_spec(laid_out: LaidOut) -> TensorSpec:
+    """The output on the L1 path: [1, 1, N*OH*OW, O], sharded."""
+    problem, place = laid_out.problem, laid_out.layout.output_memory
+    out_layout = Layout.ROW_MAJOR if laid_out.options.untilize_out else Layout.TILE
+    shape = (1, 1, problem.out_rows, problem.out_channels)
+    return TensorSpec(shape, problem.out_format, out_layout, place, alignment=(TILE, TILE))
+
+
+def upload_weights(builder: PlanBuilder, laid_out: LaidOut) -> None:
+    """Prepare weights and bias on the host and upload them; of those on the device, say what they are taken for.
+
+    Where they can not be prepared, the plan ends in a refusal.
+    """
+    refuse_operands(builder, laid_out.arguments)
+    if builder.refused:
+        return
+    call, taken_for = laid_out.arguments, read_layout(laid_out)
+    layout, names = _prepared_layout(laid_out, taken_for), operand_names(call)
+    if not call.weight.on_host or (layout is not taken_for and layout != taken_for):
+        builder.expect(names[0], PrepareWeights(taken_for))
+    if call.weight.on_host:
+        made = TensorSpec(layout.logical_shape, layout.data_format, Layout.TILE, padded_shape=layout.padded_shape)
+        builder.upload("weight.prepared", made, "weight", PrepareWeights(layout))
+    if call.bias is not None and not call.bias.on_host:
+        builder.expect(names[1], PrepareBias(layout))
+    elif call.bias is not None:
+        if call.out_channels <= layout.padded_out_channels:  # raw weights may have others
+            layout = replace(layout, out_channels=call.out_channels)
+        made = TensorSpec(
+            layout.bias_logical_shape, layout.data_format, Layout.TILE, padded_shape=layout.bias_padded_shape
+        )
+        builder.upload("bias.prepared", made, "bias", PrepareBias(layout))
+
+
+def weights_layout(laid_out: LaidOut) -> WeightsLayout:
+    """How the weights of a call are prepared.
+
+    Where the windows of an image in DRAM were folded, the real library lays out the kernel as it was.
+
+    Raises:
+        DeviceError: A row of that kernel does not fit a K block of HEIGHT shards.
+    """
+    return _prepared_layout(laid_out, read_layout(laid_out))
+
+
+def _prepared_layout(laid_out: LaidOut, read: WeightsLayout) -> WeightsLayout:
+    """The layout that weights are prepared in, of a call whose program takes them for ``read``."""
+    folding = laid_out.arguments.folding
+    if folding is not None and not folding.weights and laid_out.input_memory.is_sharded() and laid_out.sharded:
+        channels = read.in_channels // prod(folding.stride)
+        return _made_of(laid_out, read, channels, read.out_channels, folding.kernel)
+    raw = _raw_sizes(laid_out.arguments)
+    if raw is None or raw == (read.in_channels, read.out_channels, *read.kernel):
+        return read
+    return _made_of(laid_out, read, raw[0], raw[1], raw[2:])
+
+
+def _raw_sizes(call: ConvArguments) -> tuple[int, int, int, int] | None:
+    """Input channels, output channels and kernel that a weight on the host is prepared with: its own, padding included.
+
+    The real library asks the tensor and not the call; None where it was asked for another weight, or has groups.
+    """
+    spec = call.weight.spec
+    if call.folding is not None or call.groups != 1 or not call.weight.on_host:
+        return None
+    first, second, rows, columns = spec.padded_shape[:4]
+    return (first, second, rows, columns) if call.rules.transposed else (second, first, rows, columns)
+
+
+def _made_of(
+    laid_out: LaidOut, read: WeightsLayout, in_channels: int, out_channels: int, kernel: tuple[int, int]
+) -> WeightsLayout:
+    """The layout of weights of other sizes than the call's, made for the cores and blocks of the call.
+
+    Raises:
+        DeviceError: A row of the kernel does not fit a K block of HEIGHT shards.
+    """
+    shards = laid_out.input_memory.shard_spec
+    alignment = channel_alignment(
+        laid_out.layout.scheme,
+        row_major=laid_out.problem.row_major,
+        sliced=False,
+        matmul=is_matmul(laid_out.arguments),
+        shard_width=None if shards is None else shards.shape[1],
+    )
+    made = replace(
+        read,
+        in_channels=in_channels,
+        out_channels=out_channels,
+        kernel=kernel,
+        folded=(1, 1),
+        raw_kernel=None,
+        padded_in_channels=round_up(in_channels, alignment * read.channel_shards),
+        padded_out_channels=round_up(
+            out_channels, laid_out.layout.shards.out_width if laid_out.sharded else read.padded_out_channels
+        ),
+        whole_blocks=True,
+    )
+    inner = made.shard_channels * made.kernel[1] * (made.kernel[0] if made.full_inner_dim else 1)
+    if laid_out.sharded and laid_out.layout.scheme is HEIGHT and made.k_block_rows < inner:
+        raise DeviceError(
+            f"Block height {made.k_block_rows} must be >= inner dimension {inner}\n{_why_blocks_differ(laid_out)}"
+        )
+    return made
+
+
+def _why_blocks_differ(laid_out: LaidOut) -> str:
+    call = laid_out.arguments
+    if call.folding is not None:
+        return (
+            "conv_config.enable_kernel_stride_folding: the image in DRAM was folded, but not the weights, whose "
+            "kernel rows do not fit the blocks; set it to False, or put the input in L1"
+        )
+    return (
+        f"weight_tensor: the kernel rows of its shape {list(call.weight.spec.padded_shape)}, padding included, do not "
+        "fit the blocks of the call; give the weights of the call, in ROW_MAJOR_LAYOUT"
+    )
+
+
+def read_layout(laid_out: LaidOut) -> WeightsLayout:
+    """What the program of a call takes its weights for."""
+    call, layout = laid_out.arguments, laid_out.layout
+    shards, rules = layout.shards, call.rules
+    columns = shards.out_channels
+    if layout.scheme in (HEIGHT, WIDTH):
+        columns = round_up(columns, layout.blocks.subblock_w_tiles * TILE)
+    return WeightsLayout(
+        in_channels=call.in_channels,
+        out_channels=call.out_channels,
+        kernel=call.kernel_size,
+        groups=call.groups,
+        out_first=not rules.transposed,
+        folded=call.folding.stride if call.folding else (1, 1),
+        raw_kernel=call.folding.kernel if call.folding else None,
+        mirror=rules.transposed and call.mirror_kernel,
+        full_inner_dim=rules.orders_full_inner_dim and laid_out.options.joins_kernel_rows(layout.scheme),
+        scheme=layout.scheme,
+        padded_in_channels=shards.in_channels,
+        padded_out_channels=columns,
+        channel_shards=layout.config.channel_cores,
+        k_block_rows=layout.blocks.act_w_tiles * TILE,
+        data_format=laid_out.problem.weight_format,
+    )
+
+
+def operand_names(call: ConvArguments) -> tuple[str, ...]:
+    """Names of the prepared weights and, if there is one, of the prepared bias."""
+    weight = "weight.prepared" if call.weight.on_host else call.weight.name or "weight"
+    if call.bias is None:
+        return (weight,)
+    return weight, "bias.prepared" if call.bias.on_host else call.bias.name or "bias"
+
+
+def operands(builder: PlanBuilder, call: ConvArguments) -> list[PlanTensor]:
+    """The prepared weights and, if there is one, the prepared bias, as the plan has them by then."""
+    return [builder.tensor(name) for name in operand_names(call)]
+
+
+WAY_OUT = "prepare the weights for this call, or pass them on the host"
+
+
+def size_refusal(layout: ConvLayout, out_channels: int, prepared: Sequence[tuple[int, ...]]) -> str | None:
+    """Why the program does not take what was prepared; None if it does (which need not mean that it is right).
+
+    Args:
+        prepared: Padded shapes of the weights and, if there is one, of the bias.
+    """
+    columns = prepared[0][-1] // TILE
+    block, cores = layout.shards.out_col_tiles, layout.out_config.channel_cores
+    if out_channels > columns * TILE:
+        return (
+            "Invalid weight shape. Incorrect weight tensor.\n"
+            f"weight_tensor: it has {columns * TILE} columns for {out_channels} output channels; {WAY_OUT}"
+        )
+    if prepared[0][:2] != (1, 1):
+        return (
+            "Conv weight matrix shape is invalid\n"
+            f"weight_tensor: on the device it has to be prepared, not of the shape {list(prepared[0])}; {WAY_OUT}"
+        )
+    if columns % block:
+        name = "weight_+matrix" if layout.scheme is WIDTH else "weight_matrix"
+        return (
+            f"{name}_width_ntiles {columns} should be divisible by weight_block_w_ntiles {block}\n"
+            f"weight_tensor: the call computes {block} tiles of output channels on a core; {WAY_OUT}"
+        )
+    if layout.scheme is WIDTH:
+        if columns // block == cores:
+            return None
+        return (
+            f"num_blocks_output_w {cores} should be equal to num_blocks_weight_w {columns // block}\n"
+            f"weight_tensor: it was prepared for other cores; {WAY_OUT}"
+        )
+    return _other_cores(layout, columns, prepared[-1][-1] // TILE)
+
+
+def _other_cores(layout: ConvLayout, columns: int, bias_columns: int) -> str | None:
+    """Why HEIGHT and BLOCK programs do not deal the weights' columns to their cores."""
+    slices, box = columns // layout.shards.out_col_tiles, layout.out_config.cores.bounding_box()
+    turned = layout.out_config.orientation is ShardOrientation.COL_MAJOR
+    axis, cores = ("y", box.rows) if turned else ("x", box.cols)
+    if layout.scheme is BLOCK and cores % slices:
+        return (
+            f"num_cores_{axis} {cores} should be divisible by num_weight_slices_width {slices}\n"
+            f"weight_tensor: it was prepared for {slices} cores of output channels; {WAY_OUT}"
+        )
+    if layout.scheme is not BLOCK and slices != 1:
+        return (
+            f"num_blocks_weight_w_per_core 1 should be equal to num_blocks_weight_w {slices}\n"
+            f"weight_tensor: it was prepared for {slices} cores of output channels; {WAY_OUT}"
+        )
+    if bias_columns != columns:
+        return (
+            f"Bias tiles ({bias_columns}) must equal weight matrix width in tiles ({columns})\n"
+            f"weight_tensor, bias_tensor: they were prepared for other cores; {WAY_OUT}"
+        )
+    return None
+
+
+def micro_op_work(
+    call: ConvArguments,
+    problem: ConvProblem,
+    options: ConvOptions,
+    layout: ConvLayout,
+    *,
+    k_blocks: tuple[KBlock, ...],
+    buffers: ConvBuffersArguments,
+) -> ConvWork:
+    """What it computes.
+
+    Args:
+        problem: Its convolution, or that of some phases.
+        options: The choices that hold for it.
+        k_blocks: In their order.
+        buffers: What decides its circular buffers, and so where partial sums lie.
+    """
+    return ConvWork(
+        problem=problem,
+        options=options,
+        layout=layout,
+        k_blocks=k_blocks,
+        fidelity_phases=compute_config(call).fidelity_phases,
+        partials_format=partials_format(buffers),
+        l1_accumulation=buffers.l1_accumulation,
+        activation=call.conv_config.activation,
+    )
+
+
+def sticks_bytes(halo: PlanTensor, problem: ConvProblem) -> int:
+    """Bytes of a core's sticks; 0 if the tensor is not sharded."""
+    shards = halo.spec.memory_config.shard_spec
+    return 0 if shards is None else shards.shape[0] * shards.shape[1] * (problem.act_format.element_bytes or 0)

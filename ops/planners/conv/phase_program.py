@@ -1,0 +1,236 @@
+"""The steps of the L1 path that output phases take in the place of the conv2d micro-op: weights, and the program."""
+
+from dataclasses import replace
+from typing import Final
+
+from device.memory.memory_config import TILE
+from ops.builder import PlanBuilder, PlanTensor
+from ops.planners.conv.arguments import ConvArguments
+from ops.planners.conv.checks import ROWS_OF_BLOCKS, refuse_operands
+from ops.planners.conv.operands import (
+    LaidOut,
+    micro_op_work,
+    operand_names,
+    operands,
+    output_spec,
+    read_layout,
+    sticks_bytes,
+)
+from ops.programs.conv2d.blocks import width_refusal
+from ops.programs.conv2d.buffers import (
+    BufferRequest,
+    ConvBuffersArguments,
+    buffer_requests,
+    local_bytes,
+    placed_buffers,
+)
+from ops.programs.conv2d.op import ConvWork
+from ops.programs.conv2d.parallel_config import HEIGHT, WIDTH
+from ops.programs.conv2d.partition import buffers_arguments
+from ops.programs.conv2d.reader_indices import WORD_BYTES
+from ops.programs.conv2d.weights import PrepareBias
+from ops.programs.halo.plan import HaloArguments, config_tensor_spec
+from ops.programs.halo.transfers import most_sticks
+from ops.programs.phase_conv2d.layout import (
+    PhaseGroup,
+    group_k_blocks,
+    lay_out_phases,
+    phase_index_words,
+    weights_of_phases,
+)
+from ops.programs.phase_conv2d.op import PhaseConvWork, PhaseOutputs, PhasePart, phase_buffer_requests, sticks_format
+from ops.programs.phase_conv2d.values import PreparePhaseWeights
+from ops.window import dense_bounds
+
+PHASE_CONV2D: Final = "PhaseConv2dDeviceOperation"
+
+
+def runs_by_phases(call: ConvArguments) -> bool:
+    """Whether a call is computed phase by phase: where there is but one phase, it is the micro-op's as it stands."""
+    return call.rules.by_phases and call.stride != (1, 1)
+
+
+def phases_of(builder: PlanBuilder, laid_out: LaidOut) -> tuple[PhaseGroup, ...] | None:
+    """The output phases of a call; None if it is not computed by them.
+
+    Phases of different rows are joined where activations are sent between cores, which is then done once for all, if
+    that takes no more tile products, and no more L1 than the micro-op over the frame with inserted zeros with its halo.
+    HEIGHT keeps them apart: its weights come in few blocks, and those of one row are read while another is multiplied.
+
+    Raises:
+        DeviceError: The blocks of a phase can not be cut so.
+    """
+    if not runs_by_phases(laid_out.arguments):
+        return None
+    apart, joined = (
+        lay_out_phases(laid_out.problem, laid_out.options, laid_out.layout, builder.device_spec, joins_rows=joins)
+        for joins in (False, True)
+    )
+    if laid_out.layout.scheme is HEIGHT or _products(joined) > _products(apart):
+        return apart
+    return joined if _l1_bytes(laid_out, joined) <= _frame_l1_bytes(laid_out) else apart
+
+
+def _products(groups: tuple[PhaseGroup, ...]) -> int:
+    """Tile products of a core."""
+    return sum(
+        one.layout.shards.out_row_tiles * one.layout.shards.out_col_tiles * one.layout.blocks.act_w_tiles
+        * one.layout.blocks.k_blocks
+        for one in groups if one.has_taps
+    )  # fmt: skip
+
+
+def _l1_bytes(laid_out: LaidOut, groups: tuple[PhaseGroup, ...]) -> int:
+    """Bytes of a core for the halo's output and circular buffers of output phases."""
+    problem, layout = laid_out.problem, laid_out.layout
+    starts, stops = dense_bounds(problem.frame, output_rows=layout.shards.out_rows, cores=layout.config.nhw_cores)
+    return _stick_bytes(laid_out) * int((stops - starts).max()) + local_bytes(_requests(laid_out, groups))
+
+
+def _frame_l1_bytes(laid_out: LaidOut) -> int:
+    """The same of the micro-op over the frame with inserted zeros."""
+    problem, layout = laid_out.problem, laid_out.layout
+    sticks = most_sticks(problem.frame, output_rows=layout.shards.out_rows, cores=layout.config.nhw_cores)
+    buffers = buffers_arguments(problem, laid_out.options, layout, halo_bytes=0, reader_indices_bytes=0)
+    return _stick_bytes(laid_out) * sticks + local_bytes(buffer_requests(buffers))
+
+
+def _stick_bytes(laid_out: LaidOut) -> int:
+    return laid_out.layout.shards.in_width * (laid_out.problem.act_format.element_bytes or 0)
+
+
+def upload_phase_weights(builder: PlanBuilder, laid_out: LaidOut) -> None:
+    """As `operands.upload_weights`, with weights parted by phase; the bias is the micro-op's."""
+    refuse_operands(builder, laid_out.arguments)
+    if builder.refused:
+        return
+    call, work, names = laid_out.arguments, phase_weights(laid_out), operand_names(laid_out.arguments)
+    if call.weight.on_host:
+        builder.upload(names[0], work.spec, "weight", work)
+    else:
+        builder.expect(names[0], work)
+    if call.bias is None:
+        return
+    layout = read_layout(laid_out)
+    if call.bias.on_host:
+        made = replace(work.spec, shape=layout.bias_logical_shape, padded_shape=layout.bias_padded_shape)
+        builder.upload(names[1], made, "bias", PrepareBias(layout))
+    else:
+        builder.expect(names[1], PrepareBias(layout))
+
+
+def phase_weights(laid_out: LaidOut) -> PreparePhaseWeights:
+    """How the weights of a call are prepared."""
+    whole = read_layout(laid_out)
+    parts = weights_of_phases(laid_out.problem, laid_out.options, laid_out.layout, whole)
+    return PreparePhaseWeights(kernel=whole.kernel, mirror=whole.mirror, parts=parts)
+
+
+def phase_conv(
+    builder: PlanBuilder,
+    laid_out: LaidOut,
+    groups: tuple[PhaseGroup, ...],
+    halo: PlanTensor,
+    halo_arguments: HaloArguments,
+) -> PlanTensor:
+    """The program of all output phases.
+
+    Args:
+        laid_out: The call, with prepared weights and bias in the plan.
+        groups: Its output phases.
+        halo_arguments: Of the halo, which decide where the index tensor lies.
+
+    Returns:
+        The output; the halo's if the program is refused.
+    """
+    read = operands(builder, laid_out.arguments)
+    problem, layout = laid_out.problem, laid_out.layout
+    words = phase_index_words(problem.frame, groups, layout)
+    indices = PlanTensor(f"{laid_out.prefix}reader_indices", config_tensor_spec(halo_arguments, words))
+    buffers = _buffers(groups)
+    matrices = phase_weights(laid_out).rows
+    work = PhaseConvWork(
+        problem=problem,
+        options=laid_out.options,
+        layout=layout,
+        parts=tuple(
+            PhasePart(
+                conv=_conv_work(laid_out, group, conv),
+                phases=tuple(
+                    PhaseOutputs(frame=frame, weights=matrices.get(taps, range(0)))
+                    for taps, frame in zip(group.taps, group.frames, strict=True)
+                ),
+                beside=group.beside,
+            )
+            for group, conv in zip(groups, buffers, strict=True)
+        ),
+    )
+    refused = next((text for one in groups if (text := _refusal(one)) is not None), None)
+    if laid_out.options.untilize_out and problem.out_format.is_block:
+        refused = ROWS_OF_BLOCKS
+    if refused is not None:
+        builder.run(PHASE_CONV2D, work, [halo, *read], refused=refused)
+        return halo
+    output = PlanTensor(f"{laid_out.prefix}output", output_spec(laid_out))
+    requests = _requests(laid_out, groups, halo_bytes=sticks_bytes(halo, problem), index_bytes=words * WORD_BYTES)
+    made = placed_buffers(
+        requests, output=output.name, halo=halo.name, reader_indices=indices.name, cores=layout.program_cores
+    )
+    return builder.run(
+        PHASE_CONV2D,
+        work,
+        [halo, *read],
+        output=output,
+        resident=[indices],
+        circular_buffers=made,
+        key=("phase conv2d", work, read[0].spec.padded_shape),
+    )
+
+
+def _requests(
+    laid_out: LaidOut, groups: tuple[PhaseGroup, ...], *, halo_bytes: int = 0, index_bytes: int = 0
+) -> list[BufferRequest]:
+    """The circular buffers of the program; its views count nothing where their tensors are not known yet."""
+    buffers = [one._replace(halo_bytes=halo_bytes, reader_indices_bytes=index_bytes) for one in _buffers(groups)]
+    tiled = not laid_out.options.untilize_out
+    return phase_buffer_requests(buffers, laid_out.layout, sticks_format(laid_out.problem), tiled=tiled)
+
+
+def _buffers(groups: tuple[PhaseGroup, ...]) -> list[ConvBuffersArguments]:
+    """What decides the circular buffers of every group; partial sums of all are kept as those of the longest are."""
+    made = []
+    for group in groups:
+        conv = buffers_arguments(
+            group.problem,
+            group.options,
+            group.layout,
+            halo_bytes=0,
+            reader_indices_bytes=0,
+            tap_channels=0,  # asked for only where activations are reused
+        )
+        rows, columns = group.kernel
+        joins = group.options.joins_kernel_rows(group.layout.scheme)
+        made.append(conv._replace(kernel=(1, rows * columns) if joins else group.kernel))
+    longest = max(one.accumulation_blocks for one in made)
+    return [one._replace(accumulation_blocks=longest) for one in made]
+
+
+def _conv_work(laid_out: LaidOut, group: PhaseGroup, buffers: ConvBuffersArguments) -> ConvWork:
+    """What the micro-op computes of a group of phases."""
+    call, order = laid_out.arguments, group_k_blocks(group)
+    return micro_op_work(call, group.problem, group.options, group.layout, k_blocks=order, buffers=buffers)
+
+
+def _refusal(group: PhaseGroup) -> str | None:
+    """Why a group of phases can not be cut into its blocks; None if it can."""
+    layout = group.layout
+    if not group.has_taps:
+        return None
+    text = width_refusal(layout.config, layout.shards, layout.blocks, group.kernel)
+    parts = layout.blocks.k_blocks // layout.config.channel_cores
+    if text is None and layout.scheme is WIDTH and layout.shards.in_width % (parts * TILE):
+        text = (
+            f"conv_config.act_block_w_div cuts the {layout.shards.in_width} channels of every WIDTH_SHARDED core into "
+            f"{parts} parts that are no whole tiles; use a divisor of {layout.shards.in_width // TILE}, such as 1"
+        )
+    return text

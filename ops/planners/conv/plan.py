@@ -1,0 +1,125 @@
+"""The plan of a convolution, transposed or not: which path, and what every step of it allocates and runs."""
+
+from typing import Final
+
+from device.errors import ArgumentError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout
+from device.numbers.block_floats import div_up
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor
+from ops.op_models import MEANINGS
+from ops.planners.conv.arguments import (
+    COUNTS,
+    ConvArguments,
+    image_shape,
+    is_matmul,
+    no_outputs_told,
+    output_format,
+    output_lengths,
+    plans_without_outputs,
+    takes_l1_path,
+)
+from ops.planners.conv.checks import raise_first, rows_in_dram
+from ops.planners.conv.dram_path import dram_image, dram_path
+from ops.planners.conv.l1_path import l1_path
+from ops.planners.conv.matmul_path import matmul_path
+from ops.planners.conv.operands import operand_names
+
+BYTES: Final = 2**64
+
+
+def wrapped_output(call: ConvArguments) -> TensorSpec:
+    """A tensor in DRAM of as many pages as the real library allocates for an output of a call that `wraps`.
+
+    Elements and bytes are counted by 64 bits, and pages by 32: what calls of the real library, version 0.81.1, show.
+    Where the bytes of an output in rows are no whole pages, the number that it names was some bytes less in two calls.
+
+    Raises:
+        ArgumentError: The bytes that are left are no whole pages.
+    """
+    (height, width), batch, channels = output_lengths(call, unsigned=True), call.batch_size, call.out_channels
+    layout, number_format = call.conv_config.output_layout, output_format(call)
+    element_bytes = number_format.element_bytes
+    if layout is Layout.TILE or element_bytes is None:  # block floats in rows are refused before
+        tiles = batch * height * div_up(width, TILE) * div_up(channels, TILE)
+        page_bytes = number_format.tile_bytes
+        size_bytes = tiles % (BYTES // TILE**2) * page_bytes % BYTES
+    else:
+        page_bytes = channels * element_bytes
+        size_bytes = batch * height * width * page_bytes % BYTES
+    pages, rest = divmod(size_bytes, page_bytes)
+    if rest:
+        raise ArgumentError(
+            f"For valid non-interleaved buffers page size {page_bytes} must equal buffer size {size_bytes}. For "
+            "interleaved-buffers, buffer size should be divisible by the page size\n" + no_outputs_told(call)
+        )
+    rows, columns = (pages % COUNTS * TILE, TILE) if layout is Layout.TILE else (pages % COUNTS, channels)
+    return TensorSpec((1, 1, rows, columns), number_format, layout, DRAM_MEMORY_CONFIG)
+
+
+def plan_without_outputs(builder: PlanBuilder, call: ConvArguments) -> PlanTensor:
+    """The image of the input and the buffer of the output of a call that `wraps`; where DRAM holds that, a refusal.
+
+    Raises:
+        ArgumentError: The output would be block floats in rows.
+    """
+    raise_first(call, (rows_in_dram,))
+    image = dram_image(builder, builder.tensor("input"), image_shape(call), on_host=call.input.on_host)
+    try:
+        output = wrapped_output(call)
+    except ArgumentError as error:
+        builder.refuse(error)
+        return image
+    target = builder.allocate("output.image", output)
+    builder.refuse(ArgumentError(no_outputs_told(call)))
+    return target
+
+
+def plan_convolution(
+    call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int, returns_weights: bool = True
+) -> Plan:
+    """Plan a call.
+
+    Args:
+        free_l1_bytes: Free bytes of every L1 bank when the call begins: they decide how many slices are needed.
+        returns_weights: The caller gets prepared weights and bias; otherwise they are released at the end.
+
+    Raises:
+        DeviceError: The real library refuses the call for a reason that needs a plan to see.
+    """
+    builder = builder_of(call, device_spec)
+    if plans_without_outputs(call):
+        output = plan_without_outputs(builder, call)
+    elif is_matmul(call):
+        source = builder.tensor("input")
+        output = matmul_path(builder, call, source, from_dram=not takes_l1_path(call), free_l1_bytes=free_l1_bytes)
+    elif takes_l1_path(call):
+        output = l1_path(builder, call, builder.tensor("input"))
+    else:
+        output = dram_path(builder, call, builder.tensor("input"), free_l1_bytes=free_l1_bytes)
+    return finished(builder, call, output, returns_weights=returns_weights)
+
+
+def reads_free_l1(call: ConvArguments) -> bool:
+    """Whether the free bytes of L1 can change the plan of a call; on the L1 path only those of a matmul do."""
+    return is_matmul(call) or not takes_l1_path(call)
+
+
+def builder_of(call: ConvArguments, device_spec: DeviceSpec) -> PlanBuilder:
+    """An empty plan of a call; its tensors are "input", "weight" and, if there is one, "bias"."""
+    given = {"input": call.input, "weight": call.weight, "bias": call.bias}
+    return PlanBuilder(device_spec, {name: one.spec for name, one in given.items() if one is not None})
+
+
+def finished(builder: PlanBuilder, call: ConvArguments, output: PlanTensor, *, returns_weights: bool) -> Plan:
+    """The plan of a call whose steps are written: what it releases at the end, and what it returns, if anything."""
+    if builder.refused:
+        return builder.finish({})
+    names = operand_names(call)
+    builder.free_adopted()
+    if not returns_weights:
+        builder.free(*(one for one in map(builder.tensor, names) if builder.is_own(one)))
+    operands = dict(zip(("weight", "bias"), names, strict=False)) if returns_weights else {}
+    return builder.finish({"output": output.name, **operands}, {output.name: output.spec}, known_works=MEANINGS)

@@ -1,0 +1,468 @@
+"""Cutting a call into slices of its output that fit L1 one at a time (docs/planning.md, Slices).
+
+A slice is a call of its own: a window of the input, with paddings that give exactly the slice's outputs. How many there
+are is given, or the smallest number of which each fits L1 as the real library estimates it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import NamedTuple
+
+from device.errors import ArgumentError, DeviceError, OutOfMemoryError
+from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
+from device.numbers.block_floats import div_up, round_up
+from device.plan import Decision
+from device.spec.device_spec import DeviceSpec
+from ops.planners.conv.arguments import (
+    AxisWindow,
+    ConvArguments,
+    SliceConfig,
+    SliceType,
+    frame_of,
+    is_matmul,
+    lower,
+    output_lengths,
+    plans_without_outputs,
+    takes_l1_path,
+)
+from ops.programs.conv2d.buffers import local_bytes
+from ops.programs.conv2d.parallel_config import (
+    BLOCK,
+    WIDTH,
+    ConvOptions,
+    ConvProblem,
+    ParallelConfig,
+    channel_alignment,
+)
+from ops.programs.conv2d.partition import (
+    SchemeChoice,
+    choose_cores,
+    choose_scheme,
+    estimated_blocks,
+    estimated_buffers,
+    estimated_halo_bytes,
+    lay_out,
+    scheme_alignment,
+)
+from ops.window import Frame, FrameAxis, NoWindowError
+
+
+class OutputSlice(NamedTuple):
+    """One slice."""
+
+    rows: tuple[int, int]  # First row of the output, one past the last
+    columns: tuple[int, int]  # First column, one past the last
+    down: AxisWindow  # The input window's rows
+    across: AxisWindow  # The input window's columns; its outputs may be more than `columns`, to fill tiles
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no input is in its window (the real library then leaves this slice and all that follow unwritten)."""
+        return self.down.start >= self.down.stop or self.across.start >= self.across.stop
+
+    @property
+    def at_origin(self) -> "OutputSlice":
+        """The same slice without its place, on which nothing but the copies in and out depends."""
+        rows, columns = (0, self.rows[1] - self.rows[0]), (0, self.columns[1] - self.columns[0])
+        return OutputSlice(rows, columns, _at_origin(self.down), _at_origin(self.across))
+
+
+def _at_origin(window: AxisWindow) -> AxisWindow:
+    if not window.start:
+        return window
+    return AxisWindow(0, _length(window), window.padding, window.output_padding)
+
+
+def _length(window: AxisWindow) -> int:
+    """Input positions of a window."""
+    return window.stop - window.start
+
+
+def _filling(call: ConvArguments, part: OutputSlice) -> int:
+    """Columns of output beyond a slice's own that fill its last tile; none if it reads the whole image."""
+    whole = (_length(part.down), _length(part.across)) == (call.input_height, call.input_width)
+    if call.conv_config.output_layout is not Layout.TILE or whole:
+        return 0
+    return -(part.columns[1] - part.columns[0]) % TILE
+
+
+def rounding_of(call: ConvArguments, slice_type: SliceType) -> int:
+    """Outputs along the axis that is cut of which slices take whole multiples."""
+    return TILE if call.conv_config.output_layout is Layout.TILE and slice_type is SliceType.DRAM_WIDTH else 1
+
+
+def sliced_length(frame: Frame, slice_type: SliceType) -> int:
+    """Outputs along the axis that is cut."""
+    return frame.rows.outputs if slice_type is SliceType.DRAM_HEIGHT else frame.columns.outputs
+
+
+def most_slices(call: ConvArguments, slice_type: SliceType) -> int:
+    """The most slices a call can be cut into."""
+    return most_slices_of(call, frame_of(call), slice_type)
+
+
+def most_slices_of(call: ConvArguments, frame: Frame, slice_type: SliceType) -> int:
+    """The same, of a call whose frame is at hand."""
+    return div_up(sliced_length(frame, slice_type), rounding_of(call, slice_type))
+
+
+def output_slices(call: ConvArguments, config: SliceConfig, frame: Frame | None = None) -> Iterator[OutputSlice]:
+    """The slices of a call, in order; those without outputs are left out.
+
+    Args:
+        config: Their axis and number.
+        frame: The call's, where it is at hand.
+    """
+    frame, rounding = frame or frame_of(call), rounding_of(call, config.slice_type)
+    length, uncut = sliced_length(frame, config.slice_type), _uncut_window(call, frame, config.slice_type)
+    base, rest = divmod(div_up(length, rounding), config.num_slices)
+    start = 0
+    for index in range(config.num_slices):
+        size = rounding * (base + (index < rest))
+        bounds = start, min(length, start + size)
+        if bounds[0] >= bounds[1]:
+            continue
+        part = _slice(call, frame, config.slice_type, bounds, uncut)
+        yield part
+        if not part.is_empty:
+            start += size
+
+
+def first_slice(call: ConvArguments, config: SliceConfig) -> OutputSlice:
+    """The slice that weights are prepared for: the first, as high or as wide as any, and rounded up."""
+    frame, rounding = frame_of(call), rounding_of(call, config.slice_type)
+    size = rounding * div_up(div_up(sliced_length(frame, config.slice_type), rounding), config.num_slices)
+    return _slice(call, frame, config.slice_type, (0, size), _uncut_window(call, frame, config.slice_type))
+
+
+def _uncut_window(call: ConvArguments, frame: Frame, slice_type: SliceType) -> AxisWindow:
+    """What a slice reads along the axis that is not cut, the same for all."""
+    axis = 1 if slice_type is SliceType.DRAM_HEIGHT else 0
+    outputs = (frame.rows.outputs, frame.columns.outputs)[axis]
+    return call.rules.window(call, axis, (0, outputs), outputs)
+
+
+def _slice(
+    call: ConvArguments, frame: Frame, slice_type: SliceType, bounds: tuple[int, int], uncut: AxisWindow
+) -> OutputSlice:
+    """The slice of some outputs along the axis that is cut."""
+    if slice_type is SliceType.DRAM_HEIGHT:
+        down = call.rules.window(call, 0, bounds, frame.rows.outputs)
+        part = OutputSlice(bounds, (0, frame.columns.outputs), down, uncut)
+    else:
+        across = call.rules.window(call, 1, bounds, frame.columns.outputs)
+        part = OutputSlice((0, frame.rows.outputs), bounds, uncut, across)
+    filling = _filling(call, part)
+    if not filling:
+        return part
+    return OutputSlice(part.rows, part.columns, part.down, call.rules.filled(call, part.across, filling))
+
+
+def slice_call(call: ConvArguments, part: OutputSlice) -> ConvArguments:
+    """The call that computes one slice."""
+    height, width = _length(part.down), _length(part.across)
+    padding = (*part.down.padding, *part.across.padding)
+    more = (part.down.output_padding, part.across.output_padding)
+    return replace(call, input_height=height, input_width=width, padding=padding, output_padding=more)
+
+
+def given_slices(call: ConvArguments) -> SliceConfig | None:
+    """Several slices that the caller counted, each of which comes to its own call in shards."""
+    given = call.slice_config
+    several = given is not None and given.num_slices > 1 and not takes_l1_path(call) and not is_matmul(call)
+    return given if several and 0 not in call.stride else None
+
+
+def too_many(call: ConvArguments, slices: SliceConfig) -> bool:
+    """Whether a call cannot be cut into so many slices, of which its plan tells first."""
+    try:
+        return slices.num_slices > most_slices(call, slices.slice_type)
+    except NoWindowError:
+        return False
+
+
+def check_slice_count(call: ConvArguments, config: SliceConfig, frame: Frame) -> None:
+    """Refuse more slices than the output of a call with this frame has rows, columns or tiles.
+
+    Raises:
+        DeviceError: With the real library's text.
+    """
+    most = most_slices_of(call, frame, config.slice_type)
+    if config.num_slices > most:
+        raise DeviceError(
+            f"{too_many_line(config.num_slices, most)}\n"
+            f"dram_slice_config: at most {most} slices of type {config.slice_type.name} fit this output; "
+            "0 finds the number by itself"
+        )
+
+
+def too_many_line(slices: int, most: int) -> str:
+    """The real library's first line of more slices than there can be."""
+    return (
+        f"Number of slices ({slices}) exceeds the maximum allowed ({most}) "
+        "for the given output dimension and alignment."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceCores:
+    """Cores among which the input window of a slice is dealt."""
+
+    call: ConvArguments  # The slice's own call
+    cores: ParallelConfig
+    choice: SchemeChoice | None  # Of their scheme, where the library made it
+    frame: Frame  # Of the slice's own call
+
+
+def input_cores(call: ConvArguments, part: OutputSlice, device_spec: DeviceSpec) -> SliceCores:
+    """Cores among which the input window of a slice is dealt."""
+    own = slice_call(call, part)
+    problem, options = lower(own)
+    cores, choice = _input_cores(call, part, problem, options, device_spec)
+    return SliceCores(call=own, cores=cores, choice=choice, frame=problem.frame)
+
+
+def _input_cores(
+    call: ConvArguments, part: OutputSlice, problem: ConvProblem, options: ConvOptions, device_spec: DeviceSpec
+) -> tuple[ParallelConfig, SchemeChoice | None]:
+    """The same of a slice whose own problem is at hand, and the choice of their scheme."""
+    nominal = _over(problem, _nominal(problem.frame, part, filling=_filling(call, part)))
+    scheme, choice = call.conv_config.shard_layout, None
+    if scheme is None:
+        choice = choose_scheme(nominal, options, device_spec, matmul=False)
+        scheme = choice.scheme
+    if options.act_block_h_override or options.core_grid is not None:
+        options = replace(options, act_block_h_override=0, core_grid=None)
+    cores = choose_cores(nominal, options, device_spec, scheme, alignment=_window_alignment(call, part, scheme))
+    return cores, choice
+
+
+def _window_alignment(call: ConvArguments, part: OutputSlice, scheme: TensorMemoryLayout) -> int:
+    """Channels a shard of the window is a multiple of; conv2d takes a window of the whole image for no slice."""
+    whole = (_length(part.down), _length(part.across)) == (call.input_height, call.input_width)
+    sliced = not whole or call.rules.whole_window_is_slice
+    row_major = sliced or call.input.spec.layout is Layout.ROW_MAJOR
+    return channel_alignment(scheme, row_major=row_major, sliced=sliced, matmul=False, shard_width=None)
+
+
+def input_memory(call: ConvArguments, part: OutputSlice, config: ParallelConfig) -> MemoryConfig:
+    """Where the input window of a slice is put in L1."""
+    rows = call.batch_size * _length(part.down) * _length(part.across)
+    unit = 1 if config.scheme is WIDTH and call.input.spec.layout is Layout.ROW_MAJOR else TILE
+    shard_rows = round_up(rows, config.nhw_cores * unit) // config.nhw_cores
+    alignment = _window_alignment(call, part, config.scheme)
+    width = round_up(call.in_channels, config.channel_cores * alignment) // config.channel_cores
+    return MemoryConfig(config.scheme, BufferType.L1, ShardSpec(config.cores, (shard_rows, width), config.orientation))
+
+
+def slice_l1_bytes(call: ConvArguments, part: OutputSlice, device_spec: DeviceSpec, *, slices: int) -> int:
+    """L1 that one slice takes, as the real library estimates it when it looks for a number of slices."""
+    problem, options = lower(slice_call(call, part))
+    config, _ = _input_cores(call, part, problem, options, device_spec)
+    shards = input_memory(call, part, config).shard_spec
+    if shards is None:
+        raise AssertionError("the window of a slice is always sharded")
+    in_bytes = shards.shape[0] * shards.shape[1] * (problem.act_format.element_bytes or 0)
+    if call.rules.transposed:
+        options = options if options.output_grid is None else replace(options, output_grid=None)
+        row_major = call.conv_config.output_layout is Layout.ROW_MAJOR
+        alignment = channel_alignment(
+            config.scheme, row_major=row_major, sliced=slices > 1, matmul=False, shard_width=None
+        )
+        counted = _over(problem, _nominal(problem.frame, part))
+        layout = lay_out(counted, options, device_spec, config, alignment=TILE, reader_alignment=alignment)
+        tap = layout.shards.in_channels
+        blocks = layout.blocks.k_blocks * (layout.out_config.channel_cores if config.scheme is BLOCK else 1)
+    else:
+        alignment, counted = scheme_alignment(problem, config.scheme), problem
+        layout = lay_out(counted, options, device_spec, config, alignment=alignment)
+        tap = round_up(problem.in_channels, alignment)
+        blocks = estimated_blocks(counted, layout, alignment)
+        in_bytes = in_bytes // 2 if problem.in_format.is_block else in_bytes
+    buffers = estimated_buffers(counted, options, layout, accumulation_blocks=blocks, tap_channels=tap)
+    halo_bytes = estimated_halo_bytes(problem, config.nhw_cores, shards.shape[1])
+    output_bytes = next(b.size_bytes for b in buffers if b.name == "out")
+    return max(halo_bytes + output_bytes + local_bytes(buffers), in_bytes + halo_bytes)
+
+
+def _over(problem: ConvProblem, frame: Frame) -> ConvProblem:
+    """The problem over another frame."""
+    return problem if frame is problem.frame else replace(problem, frame=frame)
+
+
+def _nominal(frame: Frame, part: OutputSlice, *, filling: int = 0) -> Frame:
+    """The frame with as many outputs as the slice stands for, where its own call computes more or fewer.
+
+    Args:
+        frame: Of the slice's own call.
+        filling: Columns that fill its last tile, and are to be counted.
+    """
+    rows = _of_length(frame.rows, part.rows[1] - part.rows[0])
+    columns = _of_length(frame.columns, part.columns[1] - part.columns[0] + filling)
+    if rows is frame.rows and columns is frame.columns:
+        return frame
+    return replace(frame, rows=rows, columns=columns)
+
+
+def _of_length(axis: FrameAxis, outputs: int) -> FrameAxis:
+    """The axis with zeros behind it for so many outputs."""
+    more = outputs - axis.outputs
+    return replace(axis, trailing=axis.trailing + more) if more else axis
+
+
+WIDE_IMAGE = 200  # tiled outputs of narrower images are cut along the height
+TALL_RATIO = 3  # row-major outputs of images taller than this times their width too
+
+
+def guess_slice_type(call: ConvArguments) -> SliceType:
+    """Along which axis a call is cut if the caller does not say."""
+    if call.conv_config.output_layout is Layout.ROW_MAJOR:
+        tall = call.input_height > TALL_RATIO * call.input_width
+    else:
+        tall = call.input_width < WIDE_IMAGE or call.input_height > call.input_width
+    return SliceType.DRAM_HEIGHT if tall else SliceType.DRAM_WIDTH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenSlices:
+    """Slices that the library chose."""
+
+    config: SliceConfig  # Axis and number
+    decision: Decision  # What decided, for whoever asks
+
+
+def _chosen(config: SliceConfig, refused: Sequence[tuple[SliceConfig, int]], free_l1_bytes: int) -> ChosenSlices:
+    """Slices, and the counts that were refused before, each with the L1 that its first slice too many takes."""
+    count = config.num_slices
+    text = f"{slices_told(config)}, the least number that fits by the library's estimate: "
+    limits = [("free_l1_bytes", free_l1_bytes)]
+    if refused:
+        other, needed = refused[-1]
+        limits.insert(0, ("needed_l1_bytes", needed))
+        text += f"{slices_told(other)} would take {needed:,} B of a core's L1, and {free_l1_bytes:,} B are free"
+    else:
+        text += f"{free_l1_bytes:,} B of a core's L1 are free"
+    return ChosenSlices(
+        config=config, decision=Decision(name="num_slices", value=count, text=text, limits=tuple(limits))
+    )
+
+
+def slices_told(config: SliceConfig) -> str:
+    """Number and axis in words."""
+    if config.num_slices == 1:
+        return "one slice"
+    return f"{config.num_slices} slices of {'rows' if config.slice_type is SliceType.DRAM_HEIGHT else 'columns'}"
+
+
+def choose_slices(
+    call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int, frame: Frame | None = None
+) -> ChosenSlices:
+    """The smallest number of slices that fit the free L1, along the given axis or the better guess, then the other.
+
+    Args:
+        free_l1_bytes: Of every L1 bank.
+        frame: The call's, where it is at hand.
+
+    Raises:
+        OutOfMemoryError: No number of slices fits, with the real library's text.
+    """
+    kinds = _kinds(call)
+    need = cache(
+        lambda part, several: slice_l1_bytes(call, part, device_spec, slices=1 + several)
+    )  # most slices are alike
+    frame, refused = frame or frame_of(call), list[tuple[SliceConfig, int]]()
+    for kind in kinds:
+        for count in range(1, most_slices_of(call, frame, kind) + 1):
+            config = SliceConfig(slice_type=kind, num_slices=count)
+            parts = (part for part in output_slices(call, config, frame) if not part.is_empty)
+            excess = _excess(call, (need(part.at_origin, count > 1) for part in parts), free_l1_bytes)
+            if excess is None:
+                return _chosen(config, refused, free_l1_bytes)
+            if excess:
+                refused.append((config, excess))
+    most, length = most_slices_of(call, frame, kinds[-1]), sliced_length(frame, kinds[-1])
+    raise OutOfMemoryError(
+        f"{_none_found(kinds[-1], most, length, free_l1_bytes)}\n"
+        "conv_config: a smaller act_block_h_override, weights_dtype=bfloat8_b, no double buffering or another "
+        "shard_layout take less; other live L1 tensors may be released first"
+    )
+
+
+def require_outputs(
+    call: ConvArguments,
+    refusal: str | None,
+    free_l1_bytes: int | None,
+    *,
+    folded: tuple[int, int] | None = None,
+) -> None:
+    """Raises ArgumentError for a call without outputs, with the real library's first line where it has one.
+
+    Where the real library runs out of DRAM for it, which only its plan shows, nothing is raised here.
+
+    Args:
+        refusal: What we say of a call without outputs; None if it has some.
+        free_l1_bytes: Of every L1 bank; None where nothing is computed yet.
+        folded: Height and width of the output where windows become channels, so that the plan is of another call.
+    """
+    if refusal is None:
+        return
+    if free_l1_bytes is None:
+        raise ArgumentError(refusal)
+    if folded is None and plans_without_outputs(call):
+        return
+    first = _slices_of_nothing(call, folded or output_lengths(call, unsigned=True), free_l1_bytes)
+    raise ArgumentError(refusal if first is None else f"{first}\n{refusal}")
+
+
+def _slices_of_nothing(call: ConvArguments, outputs: tuple[int, int], free_l1_bytes: int) -> str | None:
+    """What the real library says of a call without outputs: that it finds no slices. None where it crashes instead.
+
+    It says so where the axis that is cut has no outputs, and, if it is to choose the axis, where neither has.
+    """
+    if takes_l1_path(call) or min(outputs) < 0:
+        return None
+    kinds, given = _kinds(call), call.slice_config.num_slices if call.slice_config is not None else 0
+    lengths = [outputs[kind is SliceType.DRAM_WIDTH] for kind in kinds]
+    if given:
+        most = div_up(lengths[0], rounding_of(call, kinds[0]))
+        return too_many_line(given, most) if given > most else None
+    return None if any(lengths) else _none_found(kinds[-1], 0, 0, free_l1_bytes)
+
+
+def _kinds(call: ConvArguments) -> list[SliceType]:
+    """The axes along which slices are looked for, in order."""
+    if call.slice_config is not None:
+        return [call.slice_config.slice_type]
+    guess = guess_slice_type(call)
+    return [guess, SliceType.DRAM_WIDTH if guess is SliceType.DRAM_HEIGHT else SliceType.DRAM_HEIGHT]
+
+
+def _none_found(kind: SliceType, most: int, length: int, free_l1_bytes: int) -> str:
+    axis = "height" if kind is SliceType.DRAM_HEIGHT else "width"
+    return (
+        f"DRAM Auto slice could not find valid slice configuration. Tried up to {most} slices for {axis}-slicing "
+        f"on output dimension {length}. Available L1: {free_l1_bytes} bytes. "
+        "Operation requires more memory than available even with maximum slicing."
+    )
+
+
+def _excess(call: ConvArguments, needs: Iterable[int], free_l1_bytes: int) -> int | None:
+    """L1 of the first slice that does not fit; None if all do.
+
+    One without outputs of its own, where the real search can crash, does not fit: 0.
+
+    Args:
+        needs: L1 of each of them.
+        free_l1_bytes: What they have.
+
+    Raises:
+        DeviceError: The blocks of a slice are refused. Only given blocks can be: without any, the first slice that does
+            not fit ends the search.
+    """
+    try:
+        if call.conv_config.act_block_h_override:
+            needs = list(needs)
+        return next((need_bytes for need_bytes in needs if need_bytes > free_l1_bytes), None)
+    except NoWindowError:
+        return 0

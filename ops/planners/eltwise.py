@@ -1,0 +1,456 @@
+"""Element-wise operations: arguments, the program that the real library takes, its circular buffers."""
+
+from dataclasses import dataclass
+from enum import Enum
+from math import prod
+
+from device.errors import ArgumentError, DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
+from device.numbers.formats import INT32, UINT8, UINT16, UINT32, DataFormat
+from device.plan import CircularBuffer, Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor
+from ops.op_models import MEANINGS
+from ops.programs.eltwise.buffers import (
+    BUFFERING,
+    is_uneven,
+    on_all_cores,
+    rescaled,
+    shard_view,
+    tiles_of,
+    unary_buffers,
+    with_shards,
+)
+from ops.programs.eltwise.op import RELU, SUPPORTED, Activate, Activations, Binary, BinaryOperation
+from ops.programs.tiling.plan import in_other_layout
+
+RANGES = {UINT32: (0, 2**32 - 1), INT32: (-(2**31), 2**31 - 1)}  # of numbers that such a tensor is combined with
+NAMES = {BinaryOperation.ADD: "ADD", BinaryOperation.SUBTRACT: "SUB", BinaryOperation.MULTIPLY: "MUL"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinaryArguments:
+    """A call."""
+
+    operation: BinaryOperation  # What is done
+    left: TensorSpec  # The first tensor, "input"
+    right: TensorSpec | None = None  # The second, "input_b"; None for a number
+    scalar: float | None = None  # The number, if there is no second tensor
+    out_format: DataFormat | None = None  # Format of the result; None for the first tensor's
+    place: MemoryConfig | None = None  # Where the result goes; None lets the call choose
+    activations: Activations = ()  # Functions of the result, in order
+    left_activations: Activations = ()  # Functions of the first operand, in order
+    right_activations: Activations = ()  # Functions of the second operand, in order
+    target: TensorSpec | None = None  # The caller's tensor "target" that the result is written into, if there is one
+    fast: bool = False  # Whether a product is computed in the fast and approximate mode
+    scalar_first: bool = False  # Whether the number is the first operand
+
+
+def require_formats(call: BinaryArguments) -> None:
+    """Raises for formats that the library does not combine (DeviceError), or whose results are not simulated."""
+    left, right = call.left.data_format, None if call.right is None else call.right.data_format
+    operation = f"BinaryOpType::{NAMES[call.operation]}"
+    for operand, data_format in (("A", left), ("B", right)):
+        if data_format == UINT8:
+            raise DeviceError(
+                f"Input tensor {operand} dtype {_named(UINT8)} is not supported for binary operation {operation}\n"
+                f"{call.operation.value}: typecast the tensor"
+            )
+    if left.is_float and (right is None or right.is_float):
+        return
+    multiplies = call.operation is BinaryOperation.MULTIPLY
+    if right is not None and right != left:
+        if multiplies and left.is_float is not right.is_float and UINT16 not in (left, right):
+            raise ArgumentError(f"multiply: {left} and {right} are not simulated together; typecast one of the tensors")
+        raise DeviceError(
+            f"Mixed dtype is not supported for binary operation {operation}, dtype A: {_named(left)}, dtype B: "
+            f"{_named(right)}\n{call.operation.value}: typecast one of the tensors"
+        )
+    if call.scalar is not None:
+        _require_integer(call.scalar, left, call.operation)
+    if any(name != RELU for name, _ in (*call.activations, *call.left_activations, *call.right_activations)):
+        raise ArgumentError(
+            f"{call.operation.value}: activations of integers but relu are not simulated; typecast the tensors"
+        )
+    wanted = call.out_format or (left if call.target is None else call.target.data_format)
+    if wanted != left:
+        raise ArgumentError(
+            f"{call.operation.value}: integers ({left}) with a result of another format, {wanted}, are not simulated; "
+            "typecast the result"
+        )
+
+
+def _require_integer(number: float, data_format: DataFormat, operation: BinaryOperation) -> None:
+    """A number that is combined with a tensor of integers must be one of the tensor's format."""
+    least, most = RANGES.get(data_format, (0, 2**16 - 1))
+    if number.is_integer() and least <= number <= most:
+        return
+    if data_format not in RANGES or operation is BinaryOperation.MULTIPLY:
+        raise ArgumentError(
+            f"{operation.value}: {number:g} with a tensor of {data_format} is not simulated; typecast the tensor to "
+            "floats"
+        )
+    raise DeviceError(
+        f"Binary operation BinaryOpType::{NAMES[operation]} with a {_named(data_format)} tensor cannot represent the "
+        f"scalar {number:g}: only a finite integer within the range of {_named(data_format)} survives being packed as "
+        "one, and this value would be changed silently. Typecast the input to a floating-point dtype, or use a scalar "
+        f"that the dtype holds.\n{operation.value}: give a whole number from {least} to {most}"
+    )
+
+
+def _named(data_format: DataFormat) -> str:
+    return f"DataType::{data_format.name.upper()}"
+
+
+VECTOR_UNIT_TILES = 2  # that the vector unit works on before they are packed
+DST_TILES = 8  # of 16 bits that a half of Dst holds
+
+
+class Repeated(Enum):
+    """Which operand has a side of length 1 within its tiles, and which side."""
+
+    NONE = "none"
+    SCALAR_LEFT = "a number on the left"
+    SCALAR_RIGHT = "a number on the right"
+    ROW_LEFT_COLUMN_RIGHT = "a row on the left, a column on the right"
+    ROW_RIGHT_COLUMN_LEFT = "a row on the right, a column on the left"
+    ROW_LEFT = "a row on the left"
+    COLUMN_LEFT = "a column on the left"
+    ROW_RIGHT = "a row on the right"
+    COLUMN_RIGHT = "a column on the right"
+
+
+LEFT = (Repeated.SCALAR_LEFT, Repeated.ROW_LEFT_COLUMN_RIGHT, Repeated.ROW_LEFT, Repeated.COLUMN_LEFT)
+RIGHT = (Repeated.SCALAR_RIGHT, Repeated.ROW_RIGHT_COLUMN_LEFT, Repeated.ROW_RIGHT, Repeated.COLUMN_RIGHT)
+WHOLE_ROWS_ONLY = (Repeated.SCALAR_LEFT, Repeated.SCALAR_RIGHT, Repeated.COLUMN_LEFT, Repeated.COLUMN_RIGHT)
+
+
+def repeated(left: tuple[int, ...], right: tuple[int, ...]) -> Repeated:
+    """How the last two axes of two shapes are repeated; raises DeviceError if neither has sides to repeat."""
+    (a_rows, a_columns), (b_rows, b_columns) = ((1, 1, *shape)[-2:] for shape in (left, right))
+    if (a_rows, a_columns) == (b_rows, b_columns):
+        return Repeated.NONE
+    cases = (
+        (a_rows == a_columns == 1, Repeated.SCALAR_LEFT),
+        (b_rows == b_columns == 1, Repeated.SCALAR_RIGHT),
+        (a_rows == b_columns == 1, Repeated.ROW_LEFT_COLUMN_RIGHT),
+        (a_columns == b_rows == 1, Repeated.ROW_RIGHT_COLUMN_LEFT),
+        (a_rows == 1, Repeated.ROW_LEFT),
+        (a_columns == 1, Repeated.COLUMN_LEFT),
+        (b_rows == 1, Repeated.ROW_RIGHT),
+    )
+    found = next((kind for holds, kind in cases if holds), None)
+    if found is None and b_columns != 1:
+        raise DeviceError(
+            "Invalid subtile broadcast type\n"
+            f"rows and columns, {a_rows} x {a_columns} and {b_rows} x {b_columns}, must be equal, or one of each 1"
+        )
+    return found or Repeated.COLUMN_RIGHT
+
+
+def works_on_shards(left: TensorSpec, right: TensorSpec | None, made: TensorSpec) -> bool:
+    """Whether a program works on shards where they lie, rather than page by page."""
+    if not _may_work_on_shards(left, right, made):
+        return False
+    if not is_uneven(made):
+        return True
+    shards = {one.memory_config.shard_spec for one in (left, right, made) if one is not None}
+    return right is not None and len(shards) == 1
+
+
+def _may_work_on_shards(left: TensorSpec, right: TensorSpec | None, made: TensorSpec) -> bool:
+    """The same before the result's own unevenness is looked at."""
+    place, other = made.memory_config, left.memory_config
+    if not place.is_sharded() or (right is None and not other.is_sharded()):
+        return False
+    if right is None:
+        in_l1 = place.buffer_type is other.buffer_type is BufferType.L1
+        return in_l1 and not is_uneven(left) and place.shard_spec == other.shard_spec
+    held = right.memory_config
+    left_alone = other.is_sharded() and not held.is_sharded() and made.shape == left.shape and not is_uneven(left)
+    if left_alone and repeated(left.shape, right.shape) in WHOLE_ROWS_ONLY:
+        return other.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
+    if left.shape != right.shape or other != held:
+        return False
+    in_l1 = all(one.buffer_type is BufferType.L1 for one in (place, other, held))
+    if is_uneven(left) or is_uneven(right):
+        return in_l1 and place.shard_spec == other.shard_spec
+    if not in_l1:
+        return False
+    grids = {one.shard_spec.grid for one in (place, other, held) if one.shard_spec is not None}
+    return len(grids) == 1
+
+
+def binary_buffers(
+    work: Binary,
+    left: PlanTensor,
+    right: PlanTensor | None,
+    made: PlanTensor,
+    kind: Repeated,
+    spec: DeviceSpec,
+    *,
+    on_shards: bool,
+) -> tuple[CircularBuffer, ...]:
+    """The program's buffers, on all cores: two tiles each, a number in one, shards where they lie.
+
+    An operand with activations has a buffer behind its own for what they give.
+
+    Args:
+        left: The first operand.
+        right: The second; None for a number.
+        kind: What is repeated within tiles: the operand is spread over two tiles of its own.
+        on_shards: See `works_on_shards`.
+    """
+
+    def held(name: str, tensor: PlanTensor) -> CircularBuffer:
+        if on_shards and tensor.spec.memory_config.is_sharded():
+            return shard_view(name, tensor, spec)
+        return tiles_of(name, BUFFERING, tensor.spec.data_format, spec)
+
+    spread = work.left_format if kind in LEFT else work.second_format
+    on_the_way = _tiles_at_once(work) if on_shards and kind is Repeated.NONE else 1
+    return (
+        held("left", left),
+        *((tiles_of("left_activated", on_the_way, work.left_format, spec),) if work.left_activations else ()),
+        tiles_of("number", 1, work.scalar_format, spec) if right is None else held("right", right),
+        *((tiles_of("right_activated", on_the_way, work.second_format, spec),) if work.right_activations else ()),
+        *((tiles_of("spread", BUFFERING, spread, spec),) if kind in (*LEFT, *RIGHT) else ()),
+        held("result", made),
+    )
+
+
+def _tiles_at_once(work: Binary) -> int:
+    """Tiles of shards that a core computes before it packs them: as many as Dst holds of the matrix unit's."""
+    if work.by_vector_unit:
+        return VECTOR_UNIT_TILES
+    return DST_TILES // 2 if work.fp32_dest else DST_TILES
+
+
+LONGEST_REPEATED = 6  # axes that may be repeated, counted from the last
+
+
+def plan_binary(call: BinaryArguments, spec: DeviceSpec) -> Plan:
+    """Plan a call; its tensors are "input", "input_b" and "target".
+
+    Raises:
+        DeviceError: The shapes do not go together, or the result does not fit its place.
+    """
+    named = {"input": call.left, "input_b": call.right, "target": call.target}
+    builder = PlanBuilder(spec, {name: one for name, one in named.items() if one is not None})
+    given = [builder.tensor(name) for name in ("input", "input_b") if named[name] is not None]
+    in_rows = [one.spec.layout is Layout.ROW_MAJOR for one in given]
+    sharded = any(one.spec.memory_config.is_sharded() for one in given)
+    by_rows = all(in_rows) and not sharded
+    if all(in_rows) and call.target is not None:
+        raise DeviceError(
+            "Optional output tensor with Row Major input is not supported right now for Elementwise operations\n"
+            "output_tensor: leave it out, or give the inputs in TILE_LAYOUT"
+        )
+    require_formats(call)
+    read = given if by_rows else [in_other_layout(builder, one, Layout.TILE, f"{one.name}.tiles") for one in given]
+    result = _combined(builder, call, read, by_rows=by_rows)
+    if all(in_rows) and not by_rows:
+        tiles, result = result, in_other_layout(builder, result, Layout.ROW_MAJOR, "output.rows")
+        builder.free(tiles)
+    for one in reversed(read):
+        if builder.is_own(one) and one.name != result.name:
+            builder.free(one)
+    return builder.finish({"output": result.name}, known_works=MEANINGS)
+
+
+def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor], *, by_rows: bool) -> PlanTensor:
+    """The one device operation."""
+    left, right = read[0], read[1] if len(read) > 1 else None
+    spec = builder.device_spec
+    other = None if right is None else right.spec
+    kind = Repeated.NONE if other is None else repeated(left.spec.shape, other.shape)
+    shape = left.spec.shape if other is None else _broadcast(left.spec.shape, other.shape)
+    out_format = call.out_format or (call.target.data_format if call.target is not None else left.spec.data_format)
+    layout = Layout.ROW_MAJOR if by_rows else Layout.TILE
+    if call.target is not None:
+        made = builder.tensor("target")
+        _require_target(call.target, shape)
+    else:
+        place = _place(call, left.spec, other, shape, spec)
+        made = PlanTensor("output", TensorSpec(shape, out_format, layout, place))
+    work = Binary(
+        operation=call.operation,
+        left_format=left.spec.data_format,
+        right_format=None if other is None else other.data_format,
+        scalar=call.scalar,
+        data_format=made.spec.data_format,
+        activations=call.activations,
+        left_activations=call.left_activations,
+        right_activations=call.right_activations,
+        fast=call.fast,
+        scalar_first=call.scalar_first,
+    )
+    on_shards = works_on_shards(left.spec, other, made.spec)
+    seen = [
+        (one.data_format, one.layout, one.memory_config) for one in (left.spec, other, made.spec) if one is not None
+    ]
+    volumes = [
+        prod(one.memory_config.shard_spec.shape)
+        for one in (left.spec, other, made.spec)
+        if on_shards and one is not None and one.memory_config.shard_spec is not None
+    ]
+    return builder.run(
+        "BinaryNgDeviceOperation",
+        work,
+        read if call.target is None else [*read, made],
+        output=made if call.target is None else None,
+        circular_buffers=binary_buffers(work, left, right, made, kind, spec, on_shards=on_shards),
+        key=(
+            "binary",
+            call.operation,
+            call.fast,
+            call.scalar_first,
+            (call.left_activations, call.right_activations, call.activations),
+            other is None,
+            kind,
+            tuple(seen),
+            tuple(volumes),
+        ),
+    )
+
+
+def _broadcast(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of the result; raises DeviceError where two sides differ and neither is 1."""
+    rank = max(len(left), len(right))
+    first, second = ((1,) * (rank - len(shape)) + shape for shape in (left, right))
+    for axis in range(1, rank + 1):
+        a, b = first[-axis], second[-axis]
+        if a != b and 1 not in (a, b):
+            raise DeviceError(
+                f"Broadcasting rule violation at dimension index {-axis} (output rank {rank}), dim a: {a}, dim b: {b}\n"
+                "the sides of both tensors must be equal, or one of them 1"
+            )
+        if axis > LONGEST_REPEATED and a != b:
+            raise DeviceError(
+                f"Broadcasting rule violation for rank >= 7 at dimension index {-axis} (output rank {rank}). "
+                f"Broadcast is supported up to rank 6. dim a: {a}, dim b: {b}\nreshape the tensors to fewer axes"
+            )
+    return tuple(b if a == 1 else a for a, b in zip(first, second, strict=True))
+
+
+def _require_target(target: TensorSpec, shape: tuple[int, ...]) -> None:
+    """Raises DeviceError if a given tensor has not the shape of the result, up to leading ones."""
+    rank = max(len(target.shape), len(shape))
+    if (1,) * (rank - len(target.shape)) + target.shape != (1,) * (rank - len(shape)) + shape:
+        raise DeviceError(
+            f"Shape of Output tensor Shape({list(target.shape)}) provided does not match the broadcasted output shape "
+            f"Shape({list(shape)})\noutput_tensor: give one of that shape, or leave it out"
+        )
+
+
+def _place(
+    call: BinaryArguments, left: TensorSpec, right: TensorSpec | None, shape: tuple[int, ...], spec: DeviceSpec
+) -> MemoryConfig:
+    """Where the result goes: where the caller says, else where the operand with more cores lies."""
+    if call.place is not None and (not call.place.is_sharded() or call.place.shard_spec is not None):
+        return call.place
+    padded = TensorSpec(shape, left.data_format, left.layout).padded_shape
+    if call.place is None and right is None:
+        return left.memory_config
+    sharded = [one for one in (left, right) if one is not None and one.memory_config.shard_spec is not None]
+    chosen = sharded[0] if sharded else None
+    if call.place is None and right is not None:
+        chosen = _holder(left, right)
+    if chosen is not None and chosen.memory_config.shard_spec is not None:
+        return with_shards(chosen.memory_config, rescaled(chosen.memory_config.shard_spec, chosen, padded))
+    if call.place is not None:
+        return with_shards(call.place, on_all_cores(padded, call.place.memory_layout, spec))
+    return left.memory_config
+
+
+def _holder(left: TensorSpec, right: TensorSpec) -> TensorSpec:
+    """The operand where the result of two goes if nobody says where."""
+    held, other = left.memory_config.shard_spec, right.memory_config.shard_spec
+    if other is None:
+        return left
+    if held is None:
+        return right if left.memory_config.buffer_type is BufferType.DRAM else left
+    return right if other.num_cores() > held.num_cores() else left
+
+
+def plan_unary(
+    source: TensorSpec,
+    function: tuple[str, tuple[float, ...]],
+    spec: DeviceSpec,
+    *,
+    place: MemoryConfig | None = None,
+    target: TensorSpec | None = None,
+) -> Plan:
+    """Plan a function of the tensor "input".
+
+    Args:
+        function: ttnn's name in lower case, and its parameters.
+        place: Where the result goes; None for where the tensor is.
+        target: The caller's tensor "target" that the result is written into, if there is one.
+
+    Raises:
+        DeviceError: The result does not fit the place, or the caller's tensor.
+    """
+    given = {"input": source} if target is None else {"input": source, "target": target}
+    builder = PlanBuilder(spec, given)
+    read = builder.tensor("input")
+    _require_format(source, function[0], target)
+    stays = (source.memory_config if place is None else place).is_sharded()
+    if stays and source.memory_config.is_sharded() and len(source.padded_shape) < 2:
+        raise DeviceError(f"Rank must be at least 2\n{function[0]}: reshape the vector of rows in shards to rank 2")
+    if target is not None and (target.shape, target.layout) != (source.shape, source.layout):
+        raise DeviceError(
+            f"Unary: Preallocated output shape must match computed shape. Computed: Shape({list(source.shape)}), "
+            f"Preallocated: Shape({list(target.shape)})\noutput_tensor: give one of the input's shape and layout"
+        )
+    written = builder.tensor("target") if target is not None else PlanTensor("output", _result(source, place, spec))
+    made_format = written.spec.data_format
+    work = Activate(
+        name=function[0],
+        parameters=function[1],
+        data_format=source.data_format,
+        out_format=None if made_format == source.data_format else made_format,
+    )
+    made = builder.run(
+        "UnaryDeviceOperation",
+        work,
+        [read] if target is None else [read, written],
+        output=written if target is None else None,
+        circular_buffers=unary_buffers(read, written, spec),
+        dataflow=True,
+        key=("unary", work, source.layout, source.memory_config, written.spec.memory_config, _shape_key(source)),
+    )
+    return builder.finish({"output": made.name}, known_works=MEANINGS)
+
+
+def _require_format(source: TensorSpec, name: str, target: TensorSpec | None) -> None:
+    """Raises for integers that a function does not take (DeviceError), or with a result of another format."""
+    given = source.data_format
+    if not given.is_float and given not in SUPPORTED.get(name, ()):
+        raise DeviceError(
+            f"Unary: UnaryOpType::{name.upper()} does not support integer input dtype DataType::{given.name.upper()}\n"
+            f"{name}: typecast the tensor to floats"
+        )
+    made = given if target is None else target.data_format
+    if made != given and not (made.is_float and given.is_float):
+        raise ArgumentError(
+            f"{name}: a result of {made} from {given} is not simulated; give an output_tensor of {given}"
+        )
+
+
+def _result(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) -> TensorSpec:
+    """What the result is: padded as the tensor is, unless its shards say otherwise."""
+    where = source.memory_config if place is None else place
+    if not where.is_sharded():
+        return TensorSpec(source.shape, source.data_format, source.layout, where, source.padded_shape)
+    if where.shard_spec is None:
+        held = source.memory_config.shard_spec
+        shards = on_all_cores(source.padded_shape, where.memory_layout, spec) if held is None else held
+        where = with_shards(where, shards)
+    return TensorSpec(source.shape, source.data_format, source.layout, where)
+
+
+def _shape_key(source: TensorSpec) -> tuple[int, ...] | None:
+    """Rows have a program for each shape, tiles one for all."""
+    return None if source.layout is Layout.TILE else source.padded_shape

@@ -1,0 +1,176 @@
+"""What a call takes at least, in cycles and in L1, found out from how it is laid out, without a plan.
+
+Bounds that no plan of the call is below: they pass candidates over, they are never told as what a call takes.
+"""
+
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout
+from device.numbers.formats import BFLOAT16
+from device.spec.device_spec import DeviceSpec
+from ops.planners.conv.arguments import (
+    ConvArguments,
+    Operand,
+    as_slice,
+    image_shape,
+    is_matmul,
+    slices_skip_dram,
+    takes_l1_path,
+)
+from ops.planners.conv.conv2d import folds
+from ops.planners.conv.l1_path import halo_arguments, reads_input
+from ops.planners.conv.operands import LaidOut, lay_out_call, micro_op_work, output_spec
+from ops.planners.conv.phase_program import runs_by_phases
+from ops.planners.conv.slicing import OutputSlice, choose_slices, input_cores, input_memory, output_slices, slice_call
+from ops.programs.conv2d.buffers import buffer_requests, local_bytes
+from ops.programs.conv2d.cycles import least_cycles, time_conv
+from ops.programs.conv2d.op import ConvWork
+from ops.programs.conv2d.partition import buffers_arguments
+from ops.programs.halo.plan import halo_output
+from ops.programs.halo.transfers import most_sticks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Least:
+    """What a call is never below."""
+
+    cycles: float = 0.0  # Of its convolutions alone
+    # Of a core: a halo's output, and what is there beside it, its input or the convolution's circular buffers and
+    # output
+    l1_bytes: int = 0
+    # Calls that differ in their configs alone, and have this in common, have equal plans; None if only a plan can tell
+    alike: Hashable = None
+    # Such calls that have this in common take as long beside their convolutions and moves within L1; None likewise
+    around: Hashable = None
+    works: tuple[tuple[ConvWork, int], ...] = ()  # Its convolutions, each with how often it runs
+
+    def walked(self, device_spec: DeviceSpec) -> "Least":
+        """The same with the cycles of its convolutions as they are, not as they at least are."""
+        taken = sum(count * time_conv(work, device_spec).end.cycles for work, count in self.works)
+        return replace(self, cycles=max(self.cycles, taken))
+
+
+UNKNOWN = Least()  # nothing is known without a plan
+
+
+def least_of(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Least:
+    """What a call takes at least; of a matmul, of windows that are folded and of output phases nothing is known.
+
+    Args:
+        free_l1_bytes: Free bytes of every L1 bank when the call begins.
+
+    Raises:
+        DeviceError: The call cannot be laid out, or no number of slices fits.
+        NoWindowError: A slice has no window.
+    """
+    found = pieces(call, device_spec, free_l1_bytes=free_l1_bytes)
+    bounds = [(_in_one_piece(piece, device_spec), count) for piece, count in found]
+    if not bounds:
+        return UNKNOWN
+    path = takes_l1_path(call), call.slice_config, call.conv_config.output_layout
+    return Least(
+        cycles=sum(count * one.cycles for one, count in bounds),
+        l1_bytes=max(one.l1_bytes for one, _ in bounds),
+        alike=(*path, tuple((one.alike, count) for one, count in bounds)),
+        around=(*path, tuple((one.around, count) for one, count in bounds)),
+        works=tuple((work, times * count) for one, count in bounds for work, times in one.works),
+    )
+
+
+def pieces(
+    call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int
+) -> tuple[tuple[ConvArguments, int], ...]:
+    """The calls on the L1 path that a call comes to, and how often: itself, or its slices.
+
+    Slices that differ in nothing but their place count alike. None where no convolution is laid out so: of a matmul, of
+    windows that are folded, of output phases. Arguments and errors as of `least_of`.
+    """
+    if is_matmul(call) or runs_by_phases(call) or (not call.rules.transposed and folds(call)):
+        return ()
+    if takes_l1_path(call):
+        return ((call, 1),)
+    slices = call.slice_config
+    if slices is None or not slices.num_slices:
+        slices = choose_slices(call, device_spec, free_l1_bytes=free_l1_bytes).config
+    if slices_skip_dram(call, slices.num_slices):
+        return ((call, 1),)
+    if slices.num_slices > 1:
+        counts = Counter(part.at_origin for part in output_slices(call, slices) if not part.is_empty)
+        return tuple((_slice(call, part, device_spec), count) for part, count in counts.items())
+    image = TensorSpec(image_shape(call), call.input.spec.data_format, call.input.spec.layout, DRAM_MEMORY_CONFIG)
+    return ((as_slice(call, Operand(spec=image, on_host=False)), 1),)
+
+
+def _slice(call: ConvArguments, part: OutputSlice, device_spec: DeviceSpec) -> ConvArguments:
+    """A slice as a call of its own, whose window has come to L1."""
+    cores = input_cores(call, part, device_spec).cores
+    given = call.input.spec.data_format
+    of = slice_call(call, part)
+    window = TensorSpec(
+        (1, 1, of.batch_size * of.input_height * of.input_width, of.in_channels),
+        BFLOAT16 if given.is_block else given,
+        Layout.ROW_MAJOR,
+        input_memory(call, part, cores),
+    )
+    sliced = as_slice(of, Operand(spec=window, on_host=False))
+    return replace(sliced, conv_config=replace(sliced.conv_config, shard_layout=cores.scheme))
+
+
+def _in_one_piece(call: ConvArguments, device_spec: DeviceSpec) -> Least:
+    """A call on the L1 path."""
+    laid_out = lay_out_call(call, device_spec)
+    layout, problem = laid_out.layout, laid_out.problem
+    buffers = buffers_arguments(problem, laid_out.options, layout, halo_bytes=0, reader_indices_bytes=0)
+    work = micro_op_work(call, problem, laid_out.options, layout, k_blocks=(), buffers=buffers)
+    halo, output = _halo_bytes(laid_out, device_spec), output_spec(laid_out).buffer(device_spec).bank_bytes
+    return Least(
+        cycles=least_cycles(work, device_spec),
+        l1_bytes=halo + max(_input_bytes(laid_out), local_bytes(buffer_requests(buffers)) + output),
+        alike=_alike(laid_out),
+        around=(layout.config, layout.out_config, layout.shards, laid_out.input_memory, laid_out.reshards),
+        works=((work, 1),),
+    )
+
+
+def _halo_bytes(laid_out: LaidOut, device_spec: DeviceSpec) -> int:
+    """The halo's output on a core; 0 where the program reads its input itself."""
+    if reads_input(laid_out):
+        return 0
+    halo = halo_arguments(laid_out, device_spec)
+    sticks = most_sticks(halo.frame, output_rows=halo.output_rows, cores=halo.nhw_cores)
+    return halo_output(halo, sticks).buffer(device_spec).bank_bytes
+
+
+def _input_bytes(laid_out: LaidOut) -> int:
+    """A shard of the input on a core, where the call makes it."""
+    shards, given = laid_out.input_memory.shard_spec, laid_out.problem.in_format
+    if shards is None or not laid_out.reshards or given.is_block:
+        return 0
+    return shards.shape[0] * shards.shape[1] * (given.element_bytes or 0)
+
+
+def _alike(laid_out: LaidOut) -> Hashable:
+    """All of a layout, with what was asked for left out where the layout says what came of it."""
+    config = replace(
+        laid_out.arguments.conv_config,
+        act_block_h_override=0,
+        core_grid=None,
+        force_split_reader=None,
+        override_sharding_config=False,
+        reshard_if_not_optimal=False,
+        shard_layout=None,
+        transpose_shards=False,
+    )
+    place = laid_out.input_memory
+    in_l1 = place.buffer_type is BufferType.L1
+    return (
+        laid_out.layout,
+        laid_out.problem,
+        place,
+        in_l1 and laid_out.reshards,
+        config,
+        laid_out.arguments.compute_config,
+    )

@@ -1,0 +1,355 @@
+"""The plan of ttnn.matmul and ttnn.linear for interleaved tensors, single matrices or batches of them.
+
+Rules: ttnn 0.81.1, compared with its device operations, buffers and dataflow buffers on a device without kernels.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+
+from device.errors import ArgumentError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig
+from device.numbers.block_floats import div_up
+from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor
+from ops.op_models import MEANINGS
+from ops.programs.eltwise.buffers import activated, with_row
+from ops.programs.matmul.buffers import interleaved_config, matmul_circular_buffers
+from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork
+from ops.programs.matmul.values import Transpose, transpose_buffers, transposed_spec
+
+DEFAULT_PHASES = 2  # HiFi2
+LOW_PRECISION_PHASES = 1  # LoFi, where both operands are block floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatmulArguments:
+    """One call of matmul or linear."""
+
+    first: TensorSpec  # [..., M, K]; [..., K, M] if it is transposed
+    second: TensorSpec  # [..., K, N]; [..., N, K] if it is transposed
+    bias: TensorSpec | None  # A single row of N; None without
+    out_format: DataFormat | None  # Output format; None for the first operand's
+    memory_config: MemoryConfig  # Where the output lies, interleaved
+    activation: tuple[str, tuple[float, ...]] | None = None  # Its name in lower case and its parameters; None without
+    fidelity_phases: int | None = None  # Fidelity phases; None for the library's default
+    fp32_dest: bool = False  # Dst is 32 bits wide; read only with fidelity phases given, as packer_l1_acc
+    packer_l1_acc: bool = False  # Partial sums are added in L1
+    transpose_a: bool = False  # The last two axes of the first operand change places
+    transpose_b: bool = False  # Those of the second do
+
+    @property
+    def output_format(self) -> DataFormat:
+        """Format of the output."""
+        return self.out_format or self.first.data_format
+
+    @property
+    def first_sides(self) -> tuple[int, int]:
+        """M and K, of the first operand."""
+        rows, columns = self.first.shape[-2:]
+        return (columns, rows) if self.transpose_a else (rows, columns)
+
+    @property
+    def second_sides(self) -> tuple[int, int]:
+        """K and N, of the second operand."""
+        rows, columns = self.second.shape[-2:]
+        return (columns, rows) if self.transpose_b else (rows, columns)
+
+    @property
+    def first_batches(self) -> int:
+        """Matrices of the first operand."""
+        return prod(self.first.shape[:-2])
+
+    @property
+    def second_batches(self) -> int:
+        """Matrices of the second operand."""
+        return prod(self.second.shape[:-2])
+
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        """[..., M, N], of the rank of the operand, or bias, that has most axes."""
+        batches = self.first.shape[:-2] if self.second_batches == 1 else self.second.shape[:-2]
+        rank = max(len(one.shape) for one in (self.first, self.second, self.bias) if one is not None)
+        shape = (*batches, self.first_sides[0], self.second_sides[1])
+        return (1,) * (rank - len(shape)) + shape
+
+
+def with_defaults(call: MatmulArguments, device_spec: DeviceSpec) -> MatmulArguments:
+    """The call with the library's compute config, where the caller gave none.
+
+    Two float32 operands get HiFi4, but HiFi3 on devices whose HiFi4 errs with a 32-bit Dst.
+    """
+    if call.fidelity_phases is not None:
+        return call
+    formats, wide = (call.first.data_format, call.second.data_format), call.output_format == FLOAT32
+    fidelity_phases = LOW_PRECISION_PHASES if all(one.is_block for one in formats) else DEFAULT_PHASES
+    if formats == (FLOAT32, FLOAT32):
+        fidelity_phases = 3 if device_spec.compute.minus_one_quirk else 4
+    return replace(call, fidelity_phases=fidelity_phases, fp32_dest=wide, packer_l1_acc=not wide)
+
+
+MAX_TRANSPOSED_AXES = 4
+
+
+def require_possible(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig) -> None:
+    """Refuses what a program of single tiles can not do, or not rightly.
+
+    Args:
+        problem: What the program multiplies; without the bias if that is added later.
+
+    Raises:
+        ArgumentError: It can not.
+    """
+    if config.program is not MatmulProgram.SINGLE_TILES:
+        return
+    if problem.keeps_first:
+        pairs = enumerate(zip(call.first.shape[:-2], call.second.shape[:-2], strict=True))
+        axis, (one, other) = next((axis, pair) for axis, pair in pairs if pair[0] != pair[1])
+        raise ArgumentError(
+            f"{batches_mismatch(axis, one, other)}\n"
+            f"input_tensor_a: a single matrix can serve the batches of {list(call.second.shape)} only in a program of "
+            "blocks, which is chosen if both operands and the output are in DRAM; put them there"
+        )
+    for name, spec, turned in (("a", call.first, call.transpose_a), ("b", call.second, call.transpose_b)):
+        if turned and len(spec.shape) > MAX_TRANSPOSED_AXES:
+            raise ArgumentError(
+                f"matmul: transpose_{name} of {len(spec.shape)} axes is not simulated where an operand or the output "
+                f"is in L1; reshape input_tensor_{name} to {MAX_TRANSPOSED_AXES}, or put all in DRAM"
+            )
+    if call.bias is not None:
+        _require_expected_shape(call)
+
+
+def _require_expected_shape(call: MatmulArguments) -> None:
+    """Refuses a bias after operands that were transposed beforehand: the real library transposes the shapes again."""
+    (rows, depth), columns = call.first_sides, call.second_sides[1]
+    expected = (depth if call.transpose_a else rows, depth if call.transpose_b else columns)
+    if expected == (rows, columns):
+        return
+    told = "Broadcast error: Invalid dimension"
+    if expected[1] == columns:
+        told = "Attempting to reshape between two shapes with different volumes"
+        if rows % TILE == 0 and depth % TILE == 0:
+            told = "MeshBuffer must be large enough to hold the tensor."
+    raise ArgumentError(
+        f"{told}\n"
+        f"linear: with a bias and an operand or the output in L1, transposed operands give {list(expected)} for the "
+        f"output of {[rows, columns]}; transpose them before the call, or put all in DRAM"
+    )
+
+
+def batches_mismatch(axis: int, first: int, second: int) -> str:
+    """The real library's words where two batches do not pair.
+
+    Args:
+        axis: The axis on which they differ.
+        first: The first operand's extent there.
+    """
+    return (
+        f"bmm (non-bcast matmul) expects input tensors of shapes BCMK*BCKN=BCMN or batch dimension {axis} mismatch: "
+        f"a={first} vs b={second} (dimension mismatch only allowed when all batch dimensions of a are size 1 and using "
+        "MatmulMultiCoreReuseMultiCast1DProgramConfig with fuse_batch=false, fused_activation=none, mcast_in0=false, "
+        "and non-sharded inputs for in0 reuse optimization)"
+    )
+
+
+def plan_matmul(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Plan:
+    """Plan a call; its operands are the tensors "input", "weight" and "bias".
+
+    Args:
+        arguments: The call, validated.
+        free_l1_bytes: Free bytes of every L1 bank.
+
+    Raises:
+        ArgumentError: The program that follows can not do it.
+    """
+    call = with_defaults(arguments, device_spec)
+    given = {"input": call.first, "weight": call.second, "bias": call.bias}
+    builder = PlanBuilder(device_spec, {name: spec for name, spec in given.items() if spec is not None})
+    problem, config = _program(call, device_spec, free_l1_bytes)
+    made = TensorSpec(call.output_shape, call.output_format, Layout.TILE, call.memory_config)
+    result = _matmul(builder, call, problem, config, made)
+    if call.bias is not None and not problem.bias:
+        result = with_row(builder, result, builder.tensor("bias"), call.bias.data_format, "output.biased")
+    if call.activation is not None:
+        result = activated(builder, result, call.activation, "output.activated")
+    builder.free_adopted()
+    return builder.finish({"output": result.name}, known_works=MEANINGS)
+
+
+def _program(call: MatmulArguments, device_spec: DeviceSpec, free_l1_bytes: int) -> tuple[MatmulProblem, MatmulConfig]:
+    """What is multiplied, and how; a program of single tiles leaves the bias to an operation of its own."""
+    (rows, depth), columns = call.first_sides, call.second_sides[1]
+    places = (call.first.memory_config, call.second.memory_config, call.memory_config)
+    in_dram = all(place.buffer_type is BufferType.DRAM for place in places)
+    problem = MatmulProblem(
+        m_tiles=div_up(rows, TILE),
+        k_tiles=div_up(depth, TILE),
+        n_tiles=div_up(columns, TILE),
+        in_format=call.first.data_format,
+        weight_format=call.second.data_format,
+        out_format=call.output_format,
+        bias=call.bias is not None,
+        fp32_dest=call.fp32_dest,
+        packer_l1_acc=call.packer_l1_acc,
+        bias_format=None if call.bias is None else call.bias.data_format,
+        batches=max(call.first_batches, call.second_batches),
+        first_batched=call.first_batches > 1,
+        second_batched=call.second_batches > 1,
+        transpose_first=call.transpose_a,
+        transpose_second=call.transpose_b,
+    )
+    config = interleaved_config(problem, device_spec.grid, in_dram=in_dram, l1_bytes=free_l1_bytes)
+    added_later = config.program is MatmulProgram.SINGLE_TILES or not in_dram or problem.second_batched
+    if problem.bias and added_later:
+        problem = replace(problem, bias=False)
+        config = interleaved_config(problem, device_spec.grid, in_dram=in_dram, l1_bytes=free_l1_bytes)
+    require_possible(call, problem, config)
+    if config.program is MatmulProgram.SINGLE_TILES:
+        problem = replace(problem, transpose_first=False, transpose_second=False)
+    return problem, config
+
+
+def _operand(builder: PlanBuilder, name: str, *, turned: bool) -> PlanTensor:
+    """An operand; transposed by an operation of its own if asked for, in its own kind of memory."""
+    given = builder.tensor(name)
+    if not turned:
+        return given
+    spec = transposed_spec(given.spec)
+    return builder.run(
+        "TransposeDeviceOperation",
+        Transpose(data_format=spec.data_format),
+        [given],
+        output=PlanTensor(f"{name}.transposed", spec),
+        circular_buffers=transpose_buffers(spec, builder.device_spec.grid),
+        dataflow=True,
+    )
+
+
+def _matmul(
+    builder: PlanBuilder, call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig, made: TensorSpec
+) -> PlanTensor:
+    work = MatmulWork(
+        problem=problem, config=config, fidelity_phases=call.fidelity_phases or 1, out_channels=made.shape[-1]
+    )
+    first = _operand(builder, "input", turned=call.transpose_a and not problem.transpose_first)
+    second = _operand(builder, "weight", turned=call.transpose_b and not problem.transpose_second)
+    result = builder.run(
+        "MatmulDeviceOperation",
+        work,
+        [first, second, *((builder.tensor("bias"),) if problem.bias else ())],
+        output=PlanTensor("output", made),
+        circular_buffers=matmul_circular_buffers(
+            problem, config, source="input", in_memory=call.first.memory_config, output="output", out_sharded=False
+        ),
+        dataflow=True,
+        key=("matmul", work, call.first, call.second, made),
+    )
+    for one in (second, first):
+        if builder.is_own(one):
+            builder.adopt(one)
+    return result
+
+
+FORMATS = (BFLOAT16, FLOAT32, BFLOAT8_B, BFLOAT4_B)
+
+
+def validate(call: MatmulArguments) -> None:
+    """Refuses a call.
+
+    Raises:
+        ArgumentError: The first rule that is broken.
+    """
+    for check in (_operands, _shapes, _places, _bias):
+        for text in check(call):
+            raise ArgumentError(text)
+
+
+def _operands(call: MatmulArguments) -> Iterator[str]:
+    for name, letter, spec in (("input_tensor_a", "A", call.first), ("input_tensor_b", "B", call.second)):
+        if len(spec.shape) < 2:
+            yield (
+                f"matmul: {name} must have at least two axes, not the shape {list(spec.shape)}; "
+                "vectors are not simulated"
+            )
+        if spec.layout is not Layout.TILE:
+            yield f"Inputs to matmul must be tilized\n{name}: it is in {spec.layout.name}; use to_layout(TILE_LAYOUT)"
+        if spec.data_format not in FORMATS:
+            yield (
+                f"Unsupported data format for input {letter}: DataType::{spec.data_format.name.upper()}\n"
+                f"{name}: it must be one of {', '.join(one.name for one in FORMATS)}"
+            )
+    if call.output_format not in FORMATS:
+        yield (
+            f"matmul: dtype must be one of {', '.join(one.name for one in FORMATS)}, not {call.output_format}: "
+            "the packer's bits of a sum are no integers; convert the output instead"
+        )
+
+
+def _shapes(call: MatmulArguments) -> Iterator[str]:
+    width, height = call.first_sides[1], call.second_sides[0]
+    if width != height:
+        yield (
+            "The width of the first tensor must be equal to the height of the second tensor. "
+            f"Mismatch: width={width} height={height}\n"
+            f"input_tensor_b: {list(call.second.shape)} can not follow {list(call.first.shape)}"
+        )
+    first, second = call.first.shape, call.second.shape
+    if any(side != 1 for side in second[: max(0, len(second) - len(first))]):
+        yield (
+            "When in1 rank greater than in0 rank front dimensions need to be 1\n"
+            f"input_tensor_b: its shape {list(second)} has more axes than {list(first)}; "
+            "reshape input_tensor_a to as many"
+        )
+    if call.second_batches == 1:
+        return
+    if len(first) != len(second):
+        yield (
+            "Batched (non-bcast) matmul requires inputs of the same rank, "
+            f"got a_shape rank: {len(first)} vs b_shape rank: {len(second)}\n"
+            f"input_tensor_a: reshape it from {list(first)} to {len(second)} axes, as input_tensor_b has"
+        )
+    if call.first_batches == 1:
+        return
+    for axis, (one, other) in enumerate(zip(first[:-2], second[:-2], strict=True)):
+        if one != other:
+            yield (
+                f"{batches_mismatch(axis, one, other)}\n"
+                f"input_tensor_b: {list(second)} must have the batches of input_tensor_a, {list(first)}, or be a "
+                "single matrix; or else input_tensor_a a single one"
+            )
+
+
+def _places(call: MatmulArguments) -> Iterator[str]:
+    for name, place in (
+        ("input_tensor_a", call.first.memory_config),
+        ("input_tensor_b", call.second.memory_config),
+        ("memory_config", call.memory_config),
+    ):
+        if place.is_sharded():
+            yield (
+                f"matmul: {name} must be interleaved, not {place.memory_layout.name}: matmuls of sharded tensors are "
+                "simulated as 1x1 convolutions only"
+            )
+
+
+def _bias(call: MatmulArguments) -> Iterator[str]:
+    if call.bias is None:
+        return
+    columns = call.second_sides[1]
+    if not _is_row(call.bias, columns):
+        yield (
+            f"linear: bias must be a single row of {columns} columns, [..., 1, {columns}], not the shape "
+            f"{list(call.bias.shape)}"
+        )
+    if call.bias.layout is not Layout.TILE:
+        yield f"linear: bias must be in TILE layout, not {call.bias.layout.name}; use to_layout(TILE_LAYOUT)"
+    if call.bias.data_format not in FORMATS:
+        yield f"linear: bias must be one of {', '.join(one.name for one in FORMATS)}, not {call.bias.data_format}"
+
+
+def _is_row(bias: TensorSpec, columns: int) -> bool:
+    return bias.shape[-1:] == (columns,) and bias.volume == columns

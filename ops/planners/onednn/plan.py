@@ -1,0 +1,272 @@
+"""Plans of oneDNN's deconvolution, its data gradient and its weight gradient."""
+
+from collections.abc import Sequence
+from enum import Enum
+from itertools import product
+from math import prod
+
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout
+from device.numbers.formats import FLOAT32, DataFormat
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor
+from ops.op_models import MEANINGS
+from ops.planners.onednn.problem import Deconvolution
+from ops.programs.patch_matmul.bundles import bundle_count
+from ops.programs.patch_matmul.host_work import PrepareBias, PrepareSticks, PrepareTaps
+from ops.programs.patch_matmul.plan import (
+    bias_spec,
+    patch_matmul_work,
+    pixel_matmul_work,
+    result_spec,
+    run_fill_rows,
+    run_patch_matmul,
+    run_pixel_matmul,
+    sticks_spec,
+    transposed_spec,
+    weights_spec,
+)
+from ops.programs.patch_matmul.work import FillRows, Patches
+from ops.reference import TransposedAxis
+from ops.window import FrameAxis, OutputPhase, gradient_axis, output_phases, transposed_axis
+
+# What the tensors of a plan are on the host does not matter to it: each is prepared as its work says.
+HOST_TENSOR = TensorSpec((1,), FLOAT32, Layout.ROW_MAJOR)
+
+
+def image_sticks(
+    builder: PlanBuilder, d: Deconvolution, source: str, spatial: Sequence[int], channels: int, *, parts: int
+) -> PlanTensor:
+    """An image as rows of channels.
+
+    Args:
+        source: Name of the host tensor.
+        parts: Parts of every number.
+    """
+    made = sticks_spec(d.batch * prod(spatial), channels, d.slicing, parts)
+    return builder.upload(f"{source}.sticks", made, source, PrepareSticks(d.channels_last))
+
+
+def tap_matrices(
+    builder: PlanBuilder,
+    d: Deconvolution,
+    name: str,
+    taps: Sequence[range],
+    patches: Patches,
+    channels: int,
+    *,
+    back: bool,
+) -> PlanTensor:
+    """The weights of some taps.
+
+    Args:
+        name: Name of the new tensor.
+        taps: Which taps of every axis.
+        patches: The patches they are multiplied with.
+        back: From destination channels to source channels.
+    """
+    work = PrepareTaps(weights_format=d.weights_format, groups=d.groups, taps=tuple(taps), towards_source=back)
+    return builder.upload(name, weights_spec(patches, channels, d.slicing), "weights", work)
+
+
+def bias_row(builder: PlanBuilder, channels: int) -> PlanTensor:
+    """The bias in float32."""
+    return builder.upload("bias.row", bias_spec(channels), "bias", PrepareBias())
+
+
+def result_sticks(
+    builder: PlanBuilder, name: str, positions: int, channels: int, data_format: DataFormat
+) -> PlanTensor:
+    """A result that programs are going to write into."""
+    return builder.allocate(name, result_spec(positions, channels, data_format))
+
+
+class Lowering(Enum):
+    """How the forward operation is computed; the names are the values users give."""
+
+    FRAME = "frame"
+    PHASE = "phase"
+
+
+def frame_axis(axis: TransposedAxis) -> FrameAxis:
+    """One axis of the zero-filled frame; its taps are mirrored. Output padding is so much less padding."""
+    return transposed_axis(
+        input_length=axis.input_size,
+        kernel=axis.kernel,
+        stride=axis.stride,
+        padding=(axis.pad_before, axis.pad_after - axis.output_padding),
+        output_padding=0,
+        dilation=axis.dilation,
+    )
+
+
+def plan_forward(d: Deconvolution, device_spec: DeviceSpec, *, bias: bool, lowering: Lowering = Lowering.FRAME) -> Plan:
+    """Plan ConvTranspose.
+
+    Args:
+        lowering: How it is computed.
+
+    Returns:
+        A plan of the host tensors "src", "weights" and "bias", and of the result "dst", rows of channels on the device.
+    """
+    builder = PlanBuilder(device_spec, dict.fromkeys(("src", "weights", "bias"), HOST_TENSOR))
+    src = image_sticks(builder, d, "src", d.geometry.input_shape, d.in_channels, parts=d.slicing.in0_slices)
+    result = forward(builder, d, src, bias=bias, lowering=lowering)
+    return builder.finish({"output": result.name}, known_works=MEANINGS)
+
+
+def forward(builder: PlanBuilder, d: Deconvolution, src: PlanTensor, *, bias: bool, lowering: Lowering) -> PlanTensor:
+    """Steps of ConvTranspose from a source that is sticks in DRAM already.
+
+    Args:
+        builder: The plan, with the host tensors "weights" and "bias"; all that it holds but the result is released.
+        d: The call.
+        src: The sticks.
+        bias: There is a bias.
+        lowering: How it is computed.
+
+    Returns:
+        The result "dst".
+    """
+    geometry = d.geometry
+    row = [bias_row(builder, d.out_channels)] if bias else []
+    dst = result_sticks(builder, "dst", d.batch * prod(geometry.output_shape), d.out_channels, d.dst_format)
+    whole = [frame_axis(axis) for axis in geometry.axes]
+    if lowering is Lowering.FRAME:
+        parts: Sequence[tuple[OutputPhase, ...]] = [tuple(OutputPhase(axis, range(axis.taps)) for axis in whole)]
+    else:
+        parts = list(product(*(output_phases(axis) for axis in whole)))
+    names = ["weights.taps"] if len(parts) == 1 else [f"weights.phase{number}" for number in range(len(parts))]
+    weights = [_weights(builder, d, part, name) for part, name in zip(parts, names, strict=True)]
+    for part, taps in zip(parts, weights, strict=True):
+        _run_part(builder, d, part, src, taps, row, dst)
+    builder.free_others(dst)
+    return dst
+
+
+def _patches(d: Deconvolution, part: Sequence[OutputPhase]) -> Patches:
+    """What the positions of an output phase, or of the whole frame, meet."""
+    bundles = bundle_count(d.groups, d.in_channels, d.out_channels)
+    axes = tuple(phase.axis for phase in part)
+    return Patches(batch=d.batch, axes=axes, channels=d.in_channels, groups=d.groups, bundles=bundles)
+
+
+def _weights(builder: PlanBuilder, d: Deconvolution, part: Sequence[OutputPhase], name: str) -> PlanTensor | None:
+    """The weights of one output phase or of the frame, if it needs any."""
+    patches = _patches(d, part)
+    if not all(axis.taps for axis in patches.axes):
+        return None
+    mirrored = [_mirrored(phase.taps, axis.kernel) for phase, axis in zip(part, d.geometry.axes, strict=True)]
+    return tap_matrices(builder, d, name, mirrored, patches, d.out_channels, back=False)
+
+
+def _run_part(
+    builder: PlanBuilder,
+    d: Deconvolution,
+    part: Sequence[OutputPhase],
+    src: PlanTensor,
+    weights: PlanTensor | None,
+    row: list[PlanTensor],
+    dst: PlanTensor,
+) -> None:
+    """The program that computes one output phase or the frame; without weights it writes the bias or zeros."""
+    patches, out_shape = _patches(d, part), d.geometry.output_shape
+    if weights is None:
+        fill = FillRows(
+            batch=d.batch,
+            axes=patches.axes,
+            out_channels=d.out_channels,
+            out_shape=out_shape,
+            bias=bool(row),
+            out_format=d.dst_format,
+        )
+        run_fill_rows(builder, fill, row, dst)
+        return
+    work = patch_matmul_work(
+        patches,
+        out_channels=d.out_channels,
+        out_shape=out_shape,
+        slicing=d.slicing,
+        bias=bool(row),
+        out_format=d.dst_format,
+        spec=builder.device_spec,
+    )
+    run_patch_matmul(builder, work, [src, weights, *row], dst)
+
+
+def _mirrored(taps: range, kernel: int) -> range:
+    """Kernel indices of mirrored taps, in the same order."""
+    last = kernel - 1
+    return range(last - taps.start, last - taps[-1] - 1, -taps.step)
+
+
+def strided_axis(axis: TransposedAxis) -> FrameAxis:
+    """The destination as source positions meet it: position p and tap k at p * stride + k * dilation - padding."""
+    return gradient_axis(
+        output_length=axis.output_size,
+        kernel=axis.kernel,
+        stride=axis.stride,
+        padding=(axis.pad_before, axis.pad_after),
+        output_padding=axis.output_padding,
+        dilation=axis.dilation,
+    )
+
+
+def plan_backward_data(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
+    """Plan ConvTransposeBackwardData.
+
+    Args:
+        d: The forward call.
+
+    Returns:
+        A plan of the host tensors "diff_dst" and "weights", and of the result "diff_src", rows of channels on the
+        device.
+    """
+    builder = PlanBuilder(device_spec, dict.fromkeys(("diff_dst", "weights"), HOST_TENSOR))
+    axes = tuple(strided_axis(axis) for axis in d.geometry.axes)
+    bundles = bundle_count(d.groups, d.in_channels, d.out_channels)
+    patches = Patches(batch=d.batch, axes=axes, channels=d.out_channels, groups=d.groups, bundles=bundles)
+    parts = d.slicing.in0_slices
+    sticks = image_sticks(builder, d, "diff_dst", d.geometry.output_shape, d.out_channels, parts=parts)
+    taps = [range(axis.kernel) for axis in d.geometry.axes]
+    weights = tap_matrices(builder, d, "weights.taps", taps, patches, d.in_channels, back=True)
+    sizes = d.geometry.input_shape
+    result = result_sticks(builder, "diff_src", d.batch * prod(sizes), d.in_channels, d.data_format)
+    work = patch_matmul_work(
+        patches,
+        out_channels=d.in_channels,
+        out_shape=sizes,
+        slicing=d.slicing,
+        bias=False,
+        out_format=d.data_format,
+        spec=device_spec,
+    )
+    run_patch_matmul(builder, work, [sticks, weights], result)
+    builder.free_others(result)
+    return builder.finish({"output": result.name}, known_works=MEANINGS)
+
+
+def plan_backward_weights(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
+    """Plan ConvTransposeBackwardWeights.
+
+    Args:
+        d: The forward call.
+
+    Returns:
+        A plan of the host tensors "src" and "diff_dst", and of the result "diff_weights": the array is
+        [groups, *kernel, I / groups, O / groups].
+    """
+    builder = PlanBuilder(device_spec, dict.fromkeys(("src", "diff_dst"), HOST_TENSOR))
+    axes = tuple(strided_axis(axis) for axis in d.geometry.axes)
+    bundles = bundle_count(d.groups, d.in_channels, d.out_channels)
+    patches = Patches(batch=d.batch, axes=axes, channels=d.out_channels, groups=d.groups, bundles=bundles)
+    work = pixel_matmul_work(
+        patches, channels=d.in_channels, slicing=d.slicing, out_format=d.data_format, spec=device_spec
+    )
+    rows = builder.upload("src.transposed", transposed_spec(work), "src", PrepareSticks(d.channels_last))
+    parts = d.slicing.in1_slices
+    sticks = image_sticks(builder, d, "diff_dst", d.geometry.output_shape, d.out_channels, parts=parts)
+    result = run_pixel_matmul(builder, work, [rows, sticks], "diff_weights")
+    builder.free_others(result)
+    return builder.finish({"output": result.name}, known_works=MEANINGS)

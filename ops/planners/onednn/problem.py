@@ -1,0 +1,310 @@
+"""oneDNN's deconvolutions: attributes, operands, the problem that they define."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, wraps
+from math import prod
+from operator import index
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
+
+import numpy as np
+
+from device.errors import ArgumentError, shown
+from device.numbers.formats import BFLOAT16, FLOAT16, FLOAT32, DataFormat
+from ops.programs.patch_matmul.slicing import ALL_PHASES, Precision, Slicing, slicing_of
+from ops.reference import Geometry, automatic_padding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deconvolution:
+    """A transposed convolution; source and destination are always those of the forward operation."""
+
+    geometry: Geometry  # Its axes, with all padding resolved: the output size is that of the destination
+    batch: int
+    in_channels: int  # I, of the source
+    out_channels: int  # O, of the destination
+    groups: int  # Groups; they divide both
+    data_format: DataFormat  # Type of all tensors
+    out_format: DataFormat | None = None  # Type of the destination, if it is another one
+    precision: Precision = Precision.IEEE  # What results should be like
+    fidelity_phases: int = ALL_PHASES  # Fidelity phases, where precision is that of the device
+    channels_last: bool = True  # Tensors are [N, *spatial, C], not [N, C, *spatial]
+    weights_format: str = "XOI"  # Order of the axes of the weights: "IOX", "XOI", "OIX" or "XIO"
+
+    @property
+    def slicing(self) -> Slicing:
+        """How its numbers are multiplied."""
+        return slicing_of(self.data_format, self.precision, fidelity_phases=self.fidelity_phases)
+
+    @property
+    def host_type(self) -> np.dtype[Any]:
+        """Numpy type of the caller's tensors and of the result."""
+        wide = self.precision is Precision.FLOAT64
+        return np.dtype(np.float64) if wide else self.data_format.storage
+
+    @property
+    def dst_format(self) -> DataFormat:
+        """Type of the destination."""
+        return self.out_format or self.data_format
+
+    @property
+    def useful_flops(self) -> int:
+        """Multiplications and additions of the definition, the same in all three directions."""
+        met = prod(sum(axis.reach(tap).inputs for tap in range(axis.kernel)) for axis in self.geometry.axes)
+        return 2 * self.batch * self.in_channels * (self.out_channels // self.groups) * met
+
+    @property
+    def src_shape(self) -> tuple[int, ...]:
+        """Shape of the source, in the caller's order."""
+        return ordered(self.batch, self.in_channels, self.geometry.input_shape, channels_last=self.channels_last)
+
+    @property
+    def dst_shape(self) -> tuple[int, ...]:
+        """Shape of the destination, in the caller's order."""
+        return ordered(self.batch, self.out_channels, self.geometry.output_shape, channels_last=self.channels_last)
+
+
+def ordered(batch: int, channels: int, spatial: tuple[int, ...], *, channels_last: bool) -> tuple[int, ...]:
+    """A shape as [N, *spatial, C] or [N, C, *spatial]."""
+    return (batch, *spatial, channels) if channels_last else (batch, channels, *spatial)
+
+
+AUTO_PADS: Final = ("none", "same_upper", "same_lower", "valid")
+DATA_FORMATS: Final = ("NXC", "NCX")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attributes:
+    """Checked attributes."""
+
+    strides: tuple[int, ...]  # For every spatial axis, at least 1
+    pads_begin: tuple[int, ...]  # At least 0
+    pads_end: tuple[int, ...]  # At least 0
+    dilations: tuple[int, ...]  # At least 1
+    auto_pad: str  # In lower case
+    output_padding: tuple[int, ...] | None  # At least 0; None if it was not given
+    groups: int  # At least 1
+    data_format: str  # "NXC" or "NCX"
+    weights_format: str  # One of the formats that the operation knows
+
+    def padding(self, kernel: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Padding at the beginning and at the end of every axis, for a kernel."""
+        if self.auto_pad == "none":
+            return self.pads_begin, self.pads_end
+        if self.auto_pad == "valid":
+            return (0,) * len(kernel), (0,) * len(kernel)
+        pairs = [
+            automatic_padding(size, stride, dilation, extra_first=self.auto_pad == "same_lower")
+            for size, stride, dilation in zip(kernel, self.strides, self.dilations, strict=True)
+        ]
+        return tuple(before for before, _ in pairs), tuple(after for _, after in pairs)
+
+
+def check_attributes(
+    given: Mapping[str, Any], *, rank: int, operation: str, format_name: str, formats: Sequence[str]
+) -> Attributes:
+    """Attributes by the texts' names, checked.
+
+    Args:
+        given: Values by name; None for one that was left out.
+        rank: Spatial axes.
+        operation: What errors begin with.
+        format_name: Name of the attribute for the weights' order.
+
+    Raises:
+        ArgumentError: An attribute is missing, has a wrong length, is out of range or unknown.
+    """
+    unknown = sorted(set(given) - {*_LISTS, *_WORDS, "groups", format_name})
+    if unknown:
+        raise ArgumentError(
+            f"{operation}: {unknown[0]!r} is no attribute of this operation; its attributes are "
+            f"{', '.join((*_LISTS, *_WORDS, 'groups', format_name))}"
+        )
+    lists = {name: _list(operation, name, given.get(name), rank, least) for name, least in _LISTS.items()}
+    padding = lists["output_padding"]
+    required = {name: value for name, value in lists.items() if name != "output_padding"}
+    for name, value in required.items():
+        if value is None:
+            raise ArgumentError(
+                f"{operation}: {name} is required, a list with one integer of at least {_LISTS[name]} for each of the "
+                f"{rank} spatial axes; it is missing"
+            )
+    auto_pad = given.get("auto_pad")
+    folded = "none" if auto_pad is None else auto_pad.lower() if isinstance(auto_pad, str) else auto_pad
+    return Attributes(
+        **{name: value for name, value in required.items() if value is not None},
+        output_padding=padding,
+        auto_pad=_word(operation, "auto_pad", folded, AUTO_PADS, given=auto_pad),
+        groups=_groups(operation, given.get("groups")),
+        data_format=_word(operation, "data_format", given.get("data_format", DATA_FORMATS[0]), DATA_FORMATS),
+        weights_format=_word(operation, format_name, given.get(format_name), formats),
+    )
+
+
+_LISTS: Final = {"strides": 1, "pads_begin": 0, "pads_end": 0, "dilations": 1, "output_padding": 0}  # least values
+_WORDS: Final = ("auto_pad", "data_format")
+
+
+def integers(operation: str, name: str, value: Any) -> tuple[int, ...]:
+    """A list of integers.
+
+    Raises:
+        ArgumentError: It is no list, or holds something else.
+    """
+    try:
+        if isinstance(value, str | bytes):
+            raise TypeError
+        found = tuple(value)
+        if any(isinstance(one, bool) for one in found):
+            raise TypeError
+        return tuple(index(one) for one in found)
+    except TypeError:
+        raise ArgumentError(f"{operation}: {name} must be a list of integers, not {shown(value)}") from None
+
+
+def _list(operation: str, name: str, value: Any, rank: int, least: int) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    found = integers(operation, name, value)
+    if len(found) != rank:
+        raise ArgumentError(
+            f"{operation}: {name} must have one entry for each of the {rank} spatial axes, not {list(found)}"
+        )
+    if min(found) < least:
+        raise ArgumentError(f"{operation}: {name} must be at least {least} on every axis, not {list(found)}")
+    return found
+
+
+def _groups(operation: str, value: Any) -> int:
+    if value is None:
+        return 1
+    try:
+        groups = index(value)
+    except TypeError:
+        raise ArgumentError(f"{operation}: groups must be an integer, not {shown(value)}") from None
+    if groups < 1 or isinstance(value, bool):
+        raise ArgumentError(f"{operation}: groups must be at least 1, not {shown(value)}")
+    return groups
+
+
+def _word(operation: str, name: str, value: Any, words: Sequence[str], *, given: Any = None) -> str:
+    if not isinstance(value, str) or value not in words:
+        found = value if given is None else given
+        raise ArgumentError(f"{operation}: {name} must be one of {', '.join(words)}, not {shown(found)}")
+    return value
+
+
+TYPES: Final = (FLOAT32, BFLOAT16, FLOAT16)
+_WIDE: Final = Precision.FLOAT64.value
+
+
+class Names(NamedTuple):
+    """What an operation calls its arguments."""
+
+    operation: str
+    src: str = "src"
+    diff_dst: str = "diff_dst"  # The gradient of the destination
+    weights_shape: str = "weights_shape"
+    weights_format: str = "weights_format"  # The order of the weights' axes
+
+
+FORWARD: Final = Names(operation="ConvTranspose")
+BACKWARD_DATA: Final = Names(operation="ConvTransposeBackwardData")
+BACKWARD_WEIGHTS: Final = Names(operation="ConvTransposeBackwardWeights")
+BACKPROP_FILTERS: Final = Names(
+    operation="ConvTransposeBackpropFilters",
+    src="input_forward",
+    diff_dst="output_delta",
+    weights_shape="filter_shape",
+    weights_format="filter_format",
+)
+
+
+class Operand(NamedTuple):
+    """A tensor argument: its name, shape and numpy type, whatever holds its numbers."""
+
+    name: str  # As the caller knows it
+    shape: tuple[int, ...]
+    data_format: DataFormat  # Its type; float64 is planned as float32
+
+
+def operand(names: Names, name: str, array: Any, precision: Any) -> Operand:
+    """An array as an argument of a call of a precision, which is checked elsewhere.
+
+    Raises:
+        ArgumentError: It is no numpy array of a supported type, or has masked elements, which stand for no number.
+    """
+    if not isinstance(array, np.ndarray):
+        raise ArgumentError(f"{names.operation}: {name} must be a numpy array, not {type(array).__name__}")
+    plain = type(array) is np.ndarray
+    if not plain and isinstance(array, np.ma.MaskedArray) and np.ma.getmaskarray(array).any():
+        raise ArgumentError(
+            f"{names.operation}: {name} has {np.count_nonzero(np.ma.getmaskarray(array))} masked elements, which are "
+            f"no numbers; give them a value with {name}.filled(...)"
+        )
+    if isinstance(precision, str) and precision == _WIDE:
+        if array.dtype != np.float64:
+            raise ArgumentError(
+                f"{names.operation}: {name} must be of type float64 for precision {precision!r}, not {array.dtype}"
+            )
+        return Operand(name, array.shape, FLOAT32)
+    for data_format in TYPES:
+        if array.dtype == data_format.storage:
+            return Operand(name, array.shape, data_format)
+    raise ArgumentError(
+        f"{names.operation}: {name} must be of type {', '.join(str(one.storage) for one in TYPES)}, not {array.dtype}"
+    )
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+MOST_KEPT: Final = 64  # results of each function
+_PLAIN: Final = frozenset(
+    {int, bool, str, type(None), Operand, Names}
+)  # frozen, and equal only where they are the same
+
+
+class _UnlikeError(Exception):
+    """An argument that may change, or that is equal to one of another kind."""
+
+
+class _Call(tuple[Hashable, ...]):
+    """A call by its arguments, their types included: True is equal to 1, but no stride."""
+
+    make: Callable[[], Any]
+
+
+def once_for_alike(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that is not called again for equal arguments of the same types; what it raises, it raises each time.
+
+    It must depend on nothing else, and its result must not be changed. Arguments are plain values and operands in
+    lists, tuples and dictionaries; with others it is called each time.
+    """
+    kept = lru_cache(MOST_KEPT)(lambda call: call.make())
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            call = _Call((_key(args), _key(kwargs)))
+        except _UnlikeError:
+            return function(*args, **kwargs)
+        call.make = lambda: function(*args, **kwargs)
+        made: R = kept(call)
+        return made
+
+    return called
+
+
+def _key(value: Any) -> Hashable:
+    """A value and its types, as they are now."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return kind, value
+    if kind is tuple or kind is list:
+        kinds = tuple(map(type, value))
+        return (kind, kinds, *value) if _PLAIN.issuperset(kinds) else (kind, *map(_key, value))
+    if kind is dict or kind is MappingProxyType:
+        return kind, *value, *map(_key, value.values())
+    raise _UnlikeError

@@ -1,0 +1,413 @@
+"""The plan of ttnn.max_pool2d: shard, halo, move, pool.
+
+Rules: ttnn 0.81.1, compared with recorded plans.
+"""
+
+from dataclasses import dataclass, replace
+from math import prod
+from typing import NoReturn
+
+from device.cores import first_cores
+from device.errors import ArgumentError, DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
+    FACE,
+    TILE,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    ShardSpec,
+    TensorMemoryLayout,
+)
+from device.memory.memory_config import TensorMemoryLayout as Scheme
+from device.numbers.block_floats import div_up, round_up
+from device.numbers.formats import BFLOAT16, INT32, UINT32, DataFormat
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from device.spec.parts import GridSpec
+from ops.builder import PlanBuilder, PlanTensor
+from ops.op_models import MEANINGS
+from ops.planners.to_config import placed
+from ops.programs.conv2d.parallel_config import ParallelConfig, block_range, largest_divisor, most_cores
+from ops.programs.conv2d.partition import sharded_input
+from ops.programs.conv2d.reader_indices import WORD_BYTES, reader_index_words
+from ops.programs.halo.plan import HaloArguments, HaloWork, config_tensor_spec, plan_halo, walk_refusal
+from ops.programs.movement.placement import move_up
+from ops.programs.movement.reshape import flattened, reshaped
+from ops.programs.pool2d import MaxPool, PoolSizes, pool_buffers
+from ops.window import Frame, FrameAxis, NoWindowError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolArguments:
+    """A call."""
+
+    source: TensorSpec  # The images, [1, 1, N*H*W, C] or [N, H, W, C]
+    batch: int
+    image: tuple[int, int]  # H and W
+    channels: int
+    kernel: tuple[int, int]  # Rows and columns of a window
+    stride: tuple[int, int]  # From one window to the next, down and across
+    padding: tuple[int, int, int, int]  # Above, below, at the left and at the right
+    dilation: tuple[int, int]  # From one tap to the next, down and across
+    ceil_mode: bool = False  # Windows may end behind the padding
+    scheme: TensorMemoryLayout | None = None  # How an interleaved tensor is sharded; None lets the call choose
+    place: MemoryConfig | None = None  # Where the result goes; None for where the program leaves it
+    deallocate_input: bool = False  # The sharded input is released once it is read
+    reallocate_halo: bool = True  # The sticks are moved up into the room that it leaves
+    data_format: DataFormat = BFLOAT16
+    tiled: bool = False  # The result is in tiles
+    # What tells the programs where windows lie is kept in DRAM, and read from there
+    config_tensor_in_dram: bool = False
+    return_indices: bool = False  # The place of each maximum in its image is wanted as well, which is not simulated
+
+    @property
+    def frame(self) -> Frame:
+        """The images with what lies around them."""
+        top, bottom, left, right = self.padding
+        rows, columns = (
+            self._axis(axis, before, after) for axis, (before, after) in enumerate(((top, bottom), (left, right)))
+        )
+        return Frame(batch=self.batch, rows=rows, columns=columns)
+
+    def _axis(self, axis: int, before: int, after: int) -> FrameAxis:
+        length, taps, step, spacing = (one[axis] for one in (self.image, self.kernel, self.stride, self.dilation))
+        if self.ceil_mode:
+            room = length + before + after - spacing * (taps - 1) - 1
+            outputs = div_up(room, step) + 1
+            if (outputs - 1) * step >= length + before:  # the last window would begin behind the image
+                outputs -= 1
+            after += max(0, (outputs - 1) * step - room)
+        return FrameAxis(input_length=length, before=before, after=after, taps=taps, spacing=spacing, step=step)
+
+
+def validate(call: PoolArguments) -> None:
+    """Refuses what the real library refuses; the first line of the error is its own.
+
+    Raises:
+        DeviceError: A size is zero, the windows do not fit, or the formats do not go together.
+    """
+    if call.data_format != BFLOAT16 and not call.data_format.is_block:
+        _refuse(
+            "Currently only BFLOAT16, BFLOAT8_B, and BFLOAT4_B output data formats are supported",
+            f"dtype: a pool gives no {call.data_format}; leave it out, and typecast the result",
+        )
+    if not call.tiled and call.data_format.is_block:
+        _refuse(
+            "BFLOAT8_B/BFLOAT4_B output data format is not supported with ROW_MAJOR layout",
+            "output_layout: block floats need ttsim.TILE_LAYOUT",
+        )
+    sizes = {
+        "Batch size": call.batch,
+        "Input height": call.image[0],
+        "Input width": call.image[1],
+        "Channels": call.channels,
+    }
+    for name, value in sizes.items():
+        if value < 1:
+            _refuse(f"Pool2D: {name} must be greater than 0, got {value}", "give the sizes of the images")
+    for name, pair in (("Kernel size", call.kernel), ("Stride", call.stride), ("Dilation", call.dilation)):
+        if min(pair) < 1:
+            _refuse(
+                f"Pool2D: {name} must be greater than 0 in both dimensions, got ({pair[0]}, {pair[1]})",
+                "give two positive numbers",
+            )
+    top, bottom, left, right = call.padding
+    if max(top, bottom) > call.kernel[0] // 2 or left > call.kernel[1] // 2:
+        _refuse(
+            f"Pool2D: Padding ({top}, {bottom}, {left}) should not exceed half of kernel size "
+            f"({call.kernel[0]}, {call.kernel[1]})",
+            "padding: use less, or a larger kernel",
+        )
+    reach = tuple(spacing * (taps - 1) + 1 for spacing, taps in zip(call.dilation, call.kernel, strict=True))
+    room = (call.image[0] + top + bottom, call.image[1] + left + right)
+    if reach[0] > room[0] or reach[1] > room[1]:
+        _refuse(
+            f"Pool2D: Effective kernel size ({reach[0]}, {reach[1]}) cannot exceed padded input size "
+            f"({room[0]}, {room[1]})",
+            "kernel_size, dilation: give windows that fit the padded images",
+        )
+    try:
+        outputs = call.frame.outputs
+    except NoWindowError:
+        outputs = 0
+    if outputs < 1:
+        _refuse("Pool2D: Computed output dimensions must be positive", "the windows are larger than the padded images")
+    if call.source.volume != call.batch * call.image[0] * call.image[1] * call.channels:
+        _refuse(
+            f"Input tensor shape {list(call.source.shape)} does not match expected shape "
+            f"(1, 1, {call.batch * call.image[0] * call.image[1]}, {call.channels})",
+            "batch_size, input_h, input_w and channels must be those of the tensor",
+        )
+    shards = call.source.memory_config.shard_spec
+    if shards is not None and call.scheme is not None:
+        _refuse(
+            "A sharding scheme should not be specified for a sharded input tensor.",
+            "applied_shard_scheme: leave it out",
+        )
+    if shards is not None and shards.orientation is not ShardOrientation.ROW_MAJOR:
+        _refuse("Only row major orientation is supported.", "input_tensor: reshard it")
+
+
+def require_numbers(call: PoolArguments) -> None:
+    """Refuses what the real library accepts and gets wrong: integers of 32 bits, which it takes for bfloat16.
+
+    Raises:
+        DeviceError: The images hold such integers.
+    """
+    if call.source.data_format in (INT32, UINT32):
+        raise DeviceError(
+            f"max_pool2d: input_tensor holds {call.source.data_format}, whose bytes the real library takes for "
+            "bfloat16; typecast it to bfloat16 first"
+        )
+
+
+def _refuse(first: str, way_out: str) -> NoReturn:
+    raise DeviceError(f"{first}\n{way_out}")
+
+
+STICK_ALIGNMENT = 8  # channels of 16 bytes
+SCHEMES = (Scheme.HEIGHT_SHARDED, Scheme.WIDTH_SHARDED, Scheme.BLOCK_SHARDED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolShards:
+    """Where a pool runs."""
+
+    config: ParallelConfig
+    rows: int  # Rows of a shard of the result
+    columns: int
+
+    @property
+    def memory(self) -> MemoryConfig:
+        """Where the result lies."""
+        shards = ShardSpec(self.config.cores, (self.rows, self.columns), ShardOrientation.ROW_MAJOR)
+        return MemoryConfig(self.config.scheme, BufferType.L1, shards)
+
+
+def pool_shards(call: PoolArguments, config: ParallelConfig) -> PoolShards:
+    """The shards of the result on the cores of the input: half tiles of channels, if these are whole half tiles."""
+    rows = round_up(call.frame.outputs, config.nhw_cores * (TILE if call.tiled else 1)) // config.nhw_cores
+    channels = div_up(call.channels, config.channel_cores)
+    halves = channels <= FACE or channels % FACE == 0
+    unit = FACE if halves and not call.tiled else TILE
+    return PoolShards(config=config, rows=rows, columns=round_up(channels, unit))
+
+
+def pool_cores(call: PoolArguments, scheme: Scheme, grid: GridSpec, *, alignment: int) -> ParallelConfig:
+    """The cores of a scheme; ``alignment`` is what channels of BLOCK shards are a multiple of."""
+    in_tiles = call.tiled or call.source.layout is Layout.TILE
+    rows = div_up(call.frame.outputs, TILE if call.tiled else 1)
+    channel_parts = div_up(call.channels, TILE if in_tiles else TILE // 2)
+    nhw, channels = 1, 1
+    match scheme:
+        case Scheme.HEIGHT_SHARDED:
+            nhw = most_cores(rows, grid.cores)
+            cores = first_cores(nhw, grid.cols, grid.rows)
+        case Scheme.WIDTH_SHARDED:
+            channels = largest_divisor(grid.cores, channel_parts)
+            cores = first_cores(channels, grid.cols, grid.rows)
+        case _:
+            nhw = most_cores(rows, grid.rows)
+            channels = largest_divisor(grid.cols, channel_parts, div_up(call.channels, alignment))
+            cores = block_range(nhw, channels, ShardOrientation.ROW_MAJOR)
+    return ParallelConfig(
+        scheme=scheme, nhw_cores=nhw, channel_cores=channels, cores=cores, orientation=ShardOrientation.ROW_MAJOR
+    )
+
+
+def chosen_cores(call: PoolArguments, grid: GridSpec) -> ParallelConfig:
+    """The cores of the caller's scheme, or of the one whose program takes least L1: HEIGHT if equal, then WIDTH."""
+    if call.scheme is not None:
+        return pool_cores(call, call.scheme, grid, alignment=_alignment(call))
+    configs = [pool_cores(call, scheme, grid, alignment=TILE) for scheme in SCHEMES]
+    height, width, block = (_l1_bytes(call, config) for config in configs)
+    if height > width:
+        return configs[2 if width > block else 1]
+    return configs[2 if height > block else 0]
+
+
+def input_memory(call: PoolArguments, config: ParallelConfig) -> MemoryConfig:
+    """Where the input goes; its rows are counted with the padding of every image, though that is cut off before."""
+    rows = prod(call.source.padded_shape[:-1])
+    if config.scheme is not Scheme.WIDTH_SHARDED:
+        unit = TILE if call.source.layout is Layout.TILE else 1
+        rows = round_up(rows, config.nhw_cores * unit) // config.nhw_cores
+    elif call.source.layout is Layout.TILE:
+        rows = round_up(rows, TILE)
+    columns = round_up(call.channels, config.channel_cores * _alignment(call)) // config.channel_cores
+    shards = ShardSpec(config.cores, (rows, columns), ShardOrientation.ROW_MAJOR)
+    return MemoryConfig(config.scheme, BufferType.L1, shards)
+
+
+def _alignment(call: PoolArguments) -> int:
+    return TILE if call.source.layout is Layout.TILE else STICK_ALIGNMENT
+
+
+def _l1_bytes(call: PoolArguments, config: ParallelConfig) -> int:
+    """L1 that the program would take, by the library's estimate: rows are whole tiles, columns half tiles at least."""
+    rows = call.frame.outputs
+    if config.scheme is not Scheme.WIDTH_SHARDED:
+        rows = round_up(rows, config.nhw_cores * TILE) // config.nhw_cores
+    channels = div_up(call.channels, config.channel_cores)
+    return PoolSizes(
+        taps=call.kernel[0] * call.kernel[1],
+        channels=channels,
+        out_shard=(rows, round_up(channels, TILE if call.tiled else FACE)),
+        data_format=call.data_format,
+        tiled=call.tiled,
+        config_tensor_in_dram=call.config_tensor_in_dram,
+    ).l1_bytes
+
+
+def plan_max_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
+    """Plan a call, validated; its images are the tensor "input"."""
+    builder = PlanBuilder(spec, {"input": call.source})
+    source = builder.tensor("input")
+    interleaved = call.source.memory_config.shard_spec is None
+    flat = reshaped(builder, source, flattened(call.source.shape), "input.flat") if interleaved else source
+    if interleaved:
+        sharded = placed(builder, flat, input_memory(call, chosen_cores(call, spec.grid)), "input.sharded")
+        if builder.is_own(flat):
+            builder.free(flat)
+    else:
+        sharded = flat
+    shards = pool_shards(call, sharded_input(sharded.spec.memory_config))
+    halo = _halo_arguments(call, sharded, shards, spec)
+    sticks = _halo(builder, halo, sharded)
+    own = builder.is_own(sharded)
+    if call.deallocate_input or (own and call.source.memory_config.buffer_type is BufferType.DRAM):
+        builder.free(sharded)
+    if call.reallocate_halo:
+        move_up(builder, sticks)
+    if call.return_indices and _refusal(sticks.spec, shards) is None:
+        builder.refuse(ArgumentError("max_pool2d: return_indices is not simulated; leave it out"))
+        return builder.finish({"output": sticks.name}, known_works=MEANINGS)
+    result = _pool(builder, call, halo, sticks, shards)
+    if call.place is not None:
+        pooled = result
+        result = placed(builder, pooled, call.place, "output.placed")
+        if result is not pooled:
+            builder.free(pooled)
+    builder.free(sticks)
+    if own and builder.is_live(sharded):
+        builder.free(sharded)
+    return builder.finish({"output": result.name}, known_works=MEANINGS)
+
+
+def _halo_arguments(call: PoolArguments, sharded: PlanTensor, shards: PoolShards, spec: DeviceSpec) -> HaloArguments:
+    held = sharded.spec.shards
+    return HaloArguments(
+        frame=call.frame,
+        scheme=shards.config.scheme,
+        orientation=shards.config.orientation,
+        cores=shards.config.cores,
+        nhw_cores=shards.config.nhw_cores,
+        channel_cores=shards.config.channel_cores,
+        input_rows=held.shape[0],
+        output_rows=shards.rows,
+        shard_width=held.shape[1],
+        data_format=sharded.spec.data_format,
+        stick_alignment_bytes=spec.l1.alignment_bytes,
+        tiled=sharded.spec.layout is Layout.TILE,
+        input_matrix=sharded.spec.matrix,
+        config_tensors_in_dram=call.config_tensor_in_dram,
+    )
+
+
+def _halo(builder: PlanBuilder, halo: HaloArguments, sharded: PlanTensor) -> PlanTensor:
+    plan = plan_halo(halo, input_tensor=sharded.name, output_tensor="halo")
+    _check_images(sharded.spec, plan.output, halo.nhw_cores)
+    work = HaloWork(plan=plan, fp32_dest=False, filled_by_stick=True)
+    return builder.run(
+        "HaloDeviceOperation",
+        work,
+        [sharded],
+        output=PlanTensor("halo", plan.output),
+        resident=[PlanTensor(name, one) for name, one in plan.resident],
+        circular_buffers=plan.circular_buffers,
+        refused=_halo_refusal(sharded),
+        key=("pool halo", work),
+    )
+
+
+def _check_images(images: TensorSpec, sticks: TensorSpec, cores: int) -> None:
+    """Raises DeviceError for images in shards: the library shares the sticks out to the images, and each has H."""
+    (batch, height), (*_, count, channels), place = images.shape[:2], sticks.shape, sticks.memory_config
+    share = div_up(count, batch)
+    shards = replace(sticks.shards, shape=(div_up(batch * share, cores), sticks.shards.shape[1]))
+    TensorSpec((batch, height, share, channels), sticks.data_format, sticks.layout, replace(place, shard_spec=shards))
+
+
+def _pool(
+    builder: PlanBuilder, call: PoolArguments, halo: HaloArguments, sticks: PlanTensor, shards: PoolShards
+) -> PlanTensor:
+    work = MaxPool(
+        frame=call.frame,
+        channels=call.channels,
+        channel_cores=shards.config.channel_cores,
+        core_outputs=shards.rows,
+        in_format=sticks.spec.data_format,
+        data_format=call.data_format,
+        tiled=call.tiled,
+    )
+    words = reader_index_words(
+        call.frame, output_rows=shards.rows, cores=shards.config.nhw_cores, block_rows=(shards.rows,)
+    )
+    indices = PlanTensor("reader_indices", config_tensor_spec(halo, words))
+    shape = (1, 1, call.frame.outputs, call.channels)
+    layout = Layout.TILE if call.tiled else Layout.ROW_MAJOR
+    made = PlanTensor("output", TensorSpec(shape, call.data_format, layout, shards.memory))
+    held = sticks.spec.shards
+    channels = div_up(call.channels, shards.config.channel_cores)
+    wide = min(held.shape[1], call.channels, sticks.spec.shape[-1] // shards.config.channel_cores)
+    stick_elements = held.shape[0] * wide
+    sizes = PoolSizes(
+        taps=work.taps,
+        channels=channels,
+        out_shard=(shards.rows, shards.columns),
+        data_format=call.data_format,
+        tiled=call.tiled,
+        config_tensor_in_dram=call.config_tensor_in_dram,
+    )
+    buffers = pool_buffers(
+        sizes,
+        halo=sticks.name,
+        halo_bytes=stick_elements * (sticks.spec.data_format.element_bytes or 0),
+        indices=indices.name,
+        indices_bytes=words * WORD_BYTES,
+        output=made.name,
+        cores=shards.config.cores,
+    )
+    return builder.run(
+        "Pool2D",
+        work,
+        [sticks],
+        output=made,
+        resident=[indices],
+        circular_buffers=buffers,
+        refused=_refusal(sticks.spec, shards),
+        key=("pool", work, sticks.spec.memory_config, made.spec.memory_config),
+    )
+
+
+def _halo_refusal(sharded: PlanTensor) -> str | None:
+    """Why the library does not put the images into their frame, if it does not."""
+    if not sharded.in_l1:
+        return "Only L1 buffers can have an associated circular buffer!\ninput_tensor: move its shards to L1"
+    walked = walk_refusal(sharded.spec.shards.grid)
+    return f"{walked}\ninput_tensor: shard it over cores that fill rows from core (0, 0) on" if walked else None
+
+
+def _refusal(sticks: TensorSpec, shards: PoolShards) -> str | None:
+    """Why the library does not build the program, if it does not."""
+    if sticks.data_format != BFLOAT16:
+        return "Only BFLOAT16 supported for now\ninput_tensor: typecast it to bfloat16"
+    width, parts = sticks.shape[-1], shards.config.channel_cores
+    if width % parts:
+        return (
+            f"For width and block sharding, input channels ({width}) should be divisible by num_shards ({parts})\n"
+            "input_tensor: shard it over as many cores as divide its channels"
+        )
+    return None

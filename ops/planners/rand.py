@@ -1,0 +1,47 @@
+"""The plan of ttnn.rand.
+
+Rules: ttnn 0.81.1, compared with its plans: numbers are made in tiles of bfloat16 or float32, and cast and untilized
+by programs of their own.
+"""
+
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout
+from device.numbers.formats import BFLOAT16, FLOAT32
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor
+from ops.op_models import MEANINGS
+from ops.programs.movement.typecasting import typecast_by
+from ops.programs.rand import EvenlyDistributed, rand_buffers
+from ops.programs.tiling.plan import in_other_layout
+
+
+def plan_rand(made: TensorSpec, spec: DeviceSpec, *, low: float, high: float, seed: int) -> Plan:
+    """Plan a tensor of evenly distributed numbers.
+
+    Args:
+        low: The smallest number.
+        high: The end, which is left out.
+        seed: Equal seeds give equal numbers.
+    """
+    builder, place = PlanBuilder(spec, {}), made.memory_config
+    drawn = made.data_format if made.data_format in (BFLOAT16, FLOAT32) else FLOAT32
+    tiles = TensorSpec(made.shape, drawn, Layout.TILE, place)
+    work = EvenlyDistributed(shape=made.shape, low=low, high=high, seed=seed, data_format=drawn)
+    result = builder.run(
+        "RandDeviceOperation",
+        work,
+        [],
+        output=PlanTensor("drawn", tiles),
+        circular_buffers=rand_buffers(tiles, spec),
+        key=("rand", tiles),
+    )
+    if drawn != made.data_format:
+        cast = typecast_by(builder, result, made.data_format, "cast", place=place)
+        builder.free(result)
+        result = cast
+    if made.layout is Layout.ROW_MAJOR:
+        rows = in_other_layout(builder, result, Layout.ROW_MAJOR, "rows", place=place)
+        builder.free(result)
+        result = rows
+    return builder.finish({"output": result.name}, known_works=MEANINGS)

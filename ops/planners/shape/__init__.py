@@ -1,0 +1,1 @@
+"""Plans of operations that move elements: pad, slice, permute, reshape, fold."""

@@ -1,0 +1,211 @@
+"""Plans that fold windows of images into channels.
+
+Rules: ttnn 0.81.1 (data_movement/fold), compared with recorded plans.
+"""
+
+from dataclasses import replace
+from math import prod
+
+from device.errors import ArgumentError, DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import L1_MEMORY_CONFIG, Layout, MemoryConfig, TensorMemoryLayout
+from device.numbers.block_floats import div_up
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor
+from ops.op_models import MEANINGS
+from ops.planners.shape.pad import Around, padded_by
+from ops.planners.to_config import placed
+from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes
+from ops.programs.halo.plan import HaloArguments, HaloWork, plan_halo
+from ops.programs.movement.work import FoldWindows
+from ops.programs.rearrange.folding import fold_buffers, folded_format, folds_tiles, in_high_shards, whole_windows
+from ops.programs.tiling.plan import in_other_layout
+from ops.window import Frame, FrameAxis
+
+RANK = 4  # of an image tensor
+
+
+def plan_fold(
+    source: TensorSpec,
+    window: tuple[int, int],
+    padding: Around,
+    spec: DeviceSpec,
+    *,
+    place: MemoryConfig | None = None,
+    collapsed: bool = False,
+) -> Plan:
+    """Plan windows of the images "input", [N, H, W, C], as channels [N, H / rows, W / columns, rows * columns * C].
+
+    Args:
+        window: Rows and columns of a window.
+        padding: Zeros before and behind rows, columns and channels.
+        place: Where the result goes; None for where the images are.
+        collapsed: The result is [1, 1, windows, channels].
+
+    Raises:
+        ArgumentError: What is not simulated is asked for.
+        DeviceError: Windows do not fill the images, or shards do not hold whole windows.
+    """
+    if len(source.shape) != RANK:
+        raise ArgumentError(f"fold: the tensor must be [N, H, W, C], not of rank {len(source.shape)}")
+    if min(window) < 1:
+        raise DeviceError(
+            f"Fold: stride_h ({window[0]}) and stride_w ({window[1]}) must be > 0.\nstride_h, stride_w: give windows"
+        )
+    builder = PlanBuilder(spec, {"input": source})
+    given = builder.tensor("input")
+    ready = _ready(builder, given, window, padding)
+    halo = (0, 0, 0, 0)
+    if in_high_shards(source):  # whose halo leaves its zeros to whoever reads it
+        halo = (*padding[0], *padding[1])
+    result = _folded(builder, ready, window, halo, collapsed=collapsed)
+    if place is not None:
+        moved = placed(builder, result, place, "output.placed")
+        if moved.name != result.name:
+            builder.free(result)
+        result = moved
+    if ready.name != given.name:
+        builder.free(ready)
+    return builder.finish({"output": result.name}, known_works=MEANINGS)
+
+
+def _ready(builder: PlanBuilder, given: PlanTensor, window: tuple[int, int], padding: Around) -> PlanTensor:
+    """The images as the program takes them: padded, as rows unless it takes tiles, in shards of whole windows."""
+    if not in_high_shards(given.spec):
+        gathered = placed(builder, given, L1_MEMORY_CONFIG, "gathered") if _lies_apart(given.spec, builder) else given
+        around = _around(builder, gathered, padding, given)
+        _check_sides(around.spec, window)
+        if around.spec.layout is Layout.ROW_MAJOR or folds_tiles(around.spec, window, builder.device_spec):
+            return around
+        return _next(builder, around, in_other_layout(builder, around, Layout.ROW_MAJOR, "rows"), given)
+    haloed = _haloed(builder, given, padding)
+    around = _around(builder, haloed, (*[(0, 0)] * 2, padding[2]), given)
+    rows = _next(builder, around, in_other_layout(builder, around, Layout.ROW_MAJOR, "rows"), given)
+    _check_sides(rows.spec, window)
+    place = whole_windows(rows.spec, window, builder.device_spec)
+    return _next(builder, rows, placed(builder, rows, place, "dealt"), given)
+
+
+def _haloed(builder: PlanBuilder, given: PlanTensor, padding: Around) -> PlanTensor:
+    """The images of HEIGHT shards with zeros around them, by a halo of windows of one stick."""
+    (top, bottom), (left, right), channels = padding
+    if not any((top, bottom, left, right)):
+        return given
+    if given.spec.layout is Layout.TILE or any(channels):
+        raise ArgumentError(
+            "fold: in HEIGHT shards, rows and columns of tiles, and both beside channels, are not padded here; pad the "
+            "images before"
+        )
+    (batch, height, width, depth), shards = given.spec.shape, given.spec.shards
+    axes = [
+        FrameAxis(input_length=side, before=before, after=after, taps=1, spacing=1, step=1)
+        for side, before, after in ((height, top, bottom), (width, left, right))
+    ]
+    frame, cores = Frame(batch=batch, rows=axes[0], columns=axes[1]), shards.num_cores()
+    halo = HaloArguments(
+        frame=frame,
+        scheme=TensorMemoryLayout.HEIGHT_SHARDED,
+        orientation=shards.orientation,
+        cores=shards.grid,
+        nhw_cores=cores,
+        channel_cores=1,
+        input_rows=shards.shape[0],
+        output_rows=div_up(frame.outputs, cores),
+        shard_width=shards.shape[1],
+        data_format=given.spec.data_format,
+        stick_alignment_bytes=builder.device_spec.l1.alignment_bytes,
+        tiled=False,
+        input_matrix=given.spec.matrix,
+    )
+    plan = plan_halo(halo, input_tensor=given.name, output_tensor="halo")
+    made = builder.run(
+        "HaloDeviceOperation",
+        HaloWork(plan=plan, fp32_dest=False),
+        [given],
+        output=PlanTensor("halo", plan.output),
+        resident=[PlanTensor(name, one) for name, one in plan.resident],
+        circular_buffers=plan.circular_buffers,
+    )
+    shape = (batch, height + top + bottom, width + left + right, depth)
+    return PlanTensor(
+        made.name, TensorSpec(shape, plan.output.data_format, Layout.ROW_MAJOR, plan.output.memory_config)
+    )
+
+
+def _lies_apart(image: TensorSpec, builder: PlanBuilder) -> bool:
+    """Whether columns of rows lie in shards that end between aligned addresses."""
+    place = image.memory_config
+    by_columns = place.memory_layout in (TensorMemoryLayout.WIDTH_SHARDED, TensorMemoryLayout.BLOCK_SHARDED)
+    if place.shard_spec is None or not by_columns or image.layout is Layout.TILE:
+        return False
+    return row_bytes(image, place.shard_spec.shape[1]) % page_alignment_bytes(place, builder.device_spec) != 0
+
+
+def _around(builder: PlanBuilder, image: PlanTensor, padding: Around, kept: PlanTensor) -> PlanTensor:
+    """Zeros around the images."""
+    return _next(builder, image, padded_by(builder, image, ((0, 0), *padding), 0.0, "padded"), kept)
+
+
+def _next(builder: PlanBuilder, old: PlanTensor, new: PlanTensor, kept: PlanTensor) -> PlanTensor:
+    """The new tensor; what it was made of is released, but for one that is kept."""
+    if old.name not in (new.name, kept.name):
+        builder.free(old)
+    return new
+
+
+def _folded(
+    builder: PlanBuilder,
+    image: PlanTensor,
+    window: tuple[int, int],
+    halo: tuple[int, int, int, int],
+    *,
+    collapsed: bool,
+) -> PlanTensor:
+    """The program itself; of the image, the zeros of a halo are not there."""
+    _check_sides(image.spec, window)
+    (batch, height, width, channels), place = image.spec.shape, image.spec.memory_config
+    positions, data_format = prod(window), folded_format(image.spec)
+    if place.shard_spec is not None:
+        high, wide = place.shard_spec.shape
+        place = replace(place, shard_spec=replace(place.shard_spec, shape=(high // positions, wide * positions)))
+    shape = (batch, height // window[0], width // window[1], positions * channels)
+    seen = (1, 1, prod(shape[:-1]), shape[-1]) if collapsed else shape
+    made = PlanTensor("output", TensorSpec(seen, data_format, Layout.ROW_MAJOR, place))
+    _check_shards(image.spec, window)
+    return builder.run(
+        "Fold",
+        FoldWindows(window=window, image=(batch, height, width, channels), data_format=data_format, padding=halo),
+        [image],
+        output=made,
+        circular_buffers=fold_buffers(image, made, window, builder.device_spec),
+        dataflow=True,
+    )
+
+
+def _check_sides(image: TensorSpec, window: tuple[int, int]) -> None:
+    """Raises DeviceError if windows do not fill images."""
+    for side, axis, name in (("H", 1, "stride_h"), ("W", 2, "stride_w")):
+        if image.shape[axis] % window[axis - 1]:
+            raise DeviceError(
+                f"Fold: logical {side} ({image.shape[axis]}) must be divisible by {name} ({window[axis - 1]}).\n"
+                "padding: fill the last windows with zeros"
+            )
+
+
+def _check_shards(image: TensorSpec, window: tuple[int, int]) -> None:
+    """Raises DeviceError if windows do not fill shards."""
+    shards = image.memory_config.shard_spec
+    if shards is None:
+        return
+    if in_high_shards(image):
+        if shards.shape[0] % (image.shape[2] * window[0]):
+            raise DeviceError(
+                "Fold (fast path): shard height must be divisible by input width times stride_h.\n"
+                f"input: shards of {shards.shape[0]} rows do not hold whole rows of windows"
+            )
+    elif shards.shape[0] % prod(window):
+        raise DeviceError(
+            f"Fold: sharded input shard height ({shards.shape[0]}) must be divisible by patch_size ({prod(window)}).\n"
+            "input: give shards of whole windows"
+        )

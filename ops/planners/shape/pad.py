@@ -1,0 +1,301 @@
+"""Plans that put a number around a tensor.
+
+Rules: ttnn 0.81.1 (data_movement/pad, fill_pad), compared with recorded plans.
+"""
+
+from math import prod
+
+from device.errors import ArgumentError, DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
+    TILE,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardSpec,
+    TensorMemoryLayout,
+)
+from device.numbers.block_floats import GROUP, div_up, round_up
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT8, UINT16, UINT32
+from device.plan import Operation, Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor
+from ops.op_models import MEANINGS
+from ops.planners.to_config import placed
+from ops.programs.movement.filling import fill_buffers
+from ops.programs.movement.typecasting import typecast_by
+from ops.programs.rearrange.filling import FillTiles
+from ops.programs.rearrange.padding import PadWith, pad_buffers, row_room_bytes, writes_halves
+from ops.programs.rearrange.views import refuse_other_width
+
+PADDED_FORMATS = (BFLOAT16, FLOAT32, INT32, UINT32, UINT16)  # of rows, and of tiles beside bfloat8_b
+KERNEL_RANK = 4  # axes that the program knows; those before the first of them count with it
+
+Around = tuple[tuple[int, int], ...]  # before and behind, for each axis
+
+
+def plan_pad(
+    source: TensorSpec, padding: Around, value: float, spec: DeviceSpec, *, place: MemoryConfig | None = None
+) -> Plan:
+    """Plan a number around the tensor "input"; the tensor itself, wherever it is wanted, if there is none to put.
+
+    Args:
+        padding: Before and behind, for each axis.
+        place: Where the result goes; None for where the tensor is.
+
+    Raises:
+        ArgumentError: The library takes programs that are not simulated.
+        DeviceError: Tiles are padded in front, or shards do not hold what comes out.
+    """
+    builder = PlanBuilder(spec, {"input": source})
+    given = builder.tensor("input")
+    result = builder.attempt(lambda: padded_by(builder, given, padding, value, "output", place=place), given)
+    return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=MEANINGS)
+
+
+def require_right_padding(plan: Plan, source: TensorSpec, padding: Around, value: float) -> None:
+    """Refuses what the real library pads with another number, or at the cost of the tensor's own.
+
+    Source: tt-metal 0.81.1. Programs of rows write the number in bfloat16, twice, for each float32 (recorded: -1.5
+    becomes -1.5019455). Tiles of block floats are filled behind the last column, too, and share exponents with that.
+
+    Args:
+        padding: Before and behind, for each axis.
+
+    Raises:
+        ArgumentError: The first rule that is broken.
+    """
+    works = [step.work for step in plan.steps if isinstance(step, Operation)]
+    if value and any(isinstance(work, PadWith) and work.in_halves for work in works):
+        raise ArgumentError(
+            f"pad: value {value:g} around rows of float32 is written as two numbers of bfloat16 by the real library, "
+            "which are another number; pad with 0, give the tensor in TILE_LAYOUT, or in bfloat16"
+        )
+    columns = source.shape[-1] + sum(padding[-1])
+    if value and source.data_format.is_block and columns % GROUP and works:
+        raise ArgumentError(
+            f"pad: value {value:g} is also written behind the {columns} columns of the result, which share exponents "
+            f"in groups of {GROUP}, so that small {source.data_format} numbers beside it are lost; pad with 0, to a "
+            f"multiple of {GROUP} columns, or typecast the tensor to bfloat16 first"
+        )
+
+
+def padded_by(
+    builder: PlanBuilder,
+    source: PlanTensor,
+    padding: Around,
+    value: float,
+    name: str,
+    *,
+    place: MemoryConfig | None = None,
+) -> PlanTensor:
+    """The tensor with a number around it, under the source's name if it lies where the source does."""
+    if not any(map(any, padding)):
+        return source
+    where = source.spec.memory_config if place is None else place
+    if where.is_sharded() and where.shard_spec is None:
+        raise ArgumentError("pad: a sharded memory_config without a shard_spec is not simulated; give one")
+    current, parts = source, _parts(padding)
+    for number, part in enumerate(parts):
+        padded = _padded_tiles if source.spec.layout is Layout.TILE else _padded_rows
+        last = number == len(parts) - 1
+        more = padded(builder, current, part, value, name if last else f"{name}.{number}", place if last else None)
+        if current.name not in (source.name, more.name):
+            builder.free(current)
+        current = more
+    return current
+
+
+def _parts(padding: Around) -> list[Around]:
+    """The padding that is put by one program after the other: first axes one by one, and then the last three."""
+    last = len(padding) - KERNEL_RANK + 1
+    if last < 2:
+        return [padding]
+    none = [(0, 0)] * len(padding)
+    alone = [(*none[:axis], padding[axis], *none[axis + 1 :]) for axis in range(last)]
+    return [one for one in (*alone, (*none[:last], *padding[last:])) if any(map(any, one))]
+
+
+def _padded_rows(
+    builder: PlanBuilder, source: PlanTensor, padding: Around, value: float, name: str, place: MemoryConfig | None
+) -> PlanTensor:
+    """Rows, or tiles without padding, in one program; HEIGHT shards that grow both ways across first, and then down."""
+    shape = source.spec.padded_shape if source.spec.layout is Layout.TILE else source.spec.shape
+    made = tuple(side + sum(around) for side, around in zip(shape, padding, strict=True))
+    where = _wider_shards(source.spec, made, place)
+    if where is None or prod(shape[:-1]) == prod(made[:-1]):
+        return _one_program(builder, source, padding, value, name, where or place or source.spec.memory_config, made)
+    if padding[-1][0]:
+        _check_rows(source.spec, where, (*shape[:-1], made[-1]), builder.device_spec)
+        raise DeviceError(
+            "Output size cannot fit input with offset\n"
+            "padding: HEIGHT shards are padded across and then down; do not pad them in front across and down at once"
+        )
+    across = (*([(0, 0)] * (len(shape) - 1)), padding[-1])
+    wide = _one_program(builder, source, across, value, f"{name}.across", where, (*shape[:-1], made[-1]))
+    down = (*padding[:-1], (0, 0))
+    result = _one_program(builder, wide, down, value, name, place or _evenly(where, made), made)
+    builder.free(wide)
+    return result
+
+
+def _wider_shards(source: TensorSpec, made: tuple[int, ...], place: MemoryConfig | None) -> MemoryConfig | None:
+    """HEIGHT shards of rows that grow across, on the cores of the source, whatever is asked for; None of others."""
+    held, where = source.memory_config, source.memory_config if place is None else place
+    by_height = held.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED and held.buffer_type is BufferType.L1
+    if not by_height or not where.is_sharded() or source.shape[-1] == made[-1]:
+        return None
+    return _evenly(held, (*source.shape[:-1], made[-1]))
+
+
+def _evenly(held: MemoryConfig, shape: tuple[int, ...]) -> MemoryConfig:
+    """HEIGHT shards that share the rows of a tensor."""
+    shards = held.shard_spec
+    if shards is None:
+        raise AssertionError("an interleaved tensor has no shards")
+    rows = div_up(prod(shape[:-1]), shards.num_cores())
+    return MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(shards.grid, (rows, shape[-1])))
+
+
+def _one_program(
+    builder: PlanBuilder,
+    source: PlanTensor,
+    padding: Around,
+    value: float,
+    name: str,
+    where: MemoryConfig,
+    shape: tuple[int, ...],
+) -> PlanTensor:
+    """The program itself."""
+    given, spec = source.spec, builder.device_spec
+    if given.data_format not in PADDED_FORMATS and (given.layout, given.data_format) != (Layout.TILE, BFLOAT8_B):
+        raise DeviceError(
+            f"Cannot pad {'RM' if given.layout is Layout.ROW_MAJOR else 'tilized'} tensor with specified format\n"
+            f"input_tensor: typecast {given.data_format} first"
+        )
+    _check_rows(given, where, shape, spec)
+    made = PlanTensor(name, TensorSpec(shape, given.data_format, given.layout, where))
+    work = PadWith(
+        shape=given.padded_shape if given.layout is Layout.TILE else given.shape,
+        padding=padding,
+        value=value,
+        in_halves=writes_halves(given, made.spec),
+    )
+    return builder.run(
+        "PadDeviceOperation",
+        work,
+        [source],
+        output=made,
+        circular_buffers=pad_buffers(source, made, padding[-1][0], spec),
+        dataflow=True,
+    )
+
+
+def _check_rows(given: TensorSpec, where: MemoryConfig, shape: tuple[int, ...], spec: DeviceSpec) -> None:
+    """Raises DeviceError for rows of shards that end between aligned addresses, and for rows too long for L1."""
+    element_bytes, alignment = given.data_format.element_bytes or 0, spec.l1.alignment_bytes
+    if given.layout is Layout.TILE:
+        return
+    for role, place in (("Input", given.memory_config), ("Output", where)):
+        shards = place.shard_spec
+        if shards is not None and shards.shape[1] * element_bytes % alignment:
+            raise DeviceError(
+                f"{role} row-major shard width {shards.shape[1]} gives page size {shards.shape[1] * element_bytes} "
+                f"bytes, which must be aligned to {alignment} bytes\ngive wider shards, or interleaved memory"
+            )
+    row = round_up(shape[-1] * element_bytes, alignment)
+    if row > row_room_bytes(spec):
+        raise DeviceError(
+            f"ttnn.pad: padded row of {row} B does not fit in the per-core L1 budget ({row_room_bytes(spec)} B)\n"
+            "input_tensor: give shorter rows"
+        )
+
+
+def _padded_tiles(
+    builder: PlanBuilder, source: PlanTensor, padding: Around, value: float, name: str, place: MemoryConfig | None
+) -> PlanTensor:
+    """Tiles: the padding within them is filled where they are, and whole tiles are added behind."""
+    if any(before for before, _ in padding):
+        raise DeviceError("ttnn.pad: on device tile padding does not support front padding\npad rows, or behind alone")
+    given = source.spec
+    shape = tuple(side + behind for side, (_, behind) in zip(given.shape, padding, strict=True))
+    made = TensorSpec(shape, given.data_format, Layout.TILE)
+    full = fill_padding(builder, source, value, f"{name}.filled")
+    if made.padded_shape == given.padded_shape:
+        seen = TensorSpec(shape, given.data_format, Layout.TILE, given.memory_config)
+        return _settled(builder, PlanTensor(full.name, seen), source, name, place)
+    if len(padding) == 1:
+        shards, whole = given.memory_config.shard_spec, (given.padded_shape[0], made.padded_shape[-1])
+        if shards is not None and shards.shape[1] != given.padded_shape[-1]:
+            refuse_other_width(given.padded_shape, whole, shards)
+        TensorSpec(shape, given.data_format, Layout.TILE, place or given.memory_config)  # refuses shards of other sizes
+        raise DeviceError(
+            "MeshBuffer must be large enough to hold the tensor.\n"
+            "input_tensor: a vector in tiles is padded up to the end of its last tile alone; reshape it to rank 2"
+        )
+    behind = tuple((0, new - old) for new, old in zip(made.padded_shape, given.padded_shape, strict=True))
+    if any(more < 0 for _, more in behind):
+        raise DeviceError(
+            "Output size cannot fit input with offset\n"
+            f"input_tensor: its tiles have the shape {list(given.padded_shape)}, which is more than the result's "
+            f"{list(made.padded_shape)}; untilize it first"
+        )
+    if given.data_format == BFLOAT8_B:
+        wide = typecast_by(builder, full, BFLOAT16, f"{name}.bfloat16")
+        more = _padded_rows(builder, wide, behind, value, f"{name}.padded", place)
+        result = typecast_by(builder, more, BFLOAT8_B, name)
+        builder.free(more, wide)
+    else:
+        result = _padded_rows(builder, full, behind, value, name, place)
+    result = PlanTensor(result.name, TensorSpec(shape, given.data_format, Layout.TILE, result.spec.memory_config))
+    if full.name != source.name:
+        builder.free(full)
+    return _settled(builder, result, source, name, place)
+
+
+def _settled(
+    builder: PlanBuilder, result: PlanTensor, source: PlanTensor, name: str, place: MemoryConfig | None
+) -> PlanTensor:
+    """The result, brought to the place asked for if it is sharded and the place is not, or the other way round."""
+    where = source.spec.memory_config if place is None else place
+    if result.spec.memory_config.is_sharded() is where.is_sharded():
+        return result
+    moved = placed(builder, result, where, f"{name}.moved")
+    if result.name != source.name:
+        builder.free(result)
+    return moved
+
+
+def fill_padding(builder: PlanBuilder, source: PlanTensor, value: float, name: str) -> PlanTensor:
+    """Tiles with a number in their padding, where they are; block floats are converted there and back.
+
+    Raises:
+        DeviceError: Shards hold several images, or the program does not fill tiles of this format.
+    """
+    given = source.spec
+    if not any(side % TILE for side in (1, *given.shape)[-2:]):
+        return source
+    if given.data_format.is_block:
+        wide = typecast_by(builder, source, BFLOAT16, f"{name}.bfloat16")
+        fill_padding(builder, wide, value, name)
+        narrow = typecast_by(builder, wide, given.data_format, name)
+        builder.free(wide)
+        return narrow
+    if given.data_format == UINT8:
+        raise DeviceError(f"Unsupported datatype DataType::UINT8\ninput_tensor: typecast {given.data_format} first")
+    images = prod(given.shape[:-2])
+    if given.memory_config.is_sharded() and images > 1:
+        raise DeviceError(
+            f"FillPadL1ShardedProgramFactory: N_slices > 1 not yet supported (got {images})\n"
+            "input_tensor: move it to interleaved memory"
+        )
+    shape = (1,) * (len(given.padded_shape) - len(given.shape)) + given.shape  # a vector is one row
+    work = FillTiles(shape=shape, padded_shape=given.padded_shape, value=value)
+    builder.run(
+        "FillPadDeviceOperation",
+        work,
+        [source],
+        circular_buffers=fill_buffers(given, builder.device_spec),
+        dataflow=True,
+    )
+    return source

@@ -1,0 +1,327 @@
+"""Plans that put the axes of a tensor in another order.
+
+Rules: ttnn 0.81.1 (data_movement/permute, transpose), compared with recorded plans. Programs swap two of the last
+three, or the first two, of four axes; another one puts them in any order.
+"""
+
+from types import MappingProxyType
+from typing import Final
+
+from device.errors import ArgumentError, DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import L1_MEMORY_CONFIG, TILE, Layout, MemoryConfig, TensorMemoryLayout
+from device.numbers.formats import BFLOAT8_B, BFLOAT16
+from device.plan import Operation, Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor
+from ops.op_models import MEANINGS
+from ops.planners.to_config import placed
+from ops.programs.movement.typecasting import typecast_by
+from ops.programs.rearrange.permuting import keeps_tiles, permute_buffers
+from ops.programs.rearrange.transposing import is_dataflow, swapped_shape, transpose_buffers
+from ops.programs.rearrange.turned_shards import LAST_TWO, MIDDLE_TWO, place_of_swap, with_shards
+from ops.programs.rearrange.work import Permute
+from ops.programs.tiling.plan import cloned
+
+RANK: Final = 4
+FIRST_TWO: Final = (0, 1)
+Swaps = tuple[tuple[int, int], ...]
+
+# Orders of four axes that are reached by swaps, one after the other.
+OF_INTERLEAVED: Final = MappingProxyType[tuple[int, ...], Swaps](
+    {(0, 1, 3, 2): (LAST_TWO,), (0, 2, 1, 3): (MIDDLE_TWO,), (1, 0, 2, 3): (FIRST_TWO,)}
+)
+OF_SHARDED: Final = MappingProxyType[tuple[int, ...], Swaps](
+    {
+        **OF_INTERLEAVED,
+        (0, 2, 3, 1): (MIDDLE_TWO, LAST_TWO),
+        (0, 3, 1, 2): (LAST_TWO, MIDDLE_TWO),
+        (0, 3, 2, 1): (LAST_TWO, MIDDLE_TWO, LAST_TWO),
+    }
+)
+OF_BLOCK_FLOATS: Final = ((0, 1, 3, 2), (1, 0, 2, 3), (1, 0, 3, 2))  # orders that need no conversion
+ORDERS: Final = MappingProxyType({(0, 2): (2, 1, 0, 3), (0, 3): (3, 1, 2, 0), (1, 3): (0, 3, 2, 1)})
+
+
+def plan_permute(
+    source: TensorSpec, axes: tuple[int, ...], spec: DeviceSpec, *, place: MemoryConfig | None = None
+) -> Plan:
+    """Plan the axes of the tensor "input" in another order; the tensor itself, or a copy, if the order stays.
+
+    Args:
+        axes: The axis of the tensor that each axis of the result is.
+        place: Where the result goes; None for where the tensor is.
+
+    Raises:
+        ArgumentError: What is not simulated is asked for.
+        DeviceError: Shards do not hold the result.
+    """
+    _check_place("permute", place)
+    builder = PlanBuilder(spec, {"input": source})
+    given = builder.tensor("input")
+    result = builder.attempt(lambda: permuted_by(builder, given, axes, place, "output"), given)
+    return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=MEANINGS)
+
+
+def plan_transpose(
+    source: TensorSpec, first: int, second: int, spec: DeviceSpec, *, place: MemoryConfig | None = None
+) -> Plan:
+    """Plan two axes of the tensor "input" swapped, counted from the first; else as `plan_permute`."""
+    _check_place("transpose", place)
+    builder = PlanBuilder(spec, {"input": source})
+    given = builder.tensor("input")
+    result = builder.attempt(lambda: transposed_by(builder, given, (first, second), place, "output"), given)
+    return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=MEANINGS)
+
+
+def require_known_numbers(plan: Plan) -> None:
+    """Raises ArgumentError for a plan that moves rows of block floats as if they were bytes.
+
+    The library converts most of them, but not those in shards, of more than four axes, or of four bits.
+    """
+    for step in plan.steps:
+        if not isinstance(step, Operation) or not isinstance(step.work, Permute):
+            continue
+        data_format = plan.tensors[step.inputs[0]].data_format
+        if data_format.is_block and "Permute" in step.name and not keeps_tiles(step.work.axes):
+            raise ArgumentError(
+                f"permute: {data_format} in shards, of more than four axes, or of four bits is moved as bytes, which "
+                "gives other numbers; make it bfloat16, with typecast"
+            )
+
+
+def _check_place(owner: str, place: MemoryConfig | None) -> None:
+    if place is not None and place.is_sharded() and place.shard_spec is None:
+        raise ArgumentError(f"{owner}: a sharded memory_config without a shard_spec is not simulated; give one")
+
+
+def seen(tensor: PlanTensor, shape: tuple[int, ...]) -> PlanTensor:
+    """The tensor under a shape with more or fewer sides of 1 in front; rows keep the padding that shards gave them."""
+    spec, more = tensor.spec, len(shape) - len(tensor.spec.shape)
+    padded = None
+    if spec.layout is Layout.ROW_MAJOR:
+        padded = (*[1] * more, *spec.padded_shape[max(0, -more) :])
+    return PlanTensor(tensor.name, TensorSpec(shape, spec.data_format, spec.layout, spec.memory_config, padded))
+
+
+def _in_columns(tensor: TensorSpec) -> bool:
+    """Whether the program does not read the rows of shards: parts of rows of a tensor that fills no whole tiles."""
+    by_columns = tensor.memory_config.memory_layout in (
+        TensorMemoryLayout.BLOCK_SHARDED,
+        TensorMemoryLayout.WIDTH_SHARDED,
+    )
+    ragged = any(side % TILE for side in tensor.shape[-2:])
+    return by_columns and tensor.layout is Layout.ROW_MAJOR and ragged
+
+
+def _stays(tensor: TensorSpec, axes: tuple[int, ...]) -> bool:
+    """Whether the order changes nothing: only sides of 1 move, and none of those that pages are made of."""
+    rank = len(axes)
+    if rank < 2 or axes == tuple(range(rank)):
+        return True
+    inner = 1 if tensor.layout is Layout.ROW_MAJOR else 2
+    if axes[-inner:] != tuple(range(rank - inner, rank)):
+        return False
+    return all(axis == place or tensor.shape[place] == tensor.shape[axis] == 1 for place, axis in enumerate(axes))
+
+
+def permuted_by(
+    builder: PlanBuilder, source: PlanTensor, axes: tuple[int, ...], place: MemoryConfig | None, name: str
+) -> PlanTensor:
+    """Axes in another order, as ttnn.permute does it."""
+    given = source.spec
+    if _stays(given, axes):
+        return placed(builder, source, given.memory_config if place is None else place, name)
+    if place is not None and given.layout is Layout.ROW_MAJOR:
+        _check_rows(given, place, builder.device_spec)
+    more = max(0, RANK - len(axes))
+    order = (*range(more), *(axis + more for axis in axes))
+    made = _ordered(builder, seen(source, (*[1] * more, *given.shape)), order, place, name)
+    return seen(made, made.spec.shape[more:])
+
+
+def _check_rows(given: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> None:
+    """Raises DeviceError for rows of shards that end between aligned addresses."""
+    shards, alignment = place.shard_spec, spec.l1.alignment_bytes
+    if shards is not None and shards.shape[1] * (given.data_format.element_bytes or 0) % alignment:
+        raise DeviceError(
+            f"Shard page size must be aligned to {alignment}B for L1 Tensor\n"
+            f"memory_config: rows of {shards.shape[1]} elements are not; give wider shards"
+        )
+
+
+def _ordered(
+    builder: PlanBuilder, source: PlanTensor, axes: tuple[int, ...], place: MemoryConfig | None, name: str
+) -> PlanTensor:
+    """Four axes or more in another order."""
+    given = source.spec
+    if _in_columns(given):
+        gathered = placed(builder, source, L1_MEMORY_CONFIG, f"{name}.gathered")
+        result = _ordered(builder, gathered, axes, place, name)
+        if result.name != gathered.name:
+            builder.free(gathered)
+        return result
+    sharded = given.memory_config.is_sharded()
+    bare = MemoryConfig(given.memory_config.memory_layout, given.memory_config.buffer_type)
+    where = (bare if sharded else given.memory_config) if place is None else place
+    if len(axes) > RANK:
+        return _by_permute(builder, source, axes, where, name)
+    converts = given.data_format == BFLOAT8_B and axes not in OF_BLOCK_FLOATS and not sharded
+    read = typecast_by(builder, source, BFLOAT16, f"{name}.bfloat16") if converts else source
+    last = f"{name}.turned" if converts else name
+    swaps = (OF_SHARDED if sharded else OF_INTERLEAVED).get(axes)
+    if swaps is None:
+        made = _by_permute(builder, read, axes, where, last)
+    else:
+        made = _by_swaps(builder, read, swaps, place, last)
+    return _as_before(builder, source, read, made, name) if converts else made
+
+
+def _by_swaps(
+    builder: PlanBuilder, source: PlanTensor, swaps: Swaps, place: MemoryConfig | None, name: str
+) -> PlanTensor:
+    """Swaps one after the other; what lies between them is released at the end, the last first."""
+    current, between = source, []
+    for number, swapped in enumerate(swaps, 1):
+        is_last = number == len(swaps)
+        made = transposed_by(
+            builder, current, swapped, place if is_last else None, name if is_last else f"{name}.{number}"
+        )
+        if current.name not in (source.name, made.name):
+            between.append(current)
+        current = made
+    builder.free(*reversed(between))
+    return current
+
+
+def _as_before(builder: PlanBuilder, source: PlanTensor, wide: PlanTensor, made: PlanTensor, name: str) -> PlanTensor:
+    """What was made of a converted tensor in the format of the source; both are released."""
+    result = typecast_by(builder, made, source.spec.data_format, name)
+    builder.free(*{one.name: one for one in (made, wide) if one.name != source.name}.values())
+    return result
+
+
+def transposed_by(
+    builder: PlanBuilder, source: PlanTensor, swapped: tuple[int, int], place: MemoryConfig | None, name: str
+) -> PlanTensor:
+    """Two axes swapped, as ttnn.transpose does it."""
+    given, rank = source.spec, len(source.spec.shape)
+    if _in_columns(given):
+        gathered = placed(builder, source, L1_MEMORY_CONFIG, f"{name}.gathered")
+        result = transposed_by(builder, gathered, swapped, place, name)
+        if result.name != gathered.name:
+            builder.free(gathered)
+        return result
+    if rank > RANK:
+        order = list(range(rank))
+        order[swapped[0]], order[swapped[1]] = order[swapped[1]], order[swapped[0]]
+        return permuted_by(builder, source, tuple(order), place, name)
+    more = RANK - rank
+    first, second = sorted(axis + more for axis in swapped)
+    four = seen(source, (*[1] * more, *given.shape))
+    converts = given.data_format == BFLOAT8_B and (first, second) not in (FIRST_TWO, LAST_TWO)
+    read = typecast_by(builder, four, BFLOAT16, f"{name}.bfloat16") if converts else four
+    last = f"{name}.turned" if converts else name
+    if first == second or read.spec.padded_shape[first] == read.spec.padded_shape[second] == 1:
+        made = read if place is None or place == given.memory_config else _cloned(builder, read, place, last)
+        if rank == 1 and given.layout is Layout.TILE:
+            raise DeviceError(
+                "Can't convert shape rank\n"
+                "input_tensor: the padding of a vector in tiles has two axes, which ttnn.transpose does not take away; "
+                "reshape the tensor to rank 2"
+            )
+    else:
+        made = _swapped(builder, read, (first, second), place, last)
+    result = _as_before(builder, four, read, made, name) if converts else made
+    return seen(result, result.spec.shape[more:])
+
+
+def _cloned(builder: PlanBuilder, source: PlanTensor, place: MemoryConfig, name: str) -> PlanTensor:
+    """A tensor whose axes stay in order, in another place, as ttnn.clone copies it."""
+    held = source.spec.memory_config
+    refused = ""
+    if held.is_sharded() is not place.is_sharded():
+        refused = (
+            "Clone: mixed sharded/interleaved layout not currently supported. Both input and output must have the same "
+            "layout."
+        )
+    elif held.memory_layout is not place.memory_layout:
+        refused = "Clone: input and output must have the same memory layout when both are sharded"
+    elif held.shard_spec != place.shard_spec:
+        refused = "Clone: input and output shard specs must be identical (same grid, shape, and orientation)"
+    if refused:
+        raise DeviceError(f"{refused}\nmemory_config: the axes stay in order; use to_memory_config")
+    if held.is_sharded():
+        raise ArgumentError("transpose: a clone of shards in another memory is not simulated; use to_memory_config")
+    return cloned(builder, source, place, name)
+
+
+def _swapped(
+    builder: PlanBuilder, source: PlanTensor, swapped: tuple[int, int], place: MemoryConfig | None, name: str
+) -> PlanTensor:
+    """Two of four axes swapped, by the program for it or by others."""
+    if swapped in ORDERS:
+        return permuted_by(builder, source, ORDERS[swapped], place, name)
+    where = place_of_swap(source.spec, swapped) if place is None else place
+    in_rows, sharded = source.spec.layout is Layout.ROW_MAJOR, source.spec.memory_config.is_sharded()
+    if in_rows and (not sharded or (swapped == LAST_TWO and _is_too_large(source.spec, builder.device_spec))):
+        return _by_permute(builder, source, _order_of(swapped), where, name)
+    return _by_transpose(builder, source, swapped, where, name)
+
+
+def _order_of(swapped: tuple[int, int]) -> tuple[int, ...]:
+    order = list(range(RANK))
+    order[swapped[0]], order[swapped[1]] = order[swapped[1]], order[swapped[0]]
+    return tuple(order)
+
+
+def _is_too_large(tensor: TensorSpec, spec: DeviceSpec) -> bool:
+    """Whether an image of rows does not fit L1 as tiles; of what lies there only the tensor itself is known."""
+    high, wide = (-(-side // TILE) * TILE for side in tensor.shape[-2:])
+    needed = (2 * wide + 2 * high + high * wide) * (tensor.data_format.element_bytes or 0)
+    return needed > spec.l1.usable_bytes - tensor.buffer(spec).bank_bytes
+
+
+def _by_permute(
+    builder: PlanBuilder, source: PlanTensor, axes: tuple[int, ...], where: MemoryConfig, name: str
+) -> PlanTensor:
+    """The program for any order."""
+    given, spec = source.spec, builder.device_spec
+    shape = tuple(given.shape[axis] for axis in axes)
+    padded = TensorSpec(shape, given.data_format, given.layout).padded_shape
+    made = PlanTensor(name, TensorSpec(shape, given.data_format, given.layout, with_shards(given, padded, where, spec)))
+    return builder.run(
+        "PermuteDeviceOperation",
+        _work(given, axes),
+        [source],
+        output=made,
+        circular_buffers=permute_buffers(given, made.spec, axes, spec),
+        dataflow=True,
+    )
+
+
+def _by_transpose(
+    builder: PlanBuilder, source: PlanTensor, swapped: tuple[int, int], where: MemoryConfig, name: str
+) -> PlanTensor:
+    """The program for a swap."""
+    given, spec = source.spec, builder.device_spec
+    axes, after = _order_of(swapped), swapped_shape(given, swapped)
+    shape = tuple(given.shape[axis] for axis in axes)
+    place = with_shards(given, after, where, spec)
+    made = PlanTensor(
+        name, TensorSpec(shape, given.data_format, given.layout, place, None if place.is_sharded() else after)
+    )
+    return builder.run(
+        "TransposeDeviceOperation",
+        _work(given, axes),
+        [source],
+        output=made,
+        circular_buffers=transpose_buffers(source, made, swapped, spec),
+        dataflow=is_dataflow(given, made.spec, swapped),
+    )
+
+
+def _work(given: TensorSpec, axes: tuple[int, ...]) -> Permute:
+    """What is computed; block floats whose columns become rows are packed anew."""
+    packed = given.data_format if given.data_format.is_block and axes[-1] != len(axes) - 1 else None
+    return Permute(shape=given.shape, axes=axes, packed=packed)

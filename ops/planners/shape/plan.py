@@ -1,0 +1,227 @@
+"""Plans that put numbers in another order.
+
+Rules: ttnn 0.81.1, compared with recorded plans; what is not known of a kind of tensor is refused by name.
+"""
+
+from collections.abc import Sequence
+
+from device.errors import ArgumentError, DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
+from device.numbers.block_floats import div_up, round_up
+from device.numbers.formats import DataFormat
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor
+from ops.op_models import MEANINGS
+from ops.programs.buffer_shapes import view_refusal
+from ops.programs.rearrange.buffers import (
+    chw_buffers,
+    hwc_buffers,
+    output_bytes,
+)
+from ops.programs.rearrange.work import ChannelsFirst, ChannelsLast
+
+RANK = 4  # of an image tensor
+STICK_BYTES = 16  # channels that are put last fill whole multiples of this
+WRAPPED = 1 << 64  # the library's indices of axes have no sign
+
+
+def plan_convert_to_hwc(
+    source: TensorSpec, spec: DeviceSpec, *, place: MemoryConfig | None = None, data_format: DataFormat | None = None
+) -> Plan:
+    """Plan the tensor "input", [1, B, C, H*W] in WIDTH shards of rows, with channels last in HEIGHT shards.
+
+    Raises:
+        DeviceError: The place is missing or its shards have columns that L1 does not align.
+    """
+    aligned = STICK_BYTES // (source.data_format.element_bytes or 1)
+    where = _hwc_place(source, aligned) if place is None else place
+    if where.shard_spec is None:
+        raise DeviceError("Output tensor must be height sharded\nmemory_config: give HEIGHT shards in L1")
+    if where.shard_spec.shape[1] % aligned:
+        raise DeviceError(
+            f"Output shard width must be rounded up to next multiple of {aligned} to satisfy alignment constraints "
+            f"(width was {where.shard_spec.shape[1]})\nmemory_config: give shards of whole {STICK_BYTES} bytes"
+        )
+    _require_rank("convert_to_hwc", source)
+    _, batch, channels, pixels = source.shape[-4:]
+    held, made_format = round_up(channels, aligned), data_format or source.data_format
+    made = PlanTensor("output", TensorSpec((1, 1, batch * pixels, held), made_format, Layout.ROW_MAJOR, where))
+    refused = _hwc_refusal(source, made.spec, spec)
+    builder = PlanBuilder(spec, {"input": source})
+    given = builder.tensor("input")
+    result = builder.run(
+        "ConvertToHWCDeviceOperation",
+        ChannelsLast(
+            shape=(1, batch, channels, pixels),
+            channels=held,
+            source_format=source.data_format,
+            data_format=made_format,
+        ),
+        [given],
+        output=made,
+        circular_buffers=() if refused else hwc_buffers(given, made),
+        refused=refused,
+    )
+    return builder.finish({"output": result.name}, known_works=MEANINGS)
+
+
+def require_written_channels(source: TensorSpec, made: TensorSpec) -> None:
+    """Raises ArgumentError for channels of the result that the library never writes: those behind the tensor's own.
+
+    Source: tt-metal 0.81.1 (convert_to_hwc reads the tensor's channels alone into a buffer that nothing clears);
+    recorded: 3 channels give other numbers in another order of calls.
+    """
+    channels, held = source.shape[-2], made.shape[-1]
+    if channels != held:
+        raise ArgumentError(
+            f"experimental.convert_to_hwc: the result has {held} channels, and the tensor {channels}: the real library "
+            f"leaves the last {held - channels} as memory was before; pad the tensor to {held} channels with "
+            "ttnn.pad first"
+        )
+
+
+def _hwc_place(source: TensorSpec, aligned: int) -> MemoryConfig:
+    """The shards of an image with channels last, on the cores of the image with channels first."""
+    if source.memory_config.buffer_type is BufferType.DRAM:
+        raise DeviceError(
+            "When input tensor is in DRAM, output memory_config must be explicitly specified\n"
+            "memory_config: give HEIGHT shards in L1"
+        )
+    shards = source.memory_config.shard_spec
+    if shards is None:
+        raise DeviceError("Input tensor must be sharded to infer output memory config\ninput: give WIDTH shards in L1")
+    if source.memory_config.memory_layout is not TensorMemoryLayout.WIDTH_SHARDED:
+        raise DeviceError("Input tensor must be width sharded\nconvert_to_hwc: reshard it")
+    _require_rank("convert_to_hwc", source)
+    held = (source.shape[-3] * shards.shape[1], round_up(source.shape[-2], aligned))
+    return MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(shards.grid, held))
+
+
+def _require_rank(owner: str, source: TensorSpec) -> None:
+    """Raises DeviceError for fewer than four axes."""
+    if len(source.shape) < RANK:
+        raise DeviceError(
+            f"ShapeBase[] index out of range. 2 not in [-4, {len(source.shape)})\n"
+            f"{owner}: the tensor has {len(source.shape)} axes; give it {RANK}"
+        )
+
+
+def _hwc_refusal(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> str | None:
+    """Why the library does not put channels last, if it does not; said once the result is allocated."""
+    given, held = source.memory_config, made.memory_config
+    shards, batch, channels, pixels = given.shard_spec, *source.shape[-3:]
+    if shards is None:
+        return "Input tensor must be sharded\nconvert_to_hwc: give WIDTH shards in L1"
+    if given.memory_layout is not TensorMemoryLayout.WIDTH_SHARDED:
+        return "Input tensor must be width sharded\nconvert_to_hwc: reshard it"
+    if source.shape[0] != 1:
+        return (
+            f"Expected input tensor to be shape [1, B, C, HW] (shape was Shape({list(source.shape)}))\n"
+            "input: put the images on the second axis"
+        )
+    if channels > TILE:
+        return f"C must be less than or equal to {TILE} (was {channels})\ninput: give fewer channels"
+    if source.layout is not Layout.ROW_MAJOR:
+        return "Input tensor must be in row-major layout\ninput: to_layout makes rows of tiles"
+    if held.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
+        return "Output tensor must be height sharded\nmemory_config: give HEIGHT shards in L1"
+    aligned = STICK_BYTES // (made.data_format.element_bytes or 1)
+    if made.shards.shape[1] % aligned:
+        return (
+            f"Output shard width {made.shards.shape[1]} must be multiple of {aligned} to satisfy alignment "
+            "constraints\n"
+            f"memory_config: give shards of whole {STICK_BYTES} bytes"
+        )
+    if made.shards.shape[0] % TILE:
+        rows = made.shards.shape[0]
+        return f"Shard height {rows} must be multiple of tile width ({TILE})\nmemory_config: give other shards"
+    if held.buffer_type is not BufferType.L1:
+        return "Only L1 buffers can have an associated circular buffer!\nmemory_config: give HEIGHT shards in L1"
+    width, whole = made.shards.shape[1], STICK_BYTES // (made.data_format.element_bytes or 1)
+    if width % whole:
+        return (
+            f"Output shard width {width} must be multiple of {whole} to satisfy alignment constraints\n"
+            f"dtype: {width} channels of {made.data_format} are no whole {STICK_BYTES} bytes; typecast the result"
+        )
+    room = shards.num_cores() * shards.shape[1]
+    if given.buffer_type is BufferType.L1 and pixels < room and batch != 1:
+        return (
+            f"Uneven sharding (HW={pixels} < total_padded_capacity={room}) is only supported for batch_size=1, got "
+            f"batch_size={batch}\ninput: shards must hold the pixels of an image evenly"
+        )
+    first = view_refusal(output_bytes(source, made), made.buffer(spec).bank_bytes)
+    way_out = f"dtype: the library counts elements of {source.data_format}; leave it out, and typecast the result"
+    return None if first is None else f"{first}\n{way_out}"
+
+
+def plan_convert_to_chw(source: TensorSpec, spec: DeviceSpec, *, data_format: DataFormat | None = None) -> Plan:
+    """Plan the tensor "input", [1, 1, H*W, C] in HEIGHT shards of tiles, with channels first in WIDTH shards.
+
+    Raises:
+        DeviceError: The tensor is not sharded by height, or not [1, 1, H*W, C].
+    """
+    shards = source.memory_config.shard_spec
+    if shards is None:
+        raise DeviceError("Input tensor must be sharded to infer output memory config\ninput: give HEIGHT shards in L1")
+    if source.memory_config.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
+        raise DeviceError("Input tensor must be height sharded\nconvert_to_chw: reshard it")
+    _require_rank("convert_to_chw", source)
+    pixels, channels = source.shape[-2:]
+    where = MemoryConfig(
+        TensorMemoryLayout.WIDTH_SHARDED, BufferType.L1, ShardSpec(shards.grid, (channels, shards.shape[0]))
+    )
+    made_format = data_format or source.data_format
+    made = PlanTensor("output", TensorSpec((1, 1, channels, pixels), made_format, Layout.ROW_MAJOR, where))
+    refused = _chw_refusal(source, spec)
+    builder = PlanBuilder(spec, {"input": source})
+    given = builder.tensor("input")
+    result = builder.run(
+        "ConvertToCHWDeviceOperation",
+        ChannelsFirst(shape=source.shape, source_format=source.data_format, data_format=made_format),
+        [given],
+        output=made,
+        circular_buffers=() if refused else chw_buffers(given, made),
+        refused=refused,
+    )
+    return builder.finish({"output": result.name}, known_works=MEANINGS)
+
+
+def _chw_refusal(source: TensorSpec, spec: DeviceSpec) -> str | None:
+    """Why the library does not put channels first, if it does not; said once the result is allocated."""
+    pixels, channels = source.shape[-2:]
+    if any(side != 1 for side in source.shape[:-2]):
+        return "Expected input tensor to be shape [1, 1, HW, C]\ninput: put all pixels on one axis"
+    if channels > TILE:
+        return f"C must be less than or equal to {TILE} (was {channels})\ninput: give fewer channels"
+    if pixels % TILE:
+        return f"HW must be divisible by tile size\ninput: {pixels} pixels are no whole number of {TILE}"
+    if source.memory_config.buffer_type is not BufferType.L1:
+        return "Only L1 buffers can have an associated circular buffer!\ninput: give HEIGHT shards in L1"
+    rows, columns = source.shards.shape
+    tile_bytes = div_up(rows, TILE) * div_up(columns, TILE) * source.data_format.tile_bytes
+    first = view_refusal(tile_bytes, source.buffer(spec).bank_bytes)
+    return None if first is None else f"{first}\ninput: to_layout makes tiles of rows"
+
+
+def axis_of(dim: int, rank: int, argument: str) -> int:
+    """An axis counted from the first; raises DeviceError if a tensor of a rank does not have it."""
+    if -rank <= dim < rank:
+        return dim % rank
+    index = dim if dim >= 0 else dim + rank + WRAPPED
+    raise DeviceError(
+        f"Index is out of bounds for the rank, should be between 0 and {rank - 1} however is {index}\n"
+        f"{argument}: a tensor of rank {rank} has no axis {dim}"
+    )
+
+
+def axes_of(dims: Sequence[int], rank: int) -> tuple[int, ...]:
+    """An order of axes, counted from the first; raises DeviceError if it is none."""
+    axes = tuple(axis_of(dim, rank, "dims") for dim in dims) if len(dims) == rank else ()
+    if sorted(axes) != list(range(rank)):
+        raise DeviceError(
+            "The number of dimensions in the tensor input does not match the length of the desired ordering\n"
+            f"dims: {list(dims)} is no order of {rank} axes"
+        )
+    return axes

@@ -1,0 +1,274 @@
+"""Plans that cut a box out of a tensor.
+
+Rules: ttnn 0.81.1 (data_movement/slice), compared with recorded plans.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+from device.errors import ArgumentError, DeviceError
+from device.memory.layouts import TensorSpec, aligned_page_bytes
+from device.memory.memory_config import (
+    L1_MEMORY_CONFIG,
+    TILE,
+    Layout,
+    MemoryConfig,
+    ShardSpec,
+    TensorMemoryLayout,
+)
+from device.numbers.block_floats import div_up, round_up
+from device.plan import Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor
+from ops.op_models import MEANINGS
+from ops.planners.to_config import placed
+from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes
+from ops.programs.rearrange.slicing import Cut, cuts_shards, row_buffer_bytes, slice_buffers
+from ops.programs.rearrange.views import seen_anew
+from ops.programs.tiling.plan import in_other_layout
+from ops.programs.tiling.unpadding import unpadding_refusal
+
+ROW_BUFFERS = 2  # rows of the widest box that L1 must hold
+
+
+def plan_slice(
+    source: TensorSpec,
+    begins: Sequence[int],
+    ends: Sequence[int],
+    steps: Sequence[int] | None,
+    spec: DeviceSpec,
+    *,
+    place: MemoryConfig | None = None,
+) -> Plan:
+    """Plan a box of the tensor "input", which is the tensor itself, or a copy of it, if it holds all.
+
+    Args:
+        begins: First index on each axis; negative ones count from the end.
+        ends: One past the last index on each axis; so do these.
+        steps: From index to index; None for every index.
+        place: Where the box goes; None for where the tensor is, in smaller shards.
+
+    Raises:
+        ArgumentError: What is not simulated is asked for.
+        DeviceError: The box does not lie within the tensor.
+    """
+    builder = PlanBuilder(spec, {"input": source})
+    work = _checked(source, begins, ends, steps)
+    given = builder.tensor("input")
+    result = builder.attempt(lambda: _cut(builder, given, work, "output", place), given)
+    return builder.finish({"output": result.name}, known_works=MEANINGS)
+
+
+def _checked(source: TensorSpec, begins: Sequence[int], ends: Sequence[int], steps: Sequence[int] | None) -> Cut:
+    """The box, with indices from the first."""
+    shape = source.shape
+    taken = [1] * len(ends) if steps is None else list(steps)
+    if len(shape) != len(begins):
+        raise DeviceError(
+            f"Input rank {len(shape)} and begins {len(begins)} must have the same size\n"
+            "slice_start: give an index for each axis"
+        )
+    if len(begins) != len(ends):
+        raise DeviceError(
+            f"Start {len(begins)} and end {len(ends)} must have the same size\nslice_end: give an index for each axis"
+        )
+    if len(taken) != len(begins):
+        raise DeviceError(
+            f"Step {len(taken)} must have the same size as start {len(begins)} and end\n"
+            "slice_step: give a step for each axis"
+        )
+    first = tuple(at + side if at < 0 else at for at, side in zip(begins, shape, strict=True))
+    last = tuple(at + side if at < 0 else at for at, side in zip(ends, shape, strict=True))
+    work = Cut(shape=shape, begins=first, ends=last, steps=tuple(taken))
+    _check_box(work, source)
+    return work
+
+
+def _check_box(work: Cut, source: TensorSpec) -> None:
+    if work.has_steps and source.data_format.is_block:
+        raise DeviceError(
+            "Strided slice is not supported for BFLOAT8 tensors\ninput_tensor: make it bfloat16, with typecast"
+        )
+    if min(work.steps, default=1) < 1:
+        axis = next(axis for axis, step in enumerate(work.steps) if step < 1)
+        raise DeviceError(
+            f"Step({axis}) = {work.steps[axis]} should be positive\nslice_step: no axis is read backwards"
+        )
+    for begin, end in zip(work.begins, work.ends, strict=True):
+        if end < begin:
+            raise DeviceError(
+                f"End {end} must be greater than or equal to start {begin}\nslice_end: it lies behind the start"
+            )
+    for axis, (begin, end, side) in enumerate(zip(work.begins, work.ends, work.shape, strict=True)):
+        if begin >= side and begin != end:
+            raise DeviceError(
+                f"Slice start[{axis}] ({begin}) must be less than input tensor shape[{axis}] ({side})\n"
+                "slice_start: begin within the tensor"
+            )
+        if end > side:
+            raise DeviceError(
+                f"Ends {end} must be less than or equal to the shape of the tensor {side}\n"
+                "slice_end: end within the tensor, before its padding"
+            )
+        if begin == end:
+            raise ArgumentError(
+                f"slice: axis {axis} has no element from {begin} to {end}; empty tensors are not simulated"
+            )
+
+
+def _cut(builder: PlanBuilder, source: PlanTensor, work: Cut, name: str, place: MemoryConfig | None) -> PlanTensor:
+    """The box as a tensor, in the layout of the source; what is made on the way is released, the last first."""
+    spec, given = builder.device_spec, source.spec
+    where = given.memory_config if place is None else place
+    if where.is_sharded() and where.shard_spec is None:
+        raise ArgumentError("slice: a sharded memory_config without a shard_spec is not simulated; give one")
+    if not work.has_steps and work.ends == work.shape and not any(work.begins):
+        return placed(builder, source, where, name)
+    as_rows = given.layout is Layout.ROW_MAJOR or work.has_steps or len(work.shape) == 1 or _begins_within_tiles(work)
+    cuts_lines = where.memory_layout in (TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.BLOCK_SHARDED)
+    if len(work.shape) == 1 and given.layout is Layout.ROW_MAJOR and place is None and cuts_lines:
+        raise DeviceError(
+            "Shard shape must be 1D for 1D tensor!\n"
+            "input_tensor: the library makes shards of several rows of a vector; reshape it to rank 2"
+        )
+    target = _smaller_shards(where, work, whole_tiles=not as_rows) if place is None else where
+    if (gathered := _by_way_of_rows(builder, source, work, name, target)) is not None:
+        return gathered
+    read = in_other_layout(builder, source, Layout.ROW_MAJOR, f"{name}.rows", place=where) if as_rows else source
+    shape = tuple(
+        div_up(end - begin, step) for begin, end, step in zip(work.begins, work.ends, work.steps, strict=True)
+    )
+    again = given.layout is not read.spec.layout
+    made = PlanTensor(
+        f"{name}.box" if again else name, TensorSpec(shape, read.spec.data_format, read.spec.layout, target)
+    )
+    refused = _row_refusal(work, read.spec, made.spec, spec)
+    if refused is not None:
+        cut_off = read.name != source.name and given.shape != given.padded_shape
+        raise DeviceError((unpadding_refusal(given, read.spec, where) if cut_off else None) or refused)
+    if as_rows and place is not None and place.is_sharded():
+        _require_view(made.spec, spec, tilized=again)
+    box = builder.run(
+        "SliceDeviceOperation",
+        work,
+        [read],
+        output=made,
+        circular_buffers=slice_buffers(work, read, made, spec),
+        dataflow=True,
+    )
+    result = in_other_layout(builder, box, given.layout, name)
+    builder.free(*(one for one in (box, read) if one.name not in (result.name, source.name)))
+    return result
+
+
+def _require_view(box: TensorSpec, spec: DeviceSpec, *, tilized: bool) -> None:
+    """Raises DeviceError for rows with padding in shards that the library does not see without the padding."""
+    shards = seen_anew(box, box.shape, spec).memory_config.shard_spec
+    width = 0 if shards is None else shards.shape[1]
+    page, alignment = row_bytes(box, width), spec.l1.alignment_bytes
+    if tilized and box.padded_shape[-1] != box.shape[-1] and page % alignment:
+        raise DeviceError(
+            f"Input row-major shard width {width} gives page size {page} bytes, which must be aligned to {alignment} "
+            "bytes\nmemory_config: give interleaved memory, and deal the result to shards afterwards"
+        )
+
+
+def _begins_within_tiles(work: Cut) -> bool:
+    return any(begin % TILE for begin in work.begins[-2:])
+
+
+def _smaller_shards(where: MemoryConfig, work: Cut, *, whole_tiles: bool) -> MemoryConfig:
+    """A sharded place for the box, on the same cores."""
+    shards = where.shard_spec
+    if shards is None or len(work.shape) == 1:
+        return where
+    sides = [div_up(end - begin, step) for begin, end, step in zip(work.begins, work.ends, work.steps, strict=True)]
+    unit = TILE if whole_tiles else 1
+    sides[-2:] = [round_up(side, unit) for side in sides[-2:]]
+    rows, columns = prod(sides[:-1]), sides[-1]
+    high = wide = shards.num_cores()
+    if where.memory_layout is TensorMemoryLayout.BLOCK_SHARDED:
+        box = shards.grid.bounding_box()
+        high, wide = box.rows, box.cols
+        if shards.num_cores() != high * wide:
+            raise DeviceError(
+                f"BLOCK_SHARDED grid must be a full rectangle; got {shards.num_cores()} cores for {high}x{wide} "
+                "bounding box\nmemory_config: say where the result goes"
+            )
+    held = {
+        TensorMemoryLayout.HEIGHT_SHARDED: (round_up(div_up(rows, high), unit), columns),
+        TensorMemoryLayout.WIDTH_SHARDED: (rows, round_up(div_up(columns, wide), unit)),
+        TensorMemoryLayout.BLOCK_SHARDED: (
+            round_up(div_up(rows, high), unit),
+            round_up(div_up(columns, wide), unit),
+        ),
+    }[where.memory_layout]
+    return replace(where, shard_spec=ShardSpec(shards.grid, held, shards.orientation))
+
+
+def _by_way_of_rows(
+    builder: PlanBuilder, source: PlanTensor, work: Cut, name: str, target: MemoryConfig
+) -> PlanTensor | None:
+    """The box by way of interleaved rows in L1, of shards of rows that the program can not read or write; else None."""
+    given = source.spec
+    if given.layout is not Layout.ROW_MAJOR:
+        return None
+    gathers = given.memory_config.is_sharded() and _reads_interleaved(given, work, target, builder.device_spec)
+    deals = _by_columns(target) and (work.shape[-1] % TILE != 0 or _ends_between(target, given, builder.device_spec))
+    if not gathers and not deals:
+        return None
+    read = placed(builder, source, L1_MEMORY_CONFIG, f"{name}.gathered") if gathers else source
+    box = _cut(builder, read, work, f"{name}.cut" if target != L1_MEMORY_CONFIG else name, L1_MEMORY_CONFIG)
+    result = placed(builder, box, target, name)
+    builder.free(*(one for one in (box, read) if one.name not in (result.name, source.name)))
+    return result
+
+
+def _reads_interleaved(given: TensorSpec, work: Cut, target: MemoryConfig, spec: DeviceSpec) -> bool:
+    """Whether shards of rows are gathered before they are read."""
+    if _by_columns(given.memory_config):
+        ends_between = _ends_between(given.memory_config, given, spec)
+        return work.shape[-1] % TILE != 0 or work.begins[-1] != 0 or ends_between
+    stays = target.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED and not work.has_steps
+    return len(work.shape) > 1 and any(side % TILE for side in work.shape[-2:]) and not stays
+
+
+def _by_columns(place: MemoryConfig) -> bool:
+    return place.memory_layout in (TensorMemoryLayout.BLOCK_SHARDED, TensorMemoryLayout.WIDTH_SHARDED)
+
+
+def _ends_between(place: MemoryConfig, given: TensorSpec, spec: DeviceSpec) -> bool:
+    """Whether a row of a shard ends between aligned addresses."""
+    columns = 0 if place.shard_spec is None else place.shard_spec.shape[1]
+    return row_bytes(given, columns) % page_alignment_bytes(place, spec) != 0
+
+
+def _row_refusal(work: Cut, source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> str | None:
+    """Why the library does not copy rows, if it does not: columns of shards end between aligned addresses.
+
+    Raises:
+        ArgumentError: L1 does not hold two rows, so that the program cuts them into pieces.
+    """
+    if source.layout is Layout.TILE or work.has_steps or cuts_shards(work, source, made, spec):
+        return None
+    for role, tensor in (("input", source), ("output", made)):
+        shards, place = tensor.memory_config.shard_spec, tensor.memory_config
+        if shards is None or not _by_columns(place) or not _ends_between(place, tensor, spec):
+            continue
+        page_bytes = row_bytes(tensor, shards.shape[1])
+        apart_bytes = aligned_page_bytes(page_bytes, place.buffer_type, spec)
+        alignment_bytes = page_alignment_bytes(place, spec)
+        return (
+            f"ttnn::slice: {role} per-shard page size {page_bytes} B disagrees with the accessor's aligned page size "
+            f"{apart_bytes} B ({page_bytes} B is not a multiple of the {alignment_bytes} B buffer alignment). Reach "
+            "this op through ttnn::slice, which reshards such tensors, rather than building the program factory "
+            "directly.\nmemory_config: give an interleaved one, and deal the result to shards afterwards"
+        )
+    needed = ROW_BUFFERS * row_buffer_bytes(work, source, made, spec)
+    if needed > spec.l1.usable_bytes:
+        raise ArgumentError(
+            f"slice: two rows of the result take {needed:,} bytes, more than a core's L1; rows that are cut into "
+            "pieces are not simulated; cut along another axis first"
+        )
+    return None

@@ -1,0 +1,407 @@
+"""Plans that make tiles of rows, rows of tiles, or another format of either.
+
+Rules: ttnn 0.81.1, compared with recorded plans.
+"""
+
+from dataclasses import replace
+from math import prod
+
+from device.errors import ArgumentError, DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig, ShardSpec
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat
+from device.plan import Operation, Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor
+from ops.op_models import MEANINGS
+from ops.programs.buffer_shapes import row_bytes, rows_follow
+from ops.programs.movement.copy_buffers import moved_buffers, overlapping_buffers
+from ops.programs.movement.placement import resharding
+from ops.programs.movement.typecasting import typecast_by
+from ops.programs.movement.work import Conversion, Relayout
+from ops.programs.rearrange.views import seen_anew
+from ops.programs.tiling.plan import (
+    dealt,
+    in_other_layout,
+    rows_of,
+    tilized_by,
+    unpadded_by,
+    untilized_by,
+)
+from ops.programs.tiling.uneven_pages import misplaced_rows
+
+RANK = 4  # axes that the programs of the library take at most
+
+
+def plan_to_layout(
+    source: TensorSpec,
+    layout: Layout,
+    spec: DeviceSpec,
+    *,
+    place: MemoryConfig | None = None,
+    data_format: DataFormat | None = None,
+) -> Plan:
+    """Plan the tensor "input" in a layout; the tensor itself, whatever else is asked for, if it has that layout.
+
+    Raises:
+        ArgumentError: The library would take padding of shards for rows.
+        DeviceError: Rows in another format than the tiles are asked for, shards do not hold whole tiles, or the library
+            can not see rows of more than four axes in four.
+    """
+    given, told = source.data_format, data_format or source.data_format
+    untilizes = layout is Layout.ROW_MAJOR and source.layout is Layout.TILE
+    if untilizes and told != given and (given, told) != (BFLOAT8_B, BFLOAT16):
+        raise DeviceError(
+            "dtype cannot be different from tensor dtype when converting to ROW_MAJOR_LAYOUT on device (allowed "
+            "exception: BFLOAT8_B -> BFLOAT16, which untilize handles natively)!\n"
+            f"dtype: leave {told} out, and typecast before"
+        )
+    builder = PlanBuilder(spec, {"input": source})
+    read = builder.tensor("input")
+    if layout is Layout.TILE and source.layout is Layout.ROW_MAJOR:
+        TensorSpec(source.padded_shape, given, Layout.TILE, source.memory_config)  # refuses ragged shards
+        _check_rows(source, spec)
+    result = in_other_layout(builder, read, layout, "output", place=place, data_format=data_format)
+    return builder.finish({"output": result.name}, known_works=MEANINGS)
+
+
+def plan_tilize(
+    source: TensorSpec,
+    spec: DeviceSpec,
+    *,
+    padded_shape: tuple[int, ...] | None = None,
+    pads: bool = False,
+    place: MemoryConfig | None = None,
+    data_format: DataFormat | None = None,
+    on_one_core: bool = False,
+) -> Plan:
+    """Plan the rows of the tensor "input" as tiles.
+
+    Args:
+        padded_shape: Shape with padding; None for the least.
+        pads: Rows may end within tiles.
+        place: Where the tiles go; None for where the rows are.
+        data_format: Of the tiles; None for that of the rows.
+        on_one_core: One core does all.
+
+    Raises:
+        ArgumentError: The library would take padding of shards for rows.
+        DeviceError: Rows or shards are no whole tiles, or the library can not see rows of more than four axes in four.
+    """
+    if source.layout is not Layout.ROW_MAJOR:
+        raise DeviceError("Can only tilize row major data\ninput_tensor: it has tiles already")
+    if padded_shape is not None:
+        _check_padded_shape(source.shape, padded_shape)
+    _check_rows(source, spec)
+    builder = PlanBuilder(spec, {"input": source})
+    where = source.memory_config if place is None else place
+    if pads and padded_shape is None and not where.is_sharded():  # what shards pad stays, and is rounded up
+        padded_shape = TensorSpec(source.padded_shape, source.data_format, Layout.TILE).padded_shape
+    result = tilized_by(
+        builder,
+        builder.tensor("input"),
+        "output",
+        place=where,
+        data_format=data_format,
+        padded_shape=padded_shape,
+        whole=not pads,
+        on_one_core=on_one_core,
+    )
+    return builder.finish({"output": result.name}, known_works=MEANINGS)
+
+
+def _check_rows(source: TensorSpec, spec: DeviceSpec) -> None:
+    """Raises for rows of more than four axes in shards: the library sees all axes before the last three as one.
+
+    Raises:
+        ArgumentError: It would take the padding of the shards for numbers, which is not simulated.
+        DeviceError: It can not see the rows so.
+    """
+    if len(source.shape) <= RANK:
+        return
+    seen = seen_anew(source, (prod(source.shape[: 1 - RANK]), *source.shape[1 - RANK :]), spec)
+    if seen.padded_shape[-1] != source.padded_shape[-1]:
+        raise ArgumentError(
+            f"tilize: rows of {source.shape[-1]} that shards pad to {source.padded_shape[-1]}, in {len(source.shape)} "
+            "axes, are not simulated; reshape the tensor to four axes"
+        )
+
+
+def _check_padded_shape(shape: tuple[int, ...], padded: tuple[int, ...]) -> None:
+    """Raises DeviceError if a shape in tiles does not hold another; ArgumentError if it has more axes."""
+    rank, way_out = len(shape), "output_tensor_shape: round the last two sides up to whole tiles"
+    if len(padded) < rank:
+        raise DeviceError(f"ShapeBase[] index out of range. {len(padded)} not in [-4, {len(padded)})\n{way_out}")
+    sides = (1, *shape) if rank == 1 < len(padded) else shape
+    if len(padded) > len(sides) and rank not in (2, 3):
+        raise ArgumentError(f"output_tensor_shape: {len(padded)} axes of a tensor of {rank} are not simulated")
+    for axis, (side, whole) in enumerate(zip(sides, padded, strict=False)):
+        if side > whole:
+            raise DeviceError(
+                f"Output tensor shape Shape({list(padded)}) must be greater than or equal to input shape "
+                f"Shape({list(shape)}) in each dimension, but is smaller in dimension {axis}\n{way_out}"
+            )
+    if padded[-1] % TILE or prod(padded[:-1]) % TILE:
+        raise DeviceError(
+            f"To be tilizable output tensor shape Shape({list(padded)}) must be divisible by tile size ({TILE}, "
+            f"{TILE})\n{way_out}"
+        )
+
+
+def plan_untilize(
+    source: TensorSpec, spec: DeviceSpec, *, place: MemoryConfig | None = None, on_one_core: bool = False
+) -> Plan:
+    """Plan the tiles of the tensor "input" as rows of the same shape.
+
+    Interleaved tiles lose their padding. Tiles in shards keep it: as padding of interleaved rows, and between the
+    images of rows in shards.
+
+    Raises:
+        DeviceError: The rows do not fit their shards, or the library can not give them more than four axes back.
+    """
+    _require_tiles(source)
+    builder = PlanBuilder(spec, {"input": source})
+    read, where = builder.tensor("input"), source.memory_config if place is None else place
+    cut = source.shape != source.padded_shape and not source.memory_config.is_sharded()
+    if cut and (source.data_format != BFLOAT16 or on_one_core or where.is_sharded()):
+        result = unpadded_by(builder, read, source.shape, where, "output", on_one_core=on_one_core)
+    else:
+        padded = source.padded_shape if source.memory_config.is_sharded() and not where.is_sharded() else None
+        made = rows_of(source, source.shape, where, padded)
+        result = untilized_by(builder, read, made, "output", on_one_core=on_one_core)
+    return _viewed(builder, result, source.padded_shape)
+
+
+def _require_tiles(source: TensorSpec) -> None:
+    if source.layout is not Layout.TILE:
+        raise DeviceError("Can only untilize tile major data\ninput_tensor: it has rows already")
+
+
+def _viewed(builder: PlanBuilder, rows: PlanTensor, padded: tuple[int, ...]) -> Plan:
+    """The finished plan of rows, which the library views in a padded shape if their program is built."""
+    plan = builder.finish({"output": rows.name}, known_works=MEANINGS)
+    if not any(isinstance(step, Operation) and step.refused for step in plan.steps):
+        _check_axes(rows.spec, padded, builder.device_spec)
+    return plan
+
+
+def _check_axes(rows: TensorSpec, padded: tuple[int, ...], spec: DeviceSpec) -> None:
+    """Raises DeviceError if the library, which untilizes four axes, can not view the rows in more axes.
+
+    Args:
+        padded: The shape, with padding, that the library views them in.
+    """
+    width, way_out = rows.padded_shape[-1], "input_tensor: reshape it to four axes first"
+    if len(padded) <= RANK or padded == rows.padded_shape:
+        return
+    if rows.memory_config.is_sharded():
+        if padded[-1] == width:
+            return
+        if rows.shards.shape[1] != width:
+            squeezed = [prod(padded[: 1 - RANK]), *rows.padded_shape[1 - RANK :]]
+            raise DeviceError(
+                "Changing the last dimension of a sharded tensor is not supported unless the shard width matches the "
+                f"input last dimension. Input shape: Shape({squeezed}), New shape: Shape({list(padded)}), Shard width: "
+                f"{rows.shards.shape[1]}\n{way_out}"
+            )
+    page_bytes, size = row_bytes(rows, padded[-1]), rows.buffer(spec).size_bytes
+    if size % page_bytes:
+        raise DeviceError(
+            f"For valid non-interleaved buffers page size {page_bytes} must equal buffer size {size}. For "
+            f"interleaved-buffers, buffer size should be divisible by the page size\n{way_out}"
+        )
+    if not rows.memory_config.is_sharded():
+        raise DeviceError(f"MeshBuffer must be large enough to hold the tensor.\n{way_out}")
+    raise ArgumentError(f"untilize: shards wider than their columns, in {len(padded)} axes, are not simulated; reshape")
+
+
+def plan_untilize_with_unpadding(
+    source: TensorSpec,
+    shape: tuple[int, ...],
+    spec: DeviceSpec,
+    *,
+    place: MemoryConfig | None = None,
+    on_one_core: bool = False,
+) -> Plan:
+    """Plan the first rows and columns of the tiles of the tensor "input" as rows, in a smaller shape or the same."""
+    _require_tiles(source)
+    builder = PlanBuilder(spec, {"input": source})
+    where = source.memory_config if place is None else place
+    result = unpadded_by(builder, builder.tensor("input"), shape, where, "output", on_one_core=on_one_core)
+    return _viewed(builder, result, shape)
+
+
+def plan_typecast(
+    source: TensorSpec, data_format: DataFormat, spec: DeviceSpec, *, place: MemoryConfig | None = None
+) -> Plan:
+    """Plan the tensor "input" in another format.
+
+    Raises:
+        DeviceError: The place is sharded in another way than the tensor, or the format has no rows.
+    """
+    builder = PlanBuilder(spec, {"input": source})
+    result = typecast_by(builder, builder.tensor("input"), data_format, "output", place=place)
+    return builder.finish({"output": result.name}, known_works=MEANINGS)
+
+
+def plan_to_memory_config(
+    source: TensorSpec, place: MemoryConfig, spec: DeviceSpec, *, data_format: DataFormat | None = None
+) -> Plan:
+    """Plan a copy of the tensor "input" in a place; the tensor itself if it is there.
+
+    Raises:
+        DeviceError: The shards do not hold the tensor.
+    """
+    builder = PlanBuilder(spec, {"input": source})
+    result = placed(builder, builder.tensor("input"), place, "output", data_format=data_format)
+    return builder.finish({"output": result.name}, known_works=MEANINGS)
+
+
+def placed(
+    builder: PlanBuilder, source: PlanTensor, place: MemoryConfig, name: str, *, data_format: DataFormat | None = None
+) -> PlanTensor:
+    """A copy of a tensor in a place, which stays allocated; the tensor itself if it is there, whatever the format.
+
+    Programs that deal shards want rows that L1 aligns, and change formats of tiles alone; all else is copied.
+    """
+    given, spec = source.spec, builder.device_spec
+    if place == given.memory_config:
+        return source
+    made = in_place(given, place, data_format)
+    if not given.memory_config.is_sharded():
+        dealt_out = place.is_sharded() and _may_deal(given, place.shard_spec, made.data_format, spec)
+        return dealt(builder, Conversion.INTERLEAVED_TO_SHARDED if dealt_out else Conversion.COPY, source, made, name)
+    gathers = _may_deal(given, given.memory_config.shard_spec, made.data_format, spec)
+    if not place.is_sharded():
+        return dealt(builder, Conversion.SHARDED_TO_INTERLEAVED if gathers else Conversion.COPY, source, made, name)
+    if not _changes_width(given, place):
+        if data_format is not None:
+            return dealt(builder, Conversion.COPY, source, made, name)
+        if resharding(given, place, spec) is Conversion.RESHARD:
+            return dealt(builder, Conversion.RESHARD, source, made, name)
+    if not gathers:
+        return dealt(builder, Conversion.COPY, source, made, name)
+    by_way = in_place(given, DRAM_MEMORY_CONFIG, data_format)
+    between = dealt(builder, Conversion.SHARDED_TO_INTERLEAVED, source, by_way, f"{name}.interleaved")
+    if _may_deal(by_way, place.shard_spec, made.data_format, spec):
+        copy = dealt(builder, Conversion.INTERLEAVED_TO_SHARDED, between, made, name)
+        builder.free(between)
+        return copy
+    builder.free(between)  # it is of no use
+    return dealt(builder, Conversion.COPY, source, made, name)
+
+
+def _changes_width(source: TensorSpec, place: MemoryConfig) -> bool:
+    """Whether rows are dealt in another scheme to shards of another width, which goes by way of DRAM."""
+    held, wanted = source.memory_config.shard_spec, place.shard_spec
+    if source.layout is Layout.TILE or held is None or wanted is None:
+        return False
+    return held.shape[1] != wanted.shape[1] and source.memory_config.memory_layout is not place.memory_layout
+
+
+def _may_deal(source: TensorSpec, shards: ShardSpec | None, made_format: DataFormat, spec: DeviceSpec) -> bool:
+    """Whether the programs between shards and interleaved memory take a tensor."""
+    return source.layout is Layout.TILE or (
+        source.data_format == made_format and shards is not None and rows_follow(source, shards.shape[1], spec)
+    )
+
+
+def in_place(source: TensorSpec, place: MemoryConfig, data_format: DataFormat | None) -> TensorSpec:
+    """A tensor in another place, and format if given."""
+    return TensorSpec(source.shape, data_format or source.data_format, source.layout, place)
+
+
+def plan_interleaved_to_sharded(
+    source: TensorSpec, place: MemoryConfig, spec: DeviceSpec, *, data_format: DataFormat | None = None
+) -> Plan:
+    """Plan a sharded copy of the interleaved tensor "input"; raises DeviceError for what the program can not do."""
+    made = in_place(source, place, data_format)
+    if source.memory_config.is_sharded():
+        raise DeviceError("Input tensor must be interleaved\ninput_tensor: it is sharded; reshard deals shards anew")
+    shards = place.shard_spec
+    if shards is None:
+        raise DeviceError("Shard spec must be provided\noutput_memory_config: give it a ShardSpec")
+    refused = None
+    if source.layout is Layout.ROW_MAJOR and not rows_follow(source, shards.shape[1], spec):
+        refused = (
+            "Shard page size must currently have L1 aligned page size\n"
+            f"rows of {shards.shape[1]} elements are no whole multiple of {spec.l1.alignment_bytes} bytes; "
+            "give wider shards"
+        )
+    elif source.layout is Layout.ROW_MAJOR and made.data_format != source.data_format:
+        refused = "Input tensor layout must be TILE when dtype conversion is needed\noutput_dtype: leave it out"
+    return _one(Conversion.INTERLEAVED_TO_SHARDED, source, made, spec, refused)
+
+
+def plan_sharded_to_interleaved(
+    source: TensorSpec, place: MemoryConfig, spec: DeviceSpec, *, data_format: DataFormat | None = None
+) -> Plan:
+    """Plan an interleaved copy of the sharded tensor "input"; raises DeviceError for what the program can not do."""
+    shards = source.memory_config.shard_spec
+    if shards is None:
+        raise DeviceError("Input tensor must be sharded\ninput_tensor: it is interleaved already")
+    refused = None
+    if source.layout is Layout.ROW_MAJOR and not rows_follow(source, shards.shape[1], spec):
+        refused = (
+            f"Shard page size must be aligned to {spec.l1.alignment_bytes}B for L1 Tensor\n"
+            f"rows of {shards.shape[1]} elements are no whole multiple of that; to_memory_config copies them"
+        )
+    elif source.layout is Layout.ROW_MAJOR and data_format not in (None, source.data_format):
+        refused = "If diff output type, tensor must be TILED\noutput_dtype: give tiles, or leave it out"
+    return _one(Conversion.SHARDED_TO_INTERLEAVED, source, in_place(source, place, data_format), spec, refused)
+
+
+def plan_reshard(source: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> Plan:
+    """Plan a copy of the sharded tensor "input" in other shards; raises DeviceError for what the program can not do."""
+    made = in_place(source, place, None)
+    held, wanted = source.memory_config.shard_spec, place.shard_spec
+    if held is None or wanted is None:
+        raise DeviceError("input must be sharded\nreshard: both places need a ShardSpec")
+    refused = None
+    if source.layout is Layout.ROW_MAJOR and resharding(source, place, spec) is not Conversion.RESHARD:
+        for which, width in (("Input", held.shape[1]), ("Output", wanted.shape[1])):
+            page_bytes = width * (source.data_format.element_bytes or 0)
+            if page_bytes % spec.l1.alignment_bytes:
+                refused = refused or (
+                    f"{which} row-major shard width {width} with data type "
+                    f"DataType::{source.data_format.name.upper()} gives page size {page_bytes} bytes, which must be "
+                    f"aligned to {spec.l1.alignment_bytes} bytes for reshard\ngive tiles, or wider shards"
+                )
+    return _one(Conversion.RESHARD, source, made, spec, refused)
+
+
+def require_right_rows(plan: Plan) -> None:
+    """Raises ArgumentError for a plan whose Reshard misplaces parts of rows that do not fill their shards."""
+    if (text := misplaced_rows(plan)) is not None:
+        raise ArgumentError(f"reshard: {text}")
+
+
+def plan_move(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) -> Plan:
+    """Plan that the tensor "input" is released and allocated again, as high in its memory as it can lie.
+
+    Raises:
+        DeviceError: It is sharded, and the place is not.
+    """
+    builder = PlanBuilder(spec, {"input": source})
+    where = source.memory_config if place is None else place
+    if source.memory_config.is_sharded() and not where.is_sharded():
+        raise DeviceError(
+            "Expected output tensor memory config to be sharded\nmemory_config: leave it out, or give shards"
+        )
+    if source.memory_config.shard_spec is not None:  # a tensor keeps its shards
+        where = replace(where, shard_spec=source.memory_config.shard_spec)
+    made = in_place(source, where, None)
+    if source.memory_config.is_sharded():
+        builder.relocate(PlanTensor("input", made), Relayout(Conversion.MOVE))  # its buffers are views of both places
+    else:
+        apart, overlapping = moved_buffers(source, made, spec), overlapping_buffers(source, made, spec)
+        builder.relocate(PlanTensor("input", made), Relayout(Conversion.MOVE), apart, overlapping)
+    return builder.finish({"output": "input"}, {"input": made}, known_works=MEANINGS)
+
+
+def _one(
+    conversion: Conversion, source: TensorSpec, made: TensorSpec, spec: DeviceSpec, refused: str | None = None
+) -> Plan:
+    builder = PlanBuilder(spec, {"input": source})
+    result = dealt(builder, conversion, builder.tensor("input"), made, "output", refused=refused)
+    return builder.finish({"output": result.name}, known_works=MEANINGS)

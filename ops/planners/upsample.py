@@ -1,0 +1,287 @@
+"""The plan of ttnn.upsample, mode "nearest": which program, where its result goes, and what it refuses.
+
+Rules: ttnn 0.81.1, compared with recorded plans. The library checks a call once its result is allocated.
+"""
+
+from collections.abc import Sequence
+from math import prod
+
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.errors import ArgumentError, DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
+    TILE,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    ShardSpec,
+    TensorMemoryLayout,
+)
+from device.numbers.block_floats import div_up, round_up
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT16
+from device.plan import Operation, Plan
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor
+from ops.op_models import MEANINGS
+from ops.programs.buffer_shapes import page_cores, row_bytes
+from ops.programs.rearrange.views import seen_anew
+from ops.programs.upsample import (
+    Upsample,
+    UpsampleProgram,
+    interleaved_buffers,
+    interval_words,
+    page_buffers,
+    shard_buffers,
+    upsampled_shape,
+)
+
+OPERATION = "UpsampleOperation"
+
+
+def plan_upsample(
+    source: TensorSpec, scale: tuple[float, float], spec: DeviceSpec, *, place: MemoryConfig | None = None
+) -> Plan:
+    """Plan every pixel of the tensor "input", [N, H, W, C], several times.
+
+    Args:
+        scale: How often, down and across; positive.
+        place: Where the result goes; None for where the tensor is.
+
+    Raises:
+        DeviceError: The result is to be sharded, and the tensor is not.
+    """
+    where = source.memory_config if place is None else place
+    program = _program(source, scale)
+    shape = upsampled_shape(source.shape, scale)
+    made_format = BFLOAT16 if source.data_format == BFLOAT8_B else source.data_format
+    kept = where if not where.is_sharded() else _shards(source, where, scale, program)
+    made = PlanTensor("output", TensorSpec(shape, made_format, Layout.ROW_MAJOR, kept))
+    builder = PlanBuilder(spec, {"input": source})
+    given = builder.tensor("input")
+    work = Upsample(
+        program=program or UpsampleProgram.PAGES,
+        shape=source.shape,
+        scale=scale,
+        source_format=source.data_format,
+        data_format=made_format,
+    )
+    refused = _refused(source, made.spec, scale, program, spec)
+    lists = None
+    if refused is None and program is UpsampleProgram.SHARDS:
+        lists = PlanTensor("lists", _lists(source, scale))
+        buffers = shard_buffers(given, made, lists, _stick_bytes(source, source), spec)
+    elif program is UpsampleProgram.PAGES:
+        buffers = page_buffers(made.spec, spec)
+    else:
+        buffers = interleaved_buffers(source, made.spec, spec)
+    result = builder.run(
+        OPERATION,
+        work,
+        [given],
+        output=made,
+        resident=[] if lists is None else [lists],
+        circular_buffers=buffers,
+        dataflow=True,
+        refused=refused,
+    )
+    return builder.finish({"output": result.name}, known_works=MEANINGS)
+
+
+def require_whole_numbers(plan: Plan) -> None:
+    """Refuses what the real library accepts and cuts: float32 in tiles, on their way to rows through a 16-bit Dst.
+
+    Source: tt-metal 0.81.1 (the program's compute config leaves fp32_dest_acc_en out).
+
+    Raises:
+        ArgumentError: The tensor is that.
+    """
+    for step in plan.steps:
+        work = step.work if isinstance(step, Operation) and step.refused is None else None
+        if isinstance(work, Upsample) and work.program is UpsampleProgram.TILES and work.source_format == FLOAT32:
+            raise ArgumentError(
+                "upsample: tiles of float32 come out cut to bfloat16 in the real library; give the tensor in "
+                "ROW_MAJOR_LAYOUT, or in bfloat16"
+            )
+
+
+def _program(source: TensorSpec, scale: tuple[float, float]) -> UpsampleProgram | None:
+    """Which program the library takes; None if it has none."""
+    if source.layout is Layout.TILE:
+        simple = _is_whole(scale) and not source.memory_config.is_sharded()
+        return UpsampleProgram.TILES if simple else None
+    if not _is_whole(scale) or source.memory_config.memory_layout is TensorMemoryLayout.WIDTH_SHARDED:
+        return UpsampleProgram.PAGES
+    return UpsampleProgram.SHARDS if source.memory_config.is_sharded() else UpsampleProgram.STICKS
+
+
+def _is_whole(scale: tuple[float, float]) -> bool:
+    return all(float(factor).is_integer() for factor in scale)
+
+
+def _shards(
+    source: TensorSpec, place: MemoryConfig, scale: tuple[float, float], program: UpsampleProgram | None
+) -> MemoryConfig:
+    """The shards of the result: those of the source, repeated; or its cores, that share all pixels."""
+    held = source.memory_config.shard_spec
+    if held is None:
+        raise DeviceError(
+            "Output memory config is sharded but input memory config is not sharded\n"
+            "memory_config: leave it out, or shard the tensor first"
+        )
+    if program is UpsampleProgram.SHARDS:
+        wanted = place.shard_spec
+        if wanted is None:
+            raise DeviceError("bad optional access\nmemory_config: give it a ShardSpec, or leave it out")
+        rows = int(held.shape[0] * scale[0] * scale[1])
+        made = ShardSpec(wanted.grid, (rows, held.shape[1]), wanted.orientation)
+        return MemoryConfig(place.memory_layout, place.buffer_type, made)
+    batch, high, wide, _ = upsampled_shape(source.shape, scale)
+    rows = div_up(batch * high * wide, _sharing_cores(source.memory_config))
+    kept = source.memory_config
+    return MemoryConfig(
+        kept.memory_layout, kept.buffer_type, ShardSpec(held.grid, (rows, held.shape[1]), held.orientation)
+    )
+
+
+def _sharing_cores(place: MemoryConfig) -> int:
+    """Cores that share the pixels of a sharded tensor."""
+    shards = place.shard_spec
+    if shards is None or place.memory_layout is TensorMemoryLayout.WIDTH_SHARDED:
+        return 1
+    if place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
+        return shards.num_cores()
+    box = shards.grid.bounding_box()
+    return box.rows if shards.orientation is ShardOrientation.ROW_MAJOR else box.cols
+
+
+def _refused(
+    source: TensorSpec, made: TensorSpec, scale: tuple[float, float], program: UpsampleProgram | None, spec: DeviceSpec
+) -> str | None:
+    """Why the library does not build a program, if it does not."""
+    if source.layout is Layout.TILE and source.shape != source.padded_shape:
+        return "Tiled input must be tile-aligned (no padding difference)\ninput_tensor: give rows, or whole tiles"
+    if program is None:
+        layout = source.memory_config.memory_layout.name
+        return (
+            f"Unsupported upsample configuration:\n  Mode: nearest\n  Scales: {scale[0]:.6f} x {scale[1]:.6f}\n"
+            f"  Layout: TILE\n  Memory: {layout}\ninput_tensor: give rows, or interleaved tiles and whole factors"
+        )
+    if program is UpsampleProgram.SHARDS:
+        held, wanted = source.memory_config.shard_spec, made.memory_config.shard_spec
+        if _stick_bytes(source, source) != _stick_bytes(made, source):
+            return (
+                "Input and output sticks should have same size\n"
+                "memory_config: leave it out; sharded pixels stay on their cores"
+            )
+        if held is None or wanted is None:
+            return "bad optional access\nmemory_config: leave it out; sharded pixels stay on their cores"
+        if held.num_cores() != wanted.num_cores():
+            return (
+                f"Output tensor should have same number of cores {wanted.num_cores()} as input tensor "
+                f"{held.num_cores()}\nmemory_config: leave it out; sharded pixels stay on their cores"
+            )
+        page_bytes = round_up(_stick_bytes(source, source), spec.l1.alignment_bytes)
+        size, bank_bytes = page_bytes * held.shape[0], source.buffer(spec).bank_bytes
+        if size > bank_bytes:
+            return (
+                f"DFB 'upsample_shard_in' (entry_size {page_bytes} * num_entries {held.shape[0]} = {size} bytes) is "
+                "larger than the per-bank allocation of its borrowed TensorParameter 'upsample_shard_input' "
+                f"({bank_bytes} bytes).\ninput_tensor: give ROW_MAJOR shards, of columns that fill their cores"
+            )
+    if program is UpsampleProgram.PAGES:
+        read, written = source.buffer(spec).page_bytes, made.buffer(spec).page_bytes
+        if read != written:
+            return (
+                f"Input and output page sizes must match for nearest upsample, got input_page_size={read} "
+                f"output_page_size={written}\nmemory_config: leave it out, and move the result afterwards"
+            )
+    return None
+
+
+def _stick_bytes(pixels: TensorSpec, source: TensorSpec) -> int:
+    """Bytes of a core's part of a pixel; the library counts the columns of a BLOCK grid, whatever its orientation.
+
+    Args:
+        pixels: The source or the result.
+        source: Whose grid it is.
+    """
+    stick_bytes = row_bytes(pixels)
+    shards = source.memory_config.shard_spec
+    if shards is None or source.memory_config.memory_layout is not TensorMemoryLayout.BLOCK_SHARDED:
+        return stick_bytes
+    return stick_bytes // shards.grid.bounding_box().cols
+
+
+def _lists(source: TensorSpec, scale: tuple[float, float]) -> TensorSpec:
+    """The lists of sticks, a row for every core that has pixels."""
+    shards = source.shards
+    batch, height, width, _ = source.shape
+    words = interval_words(batch * height, width, int(scale[0]), shards.shape[0])
+    blocks = source.memory_config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED
+    orientation = ShardOrientation.COL_MAJOR if blocks else shards.orientation
+    cores = _working_cores(source)
+    held = MemoryConfig(
+        TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1_SMALL, ShardSpec(cores, (1, words), orientation)
+    )
+    return TensorSpec((cores.num_cores(), words), UINT16, Layout.ROW_MAJOR, held)
+
+
+def _working_cores(source: TensorSpec) -> CoreRangeSet:
+    """The cores that hold pixels of a sharded tensor; of BLOCK shards every channel core beside them, used or not."""
+    holders, grid = source.data_cores, source.shards.grid
+    if source.memory_config.memory_layout is not TensorMemoryLayout.BLOCK_SHARDED:
+        return holders
+    used, box = holders.bounding_box().end, grid.bounding_box()
+    by_rows = source.shards.orientation is ShardOrientation.ROW_MAJOR
+    last = CoreCoord(box.end.x, used.y) if by_rows else CoreCoord(used.x, box.end.y)
+    return CoreRangeSet(CoreRange(box.start, last))
+
+
+FORMATS = (BFLOAT16, BFLOAT8_B)  # block floats leave Halo as bfloat16
+
+
+def refuse_bilinear(source: TensorSpec, scale: Sequence[float], spec: DeviceSpec) -> None:
+    """Refuses a call: DeviceError where the library does, in its words, and ArgumentError where it interpolates."""
+    if not all(factor.is_integer() for factor in scale):
+        raise DeviceError(
+            f"bilinear mode requires integer scale factors, got ({scale[0]:g}, {scale[1]:g})\n"
+            "scale_factor: give whole numbers, or use mode 'nearest'"
+        )
+    place, channels = source.memory_config, source.shape[-1]
+    if not place.is_sharded():
+        _check_dealt(source, spec)
+    elif source.layout is Layout.ROW_MAJOR:
+        seen_anew(source, (1, 1, prod(source.shape[:-1]), channels), spec)  # refuses rows that shards cut and pad
+    if place.memory_layout in (TensorMemoryLayout.INTERLEAVED, TensorMemoryLayout.HEIGHT_SHARDED):
+        if place.shard_spec is not None:
+            _check_walk(place.shard_spec)
+        if source.data_format not in FORMATS:
+            raise DeviceError(f"Bilinear upsample requires BFLOAT16 input\ninput_tensor: typecast {source.data_format}")
+        if channels % TILE:
+            raise DeviceError(f"input channels should be divisible by {TILE}\ninput_tensor: pad {channels} channels")
+    raise ArgumentError("upsample: mode 'bilinear' is not simulated; use 'nearest'")
+
+
+def _check_dealt(source: TensorSpec, spec: DeviceSpec) -> None:
+    """Raises DeviceError if the shards that all cores get of an interleaved image in tiles are no whole tiles."""
+    if source.layout is Layout.TILE:
+        pixels = prod(source.shape[:-1])
+        cores = page_cores(pixels, spec.grid)
+        shards = ShardSpec(cores, (div_up(pixels, cores.num_cores()), source.shape[-1]))
+        place = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, shards)
+        TensorSpec((1, 1, pixels, source.shape[-1]), source.data_format, Layout.TILE, place)
+
+
+def _check_walk(shards: ShardSpec) -> None:
+    """Raises DeviceError if the cores are not those of a box at the origin, row by row."""
+    columns = shards.grid.bounding_box().end.x - shards.grid.bounding_box().start.x + 1
+    for index, core in enumerate(shards.grid.cores(shards.orientation is ShardOrientation.ROW_MAJOR)):
+        row, column = divmod(index, columns)
+        if (core.x, core.y) != (column, row):
+            raise DeviceError(
+                f"Sliding-window shard grid core {index} is {core} but the origin-anchored row walk addresses it as "
+                f"{column}-{row}. Only an origin-anchored, row-filled grid is supported; any other grid hangs "
+                "max_pool2d/avg_pool2d or silently returns wrong conv2d results (#60513).\n"
+                "input_tensor: reshard it to cores from 0-0 on, row by row"
+            )

@@ -1,1 +1,0 @@
-"""What programs of several kinds do alike."""

@@ -1,0 +1,152 @@
+"""Work that is shared between cores: pieces of a buffer, cores that work, cores that do the same."""
+
+from collections.abc import Mapping, Sequence
+
+from device.cores import CoreRangeSet, first_cores
+from device.memory.layouts import TensorSpec, aligned_page_bytes
+from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig
+from device.numbers.block_floats import div_up
+from device.numbers.formats import DataFormat
+from device.plan import CircularBuffer
+from device.spec.device_spec import DeviceSpec
+from device.spec.parts import GridSpec
+from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
+from ops.builder import PlanTensor
+from ops.programs.kernel_costs import StickCosts
+
+BUFFERING = 2
+
+
+def buffer(
+    name: str, size_bytes: int, data_format: DataFormat, cores: CoreRangeSet, view_of: str | None = None
+) -> CircularBuffer:
+    """A buffer of one page."""
+    return paged_buffer(name, 1, size_bytes, data_format, cores, view_of)
+
+
+def tile_buffer(
+    name: str, tiles: int, data_format: DataFormat, cores: CoreRangeSet, view_of: str | None = None
+) -> CircularBuffer:
+    """A buffer of so many tiles, each a page."""
+    return paged_buffer(name, tiles, data_format.tile_bytes, data_format, cores, view_of)
+
+
+def paged_buffer(
+    name: str, pages: int, page_bytes: int, data_format: DataFormat, cores: CoreRangeSet, view_of: str | None = None
+) -> CircularBuffer:
+    """A buffer of so many pages.
+
+    Args:
+        name: The role it has in its operation.
+        pages: How many have room on each of its cores.
+        data_format: Element format of a page.
+        cores: Where it lives.
+        view_of: Name of the tensor whose shard it lies on; None if it takes L1 of its own.
+    """
+    return CircularBuffer(
+        name=name,
+        size_bytes=pages * page_bytes,
+        page_bytes=page_bytes,
+        data_format=data_format,
+        cores=cores,
+        view_of=view_of,
+    )
+
+
+def scratchpad(name: str, size_bytes: int, data_format: DataFormat, cores: CoreRangeSet) -> CircularBuffer:
+    """A scratchpad of a program's own."""
+    return CircularBuffer(
+        name=name, size_bytes=size_bytes, page_bytes=size_bytes, data_format=data_format, cores=cores, scratchpad=True
+    )
+
+
+def view_refusal(size_bytes: int, bank_bytes: int) -> str | None:
+    """What the real library says of a circular buffer on a tensor that has fewer bytes in a bank; None if it fits."""
+    if size_bytes <= bank_bytes:
+        return None
+    return (
+        f"Cannot set circular buffer size to {size_bytes}. This is larger than the associated dynamically allocated L1 "
+        f"buffer bank size of {bank_bytes} B"
+    )
+
+
+def shard_view(name: str, tensor: PlanTensor, spec: DeviceSpec, cores: CoreRangeSet | None = None) -> CircularBuffer:
+    """A buffer on the shards of a tensor, on their cores or on others."""
+    place, data_format, shards = tensor.spec.memory_config, tensor.spec.data_format, tensor.spec.shards
+    if tensor.spec.layout is Layout.TILE:
+        size = shards.shape[0] * shards.shape[1] // TILE**2 * data_format.tile_bytes
+    else:
+        size = shards.shape[0] * aligned_page_bytes(row_bytes(tensor.spec, shards.shape[1]), place.buffer_type, spec)
+    return buffer(name, size, data_format, shards.grid if cores is None else cores, tensor.name)
+
+
+def row_bytes(tensor: TensorSpec, columns: int | None = None) -> int:
+    """Bytes of so many elements of a tensor without shared exponents; of a whole row by default."""
+    return (tensor.matrix[1] if columns is None else columns) * (tensor.data_format.element_bytes or 0)
+
+
+def rows_follow(tensor: TensorSpec, columns: int, spec: DeviceSpec) -> bool:
+    """Whether rows of so many columns lie behind one another in L1 without a gap."""
+    return row_bytes(tensor, columns) % spec.l1.alignment_bytes == 0
+
+
+def page_alignment_bytes(place: MemoryConfig, spec: DeviceSpec) -> int:
+    """What pages of a memory are padded to."""
+    return (spec.dram if place.buffer_type is BufferType.DRAM else spec.l1).alignment_bytes
+
+
+def volume_tiles(tensor: TensorSpec) -> int:
+    """Tiles of a tensor."""
+    rows, columns = tensor.matrix
+    return rows * columns // TILE**2
+
+
+def dealt_evenly(items: int, cores: int) -> tuple[int, int]:
+    """How many of some cores have items, and how many items each of them has; the last may have fewer."""
+    core_items = div_up(items, cores)
+    return div_up(items, core_items), core_items
+
+
+def page_cores(pages: int, grid: GridSpec, *, row_wise: bool = False) -> CoreRangeSet:
+    """As many cores as there are pages, if the grid has them: column by column, or row by row."""
+    return first_cores(min(pages, grid.cores), grid.cols, grid.rows, row_wise=row_wise).merged()
+
+
+def pipelined_cycles(parts: Sequence[float], count: int) -> float:
+    """Cycles of so many pieces of which each goes through all parts: one alone, and the slowest part of the others."""
+    return sum(parts) + (count - 1) * max(parts)
+
+
+def alike_cycles(
+    cores: CoreRangeSet,
+    body_cycles: float,
+    busy_cycles: Mapping[Stage, float],
+    spec: DeviceSpec,
+    *,
+    dram_read_bytes: int = 0,
+    dram_written_bytes: int = 0,
+    network_bytes: int = 0,
+    contention_cycles: float = 0.0,
+) -> OperationCycles:
+    """An operation of cores that start, and then all do the same.
+
+    Args:
+        body_cycles: What they take once they have started.
+        busy_cycles: How long each stage works meanwhile, in the order of the report; stages that do not are left out.
+        dram_read_bytes: By all cores.
+        dram_written_bytes: By all cores.
+        network_bytes: By all cores.
+        contention_cycles: Part of the body that is due to cores sharing.
+    """
+    start_cycles = spec.costs_of(StickCosts).start_cycles
+    stages = tuple(StageCycles(stage, cycles) for stage, cycles in busy_cycles.items() if cycles)
+    cycles = start_cycles + body_cycles
+    return OperationCycles(
+        cycles=cycles,
+        groups=(CoreGroupCycles(cores=cores, cycles=cycles, stages=(StageCycles(Stage.START, start_cycles), *stages)),),
+        bound_by=binding_stage(stages),
+        dram_read_bytes=dram_read_bytes,
+        dram_written_bytes=dram_written_bytes,
+        network_bytes=network_bytes,
+        contention_cycles=contention_cycles,
+    )

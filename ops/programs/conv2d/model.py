@@ -1,0 +1,131 @@
+"""What the works of a convolution mean: its program, and what the host does to weights and bias before."""
+
+from functools import partial
+from types import MappingProxyType
+from typing import Final
+
+from device.numbers.vector_unit import uncompared
+from device.spec.device_spec import DeviceSpec
+from device.time.stages import Stage
+from ops.op_model import Account, Ends, Fact, Meaning, cycles_of_work, uncompared_fact, values_of_first
+from ops.programs.conv2d.buffers import multicasts_activations
+from ops.programs.conv2d.cycles import conv_cycles
+from ops.programs.conv2d.op import ConvWork, conv_attributes
+from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, ParallelConfig
+from ops.programs.conv2d.values import convolved
+from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, prepared_bias, prepared_weights
+
+STAGES: Final = MappingProxyType(
+    {
+        Stage.READER: "activations are gathered from the core's own L1",
+        Stage.SECOND_READER: "the second processor gathers its half of the activations from the core's own L1",
+        Stage.ACT_MULTICAST: "cores send their channels to all others that need them",
+        Stage.WEIGHT_READER: "weights are read from DRAM, tile by tile",
+        Stage.WEIGHT_MULTICAST: "weights are sent on to the cores that share them",
+        Stage.DRAM: "the readers of weights share DRAM's bandwidth",
+        Stage.TILIZE: "gathered rows become tiles",
+        Stage.UNPACK: "tiles are brought to the matrix unit, partial sums fetched back",
+        Stage.PACK: "results are packed into L1",
+        Stage.BIAS: "the bias is added",
+        Stage.UNTILIZE: "tiles of the result become rows",
+    }
+)
+
+
+def conv_account(work: ConvWork, ends: Ends, spec: DeviceSpec) -> Account:
+    """How a convolution was planned."""
+    return Account(
+        facts=partial(_facts, work, spec),
+        stages=STAGES,
+        measured_as="convolution",
+        attributes=partial(conv_attributes, work),
+    )
+
+
+def _facts(work: ConvWork, spec: DeviceSpec) -> tuple[Fact, ...]:
+    layout, blocks, options = work.layout, work.layout.blocks, work.options
+    height, width = blocks.act_h_tiles, blocks.act_w_tiles
+    subblock = (blocks.subblock_h_tiles, blocks.subblock_w_tiles)
+    part = (layout.shards.out_row_tiles, layout.shards.out_col_tiles)
+    held = spec.compute.dst_half_tiles(fp32_dest=options.fp32_dest)
+    functions = [] if work.activation is None else [work.activation[0]]
+    text = uncompared(functions, fp32_dest=options.fp32_dest)
+    return (
+        Fact(name="scheme", value=layout.scheme.name, text=layout.scheme.name),
+        _cores("input", layout.config, spec),
+        _cores("output", layout.out_config, spec),
+        Fact(name="core_tiles", value=part, text=f"{part[0]}x{part[1]} output tiles a core"),
+        Fact(name="act_block_tiles", value=(height, width), text=f"activation blocks of {height}x{width} tiles"),
+        _counted("out_blocks", work.out_blocks, "output block"),
+        Fact(
+            name="subblock_tiles",
+            value=subblock,
+            text=f"sub-blocks of {subblock[0]}x{subblock[1]} (Dst holds {held} tiles)",
+        ),
+        _counted("k_blocks", blocks.k_blocks, "K block"),
+        Fact(
+            name="split_reader",
+            value=layout.split_reader,
+            text="two activation readers" if layout.split_reader else "one activation reader",
+        ),
+        _buffers("act_double_buffer", "activations", double=options.act_double_buffer),
+        _weight_buffers(work),
+        Fact(name="weight_readers", value=work.weight_readers, text=f"weights read by {_of(work.weight_readers)}"),
+        Fact(name="weight_passes", value=work.weight_passes, text=_times(work.weight_passes)),
+        Fact(
+            name="act_multicast",
+            value=multicasts_activations(layout.config, layout.out_config),
+            text="activations multicast"
+            if multicasts_activations(layout.config, layout.out_config)
+            else "no activations sent between cores",
+        ),
+        Fact(
+            name="l1_accumulation",
+            value=work.l1_accumulation,
+            text="partial sums added in L1" if work.l1_accumulation else "partial sums fetched back",
+        ),
+        *(() if text is None else (uncompared_fact(text),)),
+    )
+
+
+def _cores(side: str, config: ParallelConfig, spec: DeviceSpec) -> Fact:
+    """Cores of one side: across the rows, and across the channels where they are split."""
+    count, parts = config.cores.num_cores(), f"{config.nhw_cores} for rows, {config.channel_cores} for channels"
+    shown = f" ({parts})" if config.scheme is BLOCK else ""
+    return Fact(name=f"{side}_cores", value=count, text=f"{side} on {count} of {spec.grid.cores} cores{shown}")
+
+
+def _weight_buffers(work: ConvWork) -> Fact:
+    """Weights of a HEIGHT program with several output blocks stay in L1, where another buffer is of no use."""
+    if work.layout.scheme is HEIGHT and work.out_blocks > 1:
+        return Fact(name="weights_double_buffer", value=False, text="all weights stay in L1")
+    return _buffers("weights_double_buffer", "weights", double=work.options.weights_double_buffer)
+
+
+def _buffers(name: str, what: str, *, double: bool) -> Fact:
+    return Fact(name=name, value=double, text=f"{what} {'double' if double else 'single'}-buffered")
+
+
+def _counted(name: str, count: int, what: str) -> Fact:
+    return Fact(name=name, value=count, text=f"{count} {what}{'' if count == 1 else 's'}")
+
+
+def _of(cores: int) -> str:
+    return "one core" if cores == 1 else f"{cores} cores"
+
+
+def _times(passes: int) -> str:
+    return "each weight once" if passes == 1 else f"each weight {passes} times, once for every output block"
+
+
+MEANINGS: Final = (
+    Meaning(
+        work=ConvWork,
+        values=convolved,
+        cycles=cycles_of_work(conv_cycles),
+        fidelity_phases=lambda work: work.fidelity_phases,
+        account=conv_account,
+    ),
+    Meaning(work=PrepareWeights, values=values_of_first(prepared_weights)),
+    Meaning(work=PrepareBias, values=values_of_first(prepared_bias)),
+)

@@ -1,0 +1,305 @@
+"""A convolution's sizes and options, and how many cores share its rows and channels."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from device.cores import CoreRangeSet, core_rectangle, first_cores
+from device.errors import DeviceError
+from device.memory.memory_config import TILE, ShardOrientation, TensorMemoryLayout
+from device.numbers.block_floats import div_up, round_up
+from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
+from device.spec.parts import GridSpec
+from device.time.engine import Moment, Processor, Slots
+from ops.window import Frame
+
+HEIGHT = TensorMemoryLayout.HEIGHT_SHARDED
+BLOCK = TensorMemoryLayout.BLOCK_SHARDED
+WIDTH = TensorMemoryLayout.WIDTH_SHARDED
+
+
+class ParallelConfig(NamedTuple):
+    """Cores of one side (input or output) of a convolution."""
+
+    scheme: TensorMemoryLayout  # HEIGHT_SHARDED, BLOCK_SHARDED or WIDTH_SHARDED
+    nhw_cores: int  # Cores that split the flattened rows
+    channel_cores: int
+    cores: CoreRangeSet  # All of them
+    orientation: ShardOrientation  # ROW_MAJOR: a BLOCK grid has channels along x; COL_MAJOR: along y
+
+
+def most_cores(tiles: int, limit: int, multiple: int = 1) -> int:
+    """The most cores, at most `limit`, among which `tiles` can be dealt with no core left with padding only.
+
+    Each core gets the same number of tiles, rounded up to `multiple` tiles. Shares only grow when cores are left out,
+    so the cores that the smallest share needs are the most there can be.
+    """
+    smallest_share = round_up(tiles, limit * multiple) // limit
+    return max(1, div_up(tiles, max(1, smallest_share)))
+
+
+def largest_divisor(limit: int, *counts: int) -> int:
+    """The largest number, at most `limit`, that divides every one of `counts`."""
+    return next(d for d in range(limit, 0, -1) if all(count % d == 0 for count in counts))
+
+
+def channel_alignment(
+    scheme: TensorMemoryLayout, *, row_major: bool, sliced: bool, matmul: bool, shard_width: int | None
+) -> int:
+    """Channels per core are a multiple of this (docs/planning.md, Alignment).
+
+    Args:
+        scheme: Memory layout of the tensor the rule is asked for (INTERLEAVED if it is not sharded).
+        sliced: It is a window of a tensor in DRAM.
+        matmul: The convolution runs as a matmul.
+        shard_width: Width of its shard; None if it is not sharded.
+    """
+    if matmul or scheme is WIDTH or not (row_major or sliced):
+        return TILE
+    if shard_width is None:
+        return 8
+    return next((channels for channels in (32, 16, 8) if shard_width % channels == 0), TILE)
+
+
+def block_range(nhw_cores: int, channel_cores: int, orientation: ShardOrientation) -> CoreRangeSet:
+    """The rectangle of a BLOCK_SHARDED tensor, anchored at (0, 0)."""
+    cols, rows = channel_cores, nhw_cores
+    if orientation is ShardOrientation.COL_MAJOR:
+        cols, rows = rows, cols
+    return core_rectangle(cols, rows)
+
+
+def input_parallel_config(
+    scheme: TensorMemoryLayout,
+    grid: GridSpec,
+    *,
+    rows: int,
+    in_channels: int,
+    out_channels: int,
+    alignment: int,
+    act_block_h_tiles: int,
+    orientation: ShardOrientation,
+    matmul: bool,
+) -> ParallelConfig:
+    """Cores that hold the input of a convolution with `rows` output rows (N*OH*OW).
+
+    Args:
+        rows: Output rows; the input is dealt to as many cores as the output.
+        out_channels: Output channels (they matter to a matmul only).
+        alignment: Channels a BLOCK shard is a multiple of (`channel_alignment` of the tensor as it came).
+        act_block_h_tiles: Height of an activation block in tiles, 1 if not overridden.
+        orientation: Of a BLOCK grid.
+        matmul: The convolution runs as a matmul.
+    """
+    row_tiles, out_tiles = div_up(rows, TILE), div_up(out_channels, TILE)
+    cores = grid.cols * grid.rows
+    if scheme is HEIGHT:
+        nhw = most_cores(row_tiles, cores, act_block_h_tiles)
+        used = first_cores(nhw, grid.cols, grid.rows, row_wise=True)
+        return ParallelConfig(
+            scheme=scheme, nhw_cores=nhw, channel_cores=1, cores=used, orientation=ShardOrientation.ROW_MAJOR
+        )
+    if scheme is BLOCK:
+        nhw_limit, channel_limit = grid.rows, grid.cols
+        if orientation is ShardOrientation.COL_MAJOR:
+            nhw_limit, channel_limit = channel_limit, nhw_limit
+        nhw = most_cores(row_tiles, nhw_limit, act_block_h_tiles)
+        channel_blocks = div_up(in_channels, alignment)
+        channels = (
+            largest_divisor(channel_limit, out_tiles, channel_blocks)
+            if matmul
+            else most_cores(channel_blocks, channel_limit)
+        )
+        used = block_range(nhw, channels, orientation)
+        return ParallelConfig(scheme=scheme, nhw_cores=nhw, channel_cores=channels, cores=used, orientation=orientation)
+    in_tiles = div_up(in_channels, TILE)
+    channels = largest_divisor(cores, in_tiles) if matmul else most_cores(in_tiles, cores)
+    used = first_cores(channels, grid.cols, grid.rows, row_wise=True)
+    return ParallelConfig(
+        scheme=WIDTH, nhw_cores=1, channel_cores=channels, cores=used, orientation=ShardOrientation.ROW_MAJOR
+    )
+
+
+def output_parallel_config(
+    config: ParallelConfig, grid: GridSpec, *, out_channels: int, matmul: bool, given: GridSpec | None = None
+) -> ParallelConfig:
+    """Cores that hold the output, given those of the input.
+
+    Args:
+        config: Cores of the input.
+        grid: All cores.
+        matmul: It runs as a matmul.
+        given: The caller's grid for the output, BLOCK only; none takes all cores.
+
+    Raises:
+        DeviceError: The given grid does not fit the scheme, or the cores of the rows.
+    """
+    if given is not None:
+        _check_given(config, given)
+        grid = given
+    out_tiles = div_up(out_channels, TILE)
+    if matmul or config.scheme is HEIGHT:
+        return config
+    if config.scheme is WIDTH:
+        channels = most_cores(out_tiles, grid.cols * grid.rows)
+        used = first_cores(channels, grid.cols, grid.rows, row_wise=True)
+    else:
+        limit = grid.rows if config.orientation is ShardOrientation.COL_MAJOR else grid.cols
+        channels = most_cores(out_tiles, limit)
+        used = block_range(config.nhw_cores, channels, config.orientation)
+    return ParallelConfig(
+        scheme=config.scheme,
+        nhw_cores=config.nhw_cores,
+        channel_cores=channels,
+        cores=used,
+        orientation=config.orientation,
+    )
+
+
+def _check_given(config: ParallelConfig, given: GridSpec) -> None:
+    if config.scheme is not BLOCK:
+        raise DeviceError(
+            "Output sharding config override is only supported for BLOCK_SHARDED layout.\n"
+            f"conv_config.override_output_sharding_config: the call is, or is tried as, {config.scheme.name}; "
+            "set shard_layout=BLOCK_SHARDED, or leave the override out"
+        )
+    across = given.cols if config.orientation is ShardOrientation.COL_MAJOR else given.rows
+    if across != config.nhw_cores:
+        raise DeviceError(
+            "NHW cores must match for input and output when overriding the grid size.\n"
+            f"conv_config.core_grid: it has {across} cores for the rows of the output, and the input lies on "
+            f"{config.nhw_cores}; give as many, or set override_sharding_config too"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvOptions:
+    """The fields of a Conv2dConfig and of a compute config that decide a layout (docs/planning.md, Arguments)."""
+
+    act_block_h_override: int = 0  # Rows of an activation block; 0 takes the whole share of a core
+    act_block_w_div: int = 1  # Parts of a K block (WIDTH only)
+    transpose_shards: bool = False  # BLOCK grids are COL_MAJOR
+    untilize_out: bool = False  # The output is ROW_MAJOR
+    act_double_buffer: bool = False  # Activations are double buffered
+    weights_double_buffer: bool = False  # Weights are double buffered
+    full_inner_dim: bool = False  # BLOCK: all kernel rows in one K block
+    activation_reuse: bool = False  # HEIGHT: the same, and readers keep what neighboring rows of the image share
+    force_split_reader: bool | None = None  # None lets the rates decide
+    config_tensors_in_dram: bool = False  # Config tensors live in DRAM
+    core_grid: CoreRangeSet | None = None  # Cores given by the caller; None for the library's choice
+    output_grid: GridSpec | None = None  # Grid of the output given by the caller (BLOCK only); None for all cores
+    fp32_dest: bool = False  # Dst accumulates in float32
+    packer_l1_acc: bool = False  # Partial sums are to be added in L1
+    # HEIGHT and BLOCK: all kernel rows in one K block, which no caller asks for: output phases may
+    whole_windows: bool = False
+
+    def reuses_activations(self, scheme: TensorMemoryLayout) -> bool:
+        """Whether readers keep what they have of the row of the image above."""
+        return scheme is HEIGHT and self.activation_reuse
+
+    def joins_kernel_rows(self, scheme: TensorMemoryLayout) -> bool:
+        """Whether all kernel rows of a shard are one K block."""
+        asked = (scheme is HEIGHT and self.activation_reuse) or (scheme is BLOCK and self.full_inner_dim)
+        return asked or (self.whole_windows and scheme in (HEIGHT, BLOCK))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvProblem:
+    """One convolution, in sizes and formats."""
+
+    frame: Frame  # The padded, zero-inserted input; its step is the stride of the conv2d micro-op
+    in_channels: int
+    out_channels: int
+    in_format: DataFormat  # Format of the input tensor
+    weight_format: DataFormat  # Format of prepared weights and bias
+    out_format: DataFormat
+    row_major: bool
+    sliced: bool = False  # The input is a window cut out of DRAM (it then arrives as row-major sticks)
+    bias: bool = False
+
+    @property
+    def kernel(self) -> tuple[int, int]:
+        """(kh, kw)."""
+        return self.frame.rows.taps, self.frame.columns.taps
+
+    @property
+    def in_rows(self) -> int:
+        """N*H*W."""
+        return self.frame.batch * self.frame.rows.input_length * self.frame.columns.input_length
+
+    @property
+    def out_rows(self) -> int:
+        """N*OH*OW."""
+        return self.frame.outputs
+
+    @property
+    def act_format(self) -> DataFormat:
+        """Format of the halo output: block floats become bfloat16 there."""
+        return FLOAT32 if self.in_format == FLOAT32 else BFLOAT16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Core:
+    """Processors and circular buffers of one core."""
+
+    reader: Processor  # Reads and multicasts activations
+    second: Processor  # Reads or receives weights
+    splitter: Processor  # Reads activations if the reader is split: the second one, unless there is a third
+    compute: Processor = field(default_factory=Processor)
+    # Activation blocks as they are multiplied (BLOCK, WIDTH) or gathered (HEIGHT; with activation reuse the tile rows
+    # of a row of the image)
+    act: Slots
+    second_act: Slots  # What the second reader gathered of them (HEIGHT)
+    row_major: Slots  # Gathered activations that are to be tilized for others (BLOCK, WIDTH)
+    tilized: Slots  # Such a block, tilized
+    weights: Slots  # K blocks of weights
+
+    @property
+    def processors(self) -> tuple[Processor, ...]:
+        """Each once."""
+        return tuple(dict.fromkeys((self.reader, self.second, self.splitter, self.compute)))
+
+    @property
+    def buffers(self) -> tuple[Slots, ...]:
+        """All circular buffers."""
+        return self.act, self.second_act, self.row_major, self.tilized, self.weights
+
+
+OnCores: TypeAlias = Callable[[Sequence[Core]], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """What becomes of an output block besides its products."""
+
+    begun: OnCores  # Its first weights are there
+    finish: OnCores  # Its products are
+    buffers: Sequence[Slots] = ()  # Circular buffers that they use beyond those of the cores
+
+
+@dataclass(frozen=True, slots=True)
+class ConvTiming:
+    """Cores after the program."""
+
+    sender: Core  # One that reads weights from DRAM
+    receivers: tuple[Core, ...]  # One that gets them by multicast, if there are such
+
+    @property
+    def cores(self) -> tuple[Core, ...]:
+        """The sender first."""
+        return self.sender, *self.receivers
+
+    @property
+    def end(self) -> Moment:
+        """The end of the program: what is left of the other processors is done before the compute threads."""
+        return max((core.compute.now for core in self.cores), key=lambda moment: moment.cycles)
+
+
+def processors_of(cores: Sequence[Core]) -> list[Processor]:
+    """Those of all cores."""
+    return [processor for core in cores for processor in core.processors]
+
+
+def buffers_of(cores: Sequence[Core]) -> list[Slots]:
+    """The circular buffers of all cores."""
+    return [buffer for core in cores for buffer in core.buffers]

@@ -1,0 +1,84 @@
+"""What the work of a halo means."""
+
+from functools import partial
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from device.matrix_unit.packer import unpack
+from device.numbers.formats import FLOAT32, Array
+from device.spec.device_spec import DeviceSpec
+from device.time.stages import OperationCycles, Stage
+from ops.op_model import Account, CyclesReading, Ends, Fact, Meaning, values_of_first
+from ops.programs.halo.cycles import halo_cycles, halo_sent
+from ops.programs.halo.plan import HaloArguments, HaloWork
+from ops.window import sliding_window_text
+
+STAGES: Final = MappingProxyType(
+    {
+        Stage.READER: "the first processor fills padding and copies sticks to the cores whose windows read them",
+        Stage.SECOND_READER: "the second processor fills padding and copies its half of the sticks",
+        Stage.UNTILIZE: "tiles of the input become sticks",
+        Stage.NETWORK: "transfers wait for others on the same links",
+    }
+)
+
+
+def halo_account(work: HaloWork, ends: Ends, spec: DeviceSpec) -> Account:
+    """How a halo was planned."""
+    halo = work.plan.arguments
+    return Account(
+        facts=partial(_facts, halo, work.plan.max_sticks),
+        stages=STAGES,
+        measured_as="halo of tiles" if halo.tiled else "halo of rows",
+        attributes=partial(_attributes, halo),
+    )
+
+
+def _facts(halo: HaloArguments, sticks: int) -> tuple[Fact, ...]:
+    count, in_dram = halo.cores.num_cores(), halo.config_tensors_in_dram
+    return (
+        Fact(name="scheme", value=halo.scheme.name, text=halo.scheme.name),
+        Fact(name="cores", value=count, text="one core" if count == 1 else f"{count} cores"),
+        Fact(name="sticks_a_core", value=sticks, text=f"up to {sticks:,} sticks of the frame on a core"),
+        Fact(
+            name="untilizes",
+            value=halo.tiled,
+            text="tiles untilized on the way" if halo.tiled else "input in rows already",
+        ),
+        Fact(
+            name="config_tensors_in_dram",
+            value=in_dram,
+            text=f"config tensors in {'DRAM' if in_dram else 'L1_SMALL'}",
+        ),
+    )
+
+
+def _attributes(halo: HaloArguments) -> tuple[tuple[str, str], ...]:
+    windows = sliding_window_text(
+        halo.outputs_of or halo.frame, halo.cores, nhw_cores=halo.nhw_cores, channel_cores=halo.channel_cores
+    )
+    memory = f"MemoryConfig(memory_layout=TensorMemoryLayout::{halo.scheme.name},buffer_type=BufferType::L1)"
+    return (("config", windows), ("output_memory_config", memory))
+
+
+def halo_values(work: HaloWork, sticks: Array) -> Array:
+    """The input as the convolution reads it; the frame around it is left to the convolution, which knows the zeros.
+
+    Untilizing passes a float32 through the matrix unit's registers, which cuts it.
+    """
+    arguments = work.plan.arguments
+    if arguments.tiled and arguments.data_format == FLOAT32:
+        return unpack(np.ascontiguousarray(sticks), FLOAT32, fp32_dest=work.fp32_dest)
+    return sticks
+
+
+def _cycles(work: HaloWork, ends: Ends, reading: CyclesReading) -> OperationCycles:
+    filled_by_stick = work.filled_by_stick
+    return halo_cycles(work.plan, reading.spec, filled_by_stick=filled_by_stick, contention=reading.contention)
+
+
+MEANINGS: Final = (
+    Meaning(work=HaloWork, values=values_of_first(halo_values), cycles=_cycles, account=halo_account, sent=halo_sent),
+)

@@ -1,0 +1,302 @@
+"""Costs that the kernels of several programs share: compute, pages, sticks, transfers."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from device.numbers.block_floats import div_up
+from device.numbers.formats import DataFormat
+from device.spec.device_spec import Costs, DeviceSpec
+from device.time.engine import Task, task_of
+from device.time.network import answer_cycles, page_cycles, page_round_trip_cycles, shared_cycles, torus_of
+from device.time.stages import Stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferCosts(Costs):
+    """What a data movement processor spends on each transfer.
+
+    Attributes:
+        read_issue_cycles: Between two reads whose addresses are worked out.
+        stateful_issue_cycles: Between two transfers that repeat the settings of the one before.
+        write_issue_cycles: Between two writes whose addresses are worked out.
+        page_issue_cycles: Between two reads of pages of an interleaved buffer, whose banks are worked out as well.
+        multicast_receiver_cycles: Of a multicast, for each packet and receiver.
+    """
+
+    TABLE: ClassVar[str] = "transfer_costs"
+
+    read_issue_cycles: float
+    stateful_issue_cycles: float
+    write_issue_cycles: float
+    page_issue_cycles: float
+    multicast_receiver_cycles: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputeCosts(Costs):
+    """What the compute threads spend on each call, besides what the widths of `ComputeSpec` take.
+
+    Attributes:
+        tilize_tile_cycles: Of tilizing, for each tile.
+        tilize_row_cycles: For each row of tiles.
+        tilize_call_cycles: For each block.
+        untilize_block_cycles: Of untilizing, for each row of tiles.
+        untilize_narrow_tile_cycles: For each tile of rows that fit one half of the destination registers.
+        untilize_wide_tile_cycles: For each tile of wider rows.
+        matmul_call_cycles: For each K tile of a sub-block.
+        subblock_cycles: For each sub-block.
+        block_cycles: For each block, and for bias and untilize passes.
+        reload_cycles: For each reload of partials.
+        reload_tile_cycles: For each reloaded tile.
+        add_tile_cycles: For each tile that is added to another, as a bias is.
+        vector_tile_cycles: For each tile that passes through the vector unit once.
+    """
+
+    TABLE: ClassVar[str] = "compute_costs"
+
+    tilize_tile_cycles: float
+    tilize_row_cycles: float
+    tilize_call_cycles: float
+    untilize_block_cycles: float
+    untilize_narrow_tile_cycles: float
+    untilize_wide_tile_cycles: float
+    matmul_call_cycles: float
+    subblock_cycles: float
+    block_cycles: float
+    reload_cycles: float
+    reload_tile_cycles: float
+    add_tile_cycles: float
+    vector_tile_cycles: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StickCosts(Costs):
+    """Reading and writing pages that are waited for, and sticks, in cycles unless named otherwise.
+
+    Measured in data movement programs.
+
+    Attributes:
+        start_cycles: Kernel start and skew between cores.
+        write_access_ns: Of a write to DRAM, from its arrival at a bank to its acknowledgment.
+        page_rate_share: Part of a bank's rate that one core gets for one page.
+        wait_share: Part of the pages of all other cores that a page waits behind, each of which is waited for.
+        group_wait_share: The same of sticks that are asked for in groups.
+        dram_write_share: Part of the DRAM bandwidth that writing cores get.
+        dram_stick_share: Part of it that cores reading sticks get.
+        stick_cycles: Between two sticks that one core reads, or writes out of a row of tiles.
+        stick_write_cycles: Between two sticks of a shard written to DRAM.
+    """
+
+    TABLE: ClassVar[str] = "movement_costs"
+
+    start_cycles: float
+    write_access_ns: float
+    page_rate_share: float
+    wait_share: float
+    group_wait_share: float
+    dram_write_share: float
+    dram_stick_share: float
+    stick_cycles: float
+    stick_write_cycles: float
+
+
+def unpack_tile_cycles(spec: DeviceSpec, tile_bytes: float) -> float:
+    """A tile comes from L1 into the matrix unit's registers."""
+    return max(spec.compute.unpack_tile_cycles, tile_bytes / spec.compute.unpack_bytes_per_cycle)
+
+
+def pack_tile_cycles(spec: DeviceSpec, tile_bytes: float) -> float:
+    """A tile goes from the destination registers to L1."""
+    return tile_bytes / spec.compute.pack_bytes_per_cycle
+
+
+def tilize_tile_cycles(spec: DeviceSpec, source: DataFormat, target: DataFormat) -> float:
+    """Sticks of one tile become that tile: unpacked, then packed."""
+    moved = unpack_tile_cycles(spec, source.tile_bytes) + pack_tile_cycles(spec, target.tile_bytes)
+    return spec.costs_of(ComputeCosts).tilize_tile_cycles + moved
+
+
+def turn_tile_cycles(spec: DeviceSpec, data_format: DataFormat) -> float:
+    """The unpacker turns a tile on its way to the destination registers; then it is packed.
+
+    No measurement; composed of both ways.
+    """
+    return unpack_tile_cycles(spec, data_format.tile_bytes) + pack_tile_cycles(spec, data_format.tile_bytes)
+
+
+def untilize_row_cycles(spec: DeviceSpec, width_tiles: int) -> float:
+    """A row of tiles becomes sticks: by the packer if it fits one half of the destination registers."""
+    return spec.costs_of(ComputeCosts).untilize_block_cycles + width_tiles * untilize_tile_cycles(spec, width_tiles)
+
+
+def untilize_tile_cycles(spec: DeviceSpec, width_tiles: int) -> float:
+    """One tile of a row of so many."""
+    costs = spec.costs_of(ComputeCosts)
+    narrow = width_tiles <= spec.compute.dst_half_tiles(fp32_dest=False)
+    return costs.untilize_narrow_tile_cycles if narrow else costs.untilize_wide_tile_cycles
+
+
+def add_row_cycles(spec: DeviceSpec, tiles: float) -> float:
+    """A row is added to the tiles of an output block, as a bias is."""
+    costs = spec.costs_of(ComputeCosts)
+    return costs.block_cycles + tiles * costs.add_tile_cycles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductBlock:
+    """What a core multiplies in one K block, in tiles."""
+
+    subblock_height: int  # Rows of a sub-block, what one half of the destination registers holds
+    subblock_width: int
+    subblocks: float  # Sub-blocks of the block; not whole where a core's last block is a part of one
+    depth: float  # K tiles
+    first_format: DataFormat
+    second_format: DataFormat
+    packed_format: DataFormat  # Of what the packer writes
+    fidelity_phases: int
+
+
+def multiply_task(spec: DeviceSpec, block: ProductBlock, *, reload: bool) -> Task:
+    """One K block: unpackers and matrix unit together, the packer one sub-block behind.
+
+    Args:
+        reload: Partial sums are fetched back first.
+    """
+    costs, subblocks = spec.costs_of(ComputeCosts), block.subblocks
+    tiles = block.subblock_height * block.subblock_width
+    products = tiles * spec.compute.phase_cycles * block.fidelity_phases
+    fed, waited = _unpack_cycles(spec, block)
+    multiply = block.depth * products
+    behind = block.depth * (max(waited, fed - products) + costs.matmul_call_cycles)
+    fetched = costs.reload_cycles + tiles * costs.reload_tile_cycles if reload else 0.0
+    pack, ahead = tiles * pack_tile_cycles(spec, block.packed_format.tile_bytes), multiply + behind
+    waited_for = multiply if fed <= products else 0.0  # slower unpackers are what is waited for
+    path = {
+        Stage.MATH: subblocks * waited_for,
+        Stage.UNPACK: costs.block_cycles + subblocks * (ahead - waited_for + fetched),
+        Stage.PACK: subblocks * (costs.subblock_cycles + max(0.0, pack - ahead - fetched)) + min(pack, ahead),
+    }
+    busy = {
+        Stage.MATH: subblocks * multiply,
+        Stage.UNPACK: subblocks * (block.depth * (fed + costs.matmul_call_cycles) + fetched),
+        Stage.PACK: subblocks * pack,
+    }
+    return task_of(path, busy)
+
+
+def _unpack_cycles(spec: DeviceSpec, block: ProductBlock) -> tuple[float, float]:
+    """Cycles in which the unpackers feed one K tile of a sub-block, and those for which the products wait in any case.
+
+    The operand of the shorter side of the sub-block stays in the matrix unit, some tiles at a time
+    (`ComputeSpec.stationary_tiles`), while all tiles of the other operand stream past. With several tiles at a time
+    both register banks are taken, so that the next ones are fetched while nothing but the last product is at work; the
+    other unpacker brings the first tile that streams past meanwhile.
+    """
+    together, height, width = spec.compute.stationary_tiles, block.subblock_height, block.subblock_width
+    stays, streams = block.first_format, block.second_format
+    if height > width:
+        stays, streams = streams, stays
+    staying = min(height, width)
+    stream = unpack_tile_cycles(spec, streams.tile_bytes)
+    streamed = div_up(staying, together) * max(height, width) * stream
+    groups = staying // together if together > 1 else 0
+    fetch = together * unpack_tile_cycles(spec, stays.tile_bytes)
+    product = spec.compute.phase_cycles * block.fidelity_phases
+    return streamed + groups * max(0.0, fetch - stream), groups * max(0.0, fetch - product)
+
+
+def core_round_trip_cycles(spec: DeviceSpec) -> float:
+    """Round trip to the L1 of a core, in the mean over all: some lie in the same row, some in the same column."""
+    torus, grid = torus_of(spec), spec.grid
+    return answer_cycles(spec.noc, torus.cols * (1 - 1 / grid.cols) + torus.rows * (1 - 1 / grid.rows))
+
+
+def waited_read_cycles(spec: DeviceSpec, page_bytes: float, *, in_dram: bool, readers: int = 0) -> float:
+    """A page that is waited for before the next one is asked for.
+
+    Args:
+        in_dram: Whether it comes from DRAM; otherwise from another core.
+        readers: Cores that do the same at the same time; 0 to leave them out.
+    """
+    if not in_dram:
+        return core_round_trip_cycles(spec) + page_bytes / spec.noc.link_bytes_per_cycle
+    costs = spec.costs_of(StickCosts)
+    behind = costs.wait_share * shared_cycles(spec, readers * page_bytes)
+    return page_round_trip_cycles(spec, page_bytes, costs.page_rate_share) + behind
+
+
+def write_latency_cycles(spec: DeviceSpec, *, in_dram: bool) -> float:
+    """Round trip of a small write."""
+    if not in_dram:
+        return core_round_trip_cycles(spec)
+    return torus_of(spec).round_trip_cycles + spec.costs_of(StickCosts).write_access_ns * spec.clock_hz / 1e9
+
+
+def waited_write_cycles(spec: DeviceSpec, page_bytes: float, *, in_dram: bool) -> float:
+    """A page that is written and waited for."""
+    return write_latency_cycles(spec, in_dram=in_dram) + page_bytes / spec.noc.link_bytes_per_cycle
+
+
+def read_stick_cycles(spec: DeviceSpec, stick_bytes: float, *, readers: int = 0) -> float:
+    """A stick of DRAM, of a group that is asked for and then waited for; arguments as of `waited_read_cycles`."""
+    costs = spec.costs_of(StickCosts)
+    behind = costs.group_wait_share * shared_cycles(spec, readers * stick_bytes)
+    return costs.stick_cycles + page_cycles(spec, stick_bytes, costs.page_rate_share) + behind
+
+
+def write_stick_cycles(spec: DeviceSpec, stick_bytes: float) -> float:
+    """A stick that is written, and not waited for."""
+    return max(spec.costs_of(StickCosts).stick_write_cycles, stick_bytes / spec.noc.link_bytes_per_cycle)
+
+
+def burst_cycles(
+    issue_cycles: float, count: int, transfer_bytes: float, latency_cycles: float, bytes_per_cycle: float
+) -> float:
+    """Transfers of one size, until the last is answered: its latency, and its bytes."""
+    wire = transfer_bytes / bytes_per_cycle
+    return (count - 1) * max(issue_cycles, wire) + latency_cycles + wire
+
+
+def local_sticks_cycles(spec: DeviceSpec, count: int, stick_bytes: float) -> float:
+    """Sticks that a core copies within its own L1, over its network, until the last is there."""
+    if not count:
+        return 0.0
+    issue = spec.costs_of(TransferCosts).stateful_issue_cycles
+    return burst_cycles(issue, count, stick_bytes, answer_cycles(spec.noc, 0), spec.noc.link_bytes_per_cycle)
+
+
+def read_page_cycles(spec: DeviceSpec, page_bytes: float) -> float:
+    """Between two pages of an interleaved buffer that a core reads: issued, or on the wire."""
+    return max(spec.costs_of(TransferCosts).page_issue_cycles, page_bytes / spec.noc.link_bytes_per_cycle)
+
+
+def write_page_cycles(spec: DeviceSpec, page_bytes: float) -> float:
+    """Between two pages that a core writes: issued, or on the wire."""
+    return max(spec.costs_of(TransferCosts).write_issue_cycles, page_bytes / spec.noc.link_bytes_per_cycle)
+
+
+def multicast_cycles(spec: DeviceSpec, sent_bytes: float, receivers: int) -> float:
+    """A block goes to several cores at once, on a path that is reserved; every packet of it is taken in by each."""
+    packets = math.ceil(sent_bytes / spec.noc.packet_bytes)
+    receiving = spec.costs_of(TransferCosts).multicast_receiver_cycles * receivers
+    return packets * receiving + sent_bytes / spec.noc.link_bytes_per_cycle
+
+
+def multicast_burst_cycles(
+    spec: DeviceSpec, count: int, transfer_bytes: int, receivers: int, links: int, *, linked: bool
+) -> float:
+    """Multicasts of one size, until the last is answered.
+
+    A packet first reserves its path, half of the links that it and its answer pass, unless it keeps the path of the
+    packet before: that is what linked multicasts do, up to the last of them.
+
+    Args:
+        links: Links that a write to the farthest of them and its answer pass.
+        linked: Each but the last keeps its path for the next.
+    """
+    packets = math.ceil(transfer_bytes / spec.noc.packet_bytes)
+    reserved = (packets if linked else count * packets) * answer_cycles(spec.noc, links / 2)
+    one = multicast_cycles(spec, transfer_bytes, receivers)
+    before = (count - 1) * max(one, spec.costs_of(TransferCosts).write_issue_cycles)
+    return reserved + before + one + answer_cycles(spec.noc, links)

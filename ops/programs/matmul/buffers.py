@@ -1,0 +1,227 @@
+"""The circular buffers of a matmul program, in order of allocation.
+
+The real library makes them as *dataflow buffers*: they take L1 from the bottom as circular buffers do, but a capture
+shows them only when nothing is dispatched. Sizes and cores: 0.81.1 on a device without kernels.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from device.cores import CoreRangeSet, first_cores
+from device.memory.memory_config import TILE, MemoryConfig
+from device.numbers.block_floats import div_up
+from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
+from device.plan import CircularBuffer
+from device.spec.parts import GridSpec
+from ops.programs.buffer_shapes import page_cores, tile_buffer
+from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, k_blocks, partials_format
+
+BUFFERING = 2  # blocks or tiles of an operand
+
+
+def program_cores(problem: MatmulProblem, config: MatmulConfig, in_memory: MemoryConfig) -> CoreRangeSet:
+    """The cores of a matmul: those with output, and those that only send their part of the first operand."""
+    grid = config.grid
+    if config.program is MatmulProgram.SINGLE_TILES:
+        return page_cores(problem.batches * problem.m_tiles * problem.n_tiles, grid)
+    down, across = div_up(problem.m_tiles, config.per_core_m), div_up(problem.n_tiles, config.per_core_n)
+    if config.program is not MatmulProgram.MCAST_2D:
+        return first_cores(down * across, grid.cols, grid.rows)
+    rows, cols = (across, down) if config.transpose_mcast else (down, across)
+    if in_memory.shard_spec is not None:
+        box = in_memory.shard_spec.grid.bounding_box()
+        rows, cols = (max(rows, box.rows), cols) if config.transpose_mcast else (rows, max(cols, box.cols))
+    return first_cores(rows * cols, cols, rows)
+
+
+def matmul_circular_buffers(
+    problem: MatmulProblem,
+    config: MatmulConfig,
+    *,
+    source: str,
+    in_memory: MemoryConfig,
+    output: str,
+    out_sharded: bool,
+) -> tuple[CircularBuffer, ...]:
+    """All circular buffers of one matmul program, in order of allocation.
+
+    Args:
+        source: Name of the first operand.
+        in_memory: Where that lies.
+        out_sharded: The output is sharded: its buffer is a view of it.
+    """
+    cores = program_cores(problem, config, in_memory)
+    made: list[CircularBuffer] = []
+
+    def add(name: str, tiles: int, data_format: DataFormat, view_of: str | None = None) -> None:
+        made.append(tile_buffer(name, tiles, data_format, cores, view_of))
+
+    if config.program is MatmulProgram.SINGLE_TILES:
+        add("in0", BUFFERING, problem.in_format)
+        add("in1", BUFFERING, problem.weight_format)
+        add("out", BUFFERING, problem.out_format)
+        return tuple(made)
+    shards = in_memory.shard_spec
+    shard_tiles = 0 if shards is None else config.per_core_m * (shards.shape[1] // TILE)
+    first_depth, second_depth = _depths(problem, config)
+    held_first = 0
+    if shards is not None and config.program is MatmulProgram.MCAST_IN1:
+        add("in0", shard_tiles, problem.in_format, view_of=source)
+    else:
+        rows = config.per_core_m if problem.keeps_first else config.out_block_h
+        held_first = rows * first_depth
+        add("in0", held_first, problem.in_format)
+    add("in1", config.out_block_w * second_depth, problem.weight_format)
+    if shards is not None and config.program is MatmulProgram.MCAST_2D:
+        add("in0_shard", shard_tiles, problem.in_format, view_of=source)
+    block = config.out_block_h * config.out_block_w
+    held = config.per_core_m * config.per_core_n if out_sharded else block
+    add("out", held, problem.out_format, view_of=output if out_sharded else None)
+    partials = partials_format(problem, config)
+    if partials != problem.out_format:
+        add("partials", block, partials)
+    if problem.bias:
+        add("bias", config.out_block_w, problem.added_format)
+    if problem.transpose_first:
+        add("in0_transposed", held_first, problem.in_format)
+    return tuple(made)
+
+
+def _depths(problem: MatmulProblem, config: MatmulConfig) -> tuple[int, int]:
+    """K tiles of each operand that the buffers hold: two blocks where one follows another, of whatever batch.
+
+    A first operand that all batches share is held whole. Where cores split one axis only, a second operand of one
+    block is not brought again for the next batch.
+    """
+    blocks, one = k_blocks(problem, config), config.in0_block_w
+    first = one * (BUFFERING if blocks * problem.batches > 1 else 1)
+    brought = problem.batches if problem.second_batched or config.program is MatmulProgram.MCAST_2D else 1
+    second = one * (BUFFERING if blocks * brought > 1 else 1)
+    return (blocks * one if problem.keeps_first else first), second
+
+
+# Sub-blocks (height, width) in the order in which they are tried.
+SUBBLOCKS: Final = (
+    (4, 2), (2, 4), (8, 1), (1, 8), (7, 1), (1, 7), (3, 2), (2, 3), (6, 1), (1, 6),
+    (5, 1), (1, 5), (2, 2), (4, 1), (1, 4), (3, 1), (1, 3), (2, 1), (1, 2), (1, 1),
+)  # fmt: skip
+WIDE_DST_TILES: Final = 4  # a sub-block in a 32-bit Dst
+NARROW_RATIO: Final = 8  # beyond this ratio of the sides an output is dealt along one axis only
+INTERLEAVED_BUFFERING: Final = 2  # blocks of an operand in its circular buffer
+SQUARE_BLOCKS: Final = (16, 8, 4, 2)  # output blocks that are tried when an operand is in L1
+
+
+def interleaved_config(problem: MatmulProblem, grid: GridSpec, *, in_dram: bool, l1_bytes: int) -> MatmulConfig:
+    """The program config of a matmul whose operands and output are interleaved, weights and output in DRAM.
+
+    Args:
+        in_dram: Whether the first operand is in DRAM, too; otherwise it is in L1.
+        l1_bytes: L1 between its base and the lowest buffer in it.
+    """
+    factor = next((n for n in SQUARE_BLOCKS if buffers_bytes(problem, n, n, INTERLEAVED_BUFFERING) < l1_bytes), 1)
+    down, across = div_up(problem.m_tiles, factor), div_up(problem.n_tiles, factor)
+    several = down > 1 or across > 1
+    depth = 1 if several and problem.k_tiles % 2 else 2
+    if not in_dram and (down * across > grid.rows * grid.cols or problem.k_tiles % depth):
+        return MatmulConfig(program=MatmulProgram.SINGLE_TILES, grid=grid, in0_block_w=problem.k_tiles)
+    if problem.keeps_first:
+        return _one_axis(problem, grid, MatmulProgram.MCAST_IN1, l1_bytes)
+    fits = several and down <= grid.rows and across <= grid.cols
+    narrow = _is_narrow(problem, in_dram=in_dram)
+    wide = narrow and problem.n_tiles > problem.m_tiles
+    if wide or (fits and down == 1 and not in_dram):
+        return _one_axis(problem, grid, MatmulProgram.MCAST_IN0, l1_bytes)
+    if narrow or (fits and across == 1 and not in_dram):
+        return _one_axis(problem, grid, MatmulProgram.MCAST_IN1, l1_bytes)
+    if in_dram:
+        return _two_axes(problem, grid, l1_bytes)
+    if fits:
+        height = 4 if factor == 2 else 1
+        return MatmulConfig(
+            program=MatmulProgram.MCAST_2D, grid=grid, in0_block_w=depth, out_block_h=factor, out_block_w=factor,
+            out_subblock_h=height, out_subblock_w=2, per_core_m=factor, per_core_n=factor,
+        )  # fmt: skip
+    return MatmulConfig(program=MatmulProgram.SINGLE_TILES, grid=grid, in0_block_w=problem.k_tiles)
+
+
+def buffers_bytes(problem: MatmulProblem, rows: int, cols: int, depth: int) -> int:
+    """Estimate of the circular buffers for output blocks of rows x cols tiles and K blocks of depth tiles, in bytes."""
+    in0, in1 = problem.in_format.tile_bytes, problem.weight_format.tile_bytes
+    partials = FLOAT32.tile_bytes if problem.fp32_dest else max(BFLOAT16.tile_bytes, problem.out_format.tile_bytes)
+    operands = INTERLEAVED_BUFFERING * depth * (rows * in0 + cols * in1)
+    bias = cols * problem.added_format.tile_bytes if problem.bias else 0
+    return operands + rows * cols * (in0 + partials) + bias
+
+
+def _is_narrow(problem: MatmulProblem, *, in_dram: bool) -> bool:
+    """Whether the output is so long or so thin that one axis of cores serves it better."""
+    rows, cols = problem.m_tiles, problem.n_tiles
+    ratio = max(rows, cols) * TILE // (min(rows, cols) * TILE)
+    return ratio > NARROW_RATIO or (in_dram and min(rows, cols) == 1)
+
+
+def _one_axis(problem: MatmulProblem, grid: GridSpec, program: MatmulProgram, l1_bytes: int) -> MatmulConfig:
+    cores = grid.rows * grid.cols
+    if program is MatmulProgram.MCAST_IN0:
+        per_core_m, per_core_n = problem.m_tiles, div_up(problem.n_tiles, cores)
+    else:
+        per_core_m, per_core_n = div_up(problem.m_tiles, cores), problem.n_tiles
+    depth = 1 if problem.k_tiles % 2 else 2
+    height, width, _ = _output_block(problem, per_core_m, per_core_n, (depth,), l1_bytes)
+    return _blocked(problem, grid, program, depth, (height, width), (per_core_m, per_core_n))
+
+
+def _two_axes(problem: MatmulProblem, grid: GridSpec, l1_bytes: int) -> MatmulConfig:
+    wanted = 1 if problem.k_tiles % grid.cols else problem.k_tiles // grid.cols
+    per_core_m, per_core_n = div_up(problem.m_tiles, grid.rows), div_up(problem.n_tiles, grid.cols)
+    depths = [depth for depth in range(wanted, 0, -1) if wanted % depth == 0]
+    height, width, depth = _output_block(problem, per_core_m, per_core_n, depths, l1_bytes)
+    return _blocked(problem, grid, MatmulProgram.MCAST_2D, depth, (height, width), (per_core_m, per_core_n))
+
+
+def _blocked(
+    problem: MatmulProblem,
+    grid: GridSpec,
+    program: MatmulProgram,
+    depth: int,
+    block: tuple[int, int],
+    per_core: tuple[int, int],
+) -> MatmulConfig:
+    height, width = block
+    subblock_h, subblock_w = next(
+        (h, w)
+        for h, w in SUBBLOCKS
+        if height % h == 0 and width % w == 0 and (h * w <= WIDE_DST_TILES or not problem.fp32_dest)
+    )
+    return MatmulConfig(
+        program=program, grid=grid, in0_block_w=depth, out_block_h=height, out_block_w=width,
+        out_subblock_h=subblock_h, out_subblock_w=subblock_w, per_core_m=per_core[0], per_core_n=per_core[1],
+    )  # fmt: skip
+
+
+def _output_block(
+    problem: MatmulProblem, per_core_m: int, per_core_n: int, depths: Sequence[int], l1_bytes: int
+) -> tuple[int, int, int]:
+    """Height, width and depth of the blocks: a core's whole share, or the largest, squarest part of it that fits."""
+    if buffers_bytes(problem, per_core_m, per_core_n, depths[0]) < l1_bytes:
+        return per_core_m, per_core_n, depths[0]
+    by_area: dict[int, tuple[int, int]] = {}
+    for height in _parts(per_core_m):
+        for width in _parts(per_core_n):
+            known = by_area.get(height * width)
+            if known is None or _ratio(*known) >= _ratio(height, width):
+                by_area[height * width] = (height, width)
+    blocks = [by_area[area] for area in sorted(by_area, reverse=True)]
+    fitting = (
+        (*block, depth) for depth in depths for block in blocks if buffers_bytes(problem, *block, depth) < l1_bytes
+    )
+    return next(fitting, (1, 1, 1))
+
+
+def _parts(side: int) -> list[int]:
+    """Divisors in the order in which the real library tries them."""
+    return [side, 1, *(part for part in range(side // 2, 1, -1) if side % part == 0)]
+
+
+def _ratio(height: int, width: int) -> float:
+    return max(height, width) / min(height, width)

@@ -1,0 +1,160 @@
+"""What the works of a matmul mean."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType
+from device.numbers.formats import Array
+from device.numbers.vector_unit import uncompared
+from device.spec.device_spec import DeviceSpec
+from device.time.stages import OperationCycles, Stage
+from ops.op_model import Account, CyclesReading, Ends, Fact, Meaning, ValuesReading, given, matrix, row, uncompared_fact
+from ops.programs.matmul.config import MatmulConfig, MatmulWork, k_blocks
+from ops.programs.matmul.cycles import matmul_cycles
+from ops.programs.matmul.dealing import Place, Places, cores_of, out_blocks, sends_first, sends_second
+from ops.programs.matmul.values import Transpose, matmul_values, transpose_cycles, transposed
+
+
+def matmul_account(work: MatmulWork, ends: Ends, spec: DeviceSpec) -> Account:
+    """How a matmul was planned."""
+    return Account(
+        facts=matmul_facts(work),
+        stages={
+            Stage.READER: f"the first operand is read from {place(ends.read)}, tile by tile",
+            Stage.ACT_MULTICAST: "blocks of the first operand are sent on to the cores that share them",
+            Stage.WEIGHT_READER: "the second operand is read from DRAM, tile by tile",
+            Stage.WEIGHT_MULTICAST: "blocks of the second operand are sent on to the cores that share them",
+            Stage.UNPACK: "tiles are brought to the matrix unit",
+            Stage.PACK: "results are packed into L1",
+            Stage.NETWORK: "transfers wait for others on the same links",
+            Stage.WRITER: f"finished output blocks are written to {place(ends.written)}",
+            Stage.DRAM: "DRAM delivers or takes what all cores move",
+        },
+        measured_as="matmul" if work.problem.batches == 1 else "",
+        composed_of="single matmuls, one for each batch",
+        attributes=(("program_config", _program_config(work.config)),),
+    )
+
+
+def transpose_account(work: Transpose, ends: Ends, spec: DeviceSpec) -> Account:
+    """A program that turns tiles."""
+    return Account(
+        stages={
+            Stage.READER: f"tiles are read from {place(ends.read)}",
+            Stage.WRITER: f"tiles are written to {place(ends.written)}",
+            Stage.UNPACK: "tiles are brought to the registers, turned",
+            Stage.PACK: "turned tiles are packed into L1",
+            Stage.DRAM: "DRAM delivers or takes the pages of all cores",
+        },
+        composed_of="reading, unpacking, packing and writing of tiles as in other programs",
+    )
+
+
+def matmul_facts(work: MatmulWork) -> tuple[Fact, ...]:
+    """Program, cores and blocks."""
+    problem, config, count = work.problem, work.config, cores_of(work)
+    part, block = (config.per_core_m, config.per_core_n), (config.out_block_h, config.out_block_w)
+    subblock, depth = (config.out_subblock_h, config.out_subblock_w), k_blocks(problem, config)
+    outs = out_blocks(work)
+    sent = [name for name, sends in (("first", sends_first(config)), ("second", sends_second(config))) if sends]
+    found = [
+        Fact(name="program", value=config.program.name, text=config.program.name),
+        Fact(name="cores", value=count, text="one core" if count == 1 else f"{count} cores"),
+        Fact(name="core_tiles", value=part, text=f"{part[0]}x{part[1]} output tiles a core"),
+        Fact(name="out_block_tiles", value=block, text=f"output blocks of {block[0]}x{block[1]} tiles"),
+        Fact(name="out_blocks", value=outs, text="one output block" if outs == 1 else f"{outs} output blocks"),
+        Fact(name="subblock_tiles", value=subblock, text=f"sub-blocks of {subblock[0]}x{subblock[1]}"),
+        Fact(name="k_blocks", value=depth, text="one K block" if depth == 1 else f"{depth} K blocks"),
+        Fact(
+            name="multicast_operands",
+            value=", ".join(sent),
+            text=f"{' and '.join(sent)} operand multicast" if sent else "each core reads its own operands",
+        ),
+    ]
+    functions = [] if work.activation is None else [work.activation[0]]
+    if (text := uncompared(functions, fp32_dest=problem.fp32_dest)) is not None:
+        found.append(uncompared_fact(text))
+    if problem.batches > 1:
+        found.append(Fact(name="batches", value=problem.batches, text=f"{problem.batches} batches, one by one"))
+    return tuple(found)
+
+
+def _program_config(config: MatmulConfig) -> str:
+    """The config as readers of profiles know it; the program has the name it has here."""
+    return (
+        f"{config.program.name}(compute_with_storage_grid_size=(x={config.grid.cols},y={config.grid.rows}),"
+        f"in0_block_w={config.in0_block_w},out_subblock_h={config.out_subblock_h},"
+        f"out_subblock_w={config.out_subblock_w},per_core_M={config.per_core_m},per_core_N={config.per_core_n})"
+    )
+
+
+def place(tensor: TensorSpec) -> str:
+    """Where a tensor lies, in words."""
+    memory = tensor.memory_config
+    if memory.buffer_type is BufferType.DRAM:
+        return "DRAM"
+    return "the cores' own L1" if memory.is_sharded() else "the L1 of all cores"
+
+
+def _values(work: MatmulWork, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+    """Inputs are the rows, the weights and, if there is one, the bias."""
+    rows, weights, *bias = map(given, inputs)
+    problem = work.problem
+    added = row(bias[0]) if bias else None
+    if problem.transpose_first:
+        rows = transposed(problem.in_format, rows, reading.arithmetic)
+    if problem.transpose_second:
+        weights = np.swapaxes(weights, -1, -2)
+
+    def product(first: Array, second: Array) -> Array:
+        factor = matrix(first)
+        if work.out_rows is not None and work.out_rows > len(factor):
+            factor = np.pad(factor, ((0, work.out_rows - len(factor)), (0, 0)))
+        return matmul_values(work, factor, matrix(second), added, reading.spec, reading.arithmetic)
+
+    if problem.batches == 1 or not problem.second_batched:
+        out = product(rows, weights)  # rows do not know of each other
+        return out.reshape(1, 1, *out.shape)
+    count = problem.batches if problem.first_batched else 1
+    firsts = rows.reshape(count, *rows.shape[-2:])
+    seconds = weights.reshape(-1, *weights.shape[-2:])
+    return np.stack([product(firsts[index % count], second) for index, second in enumerate(seconds)])
+
+
+def _place(spec: TensorSpec) -> Place:
+    if spec.memory_config.is_sharded():
+        return Place.OWN
+    return Place.DRAM if spec.memory_config.buffer_type is BufferType.DRAM else Place.L1
+
+
+def _cycles(work: MatmulWork, ends: Ends, reading: CyclesReading) -> OperationCycles:
+    places = Places(first=_place(ends.read), output=_place(ends.written))
+    return matmul_cycles(work, reading.spec, places, contention=reading.contention)
+
+
+def _turned(work: Transpose, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+    return transposed(work.data_format, given(inputs[0]), reading.arithmetic)
+
+
+def _turned_cycles(work: Transpose, ends: Ends, reading: CyclesReading) -> OperationCycles:
+    return transpose_cycles(ends.read, ends.written, reading.spec, contention=reading.contention)
+
+
+MEANINGS: Final = (
+    Meaning(
+        work=MatmulWork,
+        values=_values,
+        cycles=_cycles,
+        fidelity_phases=lambda work: work.fidelity_phases,
+        account=matmul_account,
+    ),
+    Meaning(
+        work=Transpose,
+        values=_turned,
+        cycles=_turned_cycles,
+        account=transpose_account,
+    ),
+)

@@ -1,1 +1,0 @@
-"""The program that makes evenly distributed numbers."""

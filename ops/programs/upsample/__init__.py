@@ -1,1 +1,0 @@
-"""The programs that repeat pixels: their work, buffers, values and cycles."""

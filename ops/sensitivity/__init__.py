@@ -1,0 +1,1 @@
+"""How results depend on each figure of a device."""

@@ -1,0 +1,311 @@
+"""Changes of a device's figures as text with units, and formulas over figures."""
+
+import ast
+import json
+import math
+import operator
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+from device.errors import ArgumentError, ArgumentTypeError, SpecError, nearest, shown
+from device.spec.device_spec import LONGEST_NAME, DeviceSpec
+from device.spec.figures import read_number, spelled_number
+from ops import op_models as meanings
+from ops.sensitivity.fields import Field, fields_of, with_values
+
+GRAMMAR: Final = "numbers, fields, + - * / **, parentheses, min(...) and max(...)"
+LONGEST: Final = 500  # characters
+_OPERATORS: Final[Mapping[Any, Callable[[float, float], Any]]] = MappingProxyType(
+    {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Pow: pow}
+)
+_SIGNS: Final[Mapping[Any, Callable[[float], float]]] = MappingProxyType(
+    {ast.UAdd: operator.pos, ast.USub: operator.neg}
+)
+_FUNCTIONS: Final[Mapping[str, Callable[..., float]]] = MappingProxyType({"min": min, "max": max})
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A formula that was checked."""
+
+    text: str  # As it was written
+    names: tuple[str, ...]  # Fields that it names, sorted
+    tree: ast.expr  # The same, parsed
+
+    def value(self, fields: Mapping[str, float]) -> float:
+        """What it gives.
+
+        Args:
+            fields: The value of each field that it names.
+
+        Raises:
+            ArgumentError: That is no finite number: something is divided by zero, say.
+        """
+        try:
+            found = _value(self.tree, fields)
+        except (ArithmeticError, TypeError) as error:  # a root of a negative number is complex, and has no order
+            raise ArgumentError(f"{shown(self.text)} cannot be worked out: {error}; {_given(self, fields)}") from error
+        if not isinstance(found, float) or not math.isfinite(found):
+            raise ArgumentError(f"{shown(self.text)} must be a finite number, not {found}; {_given(self, fields)}")
+        return found
+
+
+def formula(text: object, known: Collection[str]) -> Formula:
+    """A formula of a text.
+
+    Args:
+        known: Names of the fields that it may name.
+
+    Raises:
+        ArgumentError: It says something else than numbers, fields, operators, min and max.
+    """
+    if isinstance(text, int | float) and not isinstance(text, bool):
+        text = repr(text)
+    if not isinstance(text, str) or not 0 < len(text.strip()) <= LONGEST:
+        raise ArgumentError(f"a formula is a text of at most {LONGEST} characters, not {shown(text)}; use {GRAMMAR}")
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+        names: set[str] = set()
+        _check(tree, known, names)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        if isinstance(error, ArgumentError):
+            raise
+        raise ArgumentError(f"{shown(text)} is no formula ({type(error).__name__}); use {GRAMMAR}") from error
+    return Formula(text.strip(), tuple(sorted(names)), tree)
+
+
+def _check(node: ast.expr, known: Collection[str], names: set[str]) -> None:
+    """Refuses what no formula has; gathers the names."""
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        _number(node)
+    elif isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        _check(node.left, known, names)
+        _check(node.right, known, names)
+    elif isinstance(node, ast.UnaryOp) and type(node.op) in _SIGNS:
+        _check(node.operand, known, names)
+    elif isinstance(node, ast.Call) and _function(node) is not None and node.args and not node.keywords:
+        for one in node.args:
+            _check(one, known, names)
+    elif isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
+        name = ast.unparse(node)
+        if name not in known:
+            raise ArgumentError(f"unknown field {shown(name)}{nearest(name, known)}; `ttsim devices NAME` prints all")
+        names.add(name)
+    else:
+        raise ArgumentError(f"a formula must not have {shown(ast.unparse(node))}; use {GRAMMAR}")
+
+
+def _value(node: ast.expr, fields: Mapping[str, float]) -> Any:
+    """What a checked node gives."""
+    if isinstance(node, ast.Constant):
+        return _number(node)
+    if isinstance(node, ast.BinOp):
+        return _OPERATORS[type(node.op)](_value(node.left, fields), _value(node.right, fields))
+    if isinstance(node, ast.UnaryOp):
+        return _SIGNS[type(node.op)](_value(node.operand, fields))
+    if isinstance(node, ast.Call):
+        return _FUNCTIONS[str(_function(node))](_value(one, fields) for one in node.args)
+    return float(fields[ast.unparse(node)])
+
+
+def _function(node: ast.Call) -> str | None:
+    """The function that is called; None if there is no such one."""
+    return node.func.id if isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS else None
+
+
+def _number(node: ast.Constant) -> float:
+    """A number, as a float.
+
+    Raises:
+        ArgumentError: No float can hold it.
+    """
+    try:
+        return float(str(node.value))
+    except (OverflowError, ValueError) as error:
+        raise ArgumentError(f"a number of a formula is too large ({error}); give a smaller one") from error
+
+
+def _given(one: Formula, fields: Mapping[str, float]) -> str:
+    """The values with which a formula failed."""
+    return f"with {', '.join(f'{name} = {fields[name]:g}' for name in one.names)}" if one.names else "change it"
+
+
+Value: TypeAlias = int | float | bool | str | list[int]
+
+_LONGEST_NUMBER: Final = 400  # characters
+_FLAGS: Final = {"true": True, "false": False}
+
+
+def read_value(field: Field, text: str) -> Value:
+    """What a text says that a field is.
+
+    Args:
+        field: The field; what it is now says of which type it is.
+        text: A number, with a unit or in the field's own; `true` or `false`; numbers with commas between; words.
+
+    Raises:
+        SpecError: The text is no value of the field.
+    """
+    if isinstance(field.value, str):
+        return text
+    if isinstance(field.value, bool):
+        if text not in _FLAGS:
+            raise SpecError(f"{field.name} must be true or false, not {shown(text)}; write one of the two")
+        return _FLAGS[text]
+    if isinstance(field.value, list):
+        return _read_list(field, text)
+    return read_number(field.name, text, whole=isinstance(field.value, int))
+
+
+def spelled(field: Field, value: Value) -> str:
+    """The shortest text by which `read_value` gives a value."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return spelled_number(field.name, value)
+
+
+def _read_list(field: Field, text: str) -> list[int]:
+    """Whole numbers with commas between them, in brackets or not."""
+    inner = text.strip().removeprefix("[").removesuffix("]").strip()
+    parts = [part.strip() for part in inner.split(",")] if inner else []
+    if not all(part.isascii() and part.isdecimal() and len(part) <= _LONGEST_NUMBER for part in parts):
+        raise SpecError(f"{field.name} must be whole numbers with commas between, not {shown(text)}; such as 1,2,4")
+    return [int(part) for part in parts]
+
+
+Keys: TypeAlias = tuple[str | int, ...]
+
+GRID: Final = "grid"
+SEPARATOR: Final = ", "
+_GRID_SIZE: Final = re.compile(r"(\d{1,6})x(\d{1,6})")
+_NEXT_CHANGE: Final = re.compile(r",\s*(?=[a-z]\w*(?:[.\[]\w+\]?)*=)")
+_NO_CHANGE: Final = "a change is FIELD=VALUE, not {}; such as dram.banks=16"
+_LONGEST_BASE: Final = 60  # characters of a device's name, where its changes are too long to be said
+
+
+def changed(spec: DeviceSpec, changes: Sequence[str]) -> DeviceSpec:
+    """A copy of a device with other values of some fields, checked as a whole; its name says what is another.
+
+    Args:
+        spec: The device.
+        changes: Each is `field=value`, with the names that `ttsim devices NAME` prints: `dram.banks=16`,
+            `clock_hz=1.2GHz`, `l1.bytes=2MiB`, `dram.achieved_share=90%`, `noc.worker_cols=1,2,3`,
+            `compute.reciprocal_table=true`. `grid=9x7` stands for `grid.cols=9` and `grid.rows=7`; more columns or
+            rows than the network names have one made for them. `name=...` names the device.
+
+    Raises:
+        SpecError: A field is unknown (the nearest right one is given) or named twice; a value is none of the field, or
+            has a unit of something else; or the changed device contradicts itself.
+        ArgumentTypeError: The changes are one text, not several.
+    """
+    if isinstance(changes, str):
+        raise ArgumentTypeError(f"changes must be a list of texts, not one text; give [{shown(changes)}]")
+    fields = {field.name: field for field in fields_of(spec)}
+    values: dict[Keys, Value] = {}
+    for text in changes:
+        for field, value in _read(text, fields):
+            if field.path in values:
+                raise SpecError(f"{field.name} is changed twice, the second time by {shown(text)}; keep one of the two")
+            values[field.path] = value
+    if not values:
+        return spec
+    made = with_values(spec, values)
+    return made if ("name",) in values else replace(made, name=_name(spec, made))
+
+
+def load_spec(device: str | Path | DeviceSpec) -> DeviceSpec:
+    """The spec of a device, with tables that every program's model understands.
+
+    Args:
+        device: A name of the catalog, the path of a TOML file (its name ends in ``.toml``), or a spec. Behind a name
+            or a path there may be changes as of `changed`: ``"wormhole_n150, dram.banks=16, grid=9x7"``; a ``Path`` is
+            taken as it stands.
+
+    Raises:
+        SpecError: The name is unknown, the file cannot be read, or what it says is no spec; a change is none.
+    """
+    base, changes = split_changes(device) if isinstance(device, str) else (device, ())
+    spec = meanings.load_spec(base)
+    return changed(spec, changes) if changes else spec
+
+
+def split_changes(device: str) -> tuple[str, tuple[str, ...]]:
+    """The name of a device, or its path, and the changes behind it."""
+    base, *changes = _NEXT_CHANGE.split(device)
+    return base, tuple(changes)
+
+
+def with_changes(device: str, changes: Sequence[str]) -> str:
+    """The text of a device with further changes, as `load_spec` takes it.
+
+    Raises:
+        SpecError: One of them is no change.
+    """
+    for text in changes:
+        if not _NEXT_CHANGE.match(f"{SEPARATOR}{text.strip()}"):
+            raise SpecError(_NO_CHANGE.format(shown(text)))
+    return SEPARATOR.join((device, *(text.strip() for text in changes)))
+
+
+def read_change(text: str, fields: Mapping[str, Field]) -> tuple[tuple[Field, Value], ...]:
+    """Fields that a change names, and their values.
+
+    Args:
+        fields: Those of the device, by name.
+
+    Raises:
+        SpecError: There is no such field, or no such value of it.
+    """
+    return tuple(_read(text, fields))
+
+
+def _read(text: str, fields: Mapping[str, Field]) -> Iterator[tuple[Field, Value]]:
+    name, equals, value = (part.strip() for part in str(text).partition("="))
+    if not (name and equals and value):
+        raise SpecError(_NO_CHANGE.format(shown(text)))
+    if name == GRID:
+        size = _GRID_SIZE.fullmatch(value)
+        if size is None:
+            raise SpecError(f"grid must be COLUMNSxROWS, not {shown(value)}; such as grid=9x7")
+        yield fields["grid.cols"], int(size[1])
+        yield fields["grid.rows"], int(size[2])
+        return
+    if name not in fields:
+        within = [one for one in fields if one.startswith((f"{name}.", f"{name}["))]
+        if within:
+            raise SpecError(f"{name} is no field but has some; give one of {', '.join(within)}")
+        raise SpecError(f"unknown field {shown(name)}{nearest(name, fields)}; `ttsim devices NAME` prints all of them")
+    yield fields[name], read_value(fields[name], value)
+
+
+def _name(before: DeviceSpec, after: DeviceSpec) -> str:
+    """The name of a changed device: what it was, and every field that is another, in the order of the device's file."""
+    base, told = split_changes(before.name)
+    said = dict(one.split("=", 1) for one in told)
+    old = {field.name: field.value for field in fields_of(before)}
+    order: dict[str, int] = {}
+    for field in fields_of(after):
+        name = GRID if field.path[0] == GRID else field.name
+        order.setdefault(name, len(order))
+        if field.value != old.get(field.name):
+            said[name] = f"{after.grid.cols}x{after.grid.rows}" if name == GRID else spelled(field, field.value)
+    changes = sorted(said, key=lambda name: order.get(name, -1))
+    name = SEPARATOR.join((base, *(f"{one}={said[one]}" for one in changes)))
+    if len(name) <= LONGEST_NAME:
+        return name
+    return f"{base[:_LONGEST_BASE]} with {len(changes)} changes ({_digest(after)})"
+
+
+def _digest(spec: DeviceSpec) -> str:
+    """A few letters that tell devices apart whatever their names are."""
+    figures = {name: value for name, value in spec.to_dict().items() if name != "name"}
+    return sha256(json.dumps(figures, sort_keys=True).encode()).hexdigest()[:8]

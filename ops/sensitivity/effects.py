@@ -1,0 +1,328 @@
+"""What a field moves: the plans of a set of calls, where their tensors lie, and the cycles of plans that are held."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import log
+from types import MappingProxyType
+from typing import Final, Protocol
+
+from device.errors import TTSimError
+from device.machine import Machine
+from device.plan import Event, Operation, OperationBegin, Plan, Relocate
+from device.spec.device_spec import DeviceSpec
+from device.time.network import torus_of
+from device.time.stages import OperationCycles
+from ops.launch import Launch, between_kernels_nanoseconds
+from ops.passes.cycles import TimedOperation, launches_of, run_cycles
+from ops.passes.memory import run_memory
+from ops.sensitivity.fields import Field, others, scaled
+from ops.sensitivity.read_set import fields_asked
+from ops.sensitivity.samples import L1_SMALL_BYTES, Sample
+
+LAUNCH: Final = "launch"
+
+
+class Held(Protocol):
+    """What takes time on a machine that may change."""
+
+    @property
+    def program(self) -> str:
+        """The folder of programs that it is of; `LAUNCH` for what passes between them."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """What it is."""
+        ...
+
+    def cycles(self, spec: DeviceSpec) -> float:
+        """What it takes on a device, in cycles of its cores."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldOperation:
+    """A device operation as one device's plan has it."""
+
+    program: str
+    name: str
+    plan: Plan  # That operation alone
+
+    def timed(self, spec: DeviceSpec, *, contention: bool = True) -> TimedOperation:
+        """What it takes on a device, if that is known."""
+        (timed,) = run_cycles(self.plan, spec, contention=contention).operations
+        return timed
+
+    def operation(self, spec: DeviceSpec) -> OperationCycles:
+        """What an operation of `with_model` takes, in all detail."""
+        timed = self.timed(spec).cycles
+        assert timed is not None
+        return timed
+
+    def cycles(self, spec: DeviceSpec) -> float:
+        """What an operation of `with_model` takes."""
+        return self.operation(spec).cycles
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldLaunches:
+    """Programs with the cycles that their kernels take on one device, one after the other."""
+
+    program: str  # `LAUNCH`
+    name: str  # What they are
+    queue: tuple[Launch, ...]
+
+    def cycles(self, spec: DeviceSpec) -> float:
+        """What passes between the kernels, in all ways to launch them together."""
+        passed = sum(between_kernels_nanoseconds(self.queue, spec).values())
+        return passed * spec.clock_hz / 1e9
+
+
+def held_operations(calls: Iterable[Sample], spec: DeviceSpec) -> tuple[HeldOperation, ...]:
+    """Every device operation of the calls' plans, each once; a call that the device can not do has none."""
+    found: dict[object, HeldOperation] = {}
+    for call in calls:
+        plan = plan_or_refusal(call, spec)
+        if isinstance(plan, str):
+            continue
+        for step in plan.steps:
+            if isinstance(step, Operation | Relocate) and step.work is not None:
+                one = _held(step, plan)
+                found.setdefault((one.plan.steps, *one.plan.tensors.values()), one)
+    return tuple(found.values())
+
+
+def with_model(held: Iterable[HeldOperation], spec: DeviceSpec) -> tuple[HeldOperation, ...]:
+    """Those whose cycles somebody has modeled."""
+    return tuple(one for one in held if one.timed(spec).cycles is not None)
+
+
+def held_launches(calls: Iterable[Sample], spec: DeviceSpec) -> HeldLaunches:
+    """The launches of all programs of some calls."""
+    queue: list[Launch] = []
+    for call in calls:
+        plan = plan_or_refusal(call, spec)
+        if isinstance(plan, Plan):
+            queue += launches_of(plan, run_cycles(plan, spec).operations, spec)
+    return HeldLaunches(LAUNCH, "programs of all calls", tuple(queue))
+
+
+def plan_or_refusal(call: Sample, spec: DeviceSpec) -> Plan | str:
+    """The plan of a call, or why there is none."""
+    try:
+        return call.plan(spec)
+    except TTSimError as error:
+        return str(error)
+
+
+def _held(step: Operation | Relocate, plan: Plan) -> HeldOperation:
+    """One step alone, with its first and its last tensor."""
+    if isinstance(step, Relocate):
+        name, source, target = "Move", step.tensor, step.tensor
+    else:
+        name = step.name.removesuffix("DeviceOperation")
+        target = step.outputs[0].tensor if step.outputs else step.inputs[-1]
+        source = step.inputs[0] if step.inputs else target
+    alone = Operation(name=name, inputs=("read", "written"), work=step.work)
+    tensors = {"read": plan.tensors[source], "written": plan.tensors[target]}
+    program = type(step.work).__module__.split(".")[2]
+    return HeldOperation(program, name, Plan(steps=(alone,), tensors=tensors))
+
+
+PLAN: Final = "plan"
+MEMORY: Final = "memory"
+VALUES: Final = "values"
+CYCLES: Final = "cycles"
+LAUNCHES: Final = "launches"
+REPORT: Final = "report"
+NEAR = (2.0, 0.5)
+FAR = tuple(2.0 ** (sign * step) for step in range(2, 13) for sign in (-1, 1))  # where a limit may bind at last
+SAME = 1e-9  # of cycles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """What a field moves."""
+
+    field: Field
+    moves: tuple[str, ...]  # Of plan, memory, values, cycles, launches and report
+    # Of each program whose cycles move, log(cycles) over log(figure), the mean of its operations: between the value and
+    # its double or half, whichever moves more; farther off where neither does. Empty where nobody asked for it.
+    elasticity: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """How things are before a field is changed."""
+
+    spec: DeviceSpec
+    calls: tuple[Sample, ...]  # What is planned anew
+    planned: Mapping[str, tuple[object, object]]  # What is decided of each call, and where its tensors lie
+    before: Mapping[Held, float]  # Cycles of what is held
+    # Fields of the device that each call depends on, by its name, and each of what is held
+    asked: Mapping[str | Held, frozenset[str]]
+
+
+def effects(
+    fields: Sequence[Field],
+    calls: Sequence[Sample],
+    spec: DeviceSpec,
+    *,
+    planned: Sequence[Sample] = (),
+    far: Sequence[float] = FAR,
+    elasticities: bool = True,
+    watch: Callable[[], object] | None = None,
+) -> tuple[Effect, ...]:
+    """What each of some fields moves.
+
+    Args:
+        planned: Further calls, of whose time nothing is asked.
+        far: How many times as much of a number is tried where its double and its half move nothing.
+        elasticities: Whether by how much cycles move is asked for; that they do is told much sooner.
+        watch: Called when a field is done.
+    """
+    if not fields:
+        return ()
+    held: tuple[Held, ...] = (*with_model(held_operations(calls, spec), spec), held_launches(calls, spec))
+    every = (*planned, *calls)
+    ground = _Ground(
+        spec=spec,
+        calls=every,
+        planned={call.name: _outcome(call, spec) for call in every},
+        before={one: one.cycles(spec) for one in held},
+        asked={call.name: fields_asked(partial(_outcome, call), spec) for call in every}
+        | {one: fields_asked(one.cycles, spec) for one in held},
+    )
+    found = []
+    for field in fields:
+        if not field.numeric:
+            found.append(_effect_of_another(field, ground))
+        else:
+            found.append(_effect(field, far, ground) if elasticities else _moves(field, far, ground))
+        if watch is not None:
+            watch()
+    return tuple(found)
+
+
+def _effect(field: Field, far: Sequence[float], ground: _Ground) -> Effect:
+    """What a number moves: at its double and its half, or as far from it as it takes to move something."""
+    near = dict(_changed(ground.spec, field, NEAR))
+    elasticity = _elasticity(field, near, ground)
+    moves = _timed(elasticity)
+    for changed in near.values():
+        moves |= _replanned(field, changed, ground)
+    for factor, changed in () if moves else _changed(ground.spec, field, far):
+        elasticity = _elasticity(field, {factor: changed}, ground)
+        moves = _timed(elasticity) | _replanned(field, changed, ground)
+        if moves:
+            break
+    return Effect(field=field, moves=_in_order(moves), elasticity=MappingProxyType(elasticity))
+
+
+def _moves(field: Field, far: Sequence[float], ground: _Ground) -> Effect:
+    """The same without elasticity: looks no farther once the field is known to move something of a kind."""
+    moves: set[str] = set()
+    for _, changed in _changed(ground.spec, field, NEAR):
+        moves |= _retimed(field, changed, ground, moves) | _replanned(field, changed, ground)
+    for _, changed in () if moves else _changed(ground.spec, field, far):
+        moves = _retimed(field, changed, ground) | _replanned(field, changed, ground)
+        if moves:
+            break
+    return Effect(field=field, moves=_in_order(moves), elasticity=MappingProxyType({}))
+
+
+def _effect_of_another(field: Field, ground: _Ground) -> Effect:
+    """What it moves that a field which is no number is another: of a flag also values, of a text what is shown."""
+    moves = {VALUES} if isinstance(field.value, bool) else {REPORT} if isinstance(field.value, str) else set()
+    for changed in others(ground.spec, field):
+        moves |= _retimed(field, changed, ground, moves) | _replanned(field, changed, ground)
+    return Effect(field=field, moves=_in_order(moves), elasticity=MappingProxyType({}))
+
+
+def _timed(elasticity: Mapping[str, float]) -> set[str]:
+    """Whether kernels take another time, and what passes between them."""
+    return {LAUNCHES if program == LAUNCH else CYCLES for program in elasticity}
+
+
+def _retimed(field: Field, changed: DeviceSpec, ground: _Ground, known: Collection[str] = ()) -> set[str]:
+    """Whether kernels take another time on a device, and what passes between them; what is known is not looked at."""
+    moves: set[str] = set()
+    for one, was in ground.before.items() if _has_cores_of(changed, ground.spec) else ():
+        kind = LAUNCHES if one.program == LAUNCH else CYCLES
+        if kind in known or kind in moves or field.name not in ground.asked[one]:
+            continue
+        if abs(one.cycles(changed) / was - 1) > SAME:
+            moves.add(kind)
+    return moves
+
+
+def _in_order(moves: Collection[str]) -> tuple[str, ...]:
+    return tuple(one for one in (PLAN, MEMORY, VALUES, CYCLES, LAUNCHES, REPORT) if one in moves)
+
+
+def _changed(spec: DeviceSpec, field: Field, factors: Iterable[float]) -> Iterator[tuple[float, DeviceSpec]]:
+    """Devices with so many times as much of a field, as far as there are such devices."""
+    for factor in factors:
+        if (changed := scaled(spec, field, factor)) is not None:
+            yield factor, changed
+
+
+def _elasticity(field: Field, changed: Mapping[float, DeviceSpec], ground: _Ground) -> dict[str, float]:
+    """Of each program that moves; the mean of its operations."""
+    found: dict[str, list[float]] = {}
+    holding = [(factor, device) for factor, device in changed.items() if _has_cores_of(device, ground.spec)]
+    for one, cycles in ground.before.items():
+        devices = holding if field.name in ground.asked[one] else ()
+        slopes = [log(one.cycles(device) / cycles) / log(factor) for factor, device in devices]
+        found.setdefault(one.program, []).append(max(slopes, key=abs, default=0.0))
+    return {
+        program: sum(slopes) / len(slopes)
+        for program, slopes in found.items()
+        if any(abs(slope) > SAME for slope in slopes)
+    }
+
+
+def _has_cores_of(device: DeviceSpec, spec: DeviceSpec) -> bool:
+    """Whether plans of one device can be held on another: its network knows where their cores lie."""
+    torus = torus_of(device)
+    return len(torus.worker_cols) >= spec.grid.cols and len(torus.worker_rows) >= spec.grid.rows
+
+
+def _replanned(field: Field, changed: DeviceSpec, ground: _Ground) -> set[str]:
+    """Whether plans, and places in memory, are others on a device with another value of a field."""
+    moves: set[str] = set()
+    for call in ground.calls:
+        if field.name not in ground.asked[call.name]:
+            continue
+        for what, was, now in zip((PLAN, MEMORY), ground.planned[call.name], _outcome(call, changed), strict=True):
+            if was != now:
+                moves.add(what)
+        if len(moves) > 1:
+            break
+    return moves
+
+
+def _outcome(call: Sample, spec: DeviceSpec) -> tuple[object, object]:
+    """What is decided of a call: its operations with their circular buffers; and where everything lies."""
+    plan = plan_or_refusal(call, spec)
+    if isinstance(plan, str):
+        return plan, None
+    decided = [
+        (step.name, step.work, step.circular_buffers, step.refused) if isinstance(step, Operation) else type(step)
+        for step in plan.steps
+    ]
+    return decided, _places(call, plan, spec)
+
+
+def _places(call: Sample, plan: Plan, spec: DeviceSpec) -> object:
+    """All that happens in memory, or why it does not fit."""
+    events: list[Event] = []
+    try:
+        with Machine(spec, l1_small_bytes=L1_SMALL_BYTES) as machine:
+            machine.recorders.append(events)
+            given = {name: machine.allocate(one.buffer(spec), name) for name, one in call.given.items()}
+            run_memory(plan, machine, given)
+    except TTSimError as error:
+        return str(error)
+    return [one._replace(spec=None) if isinstance(one, OperationBegin) else one for one in events]

@@ -1,0 +1,188 @@
+"""The figures of a device as fields: path, unit, documentation, source."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from inspect import cleandoc
+from math import isclose
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+from device.errors import SpecError
+from device.spec.device_spec import DeviceSpec, extended_files
+from device.spec.figures import Better, Dimension, kind_of
+from ops.op_models import COSTS
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a device."""
+
+    path: tuple[str | int, ...]  # Keys that lead to it
+    value: Any
+    unit: str  # Of the value; empty of a plain number, a text or a flag
+    dimension: Dimension
+    better: Better
+
+    @property
+    def name(self) -> str:
+        """As it is written: `dram.banks`, `reader.tilize[0].dst_16bit_cycles`."""
+        return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in self.path)[1:]
+
+    @property
+    def numeric(self) -> bool:
+        """Whether it is a number: neither text nor flag nor list of places."""
+        return isinstance(self.value, int | float) and not isinstance(self.value, bool)
+
+
+_OF_THE_PLANNER = "reader"  # right or wrong, they decide plans and nothing else
+
+
+def fields_of(spec: DeviceSpec) -> tuple[Field, ...]:
+    """Every field of a device, in the order of its file.
+
+    Raises:
+        SpecError: A number's name does not tell its unit.
+    """
+    return tuple(_field(path, value) for path, value in _leaves(spec.to_dict(), ()))
+
+
+def numeric_fields(spec: DeviceSpec) -> tuple[Field, ...]:
+    """Those that are numbers; arguments as of `fields_of`."""
+    return tuple(field for field in fields_of(spec) if field.numeric)
+
+
+def with_values(spec: DeviceSpec, values: dict[tuple[str | int, ...], Any]) -> DeviceSpec:
+    """A copy with other values of some fields, by their paths; a whole number is rounded.
+
+    Raises:
+        SpecError: The changed device contradicts itself.
+    """
+    changed = spec.to_dict()
+    for path, value in values.items():
+        inner: Any = changed
+        for key in path[:-1]:
+            inner = inner[key]
+        inner[path[-1]] = round(value) if type(inner[path[-1]]) is int else value
+    return DeviceSpec.from_dict(changed, COSTS)
+
+
+def scaled(spec: DeviceSpec, field: Field, factor: float) -> DeviceSpec | None:
+    """A copy with a field so many times as large; None if it can not be, or is not another after rounding."""
+    value = field.value * factor
+    whole = round(value) if isinstance(field.value, int) else value
+    if isclose(whole, field.value):
+        return None
+    try:
+        return with_values(spec, {field.path: whole})
+    except SpecError:
+        return None
+
+
+def others(spec: DeviceSpec, field: Field) -> tuple[DeviceSpec, ...]:
+    """Copies in which a field that is no number is another: a flag the other way, places without gaps or with one."""
+    if isinstance(field.value, bool):
+        return (with_values(spec, {field.path: not field.value}),)
+    if not isinstance(field.value, list):
+        return ()
+    placed = ([0, *field.value[1:]], list(range(len(field.value))))
+    return tuple(with_values(spec, {field.path: places}) for places in placed if places != field.value)
+
+
+def _leaves(values: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Whatever is no table, with the keys that lead to it; a list of numbers is one value."""
+    if isinstance(values, dict):
+        for key, value in values.items():
+            yield from _leaves(value, (*path, key))
+    elif isinstance(values, list | tuple) and values and isinstance(values[0], dict):
+        for number, value in enumerate(values):
+            yield from _leaves(value, (*path, number))
+    else:
+        yield path, values
+
+
+def _field(path: tuple[str | int, ...], value: Any) -> Field:
+    plain = Field(path, value, "", Dimension.NUMBER, Better.NEITHER)
+    if not plain.numeric:
+        return plain
+    kind = kind_of(plain.name)
+    better = Better.NEITHER if path[0] == _OF_THE_PLANNER else kind.better
+    return Field(path, value, kind.unit, kind.dimension, better)
+
+
+_ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*)$")
+
+
+def words_of(path: tuple[str | int, ...]) -> str:
+    """What a field means; `path` as of `ops.sensitivity.fields.Field`."""
+    return _texts(_kind_of(path[:-1])).get(str(path[-1]), "")
+
+
+def table_words(path: tuple[str | int, ...]) -> str:
+    """What the table at a path means: of the device itself, what an empty path leads to."""
+    text = cleandoc(_kind_of(path).__doc__ or "")
+    return text.split("\n\n")[0].replace("\n", " ")
+
+
+def _kind_of(path: tuple[str | int, ...]) -> Any:
+    """The dataclass of a table."""
+    kind: Any = DeviceSpec
+    for key in path:
+        costs = {one.TABLE: one for one in COSTS}
+        if kind is DeviceSpec and key in costs:
+            return costs[str(key)]
+        if not isinstance(key, int):
+            kind = get_type_hints(kind)[key]
+            kind = get_args(kind)[0] if get_origin(kind) is tuple else kind
+    return kind
+
+
+def _texts(kind: Any) -> dict[str, str]:
+    """The attributes of a dataclass and its bases, by name."""
+    found: dict[str, str] = {}
+    for one in reversed(kind.__mro__):
+        name = ""
+        for line in cleandoc(one.__dict__.get("__doc__") or "").splitlines():  # since Python 3.13 it is clean
+            if attribute := _ATTRIBUTE.match(line):
+                name = attribute[1]
+                found[name] = attribute[2]
+            elif name and line.startswith(" " * 8):
+                found[name] += f" {line.strip()}"
+            else:
+                name = ""
+    return found
+
+
+_TABLE = re.compile(r"\s*\[(\w+)\]")
+_KEY = re.compile(r"\s*(\w+)\s*=")
+_COMMENT = re.compile(r"""^(?:[^#"']|"[^"]*"|'[^']*')*#\s*(.*)$""")
+
+
+def sources_of(device: str | Path) -> dict[str, str]:
+    """The comment behind each figure, by its name as in `ops.sensitivity.fields.Field`; the nearest file's counts.
+
+    Args:
+        device: A name of the catalog, or the path of a TOML file.
+
+    Raises:
+        SpecError: A file can not be read.
+    """
+    found: dict[str, str] = {}
+    for one in extended_files(device):
+        table = ""
+        for line in one.text.splitlines():
+            if header := _TABLE.match(line):
+                table = f"{header[1]}."
+            elif key := _KEY.match(line):
+                comment = _COMMENT.match(line)
+                found[table + key[1]] = comment[1] if comment else ""
+    return found
+
+
+def source_of(name: str, sources: dict[str, str]) -> str:
+    """The comment of a field: its own, or that of the table or list in which it stands."""
+    return next((sources[key] for key in sorted(sources, key=len, reverse=True) if _within(name, key)), "")
+
+
+def _within(name: str, key: str) -> bool:
+    return name == key or name.startswith((f"{key}.", f"{key}["))

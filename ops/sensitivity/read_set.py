@@ -1,0 +1,115 @@
+"""Which parts and fields of a device a computation asks for: whatever else changes, it gives the same."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from typing import Any, Final, Self, TypeVar
+
+from device.spec.device_spec import Costs, CostsT, DeviceSpec
+from ops.sensitivity.fields import fields_of
+
+PARTS: Final = frozenset(one.name for one in fields(DeviceSpec))
+TABLES: Final = "tables"
+_HEARD: Final = "_heard"
+
+PartT = TypeVar("PartT")
+
+
+def parts_asked(run: Callable[[DeviceSpec], object], spec: DeviceSpec) -> frozenset[str]:
+    """Parts of a device that a computation reads: the keys at the top of a device file.
+
+    Args:
+        run: The computation, which gives the same for the same device.
+    """
+    asked = _asked(run, spec, deep=False)
+    return frozenset(asked | _of_tables(asked, {table.name for table in spec.tables}))
+
+
+def fields_asked(run: Callable[[DeviceSpec], object], spec: DeviceSpec) -> frozenset[str]:
+    """Fields of a device that a computation reads, by their names.
+
+    A part that is compared or hashed is read as a whole.
+
+    Args:
+        run: The computation, which gives the same for the same device.
+    """
+    asked = _asked(run, spec, deep=True)
+    names = [one.name for one in fields_of(spec)]
+    of_tables = {name for name in names if name.partition(".")[0] not in PARTS}
+    return frozenset(asked.intersection(names) | _of_tables(asked, of_tables))
+
+
+def _of_tables(asked: set[str], every: set[str]) -> set[str]:
+    """All that stands in tables, where these were read as they are."""
+    return every if TABLES in asked else set()
+
+
+def _asked(run: Callable[[DeviceSpec], object], spec: DeviceSpec, *, deep: bool) -> set[str]:
+    """What a computation reads, by name: parts, and fields of parts, too, if it is listened to so deeply."""
+    asked: set[str] = set()
+    values = {name: getattr(spec, name) for name in PARTS}
+    if deep:
+        values = {name: _heard(value, name, asked) for name, value in values.items() if name != TABLES}
+        values[TABLES] = spec.tables
+    listening = _Listening(**values, plain=spec, asked=asked, deep=deep)
+    asked.clear()  # of what making it read
+    run(listening)
+    return asked
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Listening(DeviceSpec):
+    """A device that notes what it is asked for."""
+
+    plain: DeviceSpec = field(repr=False)  # The device itself
+    asked: set[str] = field(repr=False)  # Parts, and tables of programs; their fields, too, if it listens deeply
+    deep: bool = field(repr=False)  # Whether it does
+
+    __hash__ = object.__hash__  # what is remembered for a device by its figures is worked out anew, and heard
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in PARTS:
+            object.__getattribute__(self, "asked").add(name)
+        return object.__getattribute__(self, name)
+
+    def costs_of(self, kind: type[CostsT]) -> CostsT:
+        """The constants of a program's model: of the tables, one is asked for."""
+        self.asked.add(kind.TABLE)
+        costs = self.plain.costs_of(kind)
+        return _heard(costs, kind.TABLE, self.asked) if self.deep else costs
+
+    def checked(self, costs: Sequence[type[Costs]]) -> Self:
+        """The device, whose tables are those of some costs; no figure is read for that."""
+        self.plain.checked(costs)
+        return self
+
+
+def _heard(value: PartT, path: str, asked: set[str]) -> PartT:
+    """A part that notes which of its fields are read, and so do its parts; other values as they are."""
+    if isinstance(value, tuple):
+        return tuple(_heard(one, f"{path}[{number}]", asked) for number, one in enumerate(value))  # type: ignore[return-value]
+    if not is_dataclass(value):
+        return value
+    kind: Any = type(value)
+    made = object.__new__(_hearing(kind))
+    for name in kind.__dataclass_fields__:
+        object.__setattr__(made, name, _heard(getattr(value, name), f"{path}.{name}", asked))
+    object.__setattr__(made, _HEARD, (path, asked))
+    return made  # type: ignore[no-any-return]
+
+
+@cache
+def _hearing(kind: Any) -> Any:
+    """A class of parts that note what is read; a copy of one with changes notes no more, for making it read all."""
+    names = frozenset(kind.__dataclass_fields__)
+
+    def read(self: Any, name: str) -> Any:
+        heard = object.__getattribute__(self, "__dict__").get(_HEARD) if name in names else None
+        if heard is not None:
+            heard[1].add(f"{heard[0]}.{name}")
+        return object.__getattribute__(self, name)
+
+    return type(kind.__name__, (kind,), {"__getattribute__": read})

@@ -1,0 +1,571 @@
+"""A convolution's window over an input with inserted zeros and padding: axes, the padded input, output phases."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import gcd
+from typing import Final, NamedTuple, TypeVar
+
+import numpy as np
+
+from device.cores import CoreRangeSet
+from device.numbers.block_floats import Integers, div_up
+
+MOST_KEPT: Final = 256  # axes whose margins are kept
+
+
+class NoWindowError(ValueError):
+    """No window fits a frame, as where a slice has no outputs of its own."""
+
+
+def count_windows(length: int, reach: int, step: int) -> int:
+    """Windows of ``reach`` + 1 positions, ``step`` apart, in so many positions; zero or less where none fits."""
+    return (length - reach - 1) // step + 1
+
+
+def frame_length(input_length: int, insertion: int, margins: int) -> int:
+    """Positions of inputs ``insertion`` apart and of all zeros around them together."""
+    return (input_length - 1) * insertion + 1 + margins
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameAxis:
+    """One axis."""
+
+    input_length: int
+    # Zeros ahead of the first input. Negative, windows begin behind the first input (padding by more than the window of
+    # a transposed convolution); the real library takes the whole frame for padding then: see `data`.
+    before: int
+    after: int  # Zeros behind the last input; negative cuts inputs off
+    insertion: int = 1  # Distance between neighboring inputs; the positions in between are zeros
+    trailing: int = 0  # Zeros behind those, the output padding of a transposed convolution
+    taps: int  # Window positions; none in an output phase that meets no input
+    # Distance from one tap to the next: negative if they run backwards; with 0 they all meet the same input
+    spacing: int = 1
+    step: int = 1  # Distance between neighboring windows; 1 for a transposed convolution
+    first: int = 0  # Where the first output lies in the result
+    distance: int = 1  # From one output to the next there
+    length: int = field(init=False, repr=False, compare=False)  # Positions in the frame
+    # Distance from the first to the last position of a window
+    reach: int = field(init=False, repr=False, compare=False)
+    outputs: int = field(init=False, repr=False, compare=False)  # Windows that fit, which is the output length
+    # Positions that hold input for the real library: none with a negative ``before``, which its halo wraps
+    data: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Derives the lengths, which are read often; refuses an axis in which no window fits."""
+        if min(self.input_length, self.insertion, self.step, self.distance) < 1 or self.taps < 0:
+            raise ValueError(
+                "FrameAxis: input_length, insertion, step and distance must be at least 1, and taps at least 0, not "
+                f"{(self.input_length, self.insertion, self.step, self.distance)} and {self.taps}"
+            )
+        before, insertion = self.before, self.insertion
+        length = frame_length(self.input_length, insertion, before + self.after + self.trailing)
+        reach = abs(self.spacing) * (self.taps - 1) if self.taps else 0
+        if length <= reach:
+            raise NoWindowError(
+                f"FrameAxis: a window that spans {reach + 1} positions does not fit a frame of {length}; "
+                "use less padding, a smaller kernel or a larger input"
+            )
+        object.__setattr__(self, "length", length)
+        object.__setattr__(self, "reach", reach)
+        object.__setattr__(self, "outputs", count_windows(length, reach, self.step))
+        held = 0 if before < 0 else min(max(div_up(length - before, insertion), 0), self.input_length)
+        object.__setattr__(self, "data", held)
+
+    @property
+    def start(self) -> int:
+        """Where the first tap of the first window lies, counted from the first input."""
+        return -self.before if self.spacing >= 0 else self.reach - self.before
+
+    @property
+    def last(self) -> int:
+        """The last position that any window reaches, counted from the first input."""
+        return (self.outputs - 1) * self.step + self.reach - self.before
+
+    @property
+    def places(self) -> slice:
+        """Where the outputs lie in the result."""
+        return slice(self.first, self.first + (self.outputs - 1) * self.distance + 1, self.distance)
+
+    def data_before(self, positions: Integers) -> Integers:
+        """Data positions below each of ``positions`` of the frame."""
+        below = (positions + (self.insertion - 1 - self.before)) // self.insertion
+        return np.minimum(np.maximum(below, 0), self.data)
+
+
+def transposed_axis(
+    *, input_length: int, kernel: int, stride: int, padding: tuple[int, int], output_padding: int, dilation: int
+) -> FrameAxis:
+    """The axis of a transposed convolution, run as a convolution of stride 1 with a mirrored kernel.
+
+    ``padding`` is (before, after), as the user gave it.
+    """
+    reach = dilation * (kernel - 1)
+    return FrameAxis(
+        input_length=input_length,
+        before=reach - padding[0],
+        after=reach - padding[1],
+        insertion=stride,
+        trailing=output_padding,
+        taps=kernel,
+        spacing=dilation,
+    )
+
+
+def transposed_outputs(
+    *, input_length: int, kernel: int, stride: int, padding: tuple[int, int], output_padding: int, dilation: int
+) -> int:
+    """Outputs of a `transposed_axis`; zero or less where padding leaves none, and there is no such axis."""
+    reach = dilation * (kernel - 1)
+    length = frame_length(input_length, stride, 2 * reach - sum(padding) + output_padding)
+    return count_windows(length, reach, 1)
+
+
+def convolution_axis(
+    *, input_length: int, kernel: int, stride: int, padding: tuple[int, int], dilation: int
+) -> FrameAxis:
+    """The axis of an ordinary convolution; ``padding`` is (before, after)."""
+    return FrameAxis(
+        input_length=input_length, before=padding[0], after=padding[1], taps=kernel, spacing=dilation, step=stride
+    )
+
+
+def gradient_axis(
+    *, output_length: int, kernel: int, stride: int, padding: tuple[int, int], output_padding: int, dilation: int
+) -> FrameAxis:
+    """The axis of the data gradient of a transposed convolution: an ordinary convolution of its output's gradient.
+
+    Args:
+        output_length: Positions of the transposed convolution's output, which are the inputs here.
+        padding: Its padding, (before, after).
+        output_padding: What was added to the output is padded that much less.
+    """
+    before, after = padding
+    return convolution_axis(
+        input_length=output_length,
+        kernel=kernel,
+        stride=stride,
+        padding=(before, after - output_padding),
+        dilation=dilation,
+    )
+
+
+def axis_of_windows(
+    *,
+    input_length: int,
+    outputs: int,
+    taps: int,
+    start: int,
+    spacing: int = 1,
+    step: int = 1,
+    insertion: int = 1,
+    first: int = 0,
+    distance: int = 1,
+) -> FrameAxis:
+    """The axis whose frame begins and ends with its windows, of which the first begins at ``start``.
+
+    Args:
+        input_length: As of the axis, like all that is not said here.
+        start: Where the first tap of the first window lies, counted from the first input.
+        spacing: From one tap to the next.
+        step: From one window to the next.
+        insertion: From one input to the next.
+        first: Where the first output lies in the result.
+        distance: From one output to the next there.
+    """
+    reach = spacing * (taps - 1) if taps else 0
+    before = -min(start, start + reach)
+    return FrameAxis(
+        input_length=input_length,
+        before=before,
+        after=(outputs - 1) * step + abs(reach) - before - (input_length - 1) * insertion,
+        insertion=insertion,
+        taps=taps,
+        spacing=spacing,
+        step=step,
+        first=first,
+        distance=distance,
+    )
+
+
+def margins(axes: Iterable[FrameAxis]) -> tuple[int, int]:
+    """Zeros that windows of some axes reach ahead of the same inputs and behind them, none of which are inserted."""
+    with_taps = [axis for axis in axes if axis.taps]
+    before = max((axis.before for axis in with_taps), default=0)
+    after = max((axis.last - (axis.input_length - 1) for axis in with_taps), default=0)
+    return max(0, before), max(0, after)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputPhase:
+    """Outputs that meet inputs under the same taps, and nothing but zeros under all others."""
+
+    axis: FrameAxis  # Those outputs and taps, without zeros in between
+    taps: range  # Which taps of the whole axis they are, in ascending order
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """The input that each tap meets under the first output; outside the inputs there are zeros."""
+        start, spacing = self.axis.start, self.axis.spacing
+        return tuple(start + tap * spacing for tap in range(self.axis.taps))
+
+
+def output_phases(axis: FrameAxis, *, whole: bool = False) -> tuple[OutputPhase, ...]:
+    """The output phases of an axis; together they hold every output once. Outputs without taps are zero.
+
+    Args:
+        whole: Keep taps that reach the inputs under none of their outputs, but padding alone, as in a narrow slice.
+    """
+    distance = _period(axis)
+    return tuple(_phase(axis, first, distance, whole=whole) for first in range(min(distance, axis.outputs)))
+
+
+@lru_cache(MOST_KEPT)
+def phase_margins(axis: FrameAxis) -> tuple[int, int, bool]:
+    """The `margins` of an axis phase by phase, and whether none of its outputs meets more than one tap."""
+    phases = [phase.axis for phase in output_phases(axis)]
+    return *margins(phases), all(one.taps < 2 for one in phases)
+
+
+def count_met_taps(axis: FrameAxis) -> int:
+    """Taps of all outputs together that meet an input or the zeros around: those of the `output_phases`."""
+    distance = _period(axis)
+    return sum(
+        div_up(axis.outputs - first, distance) * len(_met_taps(axis, first, distance))
+        for first in range(min(distance, axis.outputs))
+    )
+
+
+def _period(axis: FrameAxis) -> int:
+    """How far outputs lie apart that meet inputs under the same taps."""
+    return axis.insertion // gcd(axis.insertion, axis.step)
+
+
+def tap_classes(axis: FrameAxis) -> tuple[range, ...]:
+    """Taps that meet inputs together, by the first of each: those of all whole output phases, whatever is computed."""
+    classes: dict[int, list[int]] = {}
+    for tap in range(axis.taps):
+        classes.setdefault(tap * axis.spacing % axis.insertion, []).append(tap)
+    return tuple(_evenly(taps) for taps in classes.values())
+
+
+def _evenly(taps: list[int]) -> range:
+    """Some taps, of which there is one at least: those that meet inputs together lie evenly."""
+    return range(taps[0], taps[-1] + 1, taps[1] - taps[0] if len(taps) > 1 else 1)
+
+
+def _phase(axis: FrameAxis, first: int, distance: int, *, whole: bool) -> OutputPhase:
+    """The outputs from ``first`` on, ``distance`` apart: so far that the same taps meet inputs again."""
+    met = _met_taps(axis, first, distance, whole=whole)
+    taps = _evenly(met) if met else range(0)
+    dense = axis_of_windows(
+        input_length=axis.input_length,
+        outputs=div_up(axis.outputs - first, distance),
+        taps=len(taps),
+        start=(first * axis.step + axis.start + taps.start * axis.spacing) // axis.insertion,
+        spacing=taps.step * axis.spacing // axis.insertion,
+        step=axis.step * distance // axis.insertion,
+        first=axis.first + first * axis.distance,
+        distance=distance * axis.distance,
+    )
+    return OutputPhase(dense, taps)
+
+
+def _met_taps(axis: FrameAxis, first: int, distance: int, *, whole: bool = False) -> list[int]:
+    """The taps that meet inputs under these outputs; if whole, those as well that reach zeros around alone."""
+    begin = first * axis.step + axis.start
+    farthest = (div_up(axis.outputs - first, distance) - 1) * axis.step * distance // axis.insertion
+    met = []
+    for tap in range(axis.taps):
+        start, between = divmod(begin + tap * axis.spacing, axis.insertion)
+        if not between and (whole or (start < axis.input_length and start + farthest >= 0)):
+            met.append(tap)
+    return met
+
+
+def index_of(taps: range) -> slice:
+    """The slice that picks some taps from an array."""
+    stop = taps[-1] + taps.step if taps else taps.start
+    return slice(taps.start, None if stop < 0 else stop, taps.step)
+
+
+Places = TypeVar("Places", int, Integers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """The full frame."""
+
+    batch: int
+    rows: FrameAxis
+    columns: FrameAxis
+    # Sticks outside the image hold its nearest stick instead of zeros; the zeros between inputs stay. Only
+    # `frame_sources` knows: everywhere else such a stick counts as padding.
+    replicate: bool = False
+
+    @property
+    def sticks(self) -> int:
+        """Sticks of all images."""
+        return self.batch * self.rows.length * self.columns.length
+
+    @property
+    def outputs(self) -> int:
+        """Outputs of all images."""
+        return self.batch * self.rows.outputs * self.columns.outputs
+
+    @property
+    def cuts_inputs(self) -> bool:
+        """Whether padding cuts inputs off, which renumbers the sticks of those that stay."""
+        return any(axis.data < axis.input_length for axis in (self.rows, self.columns))
+
+    @property
+    def data_shape(self) -> tuple[int, int]:
+        """Rows and columns of an image that hold data; (0, 0) when either axis has none."""
+        rows, columns = self.rows.data, self.columns.data
+        return (rows, columns) if rows and columns else (0, 0)
+
+    @property
+    def data(self) -> int:
+        """Data sticks of all images."""
+        rows, columns = self.data_shape
+        return self.batch * rows * columns
+
+    @property
+    def reach(self) -> int:
+        """Distance from the first to the last stick of a window."""
+        return self.rows.reach * self.columns.length + self.columns.reach
+
+
+def window_starts(frame: Frame, outputs: Places) -> Places:
+    """The stick in the upper left corner of the window of each output, flattened over image, row, column, or of one."""
+    rows, columns = frame.rows, frame.columns
+    line = outputs // columns.outputs
+    to_line = rows.step * columns.length - columns.outputs * columns.step  # beyond what its outputs step over
+    starts = outputs * columns.step + line * to_line
+    if frame.batch > 1:
+        starts += line // rows.outputs * ((rows.length - rows.outputs * rows.step) * columns.length)
+    return starts
+
+
+def data_before(frame: Frame, sticks: Integers) -> Integers:
+    """Data sticks below each of ``sticks``: for a data stick, its number among the data."""
+    data_rows, data_columns = frame.data_shape
+    if not data_columns:
+        return np.zeros_like(sticks)
+    line, column = np.divmod(sticks, frame.columns.length)
+    image, row = np.divmod(line, frame.rows.length) if frame.batch > 1 else (0, line)
+    above = frame.rows.data_before(row)
+    in_data_row = frame.rows.data_before(row + 1) - above
+    return (image * data_rows + above) * data_columns + in_data_row * frame.columns.data_before(column)
+
+
+def data_sticks(frame: Frame, numbers: Integers) -> Integers:
+    """The stick of each data number, of a frame that cuts no inputs off; a number behind the last one counts images on.
+
+    It undoes `data_before`.
+    """
+    rows, columns = frame.rows, frame.columns
+    line, column = np.divmod(numbers, columns.input_length)
+    image, row = np.divmod(line, rows.input_length)
+    in_row = columns.before + column * columns.insertion
+    sticks: Integers = (image * rows.length + rows.before + row * rows.insertion) * columns.length + in_row
+    return sticks
+
+
+class Breaks(NamedTuple):
+    """Where padding follows a data stick: within a row, at the end of a row, at the end of an image."""
+
+    in_row: bool
+    at_row_end: bool
+    at_image_end: bool
+
+
+def data_breaks(frame: Frame) -> Breaks:
+    """Between which data sticks of the frame there is padding."""
+    rows, columns = frame.rows, frame.columns
+    data_rows, data_columns = frame.data_shape
+    row_wraps = columns.before == 0 and (data_columns - 1) * columns.insertion + 1 == columns.length
+    image_wraps = rows.before == 0 and (data_rows - 1) * rows.insertion + 1 == rows.length
+    return Breaks(
+        in_row=columns.insertion > 1,
+        at_row_end=not (row_wraps and rows.insertion == 1),
+        at_image_end=not (row_wraps and image_wraps),
+    )
+
+
+def count_breaks(frame: Frame, numbers: Integers) -> Integers:
+    """How many of the data sticks below each of ``numbers`` are followed by padding.
+
+    Args:
+        numbers: Data numbers (of `data_before`).
+    """
+    data_rows, data_columns = frame.data_shape
+    if not data_columns:
+        return np.zeros_like(numbers)
+    row, image = data_columns, data_rows * data_columns
+    breaks = data_breaks(frame)
+    weights: dict[int, int] = {}  # of the multiples of every distance; most of them cancel
+    for broken, inner, outer in (
+        (breaks.in_row, 1, row),
+        (breaks.at_row_end, row, image),
+        (breaks.at_image_end, image, 0),
+    ):
+        if broken:
+            weights[inner] = weights.get(inner, 0) + 1
+            weights[outer] = weights.get(outer, 0) - 1
+    counts = [weight * (numbers // distance) for distance, weight in weights.items() if distance and weight]
+    count: Integers = sum(counts[1:], counts[0]) if counts else np.zeros_like(numbers)
+    return count
+
+
+def frame_sources(frame: Frame, start: int, stop: int) -> Integers:
+    """For the sticks ``start`` to ``stop`` (not included): the number of the input stick each holds, -1 for padding.
+
+    The real library numbers the data it meets one after the other. That is the flattened input, unless ``after`` is
+    negative: then inputs are missing from the frame and all that follow are taken from the wrong place.
+    """
+    sticks = np.arange(start, stop, dtype=np.int64)
+    if frame.replicate:
+        sticks = _nearest_inside(frame, sticks)
+    below = data_before(frame, sticks)
+    return np.where(data_before(frame, sticks + 1) > below, below, -1)
+
+
+def _nearest_inside(frame: Frame, sticks: Integers) -> Integers:
+    """The stick nearest to each of ``sticks`` that lies between the first and the last input of both axes."""
+    line, column = np.divmod(sticks, frame.columns.length)
+    image, row = np.divmod(line, frame.rows.length)
+    inside_row, inside_column = (
+        np.clip(place, axis.before, axis.before + (axis.input_length - 1) * axis.insertion)
+        for axis, place in ((frame.rows, row), (frame.columns, column))
+    )
+    nearest: Integers = (image * frame.rows.length + inside_row) * frame.columns.length + inside_column
+    return nearest
+
+
+def dense_frame(frame: Frame) -> Frame:
+    """The image of a frame with the padding that its output phases reach; a window is a stick."""
+    return Frame(batch=frame.batch, rows=_dense_axis(frame.rows), columns=_dense_axis(frame.columns))
+
+
+def _dense_axis(axis: FrameAxis) -> FrameAxis:
+    before, after = margins(phase.axis for phase in output_phases(axis, whole=True))
+    return FrameAxis(input_length=axis.input_length, before=before, after=after, taps=1)
+
+
+def dense_bounds(frame: Frame, *, output_rows: int, cores: int) -> tuple[Integers, Integers]:
+    """First stick of the `dense_frame`, and last stick + 1, that the outputs of every core read, all their phases.
+
+    Ranges grow where it takes that for neither end to fall from a core to the next, and hold one stick at least.
+
+    Args:
+        frame: The frame with inserted zeros.
+        output_rows: Outputs of one core; the last cores may have fewer.
+        cores: Cores among which the outputs are split; those behind the last output get its range.
+    """
+    dense, (height, width) = dense_frame(frame), (frame.rows.outputs, frame.columns.outputs)
+    (top, bottom), (left, right) = _read(frame.rows, dense.rows), _read(frame.columns, dense.columns)
+    first = np.arange(cores, dtype=np.int64) * output_rows
+    last = np.minimum(first + (output_rows - 1), frame.outputs - 1)
+    first = np.minimum(first, last)
+
+    def stick(line: Integers, column: Integers, rows: Integers, columns: Integers) -> Integers:
+        image, row = np.divmod(line, height)
+        number: Integers = (image * dense.rows.length + rows[row]) * dense.columns.length + columns[column]
+        return number
+
+    (line, column), (last_line, last_column) = np.divmod(first, width), np.divmod(last, width)
+    # Rows follow each other faster than the image's do, so that a second row may begin further left on the same.
+    second = np.minimum(line + 1, last_line)
+    starts = np.minimum(stick(line, column, top, left), stick(second, np.where(second > line, 0, column), top, left))
+    before = np.maximum(last_line - 1, line)
+    stops = np.maximum(
+        stick(last_line, last_column, bottom, right),
+        stick(before, np.where(before < last_line, width - 1, last_column), bottom, right),
+    )
+    starts = np.minimum.accumulate(starts[::-1])[::-1]
+    return starts, np.maximum(np.maximum.accumulate(stops), starts) + 1
+
+
+def _read(axis: FrameAxis, dense: FrameAxis) -> tuple[Integers, Integers]:
+    """[outputs] first and last dense position that each output or one behind it, or ahead of it, reads."""
+    first, last = np.full(axis.outputs, dense.length - 1), np.zeros(axis.outputs, np.int64)
+    for phase in output_phases(axis, whole=True):
+        one = phase.axis
+        if one.taps:
+            first[one.places] = dense.before - one.before + np.arange(one.outputs) * one.step
+            last[one.places] = first[one.places] + one.reach
+    return np.minimum.accumulate(first[::-1])[::-1], np.maximum.accumulate(last)
+
+
+def phase_outputs(frame: Frame, phase: Frame, *, output_rows: int, cores: int) -> tuple[Integers, Integers]:
+    """First output of a phase that each core computes, and last + 1, by the phase's own numbers.
+
+    Args:
+        frame: The frame with inserted zeros.
+        phase: The axes of the phase, which say where its outputs lie.
+        output_rows: Outputs of one core, of all phases; the last cores may have fewer.
+        cores: Cores among which the outputs are split.
+    """
+    edges = np.minimum(np.arange(cores + 1, dtype=np.int64) * output_rows, frame.outputs)
+    line, column = np.divmod(edges, frame.columns.outputs)
+    image, row = np.divmod(line, frame.rows.outputs)
+    rows_before = _before(phase.rows, row)
+    in_row = _before(phase.rows, row + 1) - rows_before
+    lines = image * phase.rows.outputs + rows_before
+    numbers = lines * phase.columns.outputs + in_row * _before(phase.columns, column)
+    return numbers[:-1], numbers[1:]
+
+
+def _before(axis: FrameAxis, places: Integers) -> Integers:
+    """Outputs of a phase that lie below each of some places."""
+    below: Integers = (places - axis.first + (axis.distance - 1)) // axis.distance
+    return np.clip(below, 0, axis.outputs)
+
+
+def sliding_window_text(frame: Frame, cores: CoreRangeSet, *, nhw_cores: int, channel_cores: int) -> str:
+    """A frame in the words of a SlidingWindowConfig.
+
+    A frame with zeros between or behind its inputs is told as that of a transposed convolution, whose padding is what
+    its window reaches beyond the zeros ahead; any other as that of the convolution that it is.
+
+    Args:
+        frame: Images, zeros and windows.
+        cores: All cores of the program.
+        nhw_cores: Cores that split the rows.
+    """
+    rows, columns = frame.rows, frame.columns
+    transposed = any(axis.insertion > 1 or axis.trailing for axis in (rows, columns))
+    stride = (rows.insertion, columns.insertion) if transposed else (rows.step, columns.step)
+    padding = tuple(_padding(axis, transposed=transposed) for axis in (rows, columns))
+    fields = {
+        "batch_size": frame.batch,
+        "input_hw": _pair(rows.input_length, columns.input_length),
+        "window_hw": _pair(rows.taps, columns.taps),
+        "stride_hw": _pair(*stride),
+        "padding": padding,
+        "output_padding": (rows.trailing, columns.trailing),
+        "dilation_hw": _pair(abs(rows.spacing), abs(columns.spacing)),
+        "num_cores_nhw": nhw_cores,
+        "num_cores_c": channel_cores,
+        "core_range_set_": ranges_text(cores),
+        "is_transpose": str(transposed).lower(),
+    }
+    return f"SlidingWindowConfig({', '.join(f'{name}={value}' for name, value in fields.items())})"
+
+
+def ranges_text(cores: CoreRangeSet) -> str:
+    """Cores as profiler and viewers spell them: {[(x=0,y=0) - (x=7,y=7)]}."""
+    ranges = (f"[(x={one.start.x},y={one.start.y}) - (x={one.end.x},y={one.end.y})]" for one in cores.ranges)
+    return f"{{{', '.join(ranges)}}}"
+
+
+def _padding(axis: FrameAxis, *, transposed: bool) -> tuple[int, int]:
+    if not transposed:
+        return axis.before, axis.after
+    return axis.reach - axis.before, axis.reach - axis.after
+
+
+def _pair(first: int, second: int) -> str:
+    return f"({first},{second})"

@@ -1,0 +1,477 @@
+"""Why a call does not fit the device, and which changes make it fit: each was tried."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from enum import Enum
+from itertools import islice
+from typing import Final, NamedTuple
+
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.errors import ArgumentError, DeviceError
+from device.machine import Machine
+from device.memory.buffers import Buffer
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, MemoryConfig
+from device.numbers.formats import DataFormat
+from device.plan import (
+    BufferAllocated,
+    BufferFreed,
+    CircularBufferAllocated,
+    CircularBuffersFreed,
+    Event,
+    OperationBegin,
+    OperationEnd,
+    Plan,
+    Refused,
+)
+from device.spec.device_spec import DeviceSpec
+from ops.passes.memory import run_memory
+from ops.planners.conv import conv2d as of_conv2d
+from ops.planners.conv import conv_transpose2d as of_conv_transpose2d
+from ops.planners.conv.alternatives import (
+    MOST_SLICES,
+    TOGETHER,
+    alternatives,
+    automatic,
+    costs,
+    index_tensors_in_dram,
+)
+from ops.planners.conv.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ops.planners.conv.conv2d import left_of, plan_conv2d
+from ops.planners.conv.conv_transpose2d import require_phase_weights, require_phases
+from ops.planners.conv.phase_program import runs_by_phases
+from ops.planners.conv.plan import plan_convolution
+from ops.planners.conv.strict import require_sound
+from ops.window import NoWindowError
+from ttsim.types.compute_config import WormholeComputeKernelConfig
+from ttsim.types.dtypes import DataType
+
+
+class Consumer(NamedTuple):
+    """Something that takes memory."""
+
+    text: str  # What it is, and of which operation
+    size_bytes: int  # In one bank
+
+
+class Shortage(NamedTuple):
+    """A memory that something did not fit into."""
+
+    memory: BufferType
+    consumers: tuple[Consumer, ...]  # What took it, largest first
+    cached: bool = False  # Circular buffers of a cached program did not fit: events do not name them
+
+
+def shortage(events: Sequence[Event], before: Iterable[Buffer]) -> Shortage | None:
+    """What took the memory that was short; None if nothing was refused.
+
+    Args:
+        events: What happened in one call.
+        before: Buffers that lived before.
+    """
+    refusals = [index for index, event in enumerate(events) if isinstance(event, Refused)]
+    if not refusals:
+        return None
+    until, refused = events[: refusals[0]], events[refusals[0]]
+    asked = refused.buffer if isinstance(refused, Refused) else None
+    memory = BufferType.L1 if asked is None else asked.buffer_type
+    sizes: Counter[str] = Counter()
+    for one in _buffers(until, before, memory):
+        sizes[one.text] += one.size_bytes
+    programs = list(_circular_buffers(until)) if asked is None else []
+    for one in programs:
+        sizes[one.text] += one.size_bytes
+    found = (Consumer(text, size) for text, size in sizes.items())
+    largest = tuple(sorted(found, key=lambda one: (-one.size_bytes, one.text)))
+    return Shortage(memory, largest, cached=asked is None and not programs)
+
+
+def bank_bytes(spec: DeviceSpec, memory: BufferType, l1_small_bytes: int) -> int:
+    """Bytes of a memory that one bank has for buffers; of L1, circular buffers included."""
+    if memory is BufferType.DRAM:
+        return spec.dram.usable_bytes
+    return l1_small_bytes if memory is BufferType.L1_SMALL else spec.l1.usable_bytes - l1_small_bytes
+
+
+def _buffers(events: Iterable[Event], before: Iterable[Buffer], memory: BufferType) -> Iterator[Consumer]:
+    """Buffers alive after the events; the small ones of a program count together."""
+    small = memory is BufferType.L1_SMALL
+    old = "index tensors of programs cached before the call" if small else "buffer {!r} from before the call"
+    live = {
+        one.number: Consumer(old.format(one.name), one.spec.bank_bytes)
+        for one in before
+        if one.spec.buffer_type is memory
+    }
+    running: list[str] = []
+    for event in events:
+        if isinstance(event, OperationBegin):
+            running.append(event.name)
+        elif isinstance(event, OperationEnd):
+            running.pop()
+        elif isinstance(event, BufferAllocated) and event.buffer.buffer_type is memory:
+            owner = f" of {running[-1]}" if running else ""
+            text = f"index tensors{owner}" if small else f"buffer {event.name!r}{owner}"
+            live[event.number] = Consumer(text, event.buffer.bank_bytes)
+        elif isinstance(event, BufferFreed):
+            live.pop(event.number, None)
+    yield from live.values()
+
+
+def _circular_buffers(events: Iterable[Event]) -> Iterator[Consumer]:
+    """Circular buffers of the last program that take L1 of their own."""
+    found: list[Consumer] = []
+    for event in events:
+        if isinstance(event, CircularBuffersFreed):
+            found.clear()
+        elif isinstance(event, CircularBufferAllocated) and not event.view:
+            found.append(Consumer(f"circular buffer {event.name!r} of {event.operation}", event.size_bytes))
+    yield from found
+
+
+_SLICE_TYPES = {
+    SliceType.L1_FULL: "Conv2dL1Full",
+    SliceType.DRAM_HEIGHT: "Conv2dDRAMSliceHeight",
+    SliceType.DRAM_WIDTH: "Conv2dDRAMSliceWidth",
+}
+
+_AS_GIVEN = ("in_channels", "out_channels", "batch_size", "input_height", "input_width", "kernel_size")
+_DEFAULTS = {"stride": (1, 1), "padding": (0, 0, 0, 0), "output_padding": (0, 0), "dilation": (1, 1), "groups": 1,
+             "mirror_kernel": True}  # fmt: skip
+
+
+def estimate_source(call: ConvArguments) -> str:
+    """A convolution as an estimate of it: the call with descriptions for its tensors, on a ``device`` that is open.
+
+    Prepared weights are described as they were before: raw, and to be prepared in the same format.
+    """
+    weights = _weights_format(call)
+    tensors = {"input_tensor": _description(call.input.spec, on_host=call.input.on_host)}
+    tensors["weight_tensor"] = _raw(call.weight, raw_weight_shape(call))
+    if call.bias is not None:
+        tensors["bias_tensor"] = _raw(call.bias, (1, 1, 1, call.out_channels))
+    lines = [f"{name}={text}" for name, text in tensors.items()]
+    lines += [f"{name}={getattr(call, name)}" for name in _AS_GIVEN]
+    lines += [f"{name}={getattr(call, name)}" for name, usual in _DEFAULTS.items() if getattr(call, name) != usual]
+    if call.out_format is not None:
+        lines.append(f"dtype={_dtype(call.out_format)}")
+    if (config := replace(call.conv_config, weights_format=weights)) != ConvConfig():
+        lines.append(f"conv_config={conv_config_source(config)}")
+    if call.compute_config is not None:
+        lines.append(f"compute_config={compute_config_source(WormholeComputeKernelConfig.of(call.compute_config))}")
+    if call.memory_config is not None:
+        lines.append(f"memory_config={memory_config_source(call.memory_config)}")
+    if call.slice_config is not None:
+        lines.append(f"{slice_argument(call)}={slice_config_source(call.slice_config)}")
+    if call.rules.by_phases:
+        lines.append('lowering="phase"')
+    arguments = [f"ttnn.{call.rules.function}", "device=device", *lines]
+    return "\n".join(["ttnn.estimate_cycles(", *(f"    {one}," for one in arguments), ")"])
+
+
+def memory_config_source(config: MemoryConfig) -> str:
+    """A MemoryConfig."""
+    named = {"DRAM_MEMORY_CONFIG": DRAM_MEMORY_CONFIG, "L1_MEMORY_CONFIG": L1_MEMORY_CONFIG}
+    for name, one in named.items():
+        if config == one:
+            return f"ttnn.{name}"
+    parts = [f"ttnn.TensorMemoryLayout.{config.memory_layout.name}", f"ttnn.BufferType.{config.buffer_type.name}"]
+    if config.shard_spec is not None:
+        grid, shape, orientation = config.shard_spec.grid, config.shard_spec.shape, config.shard_spec.orientation
+        parts.append(f"ttnn.ShardSpec({_cores(grid)}, {list(shape)}, ttnn.ShardOrientation.{orientation.name})")
+    return f"ttnn.MemoryConfig({', '.join(parts)})"
+
+
+def conv_config_source(config: ConvConfig) -> str:
+    """A Conv2dConfig: the fields that are not the default's."""
+    default = ConvConfig()
+    changed = {
+        one.name: getattr(config, one.name)
+        for one in fields(config)
+        if getattr(config, one.name) != getattr(default, one.name)
+    }
+    return f"ttnn.Conv2dConfig({', '.join(text for name, value in changed.items() for text in _field(name, value))})"
+
+
+def slice_config_source(config: SliceConfig) -> str:
+    """A Conv2dSliceConfig."""
+    kind = _SLICE_TYPES[config.slice_type]
+    if config.slice_type is SliceType.L1_FULL:
+        return "ttnn.Conv2dL1FullSliceConfig"
+    return f"ttnn.Conv2dSliceConfig(slice_type=ttnn.{kind}, num_slices={config.num_slices})"
+
+
+def compute_config_source(config: WormholeComputeKernelConfig) -> str:
+    """A compute config: the fields that are not the default's."""
+    default = WormholeComputeKernelConfig()
+    changed = {name: value for name, value in vars(config).items() if value != getattr(default, name)}
+    told = ", ".join(text for name, value in changed.items() for text in _field(name, value))
+    return f"ttnn.WormholeComputeKernelConfig({told})"
+
+
+def raw_weight_shape(call: ConvArguments) -> tuple[int, ...]:
+    """[C, O / groups, *kernel] of a transposed convolution, [O, C / groups, *kernel] of another."""
+    sides = (call.in_channels, call.out_channels) if call.rules.transposed else (call.out_channels, call.in_channels)
+    return (sides[0], sides[1] // call.groups, *call.kernel_size)
+
+
+def slice_argument(call: ConvArguments) -> str:
+    """What the call's function names its slices."""
+    return "dram_slice_config" if call.rules.transposed else "slice_config"
+
+
+def _weights_format(call: ConvArguments) -> DataFormat | None:
+    """What weights are prepared as; None where that follows from the raw ones."""
+    return call.conv_config.weights_format if call.weight.on_host else call.weight.spec.data_format
+
+
+def _raw(operand: Operand, shape: tuple[int, ...]) -> str:
+    """A tensor on the host: as it is, or what a prepared one was made of."""
+    if operand.on_host:
+        return _description(operand.spec, on_host=True)
+    return f"ttnn.TensorDescription({shape})"
+
+
+def _description(spec: TensorSpec, *, on_host: bool) -> str:
+    parts = [str(tuple(spec.shape)), _dtype(spec.data_format), f"ttnn.{spec.layout.name}_LAYOUT"]
+    if not on_host:
+        parts.append(memory_config_source(spec.memory_config))
+    return f"ttnn.TensorDescription({', '.join(parts)})"
+
+
+def _dtype(data_format: DataFormat) -> str:
+    return f"ttnn.{DataType.of(data_format).name.lower()}"
+
+
+def _field(name: str, value: object) -> Iterator[str]:
+    if name == "weights_format" and isinstance(value, DataFormat):
+        yield f"weights_dtype={_dtype(value)}"
+    elif name == "activation" and isinstance(value, tuple):
+        kind, params = value
+        numbers = "".join(f", {number!r}" for number in params)
+        yield f"activation=ttnn.UnaryWithParam(ttnn.UnaryOpType.{kind.upper()}{numbers})"
+    elif name == "replicate_padding":
+        yield "padding_mode=ttnn.PaddingMode.Replicate"
+    elif isinstance(value, CoreRangeSet):
+        yield f"{name}={_cores(value)}"
+    elif isinstance(value, Enum):
+        yield f"{name}=ttnn.{type(value).__name__}.{value.name}"
+    else:
+        yield f"{name}={value!r}"
+
+
+def _cores(cores: CoreRangeSet) -> str:
+    return f"ttnn.CoreRangeSet([{', '.join(map(_range, cores.ranges))}])"
+
+
+def _range(cores: CoreRange) -> str:
+    return f"ttnn.CoreRange({_core(cores.start)}, {_core(cores.end)})"
+
+
+def _core(core: CoreCoord) -> str:
+    return f"ttnn.CoreCoord({core.x}, {core.y})"
+
+
+class Ground(NamedTuple):
+    """A device as it is, for trials."""
+
+    machine: Machine  # The device; it is read only
+    held: Mapping[str, Buffer]  # Buffers of the call's own tensors, by their names in a plan
+    strict: bool  # Whether calls that the real library gets wrong are refused
+
+
+class Trial(NamedTuple):
+    """What a trial showed."""
+
+    events: tuple[Event, ...]  # What happened; nothing if the call was refused before
+    # Why it failed; None if it fits. (The text alone: an exception kept here would keep the caller's frames alive, and
+    # with them tensors.)
+    error: str | None
+    plan: Plan | None = None  # What was planned; None if it was refused before
+
+
+def attempt(
+    call: ConvArguments,
+    ground: Ground,
+    *,
+    l1_small_bytes: int | None = None,
+    cached: bool = True,
+    returns_weights: bool = True,
+) -> Trial:
+    """Plan a call and allocate it on a copy.
+
+    Args:
+        call: Its arguments; an input that lies elsewhere than the one on the device is moved there first.
+        l1_small_bytes: Another size of the L1_SMALL region.
+        cached: False: on a device whose program cache was cleared.
+        returns_weights: The caller keeps the prepared weights and bias.
+    """
+    events: list[Event] = []
+    plan: Plan | None = None
+    try:
+        _require_allowed(call, strict=ground.strict)
+        machine = _copy(ground, l1_small_bytes, cached=cached)
+        twins = l1_small_bytes is None
+        inputs = {name: _input(machine, name, buffer, call, twins=twins) for name, buffer in ground.held.items()}
+        free_l1_bytes = machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
+        machine.recorders.append(events)
+        planned = plan_convolution if call.rules.transposed else plan_conv2d
+        plan = planned(call, machine.spec, free_l1_bytes=free_l1_bytes, returns_weights=returns_weights)
+        if ground.strict:
+            require_sound(plan, call if call.rules.transposed else left_of(call, plan))
+        if call.rules.by_phases:
+            require_phase_weights(plan, call)
+        run_memory(plan, machine, inputs)
+    except (ArgumentError, DeviceError, NoWindowError) as error:
+        return Trial(tuple(events), str(error), plan)
+    return Trial(tuple(events), None, plan)
+
+
+def _require_allowed(call: ConvArguments, *, strict: bool) -> None:
+    """Raises what the call itself raises before it is planned."""
+    if not call.rules.transposed:
+        of_conv2d.validate(call)
+        of_conv2d.require_possible(call)
+        if strict:
+            of_conv2d.require_sane(call)
+        return
+    of_conv_transpose2d.validate(call)
+    of_conv_transpose2d.require_possible(call)
+    of_conv_transpose2d.require_possible_slices(call)
+    if strict:
+        of_conv_transpose2d.require_sane(call)
+    if runs_by_phases(call):
+        require_phases(call)
+
+
+def _copy(ground: Ground, l1_small_bytes: int | None, *, cached: bool) -> Machine:
+    """A device in the same state; or one that was opened with another L1_SMALL region, with the same tensors."""
+    if l1_small_bytes is None:
+        copy = ground.machine.copy()
+        if not cached:
+            copy.clear_program_cache()
+        return copy
+    kept = {one.number for program in ground.machine.program_cache.values() for one in program.resident}
+    skipped = kept | {one.number for one in ground.held.values()}
+    reopened = Machine(ground.machine.spec, l1_small_bytes=l1_small_bytes)
+    live = [one for one in ground.machine.memory.live() if one.number not in skipped]
+    for one in sorted(live, key=lambda buffer: fill_order(buffer.spec.buffer_type, buffer.address)):
+        reopened.allocate(one.spec, one.name)
+    return reopened
+
+
+def fill_order(memory: BufferType, address: int) -> int:
+    """In this order buffers fill an empty memory as it is filled: DRAM from below, L1 from the top."""
+    return address if memory is BufferType.DRAM else -address
+
+
+def _input(machine: Machine, name: str, buffer: Buffer, call: ConvArguments, *, twins: bool) -> Buffer:
+    """One of the call's tensors on the copy: its twin, or a new one (beside it, if the input is to lie elsewhere)."""
+    wanted = call.input.spec.buffer(machine.spec) if name == "input" else buffer.spec
+    if twins and buffer.allocated and wanted == buffer.spec:
+        return machine.memory.at(buffer.spec.buffer_type, buffer.address)
+    return machine.allocate(wanted, name)
+
+
+SHOWN: Final = 3  # consumers, and suggestions
+TRIALS: Final = 24
+STEPS: Final = 6000  # of all trials' events together, so that many slices do not take many seconds
+L1_SMALL_SIZES: Final = tuple(1 << power for power in range(10, 18))
+
+
+def verdict(call: ConvArguments, ground: Ground, *, planned: bool = True) -> str:
+    """What continues the error of a call that ran out of memory.
+
+    Args:
+        call: Its arguments, validated.
+        ground: The device, as the failed call left it.
+        planned: False if already the plan could not be made, so that nothing was allocated.
+    """
+    found = _shortage(call, ground) if planned else None
+    small = found is not None and found.memory is BufferType.L1_SMALL
+    fitting = list(islice(_index_tensors(call, ground) if small else _configs(call, ground), SHOWN))
+    if not fitting:
+        fitting = list(islice(_left_to_the_library(call, ground), 1))
+    lines = [] if found is None else _largest(found, ground)
+    if not fitting:
+        lines.append("No config that was tried makes it fit as the device is now.")
+        return "\n".join(lines)
+    lines.append("What fits, each simulated on this device as it is now, the smallest change first:")
+    return "\n".join([*lines, *(f"  {one}" for one in fitting)])
+
+
+def _shortage(call: ConvArguments, ground: Ground) -> Shortage | None:
+    """What did not fit; the circular buffers of a cached program are known once the program is made anew."""
+    live = ground.machine.memory.live()
+    found = shortage(attempt(call, ground).events, live)
+    if found is None or not found.cached:
+        return found
+    return shortage(attempt(call, ground, cached=False).events, live)
+
+
+def _largest(found: Shortage, ground: Ground) -> list[str]:
+    machine = ground.machine
+    total = bank_bytes(machine.spec, found.memory, machine.l1_small_bytes)
+    where = "of a bank of DRAM" if found.memory is BufferType.DRAM else f"of a core's {found.memory.name}"
+    if not found.consumers or not total:
+        return []
+    return [
+        f"The largest parts {where} ({total} B) at that moment:",
+        *(f"  {size} B ({100 * size / total:.0f} %): {text}" for text, size in found.consumers[:SHOWN]),
+    ]
+
+
+def _configs(call: ConvArguments, ground: Ground) -> Iterator[str]:
+    """Changes of the call's configs that fit: the nearest of each kind."""
+    free_l1_bytes = ground.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
+    done: set[str] = set()
+    fewest, steps = MOST_SLICES + 1, 0
+    for kind, other in islice(alternatives(call, ground.machine.spec, free_l1_bytes=free_l1_bytes), TRIALS):
+        slices = 0 if other.slice_config is None else other.slice_config.num_slices
+        if kind in done or slices >= fewest or steps > STEPS:
+            continue  # as many slices as fit with a smaller change are no use with a larger one
+        if kind == TOGETHER and not slices and done:
+            continue  # one change was enough
+        trial = attempt(other, ground)
+        steps += len(trial.events)
+        if trial.error is None:
+            done.add(kind)
+            fewest = slices if slices > 1 else fewest
+            yield _changes(call, other)
+
+
+def _left_to_the_library(call: ConvArguments, ground: Ground) -> Iterator[str]:
+    """The call with its configs left out, and then with other schemes, in slices that the library chooses."""
+    for other in automatic(call):
+        if other.arguments != call and attempt(other.arguments, ground).error is None:
+            yield _changes(call, other.arguments)
+
+
+def _index_tensors(call: ConvArguments, ground: Ground) -> Iterator[str]:
+    """What makes room for index tensors."""
+    if ground.machine.program_cache and attempt(call, ground, cached=False).error is None:
+        yield "device.clear_program_cache()"
+    other = index_tensors_in_dram(call)
+    if other is not None and attempt(other.arguments, ground).error is None:
+        yield _changes(call, other.arguments)
+    for size in L1_SMALL_SIZES:
+        if size > ground.machine.l1_small_bytes and attempt(call, ground, l1_small_bytes=size).error is None:
+            yield f"ttnn.open_device(l1_small_size={size})"
+            return
+
+
+def _changes(call: ConvArguments, other: ConvArguments) -> str:
+    """Arguments of a call that differ from another's, as Python, with what they cost as a comment."""
+    parts = []
+    if other.input != call.input:
+        parts.append("input_tensor=ttnn.to_memory_config(input_tensor, ttnn.DRAM_MEMORY_CONFIG)")
+    if other.memory_config != call.memory_config:
+        parts.append("memory_config=None")
+    if other.conv_config != call.conv_config:
+        parts.append(f"conv_config={conv_config_source(other.conv_config)}")
+    if other.slice_config is not None and other.slice_config != call.slice_config:
+        parts.append(f"dram_slice_config={slice_config_source(other.slice_config)}")
+    elif other.slice_config is None and call.slice_config is not None:
+        parts.append("dram_slice_config=None")
+    notes = costs(call, other)
+    return ", ".join(parts) + (f"  # {'; '.join(notes)}" if notes else "")

@@ -1,1 +1,0 @@
-"""Why a call does not fit, and what nearby would."""

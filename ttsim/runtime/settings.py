@@ -1,0 +1,199 @@
+"""ttnn's configuration of the process: kept for scripts that read and set it.
+
+No field changes what ttsim computes, plans or times: what the real library would log, cache or compare is not there.
+``enable_logging`` and the reports that it makes have their counterpart in ``ttsim.graph`` and ``ttsim.profile``. The
+object is one for the process, as in ttnn, and the only such beside the session: scripts assign to its fields.
+"""
+
+import json
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import KW_ONLY, InitVar, asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from device.errors import ArgumentError, shown
+from ops.sensitivity.changes import with_changes
+from ttsim.types.signature import require_type
+
+PATH_VARIABLE = "TTNN_CONFIG_PATH"
+OVERRIDES_VARIABLE = "TTNN_CONFIG_OVERRIDES"
+
+
+@dataclass(slots=True)
+class Config:
+    """The fields of the real library, with its defaults; ``Config(other)`` copies one."""
+
+    other: InitVar["Config | None"] = None
+    _: KW_ONLY
+    cache_path: Path = Path.home() / ".cache" / "ttnn"
+    model_cache_path: Path = Path.home() / ".cache" / "ttnn" / "models"
+    tmp_dir: Path = Path("/tmp/ttnn")
+    enable_model_cache: bool = False
+    enable_fast_runtime_mode: bool = True
+    validate_program_args: bool = False
+    throw_exception_on_fallback: bool = False
+    enable_logging: bool = False
+    enable_graph_report: bool = False
+    enable_graph_python_stack_traces: bool = False
+    enable_detailed_buffer_report: bool = False
+    enable_detailed_tensor_report: bool = False
+    enable_comparison_mode: bool = False
+    comparison_mode_should_raise_exception: bool = False
+    comparison_mode_pcc: float = 0.9999
+    root_report_path: Path = Path("generated") / "ttnn" / "reports"
+    report_name: str | None = None
+    strict_ccl_topology: bool = False
+
+    def __post_init__(self, other: "Config | None") -> None:
+        """Copies the other one, if there is one."""
+        if other is not None:
+            for name in names():
+                setattr(self, name, getattr(other, name))
+
+    @property
+    def report_path(self) -> Path | None:
+        """Where the reports of ``report_name`` would go; None without a name."""
+        return None if self.report_name is None else self.root_report_path / self.report_name
+
+
+def names() -> tuple[str, ...]:
+    """Names of all fields."""
+    return tuple(one.name for one in fields(Config))
+
+
+CONFIG = Config()
+CONFIG_PATH = Path(os.environ[PATH_VARIABLE]) if PATH_VARIABLE in os.environ else None
+CONFIG_OVERRIDES = os.environ.get(OVERRIDES_VARIABLE)
+
+
+def load_config_from_dictionary(config: Mapping[str, Any], from_file: bool = False) -> None:
+    """Sets fields of CONFIG.
+
+    Args:
+        config: Values by name, each of a type that makes one of the field's.
+        from_file: Leave out unknown names, as of a file that another version wrote.
+
+    Raises:
+        ArgumentTypeError: It is no mapping.
+        ArgumentError: A name is unknown.
+    """
+    require_type("load_config_from_dictionary", Mapping, config=config)
+    for name, value in config.items():
+        if name in names():
+            before = getattr(CONFIG, name)
+            setattr(CONFIG, name, value if before is None or value is None else type(before)(value))
+        elif not from_file:
+            raise _unknown(name)
+
+
+def load_config_from_json_file(json_path: str | Path) -> None:
+    """Sets fields of CONFIG from a JSON file; unknown names are left out.
+
+    Raises:
+        OSError: The file cannot be read.
+        ArgumentError: It holds no JSON object.
+    """
+    load_config_from_dictionary(_object(Path(json_path).read_text(encoding="utf-8"), str(json_path)), from_file=True)
+
+
+def save_config_to_json_file(json_path: str | Path) -> None:
+    """Writes CONFIG into a JSON file; raises OSError if it cannot be written."""
+    plain = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(CONFIG).items()}
+    Path(json_path).write_text(json.dumps(plain, indent=4), encoding="utf-8")
+
+
+@contextmanager
+def manage_config(name: str, value: object) -> Iterator[None]:
+    """Sets a field of CONFIG for the length of a ``with`` block; raises ArgumentError for an unknown name."""
+    if name not in names():
+        raise _unknown(name)
+    before = getattr(CONFIG, name)
+    setattr(CONFIG, name, value)
+    try:
+        yield
+    finally:
+        setattr(CONFIG, name, before)
+
+
+def _unknown(name: str) -> ArgumentError:
+    return ArgumentError(f"Unknown configuration key: {name}\nthere are {', '.join(names())}")
+
+
+def _object(text: str, where: str) -> Mapping[str, Any]:
+    try:
+        read = json.loads(text)
+    except ValueError as error:
+        raise ArgumentError(f"{where}: no JSON: {error}") from None
+    if not isinstance(read, dict):
+        raise ArgumentError(f"{where}: a JSON object is wanted, not {shown(read)}")
+    return read
+
+
+if CONFIG_PATH is not None and CONFIG_PATH.exists():
+    load_config_from_json_file(CONFIG_PATH)
+if CONFIG_OVERRIDES is not None:
+    load_config_from_dictionary(_object(CONFIG_OVERRIDES, OVERRIDES_VARIABLE))
+
+
+Values = Literal["exact", "fast", "off"]
+
+DEFAULT_SPEC = "wormhole_n150"
+USUAL_L1_SMALL_SIZE = 32768  # bytes for index tensors, where nobody says how many
+SPEC_VARIABLE = "TTSIM_DEVICE"
+VALUES_VARIABLE = "TTSIM_VALUES"
+STRICT_VARIABLE = "TTSIM_STRICT"
+
+_SWITCHES = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
+
+
+def default_spec() -> str:
+    """The device to open: a name of the catalog or a file."""
+    return os.environ.get(SPEC_VARIABLE) or DEFAULT_SPEC
+
+
+def default_values() -> Values:
+    """What devices compute; raises ArgumentError where the variable has no such value."""
+    given = os.environ.get(VALUES_VARIABLE) or "exact"
+    for one in get_args(Values):
+        if given == one:
+            return one  # type: ignore[no-any-return]
+    raise ArgumentError(f"{VALUES_VARIABLE} must be one of {', '.join(get_args(Values))}, not {shown(given)}")
+
+
+def default_strict() -> bool:
+    """Whether devices are strict; raises ArgumentError where the variable is no switch."""
+    given = os.environ.get(STRICT_VARIABLE) or "1"
+    if given.lower() not in _SWITCHES:
+        raise ArgumentError(f"{STRICT_VARIABLE} must be one of {', '.join(_SWITCHES)}, not {shown(given)}")
+    return _SWITCHES[given.lower()]
+
+
+def add_device(parser: ArgumentParser) -> None:
+    """Adds the flags that name one device and change it; `chosen_device` reads them."""
+    told = f"name or TOML file (default: ${SPEC_VARIABLE}, or {DEFAULT_SPEC})"
+    parser.add_argument("--device", metavar="NAME", help=told)
+    add_changes(parser)
+
+
+def add_changes(parser: ArgumentParser) -> None:
+    """Adds the flag that changes fields of the device."""
+    parser.add_argument(
+        "--set",
+        dest="changes",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="change a field of the device, such as dram.banks=16, l1.bytes=2MiB, grid=9x7; may be repeated",
+    )
+
+
+def chosen_device(options: Namespace) -> str:
+    """The device that parsed flags name, or else the environment, with its changes: a text for `load_spec`.
+
+    Raises:
+        SpecError: A change is no FIELD=VALUE.
+    """
+    return with_changes(options.device or default_spec(), options.changes)
