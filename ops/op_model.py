@@ -1,7 +1,7 @@
 """What a work means: the words in which a program tells the readings of a plan what it computes and what it takes.
 
 Every folder of `ops.programs` states the meanings of its own works; `ops.op_models` puts them into one table, and the
-readings of `ops.readings` look works up there. So neither a plan nor a reading knows any program.
+readings of `ops.passes` look works up there. So neither a plan nor a reading knows any program.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -70,7 +70,7 @@ class Account:
 
     facts: Late[tuple[Fact, ...]] = Late(lambda account: ())  # noqa: RUF009 (a descriptor, not a default)
     stages: Late[Mapping[Stage, str]] = Late(lambda account: {})  # noqa: RUF009
-    # Under which name its model was held against measurements (`ops/readings/expected_errors.toml`); empty if nothing
+    # Under which name its model was held against measurements (`ops/passes/expected_errors.toml`); empty if nothing
     # like it was measured
     measured_as: str = ""
     composed_of: str = ""  # What its model is made of, if it was not measured

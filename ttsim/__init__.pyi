@@ -18,34 +18,13 @@ from device.memory.memory_config import (
 from device.spec.device_spec import DeviceSpec
 from ops.sensitivity.changes import changed, load_spec
 from ttsim import cluster, database, device, errors, experimental, graph, model_preprocessing, onednn, tracer
-from ttsim.errors import (
-    ArgumentError,
-    ArgumentIndexError,
-    ArgumentTypeError,
-    CircularBufferError,
-    DeviceClosedError,
-    DeviceError,
-    MemoryAccessError,
-    OutOfMemoryError,
-    PoisonError,
-    SpecError,
-    TTSimError,
-)
-from ttsim.experiments.design.result import DesignResult
-from ttsim.experiments.design.run import design
-from ttsim.experiments.sweeping.result import SweepResult
-from ttsim.experiments.sweeping.sweep import sweep
-from ttsim.experiments.tuning.network import tune_network
-from ttsim.experiments.tuning.tune import tune
-from ttsim.experiments.tuning.tuned import Choice, Tuned
-from ttsim.experiments.tuning.tuned_network import TunedLayer, TunedNetwork
-from ttsim.functions.concatenation import concat
-from ttsim.functions.constraints import ExecutionStatus, OpConstraints, query_op_constraints
-from ttsim.functions.conv1d import Conv1dConfig, conv1d
-from ttsim.functions.conv2d import conv2d
-from ttsim.functions.conv2d_preparation import prepare_conv_bias, prepare_conv_weights
-from ttsim.functions.conv_transpose2d import conv_transpose2d
-from ttsim.functions.conversions import (
+from ttsim.api.concatenation import concat
+from ttsim.api.constraints import ExecutionStatus, OpConstraints, query_op_constraints
+from ttsim.api.conv1d import Conv1dConfig, conv1d
+from ttsim.api.conv2d import conv2d
+from ttsim.api.conv2d_preparation import prepare_conv_bias, prepare_conv_weights
+from ttsim.api.conv_transpose2d import conv_transpose2d
+from ttsim.api.conversions import (
     as_tensor,
     deallocate,
     from_device,
@@ -60,7 +39,7 @@ from ttsim.functions.conversions import (
     to_torch,
     typecast,
 )
-from ttsim.functions.creation import (
+from ttsim.api.creation import (
     arange,
     empty,
     empty_like,
@@ -72,8 +51,8 @@ from ttsim.functions.creation import (
     zeros,
     zeros_like,
 )
-from ttsim.functions.elementwise import add, add_, mul, mul_, multiply, multiply_, sub, sub_, subtract, subtract_
-from ttsim.functions.facts import (
+from ttsim.api.elementwise import add, add_, mul, mul_, multiply, multiply_, sub, sub_, subtract, subtract_
+from ttsim.api.facts import (
     DEVICE_STORAGE_TYPE,
     element_size,
     get_conv_output_dim,
@@ -82,17 +61,17 @@ from ttsim.functions.facts import (
     is_sharded,
     tile_size,
 )
-from ttsim.functions.files import dump_tensor, load_tensor
-from ttsim.functions.folding import fold
-from ttsim.functions.matmul import linear, matmul
-from ttsim.functions.pooling import max_pool2d
-from ttsim.functions.preparation import prepare_conv_transpose2d_bias, prepare_conv_transpose2d_weights
-from ttsim.functions.rearranging import (
+from ttsim.api.files import dump_tensor, load_tensor
+from ttsim.api.folding import fold
+from ttsim.api.matmul import linear, matmul
+from ttsim.api.pooling import max_pool2d
+from ttsim.api.preparation import prepare_conv_transpose2d_bias, prepare_conv_transpose2d_weights
+from ttsim.api.rearranging import (
     pad,
     permute,
     transpose,
 )
-from ttsim.functions.relaying import (
+from ttsim.api.relaying import (
     interleaved_to_sharded,
     move,
     reallocate,
@@ -104,9 +83,9 @@ from ttsim.functions.relaying import (
     untilize,
     untilize_with_unpadding,
 )
-from ttsim.functions.reshaping import reshape, squeeze, unsqueeze, unsqueeze_to_4D
-from ttsim.functions.slicing import slice
-from ttsim.functions.tracing import (
+from ttsim.api.reshaping import reshape, squeeze, unsqueeze, unsqueeze_to_4D
+from ttsim.api.slicing import slice
+from ttsim.api.tracing import (
     QueueId,
     begin_trace_capture,
     command_queue,
@@ -119,7 +98,7 @@ from ttsim.functions.tracing import (
     release_trace,
     wait_for_event,
 )
-from ttsim.functions.unary import (
+from ttsim.api.unary import (
     GeluVariant,
     SigmoidMode,
     abs,
@@ -140,8 +119,21 @@ from ttsim.functions.unary import (
     square,
     tanh,
 )
-from ttsim.functions.upsampling import (
+from ttsim.api.upsampling import (
     upsample,
+)
+from ttsim.errors import (
+    ArgumentError,
+    ArgumentIndexError,
+    ArgumentTypeError,
+    CircularBufferError,
+    DeviceClosedError,
+    DeviceError,
+    MemoryAccessError,
+    OutOfMemoryError,
+    PoisonError,
+    SpecError,
+    TTSimError,
 )
 from ttsim.recording.memory_reports import MemoryView, dump_device_memory_state, get_memory_view
 from ttsim.recording.profiling import Profile, estimate_cycles, profile
@@ -220,6 +212,14 @@ from ttsim.runtime.tensor_copies import (
     get_device_tensors,
 )
 from ttsim.runtime.traces import MeshEvent, MeshTraceId
+from ttsim.study.design.result import DesignResult
+from ttsim.study.design.run import design
+from ttsim.study.sweep.result import SweepResult
+from ttsim.study.sweep.sweep import sweep
+from ttsim.study.tune.network import tune_network
+from ttsim.study.tune.tune import tune
+from ttsim.study.tune.tuned import Choice, Tuned
+from ttsim.study.tune.tuned_network import TunedLayer, TunedNetwork
 from ttsim.types.activations import UnaryOpType, UnaryWithParam
 from ttsim.types.compute_config import (
     DeviceComputeKernelConfig,

@@ -34,9 +34,6 @@ from ops.sensitivity.changes import load_spec, with_changes
 from ttsim.dropin.choices import add_choices, chosen, environment
 from ttsim.dropin.script import run_script, within
 from ttsim.dropin.suite import run_tests
-from ttsim.experiments.design.command import add_design, design_command
-from ttsim.experiments.sweeping.command import add_sweep, sweep_command
-from ttsim.experiments.tuning.command import add_tune, faster_line, tune_command
 from ttsim.layers.flags import add_layers_flags, add_opening_flags, chosen_layers
 from ttsim.layers.run import Settings, run_layer
 from ttsim.recording.profiling import Profile
@@ -54,6 +51,9 @@ from ttsim.report.writers.progress import progress
 from ttsim.report.writers.table import print_layers
 from ttsim.report.writers.terminal import say
 from ttsim.runtime.settings import Values, add_changes, add_device, chosen_device
+from ttsim.study.design.command import add_design, design_command
+from ttsim.study.sweep.command import add_sweep, sweep_command
+from ttsim.study.tune.command import add_tune, faster_line, tune_command
 from ttsim.version import version_line
 
 WIDTH_OF_A_PIPE = 160  # columns of a table that goes to a file

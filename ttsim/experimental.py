@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from device.errors import ArgumentError
-from ttsim.functions.rearranging import convert_to_chw, convert_to_hwc
+from ttsim.api.rearranging import convert_to_chw, convert_to_hwc
 from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.signature import require_type

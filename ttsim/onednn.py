@@ -15,8 +15,8 @@ from typing import Any
 
 from device.numbers.formats import Array
 from ops.planners.onednn import problem as operands
-from ttsim.functions.onednn_calls import OPERATIONS, GraphOperation, run
-from ttsim.functions.onednn_preparation import Call, backward_data, backward_weights, forward
+from ttsim.api.onednn_calls import OPERATIONS, GraphOperation, run
+from ttsim.api.onednn_preparation import Call, backward_data, backward_weights, forward
 from ttsim.runtime.device import Device
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ttsim.experiments.points.version import model_version
+from ttsim.study.points.version import model_version
 
 VERSION = "0.1.0"
 FOLLOWED: Final = "ttnn 0.81.1"  # plans, memory, errors and values are compared with recorded runs of it

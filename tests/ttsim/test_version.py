@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ttsim.__main__ import main
-from ttsim.experiments.points.version import model_version
+from ttsim.study.points.version import model_version
 from ttsim.version import VERSION, version_line
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,7 +13,7 @@ import numpy as np
 import ttsim
 from tools.fuzz.finding import Finding, block_tables
 
-WATCHED: Final = ("/device/memory/", "/device/machine", "/device/undo", "/ttsim/", "/ops/readings/memory")
+WATCHED: Final = ("/device/memory/", "/device/machine", "/device/undo", "/ttsim/", "/ops/passes/memory")
 
 
 class Interrupt:

@@ -7,18 +7,18 @@ from typing import Final
 
 from device.errors import ArgumentError
 from ops.sensitivity.changes import load_spec
-from ttsim.experiments.crew.crew import crew_of
-from ttsim.experiments.design.result import DesignPoint, DesignResult
-from ttsim.experiments.design.run import design
-from ttsim.experiments.tuning.reasons import differences
-from ttsim.experiments.tuning.tune import EFFORT, tune
-from ttsim.experiments.tuning.tuned import Choice, Tuned
-from ttsim.functions.conv_transpose2d import conv_transpose2d
+from ttsim.api.conv_transpose2d import conv_transpose2d
 from ttsim.layers.exact import make_inputs
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.layers.run import Settings, place
 from ttsim.recording.profiling import estimate_cycles
 from ttsim.report.cycles.report import CycleReport
+from ttsim.study.design.result import DesignPoint, DesignResult
+from ttsim.study.design.run import design
+from ttsim.study.executor.crew import crew_of
+from ttsim.study.tune.reasons import differences
+from ttsim.study.tune.tune import EFFORT, tune
+from ttsim.study.tune.tuned import Choice, Tuned
 from ttsim.types.layer import Layer
 
 SPACE: Final = Path(__file__).resolve().parents[2] / "docs" / "study-machine.toml"

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from tools.study.measure import CARDS, COST, SPACE, Studied, Study, best_of
-from ttsim.experiments.design.result import DesignPoint
-from ttsim.experiments.plots.charts import Bars, Chart, Dot, Scatter
-from ttsim.experiments.plots.drawing import to_svg
-from ttsim.experiments.tuning.tuned import Choice
+from ttsim.study.design.result import DesignPoint
+from ttsim.study.plots.charts import Bars, Chart, Dot, Scatter
+from ttsim.study.plots.drawing import to_svg
+from ttsim.study.tune.tuned import Choice
 
 INVENTED: Final = "the invented device"
 HEADINGS: Final = (

@@ -10,11 +10,11 @@ from types import TracebackType
 
 from device.errors import shown
 from ttsim.dropin.finder import ttnn_is_ttsim
-from ttsim.experiments.tuning.network import tune_network
 from ttsim.recording.profiling import Profile
 from ttsim.recording.saving import save_report
 from ttsim.runtime.device import Device
 from ttsim.runtime.session import current, remember
+from ttsim.study.tune.network import tune_network
 
 LONGEST_PATH = 200  # characters of a folder in a line
 

@@ -15,7 +15,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.op import ConvWork
 from ops.programs.conv2d.partition import ConvLayout
 from ops.programs.phase_conv2d.op import PhaseConvWork
-from ttsim.functions.conv_transpose2d import conv_transpose2d
+from ttsim.api.conv_transpose2d import conv_transpose2d
 from ttsim.layers.arguments import compute_config, conv_config, dtype, member, slice_config
 from ttsim.layers.exact import Inputs, exact_output, make_inputs
 from ttsim.layers.source import layer_source

@@ -7,7 +7,7 @@ from typing import Any
 
 from device.errors import ArgumentError
 from device.memory.memory_config import Layout
-from ttsim.functions.conversions import from_torch, to_device
+from ttsim.api.conversions import from_torch, to_device
 from ttsim.preprocessing.module_args import infer_ttnn_module_args, merge_ttnn_module_args_into_parameters
 from ttsim.preprocessing.parameters import ParameterDict, ParameterList, make_parameter_dict
 from ttsim.runtime.device import Device

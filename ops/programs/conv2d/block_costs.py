@@ -1,6 +1,6 @@
 """What each step of the conv2d program takes on one core, in cycles: the steps that `cycles` puts in order.
 
-The constants are `ConvCosts` of the device and those of `ops.programs.actions`; how they were fitted,
+The constants are `ConvCosts` of the device and those of `ops.programs.kernel_costs`; how they were fitted,
 `tools.calibrate` shows.
 """
 

@@ -14,7 +14,7 @@ import pytest
 import ttsim
 from device.spec.device_spec import DeviceSpec
 from ops.passes.caches import KeptPlans
-from ttsim.functions import conv_transpose2d
+from ttsim.api import conv_transpose2d
 
 SIDE, CHANNELS, OUT = 8, 32, 32
 SPEC = ttsim.load_spec("wormhole_n150")

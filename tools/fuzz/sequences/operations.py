@@ -147,9 +147,7 @@ BESIDE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 _DEVICES: Final = "opens, closes or names devices; a sequence has one device from its beginning to its end"
 _SETTINGS: Final = "settings of the session, of meshes and of device files, which no call of a sequence reads"
-_SEARCHES: Final = (
-    "tries a call in many ways on copies of a device; tests/ttsim/experiments compares them with the call"
-)
+_SEARCHES: Final = "tries a call in many ways on copies of a device; tests/ttsim/study compares them with the call"
 _FILES: Final = "writes what a report knows; changes no tensor and no memory"
 _TRACES: Final = "reads the list of a graph capture; needs no device"
 

@@ -6,7 +6,7 @@ import pytest
 
 from ops.planners.lower_bounds import least_of
 from ops.programs.conv2d.cycles import least_cycles, time_conv
-from tests.ttsim.experiments.tuning.tuned_calls import question
+from tests.ttsim.study.tune.tuned_calls import question
 
 
 @pytest.mark.parametrize("scheme", ["HEIGHT_SHARDED", "BLOCK_SHARDED", "WIDTH_SHARDED"])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from ops.programs.halo.traffic import ListedPadding, PaddingRuns, padding_runs
 from ops.programs.halo.transfers import list_padding, stick_ranges
 from ops.window import Frame, data_sticks, frame_sources, transposed_axis
-from tests.ops.frame.drawn_frames import frames
+from tests.ops.window.drawn_frames import frames
 
 
 def copies(sticks):

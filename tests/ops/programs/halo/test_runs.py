@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ops.programs.halo.transfers import list_transfers, run_transfers, stick_ranges
-from tests.ops.frame.drawn_frames import frames
+from tests.ops.window.drawn_frames import frames
 
 
 @given(frames(), st.integers(1, 80), st.integers(1, 20))

@@ -1,1 +1,0 @@
-"""The readings of a plan: memory, values, cycles."""

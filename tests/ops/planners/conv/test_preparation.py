@@ -1,0 +1,147 @@
+"""The layout that weights are prepared for: recorded shapes of the real library's prepared tensors."""
+
+from dataclasses import replace
+
+import pytest
+
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import L1_MEMORY_CONFIG, Layout
+from device.numbers.formats import BFLOAT16
+from device.spec.device_spec import load_spec
+from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType
+from ops.planners.conv.operands import size_refusal
+from ops.planners.conv.preparation import (
+    lay_out_preparation,
+    plan_bias_preparation,
+    plan_rows,
+    plan_weights_preparation,
+)
+from ops.programs.conv2d.weights import PrepareWeights, misfit
+from tests.ops.planners.conv.good_call import sized_call
+from tests.shards import BLOCK, HEIGHT, box
+
+SPEC = load_spec("blackhole_p150")
+
+
+GRID = {"override_sharding_config": True, "core_grid": box(6, 6)}
+TURNED = {"shard_layout": BLOCK, "transpose_shards": True}
+WIDER = {"padding": (2, 2, 1, 6), "dilation": (1, 3)}
+
+
+def call(size, channels, out_channels, kernel, stride, *, layout=Layout.TILE, **changes):
+    config = {name: changes.pop(name) for name in list(changes) if name in ConvConfig.__slots__}
+    changes["conv_config"] = ConvConfig(**{"weights_format": BFLOAT16, **config})
+    return sized_call(size, (channels, out_channels), kernel, layout=layout, with_bias=True, stride=stride, **changes)
+
+
+def upsampled(channels, slices):
+    """A call of tt-metal's nightly tests, as far as its preparation is told."""
+    cut = SliceConfig(slice_type=SliceType.DRAM_WIDTH, num_slices=slices)
+    rows = {"layout": Layout.ROW_MAJOR, "output_layout": Layout.ROW_MAJOR}
+    return call((32, 32), channels, 64, (8, 8), (4, 4), **rows, padding=(2, 2, 2, 2), slice_config=cut)
+
+
+def shape(plan, role):
+    return plan.tensors[plan.results[role]].padded_shape[-2:]
+
+
+@pytest.mark.parametrize(
+    ("made", "wanted"),
+    [
+        # a given core grid is not looked at
+        (call((11, 60), 64, 595, (4, 4), (3, 3), **GRID, shard_layout=BLOCK), (4096, 640)),
+        # tiles in DRAM lie as a window does, whose channels are a multiple of 8
+        (call((1, 1), 86, 256, (5, 4), (1, 3), shard_layout=BLOCK), (7040, 256)),
+        (call((63, 1), 16, 664, (4, 4), (3, 3), **WIDER, **TURNED), (1024, 672)),
+        # so they do where a 1x1 kernel runs as a matmul
+        (call((75, 3), 1024, 96, (1, 1), (1, 1), **TURNED), (1280, 320)),
+    ],
+)
+def test_rows_and_columns_of_prepared_weights(made, wanted):
+    assert shape(plan_weights_preparation(made, SPEC, free_l1_bytes=1400000), "weight") == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "slices", "channels", "without", "given"),
+    [
+        (
+            "wormhole_n150",
+            0,
+            104,
+            (6656, 64),
+            (7168, 64),
+        ),  # HEIGHT; BLOCK on 7 x 16 channels
+        ("blackhole_p150", 2, 120, (7680, 64), (8192, 64)),  # HEIGHT; BLOCK on 8 x 16 channels
+    ],
+)
+def test_an_output_padding_that_is_given_decides_on_scheme_and_slices(name, slices, channels, without, given):
+    """Recorded of 0.81.1, which plans the calls themselves for the second shape, too."""
+    made = upsampled(channels, slices)
+    for output_padding, wanted in (((0, 0), without), ((2, 2), given)):
+        plan = plan_weights_preparation(
+            replace(made, output_padding=output_padding), load_spec(name), free_l1_bytes=1_350_000
+        )
+        assert shape(plan, "weight") == wanted
+
+
+@pytest.mark.parametrize(("name", "slices"), [("wormhole_n150", 0), ("blackhole_p150", 2)])
+def test_a_nightly_test_of_tt_metal_prepares_weights_for_another_scheme_than_its_call_has(name, slices):
+    """test_convt2d_dram does not say its output padding to the preparation, which the real library takes for 0.
+
+    With 64 channels both matrices are 4096 x 64; the shapes of the test above show which one the real library makes.
+    """
+    made = upsampled(64, slices)
+    of_call = replace(made, output_padding=(2, 2))
+    schemes = [prepared(one, name).layout.scheme for one in (made, of_call)]
+    assert schemes == [HEIGHT, BLOCK]
+    assert misfit(prepared(made, name), TensorSpec((1, 1, 4096, 64), BFLOAT16, Layout.TILE), prepared(of_call, name))
+
+
+def prepared(made, name):
+    plan = plan_weights_preparation(made, load_spec(name), free_l1_bytes=1_350_000)
+    return next(step.work for step in plan.steps if isinstance(getattr(step, "work", None), PrepareWeights))
+
+
+def test_full_inner_dim_orders_the_rows_of_block_weights():
+    """One channel of k2x2: eight of the shard four times fill one tile, not a tile for each kernel row."""
+    made = call((4, 32), 1, 253, (2, 2), (2, 1), layout=Layout.ROW_MAJOR, place=L1_MEMORY_CONFIG, shard_layout=BLOCK)
+    assert shape(plan_weights_preparation(made, SPEC, free_l1_bytes=1400000), "weight") == (64, 256)
+    made = replace(made, conv_config=replace(made.conv_config, full_inner_dim=True))
+    assert shape(plan_weights_preparation(made, SPEC, free_l1_bytes=1400000), "weight") == (32, 256)
+
+
+def test_a_bias_of_a_strided_1x1_kernel_is_prepared_for_a_matmul():
+    """59 tiles of columns are a prime number, which a matmul does not deal; the weights have 60."""
+    made = call((2, 79), 11, 1888, (1, 1), (2, 2), shard_layout=BLOCK, transpose_shards=True)
+    weights = shape(plan_weights_preparation(made, SPEC, free_l1_bytes=1400000), "weight")
+    bias = shape(plan_bias_preparation(made, SPEC, free_l1_bytes=1400000), "bias")
+    assert (weights[1], bias[1]) == (60 * 32, 59 * 32)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "shapes", "text"),
+    [
+        (BLOCK, [(1, 1, 1728, 128)], None),
+        (BLOCK, [(1, 1, 1728, 256)], "num_cores_x 4 should be divisible by num_weight_slices_width 8"),
+        (BLOCK, [(1, 1, 1728, 128), (1, 1, 32, 64)], "Bias tiles (2) must equal weight matrix width in tiles (4)"),
+        (HEIGHT, [(1, 1, 1728, 160)], "weight_matrix_width_ntiles 5 should be divisible by weight_block_w_ntiles 4"),
+        (HEIGHT, [(1, 1, 1728, 256)], "num_blocks_weight_w_per_core 1 should be equal to num_blocks_weight_w 2"),
+        (HEIGHT, [(1, 1, 1728, 64)], "Invalid weight shape. Incorrect weight tensor."),
+    ],
+)
+def test_weights_for_another_call_are_refused(scheme, shapes, text):
+    layout = lay_out_preparation(
+        call((8, 8), 96, 128, (3, 3), (2, 2), place=L1_MEMORY_CONFIG, shard_layout=scheme), SPEC, None
+    ).layout
+    found = size_refusal(layout, 128, shapes)
+    assert (None if found is None else found.splitlines()[0]) == text
+
+
+def test_operands_in_rows_are_allocated_and_released_before_a_preparation():
+    made = call((16, 16), 24, 32, (2, 2), (3, 3))
+    plan = plan_rows(made, SPEC)
+    assert [type(step).__name__ + step.tensor for step in plan.steps] == [
+        "Allocateweight.rows", "Allocatebias.rows", "Freebias.rows", "Freeweight.rows",
+    ]  # fmt: skip
+    assert plan.tensors["weight.rows"].shape == (32, 24, 2, 2)
+    assert plan.tensors["bias.rows"].shape == (1, 1, 1, 32)

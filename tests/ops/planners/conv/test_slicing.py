@@ -1,0 +1,300 @@
+"""Slices: they cover the output, each computes its part of it, and the smallest number that fits is chosen."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from device.errors import DeviceError, OutOfMemoryError
+from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout
+from device.numbers.formats import FLOAT32
+from device.spec.device_spec import load_spec
+from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType, frame_of
+from ops.planners.conv.slicing import (
+    check_slice_count,
+    choose_slices,
+    guess_slice_type,
+    input_cores,
+    input_memory,
+    most_slices,
+    output_slices,
+    slice_call,
+    slice_l1_bytes,
+)
+from ops.reference import conv_transpose_channels_last
+from ops.window import NoWindowError
+from tests.ops.planners.conv.good_call import geometry_of, sized_call
+
+SPEC = load_spec("wormhole_n150")
+DOWN, ACROSS = SliceType.DRAM_HEIGHT, SliceType.DRAM_WIDTH
+KINDS = (DOWN, ACROSS)
+LAYOUTS = (Layout.ROW_MAJOR, Layout.TILE)
+
+
+def call(size, channels=4, out_channels=4, kernel=(3, 3), *, layout=Layout.TILE, scheme=None, **changes):
+    config = ConvConfig(output_layout=layout, shard_layout=scheme)
+    return sized_call(size, (channels, out_channels), kernel, conv_config=config, **changes)
+
+
+def sliced(kind, count):
+    return SliceConfig(slice_type=kind, num_slices=count)
+
+
+@st.composite
+def calls(draw):
+    """Calls of every geometry, with the padding an output needs to exist."""
+    kernel, dilation, stride = (draw(st.tuples(st.integers(1, 4), st.integers(1, 4))) for _ in range(3))
+    reach = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
+    made = call(
+        draw(st.tuples(st.integers(1, 40), st.integers(1, 60))),
+        kernel=kernel,
+        stride=stride,
+        padding=tuple(draw(st.integers(0, reach[n])) for n in (0, 0, 1, 1)),
+        output_padding=tuple(draw(st.integers(0, s - 1)) for s in stride),
+        dilation=dilation,
+        layout=draw(st.sampled_from(LAYOUTS)),
+    )
+    assume(min(geometry_of(made).output_shape) > 0)
+    return made
+
+
+@settings(max_examples=80)
+@given(calls(), st.sampled_from(KINDS), st.data())
+def test_slices_tile_the_output(made, kind, data):
+    count = data.draw(st.integers(1, most_slices(made, kind)))
+    parts = list(output_slices(made, sliced(kind, count)))
+    assume(not any(part.is_empty for part in parts))
+    frame = frame_of(made)
+    whole = {DOWN: (0, frame.columns.outputs), ACROSS: (0, frame.rows.outputs)}[kind]
+    along = [part.rows if kind is DOWN else part.columns for part in parts]
+    assert {part.columns if kind is DOWN else part.rows for part in parts} == {whole}
+    assert [position for bounds in along for position in range(*bounds)] == list(
+        range(frame.rows.outputs if kind is DOWN else frame.columns.outputs)
+    )
+    lengths = [stop - start for start, stop in along]
+    unit = 32 if kind is ACROSS and made.conv_config.output_layout is Layout.TILE else 1
+    assert all(length % unit == 0 for length in lengths[:-1])
+    assert max(lengths) - min(lengths[:-1] or lengths) <= unit
+
+
+def pixels(made, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(-3, 4, (made.batch_size, made.input_height, made.input_width, made.in_channels))
+    return x, rng.integers(-3, 4, (made.in_channels, made.out_channels, *made.kernel_size))
+
+
+def part_of(made, part, x, w):
+    """What a slice's own call computes of its window of the input, without the columns that fill its last tile."""
+    window = x[:, part.down.start : part.down.stop, part.across.start : part.across.stop]
+    computed = conv_transpose_channels_last(window, w, geometry_of(slice_call(made, part)))
+    return computed[:, :, : part.columns[1] - part.columns[0]]
+
+
+@settings(max_examples=80)
+@given(calls(), st.sampled_from(KINDS), st.integers(1, 4))
+def test_slices_compute_their_parts(made, kind, count):
+    """Unless the real library's own arithmetic gives a slice too few outputs, near the end of padded images."""
+    assume(count <= most_slices(made, kind))
+    parts = list(output_slices(made, sliced(kind, count)))
+    assume(not any(part.is_empty for part in parts))
+    x, w = pixels(made)
+    want = conv_transpose_channels_last(x, w, geometry_of(made))
+    for part in parts:
+        assume(min(geometry_of(slice_call(made, part)).output_shape) > 0)
+        got = part_of(made, part, x, w)
+        expected = want[:, slice(*part.rows), slice(*part.columns)]
+        assume(got.shape[1:3] == expected.shape[1:3])
+        assert np.array_equal(got, expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_slices_of_common_layers_compute_their_parts(kind, layout):
+    """Kernel 3, stride 2, padding 1, output padding 1, and kernel 2, stride 2: the layers of decoders."""
+    common = {"stride": (2, 2), "layout": layout}
+    for made in (
+        call((16, 40), padding=(1, 1, 1, 1), output_padding=(1, 1), batch=2, **common),
+        call((16, 40), kernel=(2, 2), **common),
+    ):
+        x, w = pixels(made)
+        want = conv_transpose_channels_last(x, w, geometry_of(made))
+        for count in range(1, min(6, most_slices(made, kind) + 1)):
+            parts = list(output_slices(made, sliced(kind, count)))
+            assert len(parts) == count
+            for part in parts:
+                got = part_of(made, part, x, w)
+                assert np.array_equal(got, want[:, slice(*part.rows), slice(*part.columns)])
+
+
+def test_a_window_by_hand():
+    """16 outputs of 8 rows, kernel 3, stride 2, padding 1: outputs 8 to 16 meet inputs 4 to 8."""
+    made = call((8, 8), stride=(2, 2), padding=(1, 1, 1, 1), output_padding=(1, 1), layout=Layout.ROW_MAJOR)
+    first, second = (part.down for part in output_slices(made, sliced(DOWN, 2)))
+    assert (first.start, first.stop, first.padding, first.output_padding) == (0, 5, (1, 2), 0)
+    assert (second.start, second.stop, second.padding, second.output_padding) == (4, 8, (1, 1), 1)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_tiled_slices_fill_their_last_tile(layout):
+    """20 columns of output: every slice of a part of the input computes 32 of them if the output is in tiles."""
+    made = call((8, 18), kernel=(3, 3), layout=layout)
+    for part in output_slices(made, sliced(DOWN, 2)):
+        assert geometry_of(slice_call(made, part)).output_shape[1] == (32 if layout is Layout.TILE else 20)
+    (whole,) = output_slices(made, sliced(DOWN, 1))
+    assert geometry_of(slice_call(made, whole)).output_shape[1] == 20
+
+
+def test_an_empty_slice_does_not_advance():
+    """Rows of output that meet no input: the real library leaves them, and everything after them, unwritten."""
+    made = call((2, 8), kernel=(1, 1), stride=(6, 1), output_padding=(5, 0), layout=Layout.ROW_MAJOR)
+    parts = list(output_slices(made, sliced(DOWN, 6)))
+    assert [part.rows for part in parts] == [(0, 2), (2, 4), (2, 4), (2, 4), (2, 4), (2, 4)]
+    assert [part.is_empty for part in parts] == [False, True, True, True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("layout", "size", "kind"),
+    [
+        (Layout.TILE, (8, 199), DOWN), (Layout.TILE, (8, 200), ACROSS), (Layout.TILE, (201, 200), DOWN),
+        (Layout.ROW_MAJOR, (24, 8), ACROSS), (Layout.ROW_MAJOR, (25, 8), DOWN),
+    ],
+)  # fmt: skip
+def test_guessed_axis(layout, size, kind):
+    assert guess_slice_type(call(size, layout=layout)) is kind
+
+
+@pytest.mark.parametrize(
+    ("layout", "kind", "most"), [(Layout.TILE, DOWN, 10), (Layout.TILE, ACROSS, 2), (Layout.ROW_MAJOR, ACROSS, 42)]
+)
+def test_too_many_slices_are_refused(layout, kind, most):
+    made = call((8, 40), layout=layout)
+    assert most_slices(made, kind) == most
+    check_slice_count(made, sliced(kind, most), frame_of(made))
+    message = (
+        rf"^Number of slices \({most + 1}\) exceeds the maximum allowed \({most}\) for the given output dimension and "
+        rf"alignment\.\ndram_slice_config: at most {most} slices of type {kind.name} fit"
+    )
+    with pytest.raises(DeviceError, match=message):
+        check_slice_count(made, sliced(kind, most + 1), frame_of(made))
+
+
+LARGE = call((8, 64), 128, 128, stride=(2, 2), padding=(1, 1, 1, 1), output_padding=(1, 1))
+
+
+def largest(made, config):
+    parts = output_slices(made, config)
+    return max(slice_l1_bytes(made, part, SPEC, slices=config.num_slices) for part in parts)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_smallest_number_that_fits(kind):
+    made = replace(LARGE, slice_config=sliced(kind, 0))
+    needs = [largest(made, sliced(kind, count)) for count in range(1, most_slices(made, kind) + 1)]
+    assert len(set(needs)) > 1
+    for free in needs:
+        first = next(count for count, need in enumerate(needs, 1) if need <= free)
+        assert choose_slices(made, SPEC, free_l1_bytes=free).config == sliced(kind, first)
+
+
+@settings(max_examples=40)
+@given(calls(), st.sampled_from(KINDS), st.data())
+def test_a_slice_needs_the_same_wherever_it_lies(made, kind, data):
+    count = data.draw(st.integers(2, 6))
+    assume(count <= most_slices(made, kind))
+    for part in output_slices(made, sliced(kind, count)):
+        assume(not part.is_empty and min(geometry_of(slice_call(made, part)).output_shape) > 0)
+        moved = part.at_origin
+        assert (moved.rows[0], moved.columns[0], moved.down.start, moved.across.start) == (0, 0, 0, 0)
+        assert geometry_of(slice_call(made, moved)) == geometry_of(slice_call(made, part))
+        need, need_moved = (slice_l1_bytes(made, one, SPEC, slices=count) for one in (part, moved))
+        assert need == need_moved
+
+
+def test_blocks_of_the_last_slice_are_refused_though_the_first_does_not_fit():
+    """Slices of 32, 24 and 24 outputs: the first is too large, and blocks of 64 rows are too high for the rest."""
+    made = call((10, 8), 2048, 64, kernel=(1, 3), scheme=TensorMemoryLayout.WIDTH_SHARDED, padding=(0, 0, 1, 1))
+    config = replace(made.conv_config, act_block_h_override=64)
+    with pytest.raises(DeviceError, match=r"^Conv2d output block size"):
+        choose_slices(replace(made, conv_config=config, slice_config=sliced(DOWN, 0)), SPEC, free_l1_bytes=1)
+
+
+def test_the_other_axis_is_tried_only_if_the_axis_was_guessed():
+    """A wide image is guessed to be cut along its width; four slices of its height may take less."""
+    made = call((2, 220), 512, 64, kernel=(2, 2), stride=(2, 2))
+    assert guess_slice_type(made) is ACROSS
+    least = {k: min(largest(made, sliced(k, n)) for n in range(1, most_slices(made, k) + 1)) for k in KINDS}
+    assert least[DOWN] != least[ACROSS]
+    better = min(KINDS, key=lambda kind: least[kind])
+    chosen = choose_slices(made, SPEC, free_l1_bytes=least[better]).config
+    assert chosen.slice_type is better
+    other = ACROSS if better is DOWN else DOWN
+    with pytest.raises(DeviceError, match="DRAM Auto slice could not find"):
+        choose_slices(replace(made, slice_config=sliced(other, 0)), SPEC, free_l1_bytes=least[better])
+
+
+def test_nothing_fits():
+    message = (
+        r"^DRAM Auto slice could not find valid slice configuration\. Tried up to 4 slices for width-slicing on output "
+        r"dimension 128\. Available L1: 1000 bytes\. Operation requires more memory than available even with maximum "
+        r"slicing\.\n"
+    )
+    with pytest.raises(DeviceError, match=message):
+        choose_slices(LARGE, SPEC, free_l1_bytes=1000)
+
+
+@pytest.mark.parametrize("scheme", ["HEIGHT_SHARDED", "BLOCK_SHARDED", "WIDTH_SHARDED"])
+@pytest.mark.parametrize("count", [1, 3])
+def test_windows_fit_their_shards(scheme, count):
+    made = call((20, 20), 48, 64, scheme=TensorMemoryLayout[scheme])
+    for part in output_slices(made, sliced(DOWN, count)):
+        config = input_cores(made, part, SPEC).cores
+        memory = input_memory(made, part, config)
+        rows, width = memory.shard_spec.shape
+        window = slice_call(made, part)
+        assert (memory.buffer_type, memory.memory_layout.name) == (BufferType.L1, scheme)
+        assert rows * config.nhw_cores >= window.input_height * window.input_width
+        assert width * config.channel_cores >= 48
+
+
+def test_only_a_slice_without_outputs_ends_a_search_quietly(monkeypatch):
+    def failing(error):
+        def needed(*_, **__):
+            raise error
+
+        monkeypatch.setattr("ops.planners.conv.slicing.slice_l1_bytes", needed)
+
+    failing(NoWindowError("no window fits"))
+    with pytest.raises(OutOfMemoryError, match="could not find valid slice configuration"):
+        choose_slices(call((8, 8)), SPEC, free_l1_bytes=1 << 20)
+    failing(ValueError("a mistake"))
+    with pytest.raises(ValueError, match="a mistake"):
+        choose_slices(call((8, 8)), SPEC, free_l1_bytes=1 << 20)
+
+
+def test_a_slice_counts_the_rows_it_stands_for():
+    """56x56, k5 s3, padding 4 and 2, one row of 162 to a slice: the fourth computes two, and needs no more for it.
+
+    Double-buffered WIDTH activations for two rows would not fit L1; the real library runs these 162 slices.
+    """
+    made = call((56, 56), 8, 3, (5, 5), stride=(3, 3), padding=(4, 4, 2, 2), scheme=TensorMemoryLayout.WIDTH_SHARDED)
+    made = replace(made, conv_config=replace(made.conv_config, enable_act_double_buffer=True))
+    parts = list(output_slices(made, sliced(SliceType.DRAM_HEIGHT, 162)))
+    assert {part.rows[1] - part.rows[0] for part in parts} == {1}
+    assert {frame_of(slice_call(made, part)).rows.outputs for part in parts} == {1, 2}
+    assert max(slice_l1_bytes(made, part, SPEC, slices=162) for part in parts) < 1360544
+
+
+@pytest.mark.parametrize(("padding", "slices"), [((4, 5, 6, 5), 29), ((4, 4, 5, 5), 30), ((5, 5, 5, 6), 29)])
+def test_a_slice_counts_the_columns_it_stands_for(padding, slices):
+    """60x60, eight images, k4x5 s2 d3x2, 200 float32 channels become 64 in rows: the real library's numbers."""
+    sizes, scheme = {"stride": (2, 2), "dilation": (3, 2), "padding": padding}, TensorMemoryLayout.HEIGHT_SHARDED
+    made = call((60, 60), 200, 64, (4, 5), layout=Layout.ROW_MAJOR, scheme=scheme, batch=8, **sizes)
+    operands = {name: replace(one, spec=replace(one.spec, data_format=FLOAT32)) for name, one in _operands(made)}
+    made = replace(made, **operands, slice_config=sliced(ACROSS, 0))
+    assert choose_slices(made, SPEC, free_l1_bytes=1360544).config.num_slices == slices
+
+
+def _operands(made):
+    return ("input", made.input), ("weight", made.weight)

@@ -1,0 +1,60 @@
+"""Bounds hold: nothing of a space takes less than they say, and what they call alike has one plan."""
+
+from dataclasses import replace
+
+import pytest
+
+from device.errors import DeviceError
+from ops.planners.lower_bounds import UNKNOWN, least_of, pieces
+from ops.window import NoWindowError
+from tests.ttsim.study.tune.tuned_calls import question
+from ttsim.study.points.plan_key import plan_key
+from ttsim.study.tune.candidate import evaluate, l1_bytes_before
+from ttsim.study.tune.space import Space
+
+FREE = 1_300_000
+
+
+def space(kind):
+    asked = question(kind)
+    return Space(call=asked.call, spec=asked.ground.machine.spec, free_l1_bytes=FREE), asked.ground
+
+
+@pytest.mark.parametrize(("kind", "every"), [("l1", 29), ("dram", 17), ("conv2d", 37)])
+def test_no_call_takes_less_than_its_bounds(kind, every):
+    searched, ground = space(kind)
+    members = [member for first in list(searched.families())[::every] for member in searched.members(first)]
+    around, plans, ran = {}, {}, 0
+    for call in members[::11]:
+        try:
+            made = evaluate(call, ground)
+        except DeviceError:
+            continue
+        ran += 1
+        least = least_of(call, searched.spec, free_l1_bytes=FREE)
+        walked = least.walked(searched.spec)
+        assert 0 < least.cycles <= walked.cycles <= made.cycles
+        assert l1_bytes_before(ground) + least.l1_bytes <= made.l1_peak_bytes
+        assert around.setdefault(least.around, made.around_cycles) == made.around_cycles
+        assert walked.cycles + made.around_cycles <= made.cycles + 1
+        assert plans.setdefault(least.alike, plan_key(made.plan)) == plan_key(made.plan)
+    assert ran > 8
+
+
+def test_a_family_begins_with_its_least_member():
+    searched, _ = space("l1")
+    for first in list(searched.families())[:40]:
+        try:
+            least = least_of(first, searched.spec, free_l1_bytes=FREE)
+        except (DeviceError, NoWindowError):
+            continue
+        for member in searched.members(first):
+            other = least_of(member, searched.spec, free_l1_bytes=FREE)
+            assert (least.cycles <= other.cycles, least.l1_bytes <= other.l1_bytes) == (True, True)
+
+
+def test_nothing_is_known_of_a_matmul():
+    searched, _ = space("l1")
+    pointwise = replace(searched.call, kernel_size=(1, 1), stride=(1, 1))
+    assert least_of(pointwise, searched.spec, free_l1_bytes=FREE) is UNKNOWN
+    assert pieces(pointwise, searched.spec, free_l1_bytes=FREE) == ()

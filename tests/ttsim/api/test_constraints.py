@@ -1,0 +1,109 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ttsim
+from device.errors import SpecError
+from device.spec.device_spec import load_spec
+from ttsim import ExecutionStatus, TensorDescription, query_op_constraints
+
+CALL: dict[str, Any] = {
+    "in_channels": 64,
+    "out_channels": 32,
+    "batch_size": 1,
+    "input_height": 16,
+    "input_width": 16,
+    "kernel_size": (3, 3),
+    "stride": (2, 2),
+    "padding": (1, 1),
+}
+IMAGE = TensorDescription((1, 1, 256, 64), memory_config=ttsim.DRAM_MEMORY_CONFIG)
+
+
+@pytest.mark.parametrize("spec", ["wormhole_n150", "blackhole_p150"])
+@pytest.mark.parametrize("place", [ttsim.DRAM_MEMORY_CONFIG, ttsim.L1_MEMORY_CONFIG])
+def test_the_answer_is_what_a_capture_of_the_call_gives(spec: str, place: ttsim.MemoryConfig) -> None:
+    device = ttsim.open_device(spec=spec, values="off", l1_small_size=32768)
+    weights = ttsim.Tensor(np.zeros((64, 32, 3, 3), np.float32), ttsim.bfloat16)
+    ttsim.graph.begin_graph_capture()
+    image = ttsim.Tensor(np.zeros((1, 1, 256, 64), np.float32), ttsim.bfloat16).to(device, place)
+    output = ttsim.conv_transpose2d(input_tensor=image, weight_tensor=weights, device=device, **CALL)
+    usage = ttsim.graph.extract_resource_usage_per_core(ttsim.graph.end_graph_capture())
+    described = TensorDescription((1, 1, 256, 64), memory_config=place)
+    for given in ({"input_tensor": described}, {"input_tensor": image, "weight_tensor": weights}):
+        answer = query_op_constraints(spec=spec, **given, **CALL)
+        assert answer.status is ExecutionStatus.Success
+        assert answer.error_message is None
+        assert (
+            answer.cb_peak_size_per_core,
+            answer.l1_buffers_peak_per_core,
+            answer.peak_memory_usage_per_core,
+        ) == usage
+        assert answer.output_tensor_specs == (output.spec,)
+        in_l1 = place is ttsim.L1_MEMORY_CONFIG
+        assert answer.l1_output_buffer_per_core == (output.buffer.spec.bank_bytes if in_l1 else 0)
+        assert (answer.l1_output_buffer_per_core > 0) == in_l1
+
+
+def test_prepared_weights_are_among_the_results_if_asked_for() -> None:
+    answer = query_op_constraints(input_tensor=IMAGE, return_weights_and_bias=True, return_output_dim=True, **CALL)
+    assert answer.output_tensor_specs is not None
+    assert [one.shape for one in answer.output_tensor_specs] == [(1, 1, 31 * 31, 32), (1, 1, 576, 32)]
+
+
+def test_inputs_on_the_host_and_groups() -> None:
+    answer = query_op_constraints(input_tensor=TensorDescription((1, 16, 16, 64)), groups=4, **CALL)
+    assert answer.status is ExecutionStatus.Success
+    assert answer.peak_memory_usage_per_core > 0
+
+
+def test_what_does_not_fit_is_an_error_with_the_text_of_the_call() -> None:
+    large = CALL | {"in_channels": 64, "input_height": 256, "input_width": 256}
+    image = TensorDescription((1, 1, 256 * 256, 64), memory_config=ttsim.DRAM_MEMORY_CONFIG)
+    answer = query_op_constraints(input_tensor=image, dram_slice_config=ttsim.Conv2dL1FullSliceConfig, **large)
+    assert answer.status is ExecutionStatus.Error
+    assert answer.output_tensor_specs is None
+    assert answer.peak_memory_usage_per_core == 0
+    assert answer.error_message is not None
+    assert answer.error_message.startswith("Statically allocated circular buffers")
+    assert query_op_constraints(input_tensor=image, **large).status is ExecutionStatus.Success
+    small = query_op_constraints(input_tensor=IMAGE, l1_small_size=0, **CALL)
+    assert "The L1_SMALL region is 0 B" in (small.error_message or "")
+
+
+def test_contradictions_are_errors_and_wrong_calls_raise() -> None:
+    wrong = query_op_constraints(input_tensor=IMAGE, **(CALL | {"stride": (0, 1)}))
+    assert wrong.error_message is not None
+    assert wrong.error_message.startswith("stride must be greater than 0")
+    assert query_op_constraints(input_tensor=IMAGE, **(CALL | {"dilation": (0, 1)})).status is ExecutionStatus.Error
+    with pytest.raises(TypeError, match="input_height"):
+        query_op_constraints(
+            input_tensor=IMAGE, **{name: value for name, value in CALL.items() if name != "input_height"}
+        )
+    with pytest.raises(TypeError, match=r"there is no 'inputs'"):
+        query_op_constraints(input_tensor=IMAGE, inputs=3, **CALL)
+    with pytest.raises(SpecError, match="wormhole"):
+        query_op_constraints(input_tensor=IMAGE, spec="wormhole", **CALL)
+
+
+def test_no_device_and_no_capture_is_touched() -> None:
+    device = ttsim.open_device(l1_small_size=32768)
+    image = ttsim.Tensor(np.zeros((1, 1, 256, 64), np.float32), ttsim.bfloat16).to(device)
+    view = ttsim.get_memory_view(device, ttsim.BufferType.DRAM)
+    ttsim.graph.begin_graph_capture(ttsim.graph.RunMode.NO_DISPATCH)
+    answer = query_op_constraints(input_tensor=image, **CALL)
+    assert len(ttsim.graph.end_graph_capture()) == 2
+    assert answer == query_op_constraints(input_tensor=IMAGE, **CALL)
+    assert ttsim.get_memory_view(device, ttsim.BufferType.DRAM) == view
+    assert device.num_program_cache_entries() == 0
+
+
+def test_a_mistake_of_ours_is_no_answer(monkeypatch):
+    def broken(*_, **__):
+        raise ValueError("a mistake")
+
+    monkeypatch.setattr("ttsim.api.conv_transpose2d.plan_convolution", broken)
+    unplanned = load_spec("wormhole_n150").replace(name="one that has not planned it yet")
+    with pytest.raises(ValueError, match="a mistake"):
+        query_op_constraints(input_tensor=IMAGE, spec=unplanned, **CALL)

@@ -1,0 +1,211 @@
+"""max_pool2d as users call it: numbers, device operations, places, refusals."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ttsim as ttnn
+from tests.shards import high, wide
+from tests.ttsim.api.captured import captured
+from ttsim.graph import RunMode, begin_graph_capture, end_graph_capture
+
+IMAGE = np.arange(2 * 6 * 6 * 16, dtype=np.float32).reshape(2, 6, 6, 16) % 113 - 50  # whole numbers are exact
+
+
+def pooled(device, *, layout=ttnn.ROW_MAJOR_LAYOUT, place=None, **changes):
+    x = ttnn.from_torch(IMAGE.reshape(1, 1, 72, 16), ttnn.bfloat16, layout=layout, device=device, memory_config=place)
+    call = {
+        "batch_size": 2, "input_h": 6, "input_w": 6, "channels": 16,
+        "kernel_size": (3, 3), "stride": (2, 2), "padding": (1, 1),
+    }  # fmt: skip
+    return ttnn.max_pool2d(input_tensor=x, **{**call, **changes})
+
+
+def expected(padding=1, *, stride=2, size=3, outputs=3):
+    framed = np.pad(IMAGE, ((0, 0), (padding, padding + 2), (padding, padding + 2), (0, 0)), constant_values=-np.inf)
+    result = np.empty((2, outputs, outputs, 16), np.float32)
+    for row in range(outputs):
+        for column in range(outputs):
+            window = framed[:, row * stride : row * stride + size, column * stride : column * stride + size]
+            result[:, row, column] = window.max((1, 2))
+    return result.reshape(1, 1, -1, 16)
+
+
+@pytest.mark.parametrize("layout", [ttnn.ROW_MAJOR_LAYOUT, ttnn.TILE_LAYOUT])
+def test_the_largest_number_under_every_window(device, layout):
+    result = pooled(device, layout=layout)
+    assert np.array_equal(result.to_numpy(), expected())
+    assert tuple(result.shape) == (1, 1, 18, 16)
+
+
+def test_windows_may_end_behind_the_image_with_ceil_mode(device):
+    result = pooled(device, padding=(0, 0), ceil_mode=True)
+    assert np.array_equal(result.to_numpy(), expected(0))
+
+
+def test_it_shards_frames_moves_and_pools(device):
+    begin_graph_capture(RunMode.NORMAL)
+    pooled(device, memory_config=ttnn.DRAM_MEMORY_CONFIG)
+    names = [one["params"]["name"] for one in end_graph_capture() if one["node_type"] == "function_start"]
+    programs = [name for name in names if name.endswith("DeviceOperation") or name == "Pool2D"]
+    assert [name.removesuffix("DeviceOperation") for name in programs] == [
+        "InterleavedToSharded", "Halo", "Move", "Pool2D", "ShardedToInterleaved",
+    ]  # fmt: skip
+
+
+def test_the_result_lies_on_the_cores_of_its_rows(device):
+    shards = pooled(device, applied_shard_scheme=ttnn.TensorMemoryLayout.HEIGHT_SHARDED).memory_config().shard_spec
+    assert (shards.num_cores(), shards.shape) == (18, (1, 16))  # eighteen outputs, dealt row by row
+
+
+def test_every_program_takes_time(device):
+    with ttnn.profile(device) as profile:
+        pooled(device)
+    (call,) = profile.report().calls
+    assert call.operations[-1].name == "Pool2D"
+    assert all(operation.cycles > 0 for operation in call.operations)
+
+
+@pytest.mark.parametrize(
+    ("changes", "first_line"),
+    [
+        ({"padding": (2, 1)}, r"^Pool2D: Padding \(2, 2, 1\) should not exceed half of kernel size \(3, 3\)"),
+        ({"stride": (0, 1)}, r"^Pool2D: Stride must be greater than 0 in both dimensions, got \(0, 1\)"),
+        (
+            {"kernel_size": (9, 9), "padding": (0, 0)},
+            r"^Pool2D: Effective kernel size \(9, 9\) cannot exceed padded input",
+        ),
+        (
+            {"kernel_size": (2, 2), "padding": (0, 0), "dilation": (1, 6)},
+            r"^Pool2D: Effective kernel size \(2, 7\) can",
+        ),
+        (
+            {"dtype": ttnn.float32},
+            "^Currently only BFLOAT16, BFLOAT8_B, and BFLOAT4_B output data formats are supported",
+        ),
+        (
+            {"memory_config": ttnn.L1_HEIGHT_SHARDED_MEMORY_CONFIG},
+            "^MemoryConfig must have Shard Spec specified for sharded memory layout",
+        ),
+        ({"dtype": ttnn.bfloat8_b}, "^BFLOAT8_B/BFLOAT4_B output data format is not supported with ROW_MAJOR layout"),
+    ],
+)
+def test_refusals_begin_with_the_librarys_words(device, changes, first_line):
+    with pytest.raises(ttnn.DeviceError, match=first_line):
+        pooled(device, **changes)
+
+
+@pytest.mark.parametrize("dtype", [ttnn.float32, ttnn.uint16])
+def test_only_bfloat16_and_block_floats_are_pooled(device, dtype):
+    x = ttnn.Tensor(np.ones((1, 1, 16, 16)), dtype, device)
+    with pytest.raises(ttnn.DeviceError, match=r"^Only BFLOAT16 supported for now\ninput_tensor: "):
+        ttnn.max_pool2d(x, 1, 4, 4, 16, (2, 2), (2, 2), (0, 0))
+
+
+def test_a_strict_device_refuses_integers_whose_bytes_are_taken_for_bfloat16():
+    for strict in (True, False):
+        with ttnn.open_device(l1_small_size=32768, strict=strict) as device:
+            x = ttnn.Tensor(np.ones((1, 1, 16, 16)), ttnn.int32, device)
+            if not strict:
+                assert ttnn.max_pool2d(x, 1, 4, 4, 16, (2, 2), (2, 2), (0, 0)).dtype is ttnn.bfloat16
+                continue
+            with pytest.raises(ttnn.DeviceError, match=r"^max_pool2d: input_tensor holds int32, whose bytes"):
+                ttnn.max_pool2d(x, 1, 4, 4, 16, (2, 2), (2, 2), (0, 0))
+
+
+def test_a_nan_is_larger_than_infinity_and_packed_as_it(device):
+    """A negative one is less than all others."""
+    image = np.zeros((1, 1, 16, 16), np.float32)
+    image[0, 0, 0, :4] = np.nan, -np.nan, 5, np.inf
+    image[0, 0, 1, :3] = 7, 7, np.nan
+    image[0, 0, [0, 1, 4, 5], 4] = -np.nan
+    pooled = ttnn.max_pool2d(ttnn.Tensor(image, ttnn.bfloat16, device), 1, 4, 4, 16, (2, 2), (2, 2), (0, 0))
+    assert pooled.to_numpy()[0, 0, 0, :6].tolist() == [np.inf, 7, np.inf, np.inf, -np.inf, 0]
+
+
+def test_what_is_not_simulated_is_refused_by_name(device):
+    with pytest.raises(ttnn.ArgumentError, match="return_indices is not simulated"):
+        pooled(device, return_indices=True)
+
+
+def test_lists_in_dram_leave_l1_small_alone(device):
+    """The images, the lists of the halo, and the one of the pool lie in DRAM."""
+    names, result, nodes = captured(lambda: pooled(device, config_tensor_in_dram=True))
+    assert np.array_equal(result.to_numpy(), expected())
+    made = [node["params"]["type"] for node in nodes if node["node_type"] == "buffer_allocate"]
+    assert (names, made.count("DRAM"), "L1_SMALL" in made) == (
+        ["InterleavedToSharded", "Halo", "Move"],
+        1 + 4 + 1,
+        False,
+    )
+
+
+def test_numbers_of_32_bits_are_refused_once_they_are_haloed(device):
+    x = ttnn.from_torch(IMAGE.reshape(1, 1, 72, 16), ttnn.float32, device=device)
+    with pytest.raises(ttnn.DeviceError, match=r"^Only BFLOAT16 supported for now\n"):
+        ttnn.max_pool2d(x, 2, 6, 6, 16, (3, 3), (2, 2), (1, 1), (1, 1))
+    assert x.is_allocated()
+
+
+def test_channels_must_divide_over_the_cores(device):
+    with pytest.raises(ttnn.DeviceError, match=r"input channels \(16\) should be divisible by num_shards \(3\)"):
+        pooled(device, place=wide((72, 8), 3))
+
+
+def test_shards_in_dram_are_refused_and_stay(device):
+    place = replace(high((9, 16), 8), buffer_type=ttnn.BufferType.DRAM)
+    x = ttnn.from_torch(IMAGE.reshape(1, 1, 72, 16), ttnn.bfloat16, device=device, memory_config=place)
+    with pytest.raises(ttnn.DeviceError, match=r"^Only L1 buffers can have an associated circular buffer!"):
+        ttnn.max_pool2d(x, 2, 6, 6, 16, (3, 3), (2, 2), (1, 1))
+    assert x.is_allocated()
+
+
+def test_shards_of_images_are_not_seen_as_rows(device):
+    x = ttnn.from_torch(IMAGE, ttnn.bfloat16, device=device, memory_config=high((9, 16), 8))
+    with pytest.raises(ttnn.DeviceError, match=r"^Number of shards along height 48 must not exceed number of cores 8"):
+        ttnn.max_pool2d(x, 2, 6, 6, 16, (3, 3), (2, 2), (1, 1))
+
+
+def test_tiled_images_are_dealt_by_their_rows_with_padding(device):
+    """Twelve rows of pixels are 384 rows of tiles, but lie in 72 rows once they are flattened."""
+    x = ttnn.from_torch(IMAGE, ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
+    call = {"kernel_size": (3, 3), "stride": (2, 2), "padding": (1, 1)}
+    by_height, by_width = (getattr(ttnn.TensorMemoryLayout, f"{name}_SHARDED") for name in ("HEIGHT", "WIDTH"))
+    result = ttnn.max_pool2d(x, 2, 6, 6, 16, **call, applied_shard_scheme=by_height)
+    assert np.array_equal(result.to_numpy(), expected())
+    with pytest.raises(ttnn.DeviceError, match=r"^Shard height 384 must match physical height 96 for width sharded"):
+        ttnn.max_pool2d(x, 2, 6, 6, 16, **call, applied_shard_scheme=by_width)
+
+
+def cores(*ranges):
+    return ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(a, b), ttnn.CoreCoord(c, d)) for a, b, c, d in ranges])
+
+
+@pytest.mark.parametrize(
+    ("grid", "first"),
+    [
+        (cores((1, 2, 3, 4)), "core 0 is 1-2 but the origin-anchored row walk addresses it as 0-0"),
+        (cores((0, 0, 4, 0), (0, 2, 3, 2)), "core 5 is 0-2 but the origin-anchored row walk addresses it as 0-1"),
+    ],
+)
+def test_shards_lie_on_rows_of_cores_from_the_first_one_on(device, grid, first):
+    place = high((8, 16), 9)
+    with pytest.raises(ttnn.DeviceError, match=f"^Sliding-window shard grid {first}"):
+        pooled(device, place=replace(place, shard_spec=replace(place.shard_spec, grid=grid)))
+
+
+def test_sticks_of_a_core_count_its_share_of_the_channels(device):
+    """Of sixteen channels in one WIDTH shard of 32, each of eight cores counts two."""
+    x = ttnn.from_torch(
+        IMAGE.reshape(1, 1, 72, 16),
+        ttnn.bfloat16,
+        layout=ttnn.TILE_LAYOUT,
+        device=device,
+        memory_config=wide((96, 32), 8),
+    )
+    begin_graph_capture(RunMode.NORMAL)
+    ttnn.max_pool2d(x, 2, 6, 6, 16, (2, 2), (2, 2), (0, 0))
+    nodes = [one["params"] for one in end_graph_capture() if one["node_type"] == "circular_buffer_allocate"]
+    halo, sticks = (int(nodes[number]["size"]) for number in (1, -5))
+    assert (halo, sticks) == (72 * 64, 72 * 2 * 4)

@@ -1,0 +1,154 @@
+"""The Pareto front of a small space, worked by hand from the rows of its points."""
+
+import json
+from concurrent.futures import BrokenExecutor, Future
+from contextlib import nullcontext
+from dataclasses import replace
+
+import pytest
+
+import ttsim
+from device.errors import ArgumentError, DeviceError
+from ops.sensitivity.changes import formula, load_spec
+from ttsim.study.design.run import design
+from ttsim.study.design.space import Design, DesignAxis
+from ttsim.study.executor.crew import Crew, InProcess
+from ttsim.study.points.point import Point, evaluate
+from ttsim.types.layer import Layer
+
+SPEC = load_spec("wormhole_n150")
+LAYER = Layer(name="one", in_channels=64, out_channels=32, input_height=16, input_width=16, input_memory="l1")
+AXES = (
+    DesignAxis(name="clock_hz", values=("1GHz", "2GHz")),
+    DesignAxis(name="l1.bytes", values=("64KiB", "128KiB", "1464KiB")),
+    DesignAxis(name="dispatch_costs.write_cycles", values=("1490", "2000")),
+)
+SPACE = Design(
+    base=SPEC,
+    axes=AXES,
+    costs={"area": formula("clock_hz / 1e9 + l1.bytes / 2**20", ["clock_hz", "l1.bytes"])},
+    layers=(LAYER, replace(LAYER, name="two", input_height=32)),
+)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return design(SPACE)
+
+
+def test_every_machine_has_the_times_of_its_layers(found):
+    assert len(found.points) == 12
+    for point in found.points:
+        if not point.device:
+            assert point.values["l1.bytes"] == "64KiB"
+            assert point.reason.startswith("l1: bytes must be above base_bytes")
+            assert (point.nanoseconds, point.layers) == (None, ())
+            continue
+        rows = [evaluate(Point(layer=layer, spec=load_spec(point.device))) for layer in SPACE.layers]
+        assert [one.verdict for one in point.layers] == [row.verdict.value for row in rows]
+        runs = all(row.cycles is not None for row in rows)
+        times = [row.cycles / row.clock_hz * 1e9 for row in rows] if runs else []
+        assert point.nanoseconds == (pytest.approx(sum(times)) if runs else None)
+        assert bool(point.reason) != runs
+        size = {"128KiB": 128 / 1024, "1464KiB": 1464 / 1024}[point.values["l1.bytes"]]
+        assert point.costs == {"area": {"1GHz": 1, "2GHz": 2}[point.values["clock_hz"]] + size}
+
+
+def test_the_front_is_what_no_other_machine_is_better_than(found):
+    aims = {at: (one.nanoseconds, one.costs["area"]) for at, one in enumerate(found.points) if one.nanoseconds}
+    best = [
+        at
+        for at, (time, area) in aims.items()
+        if not any(t <= time and a <= area and (t, a) != (time, area) for t, a in aims.values())
+    ]
+    alike = {at: sum(one == aims[at] for one in aims.values()) - 1 for at in found.front}
+    assert set(found.front) <= set(best)
+    assert {aims[at] for at in best} == {aims[at] for at in found.front}
+    assert list(found.front) == sorted(found.front, key=lambda at: aims[at])
+    assert found.alike == tuple(alike[at] for at in found.front) == (1, 1)
+
+
+def test_what_fields_mean(found):
+    clock, size, write = found.axes
+    assert clock.moves_share == pytest.approx(1, rel=0.2)  # nearly all of it is on the cores' clock
+    assert (size.moves_share, size.decides, size.priced) == (None, True, True)
+    assert (write.read, write.moves_share, write.priced) == (False, 0.0, False)
+    assert found.sensitivity[0].figure == "clock_hz"
+
+
+def test_what_is_printed(found):
+    text = str(found)
+    for shown in (
+        "Design around wormhole_n150: 12 machines, 2 layers; 4 machines run all of them.",
+        "dispatch_costs.write_cycles: no layer reads it; its values (2) were collapsed",
+        "l1.bytes: decides whether layers fit",
+        "clock_hz: moves time by up to ",
+        "4 x l1: bytes must be above base_bytes",
+        ", not varied here",
+    ):
+        assert shown in text, text
+    heading = next(line for line in text.splitlines() if "alike" in line)
+    assert heading.split() == ["clock_hz", "l1.bytes", "time", "error", "area", "alike"]
+    assert json.loads(found.to_json())["front"] == list(found.front)
+    assert design(SPACE).to_json() == found.to_json()
+
+
+def test_a_table_of_all_machines(found):
+    lines = found.to_csv().splitlines()
+    assert lines[0] == (
+        "clock_hz,l1.bytes,dispatch_costs.write_cycles,cost.area,nanoseconds,cycles_error_share,untimed_operations,"
+        "device,reason,front"
+    )
+    assert len(lines) == 13
+    first, last = found.records()[0], found.records()[-1]
+    assert (first["l1.bytes"], first["cost.area"], first["device"], first["front"]) == ("64KiB", None, "", False)
+    assert (last["cost.area"], last["nanoseconds"]) == (2 + 1464 / 1024, found.points[-1].nanoseconds)
+    assert sum(record["front"] for record in found.records()) == len(found.front)
+
+
+def test_layers_count_as_often_as_a_network_runs_them(found):
+    often = design(replace(SPACE, counts={"two": 3}))
+    for once, point in zip(found.points, often.points, strict=True):
+        assert [one.count for one in point.layers] == ([1, 3] if point.device else [])
+        if once.nanoseconds is not None:
+            one, two = (outcome.nanoseconds for outcome in once.layers)
+            assert point.nanoseconds == pytest.approx(one + 3 * two)
+            shares = [outcome.cycles_error_share for outcome in once.layers]
+            share = (shares[0] * one + shares[1] * 3 * two) / (one + 3 * two)
+            assert point.cycles_error_share == pytest.approx(share)
+
+
+def test_processes_change_nothing(found):
+    told = []
+
+    def watch(layers):
+        told.append(layers)
+        return lambda: told.append("done")
+
+    assert design(SPACE, processes=2, watch=watch).to_json() == found.to_json()
+    assert told == [2, "done", "done"]
+
+
+def test_a_process_that_dies_is_told(monkeypatch):
+    def executor():
+        made = InProcess()
+        monkeypatch.setattr(made, "submit", dead)
+        return made
+
+    def dead(*_):
+        future = Future()
+        future.set_exception(BrokenExecutor("gone"))
+        return future
+
+    crew = nullcontext(Crew(executor=executor, lanes=2, where="in 2 processes"))
+    monkeypatch.setattr("ttsim.study.design.run.crew_of", lambda **_: crew)
+    with pytest.raises(DeviceError, match=r"^design: a process that worked in 2 processes died \(gone\)"):
+        design(SPACE)
+
+
+def test_a_cost_without_a_value_is_refused():
+    costs = {"area": formula("1 / (l1.bytes - 131072)", ["l1.bytes"])}
+    with pytest.raises(ArgumentError, match=r"^design: costs\.area: .* cannot be worked out: float division by zero"):
+        ttsim.design(replace(SPACE, costs=costs))
+    with pytest.raises(ArgumentError, match="give the path of a TOML file, not 3"):
+        ttsim.design(3)

@@ -1,0 +1,95 @@
+import json
+
+import pytest
+
+from ttsim.__main__ import main
+from ttsim.study.sweep.command import _steps
+from ttsim.study.sweep.sweep import Progress
+
+LAYER = ["--shape", "1,6,5,32", "--out-channels", "16", "--stride", "2"]
+
+
+def test_flags_of_one_layer(capsys, tmp_path):
+    table, document = tmp_path / "a.csv", tmp_path / "a.json"
+    vary = ["--vary", "shard_layout=none,HEIGHT_SHARDED", "--vary", "kernel_size=2x2,3", "--vary", "dram.banks=6"]
+    assert main(["sweep", *LAYER, *vary, "--set", "l1.bytes=1MiB", "--csv", str(table), "--json", str(document)]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert said.out.splitlines()[1].startswith("conv_transpose2d  wormhole_n150, l1.bytes=1MiB, dram.banks=6  4 of 4")
+    points = json.loads(document.read_text())["points"]
+    assert [one["kernel_size"] for one in points] == ["2x2", "3x3", "2x2", "3x3"]
+    assert table.read_text().count("\n") == 5
+
+
+def test_flags_stand_above_the_file(capsys, tmp_path):
+    path = tmp_path / "sweep.toml"
+    sizes = "in_channels = 32\nout_channels = 16\ninput_height = 6\ninput_width = 5\n"
+    path.write_text(
+        f'devices = ["blackhole_p150"]\n[[layer]]\nname = "a"\n{sizes}[[layer]]\nname = "b"\n{sizes}'
+        '[vary]\nlowering = ["frame", "phase"]\nact_block_h_override = [32]\n'
+    )
+    assert main(["sweep", str(path), "--only", "b", "--vary", "lowering=frame", "--file", str(tmp_path / "rows")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in lines[1:-1]] == [["b", "blackhole_p150"]]
+    assert lines[-1] == "one point, one different plan: 1 fits"
+
+
+def test_the_seed_of_layers_of_a_file(capsys, tmp_path):
+    path, table = tmp_path / "layers.toml", tmp_path / "a.csv"
+    path.write_text("[[layer]]\nin_channels = 32\nout_channels = 16\ninput_height = 6\ninput_width = 5\n")
+    pccs = []
+    for seed in ("0", "3"):
+        flags = ["--layers", str(path), "--seed", seed, "--values", "fast", "--json", str(table)]
+        assert main(["sweep", *flags]) == 0
+        (point,) = json.loads(table.read_text())["points"]
+        pccs.append(point["pcc"])
+    assert pccs[0] != pccs[1]
+
+
+def test_core_grids_are_plans_of_their_own(capsys):
+    vary = ["--vary", "config.core_grid=2x1,1x1,9x9", "--vary", "shard_layout=HEIGHT_SHARDED"]
+    assert main(["sweep", *LAYER, *vary]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "3 points, 2 different plans: 2 fits, 1 refused"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--vary", "slice"], "what is varied is KEY=VALUE,VALUE"),
+        (["--vary", "slice=none", "--vary", "slice=H:2"], "names a setting twice"),
+        (["--vary", "slyce=none"], "did you mean 'slice'"),
+        (["--only", "x"], "not both"),
+        (["--shape", "1,2"], "sweep: --shape must be N,H,W,C, not 1,2"),
+    ],
+)
+def test_mistakes(capsys, arguments, words):
+    try:
+        code = main(["sweep", *LAYER, *arguments])
+    except SystemExit as end:
+        code = end.code
+    assert code == 2
+    assert words in capsys.readouterr().err
+
+
+def test_progress_counts_what_the_file_did_not_have():
+    begun, steps = [], []
+
+    def begin(total):
+        begun.append(total)
+        return lambda: steps.append(1)
+
+    watch = _steps(begin)
+    for done in (3, 3, 5, 10):
+        watch(Progress(total=10, done=done, found=3))
+    assert (begun, len(steps)) == ([7], 7)
+
+
+def test_an_interrupt_ends_cleanly(capsys, monkeypatch, tmp_path):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ttsim.study.sweep.command.sweep", interrupted)
+    assert main(["sweep", *LAYER, "--file", str(tmp_path / "rows")]) == 130
+    assert "interrupted; the same command goes on with" in capsys.readouterr().err
+    assert main(["sweep", *LAYER]) == 130
+    assert "give --file to keep rows" in capsys.readouterr().err

@@ -1,0 +1,98 @@
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from device.errors import ArgumentError
+from ttsim.study.points.row import Row, Verdict
+from ttsim.study.sweep import store
+from ttsim.study.sweep.store import Store
+
+ROWS = [Row(key=name, layer="l", device="d", verdict=Verdict.FITS, cycles=7, inputs={"x": "é"}) for name in "abc"]
+HEAD = b'{"ttsim_rows":1,"model":"m"}\n'
+
+
+@pytest.fixture
+def path(tmp_path):
+    with Store(tmp_path / "rows.jsonl", "m") as made:
+        made.append(ROWS[:2])
+        made.append(ROWS[2:])
+    return tmp_path / "rows.jsonl"
+
+
+def held(path):
+    with Store(path, "m") as opened:
+        return opened.rows
+
+
+def test_rows_are_there_again(path):
+    assert list(held(path).values()) == ROWS
+    assert path.read_bytes().startswith(HEAD)
+    assert path.read_bytes().count(b"\n") == 4
+
+
+def test_wherever_a_write_was_cut_off_the_file_goes_on(path):
+    whole = path.read_bytes()
+    for size in (*range(0, len(HEAD) + 3), *range(len(HEAD), len(whole), 29), len(whole) - 1, len(whole)):
+        path.write_bytes(whole[:size])
+        rows = held(path)
+        assert list(rows.values()) == ROWS[: max(0, whole[:size].count(b"\n") - 1)]
+        with Store(path, "m") as opened:
+            opened.append(row for row in ROWS if row.key not in opened.rows)
+        assert path.read_bytes() == whole
+
+
+def test_a_last_line_that_is_no_row_is_cut_off(path):
+    whole = path.read_bytes()
+    path.write_bytes(whole + b"\0\0\0\n")
+    assert list(held(path)) == ["a", "b", "c"]
+    assert path.read_bytes() == whole
+
+
+def test_another_line_that_is_no_row_is_named(path):
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:2], b'{"key":"b"}\n', lines[3]]))
+    with pytest.raises(ArgumentError, match="line 3 is no row"):
+        held(path)
+
+
+def test_rows_of_another_model_are_not_mixed(path):
+    before = path.read_bytes()
+    with pytest.raises(ArgumentError, match=r"rows of another version of ttsim: .*model.*m.*this version writes.*n"):
+        Store(path, "n")
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("text", [b"notes", b"notes\n", b"1\n", b'{"ttsim_rows', b'{"a": 1}\n'])
+def test_a_file_of_something_else_is_left_alone(tmp_path, text):
+    path = tmp_path / "notes.txt"
+    path.write_bytes(text)
+    if HEAD.startswith(text):
+        assert held(path) == {}
+        return
+    with pytest.raises(ArgumentError, match="no file of rows"):
+        held(path)
+    assert path.read_bytes() == text
+
+
+def test_two_processes_do_not_write_one_file(path):
+    other = (
+        "import sys; from pathlib import Path; from ttsim.study.sweep.store import Store\n"
+        "try: Store(Path(sys.argv[1]), 'm')\n"
+        "except ValueError as error: print(error)"
+    )
+    with Store(path, "m"), pytest.raises(ArgumentError, match="is being written by another process"):
+        Store(path, "m")  # a file opened twice is locked twice, in one process, too
+    with Store(path, "m"):
+        said = subprocess.run([sys.executable, "-c", other, path], capture_output=True, text=True, check=True).stdout
+    assert "is being written by another process" in said
+    assert list(held(path)) == ["a", "b", "c"]
+
+
+def test_a_system_without_locks_is_told(path, monkeypatch):
+    monkeypatch.setattr(store, "fcntl", None)
+    with Store(path, "m") as opened:
+        assert opened.note.startswith("this system has no file locks")
+        opened.append([replace(ROWS[0], key="d")])
+    assert list(held(path)) == ["a", "b", "c", "d"]

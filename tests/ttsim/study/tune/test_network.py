@@ -1,0 +1,80 @@
+"""Networks: what is promised is what the tuned script takes, movements included; what cannot be tuned is refused."""
+
+import numpy as np
+import pytest
+
+import ttsim
+from tests.ttsim.study.tune.tuned_calls import L1, options
+from ttsim.study.tune.network import moving_cycles, tune_network
+
+SHARDS = ttsim.TensorMemoryLayout
+NAMES = ("dram_slice_config", "slice_config")
+ROW = ttsim.CoreRangeSet([ttsim.CoreRange(ttsim.CoreCoord(0, 0), ttsim.CoreCoord(7, 0))])
+PLACE = ttsim.MemoryConfig(
+    SHARDS.HEIGHT_SHARDED, ttsim.BufferType.L1, ttsim.ShardSpec(ROW, (32, 32), ttsim.ShardOrientation.ROW_MAJOR)
+)
+
+
+def run(first, second=None):
+    """A profile of one convolution or two that follow each other, and of a movement, and how it is tuned."""
+    profile = recorded(first, second)
+    return profile, tune_network(profile, effort=4)
+
+
+def recorded(first, second=None):
+    """The profile alone."""
+    with ttsim.open_device(l1_small_size=32768, spec="wormhole_n150", values="off") as device:
+        x = ttsim.Tensor(np.zeros((1, 1, 64, 64), np.float32), ttsim.bfloat16).to(device, L1)
+        w = ttsim.Tensor(np.zeros((64, 32, 2, 2), np.float32), ttsim.bfloat16)
+        with ttsim.profile(device) as profile:
+            given = options(input_tensor=x, weight_tensor=w, device=device)
+            y = ttsim.conv_transpose2d(**(given | first))
+            if second is not None:
+                w = ttsim.Tensor(np.zeros((32, 32, 3, 3), np.float32), ttsim.bfloat16)
+                given = {"in_channels": 32, "out_channels": 32, "batch_size": 1, "input_height": 16, "input_width": 16}
+                given |= {"kernel_size": (3, 3), "padding": (1, 1), "device": device}
+                y = ttsim.conv2d(input_tensor=y, weight_tensor=w, **(given | second))
+            ttsim.to_memory_config(y, PLACE)
+    return profile
+
+
+def block(**more):
+    return {"conv_config": ttsim.Conv2dConfig(shard_layout=SHARDS.BLOCK_SHARDED, **more)}
+
+
+def test_the_tuned_script_takes_what_was_promised():
+    profile, tuned = run(block())
+    assert (tuned.chains, tuned.cycles_before) == (1, profile.report().cycles)
+    (layer,) = tuned.layers
+    assert layer.moved_cycles < 0  # the movement that follows has less to do
+    again = recorded(layer.choice.options())
+    assert again.report().cycles == tuned.cycles < tuned.cycles_before
+    assert f"{tuned.gain:.2f} times as fast" in str(tuned)
+    assert tuned.to_dict()["layers"][0]["choice"]["arguments"] == layer.choice.arguments
+
+
+def test_a_chain_is_tuned_together():
+    profile, tuned = run(block(), block())
+    assert (tuned.chains, len(tuned.layers)) == (1, 2)
+    again = recorded(*(one.choice.options(name) for one, name in zip(tuned.layers, NAMES, strict=True)))
+    assert again.report().cycles == tuned.cycles < profile.report().cycles
+
+
+def test_what_is_best_already_stays():
+    _, tuned = run(block())
+    _, again = run(tuned.layers[0].choice.options())
+    assert again.cycles == again.cycles_before
+    assert "best as it is" in str(again)
+
+
+def test_moving_a_tensor_to_where_it_is_takes_nothing():
+    profile = recorded(block())
+    made = dict(profile.calls[0].results)["output"].spec
+    assert moving_cycles(made, made, profile.device.spec) == 0
+
+
+def test_a_profile_without_convolutions_is_refused():
+    with ttsim.open_device(spec="wormhole_n150", values="off") as device, ttsim.profile(device) as profile:
+        pass
+    with pytest.raises(ttsim.ArgumentError, match="no convolution"):
+        tune_network(profile)

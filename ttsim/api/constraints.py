@@ -1,0 +1,127 @@
+"""What a call would take of a device, without one: ttnn's graph constraint query."""
+
+from collections.abc import Mapping
+from contextvars import Context
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from device.cores import PlainEnum
+from device.errors import ArgumentError, DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType
+from device.plan import Event, usage_per_core
+from device.spec.device_spec import DeviceSpec
+from ttsim.api.conv_transpose2d import conv_transpose2d
+from ttsim.runtime.described import tensor_like
+from ttsim.runtime.device import Device
+from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, default_spec, default_strict
+from ttsim.runtime.tensor import Tensor
+from ttsim.types.description import TensorDescription
+
+
+class ExecutionStatus(PlainEnum):
+    """Whether a call would run."""
+
+    Success = 0
+    Error = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpConstraints:
+    """What a call takes; the names are ttnn's, the figures are bytes of one core.
+
+    Attributes:
+        status: Success, or Error: then all figures are 0.
+        cb_peak_size_per_core: Peak of circular buffers.
+        l1_buffers_peak_per_core: Peak of L1 buffers, the call's own inputs and index tensors among them.
+        peak_memory_usage_per_core: Peak of both together.
+        l1_output_buffer_per_core: The results that stay in L1.
+        output_tensor_specs: Of the results: the output, then prepared weights and bias if the call returns them.
+        error_message: Why it would not run; None if it would.
+    """
+
+    status: ExecutionStatus
+    cb_peak_size_per_core: int = 0
+    l1_buffers_peak_per_core: int = 0
+    peak_memory_usage_per_core: int = 0
+    l1_output_buffer_per_core: int = 0
+    output_tensor_specs: tuple[TensorSpec, ...] | None = None
+    error_message: str | None = None
+
+
+def query_op_constraints(
+    *,
+    spec: str | Path | DeviceSpec | None = None,
+    l1_small_size: int = USUAL_L1_SMALL_SIZE,
+    strict: bool | None = None,
+    **arguments: Any,
+) -> OpConstraints:
+    """What a call of conv_transpose2d would take of an otherwise empty device; no open device is touched.
+
+    Unlike ttnn's query, which places nothing, this one does: a call that does not fit is an Error, with the text the
+    call would raise.
+
+    Args:
+        spec: As of open_device.
+        l1_small_size: As of open_device, but the usual bytes by default.
+        strict: As of open_device.
+        arguments: Those of conv_transpose2d without ``device``. Tensors may be given as such (only their shape, data
+            type, layout and place count) or as a TensorDescription; without ``weight_tensor``, raw weights on the host
+            in bfloat16 are assumed.
+
+    Raises:
+        ArgumentTypeError: An argument is unknown, missing or of the wrong type.
+        SpecError: The device is unknown.
+    """
+    device = Device(
+        default_spec() if spec is None else spec,
+        l1_small_size=l1_small_size,
+        values="off",
+        strict=default_strict() if strict is None else strict,
+    )
+    # In a context of its own, running captures do not see the scratch device.
+    return Context().run(_query, device, arguments)
+
+
+def _query(device: Device, arguments: Mapping[str, Any]) -> OpConstraints:
+    events: list[Event] = []
+    device.machine.recorders.append(events)
+    call = _with_weights(dict(arguments))
+    try:
+        tensors = {
+            name: tensor_like(value, device)
+            for name, value in call.items()
+            if isinstance(value, Tensor | TensorDescription)
+        }
+        results = _tensors(conv_transpose2d(**(call | tensors | {"device": device})))
+    except (DeviceError, ArgumentError) as error:
+        return OpConstraints(status=ExecutionStatus.Error, error_message=str(error))
+    usage = usage_per_core(events)
+    buffers = [one.buffer.spec for one in results]
+    return OpConstraints(
+        status=ExecutionStatus.Success,
+        cb_peak_size_per_core=usage.peak_cb,
+        l1_buffers_peak_per_core=usage.peak_l1,
+        peak_memory_usage_per_core=usage.peak_total,
+        l1_output_buffer_per_core=sum(one.bank_bytes for one in buffers if one.buffer_type is not BufferType.DRAM),
+        output_tensor_specs=tuple(one.spec for one in results),
+    )
+
+
+def _with_weights(call: dict[str, Any]) -> dict[str, Any]:
+    """The arguments, with raw weights if there are none; what is missing for them the call itself will miss."""
+    if "weight_tensor" not in call and {"in_channels", "out_channels", "kernel_size"} <= call.keys():
+        try:
+            outputs = call["out_channels"] // max(call.get("groups", 1), 1)
+            call["weight_tensor"] = TensorDescription((call["in_channels"], outputs, *call["kernel_size"]))
+        except (TypeError, ValueError):
+            return call
+    return call
+
+
+def _tensors(returned: Any) -> list[Tensor]:
+    """The device tensors among what a call returned."""
+    if isinstance(returned, Tensor):
+        return [returned]
+    return [tensor for one in returned if one is not None and not isinstance(one, int) for tensor in _tensors(one)]

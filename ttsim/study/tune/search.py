@@ -1,0 +1,145 @@
+"""The search for the best ways to make a call: every family of its space, the least first, the hopeless passed over.
+
+A family is passed over where something found takes neither more cycles than the family at least takes, nor more L1, nor
+is less exact (`ops.planners.lower_bounds`): no member of it could be better in any respect. So what is left is the
+Pareto front of the whole space, unless the search ran out of its effort.
+"""
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from itertools import islice
+from math import inf
+from typing import Final
+
+from device.errors import DeviceError
+from ops.planners.conv.arguments import ConvArguments
+from ops.planners.lower_bounds import Least, least_of
+from ops.window import NoWindowError
+from ttsim.diagnose import Ground
+from ttsim.study.front import front as unbeaten
+from ttsim.study.tune.candidate import Candidate, evaluate, l1_bytes_before
+from ttsim.study.tune.space import Space
+
+GRAIN: Final = 0.01  # of the cycles, and of a core's L1: what is less than this better is not looked for
+
+
+@dataclass(slots=True, kw_only=True)
+class Count:
+    """What became of the calls of a space."""
+
+    tried: int = 0  # Planned, placed and timed
+    alike: int = 0  # Have the plan of one that was tried
+    passed: int = 0  # Cannot be better than what was found, or fit; of a family that is passed over, one counts
+    refused: int = 0  # Do not fit, or are refused
+    untried: int = 0  # Families that the effort did not suffice for
+    least_untried_cycles: int | None = None  # What the best of those takes at least; None without any
+
+
+@dataclass(slots=True, kw_only=True)
+class Search:
+    """A search on one device."""
+
+    ground: Ground
+    effort: int  # Calls that may be tried
+    most_cycles: float = inf  # What takes more is of no use to anybody
+    most_families: int | None = None  # Families of a space that are looked at, the first ones; None for all
+    front: tuple[Candidate, ...] = ()  # The best of those that run, the fastest first
+    count: Count = field(default_factory=Count)  # What became of all calls
+    seen: set[Hashable] = field(default_factory=set)  # Plans that were tried
+    # Cycles beside convolutions and moves, of layouts that were tried (`Least.around`)
+    around: dict[Hashable, int] = field(default_factory=dict)
+
+    def attempt(self, call: ConvArguments, *, rms_error: float = 0.0) -> Candidate:
+        """A call that is tried whatever is known of it; raises what it raises."""
+        self.count.tried += 1
+        made = evaluate(call, self.ground, rms_error=rms_error)
+        self.front = front([*self.front, made])
+        return made
+
+    def run(
+        self, space: Space, *, most_untimed: int, rms_error: float = 0.0, begin: Iterable[ConvArguments] = ()
+    ) -> None:
+        """Tries a space.
+
+        Args:
+            space: What is searched.
+            most_untimed: Device operations without a model that a call may have: hiding some is no gain.
+            rms_error: Of the arithmetic of its calls.
+            begin: Calls of the space that are tried first, as far as the effort goes.
+        """
+        for call in begin:
+            if self.count.tried < self.effort:
+                self._try(call, space, most_untimed, rms_error)
+        queue = [(least.cycles, number, least, first) for number, (least, first) in enumerate(self._bounded(space))]
+        heapify(queue)
+        while queue:
+            cycles, number, least, first = heappop(queue)
+            floor = self._floor(least)
+            if self.count.tried >= self.effort:
+                self.count.untried += len(queue) + 1
+                before = self.count.least_untried_cycles
+                self.count.least_untried_cycles = int(cycles if before is None else min(before, cycles))
+                return
+            if self._covers(least, first, rms_error):
+                self.count.passed += 1
+            elif floor > cycles:
+                heappush(queue, (floor, number, least, first))
+            else:
+                for member in space.members(first):
+                    self._try(member, space, most_untimed, rms_error)
+
+    def _bounded(self, space: Space) -> Iterator[tuple[Least, ConvArguments]]:
+        """Every family that can be laid out, and what it takes at least."""
+        families = space.families()
+        for first in islice(families, self.most_families):
+            try:
+                yield least_of(first, space.spec, free_l1_bytes=space.free_l1_bytes), first
+            except (DeviceError, NoWindowError):
+                self.count.refused += 1
+        if next(families, None) is not None:
+            self.count.untried += 1
+            self.count.least_untried_cycles = 0
+
+    def _try(self, call: ConvArguments, space: Space, most_untimed: int, rms_error: float) -> None:
+        """A member of a family, if it can be better and is not like another."""
+        try:
+            least = least_of(call, space.spec, free_l1_bytes=space.free_l1_bytes)
+            if least.alike is not None and (least.alike, rms_error) in self.seen:
+                self.count.alike += 1
+                return
+            if self._covers(least, call, rms_error) or self._covers(least.walked(space.spec), call, rms_error):
+                self.count.passed += 1
+                return
+            self.count.tried += 1
+            made = evaluate(call, self.ground, rms_error=rms_error)
+        except (DeviceError, NoWindowError):
+            self.count.refused += 1
+            return
+        if made.untimed <= most_untimed and made.cycles <= self.most_cycles:
+            self.front = front([*self.front, made])
+        if least.alike is not None:
+            self.seen.add((least.alike, rms_error))
+            self.around[least.around] = made.around_cycles
+
+    def _floor(self, least: Least) -> float:
+        """Cycles that a call is never below, with what is known of others like it."""
+        return least.cycles + self.around.get(least.around, 0)
+
+    def _covers(self, least: Least, call: ConvArguments, rms_error: float) -> bool:
+        """Whether something found is as good as anything with these bounds, but for a gain too small to tell."""
+        machine = self.ground.machine
+        before = 0 if call.conv_config.deallocate_activation else l1_bytes_before(self.ground)
+        l1_bytes, cycles = before + least.l1_bytes, self._floor(least)
+        if cycles > self.most_cycles or l1_bytes > machine.spec.l1.usable_bytes:
+            return True
+        l1_bytes += round(GRAIN * machine.spec.l1.usable_bytes)
+        return any(
+            (1 - GRAIN) * one.cycles <= cycles and one.l1_peak_bytes <= l1_bytes and one.rms_error <= rms_error
+            for one in self.front
+        )
+
+
+def front(found: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Those that nothing else beats or equals in cycles, L1 and error; of equals the first. The fastest first."""
+    return tuple(found[at] for at in unbeaten([(one.cycles, one.l1_peak_bytes, one.rms_error) for one in found]))

@@ -1,0 +1,188 @@
+"""The tuner: of all ways to make a call on a device those that are fastest, smallest and most exact."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any, Final
+
+from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
+from device.memory.memory_config import BufferType
+from device.spec.device_spec import DeviceSpec
+from device.time.stages import nanoseconds
+from ops.planners.conv.arguments import ConvArguments
+from ttsim.diagnose import Ground, slice_argument
+from ttsim.recording.changes import arguments_source
+from ttsim.recording.profiling import copy_of, twin, uncaptured
+from ttsim.runtime.device import Device
+from ttsim.runtime.tensor import Tensor
+from ttsim.study.tune.arithmetic import allowed, arithmetics, measured_error
+from ttsim.study.tune.candidate import Candidate
+from ttsim.study.tune.reasons import reasons
+from ttsim.study.tune.search import Search
+from ttsim.study.tune.space import SEARCHED, Space
+from ttsim.study.tune.tuned import Choice, Tuned
+from ttsim.types.compute_config import WormholeComputeKernelConfig
+from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig
+from ttsim.types.signature import require_type, required_integer
+
+EFFORT: Final = 1000  # calls that are planned, placed and timed
+# What a short search keeps as it is given: what seldom pays, or changes what a layer hands on.
+SHORT_SEARCH_KEEPS: Final = ("core_grid", "transpose_shards", "output_layout", "reallocate_halo_output")
+SHORT_EFFORT: Final = 40
+SHORT_FAMILIES: Final = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked of a tuner."""
+
+    call: ConvArguments  # The call as it is given
+    ground: Ground  # The device as it is before the call
+    allow: frozenset[str] = frozenset()  # Fields that may change the result
+    keep: frozenset[str] = frozenset()  # Searched fields that stay as they are given
+    effort: int = EFFORT  # Calls that may be tried
+    most_families: int | None = None  # Families that are looked at; None for all
+    tensors: tuple[Tensor, ...] = ()  # Those of the call on that device, which live as long as the question
+
+
+def tune(
+    function: Callable[..., Any],
+    /,
+    *,
+    device: Device,
+    allow: Collection[str] = (),
+    keep: Collection[str] = (),
+    effort: int = EFFORT,
+    name: str = "",
+    **options: Any,
+) -> Tuned:
+    """The best ways to make a call of a convolution: all that fit are compared, the device stays as it is.
+
+    Args:
+        function: ``ttsim.conv_transpose2d`` or ``ttsim.conv2d``, or a function that calls one of them once.
+        device: Where it would run, with what lies there.
+        allow: Fields that change the result and may be changed, too: math_fidelity, fp32_dest_acc_en, packer_l1_acc,
+            weights_dtype, dtype, lowering; or fidelity, dtypes. Of conv_transpose2d alone.
+        keep: Fields that stay as they are given: those of Conv2dConfig that are searched, and "slices".
+        effort: The most calls that are planned, placed and timed.
+        name: What the result calls it; empty for the function's own.
+        **options: Of the call; tensors may be given as such, or as a TensorDescription.
+
+    Raises:
+        ArgumentError: A name is unknown, or the call is refused whatever its memory.
+        ArgumentTypeError: It is no function or no device.
+    """
+    require_type("tune", Device, device=device)
+    if not callable(function):
+        raise ArgumentTypeError(f"tune: function must be one of this library, not {shown(function)}")
+    if required_integer("tune", "effort", effort) < 2:
+        raise ArgumentError(f"tune: effort must be at least 2 calls, not {effort}")
+    for one in keep:
+        if one not in SEARCHED:
+            raise ArgumentError(f"tune: keep takes {', '.join(SEARCHED)}, not {shown(one)}")
+    question = asked(function, options, device)
+    return answer(replace(question, allow=allowed(allow), keep=frozenset(keep), effort=effort), name=name)
+
+
+def short(function: Callable[..., Any], options: Mapping[str, Any], device: Device) -> Tuned:
+    """What a short search finds, in the time of some tens of calls; arguments and errors as of `tune`."""
+    question = asked(function, options, device)
+    return answer(
+        replace(question, keep=frozenset(SHORT_SEARCH_KEEPS), effort=SHORT_EFFORT, most_families=SHORT_FAMILIES)
+    )
+
+
+def asked(function: Callable[..., Any], options: Mapping[str, Any], device: Device) -> Question:
+    """The convolution that a call asks for, and a copy of the device as it is before.
+
+    Raises:
+        ArgumentError: The call asks for none, or is refused before it is planned.
+    """
+    with uncaptured():
+        with copy_of(device) as copy:
+            try:
+                function(**{name: twin(value, device, copy) for name, value in options.items()}, device=copy)
+            except (ArgumentError, DeviceError):
+                if copy.asked is None:
+                    raise
+            call = copy.asked
+        if call is None:
+            raise ArgumentError(f"tune: {shown(function)} asks for no convolution that can be tuned")
+        before = copy_of(device)
+        given = {name: twin(value, device, before) for name, value in options.items()}
+    names = {"input": "input_tensor", "weight": "weight_tensor", "bias": "bias_tensor"}
+    tensors = {name: given.get(option) for name, option in names.items()}
+    there = {name: one for name, one in tensors.items() if isinstance(one, Tensor) and one.device() is not None}
+    held = {name: one.buffer for name, one in there.items()}
+    return Question(call=call, ground=Ground(before.machine, held, device.strict), tensors=tuple(there.values()))
+
+
+def answer(question: Question, *, name: str = "") -> Tuned:
+    """What a tuner finds."""
+    call, ground = question.call, question.ground
+    spec = ground.machine.spec
+    search = Search(ground=ground, effort=question.effort, most_families=question.most_families)
+    free = ground.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
+    error = measured_error(call, spec) if question.allow else 0.0
+    space = Space(call=call, spec=spec, free_l1_bytes=free, kept=question.keep)
+    given, given_error = _attempted(search, call, error)
+    default, default_error = _attempted(search, space.plain(), error)
+    run = [one for one in (given, default) if one is not None]
+    search.most_cycles = min((one.cycles for one in run), default=inf)
+    untimed = min((one.untimed for one in run), default=0)
+    for number, other in enumerate(arithmetics(call, question.allow)):
+        exact = measured_error(other, spec) if number else error
+        own = replace(space, call=other)
+        begin = (other, own.plain()) if number else ()
+        search.run(own, most_untimed=untimed, rms_error=exact, begin=begin)
+    told = [one for one in search.front if one.untimed <= untimed]
+    before = default or given
+    why = reasons(told[0], before, spec) if told and before is not None and told[0] is not before else ()
+    measured = bool(question.allow)
+    return Tuned(
+        name=name or f"ttnn.{call.rules.function}",
+        device=spec.name,
+        given=None if given is None else choice_of(given, spec, measured=measured),
+        given_error=given_error,
+        default=None if default is None else choice_of(default, spec, measured=measured),
+        default_error=default_error,
+        front=tuple(choice_of(one, spec, measured=measured) for one in told),
+        reasons=why,
+        tried=search.count.tried,
+        alike=search.count.alike,
+        passed=search.count.passed,
+        refused=search.count.refused,
+        untried=search.count.untried,
+        least_untried_cycles=search.count.least_untried_cycles,
+    )
+
+
+def _attempted(search: Search, call: ConvArguments, error: float) -> tuple[Candidate | None, str]:
+    try:
+        return search.attempt(call, rms_error=error), ""
+    except DeviceError as refused:
+        return None, str(refused)
+
+
+def choice_of(candidate: Candidate, spec: DeviceSpec, *, measured: bool) -> Choice:
+    """A candidate as users get it; `measured` where the error of its arithmetic was."""
+    call, output = candidate.call, candidate.output
+    conv_config = Conv2dConfig.of(call.conv_config)
+    slices = None if call.slice_config is None else Conv2dSliceConfig.of(call.slice_config)
+    compute = None if call.compute_config is None else WormholeComputeKernelConfig.of(call.compute_config)
+    told: dict[str, Any] = {"conv_config": conv_config, slice_argument(call): slices, "compute_config": compute}
+    if call.rules.by_phases:
+        told["lowering"] = "phase"
+    memory = output.memory_config
+    return Choice(
+        conv_config=conv_config,
+        slice_config=slices,
+        compute_config=compute,
+        lowering="phase" if call.rules.by_phases else "frame",
+        arguments=arguments_source({key: value for key, value in told.items() if value is not None}),
+        cycles=candidate.cycles,
+        nanoseconds=nanoseconds(candidate.cycles, spec.clock_hz),
+        l1_peak_bytes=candidate.l1_peak_bytes,
+        rms_error=candidate.rms_error if measured else None,
+        hands_on=f"{output.layout.name}, {memory.buffer_type.name} {memory.memory_layout.name}",
+    )
