@@ -16,6 +16,7 @@ from device.plan import (
     Allocate,
     CircularBuffer,
     Decision,
+    DeviceOp,
     Expected,
     Free,
     Operation,
@@ -23,7 +24,6 @@ from device.plan import (
     Refuse,
     Relocate,
     Step,
-    Work,
 )
 from device.spec.device_spec import DeviceSpec
 
@@ -177,7 +177,7 @@ class PlanBuilder:
         """
         return self._allocated(Allocate(name, self._buffer(spec), by), spec)
 
-    def upload(self, name: str, spec: TensorSpec, source: str, work: Work | None = None) -> PlanTensor:
+    def upload(self, name: str, spec: TensorSpec, source: str, work: DeviceOp | None = None) -> PlanTensor:
         """A host tensor is written to the device; what ``spec`` pads it with is zero.
 
         Args:
@@ -189,7 +189,7 @@ class PlanBuilder:
     def run(
         self,
         operation: str,
-        work: Work,
+        work: DeviceOp,
         reads: Sequence[PlanTensor],
         *,
         output: PlanTensor | None = None,
@@ -262,7 +262,7 @@ class PlanBuilder:
                     self._operated(_renamed(step, named), [self._tensors[one.tensor] for one in step.outputs])
                     self._tensors.update((named(one.tensor), self._tensors[one.tensor]) for one in step.resident)
 
-    def relocate(self, tensor: PlanTensor, work: Work, *buffers: tuple[CircularBuffer, ...]) -> None:
+    def relocate(self, tensor: PlanTensor, work: DeviceOp, *buffers: tuple[CircularBuffer, ...]) -> None:
         """A tensor is released and allocated again, as high as it can lie; ``work`` moves it (buffers: `Relocate`)."""
         self._steps.append(Relocate(tensor.name, self._buffer(tensor.spec), work, *buffers))
 
@@ -303,7 +303,7 @@ class PlanBuilder:
             self._held.pop(one.name, None)
             self._freed.add(one.name)
 
-    def expect(self, name: str, work: Work) -> None:
+    def expect(self, name: str, work: DeviceOp) -> None:
         """A tensor that is on the device is read as if ``work`` had prepared it."""
         self._expected.append(Expected(name, work))
 

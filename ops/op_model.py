@@ -12,12 +12,12 @@ from device.errors import TTSimError
 from device.matrix_unit.arithmetic import Arithmetic
 from device.memory.layouts import TensorSpec
 from device.numbers.formats import Array
-from device.plan import Work
+from device.plan import DeviceOp
 from device.spec.device_spec import DeviceSpec
-from device.time.stages import Late, OperationCycles, Stage
+from device.time.stages import Lazy, OperationCycles, Stage
 
-W = TypeVar("W", bound=Work)
-AnyWork = TypeVar("AnyWork", bound=Work, contravariant=True)
+W = TypeVar("W", bound=DeviceOp)
+AnyOp = TypeVar("AnyOp", bound=DeviceOp, contravariant=True)
 
 ON_HOST: Final = "the host does it, whose time is not counted"
 
@@ -27,7 +27,7 @@ class NoModelError(TTSimError, RuntimeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValuesReading:
+class ValuesContext:
     """A reading of values."""
 
     spec: DeviceSpec  # The device, for the ways in which matrix units differ
@@ -35,7 +35,7 @@ class ValuesReading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CyclesReading:
+class CyclesContext:
     """A reading of cycles."""
 
     spec: DeviceSpec
@@ -43,7 +43,7 @@ class CyclesReading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+class Detail:
     """Something that was decided when a device operation was planned."""
 
     name: str  # What, as a key
@@ -51,13 +51,13 @@ class Fact:
     text: str  # The same in words, as part of a list
 
 
-def uncompared_fact(text: str) -> Fact:
+def uncompared_fact(text: str) -> Detail:
     """That numbers of a device operation were never compared with recordings (`device.numbers.vector_unit`)."""
-    return Fact(name="uncompared", value=True, text=text)
+    return Detail(name="uncompared", value=True, text=text)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Account:
+class Description:
     """What a program tells of one of its works to whoever reads a report; figures of time are no part of it.
 
     Facts, words and attributes may be given as functions, which make them when they are read.
@@ -68,13 +68,13 @@ class Account:
         attributes: What the real library's profiler prints of such an operation and its readers look for, by name.
     """
 
-    facts: Late[tuple[Fact, ...]] = Late(lambda account: ())  # noqa: RUF009 (a descriptor, not a default)
-    stages: Late[Mapping[Stage, str]] = Late(lambda account: {})  # noqa: RUF009
+    facts: Lazy[tuple[Detail, ...]] = Lazy(lambda account: ())  # noqa: RUF009 (a descriptor, not a default)
+    stages: Lazy[Mapping[Stage, str]] = Lazy(lambda account: {})  # noqa: RUF009
     # Under which name its model was held against measurements (`ops/passes/expected_errors.toml`); empty if nothing
     # like it was measured
     measured_as: str = ""
     composed_of: str = ""  # What its model is made of, if it was not measured
-    attributes: Late[tuple[tuple[str, str], ...]] = Late(lambda account: ())  # noqa: RUF009
+    attributes: Lazy[tuple[tuple[str, str], ...]] = Lazy(lambda account: ())  # noqa: RUF009
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,27 +98,27 @@ class Sent:
 
 
 # The array that a work makes of those of its inputs, or leaves in its last input; None is one that nobody has written.
-ValuesOf: TypeAlias = Callable[[W, Sequence[Array | None], ValuesReading], Array]
+ValuesOf: TypeAlias = Callable[[W, Sequence[Array | None], ValuesContext], Array]
 # What a work takes, from the first core's start to the last core's end.
-CyclesOf: TypeAlias = Callable[[W, Ends, CyclesReading], OperationCycles]
+CyclesOf: TypeAlias = Callable[[W, Ends, CyclesContext], OperationCycles]
 # What a work sends from core to core.
 SentOf: TypeAlias = Callable[[W, DeviceSpec], Sequence[Sent]]
-NOTHING_TOLD: Final = Account()
+NOTHING_TOLD: Final = Description()
 
 # What its program tells of a work.
-AccountOf: TypeAlias = Callable[[W, Ends, DeviceSpec], Account]
+AccountOf: TypeAlias = Callable[[W, Ends, DeviceSpec], Description]
 
 
-def _none(work: Work) -> int:
+def _none(work: DeviceOp) -> int:
     return 0
 
 
-def _nothing(work: Work, ends: Ends, spec: DeviceSpec) -> Account:
+def _nothing(work: DeviceOp, ends: Ends, spec: DeviceSpec) -> Description:
     return NOTHING_TOLD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meaning(Generic[W]):
+class OpModel(Generic[W]):
     """What the works of one class mean to each reading."""
 
     work: type[W]
@@ -134,10 +134,10 @@ class Meaning(Generic[W]):
     sent: SentOf[W] | None = None  # What it sends from core to core; None if its model knows bytes, but no routes
 
 
-Meanings: TypeAlias = Mapping[type[Work], Meaning[Any]]
+Meanings: TypeAlias = Mapping[type[DeviceOp], OpModel[Any]]
 
 
-def meaning_of(work: Work | None, meanings: Meanings) -> Meaning[Any]:
+def op_model_of(work: DeviceOp | None, meanings: Meanings) -> OpModel[Any]:
     """What a work means.
 
     Raises:
@@ -149,10 +149,10 @@ def meaning_of(work: Work | None, meanings: Meanings) -> Meaning[Any]:
     return found
 
 
-class WorkCycles(Protocol[AnyWork]):
+class WorkCycles(Protocol[AnyOp]):
     """Cycles that follow from a work alone."""
 
-    def __call__(self, work: AnyWork, spec: DeviceSpec, /, *, contention: bool) -> OperationCycles:
+    def __call__(self, work: AnyOp, spec: DeviceSpec, /, *, contention: bool) -> OperationCycles:
         """The work, the device, and whether cores wait for each other."""
         ...
 
@@ -167,7 +167,7 @@ def values_of_first(values: Callable[[W, Array], Array]) -> ValuesOf[W]:
     return lambda work, inputs, reading: values(work, given(inputs[0]))
 
 
-def unchanged(work: Work, values: Array) -> Array:
+def unchanged(work: DeviceOp, values: Array) -> Array:
     """What a work makes of its input that only puts it elsewhere, or into another order of bytes."""
     return values
 

@@ -1,6 +1,6 @@
 """The one table of programs: what every work means, and what programs and their dispatch cost on a device.
 
-A new folder of programs adds its line to `MEANINGS`; if its model of cycles has constants, also one to `COSTS`: then a
+A new folder of programs adds its line to `OP_MODELS`; if its model of cycles has constants, also one to `COSTS`: then a
 device file without their table, or with a key that they do not know, is refused when it is opened.
 """
 
@@ -12,30 +12,30 @@ from device.spec import device_spec
 from device.spec.device_spec import Costs, DeviceSpec
 from ops.launch import DispatchCosts
 from ops.op_model import Meanings
-from ops.programs.concat import MEANINGS as CONCAT
+from ops.programs.concat import OP_MODELS as CONCAT
 from ops.programs.conv2d.block_costs import ConvCosts
-from ops.programs.conv2d.model import MEANINGS as CONV2D
-from ops.programs.eltwise.model import MEANINGS as ELTWISE
+from ops.programs.conv2d.model import OP_MODELS as CONV2D
+from ops.programs.eltwise.model import OP_MODELS as ELTWISE
 from ops.programs.halo.cycles import HaloCosts
-from ops.programs.halo.model import MEANINGS as HALO
+from ops.programs.halo.model import OP_MODELS as HALO
 from ops.programs.kernel_costs import ComputeCosts, TransferCosts
 from ops.programs.matmul.cycles import MatmulCosts
-from ops.programs.matmul.model import MEANINGS as MATMUL
+from ops.programs.matmul.model import OP_MODELS as MATMUL
 from ops.programs.movement.costs import MovementCosts
-from ops.programs.movement.meaning import MEANINGS as MOVEMENT
-from ops.programs.patch_matmul.meaning import MEANINGS as PATCH_MATMUL
-from ops.programs.phase_conv2d.model import MEANINGS as PHASE_CONV2D
-from ops.programs.pool2d import MEANINGS as POOL2D
-from ops.programs.rand import MEANINGS as RAND
-from ops.programs.rearrange.axes import MEANINGS as AXES
-from ops.programs.rearrange.channels import MEANINGS as CHANNELS
-from ops.programs.rearrange.filling import MEANINGS as FILLING
-from ops.programs.rearrange.padding import MEANINGS as PADDING
-from ops.programs.rearrange.slicing import MEANINGS as SLICING
-from ops.programs.tiling.work import MEANINGS as TILING
-from ops.programs.upsample import MEANINGS as UPSAMPLE
+from ops.programs.movement.meaning import OP_MODELS as MOVEMENT
+from ops.programs.patch_matmul.meaning import OP_MODELS as PATCH_MATMUL
+from ops.programs.phase_conv2d.model import OP_MODELS as PHASE_CONV2D
+from ops.programs.pool2d import OP_MODELS as POOL2D
+from ops.programs.rand import OP_MODELS as RAND
+from ops.programs.rearrange.axes import OP_MODELS as AXES
+from ops.programs.rearrange.channels import OP_MODELS as CHANNELS
+from ops.programs.rearrange.filling import OP_MODELS as FILLING
+from ops.programs.rearrange.padding import OP_MODELS as PADDING
+from ops.programs.rearrange.slicing import OP_MODELS as SLICING
+from ops.programs.tiling.work import OP_MODELS as TILING
+from ops.programs.upsample import OP_MODELS as UPSAMPLE
 
-MEANINGS: Final[Meanings] = MappingProxyType(
+OP_MODELS: Final[Meanings] = MappingProxyType(
     {
         meaning.work: meaning
         for meaning in (

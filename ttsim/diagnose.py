@@ -39,10 +39,10 @@ from ops.planners.conv.alternatives import (
 )
 from ops.planners.conv.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
 from ops.planners.conv.conv2d import left_of, plan_conv2d
-from ops.planners.conv.conv_transpose2d import require_phase_weights, require_phases
+from ops.planners.conv.conv_transpose2d import check_phase_weights, check_phases
 from ops.planners.conv.phase_program import runs_by_phases
 from ops.planners.conv.plan import plan_convolution
-from ops.planners.conv.strict import require_sound
+from ops.planners.conv.strict import check_strict_plan
 from ops.window import NoWindowError
 from ttsim.types.compute_config import WormholeComputeKernelConfig
 from ttsim.types.dtypes import DataType
@@ -272,7 +272,7 @@ def _core(core: CoreCoord) -> str:
     return f"ttnn.CoreCoord({core.x}, {core.y})"
 
 
-class Ground(NamedTuple):
+class MachineSnapshot(NamedTuple):
     """A device as it is, for trials."""
 
     machine: Machine  # The device; it is read only
@@ -292,7 +292,7 @@ class Trial(NamedTuple):
 
 def attempt(
     call: ConvArguments,
-    ground: Ground,
+    ground: MachineSnapshot,
     *,
     l1_small_bytes: int | None = None,
     cached: bool = True,
@@ -318,9 +318,9 @@ def attempt(
         planned = plan_convolution if call.rules.transposed else plan_conv2d
         plan = planned(call, machine.spec, free_l1_bytes=free_l1_bytes, returns_weights=returns_weights)
         if ground.strict:
-            require_sound(plan, call if call.rules.transposed else left_of(call, plan))
+            check_strict_plan(plan, call if call.rules.transposed else left_of(call, plan))
         if call.rules.by_phases:
-            require_phase_weights(plan, call)
+            check_phase_weights(plan, call)
         run_memory(plan, machine, inputs)
     except (ArgumentError, DeviceError, NoWindowError) as error:
         return Trial(tuple(events), str(error), plan)
@@ -331,20 +331,20 @@ def _require_allowed(call: ConvArguments, *, strict: bool) -> None:
     """Raises what the call itself raises before it is planned."""
     if not call.rules.transposed:
         of_conv2d.validate(call)
-        of_conv2d.require_possible(call)
+        of_conv2d.check_arguments(call)
         if strict:
-            of_conv2d.require_sane(call)
+            of_conv2d.check_strict(call)
         return
     of_conv_transpose2d.validate(call)
-    of_conv_transpose2d.require_possible(call)
-    of_conv_transpose2d.require_possible_slices(call)
+    of_conv_transpose2d.check_arguments(call)
+    of_conv_transpose2d.check_slices(call)
     if strict:
-        of_conv_transpose2d.require_sane(call)
+        of_conv_transpose2d.check_strict(call)
     if runs_by_phases(call):
-        require_phases(call)
+        check_phases(call)
 
 
-def _copy(ground: Ground, l1_small_bytes: int | None, *, cached: bool) -> Machine:
+def _copy(ground: MachineSnapshot, l1_small_bytes: int | None, *, cached: bool) -> Machine:
     """A device in the same state; or one that was opened with another L1_SMALL region, with the same tensors."""
     if l1_small_bytes is None:
         copy = ground.machine.copy()
@@ -379,7 +379,7 @@ STEPS: Final = 6000  # of all trials' events together, so that many slices do no
 L1_SMALL_SIZES: Final = tuple(1 << power for power in range(10, 18))
 
 
-def verdict(call: ConvArguments, ground: Ground, *, planned: bool = True) -> str:
+def explain_oom(call: ConvArguments, ground: MachineSnapshot, *, planned: bool = True) -> str:
     """What continues the error of a call that ran out of memory.
 
     Args:
@@ -400,7 +400,7 @@ def verdict(call: ConvArguments, ground: Ground, *, planned: bool = True) -> str
     return "\n".join([*lines, *(f"  {one}" for one in fitting)])
 
 
-def _shortage(call: ConvArguments, ground: Ground) -> Shortage | None:
+def _shortage(call: ConvArguments, ground: MachineSnapshot) -> Shortage | None:
     """What did not fit; the circular buffers of a cached program are known once the program is made anew."""
     live = ground.machine.memory.live()
     found = shortage(attempt(call, ground).events, live)
@@ -409,7 +409,7 @@ def _shortage(call: ConvArguments, ground: Ground) -> Shortage | None:
     return shortage(attempt(call, ground, cached=False).events, live)
 
 
-def _largest(found: Shortage, ground: Ground) -> list[str]:
+def _largest(found: Shortage, ground: MachineSnapshot) -> list[str]:
     machine = ground.machine
     total = bank_bytes(machine.spec, found.memory, machine.l1_small_bytes)
     where = "of a bank of DRAM" if found.memory is BufferType.DRAM else f"of a core's {found.memory.name}"
@@ -421,7 +421,7 @@ def _largest(found: Shortage, ground: Ground) -> list[str]:
     ]
 
 
-def _configs(call: ConvArguments, ground: Ground) -> Iterator[str]:
+def _configs(call: ConvArguments, ground: MachineSnapshot) -> Iterator[str]:
     """Changes of the call's configs that fit: the nearest of each kind."""
     free_l1_bytes = ground.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
     done: set[str] = set()
@@ -440,14 +440,14 @@ def _configs(call: ConvArguments, ground: Ground) -> Iterator[str]:
             yield _changes(call, other)
 
 
-def _left_to_the_library(call: ConvArguments, ground: Ground) -> Iterator[str]:
+def _left_to_the_library(call: ConvArguments, ground: MachineSnapshot) -> Iterator[str]:
     """The call with its configs left out, and then with other schemes, in slices that the library chooses."""
     for other in automatic(call):
         if other.arguments != call and attempt(other.arguments, ground).error is None:
             yield _changes(call, other.arguments)
 
 
-def _index_tensors(call: ConvArguments, ground: Ground) -> Iterator[str]:
+def _index_tensors(call: ConvArguments, ground: MachineSnapshot) -> Iterator[str]:
     """What makes room for index tensors."""
     if ground.machine.program_cache and attempt(call, ground, cached=False).error is None:
         yield "device.clear_program_cache()"

@@ -47,7 +47,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
     raise TerminatedError
 
 
-def told_in_a_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def in_one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """What Python does with an exception that nobody caught: an interrupt is a line, others are as they are."""
     if issubclass(kind, KeyboardInterrupt):
         sys.stderr.write(LINE)
@@ -56,4 +56,4 @@ def told_in_a_line(kind: type[BaseException], error: BaseException, trace: Trace
 
 
 if sys.excepthook is sys.__excepthook__:  # nobody else has a say in it
-    sys.excepthook = told_in_a_line
+    sys.excepthook = in_one_line

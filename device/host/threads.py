@@ -28,7 +28,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
-def in_turn(work: Callable[[PieceT], None], pieces: Iterable[PieceT]) -> None:
+def locked(work: Callable[[PieceT], None], pieces: Iterable[PieceT]) -> None:
     """One piece after the other, in this thread."""
     for piece in pieces:
         work(piece)
@@ -48,7 +48,7 @@ def on_all_cores(work: Callable[[PieceT], None], pieces: Iterable[PieceT], threa
     every = list(pieces)
     workers = min(threads or cores(), len(every))
     if workers < 2 or _within_piece():
-        in_turn(work, every)
+        locked(work, every)
         return
 
     dealt = _Dealt(work, every)
@@ -133,7 +133,7 @@ def side_by_side(work: Callable[[PieceT], None], pieces: Iterable[PieceT]) -> No
     every = list(pieces)
     blas = openblas() if len(every) > 1 and free_threads() > 1 else None
     if blas is None:
-        in_turn(work, every)
+        locked(work, every)
         return
     threads, set_threads = blas
     with _ONE_AT_A_TIME:

@@ -15,7 +15,7 @@ from device.cores import CoreRangeSet
 ValueT = TypeVar("ValueT")
 
 
-class Late(Generic[ValueT]):
+class Lazy(Generic[ValueT]):
     """A field of a frozen dataclass that is given its value, or a function that computes it at the first look.
 
     The class has no slots: a field of its name would lie in front of this one. Whoever copies, compares or writes the
@@ -33,12 +33,12 @@ class Late(Generic[ValueT]):
         self.name = name
 
     @overload
-    def __get__(self, instance: None, owner: type) -> "Late[ValueT]": ...
+    def __get__(self, instance: None, owner: type) -> "Lazy[ValueT]": ...
 
     @overload
     def __get__(self, instance: object, owner: type) -> ValueT: ...
 
-    def __get__(self, instance: object | None, owner: type) -> "ValueT | Late[ValueT]":
+    def __get__(self, instance: object | None, owner: type) -> "ValueT | Lazy[ValueT]":
         """The value, computed once; of the class itself this field, which stands for a value to be derived.
 
         Raises:
@@ -146,10 +146,10 @@ class OperationCycles:
     """
 
     cycles: float  # Kernel cycles: from the first core's start to the last core's end; dispatch is not in it
-    groups: Late[tuple[CoreGroupCycles, ...]] = Late()
-    slowest: Late[CoreGroupCycles] = Late(_slowest)
-    cores: Late[int] = Late(_core_count)
-    working: Late[frozenset[Stage]] = Late(_working)
+    groups: Lazy[tuple[CoreGroupCycles, ...]] = Lazy()
+    slowest: Lazy[CoreGroupCycles] = Lazy(_slowest)
+    cores: Lazy[int] = Lazy(_core_count)
+    working: Lazy[frozenset[Stage]] = Lazy(_working)
     bound_by: Stage  # The stage with most cycles on the critical path, or the busiest where that path is not known
     dram_read_bytes: int = 0  # Bytes read from DRAM, by all cores
     dram_written_bytes: int = 0  # Bytes written to DRAM, by all cores
@@ -157,7 +157,7 @@ class OperationCycles:
     issued_flops: int = 0  # Multiplications and additions that the matrix units do, padding and inserted zeros included
     useful_flops: int = 0  # Those that the result needs
     contention_cycles: float = 0.0  # Part of ``cycles`` that is due to cores sharing links, banks or receivers
-    moved: Late[tuple[MovedBytes, ...]] = Late(_moved_evenly)
+    moved: Lazy[tuple[MovedBytes, ...]] = Lazy(_moved_evenly)
 
 
 def binding_stage(stages: Iterable[StageCycles]) -> Stage:

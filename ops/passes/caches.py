@@ -11,10 +11,10 @@ import numpy as np
 from device.machine import Machine, Program
 from device.memory.allocator import Blocks
 from device.numbers.formats import Array, bit_patterns
-from device.plan import Operation, Plan, ProgramKey, Relocate, Standing, Work
+from device.plan import DeviceOp, Operation, Plan, ProgramKey, Relocate, Standing
 from device.spec.device_spec import DeviceSpec
 from ops.op_model import Meanings
-from ops.op_models import MEANINGS
+from ops.op_models import OP_MODELS
 from ops.passes.cycles import PlanCycles, run_cycles
 
 MOST_BYTES: Final = 256 << 20  # weights of thirty million parameters, and what was made of them: a U-Net
@@ -34,7 +34,7 @@ class _Made:
         return self.raw.nbytes + self.made.nbytes
 
 
-class KeptUploads:
+class WeightCache:
     """Prepared arrays by what prepared them, found again by the content of the raw ones.
 
     Contents are compared, not hashed: reading both once costs a tenth of a hash that could be trusted, and is right.
@@ -50,10 +50,10 @@ class KeptUploads:
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
-        self._made: OrderedDict[Work, list[_Made]] = OrderedDict()
+        self._made: OrderedDict[DeviceOp, list[_Made]] = OrderedDict()
         self.bytes = 0
 
-    def made_of(self, raw: Array, work: Work, make: Callable[[], Array]) -> Array:
+    def made_of(self, raw: Array, work: DeviceOp, make: Callable[[], Array]) -> Array:
         """What a work makes of a host tensor.
 
         Args:
@@ -131,7 +131,7 @@ class _Moves(NamedTuple):
     buffers: int  # How many it made
 
 
-class KeptMoves:
+class ReplayCache:
     """Plans of calls that left nothing on a device, by the call and by the blocks of the device's memories before.
 
     From the same blocks an equal call takes the same addresses, and gives them back alike: if it finds its programs in
@@ -207,7 +207,7 @@ class _Kept:
     made: dict[Hashable, Any] = field(default_factory=dict)
 
 
-class KeptPlans:
+class PlanCache:
     """Plans by all that they came from, as a device keeps programs. What was not used for longest goes first.
 
     A plan holds neither addresses nor values, so that equal calls on devices of one spec have the same one wherever
@@ -254,10 +254,10 @@ class KeptPlans:
         return plan
 
     def cycles_of(
-        self, plan: Plan, spec: DeviceSpec, *, ran: tuple[int, ...], meanings: Meanings = MEANINGS
+        self, plan: Plan, spec: DeviceSpec, *, ran: tuple[int, ...], meanings: Meanings = OP_MODELS
     ) -> PlanCycles:
         """What the device operations of a plan take that ran; arguments as of `run_cycles`."""
-        if meanings is not MEANINGS:
+        if meanings is not OP_MODELS:
             return run_cycles(plan, spec, ran=ran, meanings=meanings)
         return self.made_of(plan, spec, ran, lambda: run_cycles(plan, spec, ran=ran))
 
@@ -288,9 +288,9 @@ class KeptPlans:
 
 
 @cache
-def plans_of_process() -> KeptPlans:
+def plans_of_process() -> PlanCache:
     """Those that all devices of this process share."""
-    return KeptPlans()
+    return PlanCache()
 
 
 def one_of_alike(spec: DeviceSpec) -> DeviceSpec:

@@ -13,22 +13,22 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Final
 
-from device.plan import MOVE, Event, Operation, OperationBegin, Plan, Refuse, Relocate, Work
+from device.plan import MOVE, DeviceOp, Event, Operation, OperationBegin, Plan, Refuse, Relocate
 from device.spec.device_spec import DeviceSpec
 from device.time.network import hands
 from device.time.stages import OperationCycles, Stage
 from ops.launch import Launch, LaunchedProgram
 from ops.op_model import (
     NOTHING_TOLD,
-    Account,
-    CyclesReading,
+    CyclesContext,
+    Description,
     Ends,
-    Meaning,
     Meanings,
     NoModelError,
-    meaning_of,
+    OpModel,
+    op_model_of,
 )
-from ops.op_models import MEANINGS
+from ops.op_models import OP_MODELS
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class TimedOperation:
     cycles: OperationCycles | None  # What it takes; None where there is no model of it
     reason: str = ""  # Why there is none; empty if there is
     fidelity_phases: int = 0  # Fidelity phases of its tile products, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
-    account: Account = NOTHING_TOLD  # What its program tells of it
+    account: Description = NOTHING_TOLD  # What its program tells of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def run_cycles(
     *,
     ran: Iterable[int] | None = None,
     contention: bool = True,
-    meanings: Meanings = MEANINGS,
+    meanings: Meanings = OP_MODELS,
 ) -> PlanCycles:
     """What the device operations of a plan take.
 
@@ -77,7 +77,7 @@ def run_cycles(
         contention: Whether cores wait for each other at links and banks.
         meanings: What the plan's works mean.
     """
-    reading = CyclesReading(spec=spec, contention=contention)
+    reading = CyclesContext(spec=spec, contention=contention)
     timed: list[TimedOperation] = []
     known: dict[object, TimedOperation] = {}
     steps = list(operations_of(plan, ran))
@@ -95,7 +95,7 @@ def run_cycles(
 
 
 def timed_operation(
-    name: str, work: Work | None, ends: Ends, reading: CyclesReading, meanings: Meanings = MEANINGS
+    name: str, work: DeviceOp | None, ends: Ends, reading: CyclesContext, meanings: Meanings = OP_MODELS
 ) -> TimedOperation:
     """One operation: without cycles where there is no model, and only there.
 
@@ -106,7 +106,7 @@ def timed_operation(
         reading: Which machine, and how it is read.
         meanings: What the work means.
     """
-    meaning = meaning_of(work, meanings)
+    meaning = op_model_of(work, meanings)
     phases, account = meaning.fidelity_phases(work), meaning.account(work, ends, reading.spec)
     try:
         return TimedOperation(name, _cycles(meaning, work, ends, reading), "", phases, account)
@@ -150,7 +150,7 @@ def _ends(step: Operation, plan: Plan) -> Ends:
     return Ends(read=plan.tensors[read], written=plan.tensors[written])
 
 
-def _cycles(meaning: Meaning[Any], work: Work | None, ends: Ends, reading: CyclesReading) -> OperationCycles:
+def _cycles(meaning: OpModel[Any], work: DeviceOp | None, ends: Ends, reading: CyclesContext) -> OperationCycles:
     """What a work takes.
 
     Raises:

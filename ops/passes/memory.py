@@ -46,7 +46,7 @@ def run_memory(
         DeviceError: A buffer or the circular buffers of a program do not fit, or the plan ends in a refusal; what the
             plan had allocated is released.
     """
-    reading = _MemoryReading(device, dict(inputs), plan.tensors, dispatch=dispatch)
+    reading = _MemoryPass(device, dict(inputs), plan.tensors, dispatch=dispatch)
     try:
         for index, step in enumerate(plan.steps):
             reading.take(index, step)
@@ -82,7 +82,7 @@ def _whole_pages_refusal(buffers: tuple[CircularBuffer, ...]) -> str | None:
     return None
 
 
-class _MemoryReading:
+class _MemoryPass:
     """The buffers of a plan while it is read."""
 
     def __init__(

@@ -6,19 +6,19 @@ from functools import partial
 import numpy as np
 
 from device.numbers.formats import Array
-from device.plan import Allocate, Free, Operation, Plan, Work
-from ops.op_model import Meanings, ValuesReading, meaning_of
-from ops.op_models import MEANINGS
-from ops.passes.caches import KeptUploads
+from device.plan import Allocate, DeviceOp, Free, Operation, Plan
+from ops.op_model import Meanings, ValuesContext, op_model_of
+from ops.op_models import OP_MODELS
+from ops.passes.caches import WeightCache
 
 
 def run_values(
     plan: Plan,
     inputs: Mapping[str, Array],
-    reading: ValuesReading,
+    reading: ValuesContext,
     *,
-    meanings: Meanings = MEANINGS,
-    kept: KeptUploads | None = None,
+    meanings: Meanings = OP_MODELS,
+    kept: WeightCache | None = None,
 ) -> dict[str, Array]:
     """What the numbers become.
 
@@ -36,7 +36,7 @@ def run_values(
 
 
 def _run(
-    plan: Plan, arrays: dict[str, Array], reading: ValuesReading, meanings: Meanings, kept: KeptUploads | None
+    plan: Plan, arrays: dict[str, Array], reading: ValuesContext, meanings: Meanings, kept: WeightCache | None
 ) -> dict[str, Array]:
     for step in plan.steps:
         match step:
@@ -51,14 +51,14 @@ def _run(
                 arrays.pop(tensor, None)
             case Operation():
                 read = [arrays.get(name) for name in step.inputs]
-                made = meaning_of(step.work, meanings).values(step.work, read, reading)
+                made = op_model_of(step.work, meanings).values(step.work, read, reading)
                 arrays[step.outputs[0].tensor if step.outputs else step.inputs[-1]] = made
             case _:
                 pass
     return {name: arrays[name] for name in plan.results.values()}
 
 
-def _made(raw: Array, work: Work, reading: ValuesReading, meanings: Meanings) -> Array:
+def _made(raw: Array, work: DeviceOp, reading: ValuesContext, meanings: Meanings) -> Array:
     """What a work makes of a host tensor."""
-    made: Array = meaning_of(work, meanings).values(work, [raw], reading)
+    made: Array = op_model_of(work, meanings).values(work, [raw], reading)
     return made

@@ -22,7 +22,7 @@ from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import MEANINGS
+from ops.op_models import OP_MODELS
 from ops.planners.shape.permute import seen, transposed_by
 from ops.planners.to_config import placed
 from ops.programs.concat import Concatenate, page_buffers, ragged_buffers, shard_views, turned_buffers
@@ -187,7 +187,7 @@ def plan_concat(
     inputs = [builder.tensor(f"input_{number}") for number in range(len(sources))]
     where = DRAM_MEMORY_CONFIG if place is None else place
     result = builder.attempt(lambda: _concatenated(builder, inputs, axis, where, groups), inputs[0])
-    return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=MEANINGS)
+    return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=OP_MODELS)
 
 
 def _concatenated(

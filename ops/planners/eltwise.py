@@ -11,7 +11,7 @@ from device.numbers.formats import INT32, UINT8, UINT16, UINT32, DataFormat
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import MEANINGS
+from ops.op_models import OP_MODELS
 from ops.programs.eltwise.buffers import (
     BUFFERING,
     is_uneven,
@@ -256,7 +256,7 @@ def plan_binary(call: BinaryArguments, spec: DeviceSpec) -> Plan:
     for one in reversed(read):
         if builder.is_own(one) and one.name != result.name:
             builder.free(one)
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
+    return builder.finish({"output": result.name}, known_works=OP_MODELS)
 
 
 def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor], *, by_rows: bool) -> PlanTensor:
@@ -421,7 +421,7 @@ def plan_unary(
         dataflow=True,
         key=("unary", work, source.layout, source.memory_config, written.spec.memory_config, _shape_key(source)),
     )
-    return builder.finish({"output": made.name}, known_works=MEANINGS)
+    return builder.finish({"output": made.name}, known_works=OP_MODELS)
 
 
 def _require_format(source: TensorSpec, name: str, target: TensorSpec | None) -> None:

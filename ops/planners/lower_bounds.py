@@ -22,12 +22,12 @@ from ops.planners.conv.arguments import (
 )
 from ops.planners.conv.conv2d import folds
 from ops.planners.conv.l1_path import halo_arguments, reads_input
-from ops.planners.conv.operands import LaidOut, lay_out_call, micro_op_work, output_spec
+from ops.planners.conv.operands import PartitionedConv, micro_op_work, output_spec, partition_call
 from ops.planners.conv.phase_program import runs_by_phases
 from ops.planners.conv.slicing import OutputSlice, choose_slices, input_cores, input_memory, output_slices, slice_call
 from ops.programs.conv2d.buffers import buffer_requests, local_bytes
 from ops.programs.conv2d.cycles import least_cycles, time_conv
-from ops.programs.conv2d.op import ConvWork
+from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.partition import buffers_arguments
 from ops.programs.halo.plan import halo_output
 from ops.programs.halo.transfers import most_sticks
@@ -45,7 +45,7 @@ class Least:
     alike: Hashable = None
     # Such calls that have this in common take as long beside their convolutions and moves within L1; None likewise
     around: Hashable = None
-    works: tuple[tuple[ConvWork, int], ...] = ()  # Its convolutions, each with how often it runs
+    works: tuple[tuple[Conv2dOp, int], ...] = ()  # Its convolutions, each with how often it runs
 
     def walked(self, device_spec: DeviceSpec) -> "Least":
         """The same with the cycles of its convolutions as they are, not as they at least are."""
@@ -121,41 +121,41 @@ def _slice(call: ConvArguments, part: OutputSlice, device_spec: DeviceSpec) -> C
 
 def _in_one_piece(call: ConvArguments, device_spec: DeviceSpec) -> Least:
     """A call on the L1 path."""
-    laid_out = lay_out_call(call, device_spec)
-    layout, problem = laid_out.layout, laid_out.problem
-    buffers = buffers_arguments(problem, laid_out.options, layout, halo_bytes=0, reader_indices_bytes=0)
-    work = micro_op_work(call, problem, laid_out.options, layout, k_blocks=(), buffers=buffers)
-    halo, output = _halo_bytes(laid_out, device_spec), output_spec(laid_out).buffer(device_spec).bank_bytes
+    partitioned = partition_call(call, device_spec)
+    layout, problem = partitioned.layout, partitioned.problem
+    buffers = buffers_arguments(problem, partitioned.options, layout, halo_bytes=0, reader_indices_bytes=0)
+    work = micro_op_work(call, problem, partitioned.options, layout, k_blocks=(), buffers=buffers)
+    halo, output = _halo_bytes(partitioned, device_spec), output_spec(partitioned).buffer(device_spec).bank_bytes
     return Least(
         cycles=least_cycles(work, device_spec),
-        l1_bytes=halo + max(_input_bytes(laid_out), local_bytes(buffer_requests(buffers)) + output),
-        alike=_alike(laid_out),
-        around=(layout.config, layout.out_config, layout.shards, laid_out.input_memory, laid_out.reshards),
+        l1_bytes=halo + max(_input_bytes(partitioned), local_bytes(buffer_requests(buffers)) + output),
+        alike=_alike(partitioned),
+        around=(layout.config, layout.out_config, layout.shards, partitioned.input_memory, partitioned.reshards),
         works=((work, 1),),
     )
 
 
-def _halo_bytes(laid_out: LaidOut, device_spec: DeviceSpec) -> int:
+def _halo_bytes(partitioned: PartitionedConv, device_spec: DeviceSpec) -> int:
     """The halo's output on a core; 0 where the program reads its input itself."""
-    if reads_input(laid_out):
+    if reads_input(partitioned):
         return 0
-    halo = halo_arguments(laid_out, device_spec)
+    halo = halo_arguments(partitioned, device_spec)
     sticks = most_sticks(halo.frame, output_rows=halo.output_rows, cores=halo.nhw_cores)
     return halo_output(halo, sticks).buffer(device_spec).bank_bytes
 
 
-def _input_bytes(laid_out: LaidOut) -> int:
+def _input_bytes(partitioned: PartitionedConv) -> int:
     """A shard of the input on a core, where the call makes it."""
-    shards, given = laid_out.input_memory.shard_spec, laid_out.problem.in_format
-    if shards is None or not laid_out.reshards or given.is_block:
+    shards, given = partitioned.input_memory.shard_spec, partitioned.problem.in_format
+    if shards is None or not partitioned.reshards or given.is_block:
         return 0
     return shards.shape[0] * shards.shape[1] * (given.element_bytes or 0)
 
 
-def _alike(laid_out: LaidOut) -> Hashable:
+def _alike(partitioned: PartitionedConv) -> Hashable:
     """All of a layout, with what was asked for left out where the layout says what came of it."""
     config = replace(
-        laid_out.arguments.conv_config,
+        partitioned.arguments.conv_config,
         act_block_h_override=0,
         core_grid=None,
         force_split_reader=None,
@@ -164,13 +164,13 @@ def _alike(laid_out: LaidOut) -> Hashable:
         shard_layout=None,
         transpose_shards=False,
     )
-    place = laid_out.input_memory
+    place = partitioned.input_memory
     in_l1 = place.buffer_type is BufferType.L1
     return (
-        laid_out.layout,
-        laid_out.problem,
+        partitioned.layout,
+        partitioned.problem,
         place,
-        in_l1 and laid_out.reshards,
+        in_l1 and partitioned.reshards,
         config,
-        laid_out.arguments.compute_config,
+        partitioned.arguments.compute_config,
     )

@@ -15,10 +15,10 @@ from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, Data
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import MEANINGS
+from ops.op_models import OP_MODELS
 from ops.programs.eltwise.buffers import activated, with_row
 from ops.programs.matmul.buffers import interleaved_config, matmul_circular_buffers
-from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork
+from ops.programs.matmul.config import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
 from ops.programs.matmul.values import Transpose, transpose_buffers, transposed_spec
 
 DEFAULT_PHASES = 2  # HiFi2
@@ -94,7 +94,7 @@ def with_defaults(call: MatmulArguments, device_spec: DeviceSpec) -> MatmulArgum
 MAX_TRANSPOSED_AXES = 4
 
 
-def require_possible(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig) -> None:
+def check_arguments(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig) -> None:
     """Refuses what a program of single tiles can not do, or not rightly.
 
     Args:
@@ -177,7 +177,7 @@ def plan_matmul(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_
     if call.activation is not None:
         result = activated(builder, result, call.activation, "output.activated")
     builder.free_adopted()
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
+    return builder.finish({"output": result.name}, known_works=OP_MODELS)
 
 
 def _program(call: MatmulArguments, device_spec: DeviceSpec, free_l1_bytes: int) -> tuple[MatmulProblem, MatmulConfig]:
@@ -207,7 +207,7 @@ def _program(call: MatmulArguments, device_spec: DeviceSpec, free_l1_bytes: int)
     if problem.bias and added_later:
         problem = replace(problem, bias=False)
         config = interleaved_config(problem, device_spec.grid, in_dram=in_dram, l1_bytes=free_l1_bytes)
-    require_possible(call, problem, config)
+    check_arguments(call, problem, config)
     if config.program is MatmulProgram.SINGLE_TILES:
         problem = replace(problem, transpose_first=False, transpose_second=False)
     return problem, config
@@ -232,7 +232,7 @@ def _operand(builder: PlanBuilder, name: str, *, turned: bool) -> PlanTensor:
 def _matmul(
     builder: PlanBuilder, call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig, made: TensorSpec
 ) -> PlanTensor:
-    work = MatmulWork(
+    work = MatmulOp(
         problem=problem, config=config, fidelity_phases=call.fidelity_phases or 1, out_channels=made.shape[-1]
     )
     first = _operand(builder, "input", turned=call.transpose_a and not problem.transpose_first)

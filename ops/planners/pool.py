@@ -27,12 +27,12 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import MEANINGS
+from ops.op_models import OP_MODELS
 from ops.planners.to_config import placed
 from ops.programs.conv2d.parallel_config import ParallelConfig, block_range, largest_divisor, most_cores
 from ops.programs.conv2d.partition import sharded_input
 from ops.programs.conv2d.reader_indices import WORD_BYTES, reader_index_words
-from ops.programs.halo.plan import HaloArguments, HaloWork, config_tensor_spec, plan_halo, walk_refusal
+from ops.programs.halo.plan import HaloArguments, HaloOp, config_tensor_spec, plan_halo, walk_refusal
 from ops.programs.movement.placement import move_up
 from ops.programs.movement.reshape import flattened, reshaped
 from ops.programs.pool2d import MaxPool, PoolSizes, pool_buffers
@@ -283,7 +283,7 @@ def plan_max_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
         move_up(builder, sticks)
     if call.return_indices and _refusal(sticks.spec, shards) is None:
         builder.refuse(ArgumentError("max_pool2d: return_indices is not simulated; leave it out"))
-        return builder.finish({"output": sticks.name}, known_works=MEANINGS)
+        return builder.finish({"output": sticks.name}, known_works=OP_MODELS)
     result = _pool(builder, call, halo, sticks, shards)
     if call.place is not None:
         pooled = result
@@ -293,7 +293,7 @@ def plan_max_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
     builder.free(sticks)
     if own and builder.is_live(sharded):
         builder.free(sharded)
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
+    return builder.finish({"output": result.name}, known_works=OP_MODELS)
 
 
 def _halo_arguments(call: PoolArguments, sharded: PlanTensor, shards: PoolShards, spec: DeviceSpec) -> HaloArguments:
@@ -319,7 +319,7 @@ def _halo_arguments(call: PoolArguments, sharded: PlanTensor, shards: PoolShards
 def _halo(builder: PlanBuilder, halo: HaloArguments, sharded: PlanTensor) -> PlanTensor:
     plan = plan_halo(halo, input_tensor=sharded.name, output_tensor="halo")
     _check_images(sharded.spec, plan.output, halo.nhw_cores)
-    work = HaloWork(plan=plan, fp32_dest=False, filled_by_stick=True)
+    work = HaloOp(plan=plan, fp32_dest=False, filled_by_stick=True)
     return builder.run(
         "HaloDeviceOperation",
         work,

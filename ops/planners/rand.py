@@ -10,7 +10,7 @@ from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import MEANINGS
+from ops.op_models import OP_MODELS
 from ops.programs.movement.typecasting import typecast_by
 from ops.programs.rand import EvenlyDistributed, rand_buffers
 from ops.programs.tiling.plan import in_other_layout
@@ -44,4 +44,4 @@ def plan_rand(made: TensorSpec, spec: DeviceSpec, *, low: float, high: float, se
         rows = in_other_layout(builder, result, Layout.ROW_MAJOR, "rows", place=place)
         builder.free(result)
         result = rows
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
+    return builder.finish({"output": result.name}, known_works=OP_MODELS)

@@ -13,12 +13,12 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import MEANINGS
+from ops.op_models import OP_MODELS
 from ops.programs.buffer_shapes import row_bytes, rows_follow
 from ops.programs.movement.copy_buffers import moved_buffers, overlapping_buffers
 from ops.programs.movement.placement import resharding
 from ops.programs.movement.typecasting import typecast_by
-from ops.programs.movement.work import Conversion, Relayout
+from ops.programs.movement.work import Conversion, CopyTensor
 from ops.programs.rearrange.views import seen_anew
 from ops.programs.tiling.plan import (
     dealt,
@@ -62,7 +62,7 @@ def plan_to_layout(
         TensorSpec(source.padded_shape, given, Layout.TILE, source.memory_config)  # refuses ragged shards
         _check_rows(source, spec)
     result = in_other_layout(builder, read, layout, "output", place=place, data_format=data_format)
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
+    return builder.finish({"output": result.name}, known_works=OP_MODELS)
 
 
 def plan_tilize(
@@ -107,7 +107,7 @@ def plan_tilize(
         whole=not pads,
         on_one_core=on_one_core,
     )
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
+    return builder.finish({"output": result.name}, known_works=OP_MODELS)
 
 
 def _check_rows(source: TensorSpec, spec: DeviceSpec) -> None:
@@ -179,7 +179,7 @@ def _require_tiles(source: TensorSpec) -> None:
 
 def _viewed(builder: PlanBuilder, rows: PlanTensor, padded: tuple[int, ...]) -> Plan:
     """The finished plan of rows, which the library views in a padded shape if their program is built."""
-    plan = builder.finish({"output": rows.name}, known_works=MEANINGS)
+    plan = builder.finish({"output": rows.name}, known_works=OP_MODELS)
     if not any(isinstance(step, Operation) and step.refused for step in plan.steps):
         _check_axes(rows.spec, padded, builder.device_spec)
     return plan
@@ -241,7 +241,7 @@ def plan_typecast(
     """
     builder = PlanBuilder(spec, {"input": source})
     result = typecast_by(builder, builder.tensor("input"), data_format, "output", place=place)
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
+    return builder.finish({"output": result.name}, known_works=OP_MODELS)
 
 
 def plan_to_memory_config(
@@ -254,7 +254,7 @@ def plan_to_memory_config(
     """
     builder = PlanBuilder(spec, {"input": source})
     result = placed(builder, builder.tensor("input"), place, "output", data_format=data_format)
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
+    return builder.finish({"output": result.name}, known_works=OP_MODELS)
 
 
 def placed(
@@ -392,11 +392,11 @@ def plan_move(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) 
         where = replace(where, shard_spec=source.memory_config.shard_spec)
     made = in_place(source, where, None)
     if source.memory_config.is_sharded():
-        builder.relocate(PlanTensor("input", made), Relayout(Conversion.MOVE))  # its buffers are views of both places
+        builder.relocate(PlanTensor("input", made), CopyTensor(Conversion.MOVE))  # its buffers are views of both places
     else:
         apart, overlapping = moved_buffers(source, made, spec), overlapping_buffers(source, made, spec)
-        builder.relocate(PlanTensor("input", made), Relayout(Conversion.MOVE), apart, overlapping)
-    return builder.finish({"output": "input"}, {"input": made}, known_works=MEANINGS)
+        builder.relocate(PlanTensor("input", made), CopyTensor(Conversion.MOVE), apart, overlapping)
+    return builder.finish({"output": "input"}, {"input": made}, known_works=OP_MODELS)
 
 
 def _one(
@@ -404,4 +404,4 @@ def _one(
 ) -> Plan:
     builder = PlanBuilder(spec, {"input": source})
     result = dealt(builder, conversion, builder.tensor("input"), made, "output", refused=refused)
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
+    return builder.finish({"output": result.name}, known_works=OP_MODELS)

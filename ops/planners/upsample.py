@@ -23,7 +23,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT16
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import MEANINGS
+from ops.op_models import OP_MODELS
 from ops.programs.buffer_shapes import page_cores, row_bytes
 from ops.programs.rearrange.views import seen_anew
 from ops.programs.upsample import (
@@ -85,7 +85,7 @@ def plan_upsample(
         dataflow=True,
         refused=refused,
     )
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
+    return builder.finish({"output": result.name}, known_works=OP_MODELS)
 
 
 def require_whole_numbers(plan: Plan) -> None:

@@ -14,14 +14,14 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, TensorMemoryLayout
 from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, Array, bit_patterns
-from device.plan import CircularBuffer, Work
+from device.plan import CircularBuffer, DeviceOp
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage
 from ops.builder import PlanTensor
-from ops.op_model import Account, CyclesReading, Ends, Meaning, ValuesReading, given
+from ops.op_model import CyclesContext, Description, Ends, OpModel, ValuesContext, given
 from ops.programs.buffer_shapes import alike_cycles, page_cores, paged_buffer, shard_view, tile_buffer
 from ops.programs.kernel_costs import ComputeCosts, local_sticks_cycles, pack_tile_cycles, unpack_tile_cycles
-from ops.programs.movement.account import movement_account
+from ops.programs.movement.account import describe_movement
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movement import Movement
 from ops.programs.movement.movements import copy_movement
@@ -30,7 +30,7 @@ COPIED_TOGETHER: Final = 1 << 20  # numbers that one thread copies at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Concatenate(Work):
+class Concatenate(DeviceOp):
     """Tensors one behind the other."""
 
     axis: int
@@ -39,7 +39,7 @@ class Concatenate(Work):
     groups: int = 1
 
 
-def joined(work: Concatenate, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+def joined(work: Concatenate, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
     """The tensors, or their parts in turn, along the axis."""
     lead, total = prod(work.shapes[0][: work.axis]), sum(shape[work.axis] for shape in work.shapes)
     dtype = np.result_type(*(given(one).dtype for one in inputs))
@@ -110,7 +110,7 @@ def ragged_buffers(inputs: Sequence[TensorSpec], made: TensorSpec, spec: DeviceS
     return tuple(tile_buffer(name, tiles, made.data_format, cores) for name, tiles in sizes.items())
 
 
-def concat_cycles(work: Concatenate, ends: Ends, reading: CyclesReading) -> OperationCycles:
+def concat_cycles(work: Concatenate, ends: Ends, reading: CyclesContext) -> OperationCycles:
     """By where the tensors lie, and in which layout."""
     spec = reading.spec
     if not _joins_shards(ends):
@@ -159,19 +159,19 @@ def _turned(work: Concatenate, ends: Ends, spec: DeviceSpec) -> tuple[float, dic
     return tile_rows * (computed + copied), {Stage.READER: tile_rows * copied, Stage.MATH: tile_rows * computed}
 
 
-def concat_account(work: Concatenate, ends: Ends, spec: DeviceSpec) -> Account:
+def describe_concat(work: Concatenate, ends: Ends, spec: DeviceSpec) -> Description:
     """What its stages do."""
     if not _joins_shards(ends):
-        return movement_account(partial(_page_by_page, ends, spec))
+        return describe_movement(partial(_page_by_page, ends, spec))
     if is_turned(work, ends):
-        return Account(
+        return Description(
             stages={
                 Stage.READER: "rows of turned tiles are copied side by side within the core",
                 Stage.MATH: "tiles are turned before that, and turned back after it",
             },
             composed_of="unpacking, packing and copying tiles as in other programs",
         )
-    return Account(
+    return Description(
         stages={
             Stage.READER: "one processor copies half of the sticks within the core",
             Stage.SECOND_READER: "the other copies the other half",
@@ -191,4 +191,4 @@ def _joins_shards(ends: Ends) -> bool:
     return ends.read.memory_config.is_sharded() and ends.written.memory_config.is_sharded()
 
 
-MEANINGS: Final = (Meaning(work=Concatenate, values=joined, cycles=concat_cycles, account=concat_account),)
+OP_MODELS: Final = (OpModel(work=Concatenate, values=joined, cycles=concat_cycles, account=describe_concat),)

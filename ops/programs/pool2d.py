@@ -13,18 +13,18 @@ from device.matrix_unit.packer import without_nan
 from device.memory.memory_config import FACE, TILE
 from device.numbers.block_floats import div_up, round_up, whole_groups
 from device.numbers.formats import BFLOAT16, UINT16, Array, DataFormat
-from device.plan import CircularBuffer, Work
+from device.plan import CircularBuffer, DeviceOp
 from device.spec.device_spec import DeviceSpec
 from device.time.network import hands
 from device.time.stages import OperationCycles, Stage
-from ops.op_model import Account, CyclesReading, Ends, Meaning, ValuesReading, given
+from ops.op_model import CyclesContext, Description, Ends, OpModel, ValuesContext, given
 from ops.programs.buffer_shapes import alike_cycles, buffer
 from ops.programs.kernel_costs import ComputeCosts, TransferCosts, pack_tile_cycles, unpack_tile_cycles
 from ops.window import Frame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MaxPool(Work):
+class MaxPool(DeviceOp):
     """One program."""
 
     frame: Frame  # The images with what lies around them, which is less than every number, and their windows
@@ -41,7 +41,7 @@ class MaxPool(Work):
         return self.frame.rows.taps * self.frame.columns.taps
 
 
-def largest(work: MaxPool, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+def largest(work: MaxPool, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
     """[1, 1, N*OH*OW, C] in storage of the result's format, of sticks [..., C].
 
     A NaN is larger than infinity, or less than its negative, and packed as that.
@@ -185,7 +185,7 @@ def pool_buffers(
     return tuple(made)
 
 
-def pool_cycles(work: MaxPool, ends: Ends, reading: CyclesReading) -> OperationCycles:
+def pool_cycles(work: MaxPool, ends: Ends, reading: CyclesContext) -> OperationCycles:
     """Cycles of the core that has most outputs; all have as many, but for the last."""
     spec = reading.spec
     read, reduced, packed = window_cycles(work, spec)
@@ -232,10 +232,10 @@ STAGES: Final = MappingProxyType(
 )
 
 
-def _account(work: MaxPool, ends: Ends, spec: DeviceSpec) -> Account:
-    return Account(
+def _describe(work: MaxPool, ends: Ends, spec: DeviceSpec) -> Description:
+    return Description(
         stages=STAGES, composed_of="gathering, tilizing, reducing and packing of windows as in other programs"
     )
 
 
-MEANINGS: Final = (Meaning(work=MaxPool, values=largest, cycles=pool_cycles, account=_account),)
+OP_MODELS: Final = (OpModel(work=MaxPool, values=largest, cycles=pool_cycles, account=_describe),)

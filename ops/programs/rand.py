@@ -14,12 +14,12 @@ import numpy as np
 from device.cores import first_cores
 from device.memory.layouts import TensorSpec
 from device.numbers.formats import Array, DataFormat, quantize
-from device.plan import CircularBuffer, Work
+from device.plan import CircularBuffer, DeviceOp
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
-from ops.op_model import Account, CyclesReading, Ends, Meaning, ValuesReading
+from ops.op_model import CyclesContext, Description, Ends, OpModel, ValuesContext
 from ops.programs.buffer_shapes import tile_buffer
-from ops.programs.movement.account import movement_account
+from ops.programs.movement.account import describe_movement
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.ends import got_at, pages_of
 from ops.programs.movement.movement import Access, Movement
@@ -28,7 +28,7 @@ BUFFERING = 2  # tiles on their way through a core
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvenlyDistributed(Work):
+class EvenlyDistributed(DeviceOp):
     """Numbers from ``low`` up to ``high``, which is left out."""
 
     shape: tuple[int, ...]
@@ -45,7 +45,7 @@ def rand_buffers(made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ..
     return (tile_buffer("tiles", BUFFERING, made.data_format, cores),)
 
 
-def evenly_distributed(work: EvenlyDistributed, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+def evenly_distributed(work: EvenlyDistributed, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
     """The result in storage of its format."""
     return quantize(np.random.default_rng(work.seed).uniform(work.low, work.high, work.shape), work.data_format)
 
@@ -56,13 +56,13 @@ def _movement(made: TensorSpec, spec: DeviceSpec) -> Movement:
     return Movement(cores=tiles.cores, writes=got_at(pages, Access.WAIT), blocks=pages.core_pages)
 
 
-def _cycles(work: EvenlyDistributed, ends: Ends, reading: CyclesReading) -> OperationCycles:
+def _cycles(work: EvenlyDistributed, ends: Ends, reading: CyclesContext) -> OperationCycles:
     return movement_cycles(_movement(ends.written, reading.spec), reading.spec, contention=reading.contention)
 
 
-def _account(work: EvenlyDistributed, ends: Ends, spec: DeviceSpec) -> Account:
-    told = movement_account(partial(_movement, ends.written, spec))
+def _describe(work: EvenlyDistributed, ends: Ends, spec: DeviceSpec) -> Description:
+    told = describe_movement(partial(_movement, ends.written, spec))
     return replace(told, composed_of="pages that are written as in other movements; making the numbers is left out")
 
 
-MEANINGS: Final = (Meaning(work=EvenlyDistributed, values=evenly_distributed, cycles=_cycles, account=_account),)
+OP_MODELS: Final = (OpModel(work=EvenlyDistributed, values=evenly_distributed, cycles=_cycles, account=_describe),)

@@ -17,17 +17,17 @@ from device.memory.layouts import TensorSpec, aligned_page_bytes
 from device.memory.memory_config import TILE, Layout
 from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import FLOAT32, UINT16, Array, DataFormat
-from device.plan import CircularBuffer, Work
+from device.plan import CircularBuffer, DeviceOp
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
 from ops.builder import PlanTensor
-from ops.op_model import Account, CyclesReading, Ends, Meaning, values_of_first
+from ops.op_model import CyclesContext, Description, Ends, OpModel, values_of_first
 from ops.programs.buffer_shapes import buffer, page_cores, paged_buffer, row_bytes
-from ops.programs.movement.account import movement_account
+from ops.programs.movement.account import describe_movement
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.ends import got_at, pages_of
 from ops.programs.movement.movement import Access, Movement
-from ops.programs.movement.movements import copy_movement, relayout_movement
+from ops.programs.movement.movements import copy_movement, tensor_copy_movement
 from ops.programs.movement.work import Conversion
 
 Indices: TypeAlias = NDArray[np.int64]
@@ -45,7 +45,7 @@ class UpsampleProgram(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upsample(Work):
+class Upsample(DeviceOp):
     """Every pixel of [N, H, W, C] several times, down and across."""
 
     program: UpsampleProgram
@@ -178,7 +178,7 @@ def upsample_movement(work: Upsample, source: TensorSpec, made: TensorSpec, spec
         case UpsampleProgram.STICKS:
             return copy_movement(source, made, spec)
         case UpsampleProgram.TILES:
-            return relayout_movement(Conversion.UNTILIZE, source, made, spec)
+            return tensor_copy_movement(Conversion.UNTILIZE, source, made, spec)
         case UpsampleProgram.SHARDS:
             shards = made.shards
             gathered = pages_of(made, shards.num_cores())
@@ -192,13 +192,13 @@ def upsample_movement(work: Upsample, source: TensorSpec, made: TensorSpec, spec
             return Movement(cores=cores, reads=reads, writes=pages, blocks=pages.core_pages)
 
 
-def _cycles(work: Upsample, ends: Ends, reading: CyclesReading) -> OperationCycles:
+def _cycles(work: Upsample, ends: Ends, reading: CyclesContext) -> OperationCycles:
     movement = upsample_movement(work, ends.read, ends.written, reading.spec)
     return movement_cycles(movement, reading.spec, contention=reading.contention)
 
 
-def _account(work: Upsample, ends: Ends, spec: DeviceSpec) -> Account:
-    return movement_account(partial(upsample_movement, work, ends.read, ends.written, spec))
+def _describe(work: Upsample, ends: Ends, spec: DeviceSpec) -> Description:
+    return describe_movement(partial(upsample_movement, work, ends.read, ends.written, spec))
 
 
-MEANINGS: Final = (Meaning(work=Upsample, values=values_of_first(upsampled), cycles=_cycles, account=_account),)
+OP_MODELS: Final = (OpModel(work=Upsample, values=values_of_first(upsampled), cycles=_cycles, account=_describe),)

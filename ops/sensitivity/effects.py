@@ -42,7 +42,7 @@ class Held(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HeldOperation:
+class FixedOperation:
     """A device operation as one device's plan has it."""
 
     program: str
@@ -66,7 +66,7 @@ class HeldOperation:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HeldLaunches:
+class FixedLaunches:
     """Programs with the cycles that their kernels take on one device, one after the other."""
 
     program: str  # `LAUNCH`
@@ -79,9 +79,9 @@ class HeldLaunches:
         return passed * spec.clock_hz / 1e9
 
 
-def held_operations(calls: Iterable[Sample], spec: DeviceSpec) -> tuple[HeldOperation, ...]:
+def fixed_operations(calls: Iterable[Sample], spec: DeviceSpec) -> tuple[FixedOperation, ...]:
     """Every device operation of the calls' plans, each once; a call that the device can not do has none."""
-    found: dict[object, HeldOperation] = {}
+    found: dict[object, FixedOperation] = {}
     for call in calls:
         plan = plan_or_refusal(call, spec)
         if isinstance(plan, str):
@@ -93,19 +93,19 @@ def held_operations(calls: Iterable[Sample], spec: DeviceSpec) -> tuple[HeldOper
     return tuple(found.values())
 
 
-def with_model(held: Iterable[HeldOperation], spec: DeviceSpec) -> tuple[HeldOperation, ...]:
+def with_model(held: Iterable[FixedOperation], spec: DeviceSpec) -> tuple[FixedOperation, ...]:
     """Those whose cycles somebody has modeled."""
     return tuple(one for one in held if one.timed(spec).cycles is not None)
 
 
-def held_launches(calls: Iterable[Sample], spec: DeviceSpec) -> HeldLaunches:
+def fixed_launches(calls: Iterable[Sample], spec: DeviceSpec) -> FixedLaunches:
     """The launches of all programs of some calls."""
     queue: list[Launch] = []
     for call in calls:
         plan = plan_or_refusal(call, spec)
         if isinstance(plan, Plan):
             queue += launches_of(plan, run_cycles(plan, spec).operations, spec)
-    return HeldLaunches(LAUNCH, "programs of all calls", tuple(queue))
+    return FixedLaunches(LAUNCH, "programs of all calls", tuple(queue))
 
 
 def plan_or_refusal(call: Sample, spec: DeviceSpec) -> Plan | str:
@@ -116,7 +116,7 @@ def plan_or_refusal(call: Sample, spec: DeviceSpec) -> Plan | str:
         return str(error)
 
 
-def _held(step: Operation | Relocate, plan: Plan) -> HeldOperation:
+def _held(step: Operation | Relocate, plan: Plan) -> FixedOperation:
     """One step alone, with its first and its last tensor."""
     if isinstance(step, Relocate):
         name, source, target = "Move", step.tensor, step.tensor
@@ -127,7 +127,7 @@ def _held(step: Operation | Relocate, plan: Plan) -> HeldOperation:
     alone = Operation(name=name, inputs=("read", "written"), work=step.work)
     tensors = {"read": plan.tensors[source], "written": plan.tensors[target]}
     program = type(step.work).__module__.split(".")[2]
-    return HeldOperation(program, name, Plan(steps=(alone,), tensors=tensors))
+    return FixedOperation(program, name, Plan(steps=(alone,), tensors=tensors))
 
 
 PLAN: Final = "plan"
@@ -153,7 +153,7 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ground:
+class _SampleMachine:
     """How things are before a field is changed."""
 
     spec: DeviceSpec
@@ -184,9 +184,9 @@ def effects(
     """
     if not fields:
         return ()
-    held: tuple[Held, ...] = (*with_model(held_operations(calls, spec), spec), held_launches(calls, spec))
+    held: tuple[Held, ...] = (*with_model(fixed_operations(calls, spec), spec), fixed_launches(calls, spec))
     every = (*planned, *calls)
-    ground = _Ground(
+    ground = _SampleMachine(
         spec=spec,
         calls=every,
         planned={call.name: _outcome(call, spec) for call in every},
@@ -205,7 +205,7 @@ def effects(
     return tuple(found)
 
 
-def _effect(field: Field, far: Sequence[float], ground: _Ground) -> Effect:
+def _effect(field: Field, far: Sequence[float], ground: _SampleMachine) -> Effect:
     """What a number moves: at its double and its half, or as far from it as it takes to move something."""
     near = dict(_changed(ground.spec, field, NEAR))
     elasticity = _elasticity(field, near, ground)
@@ -220,7 +220,7 @@ def _effect(field: Field, far: Sequence[float], ground: _Ground) -> Effect:
     return Effect(field=field, moves=_in_order(moves), elasticity=MappingProxyType(elasticity))
 
 
-def _moves(field: Field, far: Sequence[float], ground: _Ground) -> Effect:
+def _moves(field: Field, far: Sequence[float], ground: _SampleMachine) -> Effect:
     """The same without elasticity: looks no farther once the field is known to move something of a kind."""
     moves: set[str] = set()
     for _, changed in _changed(ground.spec, field, NEAR):
@@ -232,7 +232,7 @@ def _moves(field: Field, far: Sequence[float], ground: _Ground) -> Effect:
     return Effect(field=field, moves=_in_order(moves), elasticity=MappingProxyType({}))
 
 
-def _effect_of_another(field: Field, ground: _Ground) -> Effect:
+def _effect_of_another(field: Field, ground: _SampleMachine) -> Effect:
     """What it moves that a field which is no number is another: of a flag also values, of a text what is shown."""
     moves = {VALUES} if isinstance(field.value, bool) else {REPORT} if isinstance(field.value, str) else set()
     for changed in others(ground.spec, field):
@@ -245,7 +245,7 @@ def _timed(elasticity: Mapping[str, float]) -> set[str]:
     return {LAUNCHES if program == LAUNCH else CYCLES for program in elasticity}
 
 
-def _retimed(field: Field, changed: DeviceSpec, ground: _Ground, known: Collection[str] = ()) -> set[str]:
+def _retimed(field: Field, changed: DeviceSpec, ground: _SampleMachine, known: Collection[str] = ()) -> set[str]:
     """Whether kernels take another time on a device, and what passes between them; what is known is not looked at."""
     moves: set[str] = set()
     for one, was in ground.before.items() if _has_cores_of(changed, ground.spec) else ():
@@ -268,7 +268,7 @@ def _changed(spec: DeviceSpec, field: Field, factors: Iterable[float]) -> Iterat
             yield factor, changed
 
 
-def _elasticity(field: Field, changed: Mapping[float, DeviceSpec], ground: _Ground) -> dict[str, float]:
+def _elasticity(field: Field, changed: Mapping[float, DeviceSpec], ground: _SampleMachine) -> dict[str, float]:
     """Of each program that moves; the mean of its operations."""
     found: dict[str, list[float]] = {}
     holding = [(factor, device) for factor, device in changed.items() if _has_cores_of(device, ground.spec)]
@@ -289,7 +289,7 @@ def _has_cores_of(device: DeviceSpec, spec: DeviceSpec) -> bool:
     return len(torus.worker_cols) >= spec.grid.cols and len(torus.worker_rows) >= spec.grid.rows
 
 
-def _replanned(field: Field, changed: DeviceSpec, ground: _Ground) -> set[str]:
+def _replanned(field: Field, changed: DeviceSpec, ground: _SampleMachine) -> set[str]:
     """Whether plans, and places in memory, are others on a device with another value of a field."""
     moves: set[str] = set()
     for call in ground.calls:

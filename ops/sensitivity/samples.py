@@ -19,7 +19,7 @@ from device.memory.memory_config import (
 )
 from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32, DataFormat
-from device.plan import Operation, Plan, Work
+from device.plan import DeviceOp, Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.planners.concat import plan_concat
 from ops.planners.conv.arguments import (
@@ -53,10 +53,10 @@ from ops.planners.upsample import plan_upsample
 from ops.programs.eltwise.op import BinaryOperation
 from ops.programs.movement.work import (
     Conversion,
+    CopyTensor,
     FillPad,
     PaddedSlice,
     PadImage,
-    Relayout,
     Reshape,
     SliceWrite,
     Typecast,
@@ -92,7 +92,7 @@ def movement_plans() -> Iterator[tuple[str, Plan]]:
         (Conversion.UNTILIZE_WITH_UNPADDING, _tensor(TILES, dram), _tensor(ROWS, dram)),
         (Conversion.UNTILIZE_WITH_UNPADDING, _sharded(TILES), _tensor(ROWS, dram)),
     ):
-        yield _plan(conversion.value, Relayout(conversion), source, target)
+        yield _plan(conversion.value, CopyTensor(conversion), source, target)
     narrow = _tensor(TILES, dram, data_format=BFLOAT8_B)
     yield _plan("Typecast", Typecast(BFLOAT16, BFLOAT8_B), _tensor(TILES, dram), narrow)
     yield _plan(
@@ -103,7 +103,7 @@ def movement_plans() -> Iterator[tuple[str, Plan]]:
     )
     counted = _tensor(TILES, dram, data_format=UINT32)
     yield _plan("Typecast to uint32", Typecast(BFLOAT16, UINT32), _tensor(TILES, dram), counted)
-    rows_of_zeros = Relayout(Conversion.TILIZE_WITH_VAL_PADDING)  # below every row of the image
+    rows_of_zeros = CopyTensor(Conversion.TILIZE_WITH_VAL_PADDING)  # below every row of the image
     yield _plan("TilizeWithValPadding of an image", rows_of_zeros, _image(ROWS), _image(TILES))
     shape = (1, 1, SIDE * SIDE * CHANNELS // 80, 80)
     uneven = TensorSpec(shape, BFLOAT16, ROWS, dram)
@@ -123,7 +123,7 @@ def movement_plans() -> Iterator[tuple[str, Plan]]:
         )
 
 
-def _plan(name: str, work: Work, source: TensorSpec, target: TensorSpec) -> tuple[str, Plan]:
+def _plan(name: str, work: DeviceOp, source: TensorSpec, target: TensorSpec) -> tuple[str, Plan]:
     step = Operation(name=f"{name}DeviceOperation", inputs=("x", "y"), work=work)
     places = [_place(one) for one in (source, target)]
     return f"{name} of {source.shape[-1]} columns, {' to '.join(places)}", Plan(

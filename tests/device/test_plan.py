@@ -8,7 +8,7 @@ from device.cores import first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
-from device.plan import Allocate, CircularBuffer, Free, Operation, Plan, Relocate, Work
+from device.plan import Allocate, CircularBuffer, DeviceOp, Free, Operation, Plan, Relocate
 from device.spec.device_spec import load_spec
 
 TENSOR = TensorSpec((4, 64), BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
@@ -16,7 +16,7 @@ BUFFER = TENSOR.buffer(load_spec("wormhole_n150"))
 
 
 @dataclass(frozen=True, slots=True)
-class Multiply(Work):
+class Multiply(DeviceOp):
     """A work of this file."""
 
     factor: int

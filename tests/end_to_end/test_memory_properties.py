@@ -25,14 +25,14 @@ from ops.planners.conv.arguments import (
 )
 from ops.planners.conv.conv_transpose2d import (
     CONV_TRANSPOSE2D,
-    require_possible,
-    require_possible_slices,
-    require_sane,
+    check_arguments,
+    check_slices,
+    check_strict,
     validate,
 )
 from ops.planners.conv.plan import plan_convolution
 from ops.planners.conv.strict import plan_fault
-from ops.programs.conv2d.op import ConvWork
+from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.movement.work import SliceWrite
 
 SPECS = {name: load_spec(name) for name in ("wormhole_n150", "blackhole_p150")}
@@ -113,9 +113,9 @@ def made(call, device):
     """The plan of a call, and its input on the device; calls that are refused are no examples."""
     try:
         validate(call)
-        require_possible(call)
-        require_possible_slices(call)
-        require_sane(call)
+        check_arguments(call)
+        check_slices(call)
+        check_strict(call)
         inputs = {}
         if not call.input.on_host:
             inputs["input"] = device.allocate(call.input.spec.buffer(device.spec), "input")
@@ -228,7 +228,7 @@ def test_memory(call, spec, others):
         for event in heard:
             referee.take(event)
         assert (writes(plan, call) == 1).all()
-        works = [step.work for step in plan.steps if isinstance(step, Operation) and isinstance(step.work, ConvWork)]
+        works = [step.work for step in plan.steps if isinstance(step, Operation) and isinstance(step.work, Conv2dOp)]
         assert all(map(shards_hold_every_stick_once, works))
     for one in (*results.values(), *inputs.values()):
         device.free(one)

@@ -16,15 +16,15 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
 from device.numbers.block_floats import div_up
 from device.numbers.formats import BFLOAT16
-from device.plan import Allocate, CircularBuffer, Free, Operation, Plan, Work
+from device.plan import Allocate, CircularBuffer, DeviceOp, Free, Operation, Plan
 from device.spec.device_spec import load_spec
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
-from ops.op_model import Meaning, ValuesReading, cycles_of_work, given
-from ops.op_models import MEANINGS
+from ops.op_model import OpModel, ValuesContext, cycles_of_work, given
+from ops.op_models import OP_MODELS
 from ops.passes.cycles import run_cycles
 from ops.passes.memory import run_memory
 from ops.passes.values import run_values
-from ops.programs.movement.work import Conversion, Relayout
+from ops.programs.movement.work import Conversion, CopyTensor
 from ttsim import graph
 from ttsim.recording.profiling import estimate_cycles, profile
 from ttsim.runtime.device import Device
@@ -35,7 +35,7 @@ START_CYCLES, STICK_CYCLES, SHARED_STICK_CYCLES = 1000, 50, 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScaleWork(Work):
+class ScaleOp(DeviceOp):
     """Sticks times a number.
 
     Attributes:
@@ -82,8 +82,8 @@ def scale_cycles(work, spec, *, contention=True):
     )
 
 
-MEANING = Meaning(work=ScaleWork, values=scaled, cycles=cycles_of_work(scale_cycles), fidelity_phases=lambda work: 2)
-TABLE = {**MEANINGS, ScaleWork: MEANING}
+MEANING = OpModel(work=ScaleOp, values=scaled, cycles=cycles_of_work(scale_cycles), fidelity_phases=lambda work: 2)
+TABLE = {**OP_MODELS, ScaleOp: MEANING}
 
 SPEC = load_spec("wormhole_n150")
 STICKS, CHANNELS, CORES = 100, 64, 8
@@ -95,7 +95,7 @@ NUMBERS = np.arange(STICKS * CHANNELS).reshape(TENSOR.shape).astype(BFLOAT16.sto
 
 def plan(factor=1 / 3):
     """The toy, and behind it an operation of the project."""
-    work = ScaleWork(factor=factor, sticks=STICKS, channels=CHANNELS, cores=first_cores(CORES, 8, 8))
+    work = ScaleOp(factor=factor, sticks=STICKS, channels=CHANNELS, cores=first_cores(CORES, 8, 8))
     scale = Operation(
         name="ScaleDeviceOperation",
         inputs=("input",),
@@ -108,7 +108,7 @@ def plan(factor=1 / 3):
         name="CopyDeviceOperation",
         inputs=("scaled",),
         outputs=(Allocate("output", TENSOR.buffer(SPEC)),),
-        work=Relayout(Conversion.COPY),
+        work=CopyTensor(Conversion.COPY),
         key=("copy", TENSOR),
     )
     return Plan(
@@ -144,7 +144,7 @@ def test_memory():
 
 
 def test_values():
-    got = run_values(plan(), {"input": NUMBERS}, ValuesReading(spec=SPEC, arithmetic=EXACT), meanings=TABLE)
+    got = run_values(plan(), {"input": NUMBERS}, ValuesContext(spec=SPEC, arithmetic=EXACT), meanings=TABLE)
     assert np.array_equal(got["output"].astype(np.float32), expected())
 
 
@@ -198,8 +198,8 @@ def test_an_estimate_reads_the_same_table():
 
 def test_without_its_line_in_the_table_nobody_knows_it():
     """There is no module state: what one device's table says, another's does not."""
-    with opened(meanings=MEANINGS) as device:
+    with opened(meanings=OP_MODELS) as device:
         x = uploaded(device)
         with pytest.raises(AssertionError, match=r"^nothing is known of ScaleWork"):
             scale(x, device=device)
-    assert ScaleWork not in MEANINGS
+    assert ScaleOp not in OP_MODELS

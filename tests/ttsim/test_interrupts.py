@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ttsim import __main__ as command_line
-from ttsim.interrupts import INTERRUPTED, LINE, TERMINATED, TerminatedError, ending_on_sigterm, told_in_a_line
+from ttsim.interrupts import INTERRUPTED, LINE, TERMINATED, TerminatedError, ending_on_sigterm, in_one_line
 
 ROOT = Path(command_line.__file__).resolve().parents[1]
 
@@ -85,5 +85,5 @@ def test_an_interrupted_script_is_shown_where_it_was(capsys, tmp_path):
 
 
 def test_other_errors_are_shown_as_python_shows_them(capsys):
-    told_in_a_line(ValueError, ValueError("three"), None)
+    in_one_line(ValueError, ValueError("three"), None)
     assert capsys.readouterr().err == "ValueError: three\n"

@@ -41,7 +41,7 @@ def run_times(bench: str, case: str, name: str, seconds: Sequence[float]) -> Fig
     return Figure(bench=bench, case=case, name=name, value=shortest, unit="ms", median=middle, longest=longest)
 
 
-def in_turns(
+def all_locked(
     works: Mapping[str, Callable[[], float]], repeats: int, *, pause_seconds: float = 0.0
 ) -> dict[str, list[float]]:
     """Seconds of several works that take turns, so that what disturbs one of them disturbs all.

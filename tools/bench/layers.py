@@ -12,7 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from device.spec.device_spec import DeviceSpec, load_spec
-from tools.bench.figure import Figure, in_turns, least_seconds, run_times
+from tools.bench.figure import Figure, all_locked, least_seconds, run_times
 from tools.bench.loops import load_loops
 from ttsim.layers.exact import Inputs, make_inputs
 from ttsim.layers.read import DEFAULT_LAYERS, read_layers
@@ -137,7 +137,7 @@ def beside_torch(
         if torch is not None:
             works[TORCH] = partial(least_seconds, torch_call(layer, inputs), 1, clock=clock_of(threads()))
         shortest = {}
-        for name, seconds in in_turns(works, repeats).items():
+        for name, seconds in all_locked(works, repeats).items():
             shortest[name] = min(seconds)
             totals[name] = totals.get(name, 0.0) + min(seconds)
             yield run_times(bench, layer.name, name, seconds)
@@ -181,7 +181,7 @@ def bench_cycles(repeats: int) -> Iterator[Figure]:
                 layer.name: partial(call_seconds, layer, inputs[layer.name], settings, read=False, **options)
                 for layer in layers
             }
-            found = {case: 1e3 * min(seconds) for case, seconds in in_turns(works, max(repeats, 5)).items()}
+            found = {case: 1e3 * min(seconds) for case, seconds in all_locked(works, max(repeats, 5)).items()}
             for case, shortest in found.items():
                 yield Figure(bench="cycles", case=f"{device} {case}", name=name, value=shortest, unit="ms")
             middle = median(found.values())

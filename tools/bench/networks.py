@@ -10,7 +10,7 @@ import numpy as np
 
 from device.numbers.formats import Array
 from device.spec.device_spec import load_spec
-from tools.bench.figure import Figure, in_turns, least_seconds, run_times
+from tools.bench.figure import Figure, all_locked, least_seconds, run_times
 from tools.bench.layers import TORCH, clock_of, of_torch, threads, torch, unseen
 from tools.bench.loops import load_loops
 from tools.validate.network_between import POOL, Walk
@@ -144,7 +144,7 @@ def bench_networks(repeats: int) -> Iterator[Figure]:
 def _timed(model: str, passes: Mapping[str, Callable[[], Any]], repeats: int) -> Iterator[Figure]:
     """What passes take that take turns."""
     clock = clock_of(threads())
-    taken = in_turns({name: partial(least_seconds, one, 1, clock=clock) for name, one in passes.items()}, repeats)
+    taken = all_locked({name: partial(least_seconds, one, 1, clock=clock) for name, one in passes.items()}, repeats)
     for name, seconds in taken.items():
         yield run_times("networks", model, name, seconds)
     yield from of_torch("networks", model, {name: min(seconds) for name, seconds in taken.items()}, LIMITS_OF_TORCH)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from device.numbers.formats import Array
-from tools.bench.figure import Figure, in_turns, least_seconds, run_times
+from tools.bench.figure import Figure, all_locked, least_seconds, run_times
 from tools.bench.layers import TORCH, clock_of, threads
 from tools.bench.loops import load_loops
 from ttsim import onednn
@@ -68,7 +68,7 @@ def bench_onednn(repeats: int) -> Iterator[Figure]:
             of_case: dict[str, float] = {}
             for direction, ours, theirs in _works(case, device):
                 shortest, works = {}, _timed(ours, theirs)
-                for name, seconds in in_turns(works, TURNS * repeats, pause_seconds=PAUSE_SECONDS).items():
+                for name, seconds in all_locked(works, TURNS * repeats, pause_seconds=PAUSE_SECONDS).items():
                     shortest[name] = min(seconds)
                     of_case[name] = of_case.get(name, 0.0) + min(seconds)
                     yield run_times("onednn", case.name, direction if name == OURS else f"{direction}, torch", seconds)

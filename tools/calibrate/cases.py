@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.cycles import time_conv
-from ops.programs.conv2d.op import ConvWork
+from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movement import Movement
 from tools.validate.conv import configuration, measured_ns, read_conv_row
@@ -118,13 +118,13 @@ def _conv_case(name: tuple[str, ...], rows: list[Row]) -> Case:
     )
 
 
-def _conv_times(work: ConvWork, spec: DeviceSpec) -> tuple[float, ...]:
+def _conv_times(work: Conv2dOp, spec: DeviceSpec) -> tuple[float, ...]:
     timing = time_conv(work, spec)
     ends = (max(getattr(core, name).now.cycles for core in timing.cores) for name in ("reader", "second"))
     return timing.end.cycles, *ends
 
 
-def _per_core(work: ConvWork) -> tuple[object, ...]:
+def _per_core(work: Conv2dOp) -> tuple[object, ...]:
     """What each core does: however images are cut, halves of one do not vouch for each other."""
     layout = work.layout
     return (layout.blocks, layout.shards.out_rows, layout.shards.out_width, work.problem.weight_format)

@@ -20,7 +20,7 @@ from device.time.stages import nanoseconds
 from ops.programs.conv2d.blocks import k_block_order
 from ops.programs.conv2d.buffers import l1_accumulation, partials_format
 from ops.programs.conv2d.cycles import conv_cycles
-from ops.programs.conv2d.op import ConvWork
+from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.parallel_config import (
     BLOCK,
     HEIGHT,
@@ -30,7 +30,7 @@ from ops.programs.conv2d.parallel_config import (
     ParallelConfig,
     block_range,
 )
-from ops.programs.conv2d.partition import buffers_arguments, choose_cores, lay_out, scheme_alignment
+from ops.programs.conv2d.partition import buffers_arguments, choose_cores, partition_conv, scheme_alignment
 from ops.window import Frame, convolution_axis
 from tools.validate.devices import FORMATS, PHASES, device_spec
 from tools.validate.prediction import NotPredictedError, Prediction, Row
@@ -49,7 +49,7 @@ class ConvRow:
     """A row, understood."""
 
     spec: DeviceSpec  # The device it was measured on
-    work: ConvWork
+    work: Conv2dOp
     counted: bool
     older: bool  # Measured with software of 2025
 
@@ -112,11 +112,11 @@ def read_conv_row(row: Row) -> ConvRow:
     return ConvRow(spec, work, counted="target" not in row["kind"], older=older)
 
 
-def _work(row: Row, spec: DeviceSpec) -> ConvWork:
+def _work(row: Row, spec: DeviceSpec) -> Conv2dOp:
     problem, options, scheme = _problem(row), _options(row), SCHEMES[row["shard"]]
     alignment = scheme_alignment(problem, scheme)
     config = _given_cores(row, spec) or choose_cores(problem, options, spec, scheme, alignment=alignment)
-    layout = lay_out(problem, options, spec, config, alignment=alignment)
+    layout = partition_conv(problem, options, spec, config, alignment=alignment)
     buffers = buffers_arguments(problem, options, layout, halo_bytes=0, reader_indices_bytes=0)
     blocks = k_block_order(
         config,
@@ -125,7 +125,7 @@ def _work(row: Row, spec: DeviceSpec) -> ConvWork:
         problem.kernel,
         full_inner_dim=options.full_inner_dim,
     )
-    return ConvWork(
+    return Conv2dOp(
         problem=problem,
         options=options,
         layout=layout,

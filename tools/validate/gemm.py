@@ -16,7 +16,7 @@ from device.spec.device_spec import DeviceSpec, load_spec
 from device.spec.parts import GridSpec
 from device.time.stages import nanoseconds
 from ops.programs.matmul.buffers import interleaved_config
-from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork
+from ops.programs.matmul.config import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
 from ops.programs.matmul.cycles import time_matmul
 from ops.programs.matmul.dealing import IN_DRAM, Place, Places
 from tools.validate.devices import CARDS, FORMATS, PHASES, device_spec
@@ -41,7 +41,7 @@ class GemmRow:
     """A row, understood."""
 
     spec: DeviceSpec  # The device it was measured on
-    work: MatmulWork
+    work: MatmulOp
     places: Places  # Where operands and output lie
     whole: bool = False  # The whole program was measured; otherwise until its matrix units are done
 
@@ -152,10 +152,10 @@ def _problem(row: Row) -> MatmulProblem:
     )
 
 
-def _work(row: Row, problem: MatmulProblem, config: MatmulConfig) -> MatmulWork:
+def _work(row: Row, problem: MatmulProblem, config: MatmulConfig) -> MatmulOp:
     if row["fidelity"] not in PHASES:
         raise NotPredictedError(f"fidelity must be one of {', '.join(PHASES)}, not {row['fidelity'] or 'empty'}")
-    return MatmulWork(
+    return MatmulOp(
         problem=problem, config=config, fidelity_phases=PHASES[row["fidelity"]], out_channels=problem.n_tiles * TILE
     )
 

@@ -28,10 +28,10 @@ from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movement import Movement
 from ops.programs.movement.movements import (
     cast_movement,
-    relayout_movement,
     reshape_movement,
     slice_movement,
     slice_write_movement,
+    tensor_copy_movement,
 )
 from ops.programs.movement.work import Conversion
 from tools.validate.conv import measured_ns
@@ -116,7 +116,7 @@ def _movement(row: Row, source: TensorSpec, target: TensorSpec, spec: DeviceSpec
             return slice_write_movement(source, target, spec)
         case "Reshape":
             return reshape_movement(source, target, spec)
-    return relayout_movement(CONVERSIONS[name], source, target, spec, bounces_always=True)
+    return tensor_copy_movement(CONVERSIONS[name], source, target, spec, bounces_always=True)
 
 
 def _unpadded(source: TensorSpec, target: TensorSpec) -> tuple[TensorSpec, TensorSpec]:

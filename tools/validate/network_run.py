@@ -20,12 +20,12 @@ from device.numbers.block_floats import div_up
 from device.numbers.formats import FLOAT32
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
-from ops.op_model import CyclesReading, Ends, Meanings
-from ops.op_models import MEANINGS
+from ops.op_model import CyclesContext, Ends, Meanings
+from ops.op_models import OP_MODELS
 from ops.programs.movement.cycles import movement_cycles
-from ops.programs.movement.movements import relayout_movement
-from ops.programs.movement.work import Relayout
-from ops.programs.tiling.work import LayOut
+from ops.programs.movement.movements import tensor_copy_movement
+from ops.programs.movement.work import CopyTensor
+from ops.programs.tiling.work import TilizeOp
 from tools.validate.conv import SCHEMES
 from tools.validate.network_between import BETWEEN, NS_PER_S, TimedKind, Walk
 from tools.validate.network_rows import NetworkStep
@@ -55,18 +55,18 @@ class Software(Enum):
     OF_2025 = "software of 2025"
 
 
-def _relayout_of_2025(work: Relayout | LayOut, ends: Ends, reading: CyclesReading) -> OperationCycles:
+def _relayout_of_2025(work: CopyTensor | TilizeOp, ends: Ends, reading: CyclesContext) -> OperationCycles:
     """Programs of 2025 copy every stick twice when they shard a tensor."""
-    movement = relayout_movement(work.conversion, ends.read, ends.written, reading.spec, bounces_always=True)
+    movement = tensor_copy_movement(work.conversion, ends.read, ends.written, reading.spec, bounces_always=True)
     return movement_cycles(movement, reading.spec, contention=reading.contention)
 
 
 MEANINGS_OF: Final[Mapping[Software, Meanings]] = MappingProxyType(
     {
-        Software.RELEASE: MEANINGS,
+        Software.RELEASE: OP_MODELS,
         Software.OF_2025: {
-            **MEANINGS,
-            **{work: replace(MEANINGS[work], cycles=_relayout_of_2025) for work in (Relayout, LayOut)},
+            **OP_MODELS,
+            **{work: replace(OP_MODELS[work], cycles=_relayout_of_2025) for work in (CopyTensor, TilizeOp)},
         },
     }
 )

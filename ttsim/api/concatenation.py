@@ -7,7 +7,7 @@ from device.memory.memory_config import MemoryConfig
 from ops.planners.concat import plan_concat
 from ops.planners.shape.plan import axis_of
 from ttsim.api.device_calls import kept_plan, require_left_out, required_device
-from ttsim.runtime.execution import in_turn_on, run
+from ttsim.runtime.execution import locked_on, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.signature import require_type_or_none, required_integer
 
@@ -56,4 +56,4 @@ def concat(
         with device.function("ttnn.concat"):
             return run(plan, {f"input_{number}": one for number, one in enumerate(tensors)}, device)["output"]
 
-    return in_turn_on(device, call)
+    return locked_on(device, call)

@@ -10,18 +10,18 @@ from device.memory.memory_config import Layout, MemoryConfig
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.planners.conv.arguments import ConvArguments, ConvConfig
-from ops.planners.conv.checks import require_addressable
+from ops.planners.conv.checks import check_sizes
 from ops.planners.conv.conv2d import (
     CONV2D,
+    check_arguments,
+    check_strict,
     conv2d_reads_free_l1,
     left_of,
     output_size,
     plan_conv2d,
-    require_possible,
-    require_sane,
     validate,
 )
-from ops.planners.conv.strict import require_sound
+from ops.planners.conv.strict import check_strict_plan
 from ttsim.api.convolution_calls import handed_back, misfit_shape, named, operand, planning, told_lost_outputs
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
@@ -166,10 +166,10 @@ def convolved(
 def _require_valid(call: ConvArguments, device: Device) -> None:
     """Raises ArgumentError for a call that cannot be planned, DeviceError for one that no DRAM holds."""
     validate(call)
-    require_possible(call, free_l1_bytes=free_l1_bytes(device))
-    require_addressable(call, device.spec)
+    check_arguments(call, free_l1_bytes=free_l1_bytes(device))
+    check_sizes(call, device.spec)
     if device.strict:
-        require_sane(call)
+        check_strict(call)
 
 
 def _sound_plan(
@@ -178,7 +178,7 @@ def _sound_plan(
     """The plan of a valid call; raises ArgumentError if it is to be strict and the plan would give a wrong result."""
     plan = plan_conv2d(call, spec, free_l1_bytes=free_l1_bytes, returns_weights=returns_weights)
     if strict:
-        require_sound(plan, left_of(call, plan))
+        check_strict_plan(plan, left_of(call, plan))
     return plan
 
 

@@ -15,12 +15,12 @@ from ops.planners.conv.arguments import (
     prepared_as_matmul,
     takes_l1_path,
 )
-from ops.planners.conv.checks import require_addressable, stride_given
+from ops.planners.conv.checks import check_sizes, stride_given
 from ops.planners.conv.conv2d import (
     CONV2D,
+    check_arguments,
     folded_call,
     folds,
-    require_possible,
     validate_prepared,
     validate_prepared_blocks,
 )
@@ -203,9 +203,9 @@ def _prepare(arguments: ConvArguments, role: str, tensor: Tensor, device: Device
     refuse_first(function, arguments, (stride_given,))
     arguments = _in_one_piece(_with_kept_shards(as_prepared(arguments)))
     validate_prepared(arguments, role)
-    require_possible(arguments)
+    check_arguments(arguments)
     refuse_first(function, arguments, (groups_given,))
-    require_addressable(arguments, device.spec)
+    check_sizes(arguments, device.spec)
     arguments = _folded(arguments) if folds(arguments) else arguments
     validate_prepared_blocks(arguments)
     if is_matmul(arguments):

@@ -11,23 +11,23 @@ from device.memory.memory_config import MemoryConfig
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.planners.conv.arguments import ConvArguments, ConvConfig, output_lengths
-from ops.planners.conv.checks import require_addressable
+from ops.planners.conv.checks import check_sizes
 from ops.planners.conv.conv_transpose2d import (
     CONV_TRANSPOSE2D,
     CONV_TRANSPOSE2D_BY_PHASES,
-    require_phase_weights,
-    require_phases,
-    require_possible,
-    require_possible_slices,
-    require_sane,
+    check_arguments,
+    check_phase_weights,
+    check_phases,
+    check_slices,
+    check_strict,
     validate,
 )
 from ops.planners.conv.phase_program import runs_by_phases
 from ops.planners.conv.plan import plan_convolution, reads_free_l1
-from ops.planners.conv.strict import require_sound
+from ops.planners.conv.strict import check_strict_plan
 from ops.planners.onednn.plan import Lowering
 from ttsim.api.convolution_calls import handed_back, misfit_shape, named, operand, planning, told_lost_outputs
-from ttsim.diagnose import Ground, verdict
+from ttsim.diagnose import MachineSnapshot, explain_oom
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
@@ -180,20 +180,20 @@ def _run(
     except (OutOfMemoryError, CircularBufferError) as error:
         if not device.suggestions:
             raise
-        told = verdict(call, Ground(device.machine, held, device.strict), planned=plan is not None)
+        told = explain_oom(call, MachineSnapshot(device.machine, held, device.strict), planned=plan is not None)
         raise type(error)(f"{error}\n{told}") from error
 
 
 def _require_valid(call: ConvArguments, device: Device) -> None:
     """Raises ArgumentError for a call that cannot be planned, DeviceError for one that no DRAM holds."""
     validate(call)
-    require_possible(call, free_l1_bytes=free_l1_bytes(device))
-    require_addressable(call, device.spec)
-    require_possible_slices(call)
+    check_arguments(call, free_l1_bytes=free_l1_bytes(device))
+    check_sizes(call, device.spec)
+    check_slices(call)
     if device.strict:
-        require_sane(call)
+        check_strict(call)
     if runs_by_phases(call):
-        require_phases(call)
+        check_phases(call)
 
 
 def _sound_plan(
@@ -202,9 +202,9 @@ def _sound_plan(
     """The plan of a valid call; raises ArgumentError if it is to be strict and the plan would give a wrong result."""
     plan = plan_convolution(call, spec, free_l1_bytes=free_l1_bytes, returns_weights=returns_weights)
     if strict:
-        require_sound(plan, call)
+        check_strict_plan(plan, call)
     if call.rules.by_phases:
-        require_phase_weights(plan, call)
+        check_phase_weights(plan, call)
     return plan
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from device.errors import ArgumentError, OutOfMemoryError
 from device.plan import Plan, ProgramKey
-from ops.planners.conv.arguments import ConvArguments, Operand, no_outputs_told, plans_without_outputs
+from ops.planners.conv.arguments import ConvArguments, Operand, describe_no_outputs, plans_without_outputs
 from ops.planners.conv.checks import claimed_volume
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes
@@ -87,7 +87,7 @@ def told_lost_outputs(call: ConvArguments) -> Iterator[None]:
     except OutOfMemoryError as error:
         if not plans_without_outputs(call):
             raise
-        raise ArgumentError(f"{str(error).splitlines()[0]}\n{no_outputs_told(call)}") from error
+        raise ArgumentError(f"{str(error).splitlines()[0]}\n{describe_no_outputs(call)}") from error
 
 
 def handed_back(

@@ -17,7 +17,7 @@ from ops.planners.eltwise import plan_unary
 from ops.planners.rand import plan_rand
 from ops.programs.eltwise.op import FILL
 from ttsim.runtime.device import Device
-from ttsim.runtime.execution import in_turn_on, require_allocated, run
+from ttsim.runtime.execution import locked_on, require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.dtypes import DataType
 from ttsim.types.signature import require_type, require_type_or_none
@@ -215,7 +215,7 @@ def rand(
         with device.function("ttnn.rand"):
             return run(plan, {}, device)["output"]
 
-    return in_turn_on(device, call)
+    return locked_on(device, call)
 
 
 def _filled(
@@ -244,7 +244,7 @@ def _filled(
         with home.function(f"ttnn.{function}"):
             return run(plan, {"input": tensor}, home)["output"]
 
-    return in_turn_on(home, call)
+    return locked_on(home, call)
 
 
 def _sides(function: str, shape: Sequence[int]) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from ops.programs.patch_matmul import float64
 from ops.programs.patch_matmul.slicing import Precision
 from ttsim.api.onednn_preparation import Call, backward_data, backward_weights, forward
 from ttsim.runtime.device import Device, open_device
-from ttsim.runtime.execution import in_turn_on, place, values_reading
+from ttsim.runtime.execution import locked_on, place, values_reading
 from ttsim.runtime.session import current
 from ttsim.runtime.system import GetDefaultDevice
 from ttsim.types.signature import require_type_or_none
@@ -54,10 +54,10 @@ def run(call: Call, device: Device | None = None) -> Array:
     def moved() -> Plan:
         return placed() if chosen.profilers else chosen.moves.placed(prepared.key, chosen.machine, placed)
 
-    plan = in_turn_on(chosen, moved)
+    plan = locked_on(chosen, moved)
     if not dispatch or chosen.values == "off":
         return np.broadcast_to(problem.host_type.type(np.nan), prepared.shape)
-    meanings = float64.MEANINGS if problem.precision is Precision.FLOAT64 else chosen.meanings
+    meanings = float64.OP_MODELS if problem.precision is Precision.FLOAT64 else chosen.meanings
     made = run_values(plan, call.arrays, values_reading(chosen), meanings=meanings)
     return prepared.finish(made[plan.results["output"]])
 

@@ -2,12 +2,12 @@
 
 from device.memory.memory_config import Layout, MemoryConfig
 from ops.planners.conv.arguments import ConvArguments, ConvConfig, Operand
-from ops.planners.conv.checks import require_addressable, stride_given
+from ops.planners.conv.checks import check_sizes, stride_given
 from ops.planners.conv.conv_transpose2d import (
     CONV_TRANSPOSE2D,
+    check_arguments,
+    check_slices,
     plans_in_dram,
-    require_possible,
-    require_possible_slices,
     validate_bias_preparation,
     validate_weights_preparation,
 )
@@ -197,11 +197,11 @@ def prepare_conv_transpose2d_bias(
 
 def _prepare(arguments: ConvArguments, role: str, tensor: Tensor, device: Device, function: str) -> Tensor:
     refuse_first(function, arguments, (stride_given,))
-    require_possible(arguments)
+    check_arguments(arguments)
     refuse_first(function, arguments, (groups_given, raw_weight))
-    require_addressable(arguments, device.spec)
+    check_sizes(arguments, device.spec)
     arguments = within_reach(arguments)
-    require_possible_slices(arguments)
+    check_slices(arguments)
     planned = plan_weights_preparation if role == "weight" else plan_bias_preparation
     before = plan_rows(arguments, device.spec) if role == "bias" and plans_in_dram(arguments) else None
     return prepared_operand(arguments, planned, role, tensor, device, function, before=before)

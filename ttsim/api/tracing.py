@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from device.errors import ArgumentError, shown
 from ttsim.runtime.call_sites import RanCall
 from ttsim.runtime.device import Device
-from ttsim.runtime.locks import in_turn
+from ttsim.runtime.locks import locked
 from ttsim.runtime.traces import MeshEvent, MeshTraceId, Trace
 from ttsim.types.signature import require_type
 
@@ -104,7 +104,7 @@ def execute_trace(
     trace = _trace("execute_trace", mesh_device, trace_id)
     if mesh_device.traces.capturing is not None:
         raise ArgumentError("execute_trace: a trace is still being captured on this device; end it first")
-    in_turn(mesh_device.machine, lambda: trace.replay(mesh_device.machine.memory))
+    locked(mesh_device.machine, lambda: trace.replay(mesh_device.machine.memory))
     for profiler in mesh_device.profilers:
         profiler.extend(one for one in trace.ran if isinstance(one, RanCall))
 

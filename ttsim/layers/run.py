@@ -12,9 +12,9 @@ from device.errors import TTSimError
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.plan import Event, OperationBegin
 from device.spec.device_spec import DeviceSpec
-from ops.programs.conv2d.op import ConvWork
-from ops.programs.conv2d.partition import ConvLayout
-from ops.programs.phase_conv2d.op import PhaseConvWork
+from ops.programs.conv2d.op import Conv2dOp
+from ops.programs.conv2d.partition import ConvPartition
+from ops.programs.phase_conv2d.op import PhaseConv2dOp
 from ttsim.api.conv_transpose2d import conv_transpose2d
 from ttsim.layers.arguments import compute_config, conv_config, dtype, member, slice_config
 from ttsim.layers.exact import Inputs, exact_output, make_inputs
@@ -183,10 +183,10 @@ def split(placed: Placed) -> tuple[list[Event], list[Event]]:
     return placed.events[: placed.before], placed.events[placed.before :]
 
 
-def layouts_of(events: Iterable[Event]) -> list[ConvLayout]:
+def layouts_of(events: Iterable[Event]) -> list[ConvPartition]:
     """The layouts of all convolutions that ran, in order."""
     works = (event.work for event in events if isinstance(event, OperationBegin))
-    return [work.layout for work in works if isinstance(work, ConvWork | PhaseConvWork)]
+    return [work.layout for work in works if isinstance(work, Conv2dOp | PhaseConv2dOp)]
 
 
 def accuracy_of(output: Tensor, exact: npt.NDArray[np.float64] | None) -> Accuracy | None:

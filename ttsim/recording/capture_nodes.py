@@ -41,17 +41,17 @@ DATAFLOW = ("dataflow_buffer_allocate", "borrows_memory")
 SCRATCHPAD = "scratchpad_allocate"
 
 
-class Told(NamedTuple):
+class NodeText(NamedTuple):
     """What is known of a device operation that ended."""
 
     nanoseconds: int = 0  # Its kernel time; 0 where no model knows it, or it did not run
     attributes: tuple[tuple[str, str], ...] = ()  # What the real library's profiler prints of it, by name
 
 
-Tell = Callable[[OperationBegin, OperationEnd], Told]
+Tell = Callable[[OperationBegin, OperationEnd], NodeText]
 
 
-def nodes(events: Sequence[Event], tell: Tell = lambda begin, end: Told()) -> list[Node]:
+def nodes(events: Sequence[Event], tell: Tell = lambda begin, end: NodeText()) -> list[Node]:
     """The nodes of a capture.
 
     Args:

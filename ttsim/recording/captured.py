@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from device.plan import Event, OperationBegin, OperationEnd
-from ops.op_model import CyclesReading, Ends, Meanings
+from ops.op_model import CyclesContext, Ends, Meanings
 from ops.passes.cycles import timed_operation
 from ttsim.recording import capture_nodes
-from ttsim.recording.capture_nodes import Node, Told
+from ttsim.recording.capture_nodes import Node, NodeText
 from ttsim.report.cycles.whole import whole
 from ttsim.report.record.figures_of import kernel_nanoseconds
 
@@ -18,9 +18,9 @@ def captured_nodes(events: Sequence[Event], meanings: Meanings) -> list[Node]:
         events: What happened while it ran.
         meanings: What the works mean of the devices that it saw.
     """
-    known: dict[object, Told] = {}
+    known: dict[object, NodeText] = {}
 
-    def tell(begin: OperationBegin, end: OperationEnd) -> Told:
+    def tell(begin: OperationBegin, end: OperationEnd) -> NodeText:
         """Equal programs, of which a network has many, are read once."""
         key = (begin.name, begin.work, _ends(begin, end), begin.spec, begin.dispatched)
         if key not in known:
@@ -30,16 +30,16 @@ def captured_nodes(events: Sequence[Event], meanings: Meanings) -> list[Node]:
     return capture_nodes.nodes(events, tell)
 
 
-def _told(begin: OperationBegin, end: OperationEnd, meanings: Meanings) -> Told:
+def _told(begin: OperationBegin, end: OperationEnd, meanings: Meanings) -> NodeText:
     ends = _ends(begin, end)
     if begin.spec is None or ends is None:
-        return Told()
-    reading = CyclesReading(spec=begin.spec, contention=True)
+        return NodeText()
+    reading = CyclesContext(spec=begin.spec, contention=True)
     timed = timed_operation(begin.name, begin.work, ends, reading, meanings)
     takes = 0
     if begin.dispatched and timed.cycles is not None:
         takes = kernel_nanoseconds(whole(timed.cycles.cycles), begin.spec)
-    return Told(takes, timed.account.attributes)
+    return NodeText(takes, timed.account.attributes)
 
 
 def _ends(begin: OperationBegin, end: OperationEnd) -> Ends | None:

@@ -12,7 +12,7 @@ from device.errors import ArgumentError, DeviceError, shown
 from device.memory.allocator import Allocator, BankStatistics, Block
 from device.memory.memory_config import BufferType
 from ttsim.runtime.device import Device
-from ttsim.runtime.locks import in_turn
+from ttsim.runtime.locks import locked
 from ttsim.types.signature import require_type
 
 NONE = 2**64 - 1  # how the real library writes "no block" in a block table
@@ -101,7 +101,7 @@ def memory_reports(device: Device, *, before_closing: bool = False) -> dict[str,
 
 def _as_it_is(device: Device) -> Allocator:
     """The blocks of a device between two calls, whatever other threads do meanwhile."""
-    return in_turn(device.machine, lambda: device.machine.allocator.copy())
+    return locked(device.machine, lambda: device.machine.allocator.copy())
 
 
 def _block_table(blocks: tuple[Block, ...]) -> Iterator[dict[str, str]]:

@@ -17,7 +17,7 @@ from ttsim.recording.network import report_network
 from ttsim.recording.pages import page_of_run
 from ttsim.recording.shown import shown_cycles, shown_network
 from ttsim.recording.suggestions import LEAST_SHARE, Measured, Search
-from ttsim.recording.timing import cycles_of, timed_operations, told_call
+from ttsim.recording.timing import cycles_of, describe_call, timed_operations
 from ttsim.report.cycles.advice import Advice, machine_changes
 from ttsim.report.cycles.figures_of import TimedCall
 from ttsim.report.cycles.report import CycleReport, cycle_report
@@ -27,7 +27,7 @@ from ttsim.report.writers.html.notebook import page_frame
 from ttsim.runtime.call_sites import RanCall
 from ttsim.runtime.described import tensor_like
 from ttsim.runtime.device import Device
-from ttsim.runtime.locks import in_turn
+from ttsim.runtime.locks import locked
 from ttsim.runtime.session import current, remember
 from ttsim.runtime.tensor import Tensor
 from ttsim.types.description import TensorDescription
@@ -100,7 +100,7 @@ class Profile:
     def _timed(self) -> list[TimedCall]:
         device, calls = self.device, self.ran
         return [
-            told_call(call, ran, device.spec, meanings=device.meanings, plans=device.plans)
+            describe_call(call, ran, device.spec, meanings=device.meanings, plans=device.plans)
             for call, ran in zip(calls, self._operations(calls), strict=True)
         ]
 
@@ -229,7 +229,7 @@ def copy_of(device: Device, *, suggestions: bool = False) -> Device:
         suggestions=suggestions,
         meanings=device.meanings,
     )
-    copy.machine = in_turn(device.machine, device.machine.copy)
+    copy.machine = locked(device.machine, device.machine.copy)
     return copy
 
 

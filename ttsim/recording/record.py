@@ -19,13 +19,13 @@ from device.plan import (
     Step,
 )
 from device.spec.device_spec import DeviceSpec
-from ops.op_model import meaning_of
+from ops.op_model import op_model_of
 from ops.passes.cycles import TimedOperation, operations_of
 from ttsim.recording import capture_nodes
-from ttsim.recording.capture_nodes import Node, Told
+from ttsim.recording.capture_nodes import Node, NodeText
 from ttsim.recording.network import places, report_network, sources
 from ttsim.recording.profiling import Profile
-from ttsim.recording.timing import timed_operations, told_call
+from ttsim.recording.timing import describe_call, timed_operations
 from ttsim.report.cycles.report import cycle_report
 from ttsim.report.memory.summary import living_after
 from ttsim.report.record.figures import Record, RecordedCall, RecordedOperation
@@ -53,7 +53,7 @@ def record_of(profile: Profile, name: str) -> Record:
     calls = [call for call in told if call.ran]
     read = [timed_operations(call, spec, device.meanings, device.plans) for call in calls]
     timed = [
-        told_call(call, ran, spec, meanings=device.meanings, plans=device.plans)
+        describe_call(call, ran, spec, meanings=device.meanings, plans=device.plans)
         for call, ran in zip(calls, read, strict=True)
     ]
     cycles, network = cycle_report(timed, spec), report_network(calls, read, spec)
@@ -114,7 +114,7 @@ def _timelines(
         if one.program in told:
             continue
         told.add(one.program)
-        meaning = meaning_of(step.work, profile.device.meanings)
+        meaning = op_model_of(step.work, profile.device.meanings)
         sent = () if meaning.sent is None else meaning.sent(step.work, profile.device.spec)
         if sent:
             yield one.program, timeline(sent, profile.device.spec)
@@ -198,7 +198,7 @@ def _nodes(call: RanCall, operations: Sequence[RecordedOperation], spec: DeviceS
     if call.error:
         return capture_nodes.nodes(_that_failed(call))
     events = [OperationBegin(call.function), *_with_circular_buffers(call, spec), OperationEnd(call.function)]
-    told = (Told(_nanoseconds(one), one.attributes) for one in operations)
+    told = (NodeText(_nanoseconds(one), one.attributes) for one in operations)
     return capture_nodes.nodes(events, lambda begin, end: next(told))
 
 

@@ -6,8 +6,8 @@ from math import fsum
 
 from device.spec.device_spec import DeviceSpec
 from ops.op_model import Meanings
-from ops.op_models import MEANINGS
-from ops.passes.caches import KeptPlans
+from ops.op_models import OP_MODELS
+from ops.passes.caches import PlanCache
 from ops.passes.cycles import TimedOperation, launches_of, run_cycles
 from ttsim.report.cycles.figures import UntimedOperation
 from ttsim.report.cycles.figures_of import OperationReading, TimedCall
@@ -15,13 +15,13 @@ from ttsim.report.cycles.whole import whole_operation
 from ttsim.runtime.call_sites import RanCall
 
 
-def timed_call(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = MEANINGS) -> TimedCall:
+def timed_call(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = OP_MODELS) -> TimedCall:
     """What a call took on a device; `meanings` say what its works mean."""
     return call_of_operations(call, timed_operations(call, spec, meanings), spec)
 
 
 def timed_operations(
-    call: RanCall, spec: DeviceSpec, meanings: Meanings, plans: KeptPlans | None = None
+    call: RanCall, spec: DeviceSpec, meanings: Meanings, plans: PlanCache | None = None
 ) -> tuple[TimedOperation, ...]:
     """The device operations of a call that ran, each with what it takes on a device.
 
@@ -34,11 +34,11 @@ def timed_operations(
     return plans.cycles_of(call.plan, spec, ran=call.ran, meanings=meanings).operations
 
 
-def told_call(
-    call: RanCall, ran: Sequence[TimedOperation], spec: DeviceSpec, *, meanings: Meanings, plans: KeptPlans
+def describe_call(
+    call: RanCall, ran: Sequence[TimedOperation], spec: DeviceSpec, *, meanings: Meanings, plans: PlanCache
 ) -> TimedCall:
     """A call whose `timed_operations` are known, as it was told before where its plan is kept."""
-    if meanings is not MEANINGS:
+    if meanings is not OP_MODELS:
         return call_of_operations(call, ran, spec)
     key = (call.function, call.ran, call.useful_flops)
     return plans.made_of(call.plan, spec, key, lambda: call_of_operations(call, ran, spec))
@@ -69,6 +69,6 @@ def call_of_operations(call: RanCall, ran: Sequence[TimedOperation], spec: Devic
     )
 
 
-def cycles_of(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = MEANINGS) -> float:
+def cycles_of(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = OP_MODELS) -> float:
     """Cycles of what a call ran, on any machine; operations without a model count nothing."""
     return fsum(one.cycles.cycles for one in timed_operations(call, spec, meanings) if one.cycles is not None)

@@ -14,12 +14,12 @@ from device.machine import Machine
 from device.plan import Event, OperationBegin, OperationEnd
 from device.spec.device_spec import DeviceSpec
 from ops.op_model import Meanings
-from ops.op_models import MEANINGS
-from ops.passes.caches import KeptMoves, KeptUploads, one_of_alike, plans_of_process
+from ops.op_models import OP_MODELS
+from ops.passes.caches import ReplayCache, WeightCache, one_of_alike, plans_of_process
 from ops.planners.conv.arguments import ConvArguments
 from ops.sensitivity.changes import load_spec
 from ttsim.runtime.call_sites import RanCall
-from ttsim.runtime.locks import in_turn
+from ttsim.runtime.locks import locked
 from ttsim.runtime.mesh_shape import MeshShape
 from ttsim.runtime.session import current, remember
 from ttsim.runtime.settings import Values, default_spec, default_strict, default_values
@@ -78,7 +78,7 @@ class Device:
         cycles: bool = True,
         strict: bool = True,
         suggestions: bool = True,
-        meanings: Meanings = MEANINGS,
+        meanings: Meanings = OP_MODELS,
     ) -> None:
         if not isinstance(values, str) or values not in get_args(Values):
             known = ", ".join(get_args(Values))
@@ -99,9 +99,9 @@ class Device:
         self.traces = Traces()
         self.asked: ConvArguments | None = None
         self.given: tuple[tuple[str, object], ...] = ()
-        self.kept = KeptUploads()
+        self.kept = WeightCache()
         self.plans = plans_of_process()
-        self.moves = KeptMoves()
+        self.moves = ReplayCache()
 
     @property
     def spec(self) -> DeviceSpec:
@@ -190,7 +190,7 @@ class Device:
 
     def clear_program_cache(self) -> None:
         """Forgets all programs and frees what they keep in memory."""
-        in_turn(self.machine, self.listened().clear_program_cache)
+        locked(self.machine, self.listened().clear_program_cache)
 
     def disable_and_clear_program_cache(self) -> None:
         """Forgets all programs and keeps none: what they hold in memory is freed when they have run."""
@@ -199,7 +199,7 @@ class Device:
 
     def close(self) -> None:
         """Frees everything, when the calls of other threads are done; closing twice is harmless."""
-        in_turn(self.machine, self._close)
+        locked(self.machine, self._close)
 
     def _close(self) -> None:
         self.machine.close()

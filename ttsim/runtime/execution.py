@@ -17,14 +17,14 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType
 from device.numbers.formats import Array
 from device.plan import Allocate, BufferAllocated, Event, MadeTensor, Plan
-from ops.op_model import ValuesReading
+from ops.op_model import ValuesContext
 from ops.passes.cycles import steps_that_ran
 from ops.passes.memory import run_memory
 from ops.passes.values import run_values
 from ops.planners.conv.arguments import ConvArguments
 from ttsim.runtime.call_sites import RanCall, script_sites
 from ttsim.runtime.device import Device
-from ttsim.runtime.locks import in_turn
+from ttsim.runtime.locks import locked
 from ttsim.runtime.session import current
 from ttsim.runtime.storage import StorageType, not_allocated
 from ttsim.runtime.tensor import Tensor
@@ -161,7 +161,7 @@ def on_device(function: Callable[P, R]) -> Callable[P, R]:
             return result
 
         try:
-            return in_turn_on(device, called)
+            return locked_on(device, called)
         except BaseException:
             if device.given is given:
                 device.given = ()
@@ -181,11 +181,11 @@ def _device_among(values: Iterable[object]) -> Device | None:
     return home
 
 
-def in_turn_on(device: Device, function: Callable[[], R]) -> R:
-    """What a function returns that runs while no other thread uses the device; see `in_turn`."""
+def locked_on(device: Device, function: Callable[[], R]) -> R:
+    """What a function returns that runs while no other thread uses the device; see `locked`."""
     running = len(device.functions)
     try:
-        return in_turn(device.listened(), function)
+        return locked(device.listened(), function)
     except BaseException:
         del device.functions[running:]
         raise
@@ -196,9 +196,9 @@ def free_l1_bytes(device: Device) -> int:
     return device.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
 
 
-def values_reading(device: Device) -> ValuesReading:
+def values_reading(device: Device) -> ValuesContext:
     """How a device computes values; its ``values`` are not "off"."""
-    return ValuesReading(spec=device.spec, arithmetic=ARITHMETIC[device.values])
+    return ValuesContext(spec=device.spec, arithmetic=ARITHMETIC[device.values])
 
 
 def run(
@@ -363,12 +363,12 @@ def require_here(device: Device, tensors: Mapping[str, Tensor]) -> None:
         home = tensor.device()
         if home is not None and home is not device:
             raise DeviceError(
-                f"{name}_tensor lives on another device, {_told_apart(home)}, than the call runs on, "
-                f"{_told_apart(device)}; bring it to the host with .cpu() and give it to this one with .to(device)"
+                f"{name}_tensor lives on another device, {_distinguished(home)}, than the call runs on, "
+                f"{_distinguished(device)}; bring it to the host with .cpu() and give it to this one with .to(device)"
             )
 
 
-def _told_apart(device: Device) -> str:
+def _distinguished(device: Device) -> str:
     """A device by what tells it from others: devices of one kind may have the same number."""
     closed = " and closed" if device.machine.closed else ""
     return f"{device.spec.name} opened as {device.device_id}{closed} (object {id(device):#x})"

@@ -14,7 +14,7 @@ from device.machine import Machine
 R = TypeVar("R")
 
 
-def in_turn(machine: Machine, function: Callable[[], R]) -> R:
+def locked(machine: Machine, function: Callable[[], R]) -> R:
     """What ``function`` returns, run while no other thread uses the machine; nothing of it stays if it fails."""
     mine = get_ident()
     if machine.caller == mine:

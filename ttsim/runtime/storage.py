@@ -17,7 +17,7 @@ from device.numbers.formats import Array, DataFormat, quantize
 from device.plan import MadeTensor, OperationBegin, OperationEnd, ReadTensor
 from ops.programs.patch_matmul.gather import copy_in_pieces
 from ttsim.runtime.device import Device
-from ttsim.runtime.locks import in_turn
+from ttsim.runtime.locks import locked
 from ttsim.types.dtypes import DataType
 
 
@@ -48,7 +48,7 @@ class DeviceStorage:
     def free(self) -> None:
         """Gives the buffer back; doing so twice is harmless."""
         machine = self.device.listened()
-        in_turn(machine, lambda: machine.free(self.buffer))
+        locked(machine, lambda: machine.free(self.buffer))
 
     def __del__(self) -> None:
         """Frees the buffer; a capture that has not met the device yet does not see it, as this may happen any time.
@@ -91,7 +91,7 @@ def placed(device: Device, values: Array | None, spec: TensorSpec, *, by: str) -
             buffer.store(values, spec)
         return DeviceStorage(device, buffer)
 
-    return in_turn(device.listened(), stored)
+    return locked(device.listened(), stored)
 
 
 def record_fetched(storage: DeviceStorage, spec: TensorSpec, brought: TensorSpec) -> None:
@@ -108,7 +108,7 @@ def record_fetched(storage: DeviceStorage, spec: TensorSpec, brought: TensorSpec
         machine.record(OperationBegin("Tensor::cpu", read=(read,)))
         machine.record(OperationEnd("Tensor::cpu", hosts=(brought,)))
 
-    in_turn(machine, record)
+    locked(machine, record)
 
 
 def not_allocated(first_line: str = "Tensor is not allocated") -> DeviceError:

@@ -18,7 +18,7 @@ from device.memory.layouts import TensorSpec, aligned_page_bytes
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig
 from device.numbers.block_floats import round_up
 from device.numbers.formats import Array, quantize
-from device.plan import Work
+from device.plan import DeviceOp
 from ops.builder import CREATED
 from ops.programs.movement.reshape import memory_after
 from ttsim.runtime.device import Device
@@ -293,7 +293,7 @@ class Tensor(TensorFacts, TensorPadding, Operators):
         self.spec = TensorSpec(values.shape, data_format, order)
         self._values: Array | None = frozen(rounded(values, data_format))
         self._storage: DeviceStorage | None = None
-        self.made_by: Work | None = None
+        self.made_by: DeviceOp | None = None
         if device is not None:
             there = self.to(device, mem_config)
             self.spec, self._values, self._storage = there.spec, None, there._storage
@@ -301,7 +301,7 @@ class Tensor(TensorFacts, TensorPadding, Operators):
                 there._storage.sharers.add(self)
 
     @classmethod
-    def of_host(cls, values: Array, spec: TensorSpec, *, made_by: Work | None = None) -> "Tensor":
+    def of_host(cls, values: Array, spec: TensorSpec, *, made_by: DeviceOp | None = None) -> "Tensor":
         """A host tensor of rounded values that will not change, in spec.shape and the format's storage type.
 
         What was prepared comes in spec.padded_shape.
@@ -311,12 +311,14 @@ class Tensor(TensorFacts, TensorPadding, Operators):
         return tensor
 
     @classmethod
-    def of_buffer(cls, device: Device, buffer: Buffer, spec: TensorSpec, *, made_by: Work | None = None) -> "Tensor":
+    def of_buffer(
+        cls, device: Device, buffer: Buffer, spec: TensorSpec, *, made_by: DeviceOp | None = None
+    ) -> "Tensor":
         """A device tensor that owns ``buffer`` from now on."""
         return cls._sharing(DeviceStorage(device, buffer), spec, made_by)
 
     @classmethod
-    def _sharing(cls, storage: DeviceStorage, spec: TensorSpec, made_by: Work | None = None) -> "Tensor":
+    def _sharing(cls, storage: DeviceStorage, spec: TensorSpec, made_by: DeviceOp | None = None) -> "Tensor":
         tensor = cls.__new__(cls)
         tensor.spec, tensor._values, tensor._storage, tensor.made_by = spec, None, storage, made_by
         storage.sharers.add(tensor)

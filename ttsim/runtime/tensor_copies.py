@@ -10,7 +10,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from ops.builder import CREATED
 from ttsim.runtime.device import Device
-from ttsim.runtime.locks import in_turn
+from ttsim.runtime.locks import locked
 from ttsim.runtime.mesh_shape import MeshShape
 from ttsim.runtime.storage import frozen
 from ttsim.runtime.tensor import Tensor
@@ -99,7 +99,7 @@ def allocate_tensor_on_device(spec: TensorSpec | Sequence[int], *place: Any) -> 
     device, asked = place[0], spec
     require_type("allocate_tensor_on_device", Device, device=device)
     machine = device.listened()
-    buffer = in_turn(machine, lambda: machine.allocate(asked.buffer(device.spec), "tensor", by=CREATED))
+    buffer = locked(machine, lambda: machine.allocate(asked.buffer(device.spec), "tensor", by=CREATED))
     return Tensor.of_buffer(device, buffer, asked)
 
 
@@ -143,4 +143,4 @@ def _require_alike(name: str, output_tensor: Tensor, made: Tensor) -> None:
 def _store(output_tensor: Tensor, made: Tensor) -> None:
     values, buffer, device = made.values(), output_tensor.buffer, output_tensor.device()
     if device is not None:
-        in_turn(device.listened(), lambda: buffer.store(values, output_tensor.spec))
+        locked(device.listened(), lambda: buffer.store(values, output_tensor.spec))

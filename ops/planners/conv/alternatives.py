@@ -22,7 +22,7 @@ from ops.planners.conv.arguments import (
     takes_l1_path,
     weight_format,
 )
-from ops.planners.conv.operands import lay_out_call
+from ops.planners.conv.operands import partition_call
 from ops.planners.conv.slicing import guess_slice_type, most_slices, output_slices, slice_l1_bytes
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
 from ops.window import NoWindowError
@@ -123,7 +123,7 @@ def _lighter(call: ConvArguments) -> Iterator[Alternative]:
 def _block_rows(call: ConvArguments, device_spec: DeviceSpec) -> int:
     """Rows of an activation block of the call in one piece."""
     try:
-        return lay_out_call(call, device_spec).layout.blocks.act_h_tiles * TILE
+        return partition_call(call, device_spec).layout.blocks.act_h_tiles * TILE
     except DeviceError:
         return call.conv_config.act_block_h_override or TILE
 
@@ -151,7 +151,7 @@ def _lighter_weights(call: ConvArguments) -> Iterator[Alternative]:
 def _scheme(call: ConvArguments, device_spec: DeviceSpec) -> TensorMemoryLayout | None:
     """The shard scheme of the call in one piece, as far as it can be told."""
     try:
-        return call.conv_config.shard_layout or lay_out_call(call, device_spec).layout.scheme
+        return call.conv_config.shard_layout or partition_call(call, device_spec).layout.scheme
     except DeviceError:
         return None
 

@@ -14,7 +14,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
 from device.numbers.block_floats import round_up
 from device.numbers.formats import FLOAT32, DataFormat
-from device.plan import Work
+from device.plan import DeviceOp
 from device.spec.parts import GridSpec
 from ops.programs.conv2d.parallel_config import ConvOptions, ConvProblem, channel_alignment
 from ops.programs.movement.reshape import flattened, memory_after
@@ -90,7 +90,7 @@ class Operand:
     spec: TensorSpec  # Its shape, format, layout and place (of a host tensor the place says nothing)
     on_host: bool
     name: str = ""  # Its name in a plan, where that is not the argument's own
-    made_by: Work | None = None  # What prepared it, if it is prepared weights or a prepared bias
+    made_by: DeviceOp | None = None  # What prepared it, if it is prepared weights or a prepared bias
 
 
 class AxisWindow(NamedTuple):
@@ -405,7 +405,7 @@ def plans_without_outputs(call: ConvArguments) -> bool:
     return huge and not takes_l1_path(call) and not is_matmul(call)
 
 
-def no_outputs_told(call: ConvArguments) -> str:
+def describe_no_outputs(call: ConvArguments) -> str:
     """What is to be done about a call that `wraps`."""
     made, counted = (" x ".join(map(str, output_lengths(call, unsigned=one))) for one in (False, True))
     return (

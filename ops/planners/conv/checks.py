@@ -506,7 +506,7 @@ INPUT_RANK_CHECKS: tuple[Check, ...] = (_input_rank,)  # once its cores are know
 POSITIONS: Final = 1 << 32  # the kernels of the real library count positions in 32 bits
 
 
-def require_addressable(call: ConvArguments, spec: DeviceSpec) -> None:
+def check_sizes(call: ConvArguments, spec: DeviceSpec) -> None:
     """Refuses a call whose frame 32 bits cannot count, or whose tensors are larger than the DRAM of a device.
 
     Args:

@@ -282,7 +282,7 @@ def validate_prepared_blocks(call: ConvArguments) -> None:
     raise_first(call, () if prepared_as_matmul(call) else (rows_of_block_operands,))
 
 
-def require_possible(call: ConvArguments, *, free_l1_bytes: int | None = None) -> None:
+def check_arguments(call: ConvArguments, *, free_l1_bytes: int | None = None) -> None:
     """Refuses a call that the real library crashes on, and the ways to compute it that are not simulated.
 
     Args:
@@ -297,7 +297,7 @@ def require_possible(call: ConvArguments, *, free_l1_bytes: int | None = None) -
     refuse_first("conv2d", call, SIMULATED_CHECKS)
 
 
-def require_sane(call: ConvArguments) -> None:
+def check_strict(call: ConvArguments) -> None:
     """Refuses a call that the real library accepts and gets wrong.
 
     Raises:

@@ -12,7 +12,7 @@ from typing import Final
 from device.errors import ArgumentError
 from device.memory.memory_config import BufferType
 from device.numbers.block_floats import div_up
-from device.plan import Plan, Work
+from device.plan import DeviceOp, Plan
 from ops.planners.conv.arguments import (
     AxisWindow,
     ConvArguments,
@@ -87,7 +87,7 @@ def validate_bias_preparation(call: ConvArguments) -> None:
     raise_first(call, (bias_format_known, _bias_on_host, _bias_of_dram_input), CONFIG_CHECKS, (bias_refusals,))
 
 
-def require_possible(call: ConvArguments, *, free_l1_bytes: int | None = None) -> None:
+def check_arguments(call: ConvArguments, *, free_l1_bytes: int | None = None) -> None:
     """Refuses a call that the real library crashes on, or never returns from.
 
     Args:
@@ -100,7 +100,7 @@ def require_possible(call: ConvArguments, *, free_l1_bytes: int | None = None) -
     require_outputs(call, next(_output_size(call), None), free_l1_bytes)
 
 
-def require_sane(call: ConvArguments) -> None:
+def check_strict(call: ConvArguments) -> None:
     """Refuses a call that the real library accepts and gets wrong.
 
     Raises:
@@ -208,7 +208,7 @@ def _bias_of_dram_input(call: ConvArguments) -> Iterator[str]:
     yield from _missing_shard_layout(call)
 
 
-def require_possible_slices(call: ConvArguments) -> None:
+def check_slices(call: ConvArguments) -> None:
     """Refuses a number of slices that the real library crashes on.
 
     Raises:
@@ -236,13 +236,13 @@ def require_possible_slices(call: ConvArguments) -> None:
 FUNCTION = 'conv_transpose2d, lowering="phase"'
 
 
-def require_phases(call: ConvArguments) -> None:
+def check_phases(call: ConvArguments) -> None:
     """Refuses a call that this lowering can not carry out, and all that a strict device refuses.
 
     Raises:
         ArgumentError: The first rule that is broken.
     """
-    require_sane(call)
+    check_strict(call)
     refuse_first(FUNCTION, call, (_config,))
 
 
@@ -257,13 +257,15 @@ def _config(call: ConvArguments) -> Iterator[str]:
             yield f'conv_config.{name} is not known to this lowering ({why}); leave it out, or use lowering="frame"'
 
 
-def require_phase_weights(plan: Plan, call: ConvArguments) -> None:
+def check_phase_weights(plan: Plan, call: ConvArguments) -> None:
     """Refuses weights on the device that were prepared for anything else than this plan.
 
     Raises:
         ArgumentError: They were.
     """
-    given: dict[str, Work | None] = {} if call.weight.on_host else {call.weight.name or "weight": call.weight.made_by}
+    given: dict[str, DeviceOp | None] = (
+        {} if call.weight.on_host else {call.weight.name or "weight": call.weight.made_by}
+    )
     for one in plan.expected:
         if not isinstance(one.work, PreparePhaseWeights) or one.tensor not in given:
             continue

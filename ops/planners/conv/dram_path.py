@@ -25,10 +25,10 @@ from ops.planners.conv.slicing import (
     OutputSlice,
     check_slice_count,
     choose_slices,
+    describe_slices,
     input_cores,
     input_memory,
     output_slices,
-    slices_told,
 )
 from ops.programs.conv2d.reader_indices import UnknownRatesError
 from ops.programs.movement.placement import to_interleaved, uploaded_image
@@ -77,7 +77,7 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, 
     raise_first(counted, CONFIG_CHECKS)
     if decision is None:
         decision = Decision(
-            name="num_slices", value=config.num_slices, text=f"{slices_told(config)}, as dram_slice_config says"
+            name="num_slices", value=config.num_slices, text=f"{describe_slices(config)}, as dram_slice_config says"
         )
     builder.decide(decision)
     image = dram_image(builder, source, image_shape(call), on_host=call.input.on_host)

@@ -15,11 +15,11 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import ConvArguments, compute_config
 from ops.planners.conv.checks import ROWS_OF_BLOCKS, rows_refusal
 from ops.planners.conv.operands import (
-    LaidOut,
-    lay_out_call,
+    PartitionedConv,
     micro_op_work,
     operands,
     output_spec,
+    partition_call,
     size_refusal,
     sticks_bytes,
     upload_weights,
@@ -28,14 +28,14 @@ from ops.planners.conv.phase_program import phase_conv, phases_of, runs_by_phase
 from ops.programs.buffer_shapes import view_refusal
 from ops.programs.conv2d.blocks import k_block_order, width_refusal
 from ops.programs.conv2d.buffers import ConvBuffersArguments, conv_circular_buffers, reuse_refusal
-from ops.programs.conv2d.op import ConvWork
+from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.parallel_config import WIDTH
 from ops.programs.conv2d.partition import buffers_arguments, sharded_input
 from ops.programs.conv2d.reader_indices import WORD_BYTES, reader_index_words, reader_indices_refusal
 from ops.programs.eltwise.op import fused_by_conv_refusal
-from ops.programs.halo.plan import HaloArguments, HaloPlan, HaloWork, config_tensor_spec, plan_halo
+from ops.programs.halo.plan import HaloArguments, HaloOp, HaloPlan, config_tensor_spec, plan_halo
 from ops.programs.movement import placement
-from ops.programs.movement.work import Conversion, Relayout
+from ops.programs.movement.work import Conversion, CopyTensor
 from ops.window import Frame, dense_frame
 
 NO_SHARDS = "input_tensor: flat it has no shards, as its grid is no rectangle; give it as [1, 1, N*H*W, C]"
@@ -57,26 +57,26 @@ def l1_path(
     Returns:
         The output, in the call's memory config if that is given.
     """
-    laid_out = lay_out_call(call, builder.device_spec, prefix=prefix, frame=frame)
-    if laid_out.choice is not None:
-        builder.decide(laid_out.choice.decision)
+    partitioned = partition_call(call, builder.device_spec, prefix=prefix, frame=frame)
+    if partitioned.choice is not None:
+        builder.decide(partitioned.choice.decision)
     deallocate = call.conv_config.deallocate_activation
-    place, name = laid_out.input_memory, f"{prefix}input.sharded"
+    place, name = partitioned.input_memory, f"{prefix}input.sharded"
     if call.input.on_host:
         sharded = placement.uploaded_rows(builder, source, place, place, name)
     else:
-        new = place if laid_out.reshards else None
+        new = place if partitioned.reshards else None
         sharded = placement.sharded_input(builder, source, new, name, deallocate=deallocate)
     copied, activations, dealt = sharded.name != source.name, sharded, None
-    phases = phases_of(builder, laid_out)
+    phases = phases_of(builder, partitioned)
     if phases is None:
-        upload_weights(builder, laid_out)
+        upload_weights(builder, partitioned)
     else:
-        upload_phase_weights(builder, laid_out)
+        upload_phase_weights(builder, partitioned)
     if builder.refused:
         return sharded
-    if not reads_input(laid_out):
-        activations, dealt = _halo(builder, laid_out, sharded)
+    if not reads_input(partitioned):
+        activations, dealt = _halo(builder, partitioned, sharded)
         if activations.name == sharded.name:  # it is refused, and nothing after it is reached
             return activations
         if deallocate or (copied and call.rules.frees_copy_after_halo):
@@ -84,9 +84,9 @@ def l1_path(
         if call.conv_config.reallocate_halo_output:
             placement.move_up(builder, activations)
     if phases is None:
-        output = _conv(builder, laid_out, activations, dealt)
+        output = _conv(builder, partitioned, activations, dealt)
     else:
-        output = phase_conv(builder, laid_out, phases, activations, halo_arguments(laid_out, builder.device_spec))
+        output = phase_conv(builder, partitioned, phases, activations, halo_arguments(partitioned, builder.device_spec))
     if output is activations:  # the program was refused
         if copied and activations.name != sharded.name and builder.is_live(sharded):
             builder.free(sharded)
@@ -105,18 +105,20 @@ def l1_path(
     return output
 
 
-def reads_input(laid_out: LaidOut) -> bool:
+def reads_input(partitioned: PartitionedConv) -> bool:
     """Whether the micro-op reads the sharded input itself: all rows of it are on every core, as it wants them."""
-    whole = laid_out.layout.scheme is WIDTH and laid_out.problem.row_major
-    return whole and not any(laid_out.arguments.padding) and laid_out.arguments.rules.skips_halo
+    whole = partitioned.layout.scheme is WIDTH and partitioned.problem.row_major
+    return whole and not any(partitioned.arguments.padding) and partitioned.arguments.rules.skips_halo
 
 
-def halo_arguments(laid_out: LaidOut, spec: DeviceSpec, input_matrix: tuple[int, int] | None = None) -> HaloArguments:
+def halo_arguments(
+    partitioned: PartitionedConv, spec: DeviceSpec, input_matrix: tuple[int, int] | None = None
+) -> HaloArguments:
     """What decides the halo of a call, whose padded input has these rows and columns; DeviceError without shards."""
-    layout, place, shards = laid_out.layout, laid_out.input_memory, laid_out.input_memory.shard_spec
+    layout, place, shards = partitioned.layout, partitioned.input_memory, partitioned.input_memory.shard_spec
     if shards is None:
         raise DeviceError(f"bad optional access\n{NO_SHARDS}")
-    frame, by_phases = laid_out.problem.frame, runs_by_phases(laid_out.arguments)
+    frame, by_phases = partitioned.problem.frame, runs_by_phases(partitioned.arguments)
     return HaloArguments(
         frame=dense_frame(frame) if by_phases else frame,
         outputs_of=frame if by_phases else None,
@@ -128,24 +130,26 @@ def halo_arguments(laid_out: LaidOut, spec: DeviceSpec, input_matrix: tuple[int,
         input_rows=shards.shape[0],
         output_rows=layout.shards.out_rows,
         shard_width=shards.shape[1],
-        data_format=laid_out.problem.in_format,
+        data_format=partitioned.problem.in_format,
         stick_alignment_bytes=spec.l1.alignment_bytes,
-        tiled=not laid_out.problem.row_major,
-        config_tensors_in_dram=laid_out.options.config_tensors_in_dram,
+        tiled=not partitioned.problem.row_major,
+        config_tensors_in_dram=partitioned.options.config_tensors_in_dram,
         input_matrix=input_matrix,
     )
 
 
-def _halo(builder: PlanBuilder, laid_out: LaidOut, sharded: PlanTensor) -> tuple[PlanTensor, HaloArguments | None]:
+def _halo(
+    builder: PlanBuilder, partitioned: PartitionedConv, sharded: PlanTensor
+) -> tuple[PlanTensor, HaloArguments | None]:
     """The halo, and what decided it; the input itself, and nothing, where it is refused."""
-    name = f"{laid_out.prefix}halo"
+    name = f"{partitioned.prefix}halo"
     try:
-        arguments = halo_arguments(laid_out, builder.device_spec, sharded.spec.matrix)
+        arguments = halo_arguments(partitioned, builder.device_spec, sharded.spec.matrix)
         plan = plan_halo(arguments, input_tensor=sharded.name, output_tensor=name)
     except DeviceError as error:  # a reshape left other shards than the convolution was laid out for
-        refused = builder.run("HaloDeviceOperation", Relayout(Conversion.COPY), [sharded], refused=str(error))
+        refused = builder.run("HaloDeviceOperation", CopyTensor(Conversion.COPY), [sharded], refused=str(error))
         return refused, None
-    work = HaloWork(plan=plan, fp32_dest=laid_out.options.fp32_dest)
+    work = HaloOp(plan=plan, fp32_dest=partitioned.options.fp32_dest)
     output = plan.output
     if not sharded.in_l1:  # it is made where the input lies, and refused then
         place = replace(output.memory_config, buffer_type=sharded.spec.memory_config.buffer_type)
@@ -157,8 +161,10 @@ def _halo(builder: PlanBuilder, laid_out: LaidOut, sharded: PlanTensor) -> tuple
         output=PlanTensor(name, output),
         resident=[PlanTensor(*one) for one in plan.resident],
         circular_buffers=plan.circular_buffers,
-        key=("halo", *_window(laid_out.arguments), plan.arguments, sharded.spec),
-        refused=_grid_refusal(laid_out) or _place_refusal(sharded) or _view_refusal(plan, sharded, builder.device_spec),
+        key=("halo", *_window(partitioned.arguments), plan.arguments, sharded.spec),
+        refused=_grid_refusal(partitioned)
+        or _place_refusal(sharded)
+        or _view_refusal(plan, sharded, builder.device_spec),
     )
     return made, arguments
 
@@ -180,12 +186,12 @@ def _view_refusal(plan: HaloPlan, sharded: PlanTensor, spec: DeviceSpec) -> str 
     return None if first is None else f"{first}\ninput_tensor: {formats}; typecast it"
 
 
-def _grid_refusal(laid_out: LaidOut) -> str | None:
+def _grid_refusal(partitioned: PartitionedConv) -> str | None:
     """Why the halo can not address the cores, in the real library's words and ours; None if it can.
 
     Shards are counted along rows as wide as the bounding box of the cores, reckoned from the device's corner.
     """
-    config = laid_out.layout.config
+    config = partitioned.layout.config
     box = config.cores.bounding_box()
     if config.cores.num_cores() == box.num_cores() and box.start == CoreCoord(0, 0):
         return None
@@ -201,9 +207,13 @@ def _grid_refusal(laid_out: LaidOut) -> str | None:
     return None
 
 
-def _channels_refusal(laid_out: LaidOut) -> str | None:
+def _channels_refusal(partitioned: PartitionedConv) -> str | None:
     """Why shards of too few channels can not be read, in the real library's words and ours; None if they can."""
-    shards, config, channels = laid_out.input_memory.shard_spec, laid_out.layout.config, laid_out.problem.in_channels
+    shards, config, channels = (
+        partitioned.input_memory.shard_spec,
+        partitioned.layout.config,
+        partitioned.problem.in_channels,
+    )
     if shards is None or config.scheme is WIDTH or shards.shape[1] * config.channel_cores >= channels:
         return None
     return (
@@ -212,39 +222,41 @@ def _channels_refusal(laid_out: LaidOut) -> str | None:
     )
 
 
-def _reader_indices(laid_out: LaidOut, halo: HaloArguments) -> PlanTensor:
+def _reader_indices(partitioned: PartitionedConv, halo: HaloArguments) -> PlanTensor:
     """The index tensor of the program's activation readers, which lies like those of the halo."""
-    layout, height = laid_out.layout, laid_out.layout.blocks.act_h_tiles
+    layout, height = partitioned.layout, partitioned.layout.blocks.act_h_tiles
     second = height // 2 if layout.split_reader else 0
     rows = tuple(tiles * TILE for tiles in (height - second, second) if tiles)
     words = reader_index_words(
-        laid_out.problem.frame, output_rows=layout.shards.out_rows, cores=layout.config.nhw_cores, block_rows=rows
+        partitioned.problem.frame, output_rows=layout.shards.out_rows, cores=layout.config.nhw_cores, block_rows=rows
     )
-    return PlanTensor(f"{laid_out.prefix}reader_indices", config_tensor_spec(halo, words))
+    return PlanTensor(f"{partitioned.prefix}reader_indices", config_tensor_spec(halo, words))
 
 
-def _work(laid_out: LaidOut, buffers: ConvBuffersArguments) -> ConvWork:
-    options, layout = laid_out.options, laid_out.layout
+def _work(partitioned: PartitionedConv, buffers: ConvBuffersArguments) -> Conv2dOp:
+    options, layout = partitioned.options, partitioned.layout
     order = k_block_order(
         layout.config,
         layout.shards,
         layout.blocks,
-        laid_out.problem.kernel,
+        partitioned.problem.kernel,
         full_inner_dim=options.joins_kernel_rows(layout.scheme),
     )
-    return micro_op_work(laid_out.arguments, laid_out.problem, options, layout, k_blocks=order, buffers=buffers)
+    return micro_op_work(partitioned.arguments, partitioned.problem, options, layout, k_blocks=order, buffers=buffers)
 
 
-def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor, dealt: HaloArguments | None) -> PlanTensor:
+def _conv(
+    builder: PlanBuilder, partitioned: PartitionedConv, halo: PlanTensor, dealt: HaloArguments | None
+) -> PlanTensor:
     """The micro-op on a halo, decided by these arguments, or on the input itself."""
-    weights, layout = operands(builder, laid_out.arguments)[0].spec, laid_out.layout
-    problem = laid_out.problem
+    weights, layout = operands(builder, partitioned.arguments)[0].spec, partitioned.layout
+    problem = partitioned.problem
     if problem.weight_format != weights.data_format:  # programs ask the tensor, not the config
         problem = replace(problem, weight_format=weights.data_format)
-        laid_out = replace(laid_out, problem=problem)
-    shards = laid_out.input_memory.shard_spec
-    refused = rows_refusal(problem.out_format) if laid_out.options.untilize_out else None
-    refused = refused or _channels_refusal(laid_out)
+        partitioned = replace(partitioned, problem=problem)
+    shards = partitioned.input_memory.shard_spec
+    refused = rows_refusal(problem.out_format) if partitioned.options.untilize_out else None
+    refused = refused or _channels_refusal(partitioned)
     refused = refused or width_refusal(
         layout.config,
         layout.shards,
@@ -253,15 +265,15 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor, dealt: Halo
         given_width=None if shards is None else shards.shape[1],
         prepared_rows=weights.padded_shape[-2],
     )
-    if laid_out.options.activation_reuse:
+    if partitioned.options.activation_reuse:
         refused = refused or reuse_refusal(layout.config, problem.frame, split_reader=layout.split_reader)
-    weight, *bias = operands(builder, laid_out.arguments)
+    weight, *bias = operands(builder, partitioned.arguments)
     prepared = [weight.spec.padded_shape, *((1, 1, *one.spec.padded_shape) for one in bias)]
-    refused = refused or size_refusal(layout, problem.out_channels, prepared) or laid_out.refused
-    indices = _reader_indices(laid_out, dealt or halo_arguments(laid_out, builder.device_spec))
+    refused = refused or size_refusal(layout, problem.out_channels, prepared) or partitioned.refused
+    indices = _reader_indices(partitioned, dealt or halo_arguments(partitioned, builder.device_spec))
     words = indices.spec.shape[-1] * WORD_BYTES
     unfinished = reader_indices_refusal(words, output_rows=layout.shards.out_rows)
-    activation = laid_out.arguments.conv_config.activation
+    activation = partitioned.arguments.conv_config.activation
     if activation is not None and (unfinished is None or layout.scheme is WIDTH):  # WIDTH asks for its code first
         refused = refused or fused_by_conv_refusal(activation)
     if unfinished is None and (core := layout.unplaced_core(builder.device_spec.grid.cols)) is not None:
@@ -273,16 +285,16 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor, dealt: Halo
         )
     buffers = buffers_arguments(
         problem,
-        laid_out.options,
+        partitioned.options,
         layout,
         halo_bytes=sticks_bytes(halo, problem),
         reader_indices_bytes=words,
     )
-    work, reads = _work(laid_out, buffers), [halo, *operands(builder, laid_out.arguments)]
-    if laid_out.options.untilize_out and problem.out_format.is_block:
+    work, reads = _work(partitioned, buffers), [halo, *operands(builder, partitioned.arguments)]
+    if partitioned.options.untilize_out and problem.out_format.is_block:
         builder.run(CONV2D, work, reads, refused=ROWS_OF_BLOCKS)
         return halo
-    output = PlanTensor(f"{laid_out.prefix}output", output_spec(laid_out))
+    output = PlanTensor(f"{partitioned.prefix}output", output_spec(partitioned))
     made = conv_circular_buffers(
         buffers, output=output.name, halo=halo.name, reader_indices=indices.name, cores=layout.program_cores
     )
@@ -293,7 +305,13 @@ def _conv(builder: PlanBuilder, laid_out: LaidOut, halo: PlanTensor, dealt: Halo
         output=output,
         resident=[indices],
         circular_buffers=() if refused else made,
-        key=("conv2d", *_window(laid_out.arguments), *_program(laid_out), *(one.spec for one in reads), output.spec),
+        key=(
+            "conv2d",
+            *_window(partitioned.arguments),
+            *_program(partitioned),
+            *(one.spec for one in reads),
+            output.spec,
+        ),
         refused=refused,
         unfinished=unfinished,
     )
@@ -309,9 +327,9 @@ def _window(call: ConvArguments) -> tuple[Hashable, ...]:
     )
 
 
-def _program(laid_out: LaidOut) -> tuple[Hashable, ...]:
+def _program(partitioned: PartitionedConv) -> tuple[Hashable, ...]:
     """What a micro-op is told apart by besides; of blocks and cores that were asked for, what comes of them counts."""
-    call, options, layout = laid_out.arguments, laid_out.options, laid_out.layout
+    call, options, layout = partitioned.arguments, partitioned.options, partitioned.layout
     return (
         call.conv_config.activation,
         (layout.config, layout.out_config, layout.shards, layout.blocks),

@@ -27,20 +27,20 @@ from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import ConvArguments, compute_config, flattened_memory, lower
-from ops.planners.conv.operands import LaidOut, dealt_anew, operands, upload_weights
+from ops.planners.conv.operands import PartitionedConv, dealt_anew, operands, upload_weights
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
-from ops.programs.conv2d.partition import ConvLayout, choose_cores, choose_scheme, lay_out, sharded_input
+from ops.programs.conv2d.partition import ConvPartition, choose_cores, choose_scheme, partition_conv, sharded_input
 from ops.programs.eltwise.buffers import activated, with_row
 from ops.programs.eltwise.op import fused_by_matmul_refusal
 from ops.programs.matmul.buffers import interleaved_config, matmul_circular_buffers
-from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork
+from ops.programs.matmul.config import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
 from ops.programs.movement import placement
 from ops.programs.movement.placement import replace_input, tilized, to_shards, uploaded_image, uploaded_rows
 from ops.programs.movement.reshape import flattened, reshaped
 
 
 def matmul_refusal(
-    laid_out: LaidOut,
+    partitioned: PartitionedConv,
     problem: MatmulProblem,
     weights: TensorSpec,
     memory: MemoryConfig,
@@ -54,12 +54,14 @@ def matmul_refusal(
         activation: What it fuses.
         device_grid: The device's cores.
     """
-    refused = _formats_refusal(problem, weights) or _place_refusal(laid_out, problem, memory, device_grid)
-    refused = refused or _weights_refusal(laid_out, problem, weights) or _shards_refusal(laid_out, problem, memory)
+    refused = _formats_refusal(problem, weights) or _place_refusal(partitioned, problem, memory, device_grid)
+    refused = (
+        refused or _weights_refusal(partitioned, problem, weights) or _shards_refusal(partitioned, problem, memory)
+    )
     if refused is not None:
         return refused
     if memory.memory_layout is WIDTH:
-        cores, box = laid_out.layout.config.channel_cores, laid_out.layout.config.cores.bounding_box()
+        cores, box = partitioned.layout.config.channel_cores, partitioned.layout.config.cores.bounding_box()
         first = (
             f"Num output blocks along x ({cores}) must be smaller than or equal to the number of columns in compute "
             f"grid ({box.cols})!"
@@ -86,10 +88,10 @@ def _formats_refusal(problem: MatmulProblem, weights: TensorSpec) -> str | None:
 
 
 def _place_refusal(
-    laid_out: LaidOut, problem: MatmulProblem, memory: MemoryConfig, device_grid: GridSpec
+    partitioned: PartitionedConv, problem: MatmulProblem, memory: MemoryConfig, device_grid: GridSpec
 ) -> str | None:
     """Why the cores of the input do not suit any program."""
-    cores = laid_out.layout.config.channel_cores
+    cores = partitioned.layout.config.channel_cores
     if memory.memory_layout is WIDTH and cores > device_grid.cols:  # its output goes to one row of so many cores
         outside = no_bank(CoreCoord(device_grid.cols, 0), device_grid.cores, "L1")
         return f"{outside}{device_grid.cols}x{device_grid.rows}"
@@ -99,8 +101,8 @@ def _place_refusal(
             f"BufferType::{memory.buffer_type.name} vs output: BufferType::L1\n"
             "input_tensor: its shards in DRAM lie as the convolution wants them, and are not moved; put the input in L1"
         )
-    held = div_up(laid_out.problem.in_channels, TILE)
-    if laid_out.layout.scheme is HEIGHT and memory.memory_layout is WIDTH and held == problem.k_tiles:
+    held = div_up(partitioned.problem.in_channels, TILE)
+    if partitioned.layout.scheme is HEIGHT and memory.memory_layout is WIDTH and held == problem.k_tiles:
         return (
             "MatmulMultiCoreReuseMultiCast1DProgramConfig: input A must be HEIGHT_SHARDED, got: "
             f"TensorMemoryLayout::{memory.memory_layout.name}\n"
@@ -109,9 +111,9 @@ def _place_refusal(
     return None
 
 
-def _weights_refusal(laid_out: LaidOut, problem: MatmulProblem, weights: TensorSpec) -> str | None:
+def _weights_refusal(partitioned: PartitionedConv, problem: MatmulProblem, weights: TensorSpec) -> str | None:
     """Why the weights, prepared by this call or ahead of it, do not suit the input."""
-    call, channels = laid_out.arguments, flattened(laid_out.arguments.input.spec.shape)[-1]
+    call, channels = partitioned.arguments, flattened(partitioned.arguments.input.spec.shape)[-1]
     held, given, columns = div_up(channels, TILE), weights.padded_shape[-2] // TILE, weights.padded_shape[-1]
     prepared = not call.weight.on_host
     if (prepared or call.folding is None) and channels != weights.shape[-2]:
@@ -146,18 +148,18 @@ def _weights_refusal(laid_out: LaidOut, problem: MatmulProblem, weights: TensorS
         )
     if held != problem.k_tiles and not prepared:
         return (
-            f"{tiles.format(held, problem.k_tiles)}core_grid: {laid_out.layout.config.channel_cores} cores do not "
+            f"{tiles.format(held, problem.k_tiles)}core_grid: {partitioned.layout.config.channel_cores} cores do not "
             f"divide the {held} channel tiles; give a grid that does"
         )
     return None
 
 
-def _shards_refusal(laid_out: LaidOut, problem: MatmulProblem, memory: MemoryConfig) -> str | None:
+def _shards_refusal(partitioned: PartitionedConv, problem: MatmulProblem, memory: MemoryConfig) -> str | None:
     """Why the shards of the input do not suit the blocks of the program."""
-    shards, per_core = memory.shard_spec, laid_out.layout.shards.out_row_tiles
+    shards, per_core = memory.shard_spec, partitioned.layout.shards.out_row_tiles
     if shards is None or memory.memory_layout is WIDTH:
         return None
-    grid = laid_out.layout.out_config.cores
+    grid = partitioned.layout.out_config.cores
     blocks, box = div_up(problem.m_tiles, per_core), grid.bounding_box()
     kind = "MatmulMultiCoreReuseMultiCast" + ("1DProgramConfig" if memory.memory_layout is HEIGHT else "ProgramConfig")
     if box.start != CoreCoord(0, 0):
@@ -216,8 +218,8 @@ def matmul_path(
         The output, in the call's memory config if that is given.
     """
     builder.decide(AS_MATMUL)
-    laid_out, shard = lay_out_matmul(call, builder.device_spec)
-    place, name, deallocate = laid_out.input_memory, "input.sharded", call.conv_config.deallocate_activation
+    partitioned, shard = partition_matmul(call, builder.device_spec)
+    place, name, deallocate = partitioned.input_memory, "input.sharded", call.conv_config.deallocate_activation
     on_host, start = call.input.on_host, source
     if on_host and from_dram:
         uploaded = uploaded_image(builder, source)
@@ -227,18 +229,18 @@ def matmul_path(
     if on_host:
         given = uploaded_rows(builder, start, place, place if shard else DRAM_MEMORY_CONFIG, name)
     else:
-        new = place if laid_out.reshards else None
+        new = place if partitioned.reshards else None
         given = matmul_input(builder, start, new, name, deallocate=deallocate, shard=shard)
     consumed = given.name != start.name or (deallocate and given.in_l1)
-    upload_weights(builder, laid_out)
+    upload_weights(builder, partitioned)
     if builder.refused:
         return given
     tiles = matmul_tiles(builder, given, "input.tiled", consumed=consumed)
     if tiles.spec.memory_config.is_sharded():
-        output = _sharded_matmul(builder, laid_out, tiles)
+        output = _sharded_matmul(builder, partitioned, tiles)
     else:
         free_bytes = free_l1_bytes - builder.held_l1_bytes
-        output = _interleaved_matmul(builder, laid_out, tiles, free_l1_bytes=free_bytes)
+        output = _interleaved_matmul(builder, partitioned, tiles, free_l1_bytes=free_bytes)
     early = deallocate and not call.input.on_host and source.in_l1
     spent = [tiles] if consumed or tiles.name != given.name else []
     if early:
@@ -252,7 +254,7 @@ def matmul_path(
     return output
 
 
-def lay_out_matmul(call: ConvArguments, device_spec: DeviceSpec) -> tuple[LaidOut, bool]:
+def partition_matmul(call: ConvArguments, device_spec: DeviceSpec) -> tuple[PartitionedConv, bool]:
     """How a 1x1 convolution lies on the device, and whether its input is sharded.
 
     It is not if the library chose the scheme: then the layout says only how the weights are prepared.
@@ -265,9 +267,9 @@ def lay_out_matmul(call: ConvArguments, device_spec: DeviceSpec) -> tuple[LaidOu
     scheme = call.conv_config.shard_layout
     if memory.is_sharded():
         if not _must_reshard(call, memory):
-            layout = lay_out(problem, options, device_spec, sharded_input(memory), alignment=TILE, matmul=True)
+            layout = partition_conv(problem, options, device_spec, sharded_input(memory), alignment=TILE, matmul=True)
             kept = flattened_memory(call)
-            return LaidOut(
+            return PartitionedConv(
                 arguments=call, problem=problem, options=options, layout=layout, input_memory=kept, reshards=False
             ), True
         if _parts_channels(call, memory):
@@ -279,11 +281,11 @@ def lay_out_matmul(call: ConvArguments, device_spec: DeviceSpec) -> tuple[LaidOu
             )
     chosen = scheme or choose_scheme(problem, options, device_spec, matmul=True).scheme
     config = choose_cores(problem, options, device_spec, chosen, alignment=TILE, matmul=True)
-    layout = lay_out(problem, options, device_spec, config, alignment=TILE, matmul=True)
+    layout = partition_conv(problem, options, device_spec, config, alignment=TILE, matmul=True)
     place = dealt_anew(call, problem, config, matmul=True)
     elsewhere = replace(place, buffer_type=memory.buffer_type) != memory  # the shards alone are asked for
     reshards = scheme is None or elsewhere or _parts_channels(call, memory)
-    laid_out = LaidOut(
+    partitioned = PartitionedConv(
         arguments=call,
         problem=problem,
         options=options,
@@ -292,7 +294,7 @@ def lay_out_matmul(call: ConvArguments, device_spec: DeviceSpec) -> tuple[LaidOu
         sharded=scheme is not None,
         reshards=reshards,
     )
-    return laid_out, scheme is not None
+    return partitioned, scheme is not None
 
 
 def _must_reshard(call: ConvArguments, memory: MemoryConfig) -> bool:
@@ -311,34 +313,34 @@ def _parts_channels(call: ConvArguments, memory: MemoryConfig) -> bool:
     return call.in_channels != sharded_input(memory).channel_cores * memory.shard_spec.shape[1]
 
 
-def _problem(laid_out: LaidOut, tiles: PlanTensor, *, bias: bool) -> MatmulProblem:
-    shards, compute = laid_out.layout.shards, compute_config(laid_out.arguments)
+def _problem(partitioned: PartitionedConv, tiles: PlanTensor, *, bias: bool) -> MatmulProblem:
+    shards, compute = partitioned.layout.shards, compute_config(partitioned.arguments)
     return MatmulProblem(
         m_tiles=round_up(tiles.spec.padded_shape[-2], TILE) // TILE,
-        k_tiles=round_up(laid_out.problem.in_channels, laid_out.layout.config.channel_cores * TILE) // TILE,
+        k_tiles=round_up(partitioned.problem.in_channels, partitioned.layout.config.channel_cores * TILE) // TILE,
         n_tiles=shards.out_channels // TILE,
         in_format=tiles.spec.data_format,
-        weight_format=laid_out.problem.weight_format,
-        out_format=laid_out.problem.out_format,
+        weight_format=partitioned.problem.weight_format,
+        out_format=partitioned.problem.out_format,
         bias=bias,
         fp32_dest=compute.fp32_dest,
         packer_l1_acc=compute.packer_l1_acc,
     )
 
 
-def _sharded_matmul(builder: PlanBuilder, laid_out: LaidOut, tiles: PlanTensor) -> PlanTensor:
+def _sharded_matmul(builder: PlanBuilder, partitioned: PartitionedConv, tiles: PlanTensor) -> PlanTensor:
     """A matmul with the blocks of the convolution; its output lies as the convolution's does."""
-    problem = _problem(laid_out, tiles, bias=laid_out.problem.bias)
+    problem = _problem(partitioned, tiles, bias=partitioned.problem.bias)
     # To the real library, what PadDeviceOperation adds is part of the tensor, so the output has those rows, too.
-    rows, columns = tiles.spec.shape[-2], laid_out.problem.out_channels
+    rows, columns = tiles.spec.shape[-2], partitioned.problem.out_channels
     padded = (1, 1, round_up(rows, TILE), round_up(columns, TILE))
-    place = _cores_with_blocks(laid_out.layout, problem)
+    place = _cores_with_blocks(partitioned.layout, problem)
     made = TensorSpec((1, 1, rows, columns), problem.out_format, Layout.TILE, place, padded)
-    activation = laid_out.arguments.conv_config.activation
-    return _matmul(builder, laid_out, tiles, made, problem, _sharded_config(laid_out.layout), activation)
+    activation = partitioned.arguments.conv_config.activation
+    return _matmul(builder, partitioned, tiles, made, problem, _sharded_config(partitioned.layout), activation)
 
 
-def _cores_with_blocks(layout: ConvLayout, problem: MatmulProblem) -> MemoryConfig:
+def _cores_with_blocks(layout: ConvPartition, problem: MatmulProblem) -> MemoryConfig:
     """Where the output lies: on as many cores as there are output blocks, from the input's first one on.
 
     Raises:
@@ -366,7 +368,7 @@ def _cores_with_blocks(layout: ConvLayout, problem: MatmulProblem) -> MemoryConf
     return replace(place, shard_spec=ShardSpec(grid, shards.shape, shards.orientation))
 
 
-def _sharded_config(layout: ConvLayout) -> MatmulConfig:
+def _sharded_config(layout: ConvPartition) -> MatmulConfig:
     """The program config for an input and an output that lie as a convolution's do.
 
     HEIGHT shards multiply by all weights, which are multicast; other shards multicast their channels as well, so that
@@ -389,20 +391,20 @@ def _sharded_config(layout: ConvLayout) -> MatmulConfig:
 
 
 def _interleaved_matmul(
-    builder: PlanBuilder, laid_out: LaidOut, tiles: PlanTensor, *, free_l1_bytes: int
+    builder: PlanBuilder, partitioned: PartitionedConv, tiles: PlanTensor, *, free_l1_bytes: int
 ) -> PlanTensor:
     """A matmul from DRAM or L1 to DRAM; operations of their own add the bias, if it is from L1, and activate."""
-    fused_bias = laid_out.problem.bias and not tiles.in_l1
-    problem = _problem(laid_out, tiles, bias=fused_bias)
-    rows, columns = tiles.spec.shape[-2], laid_out.problem.out_channels
+    fused_bias = partitioned.problem.bias and not tiles.in_l1
+    problem = _problem(partitioned, tiles, bias=fused_bias)
+    rows, columns = tiles.spec.shape[-2], partitioned.problem.out_channels
     made = TensorSpec((1, 1, rows, columns), problem.out_format, Layout.TILE, DRAM_MEMORY_CONFIG)
     grid = builder.device_spec.grid
     config = interleaved_config(problem, grid, in_dram=not tiles.in_l1, l1_bytes=free_l1_bytes)
-    result = _matmul(builder, laid_out, tiles, made, problem, config, None)
-    if laid_out.problem.bias and not fused_bias:
-        bias = operands(builder, laid_out.arguments)[1]
+    result = _matmul(builder, partitioned, tiles, made, problem, config, None)
+    if partitioned.problem.bias and not fused_bias:
+        bias = operands(builder, partitioned.arguments)[1]
         result = with_row(builder, result, bias, problem.weight_format, "output.biased")
-    activation = laid_out.arguments.conv_config.activation
+    activation = partitioned.arguments.conv_config.activation
     if activation is not None:
         result = activated(builder, result, activation, "output.activated")
     return result
@@ -410,7 +412,7 @@ def _interleaved_matmul(
 
 def _matmul(
     builder: PlanBuilder,
-    laid_out: LaidOut,
+    partitioned: PartitionedConv,
     tiles: PlanTensor,
     made: TensorSpec,
     problem: MatmulProblem,
@@ -418,12 +420,12 @@ def _matmul(
     activation: tuple[str, tuple[float, ...]] | None,
 ) -> PlanTensor:
     """One matmul program from tiles to the tensor "output"."""
-    weights = operands(builder, laid_out.arguments)
-    work = MatmulWork(
+    weights = operands(builder, partitioned.arguments)
+    work = MatmulOp(
         problem=problem,
         config=config,
-        fidelity_phases=compute_config(laid_out.arguments).fidelity_phases,
-        out_channels=laid_out.problem.out_channels,
+        fidelity_phases=compute_config(partitioned.arguments).fidelity_phases,
+        out_channels=partitioned.problem.out_channels,
         activation=activation,
         out_rows=made.shape[-2],
     )
@@ -443,7 +445,7 @@ def _matmul(
         dataflow=True,
         key=("matmul", work, tiles.spec, made, weights[0].spec.padded_shape),
         refused=matmul_refusal(
-            laid_out, problem, weights[0].spec, tiles.spec.memory_config, activation, builder.device_spec.grid
+            partitioned, problem, weights[0].spec, tiles.spec.memory_config, activation, builder.device_spec.grid
         ),
     )
 

@@ -23,7 +23,7 @@ from ops.planners.conv.arguments import (
 from ops.planners.conv.checks import refuse_operands
 from ops.programs.conv2d.blocks import KBlock, input_shard
 from ops.programs.conv2d.buffers import ConvBuffersArguments, partials_format
-from ops.programs.conv2d.op import ConvWork
+from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.parallel_config import (
     BLOCK,
     HEIGHT,
@@ -34,11 +34,11 @@ from ops.programs.conv2d.parallel_config import (
     channel_alignment,
 )
 from ops.programs.conv2d.partition import (
-    ConvLayout,
+    ConvPartition,
     SchemeChoice,
     choose_cores,
     choose_scheme,
-    lay_out,
+    partition_conv,
     scheme_alignment,
     sharded_input,
     sharded_memory,
@@ -50,13 +50,13 @@ from ops.window import Frame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaidOut:
+class PartitionedConv:
     """A call and how it lies on the device."""
 
     arguments: ConvArguments
     problem: ConvProblem
     options: ConvOptions  # The caller's choices
-    layout: ConvLayout  # Partition, shards and blocks
+    layout: ConvPartition  # Partition, shards and blocks
     input_memory: MemoryConfig  # Where the halo finds its input
     sharded: bool = True  # The input is sharded; else the layout says only how weights are prepared for a plain matmul
     reshards: bool = True  # The input on the device is dealt to shards anew
@@ -65,9 +65,9 @@ class LaidOut:
     refused: str | None = None  # Why no program can be built of the layout, if none can
 
 
-def lay_out_call(
+def partition_call(
     call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = "", frame: Frame | None = None
-) -> LaidOut:
+) -> PartitionedConv:
     """Choose shard scheme and cores for a call, and lay its convolution out.
 
     Args:
@@ -83,7 +83,7 @@ def lay_out_call(
     before = input_alignment(call, memory)
     choice = refused = None
     if not needs_new_shards(call, memory):
-        layout, refused = _laid_out(problem, options, device_spec, sharded_input(memory), before)
+        layout, refused = _partitioned(problem, options, device_spec, sharded_input(memory), before)
         place = memory
     else:
         scheme = call.conv_config.shard_layout
@@ -95,19 +95,19 @@ def lay_out_call(
             layout = choice.layout
         else:
             aligned = scheme_alignment(problem, scheme)
-            layout, refused = _laid_out(problem, options, device_spec, config, aligned)
+            layout, refused = _partitioned(problem, options, device_spec, config, aligned)
         shards = memory.shard_spec
         stays = shards is not None and config == sharded_input(memory) and not shards.shape[1] % before
         place = memory if stays else dealt_anew(call, problem, config)
         held = input_alignment(call, place)
         if layout.shards.in_channels != round_up(problem.in_channels, config.channel_cores * held):
-            layout, refused = _laid_out(problem, options, device_spec, config, held)
+            layout, refused = _partitioned(problem, options, device_spec, config, held)
     reshards = place != memory
     if not reshards:  # a reshape may deal them anew, which the convolution is not laid out for
         place = flattened_memory(call)
         if place.shard_spec is not None and place.shard_spec.grid != layout.config.cores:
             layout = replace(layout, config=layout.config._replace(cores=place.shard_spec.grid))
-    return LaidOut(
+    return PartitionedConv(
         arguments=call,
         problem=problem,
         options=options,
@@ -120,15 +120,15 @@ def lay_out_call(
     )
 
 
-def _laid_out(
+def _partitioned(
     problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, config: ParallelConfig, alignment: int
-) -> tuple[ConvLayout, str | None]:
+) -> tuple[ConvPartition, str | None]:
     """The layout on some cores, and why its program is refused: where no rates tell whether a second reader pays."""
     try:
-        return lay_out(problem, options, spec, config, alignment=alignment), None
+        return partition_conv(problem, options, spec, config, alignment=alignment), None
     except UnknownRatesError as error:
         known = replace(problem, out_format=problem.act_format)
-        return lay_out(known, options, spec, config, alignment=alignment), str(error)
+        return partition_conv(known, options, spec, config, alignment=alignment), str(error)
 
 
 def dealt_anew(
@@ -155,24 +155,24 @@ def dealt_anew(
     return sharded_memory(config, height, width)
 
 
-def output_spec(laid_out: LaidOut) -> TensorSpec:
+def output_spec(partitioned: PartitionedConv) -> TensorSpec:
     """The output on the L1 path: [1, 1, N*OH*OW, O], sharded."""
-    problem, place = laid_out.problem, laid_out.layout.output_memory
-    out_layout = Layout.ROW_MAJOR if laid_out.options.untilize_out else Layout.TILE
+    problem, place = partitioned.problem, partitioned.layout.output_memory
+    out_layout = Layout.ROW_MAJOR if partitioned.options.untilize_out else Layout.TILE
     shape = (1, 1, problem.out_rows, problem.out_channels)
     return TensorSpec(shape, problem.out_format, out_layout, place, alignment=(TILE, TILE))
 
 
-def upload_weights(builder: PlanBuilder, laid_out: LaidOut) -> None:
+def upload_weights(builder: PlanBuilder, partitioned: PartitionedConv) -> None:
     """Prepare weights and bias on the host and upload them; of those on the device, say what they are taken for.
 
     Where they can not be prepared, the plan ends in a refusal.
     """
-    refuse_operands(builder, laid_out.arguments)
+    refuse_operands(builder, partitioned.arguments)
     if builder.refused:
         return
-    call, taken_for = laid_out.arguments, read_layout(laid_out)
-    layout, names = _prepared_layout(laid_out, taken_for), operand_names(call)
+    call, taken_for = partitioned.arguments, read_layout(partitioned)
+    layout, names = _prepared_layout(partitioned, taken_for), operand_names(call)
     if not call.weight.on_host or (layout is not taken_for and layout != taken_for):
         builder.expect(names[0], PrepareWeights(taken_for))
     if call.weight.on_host:
@@ -189,7 +189,7 @@ def upload_weights(builder: PlanBuilder, laid_out: LaidOut) -> None:
         builder.upload("bias.prepared", made, "bias", PrepareBias(layout))
 
 
-def weights_layout(laid_out: LaidOut) -> WeightsLayout:
+def weights_layout(partitioned: PartitionedConv) -> WeightsLayout:
     """How the weights of a call are prepared.
 
     Where the windows of an image in DRAM were folded, the real library lays out the kernel as it was.
@@ -197,19 +197,19 @@ def weights_layout(laid_out: LaidOut) -> WeightsLayout:
     Raises:
         DeviceError: A row of that kernel does not fit a K block of HEIGHT shards.
     """
-    return _prepared_layout(laid_out, read_layout(laid_out))
+    return _prepared_layout(partitioned, read_layout(partitioned))
 
 
-def _prepared_layout(laid_out: LaidOut, read: WeightsLayout) -> WeightsLayout:
+def _prepared_layout(partitioned: PartitionedConv, read: WeightsLayout) -> WeightsLayout:
     """The layout that weights are prepared in, of a call whose program takes them for ``read``."""
-    folding = laid_out.arguments.folding
-    if folding is not None and not folding.weights and laid_out.input_memory.is_sharded() and laid_out.sharded:
+    folding = partitioned.arguments.folding
+    if folding is not None and not folding.weights and partitioned.input_memory.is_sharded() and partitioned.sharded:
         channels = read.in_channels // prod(folding.stride)
-        return _made_of(laid_out, read, channels, read.out_channels, folding.kernel)
-    raw = _raw_sizes(laid_out.arguments)
+        return _made_of(partitioned, read, channels, read.out_channels, folding.kernel)
+    raw = _raw_sizes(partitioned.arguments)
     if raw is None or raw == (read.in_channels, read.out_channels, *read.kernel):
         return read
-    return _made_of(laid_out, read, raw[0], raw[1], raw[2:])
+    return _made_of(partitioned, read, raw[0], raw[1], raw[2:])
 
 
 def _raw_sizes(call: ConvArguments) -> tuple[int, int, int, int] | None:
@@ -225,19 +225,19 @@ def _raw_sizes(call: ConvArguments) -> tuple[int, int, int, int] | None:
 
 
 def _made_of(
-    laid_out: LaidOut, read: WeightsLayout, in_channels: int, out_channels: int, kernel: tuple[int, int]
+    partitioned: PartitionedConv, read: WeightsLayout, in_channels: int, out_channels: int, kernel: tuple[int, int]
 ) -> WeightsLayout:
     """The layout of weights of other sizes than the call's, made for the cores and blocks of the call.
 
     Raises:
         DeviceError: A row of the kernel does not fit a K block of HEIGHT shards.
     """
-    shards = laid_out.input_memory.shard_spec
+    shards = partitioned.input_memory.shard_spec
     alignment = channel_alignment(
-        laid_out.layout.scheme,
-        row_major=laid_out.problem.row_major,
+        partitioned.layout.scheme,
+        row_major=partitioned.problem.row_major,
         sliced=False,
-        matmul=is_matmul(laid_out.arguments),
+        matmul=is_matmul(partitioned.arguments),
         shard_width=None if shards is None else shards.shape[1],
     )
     made = replace(
@@ -249,20 +249,20 @@ def _made_of(
         raw_kernel=None,
         padded_in_channels=round_up(in_channels, alignment * read.channel_shards),
         padded_out_channels=round_up(
-            out_channels, laid_out.layout.shards.out_width if laid_out.sharded else read.padded_out_channels
+            out_channels, partitioned.layout.shards.out_width if partitioned.sharded else read.padded_out_channels
         ),
         whole_blocks=True,
     )
     inner = made.shard_channels * made.kernel[1] * (made.kernel[0] if made.full_inner_dim else 1)
-    if laid_out.sharded and laid_out.layout.scheme is HEIGHT and made.k_block_rows < inner:
+    if partitioned.sharded and partitioned.layout.scheme is HEIGHT and made.k_block_rows < inner:
         raise DeviceError(
-            f"Block height {made.k_block_rows} must be >= inner dimension {inner}\n{_why_blocks_differ(laid_out)}"
+            f"Block height {made.k_block_rows} must be >= inner dimension {inner}\n{_why_blocks_differ(partitioned)}"
         )
     return made
 
 
-def _why_blocks_differ(laid_out: LaidOut) -> str:
-    call = laid_out.arguments
+def _why_blocks_differ(partitioned: PartitionedConv) -> str:
+    call = partitioned.arguments
     if call.folding is not None:
         return (
             "conv_config.enable_kernel_stride_folding: the image in DRAM was folded, but not the weights, whose "
@@ -274,9 +274,9 @@ def _why_blocks_differ(laid_out: LaidOut) -> str:
     )
 
 
-def read_layout(laid_out: LaidOut) -> WeightsLayout:
+def read_layout(partitioned: PartitionedConv) -> WeightsLayout:
     """What the program of a call takes its weights for."""
-    call, layout = laid_out.arguments, laid_out.layout
+    call, layout = partitioned.arguments, partitioned.layout
     shards, rules = layout.shards, call.rules
     columns = shards.out_channels
     if layout.scheme in (HEIGHT, WIDTH):
@@ -290,13 +290,13 @@ def read_layout(laid_out: LaidOut) -> WeightsLayout:
         folded=call.folding.stride if call.folding else (1, 1),
         raw_kernel=call.folding.kernel if call.folding else None,
         mirror=rules.transposed and call.mirror_kernel,
-        full_inner_dim=rules.orders_full_inner_dim and laid_out.options.joins_kernel_rows(layout.scheme),
+        full_inner_dim=rules.orders_full_inner_dim and partitioned.options.joins_kernel_rows(layout.scheme),
         scheme=layout.scheme,
         padded_in_channels=shards.in_channels,
         padded_out_channels=columns,
         channel_shards=layout.config.channel_cores,
         k_block_rows=layout.blocks.act_w_tiles * TILE,
-        data_format=laid_out.problem.weight_format,
+        data_format=partitioned.problem.weight_format,
     )
 
 
@@ -316,7 +316,7 @@ def operands(builder: PlanBuilder, call: ConvArguments) -> list[PlanTensor]:
 WAY_OUT = "prepare the weights for this call, or pass them on the host"
 
 
-def size_refusal(layout: ConvLayout, out_channels: int, prepared: Sequence[tuple[int, ...]]) -> str | None:
+def size_refusal(layout: ConvPartition, out_channels: int, prepared: Sequence[tuple[int, ...]]) -> str | None:
     """Why the program does not take what was prepared; None if it does (which need not mean that it is right).
 
     Args:
@@ -350,7 +350,7 @@ def size_refusal(layout: ConvLayout, out_channels: int, prepared: Sequence[tuple
     return _other_cores(layout, columns, prepared[-1][-1] // TILE)
 
 
-def _other_cores(layout: ConvLayout, columns: int, bias_columns: int) -> str | None:
+def _other_cores(layout: ConvPartition, columns: int, bias_columns: int) -> str | None:
     """Why HEIGHT and BLOCK programs do not deal the weights' columns to their cores."""
     slices, box = columns // layout.shards.out_col_tiles, layout.out_config.cores.bounding_box()
     turned = layout.out_config.orientation is ShardOrientation.COL_MAJOR
@@ -377,11 +377,11 @@ def micro_op_work(
     call: ConvArguments,
     problem: ConvProblem,
     options: ConvOptions,
-    layout: ConvLayout,
+    layout: ConvPartition,
     *,
     k_blocks: tuple[KBlock, ...],
     buffers: ConvBuffersArguments,
-) -> ConvWork:
+) -> Conv2dOp:
     """What it computes.
 
     Args:
@@ -390,7 +390,7 @@ def micro_op_work(
         k_blocks: In their order.
         buffers: What decides its circular buffers, and so where partial sums lie.
     """
-    return ConvWork(
+    return Conv2dOp(
         problem=problem,
         options=options,
         layout=layout,

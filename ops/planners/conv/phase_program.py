@@ -8,7 +8,7 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import ConvArguments
 from ops.planners.conv.checks import ROWS_OF_BLOCKS, refuse_operands
 from ops.planners.conv.operands import (
-    LaidOut,
+    PartitionedConv,
     micro_op_work,
     operand_names,
     operands,
@@ -24,7 +24,7 @@ from ops.programs.conv2d.buffers import (
     local_bytes,
     placed_buffers,
 )
-from ops.programs.conv2d.op import ConvWork
+from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.parallel_config import HEIGHT, WIDTH
 from ops.programs.conv2d.partition import buffers_arguments
 from ops.programs.conv2d.reader_indices import WORD_BYTES
@@ -34,11 +34,11 @@ from ops.programs.halo.transfers import most_sticks
 from ops.programs.phase_conv2d.layout import (
     PhaseGroup,
     group_k_blocks,
-    lay_out_phases,
+    partition_phases,
     phase_index_words,
     weights_of_phases,
 )
-from ops.programs.phase_conv2d.op import PhaseConvWork, PhaseOutputs, PhasePart, phase_buffer_requests, sticks_format
+from ops.programs.phase_conv2d.op import PhaseConv2dOp, PhaseOutputs, PhasePart, phase_buffer_requests, sticks_format
 from ops.programs.phase_conv2d.values import PreparePhaseWeights
 from ops.window import dense_bounds
 
@@ -50,7 +50,7 @@ def runs_by_phases(call: ConvArguments) -> bool:
     return call.rules.by_phases and call.stride != (1, 1)
 
 
-def phases_of(builder: PlanBuilder, laid_out: LaidOut) -> tuple[PhaseGroup, ...] | None:
+def phases_of(builder: PlanBuilder, partitioned: PartitionedConv) -> tuple[PhaseGroup, ...] | None:
     """The output phases of a call; None if it is not computed by them.
 
     Phases of different rows are joined where activations are sent between cores, which is then done once for all, if
@@ -60,15 +60,17 @@ def phases_of(builder: PlanBuilder, laid_out: LaidOut) -> tuple[PhaseGroup, ...]
     Raises:
         DeviceError: The blocks of a phase can not be cut so.
     """
-    if not runs_by_phases(laid_out.arguments):
+    if not runs_by_phases(partitioned.arguments):
         return None
     apart, joined = (
-        lay_out_phases(laid_out.problem, laid_out.options, laid_out.layout, builder.device_spec, joins_rows=joins)
+        partition_phases(
+            partitioned.problem, partitioned.options, partitioned.layout, builder.device_spec, joins_rows=joins
+        )
         for joins in (False, True)
     )
-    if laid_out.layout.scheme is HEIGHT or _products(joined) > _products(apart):
+    if partitioned.layout.scheme is HEIGHT or _products(joined) > _products(apart):
         return apart
-    return joined if _l1_bytes(laid_out, joined) <= _frame_l1_bytes(laid_out) else apart
+    return joined if _l1_bytes(partitioned, joined) <= _frame_l1_bytes(partitioned) else apart
 
 
 def _products(groups: tuple[PhaseGroup, ...]) -> int:
@@ -80,38 +82,38 @@ def _products(groups: tuple[PhaseGroup, ...]) -> int:
     )  # fmt: skip
 
 
-def _l1_bytes(laid_out: LaidOut, groups: tuple[PhaseGroup, ...]) -> int:
+def _l1_bytes(partitioned: PartitionedConv, groups: tuple[PhaseGroup, ...]) -> int:
     """Bytes of a core for the halo's output and circular buffers of output phases."""
-    problem, layout = laid_out.problem, laid_out.layout
+    problem, layout = partitioned.problem, partitioned.layout
     starts, stops = dense_bounds(problem.frame, output_rows=layout.shards.out_rows, cores=layout.config.nhw_cores)
-    return _stick_bytes(laid_out) * int((stops - starts).max()) + local_bytes(_requests(laid_out, groups))
+    return _stick_bytes(partitioned) * int((stops - starts).max()) + local_bytes(_requests(partitioned, groups))
 
 
-def _frame_l1_bytes(laid_out: LaidOut) -> int:
+def _frame_l1_bytes(partitioned: PartitionedConv) -> int:
     """The same of the micro-op over the frame with inserted zeros."""
-    problem, layout = laid_out.problem, laid_out.layout
+    problem, layout = partitioned.problem, partitioned.layout
     sticks = most_sticks(problem.frame, output_rows=layout.shards.out_rows, cores=layout.config.nhw_cores)
-    buffers = buffers_arguments(problem, laid_out.options, layout, halo_bytes=0, reader_indices_bytes=0)
-    return _stick_bytes(laid_out) * sticks + local_bytes(buffer_requests(buffers))
+    buffers = buffers_arguments(problem, partitioned.options, layout, halo_bytes=0, reader_indices_bytes=0)
+    return _stick_bytes(partitioned) * sticks + local_bytes(buffer_requests(buffers))
 
 
-def _stick_bytes(laid_out: LaidOut) -> int:
-    return laid_out.layout.shards.in_width * (laid_out.problem.act_format.element_bytes or 0)
+def _stick_bytes(partitioned: PartitionedConv) -> int:
+    return partitioned.layout.shards.in_width * (partitioned.problem.act_format.element_bytes or 0)
 
 
-def upload_phase_weights(builder: PlanBuilder, laid_out: LaidOut) -> None:
+def upload_phase_weights(builder: PlanBuilder, partitioned: PartitionedConv) -> None:
     """As `operands.upload_weights`, with weights parted by phase; the bias is the micro-op's."""
-    refuse_operands(builder, laid_out.arguments)
+    refuse_operands(builder, partitioned.arguments)
     if builder.refused:
         return
-    call, work, names = laid_out.arguments, phase_weights(laid_out), operand_names(laid_out.arguments)
+    call, work, names = partitioned.arguments, phase_weights(partitioned), operand_names(partitioned.arguments)
     if call.weight.on_host:
         builder.upload(names[0], work.spec, "weight", work)
     else:
         builder.expect(names[0], work)
     if call.bias is None:
         return
-    layout = read_layout(laid_out)
+    layout = read_layout(partitioned)
     if call.bias.on_host:
         made = replace(work.spec, shape=layout.bias_logical_shape, padded_shape=layout.bias_padded_shape)
         builder.upload(names[1], made, "bias", PrepareBias(layout))
@@ -119,16 +121,16 @@ def upload_phase_weights(builder: PlanBuilder, laid_out: LaidOut) -> None:
         builder.expect(names[1], PrepareBias(layout))
 
 
-def phase_weights(laid_out: LaidOut) -> PreparePhaseWeights:
+def phase_weights(partitioned: PartitionedConv) -> PreparePhaseWeights:
     """How the weights of a call are prepared."""
-    whole = read_layout(laid_out)
-    parts = weights_of_phases(laid_out.problem, laid_out.options, laid_out.layout, whole)
+    whole = read_layout(partitioned)
+    parts = weights_of_phases(partitioned.problem, partitioned.options, partitioned.layout, whole)
     return PreparePhaseWeights(kernel=whole.kernel, mirror=whole.mirror, parts=parts)
 
 
 def phase_conv(
     builder: PlanBuilder,
-    laid_out: LaidOut,
+    partitioned: PartitionedConv,
     groups: tuple[PhaseGroup, ...],
     halo: PlanTensor,
     halo_arguments: HaloArguments,
@@ -143,19 +145,19 @@ def phase_conv(
     Returns:
         The output; the halo's if the program is refused.
     """
-    read = operands(builder, laid_out.arguments)
-    problem, layout = laid_out.problem, laid_out.layout
+    read = operands(builder, partitioned.arguments)
+    problem, layout = partitioned.problem, partitioned.layout
     words = phase_index_words(problem.frame, groups, layout)
-    indices = PlanTensor(f"{laid_out.prefix}reader_indices", config_tensor_spec(halo_arguments, words))
+    indices = PlanTensor(f"{partitioned.prefix}reader_indices", config_tensor_spec(halo_arguments, words))
     buffers = _buffers(groups)
-    matrices = phase_weights(laid_out).rows
-    work = PhaseConvWork(
+    matrices = phase_weights(partitioned).rows
+    work = PhaseConv2dOp(
         problem=problem,
-        options=laid_out.options,
+        options=partitioned.options,
         layout=layout,
         parts=tuple(
             PhasePart(
-                conv=_conv_work(laid_out, group, conv),
+                conv=_conv_work(partitioned, group, conv),
                 phases=tuple(
                     PhaseOutputs(frame=frame, weights=matrices.get(taps, range(0)))
                     for taps, frame in zip(group.taps, group.frames, strict=True)
@@ -166,13 +168,13 @@ def phase_conv(
         ),
     )
     refused = next((text for one in groups if (text := _refusal(one)) is not None), None)
-    if laid_out.options.untilize_out and problem.out_format.is_block:
+    if partitioned.options.untilize_out and problem.out_format.is_block:
         refused = ROWS_OF_BLOCKS
     if refused is not None:
         builder.run(PHASE_CONV2D, work, [halo, *read], refused=refused)
         return halo
-    output = PlanTensor(f"{laid_out.prefix}output", output_spec(laid_out))
-    requests = _requests(laid_out, groups, halo_bytes=sticks_bytes(halo, problem), index_bytes=words * WORD_BYTES)
+    output = PlanTensor(f"{partitioned.prefix}output", output_spec(partitioned))
+    requests = _requests(partitioned, groups, halo_bytes=sticks_bytes(halo, problem), index_bytes=words * WORD_BYTES)
     made = placed_buffers(
         requests, output=output.name, halo=halo.name, reader_indices=indices.name, cores=layout.program_cores
     )
@@ -188,12 +190,12 @@ def phase_conv(
 
 
 def _requests(
-    laid_out: LaidOut, groups: tuple[PhaseGroup, ...], *, halo_bytes: int = 0, index_bytes: int = 0
+    partitioned: PartitionedConv, groups: tuple[PhaseGroup, ...], *, halo_bytes: int = 0, index_bytes: int = 0
 ) -> list[BufferRequest]:
     """The circular buffers of the program; its views count nothing where their tensors are not known yet."""
     buffers = [one._replace(halo_bytes=halo_bytes, reader_indices_bytes=index_bytes) for one in _buffers(groups)]
-    tiled = not laid_out.options.untilize_out
-    return phase_buffer_requests(buffers, laid_out.layout, sticks_format(laid_out.problem), tiled=tiled)
+    tiled = not partitioned.options.untilize_out
+    return phase_buffer_requests(buffers, partitioned.layout, sticks_format(partitioned.problem), tiled=tiled)
 
 
 def _buffers(groups: tuple[PhaseGroup, ...]) -> list[ConvBuffersArguments]:
@@ -215,9 +217,9 @@ def _buffers(groups: tuple[PhaseGroup, ...]) -> list[ConvBuffersArguments]:
     return [one._replace(accumulation_blocks=longest) for one in made]
 
 
-def _conv_work(laid_out: LaidOut, group: PhaseGroup, buffers: ConvBuffersArguments) -> ConvWork:
+def _conv_work(partitioned: PartitionedConv, group: PhaseGroup, buffers: ConvBuffersArguments) -> Conv2dOp:
     """What the micro-op computes of a group of phases."""
-    call, order = laid_out.arguments, group_k_blocks(group)
+    call, order = partitioned.arguments, group_k_blocks(group)
     return micro_op_work(call, group.problem, group.options, group.layout, k_blocks=order, buffers=buffers)
 
 

@@ -9,13 +9,13 @@ from device.numbers.block_floats import div_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import MEANINGS
+from ops.op_models import OP_MODELS
 from ops.planners.conv.arguments import (
     COUNTS,
     ConvArguments,
+    describe_no_outputs,
     image_shape,
     is_matmul,
-    no_outputs_told,
     output_format,
     output_lengths,
     plans_without_outputs,
@@ -53,7 +53,7 @@ def wrapped_output(call: ConvArguments) -> TensorSpec:
     if rest:
         raise ArgumentError(
             f"For valid non-interleaved buffers page size {page_bytes} must equal buffer size {size_bytes}. For "
-            "interleaved-buffers, buffer size should be divisible by the page size\n" + no_outputs_told(call)
+            "interleaved-buffers, buffer size should be divisible by the page size\n" + describe_no_outputs(call)
         )
     rows, columns = (pages % COUNTS * TILE, TILE) if layout is Layout.TILE else (pages % COUNTS, channels)
     return TensorSpec((1, 1, rows, columns), number_format, layout, DRAM_MEMORY_CONFIG)
@@ -73,7 +73,7 @@ def plan_without_outputs(builder: PlanBuilder, call: ConvArguments) -> PlanTenso
         builder.refuse(error)
         return image
     target = builder.allocate("output.image", output)
-    builder.refuse(ArgumentError(no_outputs_told(call)))
+    builder.refuse(ArgumentError(describe_no_outputs(call)))
     return target
 
 
@@ -122,4 +122,4 @@ def finished(builder: PlanBuilder, call: ConvArguments, output: PlanTensor, *, r
     if not returns_weights:
         builder.free(*(one for one in map(builder.tensor, names) if builder.is_own(one)))
     operands = dict(zip(("weight", "bias"), names, strict=False)) if returns_weights else {}
-    return builder.finish({"output": output.name, **operands}, {output.name: output.spec}, known_works=MEANINGS)
+    return builder.finish({"output": output.name, **operands}, {output.name: output.spec}, known_works=OP_MODELS)

@@ -10,7 +10,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder
-from ops.op_models import MEANINGS
+from ops.op_models import OP_MODELS
 from ops.planners.conv.arguments import (
     ConvArguments,
     SliceConfig,
@@ -21,11 +21,11 @@ from ops.planners.conv.arguments import (
     takes_l1_path,
     weight_format,
 )
-from ops.planners.conv.operands import LaidOut, operand_names, weights_layout
+from ops.planners.conv.operands import PartitionedConv, operand_names, weights_layout
 from ops.planners.conv.plan import builder_of, plan_convolution
 from ops.planners.conv.slicing import choose_slices, first_slice, input_cores, input_memory
 from ops.programs.conv2d.parallel_config import channel_alignment
-from ops.programs.conv2d.partition import choose_cores, choose_scheme, lay_out, scheme_alignment, sharded_input
+from ops.programs.conv2d.partition import choose_cores, choose_scheme, partition_conv, scheme_alignment, sharded_input
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights
 from ops.window import NoWindowError
 
@@ -40,13 +40,13 @@ def plan_weights_preparation(call: ConvArguments, device_spec: DeviceSpec, *, fr
     Raises:
         DeviceError: No number of slices fits, or the blocks do not fit.
     """
-    laid_out = lay_out_preparation(call, device_spec, _slices(call, device_spec, free_l1_bytes=free_l1_bytes))
-    layout = replace(weights_layout(laid_out), full_inner_dim=laid_out.options.full_inner_dim)
+    partitioned = partition_preparation(call, device_spec, _slices(call, device_spec, free_l1_bytes=free_l1_bytes))
+    layout = replace(weights_layout(partitioned), full_inner_dim=partitioned.options.full_inner_dim)
     made = TensorSpec(layout.logical_shape, layout.data_format, Layout.TILE, padded_shape=layout.padded_shape)
     builder = builder_of(call, device_spec)
     name = operand_names(call)[0]
     builder.upload(name, made, "weight", PrepareWeights(layout))
-    return builder.finish({"weight": name}, known_works=MEANINGS)
+    return builder.finish({"weight": name}, known_works=OP_MODELS)
 
 
 def plan_bias_preparation(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Plan:
@@ -56,12 +56,12 @@ def plan_bias_preparation(call: ConvArguments, device_spec: DeviceSpec, *, free_
     """
     if not prepared_as_matmul(call):
         return plan_convolution(call, device_spec, free_l1_bytes=free_l1_bytes)
-    layout = weights_layout(lay_out_preparation(call, device_spec, None))
+    layout = weights_layout(partition_preparation(call, device_spec, None))
     made = TensorSpec(layout.bias_logical_shape, layout.data_format, Layout.TILE, padded_shape=layout.bias_padded_shape)
     builder = builder_of(call, device_spec)
     name = operand_names(call)[1]
     builder.upload(name, made, "bias", PrepareBias(layout))
-    return builder.finish({"bias": name}, known_works=MEANINGS)
+    return builder.finish({"bias": name}, known_works=OP_MODELS)
 
 
 def plan_rows(call: ConvArguments, device_spec: DeviceSpec) -> Plan:
@@ -81,10 +81,10 @@ def plan_rows(call: ConvArguments, device_spec: DeviceSpec) -> Plan:
         bias = TensorSpec((1, 1, 1, call.out_channels), data_format, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
         rows.append(builder.allocate("bias.rows", bias))
     builder.free(*reversed(rows))
-    return builder.finish({}, known_works=MEANINGS)
+    return builder.finish({}, known_works=OP_MODELS)
 
 
-def lay_out_preparation(call: ConvArguments, device_spec: DeviceSpec, slices: SliceConfig | None) -> LaidOut:
+def partition_preparation(call: ConvArguments, device_spec: DeviceSpec, slices: SliceConfig | None) -> PartitionedConv:
     """The layout that weights are prepared for.
 
     It differs from the call's in this: full_inner_dim orders the rows of BLOCK weights; a given core_grid is not looked
@@ -113,8 +113,8 @@ def lay_out_preparation(call: ConvArguments, device_spec: DeviceSpec, slices: Sl
         scheme = scheme or choose_scheme(problem, options, device_spec, matmul=matmul).scheme
         cores = choose_cores(problem, options, device_spec, scheme, alignment=before, matmul=matmul)
         alignment = scheme_alignment(problem, scheme, matmul=matmul)
-    layout = lay_out(problem, options, device_spec, cores, alignment=alignment, matmul=matmul)
-    return LaidOut(arguments=call, problem=problem, options=options, layout=layout, input_memory=memory)
+    layout = partition_conv(problem, options, device_spec, cores, alignment=alignment, matmul=matmul)
+    return PartitionedConv(arguments=call, problem=problem, options=options, layout=layout, input_memory=memory)
 
 
 def _has_outputs(call: ConvArguments) -> bool:

@@ -42,7 +42,7 @@ from ops.programs.conv2d.partition import (
     estimated_blocks,
     estimated_buffers,
     estimated_halo_bytes,
-    lay_out,
+    partition_conv,
     scheme_alignment,
 )
 from ops.window import Frame, FrameAxis, NoWindowError
@@ -271,12 +271,12 @@ def slice_l1_bytes(call: ConvArguments, part: OutputSlice, device_spec: DeviceSp
             config.scheme, row_major=row_major, sliced=slices > 1, matmul=False, shard_width=None
         )
         counted = _over(problem, _nominal(problem.frame, part))
-        layout = lay_out(counted, options, device_spec, config, alignment=TILE, reader_alignment=alignment)
+        layout = partition_conv(counted, options, device_spec, config, alignment=TILE, reader_alignment=alignment)
         tap = layout.shards.in_channels
         blocks = layout.blocks.k_blocks * (layout.out_config.channel_cores if config.scheme is BLOCK else 1)
     else:
         alignment, counted = scheme_alignment(problem, config.scheme), problem
-        layout = lay_out(counted, options, device_spec, config, alignment=alignment)
+        layout = partition_conv(counted, options, device_spec, config, alignment=alignment)
         tap = round_up(problem.in_channels, alignment)
         blocks = estimated_blocks(counted, layout, alignment)
         in_bytes = in_bytes // 2 if problem.in_format.is_block else in_bytes
@@ -335,12 +335,12 @@ class ChosenSlices:
 def _chosen(config: SliceConfig, refused: Sequence[tuple[SliceConfig, int]], free_l1_bytes: int) -> ChosenSlices:
     """Slices, and the counts that were refused before, each with the L1 that its first slice too many takes."""
     count = config.num_slices
-    text = f"{slices_told(config)}, the least number that fits by the library's estimate: "
+    text = f"{describe_slices(config)}, the least number that fits by the library's estimate: "
     limits = [("free_l1_bytes", free_l1_bytes)]
     if refused:
         other, needed = refused[-1]
         limits.insert(0, ("needed_l1_bytes", needed))
-        text += f"{slices_told(other)} would take {needed:,} B of a core's L1, and {free_l1_bytes:,} B are free"
+        text += f"{describe_slices(other)} would take {needed:,} B of a core's L1, and {free_l1_bytes:,} B are free"
     else:
         text += f"{free_l1_bytes:,} B of a core's L1 are free"
     return ChosenSlices(
@@ -348,7 +348,7 @@ def _chosen(config: SliceConfig, refused: Sequence[tuple[SliceConfig, int]], fre
     )
 
 
-def slices_told(config: SliceConfig) -> str:
+def describe_slices(config: SliceConfig) -> str:
     """Number and axis in words."""
     if config.num_slices == 1:
         return "one slice"

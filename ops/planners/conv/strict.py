@@ -10,16 +10,16 @@ from device.errors import ArgumentError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, TensorMemoryLayout
 from device.numbers.block_floats import Integers, div_up
-from device.plan import Allocate, Operation, Plan, Work
+from device.plan import Allocate, DeviceOp, Operation, Plan
 from ops.planners.conv.arguments import ConvArguments, fills_alignment, frame_of, is_matmul, takes_l1_path
 from ops.planners.conv.checks import Check, claimed_shape, claimed_volume, operand_refusals
-from ops.programs.conv2d.op import ConvWork
+from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, misfit
-from ops.programs.halo.plan import HaloWork
+from ops.programs.halo.plan import HaloOp
 from ops.programs.movement.placement import whole_shards
-from ops.programs.movement.work import Conversion, Relayout, SliceWrite, Window
-from ops.programs.phase_conv2d.op import PhaseConvWork
+from ops.programs.movement.work import Conversion, CopyTensor, SliceWrite, Window
+from ops.programs.phase_conv2d.op import PhaseConv2dOp
 from ops.programs.tiling.uneven_pages import misplaced_rows
 from ops.window import FrameAxis
 
@@ -154,7 +154,7 @@ DEALS_ROWS: Final = frozenset({Conversion.INTERLEAVED_TO_SHARDED, Conversion.RES
 MOST_IDLE: Final = 8  # one core in so many may be idle in a slice of the caller's cores
 
 
-def require_sound(plan: Plan, call: ConvArguments) -> None:
+def check_strict_plan(plan: Plan, call: ConvArguments) -> None:
     """Refuses a plan that the real library carries out and gets wrong.
 
     Raises:
@@ -217,11 +217,11 @@ def _unwritten_channels(plan: Plan, operations: list[Operation]) -> Iterator[str
     """
     width = held = 0
     for step in operations:
-        if isinstance(step.work, Relayout) and step.work.conversion in DEALS_ROWS:
+        if isinstance(step.work, CopyTensor) and step.work.conversion in DEALS_ROWS:
             source, target = (plan.tensors[name] for name in (step.inputs[0], (*step.inputs, *_made(step))[-1]))
             ragged = target.layout is Layout.ROW_MAJOR and _held_columns(source) < _held_columns(target)
             width, held = (source.shape[-1], _held_columns(target)) if ragged else (0, 0)
-        elif isinstance(step.work, ConvWork) and width and step.work.problem.out_format.is_block:
+        elif isinstance(step.work, Conv2dOp) and width and step.work.problem.out_format.is_block:
             yield (
                 f"input_tensor: its rows of {width} channels are dealt to shards that hold {held}, and what is behind "
                 f"the channels stays as L1 was; an output in {step.work.problem.out_format} makes block floats of all "
@@ -241,29 +241,29 @@ def _held_columns(spec: TensorSpec) -> int:
     return whole_shards(place)[1] if place.shard_spec is not None else spec.shape[-1]
 
 
-def _faults(works: list[Work | None], call: ConvArguments) -> Iterator[str]:
-    last: ConvWork | PhaseConvWork | None = None
-    halo: HaloWork | None = None
+def _faults(works: list[DeviceOp | None], call: ConvArguments) -> Iterator[str]:
+    last: Conv2dOp | PhaseConv2dOp | None = None
+    halo: HaloOp | None = None
     windows = []
     for work in works:
-        if isinstance(work, HaloWork):
+        if isinstance(work, HaloOp):
             halo = work
-        if isinstance(work, ConvWork | PhaseConvWork):
+        if isinstance(work, Conv2dOp | PhaseConv2dOp):
             last = work
-        if isinstance(work, ConvWork):
+        if isinstance(work, Conv2dOp):
             yield from _program_faults(work, call)
             if halo is not None:
                 yield from _shard_faults(halo, work)
         elif isinstance(work, SliceWrite) and last is not None:
             windows.append(work.window)
             yield from _slice_faults(last, work.window, call)
-            if isinstance(last, ConvWork):
+            if isinstance(last, Conv2dOp):
                 yield from _idle_cores(last, call)
     if windows:
         yield from _unwritten(windows, call)
 
 
-def _program_faults(work: ConvWork, call: ConvArguments) -> Iterator[str]:
+def _program_faults(work: Conv2dOp, call: ConvArguments) -> Iterator[str]:
     layout = work.layout
     if call.rules.transposed and work.options.full_inner_dim and layout.scheme is BLOCK:
         yield (
@@ -281,7 +281,7 @@ def _program_faults(work: ConvWork, call: ConvArguments) -> Iterator[str]:
         )
 
 
-def _shard_faults(halo: HaloWork, work: ConvWork) -> Iterator[str]:
+def _shard_faults(halo: HaloOp, work: Conv2dOp) -> Iterator[str]:
     """BLOCK shards of other channels than those that the rows of weights of each core stand for."""
     given, read = halo.plan.arguments.shard_width, work.layout.shards.in_width
     if work.layout.scheme is BLOCK and given != read:
@@ -292,7 +292,7 @@ def _shard_faults(halo: HaloWork, work: ConvWork) -> Iterator[str]:
         )
 
 
-def _slice_faults(work: ConvWork | PhaseConvWork, window: Window, call: ConvArguments) -> Iterator[str]:
+def _slice_faults(work: Conv2dOp | PhaseConv2dOp, window: Window, call: ConvArguments) -> Iterator[str]:
     """A slice that computes other outputs than those it stands for."""
     frame = work.problem.frame
     wanted, computed = _size(window), (frame.rows.outputs, frame.columns.outputs)
@@ -314,7 +314,7 @@ def _slice_faults(work: ConvWork | PhaseConvWork, window: Window, call: ConvArgu
             )
 
 
-def _idle_cores(work: ConvWork, call: ConvArguments) -> Iterator[str]:
+def _idle_cores(work: Conv2dOp, call: ConvArguments) -> Iterator[str]:
     """A slice on the caller's HEIGHT_SHARDED cores that leaves more than an eighth of them without outputs.
 
     Then cores that have outputs may multiply zeros or stale memory instead of their windows. Why is not known, and no

@@ -11,7 +11,7 @@ from device.numbers.formats import FLOAT32, DataFormat
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import MEANINGS
+from ops.op_models import OP_MODELS
 from ops.planners.onednn.problem import Deconvolution
 from ops.programs.patch_matmul.bundles import bundle_count
 from ops.programs.patch_matmul.host_work import PrepareBias, PrepareSticks, PrepareTaps
@@ -113,7 +113,7 @@ def plan_forward(d: Deconvolution, device_spec: DeviceSpec, *, bias: bool, lower
     builder = PlanBuilder(device_spec, dict.fromkeys(("src", "weights", "bias"), HOST_TENSOR))
     src = image_sticks(builder, d, "src", d.geometry.input_shape, d.in_channels, parts=d.slicing.in0_slices)
     result = forward(builder, d, src, bias=bias, lowering=lowering)
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
+    return builder.finish({"output": result.name}, known_works=OP_MODELS)
 
 
 def forward(builder: PlanBuilder, d: Deconvolution, src: PlanTensor, *, bias: bool, lowering: Lowering) -> PlanTensor:
@@ -244,7 +244,7 @@ def plan_backward_data(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
     )
     run_patch_matmul(builder, work, [sticks, weights], result)
     builder.free_others(result)
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
+    return builder.finish({"output": result.name}, known_works=OP_MODELS)
 
 
 def plan_backward_weights(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
@@ -269,4 +269,4 @@ def plan_backward_weights(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
     sticks = image_sticks(builder, d, "diff_dst", d.geometry.output_shape, d.out_channels, parts=parts)
     result = run_pixel_matmul(builder, work, [rows, sticks], "diff_weights")
     builder.free_others(result)
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
+    return builder.finish({"output": result.name}, known_works=OP_MODELS)

@@ -13,11 +13,11 @@ from device.numbers.block_floats import div_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import MEANINGS
+from ops.op_models import OP_MODELS
 from ops.planners.shape.pad import Around, padded_by
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes
-from ops.programs.halo.plan import HaloArguments, HaloWork, plan_halo
+from ops.programs.halo.plan import HaloArguments, HaloOp, plan_halo
 from ops.programs.movement.work import FoldWindows
 from ops.programs.rearrange.folding import fold_buffers, folded_format, folds_tiles, in_high_shards, whole_windows
 from ops.programs.tiling.plan import in_other_layout
@@ -67,7 +67,7 @@ def plan_fold(
         result = moved
     if ready.name != given.name:
         builder.free(ready)
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
+    return builder.finish({"output": result.name}, known_works=OP_MODELS)
 
 
 def _ready(builder: PlanBuilder, given: PlanTensor, window: tuple[int, int], padding: Around) -> PlanTensor:
@@ -121,7 +121,7 @@ def _haloed(builder: PlanBuilder, given: PlanTensor, padding: Around) -> PlanTen
     plan = plan_halo(halo, input_tensor=given.name, output_tensor="halo")
     made = builder.run(
         "HaloDeviceOperation",
-        HaloWork(plan=plan, fp32_dest=False),
+        HaloOp(plan=plan, fp32_dest=False),
         [given],
         output=PlanTensor("halo", plan.output),
         resident=[PlanTensor(name, one) for name, one in plan.resident],

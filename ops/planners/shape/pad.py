@@ -20,7 +20,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT8, U
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import MEANINGS
+from ops.op_models import OP_MODELS
 from ops.planners.to_config import placed
 from ops.programs.movement.filling import fill_buffers
 from ops.programs.movement.typecasting import typecast_by
@@ -50,7 +50,7 @@ def plan_pad(
     builder = PlanBuilder(spec, {"input": source})
     given = builder.tensor("input")
     result = builder.attempt(lambda: padded_by(builder, given, padding, value, "output", place=place), given)
-    return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=MEANINGS)
+    return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=OP_MODELS)
 
 
 def require_right_padding(plan: Plan, source: TensorSpec, padding: Around, value: float) -> None:

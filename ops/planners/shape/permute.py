@@ -14,7 +14,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import MEANINGS
+from ops.op_models import OP_MODELS
 from ops.planners.to_config import placed
 from ops.programs.movement.typecasting import typecast_by
 from ops.programs.rearrange.permuting import keeps_tiles, permute_buffers
@@ -60,7 +60,7 @@ def plan_permute(
     builder = PlanBuilder(spec, {"input": source})
     given = builder.tensor("input")
     result = builder.attempt(lambda: permuted_by(builder, given, axes, place, "output"), given)
-    return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=MEANINGS)
+    return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=OP_MODELS)
 
 
 def plan_transpose(
@@ -71,7 +71,7 @@ def plan_transpose(
     builder = PlanBuilder(spec, {"input": source})
     given = builder.tensor("input")
     result = builder.attempt(lambda: transposed_by(builder, given, (first, second), place, "output"), given)
-    return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=MEANINGS)
+    return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=OP_MODELS)
 
 
 def require_known_numbers(plan: Plan) -> None:

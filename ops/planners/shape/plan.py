@@ -13,7 +13,7 @@ from device.numbers.formats import DataFormat
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import MEANINGS
+from ops.op_models import OP_MODELS
 from ops.programs.buffer_shapes import view_refusal
 from ops.programs.rearrange.buffers import (
     chw_buffers,
@@ -64,7 +64,7 @@ def plan_convert_to_hwc(
         circular_buffers=() if refused else hwc_buffers(given, made),
         refused=refused,
     )
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
+    return builder.finish({"output": result.name}, known_works=OP_MODELS)
 
 
 def require_written_channels(source: TensorSpec, made: TensorSpec) -> None:
@@ -185,7 +185,7 @@ def plan_convert_to_chw(source: TensorSpec, spec: DeviceSpec, *, data_format: Da
         circular_buffers=() if refused else chw_buffers(given, made),
         refused=refused,
     )
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
+    return builder.finish({"output": result.name}, known_works=OP_MODELS)
 
 
 def _chw_refusal(source: TensorSpec, spec: DeviceSpec) -> str | None:

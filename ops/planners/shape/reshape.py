@@ -20,7 +20,7 @@ from device.numbers.formats import BFLOAT16
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import MEANINGS
+from ops.op_models import OP_MODELS
 from ops.planners.shape.pad import fill_padding
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import row_bytes
@@ -63,7 +63,7 @@ def plan_reshape(
     builder = PlanBuilder(spec, {"input": source})
     given = builder.tensor("input")
     result = builder.attempt(lambda: _reshaped(builder, given, shape, place, filler), given)
-    return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=MEANINGS)
+    return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=OP_MODELS)
 
 
 def _reshaped(
@@ -107,7 +107,7 @@ def _plan_view(source: TensorSpec, shape: Shape, padded: Shape, spec: DeviceSpec
     """Plan the tensor "input" seen in other axes, with and without padding."""
     builder = PlanBuilder(spec, {"input": source})
     made = TensorSpec(shape, source.data_format, source.layout, source.memory_config, padded)
-    return builder.finish({"output": "input"}, {"input": made}, known_works=MEANINGS)
+    return builder.finish({"output": "input"}, {"input": made}, known_works=OP_MODELS)
 
 
 def _stays(source: TensorSpec, shape: Shape, where: MemoryConfig) -> bool:

@@ -21,7 +21,7 @@ from device.numbers.block_floats import div_up, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import MEANINGS
+from ops.op_models import OP_MODELS
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes
 from ops.programs.rearrange.slicing import Cut, cuts_shards, row_buffer_bytes, slice_buffers
@@ -57,7 +57,7 @@ def plan_slice(
     work = _checked(source, begins, ends, steps)
     given = builder.tensor("input")
     result = builder.attempt(lambda: _cut(builder, given, work, "output", place), given)
-    return builder.finish({"output": result.name}, known_works=MEANINGS)
+    return builder.finish({"output": result.name}, known_works=OP_MODELS)
 
 
 def _checked(source: TensorSpec, begins: Sequence[int], ends: Sequence[int], steps: Sequence[int] | None) -> Cut:

@@ -13,7 +13,7 @@ from device.spec.device_spec import Costs, DeviceSpec
 from device.time.engine import Task, task_of
 from device.time.network import read_latency_cycles, shared_cycles, torus_of
 from device.time.stages import Stage
-from ops.programs.conv2d.op import ConvWork
+from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.parallel_config import BLOCK, WIDTH
 from ops.programs.kernel_costs import (
     ComputeCosts,
@@ -75,7 +75,7 @@ class ConvSteps:
     finish: Task | None  # Bias and untilizing of a finished block
 
 
-def conv_steps(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> ConvSteps:
+def conv_steps(work: Conv2dOp, spec: DeviceSpec, *, contention: bool = True) -> ConvSteps:
     """The steps of a convolution on a device; without contention each reader has all of DRAM's bandwidth."""
     height = 1 if work.layout.scheme is WIDTH else work.layout.blocks.act_h_tiles
     second = height // 2 if work.layout.split_reader else 0
@@ -104,7 +104,7 @@ def conv_steps(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> 
     )
 
 
-def _read_cycles(work: ConvWork, spec: DeviceSpec, tile_rows: int, *, kernel_rows: int | None = None) -> float:
+def _read_cycles(work: Conv2dOp, spec: DeviceSpec, tile_rows: int, *, kernel_rows: int | None = None) -> float:
     """Gather some tile rows of an activation block from the core's own L1.
 
     A burst is a kernel row of a window, or a single tap where taps are not neighbors (dilation) or belong to a channel
@@ -125,17 +125,17 @@ def _read_cycles(work: ConvWork, spec: DeviceSpec, tile_rows: int, *, kernel_row
     return spec.noc.interface_cycles + tile_rows * TILE * bursts * per_burst
 
 
-def _reused_reads(work: ConvWork, spec: DeviceSpec) -> tuple[Task, Task]:
+def _reused_reads(work: Conv2dOp, spec: DeviceSpec) -> tuple[Task, Task]:
     cycles = _read_cycles(work, spec, 1, kernel_rows=1)
     return task_of({Stage.READER: cycles}), task_of({Stage.SECOND_READER: cycles})
 
 
-def _tilize_cycles(work: ConvWork, spec: DeviceSpec, tile_rows: int) -> float:
+def _tilize_cycles(work: Conv2dOp, spec: DeviceSpec, tile_rows: int) -> float:
     tile = tilize_tile_cycles(spec, work.problem.act_format, work.problem.out_format)
     return tile_rows * (spec.costs_of(ComputeCosts).tilize_row_cycles + work.layout.blocks.act_w_tiles * tile)
 
 
-def _weights(work: ConvWork, spec: DeviceSpec, tiles: int, *, contention: bool) -> tuple[Task, Shipment]:
+def _weights(work: Conv2dOp, spec: DeviceSpec, tiles: int, *, contention: bool) -> tuple[Task, Shipment]:
     """Some tiles of weights come from DRAM, one by one, and go to all cores that multiply with them.
 
     HEIGHT has one reader for all cores, BLOCK one for each column of cores, WIDTH one on every core.
@@ -150,7 +150,7 @@ def _weights(work: ConvWork, spec: DeviceSpec, tiles: int, *, contention: bool) 
     return read, _shipment(spec, Stage.WEIGHT_MULTICAST, tiles * tile_bytes, receivers, _hops(work, spec, across=False))
 
 
-def _activations(work: ConvWork, spec: DeviceSpec) -> Shipment:
+def _activations(work: Conv2dOp, spec: DeviceSpec) -> Shipment:
     """A tilized block goes to all cores of its row; of a WIDTH program, to all cores."""
     blocks = work.layout.blocks
     sent_bytes = blocks.act_h_tiles * blocks.act_w_tiles * work.problem.out_format.tile_bytes
@@ -158,7 +158,7 @@ def _activations(work: ConvWork, spec: DeviceSpec) -> Shipment:
     return _shipment(spec, Stage.ACT_MULTICAST, sent_bytes, receivers, hops)
 
 
-def _hops(work: ConvWork, spec: DeviceSpec, *, across: bool) -> float:
+def _hops(work: Conv2dOp, spec: DeviceSpec, *, across: bool) -> float:
     """Links to a core that gets a block, in the mean half a ring: along one axis in BLOCK programs, else along both.
 
     Args:
@@ -181,7 +181,7 @@ def _shipment(spec: DeviceSpec, stage: Stage, sent_bytes: float, receivers: int,
     )
 
 
-def _product_block(work: ConvWork) -> ProductBlock:
+def _product_block(work: Conv2dOp) -> ProductBlock:
     blocks = work.layout.blocks
     across = div_up(work.layout.shards.out_col_tiles, blocks.subblock_w_tiles)
     return ProductBlock(
@@ -196,7 +196,7 @@ def _product_block(work: ConvWork) -> ProductBlock:
     )
 
 
-def _finish(work: ConvWork, spec: DeviceSpec) -> Task | None:
+def _finish(work: Conv2dOp, spec: DeviceSpec) -> Task | None:
     width = work.layout.shards.out_col_tiles
     tiles = work.layout.blocks.act_h_tiles * width
     path: dict[Stage, float] = {}

@@ -24,7 +24,7 @@ from device.time.network import movers
 from device.time.stages import CoreGroupCycles, MovedBytes, OperationCycles, Stage, StageCycles, binding_stage
 from ops.programs.conv2d.block_costs import ConvSteps, Shipment, conv_steps
 from ops.programs.conv2d.buffers import multicasts_activations
-from ops.programs.conv2d.op import ConvWork
+from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.parallel_config import (
     HEIGHT,
     WIDTH,
@@ -39,7 +39,7 @@ from ops.programs.conv2d.parallel_config import (
 from ops.window import FrameAxis, count_met_taps
 
 
-def time_conv(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> ConvTiming:
+def time_conv(work: Conv2dOp, spec: DeviceSpec, *, contention: bool = True) -> ConvTiming:
     """Walk through a program.
 
     Args:
@@ -52,7 +52,7 @@ def time_conv(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> C
     return timing
 
 
-def begin(works: Sequence[ConvWork], steps: ConvSteps, spec: DeviceSpec) -> ConvTiming:
+def begin(works: Sequence[Conv2dOp], steps: ConvSteps, spec: DeviceSpec) -> ConvTiming:
     """Cores at the beginning of a program of some convolutions on the same cores, one after the other."""
     layout = works[0].layout
     shared = layout.scheme is not WIDTH and layout.out_config.nhw_cores > 1
@@ -66,7 +66,7 @@ def begin(works: Sequence[ConvWork], steps: ConvSteps, spec: DeviceSpec) -> Conv
     return timing
 
 
-def walk_blocks(work: ConvWork, steps: ConvSteps, cores: Sequence[Core], ending: Ending) -> None:
+def walk_blocks(work: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], ending: Ending) -> None:
     """All output blocks of a convolution; only the first one's weights, and what ends it, may differ."""
     if work.layout.scheme is HEIGHT:
         _height_block(work, steps, cores, ending, first=True)
@@ -77,7 +77,7 @@ def walk_blocks(work: ConvWork, steps: ConvSteps, cores: Sequence[Core], ending:
     repeat(work.out_blocks - 1, again, processors_of(cores), [*buffers_of(cores), *ending.buffers])
 
 
-def _core(works: Sequence[ConvWork], spec: DeviceSpec) -> Core:
+def _core(works: Sequence[Conv2dOp], spec: DeviceSpec) -> Core:
     """A core whose buffers serve some convolutions: all weights of one with several output blocks stay, of HEIGHT."""
     reader, second, splitter = movers(spec.data_movement.processors, 3)
     options, scheme = works[0].options, works[0].layout.scheme
@@ -98,7 +98,7 @@ def _core(works: Sequence[ConvWork], spec: DeviceSpec) -> Core:
     )
 
 
-def _height_block(work: ConvWork, steps: ConvSteps, cores: Sequence[Core], ending: Ending, *, first: bool) -> None:
+def _height_block(work: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], ending: Ending, *, first: bool) -> None:
     """Every core gathers its rows; one core reads the weights for all, once if there are several output blocks."""
     for k_block in range(work.layout.blocks.k_blocks):
         for core in cores:
@@ -131,7 +131,7 @@ def _height_block(work: ConvWork, steps: ConvSteps, cores: Sequence[Core], endin
     ending.finish(cores)
 
 
-def _gather_reusing(work: ConvWork, steps: ConvSteps, again: tuple[Task, Task], core: Core) -> None:
+def _gather_reusing(work: Conv2dOp, steps: ConvSteps, again: tuple[Task, Task], core: Core) -> None:
     """A block whose readers keep what they have of the row of the image above, and hold one such row.
 
     Each reader begins its part with whole windows; of every further row of the image it reads the last kernel row, as
@@ -155,7 +155,7 @@ def _gather_reusing(work: ConvWork, steps: ConvSteps, again: tuple[Task, Task], 
             buffer.empty(core.compute.work(tilize))
 
 
-def _multicast_block(work: ConvWork, steps: ConvSteps, cores: Sequence[Core], ending: Ending) -> None:
+def _multicast_block(work: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], ending: Ending) -> None:
     """BLOCK and WIDTH: cores tilize their own channels, then one after the other sends its block to all of its row."""
     layout = work.layout
     senders = layout.config.channel_cores
@@ -240,11 +240,11 @@ def _send(shipment: Shipment, sender: Core, receivers: Sequence[Core]) -> None:
             core.second.wait(after(sent, shipment.arrive))
 
 
-def _matmul(work: ConvWork, steps: ConvSteps, k_block: int) -> Task:
+def _matmul(work: Conv2dOp, steps: ConvSteps, k_block: int) -> Task:
     return steps.matmul_reload if fetches_partials(work, k_block) else steps.matmul
 
 
-def fetches_partials(work: ConvWork, k_block: int) -> bool:
+def fetches_partials(work: Conv2dOp, k_block: int) -> bool:
     """Whether a K block fetches partial sums back.
 
     Not if the packer adds them in L1, which leaves the last one to fetch.
@@ -312,7 +312,7 @@ class Role(NamedTuple):
     share: Share  # Of the tile rows, those that their readers read
 
 
-def conv_cycles(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
+def conv_cycles(work: Conv2dOp, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
     """What a convolution takes on a device.
 
     Args:
@@ -336,7 +336,7 @@ def conv_cycles(work: ConvWork, spec: DeviceSpec, *, contention: bool = True) ->
     )
 
 
-def core_roles(work: ConvWork, timing: ConvTiming) -> tuple[Role, ...]:
+def core_roles(work: Conv2dOp, timing: ConvTiming) -> tuple[Role, ...]:
     """Cores that read weights from DRAM and those that get them, apart by what else they do.
 
     BLOCK and WIDTH: where inputs and outputs are dealt to different numbers of cores, some only gather and tilize for
@@ -403,7 +403,7 @@ def _part_of(stage: StageCycles, part: float) -> StageCycles:
     return StageCycles(stage.stage, busy, stage.stall_cycles + stage.busy_cycles - busy, stage.critical_cycles)
 
 
-def _gathering(work: ConvWork) -> dict[Share, CoreRangeSet]:
+def _gathering(work: Conv2dOp) -> dict[Share, CoreRangeSet]:
     """Cores of the input by the part of their tile rows that have outputs: those behind the last one are not read."""
     config = work.layout.config
     full = work.problem.out_rows // work.layout.shards.out_rows  # slices before the last rows
@@ -421,7 +421,7 @@ def _gathering(work: ConvWork) -> dict[Share, CoreRangeSet]:
     return ({} if rest.empty() else {WHOLE: rest}) | found
 
 
-def _share(work: ConvWork, number: int) -> Share:
+def _share(work: Conv2dOp, number: int) -> Share:
     """The parts of a slice of the rows that readers find outputs for; a reader without tile rows has all of them."""
     layout = work.layout
     height = layout.blocks.act_h_tiles * TILE
@@ -442,7 +442,7 @@ def _slice_of(place: int, core: CoreCoord, config: ParallelConfig) -> int:
     return core.x if config.orientation is ShardOrientation.COL_MAJOR else core.y
 
 
-def _weight_readers(work: ConvWork) -> CoreRangeSet:
+def _weight_readers(work: Conv2dOp) -> CoreRangeSet:
     """HEIGHT: the first core; BLOCK: the first core of every channel slice; WIDTH: all."""
     out, origin = work.layout.out_config, CoreCoord(0, 0)
     if out.scheme is WIDTH:
@@ -454,7 +454,7 @@ def _weight_readers(work: ConvWork) -> CoreRangeSet:
     return CoreRangeSet(CoreRange(origin, end))
 
 
-def weight_bytes(work: ConvWork) -> int:
+def weight_bytes(work: Conv2dOp) -> int:
     """Bytes of weights and bias read from DRAM: by BLOCK and WIDTH again for every output block."""
     layout, tile_bytes = work.layout, work.problem.weight_format.tile_bytes
     width = layout.shards.out_col_tiles
@@ -463,17 +463,17 @@ def weight_bytes(work: ConvWork) -> int:
     return work.weight_readers * tiles * tile_bytes
 
 
-def network_bytes(work: ConvWork) -> int:
+def network_bytes(work: Conv2dOp) -> int:
     """Bytes multicast: weights by their readers, activations by every core that holds some."""
     return _sent_weight_bytes(work) + _sent_activation_bytes(work)
 
 
-def _sent_weight_bytes(work: ConvWork) -> int:
+def _sent_weight_bytes(work: Conv2dOp) -> int:
     layout = work.layout
     return 0 if layout.scheme is WIDTH or layout.out_config.nhw_cores == 1 else weight_bytes(work)
 
 
-def _sent_activation_bytes(work: ConvWork) -> int:
+def _sent_activation_bytes(work: Conv2dOp) -> int:
     layout, blocks = work.layout, work.layout.blocks
     if not multicasts_activations(layout.config, layout.out_config):
         return 0
@@ -481,7 +481,7 @@ def _sent_activation_bytes(work: ConvWork) -> int:
     return work.out_blocks * blocks.k_blocks * layout.config.nhw_cores * block_bytes
 
 
-def _moved(work: ConvWork) -> tuple[MovedBytes, ...]:
+def _moved(work: Conv2dOp) -> tuple[MovedBytes, ...]:
     """Weights by the cores that read them, activations by those that hold them."""
     return (
         MovedBytes(_weight_readers(work), weight_bytes(work), _sent_weight_bytes(work)),
@@ -489,7 +489,7 @@ def _moved(work: ConvWork) -> tuple[MovedBytes, ...]:
     )
 
 
-def issued_flops(work: ConvWork) -> int:
+def issued_flops(work: Conv2dOp) -> int:
     """Multiplications and additions of all tile products."""
     layout = work.layout
     cores = layout.out_config.nhw_cores * layout.out_config.channel_cores
@@ -510,7 +510,7 @@ def _taps(axis: FrameAxis) -> int:
     return count_met_taps(axis) if axis.data else 0
 
 
-def least_cycles(work: ConvWork, spec: DeviceSpec) -> float:
+def least_cycles(work: Conv2dOp, spec: DeviceSpec) -> float:
     """Cycles that a program is never faster than: the busiest of its processors, as if it never waited.
 
     Where readers keep what neighboring rows share, only the products count.
@@ -531,7 +531,7 @@ def least_cycles(work: ConvWork, spec: DeviceSpec) -> float:
     return steps.start.cycles + max(compute, reading, weights)
 
 
-def _products(work: ConvWork, steps: ConvSteps) -> float:
+def _products(work: Conv2dOp, steps: ConvSteps) -> float:
     """The products of one output block."""
     fetching = sum(fetches_partials(work, number) for number in range(work.layout.blocks.k_blocks))
     plain = work.layout.blocks.k_blocks - fetching

@@ -19,7 +19,7 @@ from device.numbers.formats import BFLOAT16, Array, write_exactly
 from device.numbers.vector_unit import VectorUnitMode
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.blocks import KBlock
-from ops.programs.conv2d.op import ConvWork
+from ops.programs.conv2d.op import Conv2dOp
 from ops.window import FrameAxis, OutputPhase, output_phases, phase_margins
 
 CONVERTED_TOGETHER = 1 << 18  # numbers of an image; with fewer, threads wait for the interpreter
@@ -27,10 +27,10 @@ HALF = 16  # columns of one step of the matrix unit, and of one group of a block
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class GatheredInput:
     """A convolution and how its numbers are read."""
 
-    work: ConvWork
+    work: Conv2dOp
     arithmetic: Arithmetic  # Exact or fast
     spec: DeviceSpec  # The device, for the ways in which matrix units differ
 
@@ -195,7 +195,7 @@ def _with_a_view(strip: Strip) -> list[Strip]:
     return [Strip(strip.down, (across,), (met,)) for across, met in zip(strip.across, strip.met, strict=True)]
 
 
-def seen(reading: Reading, values: Array) -> Array:
+def seen(reading: GatheredInput, values: Array) -> Array:
     """Activations as the matrix unit sees them: tilized into the output format, then unpacked."""
     work, arithmetic = reading.work, reading.arithmetic
     problem, fp32_dest = work.problem, work.options.fp32_dest
@@ -209,7 +209,7 @@ def seen(reading: Reading, values: Array) -> Array:
     )
 
 
-def prepare_image(reading: Reading, sticks: Array, *, cut_later: bool = False) -> Image:
+def prepare_image(reading: GatheredInput, sticks: Array, *, cut_later: bool = False) -> Image:
     """The input [N*H*W, C] with a margin, converted if that can be done once, some rows at a time.
 
     Args:
@@ -292,7 +292,7 @@ def views(image: Image, block: MetBlock, run: Run) -> list[Array]:
     return found
 
 
-def gather(reading: Reading, image: Image, block: MetBlock, run: Run) -> Array:
+def gather(reading: GatheredInput, image: Image, block: MetBlock, run: Run) -> Array:
     """The activation block [run.outputs, halves * 16] of a run, as the matrix unit sees it."""
     across, met = run.strip.across[0].axis, views(image, block, run)
     if block.is_one_tap and reading.converts_per_pixel:

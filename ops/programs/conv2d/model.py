@@ -7,10 +7,10 @@ from typing import Final
 from device.numbers.vector_unit import uncompared
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import Stage
-from ops.op_model import Account, Ends, Fact, Meaning, cycles_of_work, uncompared_fact, values_of_first
+from ops.op_model import Description, Detail, Ends, OpModel, cycles_of_work, uncompared_fact, values_of_first
 from ops.programs.conv2d.buffers import multicasts_activations
 from ops.programs.conv2d.cycles import conv_cycles
-from ops.programs.conv2d.op import ConvWork, conv_attributes
+from ops.programs.conv2d.op import Conv2dOp, conv_attributes
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, ParallelConfig
 from ops.programs.conv2d.values import convolved
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, prepared_bias, prepared_weights
@@ -32,9 +32,9 @@ STAGES: Final = MappingProxyType(
 )
 
 
-def conv_account(work: ConvWork, ends: Ends, spec: DeviceSpec) -> Account:
+def describe_conv2d(work: Conv2dOp, ends: Ends, spec: DeviceSpec) -> Description:
     """How a convolution was planned."""
-    return Account(
+    return Description(
         facts=partial(_facts, work, spec),
         stages=STAGES,
         measured_as="convolution",
@@ -42,7 +42,7 @@ def conv_account(work: ConvWork, ends: Ends, spec: DeviceSpec) -> Account:
     )
 
 
-def _facts(work: ConvWork, spec: DeviceSpec) -> tuple[Fact, ...]:
+def _facts(work: Conv2dOp, spec: DeviceSpec) -> tuple[Detail, ...]:
     layout, blocks, options = work.layout, work.layout.blocks, work.options
     height, width = blocks.act_h_tiles, blocks.act_w_tiles
     subblock = (blocks.subblock_h_tiles, blocks.subblock_w_tiles)
@@ -51,35 +51,35 @@ def _facts(work: ConvWork, spec: DeviceSpec) -> tuple[Fact, ...]:
     functions = [] if work.activation is None else [work.activation[0]]
     text = uncompared(functions, fp32_dest=options.fp32_dest)
     return (
-        Fact(name="scheme", value=layout.scheme.name, text=layout.scheme.name),
+        Detail(name="scheme", value=layout.scheme.name, text=layout.scheme.name),
         _cores("input", layout.config, spec),
         _cores("output", layout.out_config, spec),
-        Fact(name="core_tiles", value=part, text=f"{part[0]}x{part[1]} output tiles a core"),
-        Fact(name="act_block_tiles", value=(height, width), text=f"activation blocks of {height}x{width} tiles"),
+        Detail(name="core_tiles", value=part, text=f"{part[0]}x{part[1]} output tiles a core"),
+        Detail(name="act_block_tiles", value=(height, width), text=f"activation blocks of {height}x{width} tiles"),
         _counted("out_blocks", work.out_blocks, "output block"),
-        Fact(
+        Detail(
             name="subblock_tiles",
             value=subblock,
             text=f"sub-blocks of {subblock[0]}x{subblock[1]} (Dst holds {held} tiles)",
         ),
         _counted("k_blocks", blocks.k_blocks, "K block"),
-        Fact(
+        Detail(
             name="split_reader",
             value=layout.split_reader,
             text="two activation readers" if layout.split_reader else "one activation reader",
         ),
         _buffers("act_double_buffer", "activations", double=options.act_double_buffer),
         _weight_buffers(work),
-        Fact(name="weight_readers", value=work.weight_readers, text=f"weights read by {_of(work.weight_readers)}"),
-        Fact(name="weight_passes", value=work.weight_passes, text=_times(work.weight_passes)),
-        Fact(
+        Detail(name="weight_readers", value=work.weight_readers, text=f"weights read by {_of(work.weight_readers)}"),
+        Detail(name="weight_passes", value=work.weight_passes, text=_times(work.weight_passes)),
+        Detail(
             name="act_multicast",
             value=multicasts_activations(layout.config, layout.out_config),
             text="activations multicast"
             if multicasts_activations(layout.config, layout.out_config)
             else "no activations sent between cores",
         ),
-        Fact(
+        Detail(
             name="l1_accumulation",
             value=work.l1_accumulation,
             text="partial sums added in L1" if work.l1_accumulation else "partial sums fetched back",
@@ -88,26 +88,26 @@ def _facts(work: ConvWork, spec: DeviceSpec) -> tuple[Fact, ...]:
     )
 
 
-def _cores(side: str, config: ParallelConfig, spec: DeviceSpec) -> Fact:
+def _cores(side: str, config: ParallelConfig, spec: DeviceSpec) -> Detail:
     """Cores of one side: across the rows, and across the channels where they are split."""
     count, parts = config.cores.num_cores(), f"{config.nhw_cores} for rows, {config.channel_cores} for channels"
     shown = f" ({parts})" if config.scheme is BLOCK else ""
-    return Fact(name=f"{side}_cores", value=count, text=f"{side} on {count} of {spec.grid.cores} cores{shown}")
+    return Detail(name=f"{side}_cores", value=count, text=f"{side} on {count} of {spec.grid.cores} cores{shown}")
 
 
-def _weight_buffers(work: ConvWork) -> Fact:
+def _weight_buffers(work: Conv2dOp) -> Detail:
     """Weights of a HEIGHT program with several output blocks stay in L1, where another buffer is of no use."""
     if work.layout.scheme is HEIGHT and work.out_blocks > 1:
-        return Fact(name="weights_double_buffer", value=False, text="all weights stay in L1")
+        return Detail(name="weights_double_buffer", value=False, text="all weights stay in L1")
     return _buffers("weights_double_buffer", "weights", double=work.options.weights_double_buffer)
 
 
-def _buffers(name: str, what: str, *, double: bool) -> Fact:
-    return Fact(name=name, value=double, text=f"{what} {'double' if double else 'single'}-buffered")
+def _buffers(name: str, what: str, *, double: bool) -> Detail:
+    return Detail(name=name, value=double, text=f"{what} {'double' if double else 'single'}-buffered")
 
 
-def _counted(name: str, count: int, what: str) -> Fact:
-    return Fact(name=name, value=count, text=f"{count} {what}{'' if count == 1 else 's'}")
+def _counted(name: str, count: int, what: str) -> Detail:
+    return Detail(name=name, value=count, text=f"{count} {what}{'' if count == 1 else 's'}")
 
 
 def _of(cores: int) -> str:
@@ -118,14 +118,14 @@ def _times(passes: int) -> str:
     return "each weight once" if passes == 1 else f"each weight {passes} times, once for every output block"
 
 
-MEANINGS: Final = (
-    Meaning(
-        work=ConvWork,
+OP_MODELS: Final = (
+    OpModel(
+        work=Conv2dOp,
         values=convolved,
         cycles=cycles_of_work(conv_cycles),
         fidelity_phases=lambda work: work.fidelity_phases,
-        account=conv_account,
+        account=describe_conv2d,
     ),
-    Meaning(work=PrepareWeights, values=values_of_first(prepared_weights)),
-    Meaning(work=PrepareBias, values=values_of_first(prepared_bias)),
+    OpModel(work=PrepareWeights, values=values_of_first(prepared_weights)),
+    OpModel(work=PrepareBias, values=values_of_first(prepared_bias)),
 )

@@ -4,20 +4,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from device.numbers.formats import DataFormat
-from device.plan import Work
+from device.plan import DeviceOp
 from ops.programs.conv2d.blocks import KBlock
 from ops.programs.conv2d.parallel_config import HEIGHT, ConvOptions, ConvProblem
-from ops.programs.conv2d.partition import ConvLayout
+from ops.programs.conv2d.partition import ConvPartition
 from ops.window import sliding_window_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConvWork(Work):
+class Conv2dOp(DeviceOp):
     """One conv2d program."""
 
     problem: ConvProblem  # Sizes and formats
     options: ConvOptions  # The caller's choices
-    layout: ConvLayout  # Partition, shards and blocks
+    layout: ConvPartition  # Partition, shards and blocks
     # The K blocks, first to last; they follow from the fields above, so that a hash need not look at them
     k_blocks: tuple[KBlock, ...] = field(hash=False)
     fidelity_phases: int  # Fidelity phases, 1 (LoFi) to 4 (HiFi4)
@@ -42,7 +42,7 @@ class ConvWork(Work):
         return 1 if self.layout.scheme is HEIGHT else self.out_blocks
 
 
-def conv_attributes(work: ConvWork) -> tuple[tuple[str, str], ...]:
+def conv_attributes(work: Conv2dOp) -> tuple[tuple[str, str], ...]:
     """Blocks, buffers, cores and windows, by the names of the real device operation's attributes."""
     layout, blocks, options = work.layout, work.layout.blocks, work.options
     config, out_config, box = layout.config, layout.out_config, layout.out_config.cores.bounding_box()

@@ -1,7 +1,7 @@
 """How a convolution is laid out on a device: partition, shards, blocks and circular buffers in one value.
 
 This is the one place where the pieces of `partition`, `blocks`, `reader_indices` and `circular_buffers` are put
-together; the choice of a shard scheme, the L1 estimates of slicing and the plan itself all read a `ConvLayout`.
+together; the choice of a shard scheme, the L1 estimates of slicing and the plan itself all read a `ConvPartition`.
 """
 
 from dataclasses import dataclass, replace
@@ -40,7 +40,7 @@ from ops.programs.halo.transfers import most_sticks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConvLayout:
+class ConvPartition:
     """A convolution on a device."""
 
     config: ParallelConfig  # Cores of the input
@@ -141,7 +141,7 @@ def choose_cores(
     )
 
 
-def lay_out(
+def partition_conv(
     problem: ConvProblem,
     options: ConvOptions,
     spec: DeviceSpec,
@@ -150,7 +150,7 @@ def lay_out(
     alignment: int,
     reader_alignment: int | None = None,
     matmul: bool = False,
-) -> ConvLayout:
+) -> ConvPartition:
     """Shards, blocks and readers of a convolution whose input lies on `config`.
 
     Args:
@@ -202,7 +202,7 @@ def lay_out(
         fp32_dest=options.fp32_dest,
         forced=True if options.activation_reuse and options.force_split_reader is None else options.force_split_reader,
     )
-    return ConvLayout(config=config, out_config=out_config, shards=shards, blocks=blocks, split_reader=split)
+    return ConvPartition(config=config, out_config=out_config, shards=shards, blocks=blocks, split_reader=split)
 
 
 def scheme_alignment(problem: ConvProblem, scheme: TensorMemoryLayout, *, matmul: bool = False) -> int:
@@ -215,7 +215,7 @@ def scheme_alignment(problem: ConvProblem, scheme: TensorMemoryLayout, *, matmul
 def buffers_arguments(
     problem: ConvProblem,
     options: ConvOptions,
-    layout: ConvLayout,
+    layout: ConvPartition,
     *,
     halo_bytes: int,
     reader_indices_bytes: int,
@@ -274,7 +274,7 @@ BYTES_PER_INDEX = 2  # the estimate takes one uint16 for each output row
 class L1Estimate:
     """Bytes on each core that a convolution takes, as the real library estimates them."""
 
-    layout: ConvLayout  # The layout they belong to
+    layout: ConvPartition  # The layout they belong to
     halo_bytes: int
     output_bytes: int
     buffers_bytes: int  # Circular buffers that take L1 of their own
@@ -300,12 +300,12 @@ def estimate_l1(
         matmul: It runs as a matmul.
 
     Raises:
-        DeviceError: `lay_out` refuses the blocks.
+        DeviceError: `partition_conv` refuses the blocks.
     """
     alignment = scheme_alignment(problem, scheme, matmul=matmul)
     free = options if options.core_grid is None else replace(options, core_grid=None)
     config = choose_cores(problem, free, spec, scheme, alignment=alignment, matmul=matmul)
-    layout = lay_out(problem, options, spec, config, alignment=alignment, matmul=matmul)
+    layout = partition_conv(problem, options, spec, config, alignment=alignment, matmul=matmul)
     buffers = estimated_buffers(
         problem,
         options,
@@ -323,7 +323,7 @@ def estimate_l1(
 
 
 def estimated_buffers(
-    problem: ConvProblem, options: ConvOptions, layout: ConvLayout, *, accumulation_blocks: int, tap_channels: int
+    problem: ConvProblem, options: ConvOptions, layout: ConvPartition, *, accumulation_blocks: int, tap_channels: int
 ) -> list[BufferRequest]:
     """Circular buffers as the estimates count them: all but HEIGHT multicast, every output row has a reader index.
 
@@ -355,7 +355,7 @@ def estimated_buffers(
     return buffer_requests(arguments)
 
 
-def estimated_blocks(problem: ConvProblem, layout: ConvLayout, alignment: int) -> int:
+def estimated_blocks(problem: ConvProblem, layout: ConvPartition, alignment: int) -> int:
     """K blocks as the real library counts them in L1 estimates, before the weights are laid out."""
     kh, kw = problem.kernel
     rows = round_up(problem.in_channels, alignment) * kh * kw // TILE
@@ -375,7 +375,7 @@ def estimated_halo_bytes(problem: ConvProblem, nhw_cores: int, shard_width: int)
 class SchemeChoice:
     """A shard scheme that the library picked."""
 
-    layout: ConvLayout  # The layout that was estimated
+    layout: ConvPartition  # The layout that was estimated
     decision: Decision  # What decided, for whoever asks
 
     @property

@@ -30,13 +30,13 @@ from device.numbers.formats import Array, DataFormat, write_exactly
 from device.numbers.rounding import widen_rows
 from device.numbers.vector_unit import apply_activation
 from device.spec.device_spec import DeviceSpec
-from ops.op_model import ValuesReading, given, matrix, row
+from ops.op_model import ValuesContext, given, matrix, row
 from ops.programs.conv2d.blocks import KBlock, weight_rows_of
 from ops.programs.conv2d.gather import (
     HALF,
+    GatheredInput,
     Image,
     MetBlock,
-    Reading,
     Run,
     Strip,
     Tap,
@@ -46,7 +46,7 @@ from ops.programs.conv2d.gather import (
     strips,
     views,
 )
-from ops.programs.conv2d.op import ConvWork
+from ops.programs.conv2d.op import Conv2dOp
 from ops.window import Frame, FrameAxis, frame_sources, output_phases
 
 
@@ -215,7 +215,7 @@ class AtOnce:
     windows: WindowRun | None  # From the image; None likewise
 
 
-def at_once(reading: Reading, made: DataFormat, elements: int) -> AtOnce | None:
+def at_once(reading: GatheredInput, made: DataFormat, elements: int) -> AtOnce | None:
     """Who computes runs at once; None if they go step by step.
 
     That is where a block is one product, of which nothing but bias and packer (which knows ReLU) makes the output.
@@ -243,7 +243,7 @@ def at_once(reading: Reading, made: DataFormat, elements: int) -> AtOnce | None:
 
 def computed_whole(
     how: AtOnce,
-    reading: Reading,
+    reading: GatheredInput,
     image: Image,
     run: Run,
     one: WeightedStrip,
@@ -278,7 +278,7 @@ def computed_whole(
     return True
 
 
-def _gathered(reading: Reading, image: Image, run: Run, one: WeightedStrip) -> Array:
+def _gathered(reading: GatheredInput, image: Image, run: Run, one: WeightedStrip) -> Array:
     """The activations [run.outputs, depths] of K blocks side by side: a view where they are channels of one tap.
 
     They are in float32, or as the image holds them.
@@ -311,7 +311,7 @@ class _Piece:
         return self.run.outputs, len(range(self.channels.stop)[self.channels]) * len(self.run.strip.across)
 
 
-def convolved(work: ConvWork, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+def convolved(work: Conv2dOp, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
     """The output [1, 1, N*OH*OW, O] of one conv2d program of sticks, weights and, if there is one, a bias."""
     sticks, weights, *bias = map(given, inputs)
     added = row(bias[0]) if bias else None
@@ -320,7 +320,7 @@ def convolved(work: ConvWork, inputs: Sequence[Array | None], reading: ValuesRea
 
 
 def conv_values(
-    work: ConvWork, sticks: Array, weights: Array, bias: Array | None, spec: DeviceSpec, arithmetic: Arithmetic
+    work: Conv2dOp, sticks: Array, weights: Array, bias: Array | None, spec: DeviceSpec, arithmetic: Arithmetic
 ) -> Array:
     """The output of one conv2d program.
 
@@ -339,7 +339,7 @@ def conv_values(
     frame, out = work.problem.frame, work.problem.out_format
     shape = (frame.batch, frame.rows.outputs, frame.columns.outputs, work.problem.out_channels)
     result = np.empty(shape, out.storage)
-    reading = Reading(work, arithmetic_of(arithmetic, sticks, weights, bias), spec)
+    reading = GatheredInput(work, arithmetic_of(arithmetic, sticks, weights, bias), spec)
     how = at_once(reading, out, result.size)
     image = prepare_image(reading, sticks, cut_later=how is not None and how.whole is not None)
     convolve_into(result, reading, image, weights, bias, out, how)
@@ -348,7 +348,7 @@ def conv_values(
 
 def convolve_into(
     result: Array,
-    reading: Reading,
+    reading: GatheredInput,
     image: Image,
     weights: Array,
     bias: Array | None,
@@ -394,13 +394,13 @@ def convolve_into(
         write_exactly(values[..., : place.shape[-1]], place)
 
     by_strip = [several(one) for one in found]
-    in_turn = [zip_longest(*by_strip[n : n + IN_TURN]) for n in range(0, len(by_strip), IN_TURN)]
-    pieces = [piece for turns in in_turn for turn in turns for piece in turn if piece is not None]
+    locked = [zip_longest(*by_strip[n : n + IN_TURN]) for n in range(0, len(by_strip), IN_TURN)]
+    pieces = [piece for turns in locked for turn in turns for piece in turn if piece is not None]
     reading.arithmetic.each(compute, pieces)
 
 
 def _pieces(
-    reading: Reading, one: WeightedStrip, weights: Array, end: int, windows: Windows | None, strips: int
+    reading: GatheredInput, one: WeightedStrip, weights: Array, end: int, windows: Windows | None, strips: int
 ) -> Iterator[_Piece]:
     """The outputs of one of some strips in runs of rows and parts of the channels; some share their weights."""
     strip, arithmetic, phases = one.strip, reading.arithmetic, len(one.strip.across)
@@ -424,7 +424,7 @@ def _pieces(
                 yield _Piece(run, one, channels, operands, part, windows if alike else None)
 
 
-def _columns_of_windows(reading: Reading, one: WeightedStrip, columns: int, strips: int) -> int:
+def _columns_of_windows(reading: GatheredInput, one: WeightedStrip, columns: int, strips: int) -> int:
     """Columns of a piece, whose weights are read a few columns at a time: twice as many where outputs are few.
 
     A piece is begun by Python, which takes as long as a tenth of a short one; but each thread should have two.
@@ -435,7 +435,9 @@ def _columns_of_windows(reading: Reading, one: WeightedStrip, columns: int, stri
     return 2 * PART_COLUMNS if fits and pieces >= 2 * free_threads() else PART_COLUMNS
 
 
-def _operands(reading: Reading, weights: Array, channels: slice, width: int, rows: Sequence[WeightRows]) -> list[Array]:
+def _operands(
+    reading: GatheredInput, weights: Array, channels: slice, width: int, rows: Sequence[WeightRows]
+) -> list[Array]:
     """The weights of all K blocks as they are multiplied, in parts of so many channels.
 
     Each is float32 [columns of the blocks, phases * channels], zero where there is no row: none is meant, or they were
@@ -445,7 +447,7 @@ def _operands(reading: Reading, weights: Array, channels: slice, width: int, row
     return [_unpacked(reading, part) for part in parts]
 
 
-def _unpacked(reading: Reading, values: Array) -> Array:
+def _unpacked(reading: GatheredInput, values: Array) -> Array:
     """Weights or bias, float32, as the matrix unit reads them."""
     work = reading.work
     return reading.arithmetic.unpack(values, work.problem.weight_format, fp32_dest=work.options.fp32_dest)
@@ -456,7 +458,7 @@ def _filled(bias: Array, width: int) -> Array:
     return np.pad(bias, (0, width - len(bias))) if len(bias) < width else bias
 
 
-def _written_out(work: ConvWork, sticks: Array) -> tuple[ConvWork, Array]:
+def _written_out(work: Conv2dOp, sticks: Array) -> tuple[Conv2dOp, Array]:
     """The same convolution over its frame written out in full, where it is more than the image and zeros around it."""
     frame = work.problem.frame
     sources = frame_sources(frame, 0, frame.sticks)
@@ -469,7 +471,7 @@ def _written_out(work: ConvWork, sticks: Array) -> tuple[ConvWork, Array]:
     return replace(work, problem=replace(work.problem, frame=dense)), filled
 
 
-def _multiply(reading: Reading, image: Image, run: Run, operand: Array, *, has_bias: bool) -> Array | None:
+def _multiply(reading: GatheredInput, image: Image, run: Run, operand: Array, *, has_bias: bool) -> Array | None:
     """All K blocks of a run, with the trips through the packer between them (docs/values.md, Partial sums).
 
     A block that the run does not meet leaves partial sums as they are: a trip through the packer changes nothing the
@@ -503,7 +505,7 @@ def _multiply(reading: Reading, image: Image, run: Run, operand: Array, *, has_b
     return dst
 
 
-def _finish(reading: Reading, dst: Array, bias: Array | None, made: DataFormat) -> Array:
+def _finish(reading: GatheredInput, dst: Array, bias: Array | None, made: DataFormat) -> Array:
     """Bias, activation and final pack; a ROW_MAJOR output makes one more trip through partials and Dst."""
     work, arithmetic, fp32_dest = reading.work, reading.arithmetic, reading.mode.fp32_dest
     if bias is not None:

@@ -18,7 +18,7 @@ uint32 = np.uint32
 
 @called_with(*(_CALL.format(readonly(words, 3)) for words in ("uint16", "uint32", "uint64")))
 @compiled
-def lay_out(
+def partition_conv(
     words: Array, begin: int, end: int, sizes: Any, mirrored: bool, strides: Any, mantissa_bits: int, made: Array
 ) -> bool:
     """Some numbers of a weight, in place; False if one is too large for float32 sums.

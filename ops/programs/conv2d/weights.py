@@ -20,7 +20,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, TensorMemoryLayout
 from device.numbers.block_floats import Integers, round_up, to_read
 from device.numbers.formats import Array, DataFormat, bit_patterns, quantize
-from device.plan import Work
+from device.plan import DeviceOp
 
 _LAY_OUT_SECONDS: Final = 3e-9  # what numpy takes for a number of a matrix
 _LAID_OUT_TOGETHER: Final = 1 << 18  # numbers that one thread lays out at a time: for fewer another comes too late
@@ -137,14 +137,14 @@ class WeightsLayout:
 
 
 @dataclass(frozen=True, slots=True)
-class PrepareWeights(Work):
+class PrepareWeights(DeviceOp):
     """Raw weights become a matrix (`prepare_weights`)."""
 
     layout: WeightsLayout
 
 
 @dataclass(frozen=True, slots=True)
-class PrepareBias(Work):
+class PrepareBias(DeviceOp):
     """A raw bias becomes a row of tiles (`prepare_bias`)."""
 
     layout: WeightsLayout
@@ -218,14 +218,14 @@ def _laid_out_compiled(weights: Array, layout: WeightsLayout) -> Array | None:
     strides = (layout.shard_channels, layout.shard_rows, layout.kernel_row_rows, layout.shard_channels)
     done = list[bool]()
 
-    def lay_out(first: int) -> None:
+    def partition_conv(first: int) -> None:
         last = min(first + step, several)
         args = (words, first, last, sizes, layout.mirror, strides, fmt.mantissa_bits, made.view(np.uint16))
-        done.append(loops.lay_out(*args))
+        done.append(loops.partition_conv(*args))
 
     several = len(words) * words.shape[2]
     step = max(1, _LAID_OUT_TOGETHER // (weights.size // several))
-    on_all_cores(lay_out, range(0, several, step))
+    on_all_cores(partition_conv, range(0, several, step))
     return made if all(done) else None
 
 
@@ -301,11 +301,11 @@ def _fill(target: Array, taps: Array, shard: int, layout: WeightsLayout) -> None
 
 
 @dataclass(frozen=True, slots=True)
-class AsWanted(Work):
+class AsWanted(DeviceOp):
     """Prepared as whoever reads it wants it: the record of a tensor that was only described."""
 
 
-def misfit(made: Work | None, spec: TensorSpec, wanted: PrepareWeights | PrepareBias) -> str | None:
+def misfit(made: DeviceOp | None, spec: TensorSpec, wanted: PrepareWeights | PrepareBias) -> str | None:
     """Why a tensor on the device is not what its reader takes it for, with both sides; None if it is.
 
     Args:
@@ -394,7 +394,7 @@ def _is_plain(order: Integers) -> bool:
     return len(order) - held < TILE and np.array_equal(order[:held], np.arange(held))
 
 
-def _bias(work: Work) -> str:
+def _bias(work: DeviceOp) -> str:
     if not isinstance(work, PrepareBias):
         return "as weights" if isinstance(work, PrepareWeights) else "for another program"
     return f"as a bias of {work.layout.out_channels} channels in {work.layout.padded_out_channels} columns"

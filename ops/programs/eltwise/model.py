@@ -15,7 +15,7 @@ from device.numbers.vector_unit import uncompared
 from device.spec.device_spec import DeviceSpec
 from device.time.network import hands, shared_cycles
 from device.time.stages import OperationCycles, Stage
-from ops.op_model import Account, CyclesReading, Ends, Fact, Meaning, ValuesReading, given, row, uncompared_fact
+from ops.op_model import CyclesContext, Description, Detail, Ends, OpModel, ValuesContext, given, row, uncompared_fact
 from ops.programs.buffer_shapes import alike_cycles, pipelined_cycles
 from ops.programs.eltwise.op import Activate, AddRow, Binary, activated, added_row, combined
 from ops.programs.kernel_costs import (
@@ -39,16 +39,16 @@ STAGES: Final = MappingProxyType(
 )
 
 
-def eltwise_account(work: AddRow | Activate | Binary, ends: Ends, spec: DeviceSpec) -> Account:
+def describe_eltwise(work: AddRow | Activate | Binary, ends: Ends, spec: DeviceSpec) -> Description:
     """An element-wise program."""
-    return Account(
+    return Description(
         facts=partial(_facts, work),
         stages=STAGES,
         composed_of="reading, unpacking, packing and writing of tiles as in other programs",
     )
 
 
-def _facts(work: AddRow | Activate | Binary) -> tuple[Fact, ...]:
+def _facts(work: AddRow | Activate | Binary) -> tuple[Detail, ...]:
     """What of its numbers was never compared."""
     if isinstance(work, Binary):
         functions = [name for name, _ in (*work.left_activations, *work.right_activations, *work.activations)]
@@ -195,34 +195,34 @@ def _operation_cycles(
     )
 
 
-def _sum(work: AddRow, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+def _sum(work: AddRow, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
     matrix, bias = map(given, inputs)
     return added_row(work, matrix, row(bias), reading.arithmetic)
 
 
-def _activated(work: Activate, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+def _activated(work: Activate, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
     return activated(work, given(inputs[0]), reading.arithmetic, reciprocal_table=reading.spec.compute.reciprocal_table)
 
 
-def _sum_cycles(work: AddRow, ends: Ends, reading: CyclesReading) -> OperationCycles:
+def _sum_cycles(work: AddRow, ends: Ends, reading: CyclesContext) -> OperationCycles:
     return add_row_cycles(work, ends.read, ends.written, reading.spec, contention=reading.contention)
 
 
-def _activation_cycles(work: Activate, ends: Ends, reading: CyclesReading) -> OperationCycles:
+def _activation_cycles(work: Activate, ends: Ends, reading: CyclesContext) -> OperationCycles:
     return activation_cycles(work, ends.read, ends.written, reading.spec, contention=reading.contention)
 
 
-def _combined(work: Binary, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+def _combined(work: Binary, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
     right = given(inputs[1]) if work.right_format is not None else None
     return combined(work, given(inputs[0]), right, reading.arithmetic, reading.spec.compute)
 
 
-def _combined_cycles(work: Binary, ends: Ends, reading: CyclesReading) -> OperationCycles:
+def _combined_cycles(work: Binary, ends: Ends, reading: CyclesContext) -> OperationCycles:
     return binary_cycles(work, ends.read, ends.written, reading.spec, contention=reading.contention)
 
 
-MEANINGS: Final = (
-    Meaning(work=AddRow, values=_sum, cycles=_sum_cycles, account=eltwise_account),
-    Meaning(work=Activate, values=_activated, cycles=_activation_cycles, account=eltwise_account),
-    Meaning(work=Binary, values=_combined, cycles=_combined_cycles, account=eltwise_account),
+OP_MODELS: Final = (
+    OpModel(work=AddRow, values=_sum, cycles=_sum_cycles, account=describe_eltwise),
+    OpModel(work=Activate, values=_activated, cycles=_activation_cycles, account=describe_eltwise),
+    OpModel(work=Binary, values=_combined, cycles=_combined_cycles, account=describe_eltwise),
 )

@@ -13,7 +13,7 @@ from device.matrix_unit.exact import multiplied_elements
 from device.numbers.block_floats import Integers, whole_groups
 from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT8, UINT16, UINT32, Array, DataFormat, quantize
 from device.numbers.vector_unit import VectorUnitMode, apply_activation, cut_to_bfloat16, rounded_to_even_bfloat16
-from device.plan import Work
+from device.plan import DeviceOp
 from device.spec.parts import ComputeSpec
 
 SIX: Final = 6  # where relu6 ends
@@ -217,7 +217,7 @@ class BinaryOperation(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Binary(Work):
+class Binary(DeviceOp):
     """Two tensors, or a tensor and a number, element by element; sides of length 1 are repeated."""
 
     operation: BinaryOperation  # What is done
@@ -365,7 +365,7 @@ FILL = "fill"  # the function that gives one number everywhere; a 16-bit Dst cut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AddRow(Work):
+class AddRow(DeviceOp):
     """A row is added to every row of a matrix."""
 
     data_format: DataFormat  # Format of the matrix and of the sum
@@ -373,7 +373,7 @@ class AddRow(Work):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Activate(Work):
+class Activate(DeviceOp):
     """A function of every element."""
 
     name: str  # ttnn's name in lower case

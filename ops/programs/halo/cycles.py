@@ -30,7 +30,7 @@ from device.time.network import answer_cycles, read_latency_cycles, shared_cycle
 from device.time.stages import CoreGroupCycles, MovedBytes, OperationCycles, Stage, StageCycles, binding_stage
 from ops.op_model import Sent
 from ops.programs.halo.config_tensors import PROCESSORS, WORD_BYTES, CoreOrder
-from ops.programs.halo.plan import BLOCK, UNTILIZE_BUFFER_BLOCKS, HaloArguments, HaloPlan, HaloWork, core_order
+from ops.programs.halo.plan import BLOCK, UNTILIZE_BUFFER_BLOCKS, HaloArguments, HaloOp, HaloPlan, core_order
 from ops.programs.halo.traffic import Batches, Filling, HaloTraffic, Sending, batches_of, halo_traffic, stick_bytes
 from ops.programs.kernel_costs import TransferCosts, read_page_cycles, untilize_row_cycles
 
@@ -115,10 +115,10 @@ def halo_times(plan: HaloPlan, traffic: HaloTraffic, spec: DeviceSpec, *, filled
     halo, costs = plan.arguments, spec.costs_of(HaloCosts)
     untilize = untilize_block_cycles(halo, spec)
     alone = spec.data_movement.processors == 1  # it does what both would, in turn
-    begun = costs.start_cycles + _in_turn(_config_cycles(plan, spec), alone=alone)
+    begun = costs.start_cycles + _locked(_config_cycles(plan, spec), alone=alone)
     stick, zero = stick_bytes(halo), not filled_by_stick
     filled = np.array([_filling_cycles(spec, one, stick, zero=zero) for one in traffic.filling])
-    padded = begun[:, None] + _in_turn(filled, alone=alone)
+    padded = begun[:, None] + _locked(filled, alone=alone)
     transfers = [_transfer_cycles(spec, one) for one in traffic.sending]
     ends = [np.array([one, one]) for one in padded]  # of both: with the links to themselves, and as it is
     given_back: list[list[Floats]] = [[] for _ in range(PROCESSORS)]
@@ -142,7 +142,7 @@ def halo_times(plan: HaloPlan, traffic: HaloTraffic, spec: DeviceSpec, *, filled
     return HaloTimes(begun, padded, sending, together - sending, free_ends, last_ends, *blocks)
 
 
-def _in_turn(cycles: Floats, *, alone: bool) -> Floats:
+def _locked(cycles: Floats, *, alone: bool) -> Floats:
     """[processors, ...] cycles of both processors; of a single one, those of both together."""
     return np.broadcast_to(cycles.sum(axis=0), cycles.shape) if alone else cycles
 
@@ -259,7 +259,7 @@ def _core_set(halo: HaloArguments, order: CoreOrder, numbers: Integers) -> CoreR
     return CoreRangeSet(ranges)
 
 
-def halo_sent(work: HaloWork, spec: DeviceSpec) -> tuple[Sent, ...]:
+def halo_sent(work: HaloOp, spec: DeviceSpec) -> tuple[Sent, ...]:
     """What goes from core to core, by network, sender and receiver.
 
     All that a core sends to another on one network is told as one, from the start of the first block of it to the end

@@ -10,9 +10,9 @@ from device.matrix_unit.packer import unpack
 from device.numbers.formats import FLOAT32, Array
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage
-from ops.op_model import Account, CyclesReading, Ends, Fact, Meaning, values_of_first
+from ops.op_model import CyclesContext, Description, Detail, Ends, OpModel, values_of_first
 from ops.programs.halo.cycles import halo_cycles, halo_sent
-from ops.programs.halo.plan import HaloArguments, HaloWork
+from ops.programs.halo.plan import HaloArguments, HaloOp
 from ops.window import sliding_window_text
 
 STAGES: Final = MappingProxyType(
@@ -25,10 +25,10 @@ STAGES: Final = MappingProxyType(
 )
 
 
-def halo_account(work: HaloWork, ends: Ends, spec: DeviceSpec) -> Account:
+def describe_halo(work: HaloOp, ends: Ends, spec: DeviceSpec) -> Description:
     """How a halo was planned."""
     halo = work.plan.arguments
-    return Account(
+    return Description(
         facts=partial(_facts, halo, work.plan.max_sticks),
         stages=STAGES,
         measured_as="halo of tiles" if halo.tiled else "halo of rows",
@@ -36,18 +36,18 @@ def halo_account(work: HaloWork, ends: Ends, spec: DeviceSpec) -> Account:
     )
 
 
-def _facts(halo: HaloArguments, sticks: int) -> tuple[Fact, ...]:
+def _facts(halo: HaloArguments, sticks: int) -> tuple[Detail, ...]:
     count, in_dram = halo.cores.num_cores(), halo.config_tensors_in_dram
     return (
-        Fact(name="scheme", value=halo.scheme.name, text=halo.scheme.name),
-        Fact(name="cores", value=count, text="one core" if count == 1 else f"{count} cores"),
-        Fact(name="sticks_a_core", value=sticks, text=f"up to {sticks:,} sticks of the frame on a core"),
-        Fact(
+        Detail(name="scheme", value=halo.scheme.name, text=halo.scheme.name),
+        Detail(name="cores", value=count, text="one core" if count == 1 else f"{count} cores"),
+        Detail(name="sticks_a_core", value=sticks, text=f"up to {sticks:,} sticks of the frame on a core"),
+        Detail(
             name="untilizes",
             value=halo.tiled,
             text="tiles untilized on the way" if halo.tiled else "input in rows already",
         ),
-        Fact(
+        Detail(
             name="config_tensors_in_dram",
             value=in_dram,
             text=f"config tensors in {'DRAM' if in_dram else 'L1_SMALL'}",
@@ -63,7 +63,7 @@ def _attributes(halo: HaloArguments) -> tuple[tuple[str, str], ...]:
     return (("config", windows), ("output_memory_config", memory))
 
 
-def halo_values(work: HaloWork, sticks: Array) -> Array:
+def halo_values(work: HaloOp, sticks: Array) -> Array:
     """The input as the convolution reads it; the frame around it is left to the convolution, which knows the zeros.
 
     Untilizing passes a float32 through the matrix unit's registers, which cuts it.
@@ -74,11 +74,11 @@ def halo_values(work: HaloWork, sticks: Array) -> Array:
     return sticks
 
 
-def _cycles(work: HaloWork, ends: Ends, reading: CyclesReading) -> OperationCycles:
+def _cycles(work: HaloOp, ends: Ends, reading: CyclesContext) -> OperationCycles:
     filled_by_stick = work.filled_by_stick
     return halo_cycles(work.plan, reading.spec, filled_by_stick=filled_by_stick, contention=reading.contention)
 
 
-MEANINGS: Final = (
-    Meaning(work=HaloWork, values=values_of_first(halo_values), cycles=_cycles, account=halo_account, sent=halo_sent),
+OP_MODELS: Final = (
+    OpModel(work=HaloOp, values=values_of_first(halo_values), cycles=_cycles, account=describe_halo, sent=halo_sent),
 )

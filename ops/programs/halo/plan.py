@@ -21,7 +21,7 @@ from device.memory.memory_config import (
 )
 from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import BFLOAT16, FLOAT32, UINT16, DataFormat
-from device.plan import CircularBuffer, Work
+from device.plan import CircularBuffer, DeviceOp
 from ops.programs.buffer_shapes import paged_buffer
 from ops.programs.halo.config_tensors import WORD_BYTES, CoreOrder, config_words
 from ops.programs.halo.transfers import StickRanges, ranges_between, stick_ranges
@@ -79,7 +79,7 @@ class HaloPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HaloWork(Work):
+class HaloOp(DeviceOp):
     """One halo program: sticks are copied into the frame, tiles are untilized on the way."""
 
     plan: HaloPlan  # The halo as it was planned; it is compared by its arguments, from which all else follows

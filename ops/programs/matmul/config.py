@@ -9,7 +9,7 @@ from enum import Enum
 
 from device.numbers.block_floats import div_up
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
-from device.plan import Work
+from device.plan import DeviceOp
 from device.spec.parts import GridSpec
 
 
@@ -70,7 +70,7 @@ class MatmulConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatmulWork(Work):
+class MatmulOp(DeviceOp):
     """One matmul program: rows of channels times a matrix of weights."""
 
     problem: MatmulProblem  # Sizes and formats

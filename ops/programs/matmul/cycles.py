@@ -27,7 +27,7 @@ from ops.programs.kernel_costs import (
     write_page_cycles,
 )
 from ops.programs.matmul.buffers import INTERLEAVED_BUFFERING
-from ops.programs.matmul.config import MatmulWork, k_blocks, partials_format, reloads
+from ops.programs.matmul.config import MatmulOp, k_blocks, partials_format, reloads
 from ops.programs.matmul.dealing import (
     IN_DRAM,
     TILE_PRODUCT_FLOPS,
@@ -215,7 +215,7 @@ class MatmulCosts(Costs):
 
 
 def matmul_cycles(
-    work: MatmulWork,
+    work: MatmulOp,
     spec: DeviceSpec,
     places: Places = IN_DRAM,
     *,
@@ -246,15 +246,13 @@ def matmul_cycles(
     )
 
 
-def time_matmul(
-    work: MatmulWork, spec: DeviceSpec, places: Places = IN_DRAM, *, contention: bool = True
-) -> MatmulTiming:
+def time_matmul(work: MatmulOp, spec: DeviceSpec, places: Places = IN_DRAM, *, contention: bool = True) -> MatmulTiming:
     """The processors of a core that works all the time, after the program; arguments as of `matmul_cycles`."""
     steps = _steps(work, spec, places)
     return walk_blocks("matmul", _with_shared_dram(steps, spec, operands_of(work, places)) if contention else steps)
 
 
-def multiply_tasks(work: MatmulWork, spec: DeviceSpec) -> tuple[Task, Task, Task]:
+def multiply_tasks(work: MatmulOp, spec: DeviceSpec) -> tuple[Task, Task, Task]:
     """How a core multiplies the first K block of an output block, those between, and the last of several."""
     problem, config = work.problem, work.config
     height, width, depth = block_tiles(work)
@@ -281,7 +279,7 @@ def multiply_tasks(work: MatmulWork, spec: DeviceSpec) -> tuple[Task, Task, Task
     return task(0), task(min(1, last)), task(last)
 
 
-def second_task(work: MatmulWork, spec: DeviceSpec) -> Task:
+def second_task(work: MatmulOp, spec: DeviceSpec) -> Task:
     """A core brings a K block of the second operand: reads its tiles, and sends them on if others need them."""
     _, width, depth = block_tiles(work)
     reading, sending = Stage.WEIGHT_READER, Stage.WEIGHT_MULTICAST
@@ -303,7 +301,7 @@ def send_cycles(spec: DeviceSpec, sent_bytes: float, receivers: int) -> float:
     return spec.costs_of(MatmulCosts).k_block_cycles + multicast_cycles(spec, sent_bytes, receivers)
 
 
-def _steps(work: MatmulWork, spec: DeviceSpec, places: Places) -> MatmulSteps:
+def _steps(work: MatmulOp, spec: DeviceSpec, places: Places) -> MatmulSteps:
     """The steps of a core that has the links and the bandwidth of DRAM for itself."""
     multiply, multiply_next, multiply_last = multiply_tasks(work, spec)
     height, width, _ = block_tiles(work)
@@ -323,7 +321,7 @@ def _steps(work: MatmulWork, spec: DeviceSpec, places: Places) -> MatmulSteps:
     )
 
 
-def _first_task(work: MatmulWork, spec: DeviceSpec, place: Place) -> Task | None:
+def _first_task(work: MatmulOp, spec: DeviceSpec, place: Place) -> Task | None:
     """A core brings a K block of the first operand; None if nobody does."""
     height, _, depth = block_tiles(work)
     tiles, data_format, receivers = height * depth, work.problem.in_format, first_receivers(work)
@@ -334,14 +332,14 @@ def _first_task(work: MatmulWork, spec: DeviceSpec, place: Place) -> Task | None
     return task_of({Stage.ACT_MULTICAST: send_cycles(spec, tiles * data_format.tile_bytes, receivers)})
 
 
-def _write_task(work: MatmulWork, spec: DeviceSpec) -> Task:
+def _write_task(work: MatmulOp, spec: DeviceSpec) -> Task:
     """A core writes an output block, and waits for the last tile of each part of it."""
     height, width, _ = block_tiles(work)
     tile = write_page_cycles(spec, work.problem.out_format.tile_bytes)
     return task_of({Stage.WRITER: height * width * tile + _parts(work) * read_latency_cycles(spec)})
 
 
-def _parts(work: MatmulWork) -> int:
+def _parts(work: MatmulOp) -> int:
     """Sub-blocks of an output block."""
     height, width, _ = block_tiles(work)
     return max(1, round(height * width / (work.config.out_subblock_h * work.config.out_subblock_w)))

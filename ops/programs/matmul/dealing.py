@@ -5,7 +5,7 @@ from enum import Enum
 
 from device.memory.memory_config import TILE
 from device.numbers.block_floats import div_up
-from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork, k_blocks
+from ops.programs.matmul.config import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram, k_blocks
 
 TILE_PRODUCT_FLOPS = 2 * TILE**3
 
@@ -40,21 +40,21 @@ class Operands:
     sent_bytes: int  # Bytes that leave a core over a network
 
 
-def issued_flops(work: MatmulWork) -> int:
+def issued_flops(work: MatmulOp) -> int:
     """Multiplications and additions of all cores."""
     config = work.config
     products = _rounds(work) * _passed_batches(work) * config.per_core_m * config.per_core_n * work.problem.k_tiles
     return cores_of(work) * products * TILE_PRODUCT_FLOPS
 
 
-def out_blocks(work: MatmulWork) -> int:
+def out_blocks(work: MatmulOp) -> int:
     """Output blocks that a core computes, one after the other."""
     config = work.config
     across = div_up(config.per_core_n, config.out_block_w)
     return _rounds(work) * _passed_batches(work) * div_up(config.per_core_m, config.out_block_h) * across
 
 
-def block_tiles(work: MatmulWork) -> tuple[float, float, float]:
+def block_tiles(work: MatmulOp) -> tuple[float, float, float]:
     """Height, width and depth of a block: even shares of a core's part, so that all blocks together are that part."""
     problem, config = work.problem, work.config
     return (
@@ -64,7 +64,7 @@ def block_tiles(work: MatmulWork) -> tuple[float, float, float]:
     )
 
 
-def operands_of(work: MatmulWork, places: Places = IN_DRAM) -> Operands:
+def operands_of(work: MatmulOp, places: Places = IN_DRAM) -> Operands:
     """What a program moves; arguments as of `matmul_cycles`."""
     problem, config = work.problem, work.config
     first_tile, second_tile = problem.in_format.tile_bytes, problem.weight_format.tile_bytes
@@ -95,38 +95,38 @@ def sends_second(config: MatmulConfig) -> bool:
     return config.program in (MatmulProgram.MCAST_2D, MatmulProgram.MCAST_IN1)
 
 
-def first_receivers(work: MatmulWork) -> int:
+def first_receivers(work: MatmulOp) -> int:
     """Cores that get a block of the first operand from the one that sends it, that one among them."""
     if not sends_first(work.config):
         return 1
     return min(cores_of(work), _readers_of_first(work))
 
 
-def second_receivers(work: MatmulWork) -> int:
+def second_receivers(work: MatmulOp) -> int:
     """Cores that get a block of the second operand likewise."""
     if not sends_second(work.config):
         return 1
     return min(cores_of(work), _readers_of_second(work))
 
 
-def _shares(work: MatmulWork) -> int:
+def _shares(work: MatmulOp) -> int:
     """Parts of the output, of one core each."""
     problem, config = work.problem, work.config
     dealt = problem.batches // _passed_batches(work)
     return dealt * div_up(problem.m_tiles, config.per_core_m) * div_up(problem.n_tiles, config.per_core_n)
 
 
-def _passed_batches(work: MatmulWork) -> int:
+def _passed_batches(work: MatmulOp) -> int:
     """Batches through which every core goes: all of them, unless their tiles are dealt to the cores as if one."""
     return 1 if work.config.program is MatmulProgram.SINGLE_TILES else work.problem.batches
 
 
-def cores_of(work: MatmulWork) -> int:
+def cores_of(work: MatmulOp) -> int:
     """Cores that compute."""
     return min(_shares(work), work.config.grid.cores)
 
 
-def _rounds(work: MatmulWork) -> int:
+def _rounds(work: MatmulOp) -> int:
     """Parts of the output that a core computes, one after the other."""
     return div_up(_shares(work), cores_of(work))
 
@@ -139,11 +139,11 @@ def _passes(problem: MatmulProblem, config: MatmulConfig) -> tuple[int, int]:
     return div_up(config.per_core_n, config.out_block_w), div_up(config.per_core_m, config.out_block_h)
 
 
-def _readers_of_first(work: MatmulWork) -> int:
+def _readers_of_first(work: MatmulOp) -> int:
     """Cores that need the same rows of the first operand."""
     return div_up(work.problem.n_tiles, work.config.per_core_n)
 
 
-def _readers_of_second(work: MatmulWork) -> int:
+def _readers_of_second(work: MatmulOp) -> int:
     """Cores that need the same columns of the second operand."""
     return div_up(work.problem.m_tiles, work.config.per_core_m)

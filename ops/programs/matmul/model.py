@@ -11,16 +11,27 @@ from device.numbers.formats import Array
 from device.numbers.vector_unit import uncompared
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage
-from ops.op_model import Account, CyclesReading, Ends, Fact, Meaning, ValuesReading, given, matrix, row, uncompared_fact
-from ops.programs.matmul.config import MatmulConfig, MatmulWork, k_blocks
+from ops.op_model import (
+    CyclesContext,
+    Description,
+    Detail,
+    Ends,
+    OpModel,
+    ValuesContext,
+    given,
+    matrix,
+    row,
+    uncompared_fact,
+)
+from ops.programs.matmul.config import MatmulConfig, MatmulOp, k_blocks
 from ops.programs.matmul.cycles import matmul_cycles
 from ops.programs.matmul.dealing import Place, Places, cores_of, out_blocks, sends_first, sends_second
 from ops.programs.matmul.values import Transpose, matmul_values, transpose_cycles, transposed
 
 
-def matmul_account(work: MatmulWork, ends: Ends, spec: DeviceSpec) -> Account:
+def describe_matmul(work: MatmulOp, ends: Ends, spec: DeviceSpec) -> Description:
     """How a matmul was planned."""
-    return Account(
+    return Description(
         facts=matmul_facts(work),
         stages={
             Stage.READER: f"the first operand is read from {place(ends.read)}, tile by tile",
@@ -39,9 +50,9 @@ def matmul_account(work: MatmulWork, ends: Ends, spec: DeviceSpec) -> Account:
     )
 
 
-def transpose_account(work: Transpose, ends: Ends, spec: DeviceSpec) -> Account:
+def describe_transpose(work: Transpose, ends: Ends, spec: DeviceSpec) -> Description:
     """A program that turns tiles."""
-    return Account(
+    return Description(
         stages={
             Stage.READER: f"tiles are read from {place(ends.read)}",
             Stage.WRITER: f"tiles are written to {place(ends.written)}",
@@ -53,7 +64,7 @@ def transpose_account(work: Transpose, ends: Ends, spec: DeviceSpec) -> Account:
     )
 
 
-def matmul_facts(work: MatmulWork) -> tuple[Fact, ...]:
+def matmul_facts(work: MatmulOp) -> tuple[Detail, ...]:
     """Program, cores and blocks."""
     problem, config, count = work.problem, work.config, cores_of(work)
     part, block = (config.per_core_m, config.per_core_n), (config.out_block_h, config.out_block_w)
@@ -61,14 +72,14 @@ def matmul_facts(work: MatmulWork) -> tuple[Fact, ...]:
     outs = out_blocks(work)
     sent = [name for name, sends in (("first", sends_first(config)), ("second", sends_second(config))) if sends]
     found = [
-        Fact(name="program", value=config.program.name, text=config.program.name),
-        Fact(name="cores", value=count, text="one core" if count == 1 else f"{count} cores"),
-        Fact(name="core_tiles", value=part, text=f"{part[0]}x{part[1]} output tiles a core"),
-        Fact(name="out_block_tiles", value=block, text=f"output blocks of {block[0]}x{block[1]} tiles"),
-        Fact(name="out_blocks", value=outs, text="one output block" if outs == 1 else f"{outs} output blocks"),
-        Fact(name="subblock_tiles", value=subblock, text=f"sub-blocks of {subblock[0]}x{subblock[1]}"),
-        Fact(name="k_blocks", value=depth, text="one K block" if depth == 1 else f"{depth} K blocks"),
-        Fact(
+        Detail(name="program", value=config.program.name, text=config.program.name),
+        Detail(name="cores", value=count, text="one core" if count == 1 else f"{count} cores"),
+        Detail(name="core_tiles", value=part, text=f"{part[0]}x{part[1]} output tiles a core"),
+        Detail(name="out_block_tiles", value=block, text=f"output blocks of {block[0]}x{block[1]} tiles"),
+        Detail(name="out_blocks", value=outs, text="one output block" if outs == 1 else f"{outs} output blocks"),
+        Detail(name="subblock_tiles", value=subblock, text=f"sub-blocks of {subblock[0]}x{subblock[1]}"),
+        Detail(name="k_blocks", value=depth, text="one K block" if depth == 1 else f"{depth} K blocks"),
+        Detail(
             name="multicast_operands",
             value=", ".join(sent),
             text=f"{' and '.join(sent)} operand multicast" if sent else "each core reads its own operands",
@@ -78,7 +89,7 @@ def matmul_facts(work: MatmulWork) -> tuple[Fact, ...]:
     if (text := uncompared(functions, fp32_dest=problem.fp32_dest)) is not None:
         found.append(uncompared_fact(text))
     if problem.batches > 1:
-        found.append(Fact(name="batches", value=problem.batches, text=f"{problem.batches} batches, one by one"))
+        found.append(Detail(name="batches", value=problem.batches, text=f"{problem.batches} batches, one by one"))
     return tuple(found)
 
 
@@ -99,7 +110,7 @@ def place(tensor: TensorSpec) -> str:
     return "the cores' own L1" if memory.is_sharded() else "the L1 of all cores"
 
 
-def _values(work: MatmulWork, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+def _values(work: MatmulOp, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
     """Inputs are the rows, the weights and, if there is one, the bias."""
     rows, weights, *bias = map(given, inputs)
     problem = work.problem
@@ -130,31 +141,31 @@ def _place(spec: TensorSpec) -> Place:
     return Place.DRAM if spec.memory_config.buffer_type is BufferType.DRAM else Place.L1
 
 
-def _cycles(work: MatmulWork, ends: Ends, reading: CyclesReading) -> OperationCycles:
+def _cycles(work: MatmulOp, ends: Ends, reading: CyclesContext) -> OperationCycles:
     places = Places(first=_place(ends.read), output=_place(ends.written))
     return matmul_cycles(work, reading.spec, places, contention=reading.contention)
 
 
-def _turned(work: Transpose, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+def _turned(work: Transpose, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
     return transposed(work.data_format, given(inputs[0]), reading.arithmetic)
 
 
-def _turned_cycles(work: Transpose, ends: Ends, reading: CyclesReading) -> OperationCycles:
+def _turned_cycles(work: Transpose, ends: Ends, reading: CyclesContext) -> OperationCycles:
     return transpose_cycles(ends.read, ends.written, reading.spec, contention=reading.contention)
 
 
-MEANINGS: Final = (
-    Meaning(
-        work=MatmulWork,
+OP_MODELS: Final = (
+    OpModel(
+        work=MatmulOp,
         values=_values,
         cycles=_cycles,
         fidelity_phases=lambda work: work.fidelity_phases,
-        account=matmul_account,
+        account=describe_matmul,
     ),
-    Meaning(
+    OpModel(
         work=Transpose,
         values=_turned,
         cycles=_turned_cycles,
-        account=transpose_account,
+        account=describe_transpose,
     ),
 )

@@ -16,14 +16,14 @@ from device.memory.memory_config import TILE
 from device.numbers.block_floats import div_up, whole_groups
 from device.numbers.formats import FLOAT32, Array, DataFormat
 from device.numbers.vector_unit import VectorUnitMode, apply_activation
-from device.plan import CircularBuffer, Work
+from device.plan import CircularBuffer, DeviceOp
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
 from ops.programs.buffer_shapes import page_cores, tile_buffer
 from ops.programs.kernel_costs import turn_tile_cycles
 from ops.programs.matmul.buffers import BUFFERING
-from ops.programs.matmul.config import MatmulWork, k_blocks, l1_accumulation, partials_format
+from ops.programs.matmul.config import MatmulOp, k_blocks, l1_accumulation, partials_format
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movements import copy_movement
 
@@ -31,7 +31,7 @@ HALVES = 2  # 16-column halves of a tile
 
 
 def matmul_values(
-    work: MatmulWork, rows: Array, weights: Array, bias: Array | None, spec: DeviceSpec, arithmetic: Arithmetic
+    work: MatmulOp, rows: Array, weights: Array, bias: Array | None, spec: DeviceSpec, arithmetic: Arithmetic
 ) -> Array:
     """The output of one matmul program.
 
@@ -68,12 +68,12 @@ def matmul_values(
     return result
 
 
-def _unpacked(work: MatmulWork, values: Array, data_format: DataFormat, arithmetic: Arithmetic) -> Array:
+def _unpacked(work: MatmulOp, values: Array, data_format: DataFormat, arithmetic: Arithmetic) -> Array:
     """Values as the matrix unit reads them, float32."""
     return arithmetic.unpack(values.astype(np.float32, copy=False), data_format, fp32_dest=work.problem.fp32_dest)
 
 
-def _multiply(work: MatmulWork, rows: Array, weights: Array, mode: MatrixUnitMode, arithmetic: Arithmetic) -> Array:
+def _multiply(work: MatmulOp, rows: Array, weights: Array, mode: MatrixUnitMode, arithmetic: Arithmetic) -> Array:
     """All K blocks of a run of rows, with the trips through the packer between them.
 
     Returns:
@@ -106,7 +106,7 @@ def _reloaded(packed: Array, partials: DataFormat, arithmetic: Arithmetic, *, fp
     return packed if partials == FLOAT32 and fp32_dest else arithmetic.unpack(packed, partials, fp32_dest=fp32_dest)
 
 
-def _finish(work: MatmulWork, dst: Array, bias: Array | None, arithmetic: Arithmetic, spec: DeviceSpec) -> Array:
+def _finish(work: MatmulOp, dst: Array, bias: Array | None, arithmetic: Arithmetic, spec: DeviceSpec) -> Array:
     """Bias, activation and the final pack."""
     fp32_dest = work.problem.fp32_dest
     if bias is not None:
@@ -119,7 +119,7 @@ def _finish(work: MatmulWork, dst: Array, bias: Array | None, arithmetic: Arithm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Transpose(Work):
+class Transpose(DeviceOp):
     """The last two axes change places."""
 
     data_format: DataFormat  # Of the tensor, before and after

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from device.time.stages import Stage
-from ops.op_model import Account, Fact
+from ops.op_model import Description, Detail
 from ops.programs.movement.movement import Access, Movement, Pages
 from ops.programs.movement.work import Window
 
@@ -20,9 +20,9 @@ READING: Final = {
 }
 
 
-def movement_account(
+def describe_movement(
     movement: Callable[[], Movement], *, measured_as: str = "", window: Window | None = None
-) -> Account:
+) -> Description:
     """How a data movement was planned.
 
     Args:
@@ -30,7 +30,7 @@ def movement_account(
         measured_as: The name under which such programs were measured, if they were.
         window: The part of an image that it cuts out or writes.
     """
-    return Account(
+    return Description(
         facts=lambda: _facts(movement(), window),
         stages=lambda: _stages(movement()),
         measured_as=measured_as,
@@ -38,17 +38,17 @@ def movement_account(
     )
 
 
-def _facts(movement: Movement, window: Window | None) -> tuple[Fact, ...]:
+def _facts(movement: Movement, window: Window | None) -> tuple[Detail, ...]:
     count = movement.cores.num_cores()
-    facts = [Fact(name="cores", value=count, text="one core" if count == 1 else f"{count} cores")]
+    facts = [Detail(name="cores", value=count, text="one core" if count == 1 else f"{count} cores")]
     if movement.reads is not None:
         facts.append(_pages("read", movement.reads, movement))
     if movement.writes is not None:
         facts.append(_pages("written", movement.writes, movement))
     if window is not None:
         facts += [
-            Fact(name="window_begins", value=window.begins, text=f"of the image from {_place(window.begins)}"),
-            Fact(name="window_ends", value=window.ends, text=f"to {_place(window.ends)}"),
+            Detail(name="window_begins", value=window.begins, text=f"of the image from {_place(window.begins)}"),
+            Detail(name="window_ends", value=window.ends, text=f"to {_place(window.ends)}"),
         ]
     return tuple(facts)
 
@@ -68,10 +68,10 @@ def _stages(movement: Movement) -> dict[Stage, str]:
     return stages
 
 
-def _pages(side: str, pages: Pages, movement: Movement) -> Fact:
+def _pages(side: str, pages: Pages, movement: Movement) -> Detail:
     where = _from(pages, movement) if side == "read" else _to(pages)
     what = f"{pages.all_pages:,} {_what(pages)} of {pages.page_bytes:,} B"
-    return Fact(
+    return Detail(
         name=f"pages_{side}", value=pages.all_pages, text=f"{what} {side} {where}, {pages.core_pages:,} by one core"
     )
 

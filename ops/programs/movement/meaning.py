@@ -6,42 +6,49 @@ from typing import Final, TypeAlias
 
 from device.memory.layouts import TensorSpec
 from device.numbers.formats import Array
-from device.plan import Work
+from device.plan import DeviceOp
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
 from ops.op_model import (
-    Account,
-    CyclesReading,
+    CyclesContext,
+    Description,
     Ends,
-    Meaning,
+    OpModel,
+    ValuesContext,
     ValuesOf,
-    ValuesReading,
     W,
     given,
     unchanged,
     values_of_first,
 )
-from ops.programs.movement.account import movement_account
+from ops.programs.movement.account import describe_movement
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movement import Movement
 from ops.programs.movement.movements import (
     cast_movement,
     copy_movement,
     fold_movement,
-    relayout_movement,
     reshape_movement,
     slice_movement,
     slice_write_movement,
+    tensor_copy_movement,
     written_part,
 )
-from ops.programs.movement.values import converted, folded_windows, laid_out, padded_image, padded_slice, written_slice
+from ops.programs.movement.values import (
+    converted,
+    folded_windows,
+    padded_image,
+    padded_slice,
+    partitioned,
+    written_slice,
+)
 from ops.programs.movement.work import (
     Conversion,
+    CopyTensor,
     FillPad,
     FoldWindows,
     PaddedSlice,
     PadImage,
-    Relayout,
     Reshape,
     SliceWrite,
     Typecast,
@@ -58,37 +65,37 @@ UNMEASURED: Final = (
 MovementOf: TypeAlias = Callable[[W, TensorSpec, TensorSpec, DeviceSpec], Movement]
 
 
-def _moves(work: type[W], values: ValuesOf[W], movement: MovementOf[W]) -> Meaning[W]:
+def _moves(work: type[W], values: ValuesOf[W], movement: MovementOf[W]) -> OpModel[W]:
     """The meaning of a work whose cycles follow from the pages of both ends."""
 
-    def cycles(work: W, ends: Ends, reading: CyclesReading) -> OperationCycles:
+    def cycles(work: W, ends: Ends, reading: CyclesContext) -> OperationCycles:
         made = movement(work, ends.read, ends.written, reading.spec)
         return movement_cycles(made, reading.spec, contention=reading.contention)
 
-    def account(work: W, ends: Ends, spec: DeviceSpec) -> Account:
+    def account(work: W, ends: Ends, spec: DeviceSpec) -> Description:
         window = work.window if isinstance(work, PaddedSlice | SliceWrite) else None
-        name = work.conversion.value if isinstance(work, Relayout) else type(work).__name__
+        name = work.conversion.value if isinstance(work, CopyTensor) else type(work).__name__
         measured_as = "" if name in UNMEASURED else name
         found = partial(movement, work, ends.read, ends.written, spec)
-        return movement_account(found, measured_as=measured_as, window=window)
+        return describe_movement(found, measured_as=measured_as, window=window)
 
-    return Meaning(work=work, values=values, cycles=cycles, account=account)
+    return OpModel(work=work, values=values, cycles=cycles, account=account)
 
 
 def _reshaped(work: Reshape, values: Array) -> Array:
     return values.reshape(work.shape)
 
 
-def _written(work: SliceWrite, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+def _written(work: SliceWrite, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
     source, target = inputs
     return written_slice(work, given(source), target)
 
 
-def _relayout(work: Relayout, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
-    return relayout_movement(work.conversion, read, written, spec)
+def _copy_tensor(work: CopyTensor, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+    return tensor_copy_movement(work.conversion, read, written, spec)
 
 
-def _copy(work: Work, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+def _copy(work: DeviceOp, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
     return copy_movement(read, written, spec)
 
 
@@ -112,8 +119,8 @@ def _slice_write(work: SliceWrite, read: TensorSpec, written: TensorSpec, spec: 
     return slice_write_movement(read, written_part(written, work.window), spec)
 
 
-MEANINGS: Final = (
-    _moves(Relayout, values_of_first(laid_out), _relayout),
+OP_MODELS: Final = (
+    _moves(CopyTensor, values_of_first(partitioned), _copy_tensor),
     _moves(Reshape, values_of_first(_reshaped), _reshape),
     _moves(Typecast, values_of_first(converted), _cast),
     _moves(FillPad, values_of_first(unchanged), _copy),

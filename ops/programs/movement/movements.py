@@ -24,7 +24,7 @@ FOLD_KERNELS = 2  # that share the sticks of a shard
 BOUNCES_IN_FLIGHT = 4  # sticks on their way through the scratchpad of an interleaved-to-sharded program
 
 
-def relayout_movement(
+def tensor_copy_movement(
     conversion: Conversion,
     source: TensorSpec,
     target: TensorSpec,

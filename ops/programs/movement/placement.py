@@ -26,7 +26,7 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes, rows_follow
 from ops.programs.movement.copy_buffers import moved_buffers, overlapping_buffers
 from ops.programs.movement.reshape import flattened, reshaped
-from ops.programs.movement.work import Conversion, Relayout
+from ops.programs.movement.work import Conversion, CopyTensor
 
 # Which program copies a tensor, by whether source and target are sharded.
 _CONVERSIONS: Final[Mapping[tuple[bool, bool], Conversion]] = MappingProxyType(
@@ -78,7 +78,7 @@ def converted(
     """
     return builder.run(
         f"{conversion.value}DeviceOperation",
-        Relayout(conversion),
+        CopyTensor(conversion),
         [source],
         output=PlanTensor(name, made),
         circular_buffers=circular_buffers,
@@ -87,7 +87,7 @@ def converted(
 
 def fill(builder: PlanBuilder, conversion: Conversion, source: PlanTensor, target: PlanTensor) -> None:
     """One program that lays a tensor out anew in one that is there already."""
-    builder.run(f"{conversion.value}DeviceOperation", Relayout(conversion), [source, target])
+    builder.run(f"{conversion.value}DeviceOperation", CopyTensor(conversion), [source, target])
 
 
 def move_up(builder: PlanBuilder, tensor: PlanTensor) -> None:
@@ -95,7 +95,7 @@ def move_up(builder: PlanBuilder, tensor: PlanTensor) -> None:
     spec, buffers = builder.device_spec, []
     if not tensor.spec.memory_config.is_sharded():
         buffers = [made(tensor.spec, tensor.spec, spec) for made in (moved_buffers, overlapping_buffers)]
-    builder.relocate(tensor, Relayout(Conversion.MOVE), *buffers)
+    builder.relocate(tensor, CopyTensor(Conversion.MOVE), *buffers)
 
 
 def to_shards(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
@@ -182,11 +182,11 @@ def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
             f"{first}\nmemory_config: {config.memory_layout.name} needs a "
             "ShardSpec(grid, shape, orientation); leave memory_config out to have the output where the call puts it"
         )
-        return builder.run(f"{conversion.value}DeviceOperation", Relayout(conversion), [source], refused=refused)
+        return builder.run(f"{conversion.value}DeviceOperation", CopyTensor(conversion), [source], refused=refused)
     if config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED and config.buffer_type is BufferType.DRAM:
         conversion = _CONVERSIONS[source.spec.memory_config.is_sharded(), True]
         refused = "We don't support DRAM block sharding\nmemory_config: use another layout, or L1"
-        return builder.run(f"{conversion.value}DeviceOperation", Relayout(conversion), [source], refused=refused)
+        return builder.run(f"{conversion.value}DeviceOperation", CopyTensor(conversion), [source], refused=refused)
     copy = builder.attempt(lambda: convert(builder, source, config, name), source)
     if copy.name != source.name:
         builder.free(source)

@@ -20,7 +20,7 @@ from ops.programs.movement.filling import fill_buffers
 from ops.programs.movement.reshape_buffers import map_tiles, most_segments, stick_buffers, tile_buffers
 from ops.programs.movement.resharding import dealt_anew
 from ops.programs.movement.typecasting import typecast_by
-from ops.programs.movement.work import Conversion, FillPad, Relayout, Reshape
+from ops.programs.movement.work import Conversion, CopyTensor, FillPad, Reshape
 
 MOVED_FORMATS = (BFLOAT16, FLOAT32, INT32, UINT32)  # of tensors whose rows are moved
 SEGMENT_WORDS = 4  # input page, offset in it, offset in the output page, elements
@@ -129,7 +129,7 @@ def _unsharded(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTenso
     config = source.spec.memory_config
     if not config.is_sharded():
         return source
-    return _relaid(
+    return _tensor_copied(
         builder,
         Conversion.SHARDED_TO_INTERLEAVED,
         source,
@@ -142,18 +142,18 @@ def _sharded(builder: PlanBuilder, source: PlanTensor, place: MemoryConfig, name
     """An interleaved tensor dealt to shards, and released; itself if it is to stay interleaved."""
     if not place.is_sharded():
         return source
-    dealt = _relaid(builder, Conversion.INTERLEAVED_TO_SHARDED, source, place, name)
+    dealt = _tensor_copied(builder, Conversion.INTERLEAVED_TO_SHARDED, source, place, name)
     builder.free(source)
     return dealt
 
 
-def _relaid(
+def _tensor_copied(
     builder: PlanBuilder, conversion: Conversion, source: PlanTensor, place: MemoryConfig, name: str
 ) -> PlanTensor:
     spec = source.spec
     made = TensorSpec(spec.shape, spec.data_format, spec.layout, place)
     return builder.run(
-        f"{conversion.value}DeviceOperation", Relayout(conversion), [source], output=PlanTensor(name, made)
+        f"{conversion.value}DeviceOperation", CopyTensor(conversion), [source], output=PlanTensor(name, made)
     )
 
 

@@ -14,10 +14,10 @@ from device.matrix_unit.typecast import typecast
 from device.numbers.formats import BFLOAT16, Array
 from ops.programs.movement.work import (
     Conversion,
+    CopyTensor,
     FoldWindows,
     PaddedSlice,
     PadImage,
-    Relayout,
     SliceWrite,
     Typecast,
     Window,
@@ -26,7 +26,7 @@ from ops.programs.movement.work import (
 TILIZES: Final = frozenset({Conversion.TILIZE, Conversion.TILIZE_WITH_VAL_PADDING})
 
 
-def laid_out(work: Relayout, values: Array) -> Array:
+def partitioned(work: CopyTensor, values: Array) -> Array:
     """The same numbers; where rows become tiles, the packer makes infinities of NaNs in bfloat16."""
     return packed_tiles(values) if work.conversion in TILIZES else values
 

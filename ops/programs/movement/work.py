@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from device.numbers.formats import DataFormat
-from device.plan import Work
+from device.plan import DeviceOp
 
 
 class Conversion(Enum):
@@ -28,21 +28,21 @@ class Conversion(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Relayout(Work):
+class CopyTensor(DeviceOp):
     """The same numbers in another place or another order of bytes."""
 
     conversion: Conversion  # By which program
 
 
 @dataclass(frozen=True, slots=True)
-class Reshape(Work):
+class Reshape(DeviceOp):
     """The same numbers in the same order under another shape."""
 
     shape: tuple[int, ...]  # Logical shape of the result
 
 
 @dataclass(frozen=True, slots=True)
-class Typecast(Work):
+class Typecast(DeviceOp):
     """The same shape in another format."""
 
     source_format: DataFormat
@@ -50,7 +50,7 @@ class Typecast(Work):
 
 
 @dataclass(frozen=True, slots=True)
-class FillPad(Work):
+class FillPad(DeviceOp):
     """Padding elements of the last input become zero; its logical elements stay.
 
     A block float shares exponents between logical and padding elements, so padding must be harmless before a
@@ -73,7 +73,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PadImage(Work):
+class PadImage(DeviceOp):
     """Zeros around the images of a tensor [N, H, W, C]."""
 
     image: tuple[int, int, int, int]  # [N, H, W, C] of the input
@@ -81,7 +81,7 @@ class PadImage(Work):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoldWindows(Work):
+class FoldWindows(DeviceOp):
     """Windows side by side in a tensor [N, H, W, C] become channels [N, H / rows, W / columns, rows * columns * C]."""
 
     window: tuple[int, int]  # Rows and columns of a window
@@ -93,14 +93,14 @@ class FoldWindows(Work):
 
 
 @dataclass(frozen=True, slots=True)
-class PaddedSlice(Work):
+class PaddedSlice(DeviceOp):
     """A window of the input becomes a tensor of its own."""
 
     window: Window
 
 
 @dataclass(frozen=True, slots=True)
-class SliceWrite(Work):
+class SliceWrite(DeviceOp):
     """The first input is written into a window of the last one."""
 
     window: Window  # Which part of the last input

@@ -5,7 +5,7 @@ from typing import Final
 
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import Stage
-from ops.op_model import Account, Ends, Fact
+from ops.op_model import Description, Detail, Ends
 from ops.programs.matmul.model import matmul_facts
 from ops.programs.patch_matmul.work import FillRows, PatchMatmul, PixelMatmul, SumSections
 
@@ -38,20 +38,22 @@ COMPOSED: Final = (
 )
 
 
-def product_account(work: PatchMatmul | PixelMatmul, ends: Ends, spec: DeviceSpec) -> Account:
+def describe_product(work: PatchMatmul | PixelMatmul, ends: Ends, spec: DeviceSpec) -> Description:
     """How a product of patches was planned."""
     bundles, passes = work.patches.bundles, len(work.slicing.passes)
     facts = (
         *matmul_facts(work.matmul),
-        Fact(name="passes", value=passes, text="one pass" if passes == 1 else f"{passes} passes over slices of digits"),
-        Fact(name="bundles", value=bundles, text="one bundle" if bundles == 1 else f"{bundles} bundles of groups"),
+        Detail(
+            name="passes", value=passes, text="one pass" if passes == 1 else f"{passes} passes over slices of digits"
+        ),
+        Detail(name="bundles", value=bundles, text="one bundle" if bundles == 1 else f"{bundles} bundles of groups"),
     )
-    return Account(facts=facts, stages=PRODUCTS, composed_of=COMPOSED)
+    return Description(facts=facts, stages=PRODUCTS, composed_of=COMPOSED)
 
 
-def rows_account(work: FillRows | SumSections, ends: Ends, spec: DeviceSpec) -> Account:
+def describe_rows(work: FillRows | SumSections, ends: Ends, spec: DeviceSpec) -> Description:
     """A program that writes rows."""
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[Detail, ...] = ()
     if isinstance(work, SumSections):
-        facts = (Fact(name="sections", value=work.sections, text=f"sums of {work.sections} bands of cores"),)
-    return Account(facts=facts, stages=ROWS, composed_of="sticks that are read and written as in movements")
+        facts = (Detail(name="sections", value=work.sections, text=f"sums of {work.sections} bands of cores"),)
+    return Description(facts=facts, stages=ROWS, composed_of="sticks that are read and written as in movements")

@@ -26,7 +26,7 @@ from ops.programs.kernel_costs import (
     untilize_tile_cycles,
     write_stick_cycles,
 )
-from ops.programs.matmul.config import MatmulWork, k_blocks
+from ops.programs.matmul.config import MatmulOp, k_blocks
 from ops.programs.matmul.cycles import (
     MatmulCosts,
     MatmulSteps,
@@ -105,7 +105,7 @@ def _useful(work: PatchMatmul | PixelMatmul) -> int:
 
 
 def _program(
-    matmul: MatmulWork, gather: CoreShare, patches: Patches, spec: DeviceSpec, useful_flops: int, *, contention: bool
+    matmul: MatmulOp, gather: CoreShare, patches: Patches, spec: DeviceSpec, useful_flops: int, *, contention: bool
 ) -> OperationCycles:
     """All bundles of a program, one after the other."""
     operands = operands_of(matmul, Places(first=Place.OWN, output=Place.OWN))
@@ -135,7 +135,7 @@ def _times(one: StageCycles, count: int) -> StageCycles:
     return StageCycles(one.stage, count * one.busy_cycles, count * one.stall_cycles, count * one.critical_cycles)
 
 
-def _steps(matmul: MatmulWork, gather: CoreShare, spec: DeviceSpec) -> MatmulSteps:
+def _steps(matmul: MatmulOp, gather: CoreShare, spec: DeviceSpec) -> MatmulSteps:
     """The steps of a core that has the bandwidth of DRAM for itself: a core's share of everything, block by block."""
     link, outs, depth = spec.noc.link_bytes_per_cycle, out_blocks(matmul), k_blocks(matmul.problem, matmul.config)
     blocks = outs * depth

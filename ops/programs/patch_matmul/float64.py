@@ -13,15 +13,15 @@ from typing import Any, Final
 import numpy as np
 
 from device.numbers.formats import Array
-from device.plan import Work
-from ops.op_model import Meanings, ValuesOf, ValuesReading, given
+from device.plan import DeviceOp
+from ops.op_model import Meanings, ValuesContext, ValuesOf, given
 from ops.programs.patch_matmul import meaning
 from ops.programs.patch_matmul.gather import places
 from ops.programs.patch_matmul.work import FillRows, PatchMatmul, PixelMatmul, SumSections
 from ops.window import FrameAxis
 
 
-def _patch_matmul(work: PatchMatmul, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+def _patch_matmul(work: PatchMatmul, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
     """Inputs are the image, the weights, the bias if there is one, and the result that it writes into."""
     *operands, target = inputs
     image, weights, *bias = map(given, operands)
@@ -55,7 +55,7 @@ def _products(view: Array, weights: Array) -> Array:
     return np.concatenate([np.tensordot(*pair, summed) for pair in zip(apart, weights, strict=True)], axis=-1)
 
 
-def _pixel_matmul(work: PixelMatmul, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+def _pixel_matmul(work: PixelMatmul, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
     """Inputs are the image whose channels become rows and the one whose patches become columns; all is one sum."""
     image, other = map(given, inputs)
     patches = work.patches
@@ -66,7 +66,7 @@ def _pixel_matmul(work: PixelMatmul, inputs: Sequence[Array | None], reading: Va
     return np.moveaxis(np.stack(sums), 1, -2)[None]
 
 
-def _filled_rows(work: FillRows, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+def _filled_rows(work: FillRows, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
     """Inputs are the bias, if there is one, and the result that it writes into."""
     *bias, target = inputs
     result = np.empty((work.batch, *work.out_shape, work.out_channels)) if target is None else target
@@ -74,17 +74,17 @@ def _filled_rows(work: FillRows, inputs: Sequence[Array | None], reading: Values
     return result
 
 
-def _added(work: SumSections, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+def _added(work: SumSections, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
     total: Array = given(inputs[0]).sum(axis=0)
     return total
 
 
-_VALUES: Final[dict[type[Work], ValuesOf[Any]]] = {
+_VALUES: Final[dict[type[DeviceOp], ValuesOf[Any]]] = {
     PatchMatmul: _patch_matmul,
     PixelMatmul: _pixel_matmul,
     FillRows: _filled_rows,
     SumSections: _added,
 }
-MEANINGS: Final[Meanings] = MappingProxyType(
-    {one.work: replace(one, values=_VALUES.get(one.work, one.values)) for one in meaning.MEANINGS}
+OP_MODELS: Final[Meanings] = MappingProxyType(
+    {one.work: replace(one, values=_VALUES.get(one.work, one.values)) for one in meaning.OP_MODELS}
 )

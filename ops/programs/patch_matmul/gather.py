@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from device.host.threads import in_turn
+from device.host.threads import locked
 from device.numbers.block_floats import div_up
 from device.numbers.formats import Array
 from ops.window import FrameAxis, margins
@@ -36,7 +36,7 @@ class Margin:
     """
 
     def __init__(
-        self, image: Array, reaches: Sequence[Sequence[FrameAxis]], each: Each = in_turn, *, parts: int = 1
+        self, image: Array, reaches: Sequence[Sequence[FrameAxis]], each: Each = locked, *, parts: int = 1
     ) -> None:
         """Pads an image.
 

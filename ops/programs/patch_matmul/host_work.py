@@ -2,18 +2,18 @@
 
 from dataclasses import dataclass
 
-from device.plan import Work
+from device.plan import DeviceOp
 
 
 @dataclass(frozen=True, slots=True)
-class PrepareSticks(Work):
+class PrepareSticks(DeviceOp):
     """A tensor becomes one row of channels for every position; on the device it may be padded, split or transposed."""
 
     channels_last: bool  # It is [N, *spatial, C] already
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrepareTaps(Work):
+class PrepareTaps(DeviceOp):
     """Weights become matrices, one for every tap of every group, in float32."""
 
     weights_format: str  # Order of the stored axes
@@ -23,5 +23,5 @@ class PrepareTaps(Work):
 
 
 @dataclass(frozen=True, slots=True)
-class PrepareBias(Work):
+class PrepareBias(DeviceOp):
     """A bias becomes a row in float32."""

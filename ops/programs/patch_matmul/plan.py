@@ -16,7 +16,7 @@ from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.matmul.buffers import matmul_circular_buffers, program_cores
-from ops.programs.matmul.config import MatmulProblem, MatmulWork
+from ops.programs.matmul.config import MatmulOp, MatmulProblem
 from ops.programs.patch_matmul.blocks import gathering_config
 from ops.programs.patch_matmul.slicing import Slicing
 from ops.programs.patch_matmul.work import FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
@@ -140,11 +140,11 @@ def _problem(slicing: Slicing, *, m_tiles: int, k_tiles: int, n_tiles: int) -> M
 
 def _matmul(
     problem: MatmulProblem, slicing: Slicing, columns: int, spec: DeviceSpec, *, rows: int | None = None
-) -> MatmulWork:
+) -> MatmulOp:
     grid = spec.grid if rows is None else replace(spec.grid, rows=rows)
     share, of = MATMUL_SHARE
     config = gathering_config(problem, grid, l1_bytes=spec.l1.usable_bytes * share // of, rows=rows is None)
-    return MatmulWork(problem=problem, config=config, fidelity_phases=slicing.fidelity_phases, out_channels=columns)
+    return MatmulOp(problem=problem, config=config, fidelity_phases=slicing.fidelity_phases, out_channels=columns)
 
 
 def run_patch_matmul(builder: PlanBuilder, work: PatchMatmul, inputs: Sequence[PlanTensor], output: PlanTensor) -> None:
@@ -240,7 +240,7 @@ def _sum_sections(builder: PlanBuilder, work: PixelMatmul, sums: PlanTensor, out
     )
 
 
-def _matmul_buffers(matmul: MatmulWork, source: str, output: str) -> tuple[CircularBuffer, ...]:
+def _matmul_buffers(matmul: MatmulOp, source: str, output: str) -> tuple[CircularBuffer, ...]:
     return matmul_circular_buffers(
         matmul.problem, matmul.config, source=source, in_memory=DRAM_MEMORY_CONFIG, output=output, out_sharded=False
     )

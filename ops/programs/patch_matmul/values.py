@@ -14,7 +14,7 @@ from device.matrix_unit.exact import MatrixUnitMode
 from device.memory.memory_config import TILE
 from device.numbers.block_floats import round_up
 from device.numbers.formats import Array, DataFormat
-from ops.op_model import ValuesReading
+from ops.op_model import ValuesContext
 from ops.programs.patch_matmul import fast, fast_pixels
 from ops.programs.patch_matmul.bundles import dense_bundles
 from ops.programs.patch_matmul.gather import Margin, places, runs
@@ -45,7 +45,7 @@ def patch_matmul(
     weights: Array,
     bias: Array | None,
     target: Array | None,
-    reading: ValuesReading,
+    reading: ValuesContext,
 ) -> Array:
     """The result of one patch matmul.
 
@@ -94,7 +94,7 @@ def _sliced_phase(
     bias: Array | None,
     part: Array,
     combination: tuple[OutputPhase, ...],
-    reading: ValuesReading,
+    reading: ValuesContext,
 ) -> None:
     """One output phase through the matrix unit, into its part of the result."""
     patches, (view, weights) = work.patches, operands
@@ -137,7 +137,7 @@ def _rows(view: Array, axes: int, columns: int) -> Array:
     return gathered.reshape(rows, -1)
 
 
-def pixel_matmul(work: PixelMatmul, image: Array, other: Array, reading: ValuesReading) -> Array:
+def pixel_matmul(work: PixelMatmul, image: Array, other: Array, reading: ValuesContext) -> Array:
     """The sums of all bands.
 
     Args:
@@ -162,7 +162,7 @@ def pixel_matmul(work: PixelMatmul, image: Array, other: Array, reading: ValuesR
     return rounded(sums, work.out_format) if work.sections == 1 else sums
 
 
-def _sliced_sums(work: PixelMatmul, image: Array, view: Array, reading: ValuesReading) -> Array:
+def _sliced_sums(work: PixelMatmul, image: Array, view: Array, reading: ValuesContext) -> Array:
     """float32 [sections, groups, taps, I / groups, O / groups]."""
     patches, taps = work.patches, work.patches.tap_count
     size, bundles = patches.groups // patches.bundles, patches.bundles
@@ -194,7 +194,7 @@ def _passes(
     exponents: tuple[int, int],
     slicing: Slicing,
     halves: tuple[int, ...],
-    reading: ValuesReading,
+    reading: ValuesContext,
 ) -> Array:
     """All passes over two matrices.
 

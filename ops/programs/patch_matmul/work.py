@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from device.memory.memory_config import TILE
 from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import DataFormat
-from device.plan import Work
-from ops.programs.matmul.config import MatmulWork
+from device.plan import DeviceOp
+from ops.programs.matmul.config import MatmulOp
 from ops.programs.patch_matmul.slicing import Slicing
 from ops.window import FrameAxis
 
@@ -60,20 +60,20 @@ class Patches:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PatchMatmul(Work):
+class PatchMatmul(DeviceOp):
     """Patches times weights, written to their places among the sticks of the result."""
 
     patches: Patches  # The first operand
     out_channels: int
     out_shape: tuple[int, ...]  # Spatial sizes of the result; the axes say which of its positions are written
     slicing: Slicing  # How numbers are multiplied
-    matmul: MatmulWork  # The matmul of one bundle, all passes one after the other along K
+    matmul: MatmulOp  # The matmul of one bundle, all passes one after the other along K
     bias: bool  # A row is added in float32 before the one rounding
     out_format: DataFormat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FillRows(Work):
+class FillRows(DeviceOp):
     """Positions of a result that meet no input: the bias, or zero."""
 
     batch: int
@@ -85,19 +85,19 @@ class FillRows(Work):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PixelMatmul(Work):
+class PixelMatmul(DeviceOp):
     """Channels of one image against patches of another, summed over all positions of both."""
 
     patches: Patches  # The second operand: one patch for every position of the first image
     channels: int  # Channels of the first image, which lies on the device as a matrix of channels and positions
     sections: int  # The positions are dealt to this many bands of cores, each of which makes a sum of its own
     slicing: Slicing  # How numbers are multiplied
-    matmul: MatmulWork  # The matmul of one bundle in one band, all passes one after the other along K
+    matmul: MatmulOp  # The matmul of one bundle in one band, all passes one after the other along K
     out_format: DataFormat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SumSections(Work):
+class SumSections(DeviceOp):
     """The sums of all bands are added up in float32, and rounded once."""
 
     sections: int

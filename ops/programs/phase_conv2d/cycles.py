@@ -31,13 +31,13 @@ from ops.programs.conv2d.cycles import (
     walk_blocks,
     weight_bytes,
 )
-from ops.programs.conv2d.op import ConvWork
+from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.parallel_config import HEIGHT, ConvTiming, Core, Ending, buffers_of
-from ops.programs.phase_conv2d.op import PhaseConvWork, PhasePart
+from ops.programs.phase_conv2d.op import PhaseConv2dOp, PhasePart
 from ops.window import convolution_axis
 
 
-def phase_cycles(work: PhaseConvWork, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
+def phase_cycles(work: PhaseConv2dOp, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
     """What a program of output phases takes on a device.
 
     Args:
@@ -61,22 +61,22 @@ def phase_cycles(work: PhaseConvWork, spec: DeviceSpec, *, contention: bool = Tr
     )
 
 
-def _multiplied(work: PhaseConvWork) -> list[ConvWork]:
+def _multiplied(work: PhaseConv2dOp) -> list[Conv2dOp]:
     """The groups that multiply; the bias is read once, for all (`_narrow`)."""
     return [_without_bias(part.conv) for part in work.parts if part.conv.k_blocks]
 
 
-def _without_bias(conv: ConvWork) -> ConvWork:
+def _without_bias(conv: Conv2dOp) -> Conv2dOp:
     return replace(conv, problem=replace(conv.problem, bias=False))
 
 
-def _narrow(work: PhaseConvWork) -> ConvWork:
+def _narrow(work: PhaseConv2dOp) -> Conv2dOp:
     """A convolution whose output is as wide as one phase, which is what a bias is."""
     conv = work.parts[0].conv
     return replace(conv, layout=replace(conv.layout, shards=work.layout.shards))
 
 
-def time_phases(work: PhaseConvWork, spec: DeviceSpec, *, contention: bool = True) -> ConvTiming:
+def time_phases(work: PhaseConv2dOp, spec: DeviceSpec, *, contention: bool = True) -> ConvTiming:
     """Walk through a program; arguments as of `phase_cycles`."""
     steps = [conv_steps(part.conv, spec, contention=contention) for part in work.parts]
     timing = begin(_multiplied(work) or [part.conv for part in work.parts], steps[0], spec)
@@ -101,14 +101,14 @@ def time_phases(work: PhaseConvWork, spec: DeviceSpec, *, contention: bool = Tru
     return timing
 
 
-def _finish(work: PhaseConvWork, part: PhasePart, spec: DeviceSpec) -> Task | None:
+def _finish(work: PhaseConv2dOp, part: PhasePart, spec: DeviceSpec) -> Task | None:
     """Bias and untilizing of a block of all phases of a group, one after the other."""
     shards = replace(part.conv.layout.shards, out_width=work.layout.shards.out_width)
     one = conv_steps(replace(part.conv, layout=replace(part.conv.layout, shards=shards)), spec).finish
     return one and task_of({stage: len(part.phases) * cycles for stage, cycles in one.path.items()})
 
 
-def _placing(work: PhaseConvWork, beside: int, tile_rows: int) -> ConvWork:
+def _placing(work: PhaseConv2dOp, beside: int, tile_rows: int) -> Conv2dOp:
     """A 1x1 convolution whose activations are finished sticks: its reader copies them, and it tilizes them.
 
     Args:

@@ -15,7 +15,7 @@ from device.numbers.block_floats import Integers, round_up
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.blocks import KBlock, k_block_order, k_block_tiles, plan_blocks
 from ops.programs.conv2d.parallel_config import ConvOptions, ConvProblem
-from ops.programs.conv2d.partition import ConvLayout
+from ops.programs.conv2d.partition import ConvPartition
 from ops.programs.conv2d.weights import WeightsLayout
 from ops.window import Frame, OutputPhase, output_phases, phase_outputs, tap_classes
 
@@ -35,7 +35,7 @@ class PhaseGroup:
     options: ConvOptions
     # Its blocks; cores and shards of the call, but that an output shard has other rows, and is as wide as all phases
     # together
-    layout: ConvLayout
+    layout: ConvPartition
 
     @property
     def has_taps(self) -> bool:
@@ -63,8 +63,8 @@ def phase_options(options: ConvOptions, frame: Frame, kernel: tuple[int, int]) -
     return replace(options, untilize_out=True, activation_reuse=False, force_split_reader=False, whole_windows=whole)
 
 
-def lay_out_phases(
-    problem: ConvProblem, options: ConvOptions, layout: ConvLayout, spec: DeviceSpec, *, joins_rows: bool
+def partition_phases(
+    problem: ConvProblem, options: ConvOptions, layout: ConvPartition, spec: DeviceSpec, *, joins_rows: bool
 ) -> tuple[PhaseGroup, ...]:
     """The output phases of a convolution that is laid out over its frame with inserted zeros.
 
@@ -88,7 +88,7 @@ def lay_out_phases(
 def _group(
     problem: ConvProblem,
     options: ConvOptions,
-    layout: ConvLayout,
+    layout: ConvPartition,
     spec: DeviceSpec,
     above: list[OutputPhase],
     beside: list[OutputPhase],
@@ -135,7 +135,7 @@ def _with_blocks(group: PhaseGroup, frame: Frame, spec: DeviceSpec) -> PhaseGrou
     return replace(group, layout=replace(layout, shards=shards, blocks=blocks, split_reader=False))
 
 
-def group_windows(group: PhaseGroup, frame: Frame, layout: ConvLayout) -> tuple[Integers, Integers]:
+def group_windows(group: PhaseGroup, frame: Frame, layout: ConvPartition) -> tuple[Integers, Integers]:
     """First window of a group that each core computes, and last + 1: all that one of its phases needs there.
 
     Args:
@@ -176,7 +176,7 @@ def group_k_blocks(group: PhaseGroup) -> tuple[KBlock, ...]:
 
 
 def weights_of_phases(
-    problem: ConvProblem, options: ConvOptions, layout: ConvLayout, whole: WeightsLayout
+    problem: ConvProblem, options: ConvOptions, layout: ConvPartition, whole: WeightsLayout
 ) -> tuple[tuple[tuple[range, range], WeightsLayout], ...]:
     """Taps and matrix of every part of the prepared weights, in their order.
 
@@ -205,7 +205,7 @@ def weights_of_phases(
     return tuple(made)
 
 
-def phase_index_words(frame: Frame, groups: tuple[PhaseGroup, ...], layout: ConvLayout) -> int:
+def phase_index_words(frame: Frame, groups: tuple[PhaseGroup, ...], layout: ConvPartition) -> int:
     """Words of the list of one core: of the core with most of them.
 
     For every block of every group: how many segments follow, then each of them, a line of the image at most. The list

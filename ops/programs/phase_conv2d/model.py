@@ -5,10 +5,10 @@ from typing import Final
 
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import Stage
-from ops.op_model import Account, Ends, Fact, Meaning, cycles_of_work, values_of_first
+from ops.op_model import Description, Detail, Ends, OpModel, cycles_of_work, values_of_first
 from ops.programs.conv2d.model import STAGES as CONV_STAGES
 from ops.programs.phase_conv2d.cycles import phase_cycles
-from ops.programs.phase_conv2d.op import PhaseConvWork
+from ops.programs.phase_conv2d.op import PhaseConv2dOp
 from ops.programs.phase_conv2d.values import PreparePhaseWeights, phases_convolved, prepared_phase_weights
 
 STAGES: Final = MappingProxyType(
@@ -16,28 +16,28 @@ STAGES: Final = MappingProxyType(
 )
 
 
-def phase_account(work: PhaseConvWork, ends: Ends, spec: DeviceSpec) -> Account:
+def describe_phases(work: PhaseConv2dOp, ends: Ends, spec: DeviceSpec) -> Description:
     """How a program of output phases was planned."""
     layout, phases = work.layout, sum(len(part.phases) for part in work.parts)
     cores = layout.out_config.cores.num_cores()
     facts = (
-        Fact(name="scheme", value=layout.scheme.name, text=layout.scheme.name),
-        Fact(name="output_cores", value=cores, text=f"output on {cores} of {spec.grid.cores} cores"),
-        Fact(name="phases", value=phases, text=f"{phases} output phases"),
-        Fact(
+        Detail(name="scheme", value=layout.scheme.name, text=layout.scheme.name),
+        Detail(name="output_cores", value=cores, text=f"output on {cores} of {spec.grid.cores} cores"),
+        Detail(name="phases", value=phases, text=f"{phases} output phases"),
+        Detail(
             name="groups", value=len(work.parts), text=f"{len(work.parts)} groups of phases that meet the same inputs"
         ),
     )
-    return Account(facts=facts, stages=STAGES, composed_of="the steps of the measured convolution program")
+    return Description(facts=facts, stages=STAGES, composed_of="the steps of the measured convolution program")
 
 
-MEANINGS: Final = (
-    Meaning(
-        work=PhaseConvWork,
+OP_MODELS: Final = (
+    OpModel(
+        work=PhaseConv2dOp,
         values=phases_convolved,
         cycles=cycles_of_work(phase_cycles),
         fidelity_phases=lambda work: work.parts[0].conv.fidelity_phases,
-        account=phase_account,
+        account=describe_phases,
     ),
-    Meaning(work=PreparePhaseWeights, values=values_of_first(prepared_phase_weights)),
+    OpModel(work=PreparePhaseWeights, values=values_of_first(prepared_phase_weights)),
 )

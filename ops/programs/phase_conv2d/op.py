@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
-from device.plan import Work
+from device.plan import DeviceOp
 from ops.programs.conv2d.buffers import BufferRequest, ConvBuffersArguments, buffer_requests
-from ops.programs.conv2d.op import ConvWork
+from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.parallel_config import ConvOptions, ConvProblem
-from ops.programs.conv2d.partition import ConvLayout
+from ops.programs.conv2d.partition import ConvPartition
 from ops.window import Frame
 
 
@@ -27,22 +27,22 @@ class PhasePart:
     # The micro-op over their windows, as many as the core with most of them has, in whole tiles. A core's output is as
     # wide as all its phases together, one beside the other. Without taps it has no K blocks, and gives the bias or
     # zeros.
-    conv: ConvWork
+    conv: Conv2dOp
     phases: tuple[PhaseOutputs, ...]  # The phases, row by row
     beside: int  # How many of them a row has, whose sticks of one window lie beside each other in the output
 
-    def conv_of(self, phase: PhaseOutputs) -> ConvWork:
+    def conv_of(self, phase: PhaseOutputs) -> Conv2dOp:
         """The micro-op over the windows of one phase."""
         return replace(self.conv, problem=replace(self.conv.problem, frame=phase.frame))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PhaseConvWork(Work):
+class PhaseConv2dOp(DeviceOp):
     """One program of output phases."""
 
     problem: ConvProblem  # Sizes and formats of the call; its frame is the one with inserted zeros
     options: ConvOptions  # The caller's choices
-    layout: ConvLayout  # Partition and shards of the call, as a convolution over that frame has them
+    layout: ConvPartition  # Partition and shards of the call, as a convolution over that frame has them
     parts: tuple[PhasePart, ...]  # All output phases, in the order in which they are computed
 
     @property
@@ -57,7 +57,7 @@ def sticks_format(problem: ConvProblem) -> DataFormat:
 
 
 def phase_buffer_requests(
-    phases: Sequence[ConvBuffersArguments], layout: ConvLayout, sticks: DataFormat, *, tiled: bool
+    phases: Sequence[ConvBuffersArguments], layout: ConvPartition, sticks: DataFormat, *, tiled: bool
 ) -> list[BufferRequest]:
     """What a program asks for.
 

@@ -10,16 +10,16 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.block_floats import round_up
 from device.numbers.formats import Array, write_exactly
-from device.plan import Work
-from ops.op_model import ValuesReading, given, matrix, row
-from ops.programs.conv2d.gather import HALF, Image, Reading, prepare_image
+from device.plan import DeviceOp
+from ops.op_model import ValuesContext, given, matrix, row
+from ops.programs.conv2d.gather import HALF, GatheredInput, Image, prepare_image
 from ops.programs.conv2d.values import at_once, convolve_into
 from ops.programs.conv2d.weights import WeightsLayout, prepare_weights
-from ops.programs.phase_conv2d.op import PhaseConvWork
+from ops.programs.phase_conv2d.op import PhaseConv2dOp
 from ops.window import index_of
 
 
-def phases_convolved(work: PhaseConvWork, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+def phases_convolved(work: PhaseConv2dOp, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
     """The output [1, 1, N*OH*OW, O] of sticks, prepared weights and, if there is one, a bias.
 
     Sums of an output are those of the taps that its phase meets, in the order of its K blocks.
@@ -36,16 +36,16 @@ def phases_convolved(work: PhaseConvWork, inputs: Sequence[Array | None], readin
         narrow = part.conv.layout.blocks.act_w_tiles == 1
         if narrow not in images:
             whole = replace(part.conv, problem=replace(part.conv.problem, frame=frame))
-            images[narrow] = prepare_image(Reading(whole, reading.arithmetic, reading.spec), matrix(sticks))
+            images[narrow] = prepare_image(GatheredInput(whole, reading.arithmetic, reading.spec), matrix(sticks))
         for phase in part.phases:
-            conv = Reading(part.conv_of(phase), reading.arithmetic, reading.spec)
+            conv = GatheredInput(part.conv_of(phase), reading.arithmetic, reading.spec)
             rows = matrices[phase.weights.start : phase.weights.stop]
             convolve_into(result, conv, images[narrow], rows, added, made, at_once(conv, made, result.size))
     values = _tilized(work, result, reading)[..., :channels] if tiled else result
     return np.ascontiguousarray(values).reshape(1, 1, -1, channels)
 
 
-def _tilized(work: PhaseConvWork, sticks: Array, reading: ValuesReading) -> Array:
+def _tilized(work: PhaseConv2dOp, sticks: Array, reading: ValuesContext) -> Array:
     """Sticks as tiles of the output's format."""
     out = work.problem.out_format
     keeps_tf32 = reading.spec.compute.tilize_keeps_tf32(work.layout.shards.out_col_tiles)
@@ -61,7 +61,7 @@ def _tilized(work: PhaseConvWork, sticks: Array, reading: ValuesReading) -> Arra
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PreparePhaseWeights(Work):
+class PreparePhaseWeights(DeviceOp):
     """Raw weights become a matrix for every class of taps that meet inputs together."""
 
     kernel: tuple[int, int]  # (kh, kw) of the raw weight

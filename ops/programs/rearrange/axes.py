@@ -18,7 +18,7 @@ from device.memory.memory_config import TILE, BufferType, Layout
 from device.numbers.block_floats import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage
-from ops.op_model import Account, CyclesReading, Ends, Meaning, values_of_first
+from ops.op_model import CyclesContext, Description, Ends, OpModel, values_of_first
 from ops.programs.buffer_shapes import alike_cycles, pipelined_cycles
 from ops.programs.kernel_costs import (
     ComputeCosts,
@@ -32,7 +32,7 @@ from ops.programs.kernel_costs import (
     waited_read_cycles,
     write_latency_cycles,
 )
-from ops.programs.movement.account import movement_account
+from ops.programs.movement.account import describe_movement
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.rearrange.turned_pieces import turned_movement
 from ops.programs.rearrange.work import Permute, permuted
@@ -43,7 +43,7 @@ Stages = dict[Stage, float]
 Model = Callable[[Permute, Ends, DeviceSpec], tuple[CoreRangeSet, float, Stages]]
 
 
-def permute_cycles(work: Permute, ends: Ends, reading: CyclesReading) -> OperationCycles:
+def permute_cycles(work: Permute, ends: Ends, reading: CyclesContext) -> OperationCycles:
     """By where the tensors lie, and which axes move."""
     spec, model = reading.spec, _model(work, ends)
     if model is None:
@@ -137,19 +137,19 @@ def _bytes(tensor: TensorSpec) -> int:
     return prod(tensor.shape) * (tensor.data_format.element_bytes or 0)
 
 
-def _account(work: Permute, ends: Ends, spec: DeviceSpec) -> Account:
+def _describe(work: Permute, ends: Ends, spec: DeviceSpec) -> Description:
     model = _model(work, ends)
     if model is None:
-        return movement_account(partial(turned_movement, ends.read, ends.written, work.axes, spec))
+        return describe_movement(partial(turned_movement, ends.read, ends.written, work.axes, spec))
     if model is _fetched:
-        return Account(
+        return Description(
             stages={
                 Stage.READER: "one processor fetches half of the sticks from where they lie",
                 Stage.SECOND_READER: "the other fetches the other half",
             },
             composed_of="reading sticks of other cores as in other programs",
         )
-    return Account(
+    return Description(
         stages={
             Stage.READER: "rows are read, as far as tiles reach",
             Stage.TILIZE: "rows become tiles",
@@ -160,4 +160,4 @@ def _account(work: Permute, ends: Ends, spec: DeviceSpec) -> Account:
     )
 
 
-MEANINGS: Final = (Meaning(work=Permute, values=values_of_first(permuted), cycles=permute_cycles, account=_account),)
+OP_MODELS: Final = (OpModel(work=Permute, values=values_of_first(permuted), cycles=permute_cycles, account=_describe),)

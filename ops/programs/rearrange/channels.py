@@ -11,7 +11,7 @@ from device.numbers.block_floats import div_up
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage
-from ops.op_model import Account, CyclesReading, Ends, Fact, Meaning, values_of_first
+from ops.op_model import CyclesContext, Description, Detail, Ends, OpModel, values_of_first
 from ops.programs.buffer_shapes import alike_cycles, pipelined_cycles
 from ops.programs.kernel_costs import (
     ComputeCosts,
@@ -28,7 +28,7 @@ WRITERS: Final = 2  # processors that share the tiles that were turned
 CHW_BATCH: Final = CHW_TILES // 2  # tiles that are turned at once when channels are put first
 
 
-def channels_last_cycles(work: ChannelsLast, ends: Ends, reading: CyclesReading) -> OperationCycles:
+def channels_last_cycles(work: ChannelsLast, ends: Ends, reading: CyclesContext) -> OperationCycles:
     """Block by block, each in one piece: a row of pixels of each channel is read, tilized, turned, and copied."""
     spec = reading.spec
     shards = ends.written.shards
@@ -55,7 +55,7 @@ def channels_last_cycles(work: ChannelsLast, ends: Ends, reading: CyclesReading)
     return alike_cycles(shards.grid, blocks * of_block, busy, spec)
 
 
-def channels_first_cycles(work: ChannelsFirst, ends: Ends, reading: CyclesReading) -> OperationCycles:
+def channels_first_cycles(work: ChannelsFirst, ends: Ends, reading: CyclesContext) -> OperationCycles:
     """A few tiles after the others: turned, and their channels copied to their rows meanwhile."""
     spec = reading.spec
     shards = ends.read.shards
@@ -69,12 +69,12 @@ def channels_first_cycles(work: ChannelsFirst, ends: Ends, reading: CyclesReadin
     return alike_cycles(shards.grid, body, busy, spec)
 
 
-def _last_account(work: ChannelsLast, ends: Ends, spec: DeviceSpec) -> Account:
+def _describe_last(work: ChannelsLast, ends: Ends, spec: DeviceSpec) -> Description:
     pixels = ends.written.shards.shape[0]
     block = hwc_block(pixels)
     told = f"{pixels:,} pixels of a core in blocks of {block:,}"
-    return Account(
-        facts=(Fact(name="block_pixels", value=block, text=told),),
+    return Description(
+        facts=(Detail(name="block_pixels", value=block, text=told),),
         stages={
             Stage.READER: "a block of pixels is read channel by channel",
             Stage.TILIZE: "channels become tiles",
@@ -85,8 +85,8 @@ def _last_account(work: ChannelsLast, ends: Ends, spec: DeviceSpec) -> Account:
     )
 
 
-def _first_account(work: ChannelsFirst, ends: Ends, spec: DeviceSpec) -> Account:
-    return Account(
+def _describe_first(work: ChannelsFirst, ends: Ends, spec: DeviceSpec) -> Description:
+    return Description(
         stages={
             Stage.UNTILIZE: "tiles are turned and become rows",
             Stage.WRITER: "rows of channels are copied where they belong, stick by stick",
@@ -95,17 +95,17 @@ def _first_account(work: ChannelsFirst, ends: Ends, spec: DeviceSpec) -> Account
     )
 
 
-MEANINGS: Final = (
-    Meaning(
+OP_MODELS: Final = (
+    OpModel(
         work=ChannelsLast,
         values=values_of_first(channels_last),
         cycles=channels_last_cycles,
-        account=_last_account,
+        account=_describe_last,
     ),
-    Meaning(
+    OpModel(
         work=ChannelsFirst,
         values=values_of_first(channels_first),
         cycles=channels_first_cycles,
-        account=_first_account,
+        account=_describe_first,
     ),
 )

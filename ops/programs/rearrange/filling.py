@@ -12,7 +12,7 @@ import numpy as np
 
 from device.numbers.block_floats import div_up
 from device.numbers.formats import Array
-from device.plan import Work
+from device.plan import DeviceOp
 from device.spec.device_spec import DeviceSpec
 from ops.op_model import Ends
 from ops.programs.movement.filling import ragged_tiles
@@ -22,7 +22,7 @@ from ops.programs.rearrange.composed import composed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FillTiles(Work):
+class FillTiles(DeviceOp):
     """A number in the padding of tiles; what comes out has the padded shape."""
 
     shape: tuple[int, ...]
@@ -49,4 +49,4 @@ def _movement(work: FillTiles, ends: Ends, spec: DeviceSpec) -> Movement:
     return replace(moved, reads=sides[0], writes=sides[1], blocks=core_tiles)
 
 
-MEANINGS: Final = (composed(FillTiles, filled, _movement),)
+OP_MODELS: Final = (composed(FillTiles, filled, _movement),)

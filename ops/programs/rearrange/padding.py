@@ -13,7 +13,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout
 from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import BFLOAT16, FLOAT32, Array, quantize
-from device.plan import CircularBuffer, Work
+from device.plan import CircularBuffer, DeviceOp
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
 from ops.programs.buffer_shapes import BUFFERING, buffer, page_cores, row_bytes, scratchpad, shard_view, volume_tiles
@@ -25,7 +25,7 @@ HALF_BITS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PadWith(Work):
+class PadWith(DeviceOp):
     """A number around a tensor."""
 
     shape: tuple[int, ...]
@@ -112,4 +112,4 @@ def row_room_bytes(spec: DeviceSpec) -> int:
     return spec.l1.bytes // 2 - spec.l1.base_bytes
 
 
-MEANINGS: Final = (composed(PadWith, padded),)
+OP_MODELS: Final = (composed(PadWith, padded),)

@@ -14,7 +14,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import Array
-from device.plan import CircularBuffer, Work
+from device.plan import CircularBuffer, DeviceOp
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
 from ops.op_model import Ends
@@ -39,7 +39,7 @@ INDEX_BYTES = 4  # of the scratchpad, for each axis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut(Work):
+class Cut(DeviceOp):
     """A box of a tensor."""
 
     shape: tuple[int, ...]
@@ -138,4 +138,4 @@ def _movement(work: Cut, ends: Ends, spec: DeviceSpec) -> Movement:
     )
 
 
-MEANINGS: Final = (composed(Cut, cut, _movement),)
+OP_MODELS: Final = (composed(Cut, cut, _movement),)

@@ -11,11 +11,11 @@ from device.matrix_unit.packer import pack
 from device.matrix_unit.typecast import typecast
 from device.numbers.block_floats import round_up
 from device.numbers.formats import GROUP, Array, DataFormat
-from device.plan import Work
+from device.plan import DeviceOp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Permute(Work):
+class Permute(DeviceOp):
     """Axes in another order."""
 
     shape: tuple[int, ...]
@@ -25,7 +25,7 @@ class Permute(Work):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelsLast(Work):
+class ChannelsLast(DeviceOp):
     """[1, B, C, H*W] becomes [1, 1, B*H*W, channels] in another format, zeros behind the channels."""
 
     shape: tuple[int, ...]
@@ -35,7 +35,7 @@ class ChannelsLast(Work):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelsFirst(Work):
+class ChannelsFirst(DeviceOp):
     """[1, 1, H*W, C] becomes [1, 1, C, H*W] in another format."""
 
     shape: tuple[int, ...]

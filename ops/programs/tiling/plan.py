@@ -19,7 +19,7 @@ from ops.programs.movement.work import Conversion
 from ops.programs.tiling.buffers import resharded_bytes, shard_buffers, tiling_buffers
 from ops.programs.tiling.uneven_pages import Uneven, uneven
 from ops.programs.tiling.unpadding import unpadded_place, unpadding_refusal
-from ops.programs.tiling.work import LayOut
+from ops.programs.tiling.work import TilizeOp
 
 GENERATED_FORMATS = (BFLOAT16, BFLOAT8_B)  # of interleaved tiles that a program of their own untilizes
 
@@ -295,9 +295,9 @@ def keeps_padding(source: TensorSpec, place: MemoryConfig) -> bool:
     return sharded and prod(source.padded_shape[:-2]) > 1 and source.shape[-2] != source.padded_shape[-2]
 
 
-def _work(conversion: Conversion, source: PlanTensor, made: TensorSpec) -> LayOut:
+def _work(conversion: Conversion, source: PlanTensor, made: TensorSpec) -> TilizeOp:
     keeps = conversion is Conversion.UNTILIZE and keeps_padding(source.spec, made.memory_config)
-    return LayOut(
+    return TilizeOp(
         conversion=conversion,
         source_format=source.spec.data_format,
         data_format=made.data_format,

@@ -10,21 +10,21 @@ import numpy as np
 
 from device.matrix_unit.typecast import typecast
 from device.numbers.formats import Array, DataFormat
-from device.plan import Work
+from device.plan import DeviceOp
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
-from ops.op_model import Account, CyclesReading, Ends, Meaning, ValuesReading, given
-from ops.programs.movement.account import movement_account
+from ops.op_model import CyclesContext, Description, Ends, OpModel, ValuesContext, given
+from ops.programs.movement.account import describe_movement
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.meaning import UNMEASURED
 from ops.programs.movement.movement import Movement
-from ops.programs.movement.movements import relayout_movement
+from ops.programs.movement.movements import tensor_copy_movement
 from ops.programs.movement.values import TILIZES, packed_tiles
 from ops.programs.movement.work import Conversion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayOut(Work):
+class TilizeOp(DeviceOp):
     """The same numbers in another place, another order of bytes, or another format."""
 
     conversion: Conversion  # By which program
@@ -36,7 +36,7 @@ class LayOut(Work):
     on_one_core: bool = False  # One core does all
 
 
-def _values(work: LayOut, inputs: Sequence[Array | None], reading: ValuesReading) -> Array:
+def _values(work: TilizeOp, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
     values = given(inputs[0])
     if work.kept is not None:
         values = values[tuple(slice(side) for side in work.kept)]
@@ -54,19 +54,19 @@ def _with_padding(values: Array, padded: tuple[int, ...]) -> Array:
     return rows[: prod(values.shape[:-1])].reshape(values.shape)
 
 
-def _cycles(work: LayOut, ends: Ends, reading: CyclesReading) -> OperationCycles:
+def _cycles(work: TilizeOp, ends: Ends, reading: CyclesContext) -> OperationCycles:
     return movement_cycles(_movement(work, ends, reading.spec), reading.spec, contention=reading.contention)
 
 
-def _account(work: LayOut, ends: Ends, spec: DeviceSpec) -> Account:
+def _describe(work: TilizeOp, ends: Ends, spec: DeviceSpec) -> Description:
     name, changes = work.conversion.value, work.source_format != work.data_format
     # programs that change formats on the way are not measured, either
     measured_as = "" if changes or name in UNMEASURED else name
-    return movement_account(partial(_movement, work, ends, spec), measured_as=measured_as)
+    return describe_movement(partial(_movement, work, ends, spec), measured_as=measured_as)
 
 
-def _movement(work: LayOut, ends: Ends, spec: DeviceSpec) -> Movement:
-    return relayout_movement(work.conversion, ends.read, ends.written, spec, on_one_core=work.on_one_core)
+def _movement(work: TilizeOp, ends: Ends, spec: DeviceSpec) -> Movement:
+    return tensor_copy_movement(work.conversion, ends.read, ends.written, spec, on_one_core=work.on_one_core)
 
 
-MEANINGS: Final = (Meaning(work=LayOut, values=_values, cycles=_cycles, account=_account),)
+OP_MODELS: Final = (OpModel(work=TilizeOp, values=_values, cycles=_cycles, account=_describe),)

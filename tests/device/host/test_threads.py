@@ -20,7 +20,7 @@ def on_cores(request, monkeypatch):
     return request.param
 
 
-@pytest.mark.parametrize("each", [threads.in_turn, threads.on_all_cores, threads.side_by_side])
+@pytest.mark.parametrize("each", [threads.locked, threads.on_all_cores, threads.side_by_side])
 def test_every_piece_is_done_once(each, on_cores):
     done = np.zeros(20, int)
 

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 
 import pytest
 
-from device.time.stages import Late
+from device.time.stages import Lazy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,8 +13,8 @@ class Drawer:
     """Two figures, one of them late."""
 
     label: str
-    figures: Late[tuple[int, ...]] = Late()  # noqa: RUF009 (a descriptor, not a default)
-    total: Late[int] = Late(lambda drawer: sum(drawer.figures))  # noqa: RUF009
+    figures: Lazy[tuple[int, ...]] = Lazy()  # noqa: RUF009 (a descriptor, not a default)
+    total: Lazy[int] = Lazy(lambda drawer: sum(drawer.figures))  # noqa: RUF009
 
 
 def counting(calls: list[int]) -> Callable[[], tuple[int, ...]]:

@@ -9,10 +9,10 @@ from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
-from device.plan import MOVE, Allocate, Operation, OperationBegin, OperationEnd, Plan, Relocate, Work
+from device.plan import MOVE, Allocate, DeviceOp, Operation, OperationBegin, OperationEnd, Plan, Relocate
 from device.spec.device_spec import load_spec
-from ops.op_model import Meaning, NoModelError, values_of_first
-from ops.op_models import MEANINGS
+from ops.op_model import NoModelError, OpModel, values_of_first
+from ops.op_models import OP_MODELS
 from ops.passes.cycles import TimedOperation, operations_of, run_cycles, steps_that_ran
 from ops.planners.conv.arguments import (
     ConvArguments,
@@ -131,7 +131,7 @@ def test_only_what_ran_is_timed(spec):
 
 
 @dataclass(frozen=True, slots=True)
-class Fancy(Work):
+class Fancy(DeviceOp):
     """A work that only tables of this file know."""
 
 
@@ -145,7 +145,7 @@ def raising(error):
     def cycles(work, ends, reading):
         raise error
 
-    return {Fancy: Meaning(work=Fancy, values=values_of_first(lambda work, values: values), cycles=cycles)}
+    return {Fancy: OpModel(work=Fancy, values=values_of_first(lambda work, values: values), cycles=cycles)}
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_every_other_error_is_a_mistake_and_comes_through(error):
 
 def test_a_work_that_the_table_lacks_comes_through():
     with pytest.raises(AssertionError, match=r"^nothing is known of Fancy\(\)"):
-        fancy_cycles(MEANINGS)
+        fancy_cycles(OP_MODELS)
 
 
 @each_device

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from device.plan import Work
-from ops.passes.caches import KeptUploads
+from device.plan import DeviceOp
+from ops.passes.caches import WeightCache
 
 
 @dataclass(frozen=True, slots=True)
-class Doubled(Work):
+class Doubled(DeviceOp):
     times: int = 2
 
 
@@ -34,7 +34,7 @@ def frozen(values):
 
 
 def test_the_same_bits_are_made_once():
-    kept, maker = KeptUploads(), Maker()
+    kept, maker = WeightCache(), Maker()
     first = maker.made_of(kept, frozen([1, 2]), Doubled())
     assert maker.made_of(kept, frozen([1, 2]), Doubled()) is first
     assert maker.calls == 1
@@ -42,14 +42,14 @@ def test_the_same_bits_are_made_once():
 
 
 def test_views_of_one_array_are_the_same():
-    kept, maker, raw = KeptUploads(), Maker(), frozen([1, 2, 3, 4])
+    kept, maker, raw = WeightCache(), Maker(), frozen([1, 2, 3, 4])
     first = maker.made_of(kept, raw.reshape(2, 2), Doubled())
     assert maker.made_of(kept, raw.reshape(2, 2), Doubled()) is first
     assert maker.made_of(kept, raw.reshape(2, 2).T, Doubled()).tolist() == [[2, 6], [4, 8]]
 
 
 def test_other_bits_works_shapes_and_types_are_made_anew():
-    kept, maker = KeptUploads(), Maker()
+    kept, maker = WeightCache(), Maker()
     zero = maker.made_of(kept, frozen([0.0]), Doubled())
     assert np.signbit(maker.made_of(kept, frozen([-0.0]), Doubled())) != np.signbit(zero)
     assert maker.made_of(kept, frozen([0.0]), Doubled(3)) is not zero
@@ -61,7 +61,7 @@ def test_other_bits_works_shapes_and_types_are_made_anew():
 
 
 def test_arrays_that_differ_at_their_ends_are_told_apart():
-    kept, maker, raw = KeptUploads(), Maker(), np.arange(100, dtype=np.float32)
+    kept, maker, raw = WeightCache(), Maker(), np.arange(100, dtype=np.float32)
     first = maker.made_of(kept, frozen(raw), Doubled())
     raw[-1] = 5
     assert maker.made_of(kept, frozen(raw), Doubled())[-1] == 10
@@ -69,12 +69,12 @@ def test_arrays_that_differ_at_their_ends_are_told_apart():
 
 
 def test_nan_is_itself():
-    kept, maker = KeptUploads(), Maker()
+    kept, maker = WeightCache(), Maker()
     assert maker.made_of(kept, frozen([np.nan]), Doubled()) is maker.made_of(kept, frozen([np.nan]), Doubled())
 
 
 def test_what_may_be_written_to_is_not_kept():
-    kept, maker, raw = KeptUploads(), Maker(), np.ones(2, np.float32)
+    kept, maker, raw = WeightCache(), Maker(), np.ones(2, np.float32)
     view = raw[:]
     view.flags.writeable = False
     for array in (raw, view, np.frombuffer(bytearray(8), np.float32)):
@@ -85,7 +85,7 @@ def test_what_may_be_written_to_is_not_kept():
 
 
 def test_what_was_not_used_for_longest_goes_first():
-    kept, maker = KeptUploads(most_bytes=40), Maker()  # 16 bytes each, raw and made
+    kept, maker = WeightCache(most_bytes=40), Maker()  # 16 bytes each, raw and made
     one, two = (maker.made_of(kept, frozen([n, n]), Doubled(n)) for n in (1, 2))
     assert maker.made_of(kept, frozen([1, 1]), Doubled(1)) is one
     maker.made_of(kept, frozen([3, 3]), Doubled(3))
@@ -95,13 +95,13 @@ def test_what_was_not_used_for_longest_goes_first():
 
 
 def test_nothing_is_kept_of_what_is_too_large():
-    kept, maker = KeptUploads(most_bytes=0), Maker()
+    kept, maker = WeightCache(most_bytes=0), Maker()
     assert maker.made_of(kept, frozen([1, 2]), Doubled()).tolist() == [2, 4]
     assert kept.bytes == 0
 
 
 def test_cleared():
-    kept, maker = KeptUploads(), Maker()
+    kept, maker = WeightCache(), Maker()
     maker.made_of(kept, frozen([1]), Doubled())
     kept.clear()
     assert kept.bytes == 0

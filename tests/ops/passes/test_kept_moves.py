@@ -11,7 +11,7 @@ from device.numbers.formats import FLOAT32
 from device.plan import Operation, ProgramKey, Relocate
 from device.spec.device_spec import load_spec
 from ops.builder import PlanBuilder
-from ops.passes.caches import MOST_BUFFERS, KeptMoves
+from ops.passes.caches import MOST_BUFFERS, ReplayCache
 from ops.passes.memory import run_memory
 from ops.planners.onednn.plan import plan_backward_data, plan_backward_weights, plan_forward
 from ops.planners.onednn.problem import Deconvolution
@@ -39,7 +39,7 @@ class Caller:
     """A device and what it keeps; `placed` are the calls that were placed step by step."""
 
     def __init__(self, most=256):
-        self.machine, self.kept, self.placed, self.live = Machine(SPEC), KeptMoves(most), [], []
+        self.machine, self.kept, self.placed, self.live = Machine(SPEC), ReplayCache(most), [], []
 
     def call(self, number):
         def place():

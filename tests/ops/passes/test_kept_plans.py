@@ -14,8 +14,8 @@ from device.memory.memory_config import L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
 from device.plan import Allocate, Operation, Plan, ProgramKey, Relocate
 from device.spec.device_spec import load_spec
-from ops.op_models import MEANINGS
-from ops.passes.caches import MOST_MADE, KeptPlans, one_of_alike
+from ops.op_models import OP_MODELS
+from ops.passes.caches import MOST_MADE, PlanCache, one_of_alike
 from ops.passes.cycles import run_cycles
 from ops.planners.to_config import plan_to_layout
 
@@ -44,14 +44,14 @@ def refuse():
 
 
 def test_a_plan_is_made_once():
-    kept = KeptPlans()
+    kept = PlanCache()
     first = kept.plan_of(ProgramKey(("call", 1)), SPEC, lambda: of_length(1))
     assert kept.plan_of(ProgramKey(("call", 1)), SPEC, refuse) is first
     assert kept.plan_of(ProgramKey(("call", 2)), SPEC, lambda: of_length(1)) is not first
 
 
 def test_another_spec_has_another_plan():
-    kept, other = KeptPlans(), SPEC.replace(clock_hz=SPEC.clock_hz - 1)
+    kept, other = PlanCache(), SPEC.replace(clock_hz=SPEC.clock_hz - 1)
     first = kept.plan_of(CALL, SPEC, lambda: of_length(1))
     second = kept.plan_of(CALL, other, lambda: of_length(1))
     assert second is not first
@@ -82,7 +82,7 @@ def test_a_spec_that_can_not_be_looked_up_stands_for_itself():
 
 
 def test_what_is_refused_is_asked_again():
-    kept = KeptPlans()
+    kept = PlanCache()
     for _ in range(2):
         with pytest.raises(DeviceError, match="no plan"):
             kept.plan_of(CALL, SPEC, refuse)
@@ -91,7 +91,7 @@ def test_what_is_refused_is_asked_again():
 
 
 def test_what_was_not_used_for_longest_goes_first():
-    kept = KeptPlans(most_steps=5)
+    kept = PlanCache(most_steps=5)
     first, second = (
         kept.plan_of(ProgramKey((1,)), SPEC, lambda: of_length(2)),
         kept.plan_of(ProgramKey((2,)), SPEC, lambda: of_length(2)),
@@ -105,7 +105,7 @@ def test_what_was_not_used_for_longest_goes_first():
 
 
 def test_a_plan_that_is_too_long_is_not_kept():
-    kept = KeptPlans(most_steps=2)
+    kept = PlanCache(most_steps=2)
     short = kept.plan_of(ProgramKey((1,)), SPEC, lambda: of_length(2))
     long = kept.plan_of(ProgramKey((2,)), SPEC, lambda: of_length(3))
     assert kept.plan_of(ProgramKey((2,)), SPEC, lambda: of_length(3)) is not long
@@ -113,7 +113,7 @@ def test_a_plan_that_is_too_long_is_not_kept():
 
 
 def test_threads_that_plan_at_once_get_plans_of_their_calls():
-    kept, begin = KeptPlans(most_steps=40), Barrier(4)
+    kept, begin = PlanCache(most_steps=40), Barrier(4)
 
     def ask(seed):
         begin.wait()
@@ -129,7 +129,7 @@ def test_threads_that_plan_at_once_get_plans_of_their_calls():
 
 
 def test_cycles_are_read_once_for_what_ran_and_the_device():
-    kept = KeptPlans()
+    kept = PlanCache()
     plan = kept.plan_of(CALL, SPEC, tilized)
     ran = operations_in(plan)
     first = kept.cycles_of(plan, SPEC, ran=ran)
@@ -146,7 +146,7 @@ def test_cycles_are_read_once_for_what_ran_and_the_device():
 
 
 def test_cycles_by_a_table_of_ones_own_are_read_anew():
-    kept, own = KeptPlans(), dict(MEANINGS)
+    kept, own = PlanCache(), dict(OP_MODELS)
     plan = kept.plan_of(CALL, SPEC, tilized)
     ran = operations_in(plan)
     before = kept.cycles_of(plan, SPEC, ran=ran, meanings=own)
@@ -158,11 +158,11 @@ def test_cycles_by_a_table_of_ones_own_are_read_anew():
 
 def test_a_plan_that_is_not_kept_has_cycles_too():
     plan = tilized()
-    assert KeptPlans(0).cycles_of(plan, SPEC, ran=operations_in(plan)).cycles > 0
+    assert PlanCache(0).cycles_of(plan, SPEC, ran=operations_in(plan)).cycles > 0
 
 
 def test_what_is_made_of_a_plan_is_kept_with_it_for_its_device_and_bounded():
-    kept, other = KeptPlans(), SPEC.replace(clock_hz=SPEC.clock_hz - 1)
+    kept, other = PlanCache(), SPEC.replace(clock_hz=SPEC.clock_hz - 1)
     plan = kept.plan_of(CALL, SPEC, lambda: of_length(1))
     first = kept.made_of(plan, SPEC, "a key", lambda: [1])
     assert kept.made_of(plan, SPEC, "a key", lambda: [2]) is first

@@ -17,6 +17,7 @@ from device.plan import (
     BufferFreed,
     CircularBuffer,
     CircularBufferAllocated,
+    DeviceOp,
     Free,
     Operation,
     OperationBegin,
@@ -25,7 +26,6 @@ from device.plan import (
     Refuse,
     Refused,
     Relocate,
-    Work,
 )
 from device.spec.device_spec import load_spec
 from ops.passes.memory import run_memory
@@ -35,7 +35,7 @@ CORES = first_cores(8, 8, 8)
 
 
 @dataclass(frozen=True, slots=True)
-class Multiply(Work):
+class Multiply(DeviceOp):
     """A work that no table of meanings knows: memory needs none."""
 
 

@@ -9,18 +9,18 @@ from device.matrix_unit.arithmetic import EXACT
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16
-from device.plan import Allocate, Free, Operation, Plan, Relocate, Work
+from device.plan import Allocate, DeviceOp, Free, Operation, Plan, Relocate
 from device.spec.device_spec import load_spec
-from ops.op_model import Meaning, ValuesReading
+from ops.op_model import OpModel, ValuesContext
 from ops.passes.values import run_values
 
 SPEC = load_spec("wormhole_n150")
-READING = ValuesReading(spec=SPEC, arithmetic=EXACT)
+READING = ValuesContext(spec=SPEC, arithmetic=EXACT)
 BUFFER = TensorSpec((1, 512), BFLOAT16, Layout.ROW_MAJOR).buffer(SPEC)
 
 
 @dataclass(frozen=True, slots=True)
-class Number(Work):
+class Number(DeviceOp):
     """A tensor becomes this number."""
 
     number: int
@@ -34,7 +34,7 @@ def recording(calls):
         calls.append((work.number, [None if one is None else one.tolist() for one in inputs]))
         return np.array([work.number])
 
-    return {Number: Meaning(work=Number, values=values)}
+    return {Number: OpModel(work=Number, values=values)}
 
 
 def test_values_follow_the_names():

@@ -8,7 +8,7 @@ import pytest
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
 from ops.op_models import load_spec
-from ops.sensitivity.effects import HeldLaunches, HeldOperation, held_launches, held_operations, with_model
+from ops.sensitivity.effects import FixedLaunches, FixedOperation, fixed_launches, fixed_operations, with_model
 from ops.sensitivity.fields import Field, numeric_fields, scaled
 from ops.sensitivity.read_set import fields_asked
 from ops.sensitivity.samples import samples
@@ -27,15 +27,15 @@ class Sweep:
     """
 
     spec: DeviceSpec
-    held: tuple[HeldOperation, ...]
-    launches: HeldLaunches
+    held: tuple[FixedOperation, ...]
+    launches: FixedLaunches
     before: tuple[OperationCycles, ...]
-    changed: dict[tuple[Field, float], tuple[DeviceSpec, dict[HeldOperation, OperationCycles]]]
+    changed: dict[tuple[Field, float], tuple[DeviceSpec, dict[FixedOperation, OperationCycles]]]
 
 
 def sweep(name: str, factors: tuple[float, ...]) -> Sweep:
     spec = load_spec(name)
-    held = with_model(held_operations(samples(), spec), spec)
+    held = with_model(fixed_operations(samples(), spec), spec)
     asked = {one: fields_asked(one.operation, spec) for one in held}
     changed = {}
     for field in numeric_fields(spec):
@@ -46,7 +46,7 @@ def sweep(name: str, factors: tuple[float, ...]) -> Sweep:
             fewer_cores = part == "grid" and factor < 1  # than the plan that is held has
             if device is not None and part != "reader" and not fewer_cores:
                 changed[field, factor] = device, {one: one.operation(device) for one in moved}
-    return Sweep(spec, held, held_launches(samples(), spec), tuple(one.operation(spec) for one in held), changed)
+    return Sweep(spec, held, fixed_launches(samples(), spec), tuple(one.operation(spec) for one in held), changed)
 
 
 SLOW = pytest.mark.slow

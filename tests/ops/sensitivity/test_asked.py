@@ -8,7 +8,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.network import torus_of
 from ops.op_models import COSTS, load_spec
 from ops.programs.halo.cycles import HaloCosts
-from ops.sensitivity.effects import held_launches, held_operations, with_model
+from ops.sensitivity.effects import fixed_launches, fixed_operations, with_model
 from ops.sensitivity.fields import fields_of, numeric_fields, scaled
 from ops.sensitivity.read_set import fields_asked, parts_asked
 from ops.sensitivity.samples import samples
@@ -45,8 +45,8 @@ def test_a_listening_device_is_the_device():
 
 def test_what_was_not_asked_for_moves_nothing():
     """Every tenth operation of the samples, and every field of what it does not read."""
-    held = with_model(held_operations(samples(), SPEC), SPEC)[::10]
-    for one in (*held, held_launches(samples()[:3], SPEC)):
+    held = with_model(fixed_operations(samples(), SPEC), SPEC)[::10]
+    for one in (*held, fixed_launches(samples()[:3], SPEC)):
         asked, before = parts_asked(one.cycles, SPEC), one.cycles(SPEC)
         assert asked & {"clock_hz", *TABLES}
         for field in numeric_fields(SPEC):

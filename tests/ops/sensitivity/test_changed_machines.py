@@ -2,8 +2,8 @@
 
 import pytest
 
-from ops.op_models import MEANINGS, load_spec
-from ops.sensitivity.effects import held_launches, held_operations, with_model
+from ops.op_models import OP_MODELS, load_spec
+from ops.sensitivity.effects import fixed_launches, fixed_operations, with_model
 from ops.sensitivity.fields import Better, Dimension, numeric_fields, with_values
 from ops.sensitivity.samples import planners_samples, samples
 from ttsim.report.cycles.figures_of import OperationReading, operation_time
@@ -14,9 +14,9 @@ PROGRAMS = {"conv2d", "eltwise", "halo", "matmul", "movement", "patch_matmul"}
 
 def test_the_samples_run_every_program_that_has_a_model():
     spec = load_spec("blackhole_p150")
-    held = with_model(held_operations(samples(), spec), spec)
+    held = with_model(fixed_operations(samples(), spec), spec)
     assert {one.program for one in held} >= PROGRAMS
-    modeled = {work for work, meaning in MEANINGS.items() if meaning.cycles is not None}
+    modeled = {work for work, meaning in OP_MODELS.items() if meaning.cycles is not None}
     assert {type(one.plan.steps[0].work) for one in held} >= modeled
     assert {one.name for one in held} >= {
         *("Halo", "Conv2d", "Matmul", "PatchMatmul", "PixelMatmul", "Reduce", "Full", "InterleavedToSharded"),
@@ -93,7 +93,7 @@ class TestDimensions:
     def test_all_clocks_and_rates_together_scale_time_alone(self, name, factor):
         spec = load_spec(name)
         faster = self.scaled(spec, factor, {Dimension.CLOCK: 1, Dimension.RATE: 1, Dimension.TIME: -1})
-        for held in (*with_model(held_operations(samples(), spec), spec), held_launches(samples(), spec)):
+        for held in (*with_model(fixed_operations(samples(), spec), spec), fixed_launches(samples(), spec)):
             before, after = (held.cycles(one) for one in (spec, faster))
             assert after == pytest.approx(before, rel=ROUNDING), held.name
             assert after / faster.clock_hz == pytest.approx(before / spec.clock_hz / factor, rel=ROUNDING)
@@ -103,7 +103,7 @@ class TestDimensions:
         spec = load_spec(name)
         powers = {Dimension.CYCLES: 1, Dimension.CYCLE_RATE: -1, Dimension.RATE: -1, Dimension.TIME: 1}
         slower = self.scaled(spec, factor, powers)
-        for held in with_model(held_operations(samples(), spec), spec):
+        for held in with_model(fixed_operations(samples(), spec), spec):
             before, after = (held.cycles(one) for one in (spec, slower))
             assert after == pytest.approx(before * factor, rel=ROUNDING), held.name
 
@@ -112,7 +112,7 @@ class TestDimensions:
         if factor < 1:
             return
         faster = spec.replace(clock_hz=factor * spec.clock_hz)
-        for held in with_model(held_operations(samples(), spec), spec):
+        for held in with_model(fixed_operations(samples(), spec), spec):
             before, after = (held.cycles(one) for one in (spec, faster))
             assert before * (1 - ROUNDING) <= after <= before * factor * (1 + ROUNDING), held.name
             operation = held.operation(spec)

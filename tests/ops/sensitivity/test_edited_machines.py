@@ -6,7 +6,7 @@ from device.time.network import page_round_trip_cycles, read_latency_cycles, sha
 from device.time.stages import Stage
 from ops.op_models import load_spec
 from ops.programs.kernel_costs import TransferCosts, multicast_cycles, read_page_cycles
-from ops.sensitivity.effects import HeldOperation, held_operations, with_model
+from ops.sensitivity.effects import FixedOperation, fixed_operations, with_model
 from ops.sensitivity.samples import planners_samples, samples
 from ttsim.report.cycles.figures_of import OperationReading, operation_time
 
@@ -14,8 +14,8 @@ SPEC = load_spec("wormhole_n150")
 TILE_BYTES = 2048
 
 
-def operations(program, spec=SPEC) -> list[HeldOperation]:
-    return [one for one in with_model(held_operations(samples(), spec), spec) if one.program == program]
+def operations(program, spec=SPEC) -> list[FixedOperation]:
+    return [one for one in with_model(fixed_operations(samples(), spec), spec) if one.program == program]
 
 
 def test_half_the_link_takes_twice_as_long_for_what_the_wire_bounds():
@@ -99,7 +99,7 @@ SLOWER_WITH_ONE = {
 def test_hands_that_are_missing_cost_time(processors, slower):
     spec = SPEC.replace(data_movement_processors=processors)
     found = set()
-    for one in with_model(held_operations(samples(), SPEC), SPEC):
+    for one in with_model(fixed_operations(samples(), SPEC), SPEC):
         before, after = (one.cycles(device) for device in (SPEC, spec))
         assert before / 2 - 1e-6 < after < 2 * before + 1e-6
         if after > before + 1e-6:
@@ -111,7 +111,7 @@ def test_a_third_hand_reads_the_second_half_and_writes():
     three = SPEC.replace(data_movement_processors=3)
     faster = {
         one.program
-        for one in with_model(held_operations(samples(), SPEC), SPEC)
+        for one in with_model(fixed_operations(samples(), SPEC), SPEC)
         if one.cycles(three) < one.cycles(SPEC) - 1e-6
     }
     assert faster >= {"conv2d"}
@@ -122,7 +122,7 @@ def test_a_third_hand_reads_the_second_half_and_writes():
 @pytest.mark.parametrize("name", ["wormhole_n150", "blackhole_p150"])
 def test_every_grid_runs_every_program(name, cols, rows):
     spec = load_spec(name).replace(grid_cols=cols, grid_rows=rows)
-    held = with_model(held_operations((*samples(), *planners_samples()), spec), spec)
+    held = with_model(fixed_operations((*samples(), *planners_samples()), spec), spec)
     assert {one.program for one in held} >= {"conv2d", "matmul", "movement", "patch_matmul"}
     for one in held:
         reading = OperationReading(name=one.name, cycles=one.operation(spec))

@@ -12,8 +12,8 @@ from ops.sensitivity.effects import (
     PLAN,
     SAME,
     effects,
-    held_launches,
-    held_operations,
+    fixed_launches,
+    fixed_operations,
     with_model,
 )
 from ops.sensitivity.fields import numeric_fields, scaled
@@ -72,7 +72,7 @@ def test_the_planners_rates_move_plans_alone():
 
 def timed_at_once(fields, calls, spec):
     """Names of fields whose double or half moves the time of anything: each is looked at until the first that moves."""
-    held = (held_launches(calls, spec), *with_model(held_operations(calls, spec), spec))
+    held = (fixed_launches(calls, spec), *with_model(fixed_operations(calls, spec), spec))
     before = [(one, one.cycles(spec)) for one in held]
     for field in fields:
         devices = [device for factor in NEAR if (device := scaled(spec, field, factor)) is not None]

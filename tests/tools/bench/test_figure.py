@@ -1,4 +1,4 @@
-from tools.bench.figure import Figure, in_turns, least_seconds, run_times
+from tools.bench.figure import Figure, all_locked, least_seconds, run_times
 
 
 def figure(value, limit):
@@ -25,7 +25,7 @@ def test_works_take_turns_and_the_first_turn_does_not_count():
         order.append(name)
         return next(clock)
 
-    assert in_turns({"a": lambda: work("a"), "b": lambda: work("b")}, 2) == {"a": [2, 4], "b": [3, 5]}
+    assert all_locked({"a": lambda: work("a"), "b": lambda: work("b")}, 2) == {"a": [2, 4], "b": [3, 5]}
     assert order == ["a", "b"] * 3
 
 

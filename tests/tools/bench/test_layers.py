@@ -4,7 +4,7 @@ from functools import partial
 import pytest
 
 from device.spec.device_spec import load_spec
-from ops.passes.caches import KeptPlans
+from ops.passes.caches import PlanCache
 from tools.bench import layers
 from tools.bench.layers import (
     AGAIN,
@@ -72,7 +72,7 @@ def test_a_new_spec_is_the_same_under_another_name():
 
 
 def test_a_new_spec_finds_nothing_and_a_new_device_does(monkeypatch):
-    kept = KeptPlans()
+    kept = PlanCache()
     monkeypatch.setattr("ttsim.runtime.device.plans_of_process", lambda: kept)
     layer = read_layers(DEFAULT_LAYERS)[0]
     one = partial(call_seconds, layer, make_inputs(layer), settings_of("off", cycles=True), read=False)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ttsim
-from ops.passes.caches import KeptPlans
+from ops.passes.caches import PlanCache
 from ops.planners.conv.arguments import ComputeConfig, ConvArguments, ConvConfig, Folding, SliceConfig
 from ttsim.api import conv2d, conv_transpose2d
 from ttsim.types.activations import UnaryOpType, UnaryWithParam
@@ -73,7 +73,7 @@ def made(device: ttsim.Device, function: str, changes: dict[str, Any], memory: A
 def opened() -> ttsim.Device:
     """A device that shares no plans, without values."""
     device = ttsim.open_device(l1_small_size=32768, values="off")
-    device.plans = KeptPlans()
+    device.plans = PlanCache()
     return device
 
 
@@ -97,13 +97,13 @@ def told(device: ttsim.Device, memory: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize("memory", [ttsim.L1_MEMORY_CONFIG, ttsim.DRAM_MEMORY_CONFIG], ids=["L1", "DRAM"])
 def test_what_is_seen_of_calls_is_the_same_whether_plans_are_kept_or_not(memory: Any, planned: list[str]) -> None:
-    def seen(kept: KeptPlans) -> tuple[list[str], int]:
+    def seen(kept: PlanCache) -> tuple[list[str], int]:
         with ttsim.open_device(l1_small_size=32768, values="fast") as device:
             device.plans = kept
             planned.clear()
             return list(told(device, memory)), len(planned)
 
-    (with_plans, few), (without, all_of_them) = seen(KeptPlans()), seen(KeptPlans(0))
+    (with_plans, few), (without, all_of_them) = seen(PlanCache()), seen(PlanCache(0))
     assert with_plans == without
     assert all_of_them == 3 * len(CALLS)
     assert len(CALLS) <= few < all_of_them
@@ -140,7 +140,7 @@ def test_slices_that_fit_the_free_memory_are_counted_again(planned: list[str]) -
 
 def test_a_sweep_of_calls_keeps_a_bounded_number_of_plans() -> None:
     with ttsim.open_device(l1_small_size=32768, values="off") as device:
-        device.plans = KeptPlans(most_steps=25)
+        device.plans = PlanCache(most_steps=25)
         for rows in (32, 64, 32, 0):
             config = ttsim.Conv2dConfig(act_block_h_override=rows)
             made(device, "conv_transpose2d", {"conv_config": config}, ttsim.L1_MEMORY_CONFIG)

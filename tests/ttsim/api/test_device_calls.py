@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ttsim
-from ops.passes.caches import KeptPlans
+from ops.passes.caches import PlanCache
 from ttsim.api.device_calls import require_left_out, required_device
 
 SIDE, CHANNELS = 16, 64
@@ -80,8 +80,8 @@ def test_a_tensor_on_the_host_has_no_device():
 
 
 def test_what_is_seen_is_the_same_whether_plans_are_kept_or_not() -> None:
-    shared, several = KeptPlans(), []
-    for plans in (KeptPlans(0), shared, shared):
+    shared, several = PlanCache(), []
+    for plans in (PlanCache(0), shared, shared):
         with ttsim.open_device(l1_small_size=32768, values="fast") as device:
             device.plans = plans
             several.append(seen(device))
@@ -90,7 +90,7 @@ def test_what_is_seen_is_the_same_whether_plans_are_kept_or_not() -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_each_call_is_kept(name: str) -> None:
-    kept = KeptPlans()
+    kept = PlanCache()
     steps = []
     for _ in range(2):
         with ttsim.open_device(l1_small_size=32768, values="off") as device:

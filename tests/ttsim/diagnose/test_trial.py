@@ -10,10 +10,10 @@ from device.numbers.formats import BFLOAT16
 from ops.planners.conv.arguments import ConvArguments, Operand
 from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D
 from ops.window import NoWindowError
-from ttsim.diagnose import Ground, attempt
+from ttsim.diagnose import MachineSnapshot, attempt
 
 MACHINE = Machine("wormhole_n150", l1_small_bytes=32768)
-GROUND = Ground(MACHINE, {}, strict=True)
+GROUND = MachineSnapshot(MACHINE, {}, strict=True)
 CALL = ConvArguments(
     rules=CONV_TRANSPOSE2D,
     input=Operand(spec=TensorSpec((1, 1, 64, 32), BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG), on_host=True),

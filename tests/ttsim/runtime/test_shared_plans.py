@@ -13,7 +13,7 @@ import pytest
 
 import ttsim
 from device.spec.device_spec import DeviceSpec
-from ops.passes.caches import KeptPlans
+from ops.passes.caches import PlanCache
 from ttsim.api import conv_transpose2d
 
 SIDE, CHANNELS, OUT = 8, 32, 32
@@ -22,9 +22,9 @@ L1, DRAM = ttsim.L1_MEMORY_CONFIG, ttsim.DRAM_MEMORY_CONFIG
 
 
 @pytest.fixture(autouse=True)
-def shared(monkeypatch: pytest.MonkeyPatch) -> KeptPlans:
+def shared(monkeypatch: pytest.MonkeyPatch) -> PlanCache:
     """What the devices of a test share, and no other test filled."""
-    plans = KeptPlans()
+    plans = PlanCache()
     monkeypatch.setattr("ttsim.runtime.device.plans_of_process", lambda: plans)
     return plans
 
@@ -76,7 +76,7 @@ def seen(device: ttsim.Device, memory: Any = L1, **changes: Any) -> tuple[str, s
 def alone(spec: DeviceSpec = SPEC, **options: Any) -> ttsim.Device:
     """A device that shares nothing."""
     device = opened(spec, **options)
-    device.plans = KeptPlans(0)
+    device.plans = PlanCache(0)
     return device
 
 
@@ -155,7 +155,7 @@ def test_how_values_are_computed_is_each_devices_own() -> None:
             made(off).cpu()
 
 
-def test_what_is_kept_keeps_no_device_and_no_tensor(shared: KeptPlans) -> None:
+def test_what_is_kept_keeps_no_device_and_no_tensor(shared: PlanCache) -> None:
     device = opened()
     output = made(device)
     watched = [ref(device), ref(device.machine), ref(output)]

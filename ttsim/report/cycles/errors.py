@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import fsum, hypot
 from typing import Final
 
-from ops.op_model import Account
+from ops.op_model import Description
 from ops.passes.cycles import expected_error
 
 NO_MEASUREMENT: Final = "no measurement"
@@ -32,7 +32,7 @@ class TotalError:
     unmeasured_share: float  # Of all cycles, those of operations without a measurement
 
 
-def error_bar(account: Account, architecture: str) -> ErrorBar:
+def error_bar(account: Description, architecture: str) -> ErrorBar:
     """What is to be expected of an operation."""
     found = expected_error(account.measured_as, architecture) if account.measured_as else None
     if found is None:

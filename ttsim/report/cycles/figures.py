@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from device.errors import ArgumentError
 from device.plan import Decision
-from device.time.stages import Late
-from ops.op_model import Fact
+from device.time.stages import Lazy
+from ops.op_model import Detail
 from ttsim.report.cycles.errors import ErrorBar, TotalError
 
 
@@ -108,15 +108,15 @@ class OperationTime:
     nanoseconds: float  # The same in time
     share: float  # Of the call's cycles
     bound_by: str  # The stage that binds it
-    tied_with: Late[tuple[str, ...]] = Late()  # noqa: RUF009 (a descriptor, not a default)
-    facts: Late[tuple[Fact, ...]] = Late()  # noqa: RUF009
+    tied_with: Lazy[tuple[str, ...]] = Lazy()  # noqa: RUF009 (a descriptor, not a default)
+    facts: Lazy[tuple[Detail, ...]] = Lazy()  # noqa: RUF009
     error: ErrorBar  # How far its cycles are to be expected off
     core_count: int  # Cores that take part
     fidelity_phases: int  # 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
     contention_cycles: int  # Part of `cycles` due to cores that share links, banks or receivers
     cycles_without_contention: int
-    stages: Late[tuple[StageTime, ...]] = Late()  # noqa: RUF009
-    groups: Late[tuple[CoreGroupTime, ...]] = Late()  # noqa: RUF009
+    stages: Lazy[tuple[StageTime, ...]] = Lazy()  # noqa: RUF009
+    groups: Lazy[tuple[CoreGroupTime, ...]] = Lazy()  # noqa: RUF009
     traffic: Traffic
     math: MathUse  # The matrix units
     roofline: Roofline  # What it could take at best
@@ -162,8 +162,8 @@ class Totals:
     nanoseconds: float  # The same in time
     contention_cycles: int  # Part of them due to contention
     cycles_without_contention: int
-    stages: Late[tuple[StageTime, ...]] = Late()  # noqa: RUF009 (a descriptor, not a default)
-    cores: Late[tuple[CoreTime, ...]] = Late()  # noqa: RUF009
+    stages: Lazy[tuple[StageTime, ...]] = Lazy()  # noqa: RUF009 (a descriptor, not a default)
+    cores: Lazy[tuple[CoreTime, ...]] = Lazy()  # noqa: RUF009
     traffic: Traffic
     math: MathUse  # The matrix units; `utilization` is weighted by the cores and cycles of each operation
     roofline: Roofline  # The operations' rooflines added up; `bound` is what most of it is

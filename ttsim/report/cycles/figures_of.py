@@ -12,9 +12,9 @@ from device.memory.memory_config import TILE
 from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
 from device.time.network import bandwidth
-from device.time.stages import CoreGroupCycles, Late, MovedBytes, OperationCycles, Stage, StageCycles, nanoseconds
+from device.time.stages import CoreGroupCycles, Lazy, MovedBytes, OperationCycles, Stage, StageCycles, nanoseconds
 from ops.launch import Launch
-from ops.op_model import NOTHING_TOLD, Account
+from ops.op_model import NOTHING_TOLD, Description
 from ttsim.report.cycles.errors import error_bar, total_error
 from ttsim.report.cycles.figures import (
     CallTime,
@@ -57,7 +57,7 @@ class OperationReading:
     name: str
     cycles: OperationCycles  # The reading of cycles, in whole ones (`whole_operation`)
     fidelity_phases: int = 0  # Fidelity phases, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
-    account: Account = NOTHING_TOLD  # What its program tells of it
+    account: Description = NOTHING_TOLD  # What its program tells of it
 
     @property
     def product_phases(self) -> float:
@@ -79,7 +79,7 @@ class TimedCall:
     # Multiplications and additions of its definition; None for the sum over the operations
     useful_flops: int | None = None
     decisions: tuple[Decision, ...] = ()  # What the planner chose for the caller
-    launches: Late[tuple[Launch, ...]] = Late(lambda call: ())  # noqa: RUF009 (a descriptor, not a default)
+    launches: Lazy[tuple[Launch, ...]] = Lazy(lambda call: ())  # noqa: RUF009 (a descriptor, not a default)
 
     def figures(self, spec: DeviceSpec) -> tuple[Totals, tuple[OperationTime, ...]]:
         """Those of all its operations together, and of each; worked out once for a device."""

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from device.spec.device_spec import DeviceSpec
-from device.time.stages import Late
+from device.time.stages import Lazy
 from ttsim.report.columns import terminal_width, wrapped
 from ttsim.report.cycles.advice import Advice
 from ttsim.report.cycles.advise import explain_advice
@@ -61,7 +61,7 @@ class CycleReport:
     worker_cores: int
     calls: tuple[CallTime, ...]
     total: Totals
-    launches: Late[LaunchTimes] = Late()  # noqa: RUF009 (a descriptor, not a default)
+    launches: Lazy[LaunchTimes] = Lazy()  # noqa: RUF009 (a descriptor, not a default)
     includes: tuple[str, ...] = INCLUDES
     leaves_out: tuple[str, ...] = LEAVES_OUT
     advice: Advice | None = None

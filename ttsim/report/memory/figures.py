@@ -5,7 +5,7 @@ A `LayerResult` is what reports are written about: a layer, and its figures or t
 
 from dataclasses import dataclass
 
-from device.time.stages import Late
+from device.time.stages import Lazy
 from ttsim.report.cycles.report import CycleReport
 from ttsim.report.memory.accuracy import Accuracy
 from ttsim.report.memory.l1_map import Ranges
@@ -49,8 +49,8 @@ class OperationUse:
     """
 
     name: str  # As a graph capture shows it
-    circular_buffers: Late[tuple[CircularBufferUse, ...]] = Late()  # noqa: RUF009 (a descriptor, not a default)
-    buffers: Late[tuple[BufferUse, ...]] = Late()  # noqa: RUF009
+    circular_buffers: Lazy[tuple[CircularBufferUse, ...]] = Lazy()  # noqa: RUF009 (a descriptor, not a default)
+    buffers: Lazy[tuple[BufferUse, ...]] = Lazy()  # noqa: RUF009
     circular_bytes: int  # Circular buffers that are no views, on the fullest core
     buffer_bytes: int  # L1 and L1_SMALL buffers, on a core
     used_share: float  # Both together, of the L1 a program can use

@@ -21,7 +21,7 @@ from device.plan import (
     usage_per_core,
 )
 from device.spec.device_spec import DeviceSpec
-from ops.programs.conv2d.partition import ConvLayout
+from ops.programs.conv2d.partition import ConvPartition
 from ttsim.report.cycles.explain import counted
 from ttsim.report.cycles.report import CycleReport
 from ttsim.report.memory.accuracy import Accuracy
@@ -37,7 +37,7 @@ def summarize(
     spec: DeviceSpec,
     before: Sequence[Event],
     events: Sequence[Event],
-    layouts: Iterable[ConvLayout],
+    layouts: Iterable[ConvPartition],
     output: TensorSpec,
     output_size: tuple[int, int],
     accuracy: Accuracy | None = None,
@@ -85,7 +85,7 @@ def place_of(memory: MemoryConfig) -> str:
     return f"{kind}, shards {rows}x{columns} on {cores}, {shards.orientation.name}"
 
 
-def partitions_of(layouts: Iterable[ConvLayout]) -> tuple[Partition, ...]:
+def partitions_of(layouts: Iterable[ConvPartition]) -> tuple[Partition, ...]:
     """The different partitions among some layouts, in order of their first convolution."""
     times: dict[Partition, int] = {}
     for partition in map(partition_of, layouts):
@@ -93,7 +93,7 @@ def partitions_of(layouts: Iterable[ConvLayout]) -> tuple[Partition, ...]:
     return tuple(one if count == one.convolutions else replace(one, convolutions=count) for one, count in times.items())
 
 
-def partition_of(layout: ConvLayout) -> Partition:
+def partition_of(layout: ConvPartition) -> Partition:
     """The figures of a layout."""
     shards, blocks = layout.shards, layout.blocks
     return Partition(

@@ -14,7 +14,7 @@ from ttsim.report.network.figures import Sum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deed:
+class DeviceOpRow:
     """A device operation, as every section tells of it."""
 
     number: int  # Counted from 0
@@ -39,7 +39,7 @@ class Deed:
 class Roof:
     """How near an operation comes to what the machine could do at best."""
 
-    deed: Deed
+    deed: DeviceOpRow
     math_share: float  # Least cycles of the matrix units, of its cycles
     dram_share: float
     network_share: float
@@ -49,7 +49,7 @@ class Roof:
 class Excess:
     """How far an operation is above the least that the machine needs for it: where there is most to gain."""
 
-    deed: Deed
+    deed: DeviceOpRow
     cycles: int  # Above its roof
     share: float  # The same, of all cycles
     stages: tuple[str, ...]  # What binds it, and what does so just as well
@@ -68,7 +68,7 @@ class Tick:
 class RoofPoint:
     """An operation in the chart."""
 
-    deed: Deed
+    deed: DeviceOpRow
     flops_per_byte: float  # Issued, of each byte from or to DRAM
     flops_per_second: float
     left_share: float  # Where it stands
@@ -142,7 +142,7 @@ class Part:
     asked: tuple[tuple[str, str], ...]  # What was to run, in lines of name and text
     verdict: tuple[str, ...]  # Lines that say what came out
     error: str | None  # Why it failed; None if it did not
-    deeds: tuple[Deed, ...]  # Device operations in order
+    deeds: tuple[DeviceOpRow, ...]  # Device operations in order
     total: Totals | None  # Of all that are timed; None if nothing is
     calls: tuple[CallTime, ...]  # The calls in the report on cycles, for what is said in words
     memory: tuple[OperationUse, ...]  # The device operations with their buffers and headroom; none for a network

@@ -8,7 +8,7 @@ from device.time.stages import Stage
 from ttsim.report.cycles.figures import CallTime, CoreTime, OperationTime, UntimedOperation
 from ttsim.report.memory.l1_map import CIRCULAR, L1Map
 from ttsim.report.network.figures import PassOperation
-from ttsim.report.page.figures import Cell, CoreMap, Deed, Excess, Grid, Roof, Tick
+from ttsim.report.page.figures import Cell, CoreMap, DeviceOpRow, Excess, Grid, Roof, Tick
 
 SHOWN_ROOFS: Final = 16  # operations
 SHOWN_EXCESSES: Final = 8
@@ -17,7 +17,9 @@ MOST_TIMES: Final = 6
 UNITS: Final = ((1e6, "ms"), (1e3, "us"), (1.0, "ns"))  # nanoseconds of each
 
 
-def deeds(ran: Sequence[tuple[str, int, int]], calls: Sequence[CallTime] | None, usable_bytes: int) -> tuple[Deed, ...]:
+def deeds(
+    ran: Sequence[tuple[str, int, int]], calls: Sequence[CallTime] | None, usable_bytes: int
+) -> tuple[DeviceOpRow, ...]:
     """Device operations one after the other, each with what it takes.
 
     Args:
@@ -27,13 +29,13 @@ def deeds(ran: Sequence[tuple[str, int, int]], calls: Sequence[CallTime] | None,
     """
     each = [None] * len(ran) if calls is None else [one for call in calls for one in call.in_order]
     whole = sum(one.nanoseconds for one in each if isinstance(one, OperationTime))
-    found: list[Deed] = []
+    found: list[DeviceOpRow] = []
     before = 0.0
     for (name, circular_bytes, buffer_bytes), taken in zip(ran, each, strict=True):
         time = taken if isinstance(taken, OperationTime) else None
         here = 0.0 if time is None else time.nanoseconds
         found.append(
-            Deed(
+            DeviceOpRow(
                 number=len(found),
                 name=name,
                 place="",
@@ -58,7 +60,7 @@ def deeds(ran: Sequence[tuple[str, int, int]], calls: Sequence[CallTime] | None,
 
 def deeds_of_pass(
     operations: Sequence[PassOperation], usable_bytes: int, calls: Sequence[CallTime] | None = None
-) -> tuple[Deed, ...]:
+) -> tuple[DeviceOpRow, ...]:
     """The device operations of a network, each with what it takes; the pass itself says which have a model.
 
     Args:
@@ -68,7 +70,7 @@ def deeds_of_pass(
     each = [None] * len(operations) if calls is None else [one for call in calls for one in call.in_order]
     whole = sum(one.nanoseconds for one in operations)
     return tuple(
-        Deed(
+        DeviceOpRow(
             number=one.number,
             name=one.name,
             place=f"{one.function}, {one.where}" if one.where else one.function,
@@ -90,14 +92,14 @@ def deeds_of_pass(
     )
 
 
-def stages_of(found: Sequence[Deed]) -> tuple[str, ...]:
+def stages_of(found: Sequence[DeviceOpRow]) -> tuple[str, ...]:
     """Stages in which any operation spends time."""
     spent = (stage for one in found if one.time for stage in one.time.stages)
     used = {stage.stage for stage in spent if stage.busy_cycles or stage.critical_cycles}
     return tuple(one.value for one in Stage if one.value in used)
 
 
-def roofs(found: Sequence[Deed]) -> tuple[Roof, ...]:
+def roofs(found: Sequence[DeviceOpRow]) -> tuple[Roof, ...]:
     """The longest operations beside what resources need for them at least."""
     timed = [(one, one.time) for one in found if one.time is not None and one.time.cycles]
     longest = sorted(timed, key=lambda one: -one[1].cycles)[:SHOWN_ROOFS]
@@ -112,7 +114,7 @@ def roofs(found: Sequence[Deed]) -> tuple[Roof, ...]:
     )
 
 
-def excesses(found: Sequence[Deed]) -> tuple[Excess, ...]:
+def excesses(found: Sequence[DeviceOpRow]) -> tuple[Excess, ...]:
     """The operations that are farthest above the least that the machine needs for them."""
     timed = [(one, one.time) for one in found if one.time is not None]
     whole = sum(time.cycles for _, time in timed)

@@ -10,7 +10,7 @@ from math import ceil, floor, log10
 
 from ttsim.report.cycles.explain import FIDELITIES, count_of
 from ttsim.report.cycles.figures import OperationTime
-from ttsim.report.page.figures import Deed, RoofChart, RoofLine, RoofPoint, Tick
+from ttsim.report.page.figures import DeviceOpRow, RoofChart, RoofLine, RoofPoint, Tick
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class _Axis:
         return tuple(Tick(text=f"{count_of(10.0**at)}{unit}", share=self.share(10.0**at)) for at in powers)
 
 
-def roof_chart(deeds: Sequence[Deed]) -> RoofChart | None:
+def roof_chart(deeds: Sequence[DeviceOpRow]) -> RoofChart | None:
     """The chart of some operations; None if none of them multiplies and moves bytes from or to DRAM."""
     placed = [(one, one.time) for one in deeds if one.time is not None and one.time.roofline.issued_flops_per_dram_byte]
     if not placed:

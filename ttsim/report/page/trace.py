@@ -11,7 +11,7 @@ from typing import Final
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import Stage, nanoseconds
 from ttsim.report.cycles.figures import CoreGroupTime, OperationTime, StageTime
-from ttsim.report.page.figures import Deed, Part
+from ttsim.report.page.figures import DeviceOpRow, Part
 
 HALO: Final = "HaloDeviceOperation"
 MULTICASTS: Final = (Stage.ACT_MULTICAST, Stage.WEIGHT_MULTICAST)
@@ -100,7 +100,7 @@ def trace_of(part: Part, spec: DeviceSpec) -> Trace:
     )
 
 
-def _slices(deed: Deed, time: OperationTime, spec: DeviceSpec) -> Iterator[Slice]:
+def _slices(deed: DeviceOpRow, time: OperationTime, spec: DeviceSpec) -> Iterator[Slice]:
     """The operation on the device, then on every core, then its stages there."""
     arguments = (("cycles", time.cycles), ("bound by", time.bound_by), ("operation", deed.number))
     yield _slice(None, "", deed, time.nanoseconds, arguments)
@@ -114,7 +114,7 @@ def _slices(deed: Deed, time: OperationTime, spec: DeviceSpec) -> Iterator[Slice
                 yield _slice(core, stage, deed, lasts, told)
 
 
-def _slice(core: Core | None, stage: str, deed: Deed, lasts: float, arguments: Arguments) -> Slice:
+def _slice(core: Core | None, stage: str, deed: DeviceOpRow, lasts: float, arguments: Arguments) -> Slice:
     return Slice(
         core=core,
         stage=stage,
@@ -144,7 +144,7 @@ def _levels(part: Part) -> Iterator[Level]:
         yield Level(start_nanoseconds=part.total.nanoseconds, circular_bytes=0, buffer_bytes=0)
 
 
-def _flows(timed: Sequence[tuple[Deed, OperationTime]], spec: DeviceSpec) -> Iterator[Flow]:
+def _flows(timed: Sequence[tuple[DeviceOpRow, OperationTime]], spec: DeviceSpec) -> Iterator[Flow]:
     """What halos leave on each core for the next operation, and from who multicasts to groups that do not."""
     for at, (deed, time) in enumerate(timed):
         if deed.name == HALO and at + 1 < len(timed):
@@ -159,7 +159,7 @@ def _flows(timed: Sequence[tuple[Deed, OperationTime]], spec: DeviceSpec) -> Ite
             yield from _multicast(deed, time, stage, spec)
 
 
-def _multicast(deed: Deed, time: OperationTime, stage: Stage, spec: DeviceSpec) -> Iterator[Flow]:
+def _multicast(deed: DeviceOpRow, time: OperationTime, stage: Stage, spec: DeviceSpec) -> Iterator[Flow]:
     """From the first core that sends to the first core of each group that does not."""
     senders = [group for group in time.groups if any(one.stage == stage and one.busy_cycles for one in group.stages)]
     if not senders:

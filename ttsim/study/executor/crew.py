@@ -26,7 +26,7 @@ FEW: Final = 64  # quick points, which are looked into sooner than a process is 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crew:
+class PointExecutor:
     """Who looks into points."""
 
     executor: Callable[[], Executor]  # Makes an executor; asked again where one broke
@@ -72,7 +72,7 @@ def same_spec(spec: DeviceSpec) -> DeviceSpec:
 
 
 @contextmanager
-def crew_of(*, processes: int | None, scheduler: str | None, quick: int | None = None) -> Iterator[Crew]:
+def crew_of(*, processes: int | None, scheduler: str | None, quick: int | None = None) -> Iterator[PointExecutor]:
     """A crew, as long as the ``with`` block lasts.
 
     Args:
@@ -93,10 +93,10 @@ def crew_of(*, processes: int | None, scheduler: str | None, quick: int | None =
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise ArgumentError(f"processes must be an integer of at least 1, not {shown(count)}")
     if count == 1:
-        yield Crew(executor=InProcess, lanes=1, where="in this process")
+        yield PointExecutor(executor=InProcess, lanes=1, where="in this process")
         return
     with _one_thread_each():
-        yield Crew(executor=lambda: _pool(count), lanes=count, where=f"in {count} processes")
+        yield PointExecutor(executor=lambda: _pool(count), lanes=count, where=f"in {count} processes")
 
 
 def _usual_count(quick: int | None) -> int:
@@ -167,7 +167,7 @@ def _one_thread_each() -> Iterator[None]:
 
 
 @contextmanager
-def _cluster(address: str) -> Iterator[Crew]:
+def _cluster(address: str) -> Iterator[PointExecutor]:
     """The workers of a scheduler of dask.distributed."""
     if find_spec("distributed") is None:
         raise ArgumentError("sweep: a scheduler needs dask.distributed; pip install 'ttsim[dask]'")
@@ -182,7 +182,7 @@ def _cluster(address: str) -> Iterator[Crew]:
         threads = sum(client.nthreads().values())
         if not threads:
             raise ArgumentError(f"sweep: the scheduler at {address} has no workers; start some with `dask worker`")
-        yield Crew(
+        yield PointExecutor(
             executor=lambda: client.get_executor(pure=False),
             lanes=2 * threads,
             where=f"on {threads} threads of {address}",

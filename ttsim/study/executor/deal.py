@@ -13,7 +13,7 @@ CHUNKS_OF_A_WORKER: Final = 8  # at least, so that all end at about the same tim
 Chunk = tuple[Point, ...]
 
 
-class Deal:
+class Scheduler:
     """Points that nobody has looked into, by the layer and device they are of.
 
     Each lane, which is one process as long as all are busy, takes chunks of a layer of its own; one that finds none

@@ -6,8 +6,8 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, 
 from typing import Final, NamedTuple
 
 from device.errors import DeviceError, TTSimError
-from ttsim.study.executor.crew import Crew, look_into
-from ttsim.study.executor.deal import Chunk, Deal
+from ttsim.study.executor.crew import PointExecutor, look_into
+from ttsim.study.executor.deal import Chunk, Scheduler
 from ttsim.study.points.point import Point, refusal
 from ttsim.study.points.row import Row, Verdict
 from ttsim.study.points.version import model_version
@@ -39,7 +39,7 @@ class Run:
         returned: Whether anything ever came back.
     """
 
-    def __init__(self, points: Sequence[Point], crew: Crew, take: Callable[[list[Row]], None]) -> None:
+    def __init__(self, points: Sequence[Point], crew: PointExecutor, take: Callable[[list[Row]], None]) -> None:
         """Begins with nothing done.
 
         Args:
@@ -49,7 +49,7 @@ class Run:
         """
         self.crew = crew
         self.take = take
-        self.waiting = Deal(points, crew.lanes)
+        self.waiting = Scheduler(points, crew.lanes)
         self.suspects: deque[Point] = deque()
         self.flying: dict[Future[list[Row]], Sent] = {}
         self.lost = 0

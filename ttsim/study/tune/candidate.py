@@ -6,11 +6,11 @@ from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType
 from device.plan import MOVE, Plan, usage_per_core
-from ops.op_models import MEANINGS
+from ops.op_models import OP_MODELS
 from ops.passes.cycles import run_cycles, steps_that_ran
 from ops.planners.conv.arguments import ConvArguments
 from ops.planners.conv.l1_path import CONV2D
-from ttsim.diagnose import Ground, attempt
+from ttsim.diagnose import MachineSnapshot, attempt
 from ttsim.report.cycles.whole import whole
 
 
@@ -33,7 +33,7 @@ class Candidate:
         return self.plan.tensors[self.plan.results["output"]]
 
 
-def evaluate(call: ConvArguments, ground: Ground, *, rms_error: float = 0.0) -> Candidate:
+def evaluate(call: ConvArguments, ground: MachineSnapshot, *, rms_error: float = 0.0) -> Candidate:
     """What a call takes on a device as it is.
 
     Raises:
@@ -43,7 +43,7 @@ def evaluate(call: ConvArguments, ground: Ground, *, rms_error: float = 0.0) -> 
     if trial.error is not None or trial.plan is None:
         raise DeviceError(trial.error or "it was not planned")
     ran = steps_that_ran(trial.events)
-    timed = run_cycles(trial.plan, ground.machine.spec, ran=ran, meanings=MEANINGS).operations
+    timed = run_cycles(trial.plan, ground.machine.spec, ran=ran, meanings=OP_MODELS).operations
     took = [(one.name, whole(one.cycles.cycles)) for one in timed if one.cycles is not None]
     return Candidate(
         call=call,
@@ -57,7 +57,7 @@ def evaluate(call: ConvArguments, ground: Ground, *, rms_error: float = 0.0) -> 
     )
 
 
-def l1_bytes_before(ground: Ground) -> int:
+def l1_bytes_before(ground: MachineSnapshot) -> int:
     """Bytes of L1 on a core that lie there before a call."""
     live = ground.machine.memory.live()
     return sum(one.spec.bank_bytes for one in live if one.spec.buffer_type is not BufferType.DRAM)

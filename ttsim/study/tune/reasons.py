@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from device.spec.device_spec import DeviceSpec
-from ops.op_models import MEANINGS
+from ops.op_models import OP_MODELS
 from ttsim.recording.timing import timed_call
 from ttsim.report.cycles.explain import cycles
 from ttsim.report.cycles.figures import OperationTime
@@ -18,7 +18,7 @@ TOLD_FACTS: Final = 5  # of those that an operation was planned apart in
 def report_on(candidate: Candidate, spec: DeviceSpec) -> CycleReport:
     """The report on a call that was tried."""
     ran = RanCall(function=f"ttnn.{candidate.call.rules.function}", plan=candidate.plan, ran=candidate.ran)
-    return cycle_report([timed_call(ran, spec, meanings=MEANINGS)], spec)
+    return cycle_report([timed_call(ran, spec, meanings=OP_MODELS)], spec)
 
 
 def reasons(best: Candidate, before: Candidate, spec: DeviceSpec) -> tuple[str, ...]:

@@ -9,9 +9,9 @@ from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
 from device.plan import MadeTensor, Operation
 from ops.planners.conv.arguments import ConvArguments, Operand, weight_format
-from ops.programs.movement.work import Relayout
-from ops.programs.tiling.work import LayOut
-from ttsim.diagnose import Ground, fill_order, raw_weight_shape
+from ops.programs.movement.work import CopyTensor
+from ops.programs.tiling.work import TilizeOp
+from ttsim.diagnose import MachineSnapshot, fill_order, raw_weight_shape
 from ttsim.runtime.call_sites import RanCall
 from ttsim.runtime.device import Device
 
@@ -61,13 +61,13 @@ def _output(ran: RanCall) -> MadeTensor | None:
 def _moved(ran: RanCall, source: TensorSpec) -> TensorSpec | None:
     """A tensor after a call that does nothing but bring it elsewhere; None for any other call."""
     steps, made = [step for step in ran.plan.steps if isinstance(step, Operation)], _output(ran)
-    if made is None or not steps or not all(isinstance(step.work, Relayout | LayOut) for step in steps):
+    if made is None or not steps or not all(isinstance(step.work, CopyTensor | TilizeOp) for step in steps):
         return None
     same = (source.shape, source.data_format, source.layout)
     return made.spec if same == (made.spec.shape, made.spec.data_format, made.spec.layout) else None
 
 
-def ground_of(one: Recorded, device: Device, given: TensorSpec) -> Ground:
+def ground_of(one: Recorded, device: Device, given: TensorSpec) -> MachineSnapshot:
     """A device as it was before a call, with the call's input laid out in a given way.
 
     What lived then is allocated anew, from one end of each memory to the other, so that gaps between buffers close.
@@ -79,7 +79,7 @@ def ground_of(one: Recorded, device: Device, given: TensorSpec) -> Ground:
         made = machine.allocate(given.buffer(device.spec) if own else buffer.buffer, buffer.name)
         if own:
             held["input"] = made
-    return Ground(machine, held, device.strict)
+    return MachineSnapshot(machine, held, device.strict)
 
 
 def _input_number(ran: RanCall) -> int | None:

@@ -16,7 +16,7 @@ from device.errors import DeviceError
 from ops.planners.conv.arguments import ConvArguments
 from ops.planners.lower_bounds import Least, least_of
 from ops.window import NoWindowError
-from ttsim.diagnose import Ground
+from ttsim.diagnose import MachineSnapshot
 from ttsim.study.front import front as unbeaten
 from ttsim.study.tune.candidate import Candidate, evaluate, l1_bytes_before
 from ttsim.study.tune.space import Space
@@ -40,7 +40,7 @@ class Count:
 class Search:
     """A search on one device."""
 
-    ground: Ground
+    ground: MachineSnapshot
     effort: int  # Calls that may be tried
     most_cycles: float = inf  # What takes more is of no use to anybody
     most_families: int | None = None  # Families of a space that are looked at, the first ones; None for all

@@ -16,7 +16,7 @@ from device.memory.memory_config import TILE, BufferType, Layout, TensorMemoryLa
 from device.numbers.block_floats import div_up
 from device.spec.device_spec import DeviceSpec
 from ops.planners.conv.arguments import ConvArguments, ConvConfig, SliceConfig, SliceType, is_matmul, takes_l1_path
-from ops.planners.conv.operands import LaidOut, lay_out_call
+from ops.planners.conv.operands import PartitionedConv, partition_call
 from ops.planners.conv.slicing import most_slices
 from ops.planners.lower_bounds import pieces
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
@@ -70,8 +70,8 @@ class Space:
     def families(self) -> Iterator[ConvArguments]:
         """The first member of every family, those that say least first."""
         for sliced in self._slicings():
-            for laid_out in self._schemes(sliced):
-                yield from self._blocks(laid_out)
+            for partitioned in self._schemes(sliced):
+                yield from self._blocks(partitioned)
 
     def members(self, first: ConvArguments) -> Iterator[ConvArguments]:
         """All calls of a family, given its first."""
@@ -137,12 +137,12 @@ class Space:
         yield call
         try:
             found = pieces(call, self.spec, free_l1_bytes=self.free_l1_bytes)
-            laid_out, many = [lay_out_call(piece, self.spec) for piece, _ in found], [count for _, count in found]
+            partitioned, many = [partition_call(piece, self.spec) for piece, _ in found], [count for _, count in found]
         except (DeviceError, NoWindowError):
             return
-        if not laid_out:
+        if not partitioned:
             return
-        largest = max(laid_out, key=lambda one: one.layout.shards.out_rows)
+        largest = max(partitioned, key=lambda one: one.layout.shards.out_rows)
         scheme, whole = largest.layout.scheme, largest.layout
         choices: dict[str, Iterable[Any]] = {}
         if "act_block_h_override" not in self.kept:
@@ -162,7 +162,7 @@ class Space:
             if number:
                 yield _with(call, **dict(zip(choices, values, strict=True)))
 
-    def _heights(self, call: ConvArguments, piece: LaidOut, *, cut: bool) -> list[int]:
+    def _heights(self, call: ConvArguments, piece: PartitionedConv, *, cut: bool) -> list[int]:
         """Heights of blocks in tiles that cut a core's share, or deal the rows to fewer cores, and may fit.
 
         Where the height does not choose the cores, because they are given or those of a slice, divisors of the share

@@ -10,7 +10,7 @@ from device.memory.memory_config import BufferType
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
 from ops.planners.conv.arguments import ConvArguments
-from ttsim.diagnose import Ground, slice_argument
+from ttsim.diagnose import MachineSnapshot, slice_argument
 from ttsim.recording.changes import arguments_source
 from ttsim.recording.profiling import copy_of, twin, uncaptured
 from ttsim.runtime.device import Device
@@ -37,7 +37,7 @@ class Question:
     """What is asked of a tuner."""
 
     call: ConvArguments  # The call as it is given
-    ground: Ground  # The device as it is before the call
+    ground: MachineSnapshot  # The device as it is before the call
     allow: frozenset[str] = frozenset()  # Fields that may change the result
     keep: frozenset[str] = frozenset()  # Searched fields that stay as they are given
     effort: int = EFFORT  # Calls that may be tried
@@ -114,7 +114,9 @@ def asked(function: Callable[..., Any], options: Mapping[str, Any], device: Devi
     tensors = {name: given.get(option) for name, option in names.items()}
     there = {name: one for name, one in tensors.items() if isinstance(one, Tensor) and one.device() is not None}
     held = {name: one.buffer for name, one in there.items()}
-    return Question(call=call, ground=Ground(before.machine, held, device.strict), tensors=tuple(there.values()))
+    return Question(
+        call=call, ground=MachineSnapshot(before.machine, held, device.strict), tensors=tuple(there.values())
+    )
 
 
 def answer(question: Question, *, name: str = "") -> Tuned:

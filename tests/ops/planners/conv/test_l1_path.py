@@ -11,7 +11,7 @@ from device.plan import Allocate, Free, Operation, Relocate
 from device.spec.device_spec import load_spec
 from ops.planners.conv.arguments import ComputeConfig, ConvConfig, Operand
 from ops.planners.conv.l1_path import halo_arguments, l1_path
-from ops.planners.conv.operands import lay_out_call, operand_names, output_spec, upload_weights, weights_layout
+from ops.planners.conv.operands import operand_names, output_spec, partition_call, upload_weights, weights_layout
 from ops.planners.conv.plan import builder_of, finished
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights
 from tests.ops.planners.conv.good_call import sized_call
@@ -27,8 +27,8 @@ def call(place=L1_MEMORY_CONFIG, *, bias=False, config=None, out_channels=64, **
     return sized_call((8, 8), (64, out_channels), place=place, with_bias=bias, **usual | changes)
 
 
-def cores(laid_out):
-    config = laid_out.layout.config
+def cores(partitioned):
+    config = partitioned.layout.config
     return config.scheme, config.nhw_cores, config.channel_cores
 
 
@@ -37,36 +37,38 @@ SHARDED = in_box(HEIGHT, (32, 64), 2)
 
 def test_a_sharded_input_stays_where_it_is():
     """Even if the config asks for another scheme, and on cores that the library would not choose."""
-    laid_out = lay_out_call(call(SHARDED, config=ConvConfig(shard_layout=BLOCK)), SPEC)
-    assert cores(laid_out) == (HEIGHT, 2, 1)
-    assert laid_out.input_memory == SHARDED
-    assert cores(lay_out_call(call(), SPEC)) == (HEIGHT, 8, 1)
+    partitioned = partition_call(call(SHARDED, config=ConvConfig(shard_layout=BLOCK)), SPEC)
+    assert cores(partitioned) == (HEIGHT, 2, 1)
+    assert partitioned.input_memory == SHARDED
+    assert cores(partition_call(call(), SPEC)) == (HEIGHT, 8, 1)
 
 
 @pytest.mark.parametrize("flag", ["reshard_if_not_optimal", "override_sharding_config"])
 def test_unless_it_may_be_sharded_anew(flag):
     grid = in_box(HEIGHT, (32, 64), 4).shard_spec.grid if flag == "override_sharding_config" else None
-    laid_out = lay_out_call(call(SHARDED, config=ConvConfig(shard_layout=HEIGHT, core_grid=grid, **{flag: True})), SPEC)
-    assert cores(laid_out) == (HEIGHT, 4 if grid else 8, 1)
-    assert laid_out.input_memory != SHARDED
+    partitioned = partition_call(
+        call(SHARDED, config=ConvConfig(shard_layout=HEIGHT, core_grid=grid, **{flag: True})), SPEC
+    )
+    assert cores(partitioned) == (HEIGHT, 4 if grid else 8, 1)
+    assert partitioned.input_memory != SHARDED
 
 
 def test_shards_of_odd_widths_are_sharded_anew():
     """12 channels on a core are no multiple of 8, so the alignment is 32; 8 channels stay."""
     odd = in_box(BLOCK, (32, 12), 6, 2)
-    assert cores(lay_out_call(call(odd, config=ConvConfig(shard_layout=HEIGHT)), SPEC)) == (HEIGHT, 8, 1)
+    assert cores(partition_call(call(odd, config=ConvConfig(shard_layout=HEIGHT)), SPEC)) == (HEIGHT, 8, 1)
     even = in_box(BLOCK, (32, 8), 8, 2)
-    assert cores(lay_out_call(call(even), SPEC)) == (BLOCK, 2, 8)
+    assert cores(partition_call(call(even), SPEC)) == (BLOCK, 2, 8)
 
 
 def test_the_library_chooses_if_nobody_does():
-    assert cores(lay_out_call(call(config=ConvConfig()), SPEC))[0] in (HEIGHT, BLOCK, WIDTH)
+    assert cores(partition_call(call(config=ConvConfig()), SPEC))[0] in (HEIGHT, BLOCK, WIDTH)
 
 
 def test_an_input_on_the_host_has_no_place_yet():
     given = call(SHARDED)
     hosted = replace(given, input=replace(given.input, on_host=True))
-    assert cores(lay_out_call(hosted, SPEC)) == (HEIGHT, 8, 1)
+    assert cores(partition_call(hosted, SPEC)) == (HEIGHT, 8, 1)
 
 
 @pytest.mark.parametrize(
@@ -74,14 +76,16 @@ def test_an_input_on_the_host_has_no_place_yet():
 )
 def test_weights_have_whole_columns_for_every_core(scheme, out_channels, columns):
     """600 channels are 19 tiles, which seven cores share in threes."""
-    layout = weights_layout(lay_out_call(call(config=ConvConfig(shard_layout=scheme), out_channels=out_channels), SPEC))
+    layout = weights_layout(
+        partition_call(call(config=ConvConfig(shard_layout=scheme), out_channels=out_channels), SPEC)
+    )
     assert (layout.scheme, layout.padded_out_channels) == (scheme, columns)
     assert (layout.in_channels, layout.out_channels, layout.kernel, layout.mirror) == (64, out_channels, (3, 3), True)
 
 
 def test_weights_follow_the_channel_cores_and_the_dtype():
     config = ConvConfig(shard_layout=BLOCK, weights_format=BFLOAT8_B)
-    layout = weights_layout(lay_out_call(call(config=config, mirror_kernel=False), SPEC))
+    layout = weights_layout(partition_call(call(config=config, mirror_kernel=False), SPEC))
     assert (layout.channel_shards, layout.padded_in_channels, layout.k_block_rows) == (8, 64, 32)
     assert (layout.data_format, layout.mirror) == (BFLOAT8_B, False)
 
@@ -89,7 +93,7 @@ def test_weights_follow_the_channel_cores_and_the_dtype():
 def test_only_what_is_on_the_host_is_uploaded():
     def uploads(made):
         builder = builder_of(made, SPEC)
-        upload_weights(builder, lay_out_call(made, SPEC))
+        upload_weights(builder, partition_call(made, SPEC))
         return [(step.tensor, step.source, type(step.work)) for step in builder.steps]
 
     both = call(bias=True)
@@ -135,7 +139,7 @@ def test_reader_indices_are_counted_before_an_activation_is_written_unless_by_wi
 
 
 def test_the_halo_reads_the_shards_there_are():
-    got = halo_arguments(lay_out_call(call(SHARDED, layout=Layout.TILE), SPEC), SPEC)
+    got = halo_arguments(partition_call(call(SHARDED, layout=Layout.TILE), SPEC), SPEC)
     assert (got.input_rows, got.shard_width, got.output_rows, got.nhw_cores) == (32, 64, 128, 2)
     assert (got.tiled, got.data_format, got.scheme) == (True, BFLOAT16, HEIGHT)
 
@@ -156,13 +160,13 @@ def test_what_a_halo_aligns_sticks_to_is_a_figure_of_the_device(alignment_bytes,
 
 
 def test_output():
-    made = output_spec(lay_out_call(call(out_format=FLOAT32), SPEC))
+    made = output_spec(partition_call(call(out_format=FLOAT32), SPEC))
     assert (made.shape, made.padded_shape, made.layout) == ((1, 1, 256, 64), (1, 1, 256, 64), Layout.TILE)
     assert made.data_format is FLOAT32
     assert made.memory_config.shard_spec.shape == (32, 64)
     rows = ConvConfig(shard_layout=WIDTH, output_layout=Layout.ROW_MAJOR)
     small = replace(call(config=rows, out_channels=33), input_height=3, input_width=3)
-    made = output_spec(lay_out_call(small, SPEC))
+    made = output_spec(partition_call(small, SPEC))
     assert (made.shape, made.padded_shape, made.layout) == ((1, 1, 36, 33), (1, 1, 64, 64), Layout.ROW_MAJOR)
 
 
@@ -170,7 +174,7 @@ def test_output():
 def test_only_rows_fill_the_last_shard_of_a_block_output(layout, columns):
     """17 tiles of channels on six of eight cores, three on each: the last one has two."""
     config = ConvConfig(shard_layout=BLOCK, output_layout=layout)
-    made = output_spec(lay_out_call(call(config=config, out_channels=544), SPEC))
+    made = output_spec(partition_call(call(config=config, out_channels=544), SPEC))
     assert made.memory_config.shard_spec.shape[1] == 96
     assert made.padded_shape[-1] == columns
 

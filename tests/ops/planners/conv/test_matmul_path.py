@@ -13,7 +13,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, La
 from device.numbers.formats import BFLOAT16, quantize
 from device.plan import Free, Operation
 from device.spec.device_spec import load_spec
-from ops.op_model import ValuesReading
+from ops.op_model import ValuesContext
 from ops.passes.memory import run_memory
 from ops.passes.values import run_values
 from ops.planners.conv.arguments import ConvConfig
@@ -136,7 +136,7 @@ def computed(a, rows):
     b = rng.integers(-9, 10, (1, 1, 1, a.out_channels)).astype(np.float32)
     arrays = {name: quantize(values, BFLOAT16) for name, values in {"input": x, "weight": w, "bias": b}.items()}
     made = plan(a)
-    got = run_values(made, arrays, ValuesReading(spec=SPEC, arithmetic=EXACT))[made.results["output"]]
+    got = run_values(made, arrays, ValuesContext(spec=SPEC, arithmetic=EXACT))[made.results["output"]]
     return got.astype(np.float32).reshape(-1, a.out_channels), x[0, 0] @ w[:, :, 0, 0] + b[0, 0], b[0, 0]
 
 

@@ -11,7 +11,7 @@ from device.numbers.formats import BFLOAT8_B, INT32
 from device.plan import Operation, Refuse
 from device.spec.device_spec import load_spec
 from ops.planners.conv.checks import operand_refusals
-from ops.planners.conv.conv_transpose2d import require_sane, validate
+from ops.planners.conv.conv_transpose2d import check_strict, validate
 from ops.planners.conv.plan import plan_convolution
 from tests.ops.planners.conv.good_call import TWO_SLICES, bias, call, operand, sized_call
 
@@ -60,7 +60,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 def test_refusals_begin_as_the_real_library_does(changes: dict[str, Any], first_line: str) -> None:
     made = call(**changes)
     validate(made)
-    require_sane(made)
+    check_strict(made)
     lines = next(operand_refusals(made)).splitlines()
     assert lines[0] == first_line
     assert len(lines) == 2, "the real library's line, then ours: argument, value, way out"

@@ -13,7 +13,7 @@ from ops.passes.memory import run_memory
 from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType
 from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D, CONV_TRANSPOSE2D_BY_PHASES
 from ops.planners.conv.plan import plan_convolution
-from ops.programs.phase_conv2d.op import PhaseConvWork
+from ops.programs.phase_conv2d.op import PhaseConv2dOp
 from tests.ops.planners.conv.good_call import sized_call
 
 SPEC = load_spec("wormhole_n150")
@@ -52,7 +52,7 @@ def test_steps_and_output_are_those_of_the_frame(scheme, layout):
     assert steps(phase) == steps(frame)
     assert phase.tensors["output"] == frame.tensors["output"]
     assert phase.tensors["halo"].shape[-2] < frame.tensors["halo"].shape[-2]
-    assert any(isinstance(one.work, PhaseConvWork) for one in phase.steps if isinstance(one, Operation))
+    assert any(isinstance(one.work, PhaseConv2dOp) for one in phase.steps if isinstance(one, Operation))
 
 
 @pytest.mark.parametrize("cut", [SliceType.DRAM_HEIGHT, SliceType.DRAM_WIDTH])

@@ -14,13 +14,13 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Bu
 from device.numbers.formats import BFLOAT16, FLOAT32, quantize
 from device.plan import Allocate, Free, Operation, Relocate
 from device.spec.device_spec import load_spec
-from ops.op_model import ValuesReading
+from ops.op_model import ValuesContext
 from ops.passes.memory import run_memory
 from ops.passes.values import run_values
 from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType, is_matmul
 from ops.planners.conv.plan import plan_convolution
 from ops.planners.conv.slicing import most_slices, output_slices, slice_call
-from ops.programs.conv2d.op import ConvWork
+from ops.programs.conv2d.op import Conv2dOp
 from ops.reference import conv_transpose_channels_last
 from tests.ops.planners.conv.good_call import geometry_of, sized_call
 
@@ -128,7 +128,7 @@ def expected(made, given):
 def computed(made, given, arithmetic):
     plan, _, _ = planned(made)
     stored = {name: quantize(values.astype(np.float32), BFLOAT16) for name, values in given.items()}
-    reading = ValuesReading(spec=SPEC, arithmetic=arithmetic)
+    reading = ValuesContext(spec=SPEC, arithmetic=arithmetic)
     return run_values(plan, stored, reading)[plan.results["output"]]
 
 
@@ -267,7 +267,7 @@ def test_the_first_slice_chooses_for_all(scheme, made):
     """The real library on a device without kernels: later slices alone would choose another scheme."""
     made = replace(made, slice_config=SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=2))
     plan, _, _ = planned(made)
-    works = [step.work for step in plan.steps if isinstance(step, Operation) and isinstance(step.work, ConvWork)]
+    works = [step.work for step in plan.steps if isinstance(step, Operation) and isinstance(step.work, Conv2dOp)]
     assert {work.layout.scheme.name for work in works} == {f"{scheme}_SHARDED"}
     given_arrays = arrays(made, 0)
     want = expected(made, given_arrays)

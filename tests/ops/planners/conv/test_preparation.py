@@ -11,7 +11,7 @@ from device.spec.device_spec import load_spec
 from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType
 from ops.planners.conv.operands import size_refusal
 from ops.planners.conv.preparation import (
-    lay_out_preparation,
+    partition_preparation,
     plan_bias_preparation,
     plan_rows,
     plan_weights_preparation,
@@ -130,7 +130,7 @@ def test_a_bias_of_a_strided_1x1_kernel_is_prepared_for_a_matmul():
     ],
 )
 def test_weights_for_another_call_are_refused(scheme, shapes, text):
-    layout = lay_out_preparation(
+    layout = partition_preparation(
         call((8, 8), 96, 128, (3, 3), (2, 2), place=L1_MEMORY_CONFIG, shard_layout=scheme), SPEC, None
     ).layout
     found = size_refusal(layout, 128, shapes)

@@ -9,7 +9,7 @@ from device.errors import ArgumentError
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import INT32
 from ops.planners.conv.arguments import ConvConfig
-from ops.planners.conv.conv_transpose2d import require_possible, require_sane
+from ops.planners.conv.conv_transpose2d import check_arguments, check_strict
 from tests.ops.planners.conv.good_call import bias, call, operand
 
 IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
@@ -24,7 +24,7 @@ IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("changes", "text"), IMPOSSIBLE)
 def test_calls_that_crash_the_real_library(changes: dict[str, Any], text: str) -> None:
     with pytest.raises(ArgumentError, match=re.escape(f"conv_transpose2d: {text}")):
-        require_possible(call(**changes))
+        check_arguments(call(**changes))
 
 
 SILENT: list[tuple[str, dict[str, Any], str]] = [
@@ -80,11 +80,11 @@ SILENT: list[tuple[str, dict[str, Any], str]] = [
 @pytest.mark.parametrize(("changes", "text"), [row[1:] for row in SILENT], ids=[row[0] for row in SILENT])
 def test_calls_that_the_real_library_gets_wrong(changes: dict[str, Any], text: str) -> None:
     with pytest.raises(ArgumentError, match=re.escape(text)):
-        require_sane(call(**changes))
+        check_strict(call(**changes))
 
 
 def test_a_sane_call() -> None:
-    require_possible(call())
-    require_sane(call())
-    require_sane(call(output_padding=(2, 2)))  # the real library computes this rightly
-    require_sane(call(conv_config=ConvConfig(full_inner_dim=True)))  # it is wrong for some plans: soundness
+    check_arguments(call())
+    check_strict(call())
+    check_strict(call(output_padding=(2, 2)))  # the real library computes this rightly
+    check_strict(call(conv_config=ConvConfig(full_inner_dim=True)))  # it is wrong for some plans: soundness

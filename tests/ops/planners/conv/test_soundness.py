@@ -11,7 +11,7 @@ from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType
 from ops.planners.conv.plan import plan_convolution
-from ops.planners.conv.strict import plan_fault, require_sound
+from ops.planners.conv.strict import check_strict_plan, plan_fault
 from tests.ops.planners.conv.good_call import operand, sized_call
 from tests.shards import box
 
@@ -117,9 +117,9 @@ def test_the_way_out_leaves_out_only_what_was_given():
     made = call(slices=(SliceType.DRAM_HEIGHT, 2), replicate_padding=True)
     plan = plan_convolution(made, SPEC, free_l1_bytes=1300000)
     with pytest.raises(ArgumentError, match="leave dram_slice_config out"):
-        require_sound(plan, made)
+        check_strict_plan(plan, made)
     with pytest.raises(ArgumentError, match="give a dram_slice_config with another number"):
-        require_sound(plan, replace(made, slice_config=None))
+        check_strict_plan(plan, replace(made, slice_config=None))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from device.plan import Allocate, Operation, Refuse
 from device.spec.device_spec import load_spec
 from ops.planners.conv.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
 from ops.planners.conv.checks import operand_refusals
-from ops.planners.conv.conv2d import CONV2D, output_size, plan_conv2d, require_possible, require_sane, validate
+from ops.planners.conv.conv2d import CONV2D, check_arguments, check_strict, output_size, plan_conv2d, validate
 from tests.shards import high
 
 SPEC = load_spec("wormhole_n150")
@@ -51,8 +51,8 @@ FOLDED = {"input": in_dram(), "kernel_size": (2, 2), "stride": (2, 2), "padding"
 
 def test_a_good_call_passes():
     validate(call())
-    require_possible(call())
-    require_sane(call())
+    check_arguments(call())
+    check_strict(call())
 
 
 # First lines of the real library, version 0.81.1.
@@ -156,14 +156,14 @@ def test_slices_that_there_are_not_are_refused_before_the_weights():
 )
 def test_what_can_not_be_computed(changes, text):
     with pytest.raises(ArgumentError, match=text):
-        require_possible(call(**changes))
+        check_arguments(call(**changes))
 
 
 def test_strict_devices_refuse_wrong_shapes():
     with pytest.raises(ArgumentError, match=r"conv2d: weight_tensor must have the shape \[64, 32, 3, 3\] \(out_chann"):
-        require_sane(call(weight=weight((32, 64, 3, 3))))
+        check_strict(call(weight=weight((32, 64, 3, 3))))
     with pytest.raises(ArgumentError, match=r"conv2d: .* are 2304 elements, but input_tensor has 2048"):
-        require_sane(call(input_height=9))
+        check_strict(call(input_height=9))
 
 
 def test_slices_of_nothing_but_padding_are_refused():
@@ -172,7 +172,7 @@ def test_slices_of_nothing_but_padding_are_refused():
     rows |= {"weight": weight((64, 32, 1, 1)), "padding": (1, 1, 1, 1)}
     sliced = call(**rows, slice_config=SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=2))
     with pytest.raises(ArgumentError, match="conv2d: slice_config: one of 2 slices lies in the padding alone"):
-        require_sane(sliced)
+        check_strict(sliced)
 
 
 def test_output_sizes():

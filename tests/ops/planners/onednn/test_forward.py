@@ -8,7 +8,7 @@ from device.matrix_unit.arithmetic import FAST
 from device.numbers.formats import FLOAT32
 from device.plan import Operation
 from device.spec.device_spec import load_spec
-from ops.op_model import ValuesReading
+from ops.op_model import ValuesContext
 from ops.passes.memory import run_memory
 from ops.passes.values import run_values
 from ops.planners.onednn.plan import Lowering, plan_forward
@@ -52,7 +52,7 @@ def test_both_lowerings_compute_the_definition(stride, kernel, dilation, groups,
         "bias": rng.integers(-5, 6, 6).astype(np.float32),
     }
     plan = plan_forward(d, SPEC, bias=biased, lowering=lowering)
-    got = image_of(run_values(plan, arrays, ValuesReading(spec=SPEC, arithmetic=FAST))["dst"], channels_last=False)
+    got = image_of(run_values(plan, arrays, ValuesContext(spec=SPEC, arithmetic=FAST))["dst"], channels_last=False)
     bias = arrays["bias"] if biased else None
     assert np.array_equal(got, conv_transpose(arrays["src"], arrays["weights"], d.geometry, bias=bias, groups=groups))
 

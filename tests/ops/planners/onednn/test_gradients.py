@@ -7,7 +7,7 @@ from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Allocate, Free, Operation
 from device.spec.device_spec import load_spec
-from ops.op_model import ValuesReading
+from ops.op_model import ValuesContext
 from ops.passes.memory import run_memory
 from ops.passes.values import run_values
 from ops.planners.onednn.plan import plan_backward_data, plan_backward_weights, strided_axis
@@ -16,7 +16,7 @@ from ops.programs.patch_matmul.host_values import weights_of
 from ops.reference import data_gradient, plan_geometry, weights_gradient
 
 SPEC = load_spec("wormhole_n150")
-FAST_READING = ValuesReading(spec=SPEC, arithmetic=FAST)
+FAST_READING = ValuesContext(spec=SPEC, arithmetic=FAST)
 
 
 def problem(data_format=FLOAT32, groups=1, size=6, **options):

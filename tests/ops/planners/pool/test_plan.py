@@ -9,7 +9,7 @@ from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Operation, Refuse
 from ops.op_models import load_spec
 from ops.planners.pool import PoolArguments, plan_max_pool2d
-from ops.programs.halo.plan import HaloWork
+from ops.programs.halo.plan import HaloOp
 from tests.shards import HEIGHT, in_box
 
 SPEC = load_spec("wormhole_n150")
@@ -33,7 +33,7 @@ def call(channels=32, **how):
 def halos(spec, channels=32):
     """The halos of a pool."""
     steps = plan_max_pool2d(call(channels), spec).steps
-    return [step for step in steps if isinstance(step, Operation) and isinstance(step.work, HaloWork)]
+    return [step for step in steps if isinstance(step, Operation) and isinstance(step.work, HaloOp)]
 
 
 def test_padding_is_the_least_number_and_copied_stick_by_stick():

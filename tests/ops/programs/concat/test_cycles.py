@@ -8,9 +8,9 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout, 
 from device.memory.memory_config import TensorMemoryLayout as Scheme
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.time.stages import Stage
-from ops.op_model import CyclesReading, Ends
+from ops.op_model import CyclesContext, Ends
 from ops.op_models import load_spec
-from ops.programs.concat import Concatenate, concat_account, concat_cycles, is_turned
+from ops.programs.concat import Concatenate, concat_cycles, describe_concat, is_turned
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movements import copy_movement
 
@@ -25,7 +25,7 @@ SPEC = load_spec("wormhole_n150").replace(
 )
 WIRE = SPEC.noc.link_bytes_per_cycle  # 32
 CORES = first_cores(4, 8, 8)
-READING = CyclesReading(spec=SPEC, contention=True)
+READING = CyclesContext(spec=SPEC, contention=True)
 
 
 def shards(rows, columns, *, scheme=Scheme.HEIGHT_SHARDED, layout=Layout.ROW_MAJOR, fmt=BFLOAT16):
@@ -50,7 +50,7 @@ def test_the_only_processor_copies_all_sticks():
     spec = SPEC.replace(data_movement_processors=1)
     ends = Ends(read=shards(100, 64), written=shards(100, 96))
     work = Concatenate(axis=3, shapes=((1, 1, 400, 64), (1, 1, 400, 32)))
-    made = concat_cycles(work, ends, CyclesReading(spec=spec, contention=True))
+    made = concat_cycles(work, ends, CyclesContext(spec=spec, contention=True))
     assert made.cycles == pytest.approx(500 + 2 * (99 * 20 + 200) + (128 + 64) / WIRE)
     assert {one.stage for one in made.slowest.stages} == {Stage.START, Stage.READER}
 
@@ -110,5 +110,5 @@ def test_interleaved_tensors_are_copied_page_by_page():
 def test_it_says_what_it_is_composed_of(layout):
     ends = Ends(read=shards(32, 32, layout=layout), written=shards(32, 64, layout=layout))
     shape = (1, 1, 128, 32)
-    account = concat_account(Concatenate(axis=3, shapes=(shape, shape)), ends, SPEC)
+    account = describe_concat(Concatenate(axis=3, shapes=(shape, shape)), ends, SPEC)
     assert (account.measured_as, bool(account.composed_of)) == ("", True)

@@ -4,13 +4,13 @@ import numpy as np
 
 from device.matrix_unit.arithmetic import EXACT
 from device.spec.device_spec import load_spec
-from ops.op_model import ValuesReading
+from ops.op_model import ValuesContext
 from ops.programs.concat import Concatenate
 from ops.programs.concat import joined as joined_arrays
 
 
 def joined(work, *arrays):
-    reading = ValuesReading(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
+    reading = ValuesContext(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
     return joined_arrays(work, [np.float32(one) for one in arrays], reading).tolist()
 
 

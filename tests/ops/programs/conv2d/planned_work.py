@@ -2,16 +2,16 @@
 
 from ops.programs.conv2d.blocks import k_block_order
 from ops.programs.conv2d.buffers import l1_accumulation, partials_format
-from ops.programs.conv2d.op import ConvWork
-from ops.programs.conv2d.partition import buffers_arguments, choose_cores, lay_out, scheme_alignment
+from ops.programs.conv2d.op import Conv2dOp
+from ops.programs.conv2d.partition import buffers_arguments, choose_cores, partition_conv, scheme_alignment
 
 
 def planned_work(problem, options, scheme, spec, *, fidelity_phases, activation=None):
     alignment = scheme_alignment(problem, scheme)
     config = choose_cores(problem, options, spec, scheme, alignment=alignment)
-    layout = lay_out(problem, options, spec, config, alignment=alignment)
+    layout = partition_conv(problem, options, spec, config, alignment=alignment)
     buffers = buffers_arguments(problem, options, layout, halo_bytes=0, reader_indices_bytes=0)
-    return ConvWork(
+    return Conv2dOp(
         problem=problem,
         options=options,
         layout=layout,

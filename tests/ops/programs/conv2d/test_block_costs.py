@@ -9,9 +9,9 @@ from device.spec.device_spec import load_spec
 from device.time.network import read_latency_cycles
 from device.time.stages import Stage
 from ops.programs.conv2d.block_costs import ConvCosts, conv_steps
-from ops.programs.conv2d.op import ConvWork
+from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, ConvOptions, ConvProblem
-from ops.programs.conv2d.partition import ConvLayout, choose_cores, lay_out
+from ops.programs.conv2d.partition import ConvPartition, choose_cores, partition_conv
 from ops.programs.kernel_costs import ProductBlock, TransferCosts, multiply_task
 from ops.window import Frame, convolution_axis
 
@@ -31,13 +31,13 @@ def work(spec, scheme=HEIGHT, *, subblock=None, weight_format=BFLOAT8_B, dilatio
         row_major=True,
     )
     chosen = ConvOptions(**options)
-    layout: ConvLayout = lay_out(
+    layout: ConvPartition = partition_conv(
         problem, chosen, spec, choose_cores(problem, chosen, spec, scheme, alignment=8), alignment=8
     )
     if subblock is not None:
         height, width = subblock
         layout = replace(layout, blocks=replace(layout.blocks, subblock_h_tiles=height, subblock_w_tiles=width))
-    return ConvWork(
+    return Conv2dOp(
         problem=problem,
         options=chosen,
         layout=layout,

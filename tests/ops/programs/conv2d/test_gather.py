@@ -11,7 +11,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
 from ops.programs.conv2d import gather
 from ops.programs.conv2d.blocks import KBlock
 from ops.programs.conv2d.gather import (
-    Reading,
+    GatheredInput,
     Strip,
     prepare_image,
     runs,
@@ -96,7 +96,7 @@ def test_an_image_is_converted_in_parts_and_held_as_narrow_as_it_is(monkeypatch,
     )
     monkeypatch.setattr(gather, "CONVERTED_TOGETHER", 1 << 16)
     assert [len(range(40)[part]) for part in parts_of(40, 40 * 48, 1 << 16)] == [34, 6]
-    reading = Reading(work_of(case), arithmetic, SPEC)
+    reading = GatheredInput(work_of(case), arithmetic, SPEC)
     sticks = np.asfortranarray(quantize(normal(1)((2 * 40 * 40, 48)), FLOAT32))
     image = prepare_image(reading, sticks)
     assert (image.pixels.dtype, image.top, image.left) == (out_format.storage, 1, 2)
@@ -109,7 +109,7 @@ def test_an_image_is_converted_in_parts_and_held_as_narrow_as_it_is(monkeypatch,
 def test_an_image_that_is_converted_block_by_block_is_held_as_it_came(in_format):
     case = Case(size=(3, 4), channels=8, in_format=in_format, out_format=BFLOAT8_B)
     sticks = quantize(normal(2)((12, 8)), in_format)
-    image = prepare_image(Reading(work_of(case), FAST, SPEC), sticks)
+    image = prepare_image(GatheredInput(work_of(case), FAST, SPEC), sticks)
     assert image.pixels.dtype == in_format.storage
     assert np.array_equal(image.pixels[0, image.top :, image.left :][:3, :4, :8].reshape(12, 8), sticks)
 
@@ -132,7 +132,7 @@ def test_an_image_that_is_converted_block_by_block_is_held_as_it_came(in_format)
 def test_an_image_is_the_input_where_it_would_only_be_cut(change, stays, cut_later):
     """LoFi multiplies six of eight bits of an activation; what is gathered is the same either way."""
     case = Case(**{"size": (3, 4), "channels": 48, "kernel": (2, 2), "fidelity_phases": 1, **change})
-    reading = Reading(work_of(case), FAST, SPEC)
+    reading = GatheredInput(work_of(case), FAST, SPEC)
     sticks = quantize(normal(2)((12, case.channels)), case.in_format)
     image = prepare_image(reading, sticks, cut_later=cut_later)
     assert np.shares_memory(image.pixels, sticks) == (stays and cut_later)

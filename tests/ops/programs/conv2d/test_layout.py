@@ -16,7 +16,7 @@ from ops.programs.conv2d.partition import (
     buffers_arguments,
     choose_cores,
     estimated_buffers,
-    lay_out,
+    partition_conv,
     scheme_alignment,
     sharded_input,
 )
@@ -44,11 +44,11 @@ def problem(**changes):
     return ConvProblem(**facts | changes)
 
 
-def laid_out(scheme, facts=None, **choices):
+def partitioned(scheme, facts=None, **choices):
     facts, options = facts or problem(), ConvOptions(**choices)
     alignment = scheme_alignment(facts, scheme)
     config = choose_cores(facts, options, SPEC, scheme, alignment=alignment)
-    return lay_out(facts, options, SPEC, config, alignment=alignment)
+    return partition_conv(facts, options, SPEC, config, alignment=alignment)
 
 
 def test_sizes_of_a_problem():
@@ -79,7 +79,7 @@ def test_the_callers_grid_is_taken_as_it_is():
 
 
 def test_transposed_shards_are_for_block_only():
-    orientations = [laid_out(s, transpose_shards=True).config.orientation for s in (HEIGHT, BLOCK, WIDTH)]
+    orientations = [partitioned(s, transpose_shards=True).config.orientation for s in (HEIGHT, BLOCK, WIDTH)]
     assert orientations == [ShardOrientation.ROW_MAJOR, COL_MAJOR, ShardOrientation.ROW_MAJOR]
     options = ConvOptions(core_grid=box(2, 3), transpose_shards=True)
     on_grid = choose_cores(problem(), options, SPEC, HEIGHT, alignment=8)
@@ -88,10 +88,10 @@ def test_transposed_shards_are_for_block_only():
 
 def test_the_program_runs_on_the_rectangle_of_both_sides():
     """BLOCK: 8 rows of cores, 8 channel cores for 64 channels in eights, 2 for 64 output channels."""
-    layout = laid_out(BLOCK)
+    layout = partitioned(BLOCK)
     assert (str(layout.config.cores), str(layout.out_config.cores)) == ("{[0-0 - 7-7]}", "{[0-0 - 1-7]}")
     assert str(layout.program_cores) == "{[0-0 - 7-7]}"
-    wide = laid_out(WIDTH, problem(out_channels=320))
+    wide = partitioned(WIDTH, problem(out_channels=320))
     assert (wide.config.channel_cores, wide.out_config.channel_cores) == (2, 10)
     assert str(wide.program_cores) == "{[0-0 - 7-1]}"
 
@@ -102,25 +102,25 @@ def test_a_width_program_runs_where_the_side_with_more_cores_lies():
     for out_channels, cores in ((128, "{[0-0 - 3-0]}"), (192, "{[0-0 - 5-0]}"), (96, "{[0-0 - 0-3]}")):
         facts = problem(in_channels=128, out_channels=out_channels)
         config = choose_cores(facts, column, SPEC, WIDTH, alignment=32)
-        assert str(lay_out(facts, column, SPEC, config, alignment=32).program_cores) == cores
+        assert str(partition_conv(facts, column, SPEC, config, alignment=32).program_cores) == cores
 
 
 def test_where_tensors_lie():
     """256 outputs of 64 channels; a WIDTH shard is padded to whole tiles of rows only in its memory config."""
-    height = laid_out(HEIGHT)
+    height = partitioned(HEIGHT)
     assert height.input_memory.shard_spec == ShardSpec(height.config.cores, (32, 64), height.config.orientation)
     assert height.output_memory.shard_spec == ShardSpec(height.config.cores, (32, 64), height.config.orientation)
-    width = laid_out(WIDTH, problem(frame=frame(height=3, width=3)))
+    width = partitioned(WIDTH, problem(frame=frame(height=3, width=3)))
     assert width.shards.out_rows == 36
     assert width.output_memory.shard_spec.shape == (64, 32)
     assert width.input_memory.shard_spec.shape == (9, 32)
-    assert laid_out(WIDTH, problem(frame=frame(3, 3), row_major=False)).input_memory.shard_spec.shape == (32, 32)
+    assert partitioned(WIDTH, problem(frame=frame(3, 3), row_major=False)).input_memory.shard_spec.shape == (32, 32)
 
 
 @given(st.sampled_from([HEIGHT, BLOCK, WIDTH]), st.integers(1, 40), st.integers(1, 40), st.integers(1, 600))
 def test_memory_configs_hold_the_tensors(scheme, height, width, channels):
     facts = problem(frame=frame(height, width), in_channels=channels, out_channels=channels)
-    layout = laid_out(scheme, facts)
+    layout = partitioned(scheme, facts)
     for memory, rows in ((layout.input_memory, facts.in_rows), (layout.output_memory, facts.out_rows)):
         shards = memory.shard_spec
         config = sharded_input(memory)
@@ -132,7 +132,7 @@ def test_memory_configs_hold_the_tensors(scheme, height, width, channels):
 
 
 def test_float32_dst_halves_the_subblock():
-    blocks = [laid_out(HEIGHT, problem(frame=frame(64, 64)), fp32_dest=on).blocks for on in (False, True)]
+    blocks = [partitioned(HEIGHT, problem(frame=frame(64, 64)), fp32_dest=on).blocks for on in (False, True)]
     assert [(b.subblock_h_tiles, b.subblock_w_tiles) for b in blocks] == [(4, 2), (2, 2)]
 
 
@@ -140,7 +140,7 @@ def test_blocks_higher_than_a_cores_output_are_refused():
     facts = problem(frame=frame(2, 2))
     config = choose_cores(facts, ConvOptions(), SPEC, WIDTH, alignment=32)
     options = ConvOptions(act_block_h_override=128)
-    layout = lay_out(facts, options, SPEC, config, alignment=32)
+    layout = partition_conv(facts, options, SPEC, config, alignment=32)
     refused = width_refusal(config, layout.shards, layout.blocks, facts.kernel) or ""
     assert refused.startswith("Output block height (in # of tiles) (1) should be greater than or equal to activation ")
     with pytest.raises(
@@ -152,18 +152,18 @@ def test_blocks_higher_than_a_cores_output_are_refused():
 
 def test_split_reader_is_the_callers_or_the_rates_choice_and_never_a_matmuls():
     facts = problem(frame=frame(64, 64))
-    assert laid_out(HEIGHT, facts, force_split_reader=True).split_reader
-    assert not laid_out(HEIGHT, facts, force_split_reader=False).split_reader
+    assert partitioned(HEIGHT, facts, force_split_reader=True).split_reader
+    assert not partitioned(HEIGHT, facts, force_split_reader=False).split_reader
     config = choose_cores(facts, ConvOptions(), SPEC, BLOCK, alignment=32)
-    assert lay_out(facts, ConvOptions(), SPEC, config, alignment=32).split_reader
-    assert not lay_out(facts, ConvOptions(), SPEC, config, alignment=32, matmul=True).split_reader
+    assert partition_conv(facts, ConvOptions(), SPEC, config, alignment=32).split_reader
+    assert not partition_conv(facts, ConvOptions(), SPEC, config, alignment=32, matmul=True).split_reader
 
 
 def test_block_counts_k_blocks_once_for_each_output_core():
     """That is how the real library decides on L1 accumulation."""
     counted = {}
     for scheme in (HEIGHT, BLOCK, WIDTH):
-        layout = laid_out(scheme, problem(out_channels=96))
+        layout = partitioned(scheme, problem(out_channels=96))
         given = buffers_arguments(problem(), ConvOptions(), layout, halo_bytes=1, reader_indices_bytes=2)
         assert (given.halo_bytes, given.reader_indices_bytes) == (1, 2)
         counted[scheme] = (layout.blocks.k_blocks, given.accumulation_blocks)

@@ -6,11 +6,11 @@ from device.matrix_unit.arithmetic import EXACT
 from device.memory.memory_config import TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
-from ops.op_model import ValuesReading
-from ops.op_models import MEANINGS
+from ops.op_model import ValuesContext
+from ops.op_models import OP_MODELS
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayout
 
-READING = ValuesReading(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
+READING = ValuesContext(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
 LAYOUT = WeightsLayout(
     in_channels=2,
     out_channels=3,
@@ -24,10 +24,10 @@ LAYOUT = WeightsLayout(
 
 def test_weights_and_bias_are_prepared():
     weights = np.arange(6, dtype=np.float32).reshape(2, 3, 1, 1)
-    got = MEANINGS[PrepareWeights].values(PrepareWeights(LAYOUT), [weights], READING)
+    got = OP_MODELS[PrepareWeights].values(PrepareWeights(LAYOUT), [weights], READING)
     assert (got.shape, got.dtype) == ((1, 1, 32, 32), BFLOAT16.storage)
     assert got[0, 0, :2, :3].tolist() == [[0, 1, 2], [3, 4, 5]]
     bias = np.array([[[[7, 8, 9]]]], np.float32)
-    row = MEANINGS[PrepareBias].values(PrepareBias(LAYOUT), [bias], READING)
+    row = OP_MODELS[PrepareBias].values(PrepareBias(LAYOUT), [bias], READING)
     assert row.shape == (1, 1, 32, 32)
     assert row[0, 0, 0, :3].tolist() == [7, 8, 9]

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from device.host.shared import Shared
-from device.host.threads import in_turn
+from device.host.threads import locked
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.block_floats import round_up
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
@@ -147,7 +147,7 @@ def test_operands_of_two_strips_are_held_at_a_time(monkeypatch):
 
     monkeypatch.setattr(values, "Shared", Counted)
     case = Case(channels=16, size=(8, 8))
-    computed(case, *arrays(case, normal(5)), replace(FAST, each=in_turn, run_elements=200))
+    computed(case, *arrays(case, normal(5)), replace(FAST, each=locked, run_elements=200))
     assert len(uses_left) == 4
     assert max(most) == 2
     assert not any(uses_left.values())

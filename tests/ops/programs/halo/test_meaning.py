@@ -11,11 +11,11 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
-from ops.op_model import CyclesReading, Ends, ValuesReading
-from ops.op_models import MEANINGS
+from ops.op_model import CyclesContext, Ends, ValuesContext
+from ops.op_models import OP_MODELS
 from ops.programs.halo.cycles import halo_cycles
 from ops.programs.halo.model import halo_values
-from ops.programs.halo.plan import HaloArguments, HaloWork, plan_halo
+from ops.programs.halo.plan import HaloArguments, HaloOp, plan_halo
 from ops.window import Frame, FrameAxis
 
 SPEC = load_spec("wormhole_n150")
@@ -38,7 +38,7 @@ def halo(data_format=BFLOAT16, *, tiled=False, fp32_dest=False, output="halo"):
         stick_alignment_bytes=16,
         tiled=tiled,
     )
-    return HaloWork(plan=plan_halo(arguments, input_tensor="x", output_tensor=output), fp32_dest=fp32_dest)
+    return HaloOp(plan=plan_halo(arguments, input_tensor="x", output_tensor=output), fp32_dest=fp32_dest)
 
 
 def bits_kept(values):
@@ -66,10 +66,10 @@ def test_untilizing_keeps_narrow_formats(fmt):
 
 def test_the_table_knows_both():
     work, tensor = halo(FLOAT32, tiled=True), TensorSpec((1, 1, 64, 32), BFLOAT16, Layout.ROW_MAJOR)
-    got = MEANINGS[HaloWork].values(work, [THIRD], ValuesReading(spec=SPEC, arithmetic=EXACT))
+    got = OP_MODELS[HaloOp].values(work, [THIRD], ValuesContext(spec=SPEC, arithmetic=EXACT))
     assert np.array_equal(got, halo_values(work, THIRD))
-    reading = CyclesReading(spec=SPEC, contention=True)
-    assert MEANINGS[HaloWork].cycles(work, Ends(read=tensor, written=tensor), reading) == halo_cycles(work.plan, SPEC)
+    reading = CyclesContext(spec=SPEC, contention=True)
+    assert OP_MODELS[HaloOp].cycles(work, Ends(read=tensor, written=tensor), reading) == halo_cycles(work.plan, SPEC)
 
 
 def test_works_are_equal_whatever_their_tensors_are_called():
@@ -82,8 +82,8 @@ def test_works_are_equal_whatever_their_tensors_are_called():
 def test_padding_that_is_not_zero_is_filled_by_stick():
     work = replace(halo(), filled_by_stick=True)
     tensor = TensorSpec((1, 1, 64, 32), BFLOAT16, Layout.ROW_MAJOR)
-    meaning = MEANINGS[HaloWork]
+    meaning = OP_MODELS[HaloOp]
     assert meaning.cycles is not None
-    cycles = meaning.cycles(work, Ends(read=tensor, written=tensor), CyclesReading(spec=SPEC, contention=True))
+    cycles = meaning.cycles(work, Ends(read=tensor, written=tensor), CyclesContext(spec=SPEC, contention=True))
     assert cycles.cycles == halo_cycles(work.plan, SPEC, filled_by_stick=True).cycles
     assert cycles.cycles > halo_cycles(work.plan, SPEC).cycles

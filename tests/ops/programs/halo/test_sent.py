@@ -7,7 +7,7 @@ from device.memory.memory_config import ShardOrientation
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.programs.halo.cycles import halo_cycles, halo_sent
-from ops.programs.halo.plan import BLOCK, HEIGHT, WIDTH, HaloArguments, HaloWork, plan_halo
+from ops.programs.halo.plan import BLOCK, HEIGHT, WIDTH, HaloArguments, HaloOp, plan_halo
 from ops.window import Frame, convolution_axis
 
 SPEC = load_spec("wormhole_n150")
@@ -26,7 +26,7 @@ def work(scheme, *, tiled=False, orientation=ShardOrientation.ROW_MAJOR):
         channel_cores={HEIGHT: 1, BLOCK: 12 // nhw, WIDTH: 12}[scheme], input_rows=rows,
         output_rows=-(-frame.outputs // nhw), shard_width=32, data_format=BFLOAT16, tiled=tiled,
         stick_alignment_bytes=16, config_tensors_in_dram=False)  # fmt: skip
-    return HaloWork(plan=plan_halo(arguments, input_tensor="x", output_tensor="halo"), fp32_dest=False)
+    return HaloOp(plan=plan_halo(arguments, input_tensor="x", output_tensor="halo"), fp32_dest=False)
 
 
 @pytest.mark.parametrize("tiled", [False, True])

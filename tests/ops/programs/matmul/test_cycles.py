@@ -12,7 +12,7 @@ from device.spec.parts import GridSpec
 from device.time.network import bandwidth
 from device.time.stages import Stage
 from ops.programs.kernel_costs import ComputeCosts
-from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, MatmulWork
+from ops.programs.matmul.config import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
 from ops.programs.matmul.cycles import matmul_cycles
 from ops.programs.matmul.dealing import Place, Places, cores_of
 
@@ -53,7 +53,7 @@ def work(
         program=program, grid=GridSpec(cols=cols, rows=rows), in0_block_w=4,
         out_block_h=-(-per_core_m // blocks), out_block_w=per_core_n, per_core_m=per_core_m, per_core_n=per_core_n,
     )  # fmt: skip
-    return MatmulWork(problem=problem, config=config, fidelity_phases=fidelity_phases, out_channels=32 * n)
+    return MatmulOp(problem=problem, config=config, fidelity_phases=fidelity_phases, out_channels=32 * n)
 
 
 def cycles(one, spec, **changes):

@@ -9,10 +9,10 @@ from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, 
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
 from device.time.stages import Stage
-from ops.op_model import CyclesReading, Ends, ValuesReading
-from ops.op_models import MEANINGS
+from ops.op_model import CyclesContext, Ends, ValuesContext
+from ops.op_models import OP_MODELS
 from ops.programs.matmul.buffers import interleaved_config
-from ops.programs.matmul.config import MatmulProblem, MatmulWork
+from ops.programs.matmul.config import MatmulOp, MatmulProblem
 from ops.programs.matmul.cycles import matmul_cycles
 from ops.programs.matmul.dealing import Place, Places
 from ops.programs.matmul.values import Transpose
@@ -28,7 +28,7 @@ def work(*, bias):
         fp32_dest=False, packer_l1_acc=False,
     )  # fmt: skip
     config = interleaved_config(problem, SPEC.grid, in_dram=True, l1_bytes=SPEC.l1.usable_bytes)
-    return MatmulWork(problem=problem, config=config, fidelity_phases=3, out_channels=TILE)
+    return MatmulOp(problem=problem, config=config, fidelity_phases=3, out_channels=TILE)
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -37,8 +37,8 @@ def test_rows_of_any_rank_are_multiplied(bias):
     twice = (2 * np.eye(TILE)).astype(BFLOAT16.storage).reshape(1, 1, TILE, TILE)
     ones = np.ones((1, 1, TILE, TILE), BFLOAT16.storage)
     inputs = [rows, twice, *([ones] if bias else [])]
-    reading = ValuesReading(spec=SPEC, arithmetic=EXACT)
-    got = MEANINGS[MatmulWork].values(work(bias=bias), inputs, reading)
+    reading = ValuesContext(spec=SPEC, arithmetic=EXACT)
+    got = OP_MODELS[MatmulOp].values(work(bias=bias), inputs, reading)
     assert got.shape == (1, 1, 4, TILE)
     assert got.astype(np.float32).ravel().tolist() == (2 * rows.astype(np.float32).ravel() + bias).tolist()
 
@@ -52,27 +52,27 @@ def test_what_is_sharded_is_not_read_again():
         ).groups[0].cores, (TILE, TILE)),
     )  # fmt: skip
     sharded = TensorSpec((1, 1, TILE, TILE), BFLOAT16, Layout.TILE, place)
-    reading = CyclesReading(spec=SPEC, contention=True)
+    reading = CyclesContext(spec=SPEC, contention=True)
     for ends, places in (
         (Ends(read=interleaved, written=interleaved), Places()),
         (Ends(read=sharded, written=interleaved), Places(first=Place.OWN)),
         (Ends(read=sharded, written=sharded), Places(first=Place.OWN, output=Place.OWN)),
     ):
-        assert MEANINGS[MatmulWork].cycles(made, ends, reading) == matmul_cycles(made, SPEC, places)
-    assert MEANINGS[MatmulWork].fidelity_phases(made) == 3
+        assert OP_MODELS[MatmulOp].cycles(made, ends, reading) == matmul_cycles(made, SPEC, places)
+    assert OP_MODELS[MatmulOp].fidelity_phases(made) == 3
 
 
 def test_a_transpose_turns_tiles_while_it_copies_them():
     turned = TensorSpec((1, 1, 64 * TILE, TILE), BFLOAT16, Layout.TILE)
     ends = Ends(read=TensorSpec((1, 1, TILE, 64 * TILE), BFLOAT16, Layout.TILE), written=turned)
-    reading = CyclesReading(spec=SPEC, contention=True)
-    found = MEANINGS[Transpose].cycles(Transpose(data_format=BFLOAT16), ends, reading)
+    reading = CyclesContext(spec=SPEC, contention=True)
+    found = OP_MODELS[Transpose].cycles(Transpose(data_format=BFLOAT16), ends, reading)
     copied = movement_cycles(copy_movement(ends.read, ends.written, SPEC), SPEC)
     assert found.cycles == copied.cycles
     assert found.slowest.stages[-1].stage is Stage.TILIZE
     assert found.groups == (found.slowest,)
     assert found.working == copied.working | {Stage.TILIZE}
-    slow = CyclesReading(spec=SPEC.replace(compute_pack_bytes_per_cycle=0.01), contention=True)
-    late = MEANINGS[Transpose].cycles(Transpose(data_format=BFLOAT16), ends, slow)
+    slow = CyclesContext(spec=SPEC.replace(compute_pack_bytes_per_cycle=0.01), contention=True)
+    late = OP_MODELS[Transpose].cycles(Transpose(data_format=BFLOAT16), ends, slow)
     assert late.cycles == late.slowest.stages[-1].busy_cycles > found.cycles
     assert late.bound_by is Stage.TILIZE

@@ -13,9 +13,9 @@ from device.spec.device_spec import load_spec
 from device.spec.parts import GridSpec
 from ops.programs.matmul.config import (
     MatmulConfig,
+    MatmulOp,
     MatmulProblem,
     MatmulProgram,
-    MatmulWork,
     l1_accumulation,
     partials_format,
 )
@@ -31,7 +31,7 @@ def work_of(k=2, n=1, depth=1, out=BFLOAT16, *, bias=False, fp32_dest=False, l1_
         fp32_dest=fp32_dest, packer_l1_acc=l1_acc,
     )  # fmt: skip
     config = MatmulConfig(program=MatmulProgram.MCAST_2D, grid=GridSpec(cols=1, rows=1), in0_block_w=depth)
-    return MatmulWork(problem=problem, config=config, fidelity_phases=4, out_channels=n * 32 - 5, activation=activation)
+    return MatmulOp(problem=problem, config=config, fidelity_phases=4, out_channels=n * 32 - 5, activation=activation)
 
 
 @pytest.mark.parametrize("name", ARITHMETICS)

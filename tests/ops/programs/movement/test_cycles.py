@@ -24,10 +24,10 @@ from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movement import Access
 from ops.programs.movement.movements import (
     cast_movement,
-    relayout_movement,
     reshape_movement,
     slice_movement,
     slice_write_movement,
+    tensor_copy_movement,
 )
 from ops.programs.movement.work import Conversion
 
@@ -94,7 +94,7 @@ OTHERS = {
 
 
 def conversion(name, source, target, **options):
-    return relayout_movement(Conversion(name), source, target, SPEC, **options)
+    return tensor_copy_movement(Conversion(name), source, target, SPEC, **options)
 
 
 def program(kind, rows, width):
@@ -208,7 +208,7 @@ def test_tensors_in_l1_do_not_load_dram():
 def test_every_conversion_has_a_program():
     source, target = tensor(640, 64, TILE), tensor(640, 64, ROWS)
     for one in Conversion:
-        assert movement_cycles(relayout_movement(one, source, target, SPEC), SPEC).cycles > 0
+        assert movement_cycles(tensor_copy_movement(one, source, target, SPEC), SPEC).cycles > 0
 
 
 LATENCY = 119 + 9 * (17 + 12) + 78 * 1.35  # of a read from DRAM
@@ -274,7 +274,7 @@ def test_tilizing_and_untilizing_by_hand():
     [(256, 80, 1, 64), (250, 10, 8, 500)],  # 10 rows of 8 tiles for 110 cores; none is cut where padding is dropped
 )
 def test_generated_untilize_code_has_cores_for_pieces_of_rows(width, cores, width_tiles, stick_bytes):
-    made = relayout_movement(Conversion.UNTILIZE_CODEGEN, tensor(320, width, TILE), tensor(320, width, ROWS), SPEC)
+    made = tensor_copy_movement(Conversion.UNTILIZE_CODEGEN, tensor(320, width, TILE), tensor(320, width, ROWS), SPEC)
     assert made.reads is not None
     assert made.writes is not None
     assert (made.cores.num_cores(), made.untilized_rows, made.width_tiles) == (cores, 1, width_tiles)

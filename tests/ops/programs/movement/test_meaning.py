@@ -8,25 +8,25 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
-from ops.op_model import CyclesReading, Ends, ValuesReading
-from ops.op_models import MEANINGS
+from ops.op_model import CyclesContext, Ends, ValuesContext
+from ops.op_models import OP_MODELS
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movements import (
     cast_movement,
     copy_movement,
     fold_movement,
-    relayout_movement,
     reshape_movement,
     slice_movement,
     slice_write_movement,
+    tensor_copy_movement,
 )
 from ops.programs.movement.work import (
     Conversion,
+    CopyTensor,
     FillPad,
     FoldWindows,
     PaddedSlice,
     PadImage,
-    Relayout,
     Reshape,
     SliceWrite,
     Typecast,
@@ -44,14 +44,14 @@ FOLDED = TensorSpec((1, 16, 16, 128), BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CO
 
 
 def values(work, *inputs):
-    return MEANINGS[type(work)].values(work, list(inputs), ValuesReading(spec=SPEC, arithmetic=EXACT))
+    return OP_MODELS[type(work)].values(work, list(inputs), ValuesContext(spec=SPEC, arithmetic=EXACT))
 
 
 def test_what_only_moves_changes_nothing():
     x = np.arange(24, dtype=np.float32).reshape(1, 1, 6, 4)
     for conversion in Conversion:
-        assert values(Relayout(conversion), x) is x
-        assert values(Relayout(conversion), x, None) is x  # into a tensor that was allocated before
+        assert values(CopyTensor(conversion), x) is x
+        assert values(CopyTensor(conversion), x, None) is x  # into a tensor that was allocated before
     assert values(FillPad(), x) is x
     assert values(Reshape((2, 3, 4)), x).tolist() == x.reshape(2, 3, 4).tolist()
 
@@ -73,7 +73,7 @@ def test_what_changes_the_shape():
 @pytest.mark.parametrize(
     ("work", "read", "written", "movement"),
     [
-        (Relayout(Conversion.UNTILIZE), PART, ROWS, relayout_movement(Conversion.UNTILIZE, PART, ROWS, SPEC)),
+        (CopyTensor(Conversion.UNTILIZE), PART, ROWS, tensor_copy_movement(Conversion.UNTILIZE, PART, ROWS, SPEC)),
         (Reshape((1, 64, 16, 32)), PART, ROWS, reshape_movement(PART, ROWS, SPEC)),
         (Typecast(BFLOAT8_B, BFLOAT16), PART, PART, cast_movement(PART, PART, SPEC)),
         (FillPad(), PART, PART, copy_movement(PART, PART, SPEC)),
@@ -86,6 +86,6 @@ def test_what_changes_the_shape():
 )
 @pytest.mark.parametrize("contention", [False, True])
 def test_cycles_are_those_of_the_pages_of_both_ends(work, read, written, movement, contention):
-    reading = CyclesReading(spec=SPEC, contention=contention)
-    found = MEANINGS[type(work)].cycles(work, Ends(read=read, written=written), reading)
+    reading = CyclesContext(spec=SPEC, contention=contention)
+    found = OP_MODELS[type(work)].cycles(work, Ends(read=read, written=written), reading)
     assert found == movement_cycles(movement, SPEC, contention=contention)

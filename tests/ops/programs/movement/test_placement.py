@@ -19,7 +19,7 @@ from device.plan import Operation, Refuse
 from device.spec.device_spec import load_spec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.movement.placement import move_up, resharding, tilized, to_config, uploaded_rows
-from ops.programs.movement.work import Conversion, Relayout
+from ops.programs.movement.work import Conversion, CopyTensor
 
 SPEC = load_spec("wormhole_n150")
 SCHEMES = {one.name[0]: one for one in TensorMemoryLayout if one.name.endswith("_SHARDED")}
@@ -86,7 +86,7 @@ def test_a_result_is_refused_its_place_when_all_else_has_run(place, line):
     builder = PlanBuilder(SPEC, {"input": rows("H", 32, layout=Layout.TILE)})
     result = builder.run(
         "Work",
-        Relayout(Conversion.COPY),
+        CopyTensor(Conversion.COPY),
         [builder.tensor("input")],
         output=PlanTensor("y", rows("H", 32, layout=Layout.TILE)),
     )

@@ -9,7 +9,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.programs.movement.movement import Access
-from ops.programs.movement.movements import relayout_movement
+from ops.programs.movement.movements import tensor_copy_movement
 from ops.programs.movement.tile_blocks import tile_blocks
 from ops.programs.movement.work import Conversion
 
@@ -105,7 +105,7 @@ def test_one_core_has_no_blocks():
 def test_a_core_moves_the_parts_of_sticks_and_the_tiles_of_its_block():
     """2x2 tiles of each of two images: 64 parts of sticks of 128 B an image, and four tiles."""
     source, target = (of((2, 1, 64, 1280), layout) for layout in (Layout.ROW_MAJOR, Layout.TILE))
-    movement = relayout_movement(Conversion.TILIZE, source, target, N150)
+    movement = tensor_copy_movement(Conversion.TILIZE, source, target, N150)
     assert movement.cores.num_cores() == 20
     reads, writes = movement.reads, movement.writes
     assert (reads.access, reads.core_pages, reads.page_bytes, reads.all_pages) == (Access.BOUNCE, 128, 128, 2560)
@@ -116,5 +116,5 @@ def test_a_core_moves_the_parts_of_sticks_and_the_tiles_of_its_block():
 def test_a_core_fills_the_padding_below_its_block():
     """13 rows of 64 B below the 19 of each image, four bytes at a time."""
     source, target = (of((1, 1, 19, 1280), layout) for layout in (Layout.ROW_MAJOR, Layout.TILE))
-    movement = relayout_movement(Conversion.TILIZE_WITH_VAL_PADDING, source, target, N150)
+    movement = tensor_copy_movement(Conversion.TILIZE_WITH_VAL_PADDING, source, target, N150)
     assert (movement.cores.num_cores(), movement.reads.core_pages, movement.stores) == (40, 19, 13 * 16)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from device.host.products import UNPACKED, blas_adds
-from device.host.threads import in_turn, side_by_side
+from device.host.threads import locked, side_by_side
 from ops.programs.patch_matmul.direct import PIECES, add_up_directly, direct, whole
 from ops.programs.patch_matmul.direct_pixels import direct_pixels, sum_directly
 from ops.programs.patch_matmul.float64 import _gathered, _products
@@ -68,10 +68,10 @@ def test_an_infinity_stays_where_it_belongs():
     image, other = np.zeros((1, 20, 20, 16), np.float32), np.ones((1, 20, 20, 16), np.float32)
     image[0, 5, 19, 2], other[0, 4, 18, 0] = 1, np.inf
     image[0, :5], image[0, 6:], image[0, 5, :19] = 1, 1, 1
-    sums = sum_directly(direct_pixels(axes, 1, (16, 16), 1), image, other, in_turn)[0]
+    sums = sum_directly(direct_pixels(axes, 1, (16, 16), 1), image, other, locked)[0]
     assert np.isfinite(sums[:, :, 1:]).all()
     weights, result = np.full((1, 3, 3, 16, 16), np.inf, np.float32), np.empty((1, 20, 20, 16), np.float32)
-    add_up_directly(direct(axes, 1, (16, 16), 1), np.ones_like(image), weights, None, result, in_turn)
+    add_up_directly(direct(axes, 1, (16, 16), 1), np.ones_like(image), weights, None, result, locked)
     assert (result == np.inf).all()  # and not an infinity times a zero of the margin
 
 

@@ -27,7 +27,7 @@ def short_runs(monkeypatch):
     monkeypatch.setattr(threads, "cores", lambda: 2)
 
 
-class Work:
+class DeviceOp:
     """What `fast.patch_matmul` reads of a program."""
 
     def __init__(self, patches):
@@ -47,9 +47,9 @@ def test_patches_do_not_tell_how_many_threads_there_were(axis, channels, groups,
     bias = rng.standard_normal(outs, np.float32) if biased else None
     patches = Patches(batch=3, axes=axes, channels=channels, groups=groups, bundles=1)
     results = []
-    for each in (threads.in_turn, threads.side_by_side):
+    for each in (threads.locked, threads.side_by_side):
         results.append(np.empty((3, *(one.outputs for one in axes), outs), np.float32))
-        fast.patch_matmul(Work(patches), image, weights, bias, results[-1], each)
+        fast.patch_matmul(DeviceOp(patches), image, weights, bias, results[-1], each)
     assert results[0].tobytes() == results[1].tobytes()
 
 
@@ -59,7 +59,7 @@ def test_pixels_do_not_tell_how_many_threads_there_were(channels, groups, outs):
     other = rng.standard_normal((3, 9, 8, channels), np.float32)
     image = rng.standard_normal((3, *(one.outputs for one in axes), outs), np.float32)
     patches = Patches(batch=3, axes=axes, channels=channels, groups=groups, bundles=1)
-    first, second = (pixel_matmul(patches, image, other, each) for each in (threads.in_turn, threads.side_by_side))
+    first, second = (pixel_matmul(patches, image, other, each) for each in (threads.locked, threads.side_by_side))
     assert first.tobytes() == second.tobytes()
 
 
@@ -78,7 +78,7 @@ def test_fewer_patches_than_channels_are_turned_instead_of_the_weights(batch, bi
     for weights in (stored.transpose(2, 3, 1, 0)[None], np.ascontiguousarray(stored.transpose(2, 3, 1, 0))[None]):
         results.append(np.empty((batch, *(one.outputs for one in axes), outs), storage))
         patches = Patches(batch=batch, axes=axes, channels=5, groups=1, bundles=1)
-        fast.patch_matmul(Work(patches), image, weights, bias, results[-1], threads.side_by_side)
+        fast.patch_matmul(DeviceOp(patches), image, weights, bias, results[-1], threads.side_by_side)
     assert copied == [batch * 12 * 5 * 9]
     wanted = np.tensordot(_gathered(image.astype(np.float64), axes), stored, ((3, 4, 5), (2, 3, 1)))
     assert np.array_equal(results[0], (wanted + (0 if bias is None else bias)).astype(storage))

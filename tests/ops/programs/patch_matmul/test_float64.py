@@ -6,7 +6,7 @@ import pytest
 from device.errors import ArgumentError
 from device.matrix_unit.arithmetic import EXACT
 from device.spec.device_spec import load_spec
-from ops.op_model import ValuesReading
+from ops.op_model import ValuesContext
 from ops.passes.values import run_values
 from ops.planners.onednn import checks as validation
 from ops.planners.onednn import problem as operands
@@ -16,7 +16,7 @@ from ops.programs.patch_matmul.work import SumSections
 from ops.reference import conv_transpose, data_gradient, weights_gradient
 
 SPEC = load_spec("wormhole_n150")
-READING = ValuesReading(spec=SPEC, arithmetic=EXACT)
+READING = ValuesContext(spec=SPEC, arithmetic=EXACT)
 LAYERS = [  # spatial sizes, kernel, stride, padding, output padding, dilation, groups
     ((7,), (3,), (2,), (1,), (1,), (1,), 1),
     ((4, 3), (3, 2), (2, 3), (1, 0), (0, 1), (1, 1), 2),
@@ -50,7 +50,7 @@ def test_all_directions_are_the_definition(layer, lowering):
     given = {"src": src, "weights": weights, "bias": bias, "diff_dst": diff}
 
     def same(plan, want):
-        (got,) = run_values(plan, given, READING, meanings=float64.MEANINGS).values()
+        (got,) = run_values(plan, given, READING, meanings=float64.OP_MODELS).values()
         assert got.dtype == np.float64
         np.testing.assert_allclose(got.reshape(want.shape), want, rtol=1e-12, atol=1e-12)
 

@@ -6,8 +6,8 @@ import pytest
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import FLOAT32
 from device.spec.device_spec import load_spec
-from ops.op_model import ValuesReading
-from ops.op_models import MEANINGS
+from ops.op_model import ValuesContext
+from ops.op_models import OP_MODELS
 from ops.programs.patch_matmul.host_work import PrepareBias, PrepareSticks
 from ops.programs.patch_matmul.plan import patch_matmul_work, pixel_matmul_work
 from ops.programs.patch_matmul.slicing import Precision, slicing_of
@@ -28,8 +28,8 @@ def test_an_image_may_have_been_flattened(arithmetic, shape, bias):
     work = patch_matmul_work(PATCHES, out_channels=1, out_shape=(3,), bias=bias, **COMMON)
     image, weights = np.arange(12, dtype=np.float32), np.array([10, 1], np.float32).reshape(1, 1, 2, 1)
     added = [np.array([100], np.float32)] if bias else []
-    reading = ValuesReading(spec=SPEC, arithmetic=arithmetic)
-    got = MEANINGS[PatchMatmul].values(work, [image.reshape(shape), weights, *added, None], reading)
+    reading = ValuesContext(spec=SPEC, arithmetic=arithmetic)
+    got = OP_MODELS[PatchMatmul].values(work, [image.reshape(shape), weights, *added, None], reading)
     assert got.shape == (2, 3, 1)
     assert got.ravel().tolist() == [100 * bias + one for one in (1, 23, 45, 67, 89, 111)]
 
@@ -38,15 +38,15 @@ def test_an_image_may_have_been_flattened(arithmetic, shape, bias):
 def test_pixels_times_patches_are_summed(arithmetic):
     work = pixel_matmul_work(PATCHES, channels=1, **COMMON)
     image, other = np.ones((2, 3, 1), np.float32), np.arange(12, dtype=np.float32).reshape(2, 3, 2)
-    reading = ValuesReading(spec=SPEC, arithmetic=arithmetic)
-    got = MEANINGS[PixelMatmul].values(work, [image, other], reading)
+    reading = ValuesContext(spec=SPEC, arithmetic=arithmetic)
+    got = OP_MODELS[PixelMatmul].values(work, [image, other], reading)
     assert got.ravel().tolist() == [30, 36]
 
 
 def test_both_multiply_in_the_phases_of_their_matmul():
     patch = patch_matmul_work(PATCHES, out_channels=1, out_shape=(3,), bias=False, **COMMON)
     pixel = pixel_matmul_work(PATCHES, channels=1, **COMMON)
-    assert [MEANINGS[type(work)].fidelity_phases(work) for work in (patch, pixel)] == [3, 3]
+    assert [OP_MODELS[type(work)].fidelity_phases(work) for work in (patch, pixel)] == [3, 3]
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -55,18 +55,20 @@ def test_rows_are_filled_in_what_others_wrote(bias):
     middle = axis_of_windows(input_length=3, outputs=1, taps=0, start=0, first=1)
     work = FillRows(batch=1, axes=(middle,), out_channels=1, out_shape=(3,), bias=bias, out_format=FLOAT32)
     added = [np.array([5], np.float32)] if bias else []
-    got = MEANINGS[FillRows].values(work, [*added, target], ValuesReading(spec=SPEC, arithmetic=EXACT))
+    got = OP_MODELS[FillRows].values(work, [*added, target], ValuesContext(spec=SPEC, arithmetic=EXACT))
     assert got is target
     assert got.ravel().tolist() == [7, 5 if bias else 0, 7]
 
 
 def test_what_is_summed_and_prepared():
-    reading = ValuesReading(spec=SPEC, arithmetic=EXACT)
+    reading = ValuesContext(spec=SPEC, arithmetic=EXACT)
     sums = np.array([[1.0], [2.0]], np.float32)
     work = SumSections(sections=2, rows=1, columns=1, out_format=FLOAT32)
-    assert MEANINGS[SumSections].values(work, [sums], reading).tolist() == [3.0]
+    assert OP_MODELS[SumSections].values(work, [sums], reading).tolist() == [3.0]
     image = np.arange(6).reshape(1, 2, 3)
-    assert MEANINGS[PrepareSticks].values(PrepareSticks(True), [image], reading) is image
-    assert MEANINGS[PrepareSticks].values(PrepareSticks(False), [image], reading).tolist() == [[[0, 3], [1, 4], [2, 5]]]
-    row = MEANINGS[PrepareBias].values(PrepareBias(), [np.array([[[[1, 2]]]])], reading)
+    assert OP_MODELS[PrepareSticks].values(PrepareSticks(True), [image], reading) is image
+    assert OP_MODELS[PrepareSticks].values(PrepareSticks(False), [image], reading).tolist() == [
+        [[0, 3], [1, 4], [2, 5]]
+    ]
+    row = OP_MODELS[PrepareBias].values(PrepareBias(), [np.array([[[[1, 2]]]])], reading)
     assert (row.dtype, row.tolist()) == (np.float32, [1.0, 2.0])

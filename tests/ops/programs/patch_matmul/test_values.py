@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT16, FLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
-from ops.op_model import ValuesReading
+from ops.op_model import ValuesContext
 from ops.planners.onednn.plan import frame_axis, strided_axis
 from ops.programs.patch_matmul import values
 from ops.programs.patch_matmul.bundles import bundle_count
@@ -18,7 +18,7 @@ from ops.programs.patch_matmul.work import FillRows, Patches, SumSections
 from ops.reference import conv_transpose, data_gradient, plan_geometry, weights_gradient
 
 SPEC = load_spec("wormhole_n150")
-READINGS = [ValuesReading(spec=SPEC, arithmetic=arithmetic) for arithmetic in (FAST, EXACT)]
+READINGS = [ValuesContext(spec=SPEC, arithmetic=arithmetic) for arithmetic in (FAST, EXACT)]
 TOLERANCE = {FLOAT32: 2e-6, FLOAT16: 2e-3, BFLOAT16: 8e-3}
 
 
@@ -130,7 +130,7 @@ def test_passes_are_multiplied_together_as_far_as_they_are_small(monkeypatch, el
 
     expected = values.patch_matmul(work, image, weights, None, None, READINGS[1])
     monkeypatch.setattr(values, "STACKED_ELEMENTS", elements)
-    reading = ValuesReading(spec=SPEC, arithmetic=replace(EXACT, product=product))
+    reading = ValuesContext(spec=SPEC, arithmetic=replace(EXACT, product=product))
     assert np.array_equal(values.patch_matmul(work, image, weights, None, None, reading), expected)
     assert (len(made), sum(map(len, made))) == (calls, 13)
 

@@ -5,14 +5,14 @@ from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16
 from device.time.stages import Stage
 from ops.op_model import Ends
-from ops.op_models import MEANINGS
+from ops.op_models import OP_MODELS
 from ops.programs.phase_conv2d.cycles import phase_cycles
-from ops.programs.phase_conv2d.op import PhaseConvWork
+from ops.programs.phase_conv2d.op import PhaseConv2dOp
 
 
 def account(made):
     tensor = TensorSpec((1, 1, 32, 32), BFLOAT16, Layout.ROW_MAJOR)
-    return MEANINGS[PhaseConvWork].account(made.work, Ends(read=tensor, written=tensor), made.spec)
+    return OP_MODELS[PhaseConv2dOp].account(made.work, Ends(read=tensor, written=tensor), made.spec)
 
 
 def facts(made):

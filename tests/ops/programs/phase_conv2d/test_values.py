@@ -10,10 +10,10 @@ from device.matrix_unit.arithmetic import EXACT, FAST
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Allocate
-from ops.op_model import ValuesReading
+from ops.op_model import ValuesContext
 from ops.planners.conv.arguments import ComputeConfig
-from ops.programs.conv2d.gather import Reading
-from ops.programs.conv2d.model import MEANINGS as CONV2D
+from ops.programs.conv2d.gather import GatheredInput
+from ops.programs.conv2d.model import OP_MODELS as CONV2D
 from ops.programs.conv2d.weights import prepared_weights
 from ops.programs.phase_conv2d.values import phases_convolved, prepared_phase_weights
 
@@ -46,13 +46,13 @@ def prepared(planned, kernel, preparing):
 
 
 def phase_values(planned, sticks, kernel, row, arithmetic=EXACT):
-    reading = ValuesReading(spec=planned.spec, arithmetic=arithmetic)
+    reading = ValuesContext(spec=planned.spec, arithmetic=arithmetic)
     bias = [] if planned.call.bias is None else [row[None]]
     return phases_convolved(planned.work, [sticks, prepared(planned, kernel, prepared_phase_weights), *bias], reading)
 
 
 def frame_values(planned, sticks, kernel, row, arithmetic=EXACT):
-    reading = ValuesReading(spec=planned.spec, arithmetic=arithmetic)
+    reading = ValuesContext(spec=planned.spec, arithmetic=arithmetic)
     bias = [] if planned.call.bias is None else [row[None]]
     inputs = [sticks, prepared(planned, kernel, prepared_weights), *bias]
     return CONV2D[0].values(planned.work, inputs, reading)
@@ -68,7 +68,7 @@ def plainly(planned, sticks, kernel, row):
     result = np.empty((call.batch_size, frame.rows.outputs, frame.columns.outputs, call.out_channels), np.float32)
     for part in work.parts:
         conv = part.conv
-        mode, partials = Reading(conv, EXACT, planned.spec).mode, conv.partials_format
+        mode, partials = GatheredInput(conv, EXACT, planned.spec).mode, conv.partials_format
         for image, phase in product(range(call.batch_size), part.phases):
             down, across = phase.frame.rows, phase.frame.columns
             for m, n in product(range(down.outputs), range(across.outputs)):

@@ -10,8 +10,8 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.time.stages import Stage
-from ops.op_model import CyclesReading, Ends
-from ops.op_models import MEANINGS, load_spec
+from ops.op_model import CyclesContext, Ends
+from ops.op_models import OP_MODELS, load_spec
 from ops.programs.pool2d import MaxPool, pool_cycles
 from ops.window import Frame, FrameAxis
 from tests.shards import high
@@ -41,7 +41,7 @@ def pool(taps=(2, 2), channels=64, spacing=1, **changes):
 
 def timed(work, spec=SPEC):
     tensor = TensorSpec((1, 1, 64, 64), BFLOAT16, Layout.ROW_MAJOR, high((32, 64), 2))
-    return pool_cycles(work, Ends(read=tensor, written=tensor), CyclesReading(spec=spec, contention=True))
+    return pool_cycles(work, Ends(read=tensor, written=tensor), CyclesContext(spec=spec, contention=True))
 
 
 def busy(cycles):
@@ -91,7 +91,7 @@ def test_a_result_in_tiles_is_packed_once_more():
 
 def test_every_stage_is_told():
     made, tensor = timed(pool()), TensorSpec((1, 1, 64, 64), BFLOAT16, Layout.ROW_MAJOR)
-    account = MEANINGS[MaxPool].account(pool(), Ends(read=tensor, written=tensor), SPEC)
+    account = OP_MODELS[MaxPool].account(pool(), Ends(read=tensor, written=tensor), SPEC)
     assert set(busy(made)) - {Stage.START} == set(account.stages)
     assert (account.measured_as, account.facts) == ("", ())
     assert account.composed_of.startswith("gathering, tilizing, reducing and packing")

@@ -8,7 +8,7 @@ import pytest
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
-from ops.op_model import ValuesReading
+from ops.op_model import ValuesContext
 from ops.op_models import load_spec as load_spec_with_costs
 from ops.programs.pool2d import MaxPool, largest, window_cycles
 from ops.window import Frame, FrameAxis
@@ -27,7 +27,7 @@ def work(rows, columns, channels=1, spacing=1):
 
 
 def pooled(one, image):
-    reading = ValuesReading(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
+    reading = ValuesContext(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
     return largest(one, [image], reading).reshape(one.frame.rows.outputs, one.frame.columns.outputs).tolist()
 
 
@@ -65,7 +65,7 @@ def test_rows_and_columns_that_fill_shards_are_no_pixels():
     one = work(axis(2, 2, 1), axis(1, 1, 1))
     one = replace(one, frame=replace(one.frame, batch=2))
     sticks = np.float32([[1, 9, 9], [2, 9, 9], [4, 9, 9], [3, 9, 9], [8, 8, 8]]).reshape(1, 1, 5, 3)
-    reading = ValuesReading(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
+    reading = ValuesContext(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
     assert largest(one, [sticks], reading).tolist() == [[[[2], [4]]]]
 
 
@@ -73,7 +73,7 @@ def test_channels_of_a_block_float_share_an_exponent():
     """Beside 64, seven bits leave 1 of 1.25; of 17 channels the last has neighbors of its own."""
     one = replace(work(axis(1, 1, 1), axis(1, 1, 1), channels=17), data_format=BFLOAT8_B, tiled=True)
     sticks = np.float32([64, *[1.25] * 16]).reshape(1, 1, 1, 17)
-    reading = ValuesReading(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
+    reading = ValuesContext(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
     assert largest(one, [sticks], reading).ravel().tolist() == [64, *[1] * 15, 1.25]
 
 
@@ -84,7 +84,7 @@ def test_bands_change_nothing(monkeypatch, data_format, arithmetic):
     one = work(axis(13, 3, 2, before=1), axis(6, 2, 2, before=1, spacing=2), channels=3)
     one = replace(one, frame=replace(one.frame, batch=2), data_format=data_format)
     sticks = np.random.default_rng(1).standard_normal((1, 1, 2 * 13 * 6, 3), dtype=np.float32).astype(BFLOAT16.storage)
-    reading = ValuesReading(spec=load_spec("wormhole_n150"), arithmetic=arithmetic)
+    reading = ValuesContext(spec=load_spec("wormhole_n150"), arithmetic=arithmetic)
     whole = largest(one, [sticks], reading)
     assert whole.shape == (1, 1, 2 * one.frame.rows.outputs * one.frame.columns.outputs, 3)
     for numbers in (1, 100):

@@ -10,12 +10,12 @@ from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardS
 from device.memory.memory_config import TensorMemoryLayout as Scheme
 from device.numbers.formats import BFLOAT16
 from device.time.stages import Stage
-from ops.op_model import CyclesReading, Ends
+from ops.op_model import CyclesContext, Ends
 from ops.op_models import load_spec
 from ops.programs.kernel_costs import core_round_trip_cycles
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movements import copy_movement
-from ops.programs.rearrange.axes import MEANINGS, permute_cycles
+from ops.programs.rearrange.axes import OP_MODELS, permute_cycles
 from ops.programs.rearrange.work import Permute
 from tests.ops.programs.rearrange.round_figures import ROUND
 
@@ -39,7 +39,7 @@ def permute(read, axes, written=None, spec=SPEC):
     if written is None:
         written = TensorSpec([read.shape[axis] for axis in axes], BFLOAT16, read.layout, read.memory_config)
     ends = Ends(read=read, written=written)
-    return work, ends, permute_cycles(work, ends, CyclesReading(spec=spec, contention=True))
+    return work, ends, permute_cycles(work, ends, CyclesContext(spec=spec, contention=True))
 
 
 def test_rows_are_turned_a_tile_at_a_time():
@@ -101,5 +101,5 @@ def test_what_was_measured(shape, axes, to, measured_us):
 @pytest.mark.parametrize("axes", [(0, 2, 1, 3), (0, 1, 3, 2)])
 def test_it_says_what_it_is_composed_of(axes):
     work, ends, _ = permute(sharded((1, 16, 8, 64)), axes, sharded((1, 16, 64, 8)))
-    account = MEANINGS[0].account(work, ends, SPEC)
+    account = OP_MODELS[0].account(work, ends, SPEC)
     assert (account.measured_as, bool(account.composed_of)) == ("", True)

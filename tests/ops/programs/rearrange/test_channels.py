@@ -8,16 +8,16 @@ from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardS
 from device.memory.memory_config import TensorMemoryLayout as Scheme
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.time.stages import Stage
-from ops.op_model import CyclesReading, Ends
+from ops.op_model import CyclesContext, Ends
 from ops.programs.kernel_costs import waited_read_cycles
 from ops.programs.rearrange.buffers import hwc_block
-from ops.programs.rearrange.channels import MEANINGS, channels_first_cycles, channels_last_cycles
+from ops.programs.rearrange.channels import OP_MODELS, channels_first_cycles, channels_last_cycles
 from ops.programs.rearrange.work import ChannelsFirst, ChannelsLast
 from tests.ops.programs.rearrange.round_figures import ROUND as SPEC
 
 WIRE = SPEC.noc.link_bytes_per_cycle  # 32
 CORES = first_cores(4, 8, 8)
-READING = CyclesReading(spec=SPEC, contention=True)
+READING = CyclesContext(spec=SPEC, contention=True)
 
 
 def tensor(shape, scheme, shard, *, layout=Layout.ROW_MAJOR, fmt=BFLOAT16):
@@ -62,7 +62,7 @@ def test_both_say_what_they_are_composed_of():
         written=tensor((1, 1, 256, 8), Scheme.HEIGHT_SHARDED, (64, 8)),
     )
     for meaning, work in zip(
-        MEANINGS,
+        OP_MODELS,
         (
             ChannelsLast(shape=(1, 1, 3, 256), channels=8, source_format=BFLOAT16, data_format=BFLOAT16),
             ChannelsFirst(shape=(1, 1, 256, 1), source_format=BFLOAT16, data_format=BFLOAT16),

@@ -5,9 +5,9 @@ import numpy as np
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16
-from ops.op_model import CyclesReading, Ends
+from ops.op_model import CyclesContext, Ends
 from ops.op_models import load_spec
-from ops.programs.rearrange.filling import MEANINGS, FillTiles, filled
+from ops.programs.rearrange.filling import OP_MODELS, FillTiles, filled
 
 SPEC = load_spec("wormhole_n150")
 RAGGED = TensorSpec((1, 5, 33, 47), BFLOAT16, Layout.TILE)
@@ -23,8 +23,8 @@ def test_the_number_stands_behind_every_image():
 
 
 def test_it_takes_as_long_as_a_copy_of_those_tiles():
-    reading = CyclesReading(spec=SPEC, contention=True)
+    reading = CyclesContext(spec=SPEC, contention=True)
     few = FillTiles(shape=RAGGED.shape, padded_shape=RAGGED.padded_shape, value=0.0)
-    meaning, ends = MEANINGS[0], Ends(read=RAGGED, written=RAGGED)
+    meaning, ends = OP_MODELS[0], Ends(read=RAGGED, written=RAGGED)
     assert meaning.cycles(few, ends, reading).cycles > 0
     assert meaning.account(few, ends, SPEC).composed_of

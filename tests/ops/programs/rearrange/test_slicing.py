@@ -7,9 +7,9 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from ops.builder import PlanTensor
-from ops.op_model import CyclesReading, Ends
+from ops.op_model import CyclesContext, Ends
 from ops.op_models import load_spec
-from ops.programs.rearrange.slicing import MEANINGS, Cut, cut, slice_buffers
+from ops.programs.rearrange.slicing import OP_MODELS, Cut, cut, slice_buffers
 from tests.shards import high
 
 SPEC = load_spec("wormhole_n150")
@@ -75,7 +75,7 @@ def test_the_box():
 def test_a_box_takes_as_long_as_a_copy_of_it_and_says_so(layout):
     work = box((1, 8, 64, 64), (0, 0, 0, 0), (1, 2, 64, 64))
     source, made = tensor("input", work.shape, layout).spec, tensor("output", (1, 2, 64, 64), layout).spec
-    reading, meaning = CyclesReading(spec=SPEC, contention=True), MEANINGS[0]
+    reading, meaning = CyclesContext(spec=SPEC, contention=True), OP_MODELS[0]
     part = meaning.cycles(work, Ends(read=source, written=made), reading).cycles
     assert part == meaning.cycles(work, Ends(read=made, written=made), reading).cycles
     account = meaning.account(work, Ends(read=source, written=made), SPEC)

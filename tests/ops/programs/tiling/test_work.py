@@ -9,11 +9,11 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, La
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Operation
 from ops.builder import PlanBuilder
-from ops.op_model import CyclesReading, Ends, ValuesReading
-from ops.op_models import MEANINGS, load_spec
+from ops.op_model import CyclesContext, Ends, ValuesContext
+from ops.op_models import OP_MODELS, load_spec
 from ops.programs.movement.work import Conversion
 from ops.programs.tiling.plan import tilized_by, untilized_by
-from ops.programs.tiling.work import LayOut
+from ops.programs.tiling.work import TilizeOp
 
 
 @pytest.mark.parametrize(
@@ -30,8 +30,8 @@ def test_a_program_is_measured_as_it_is_around_convolutions(conversion, made_for
         for data_format, layout in ((BFLOAT16, Layout.ROW_MAJOR), (made_format, Layout.TILE))
     )
     ends = Ends(read=rows, written=tiles) if conversion is Conversion.TILIZE else Ends(read=tiles, written=rows)
-    work = LayOut(conversion=conversion, source_format=BFLOAT16, data_format=made_format)
-    assert MEANINGS[LayOut].account(work, ends, load_spec("wormhole_n150")).measured_as == measured_as
+    work = TilizeOp(conversion=conversion, source_format=BFLOAT16, data_format=made_format)
+    assert OP_MODELS[TilizeOp].account(work, ends, load_spec("wormhole_n150")).measured_as == measured_as
 
 
 @pytest.mark.parametrize(
@@ -56,18 +56,18 @@ def test_one_core_has_one_row_of_tiles_at_a_time_in_plan_and_cycles(conversion, 
     (step,) = plan.finish({"output": "output"}).steps
     assert isinstance(step, Operation)
     assert [(one.cores.num_cores(), one.size_bytes) for one in step.circular_buffers] == buffers
-    meaning, ends = MEANINGS[LayOut], Ends(read=source, written=made)
+    meaning, ends = OP_MODELS[TilizeOp], Ends(read=source, written=made)
     assert meaning.cycles is not None
-    cycles = meaning.cycles(step.work, ends, CyclesReading(spec=spec, contention=True))
+    cycles = meaning.cycles(step.work, ends, CyclesContext(spec=spec, contention=True))
     assert cycles.cores == buffers[0][0]
 
 
 def values(source, source_format, data_format, kept=None):
-    work = LayOut(
+    work = TilizeOp(
         conversion=Conversion.UNTILIZE_WITH_UNPADDING, source_format=source_format, data_format=data_format, kept=kept
     )
-    reading = ValuesReading(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
-    return MEANINGS[LayOut].values(work, [source], reading)
+    reading = ValuesContext(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
+    return OP_MODELS[TilizeOp].values(work, [source], reading)
 
 
 def test_what_is_kept_begins_with_the_first_element():

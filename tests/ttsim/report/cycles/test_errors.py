@@ -4,7 +4,7 @@ import pytest
 
 from device.cores import first_cores
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
-from ops.op_model import Account
+from ops.op_model import Description
 from ops.passes.cycles import expected_error
 from ttsim.report.cycles.errors import ErrorBar, error_bar, total_error
 from ttsim.report.cycles.figures_of import OperationReading, TimedCall
@@ -31,14 +31,14 @@ def test_what_was_not_measured_is_counted_apart():
 
 def test_where_an_error_comes_from():
     conv = expected_error("convolution", "blackhole")
-    made = error_bar(Account(measured_as="convolution"), "blackhole")
+    made = error_bar(Description(measured_as="convolution"), "blackhole")
     assert (made.share, made.configurations) == (conv.share, conv.configurations)
     assert made.text == f"convolution: mean of {conv.configurations} configurations that the fit had not seen"
-    other = error_bar(Account(measured_as="halo of rows"), "wormhole_b0").text
+    other = error_bar(Description(measured_as="halo of rows"), "wormhole_b0").text
     assert other.endswith(", all on blackhole: on wormhole_b0 nothing was measured")
-    composed = error_bar(Account(composed_of="a matmul and a halo"), "blackhole")
+    composed = error_bar(Description(composed_of="a matmul and a halo"), "blackhole")
     assert (composed.share, composed.text) == (None, "no measurement; composed of a matmul and a halo")
-    assert error_bar(Account(), "blackhole").text == "no measurement"
+    assert error_bar(Description(), "blackhole").text == "no measurement"
 
 
 def operation(cycles, account):
@@ -49,7 +49,7 @@ def operation(cycles, account):
 
 def test_errors_in_words(spec):
     share = expected_error("convolution", spec.arch).share
-    measured, composed = Account(measured_as="convolution"), Account(composed_of="a matmul")
+    measured, composed = Description(measured_as="convolution"), Description(composed_of="a matmul")
     both = (operation(900, measured), operation(100, composed))
     report = cycle_report([TimedCall(name="f", operations=both)], spec)
     assert report.total.error.share == share

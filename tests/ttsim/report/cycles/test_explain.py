@@ -3,7 +3,7 @@ import numpy as np
 import ttsim
 from device.cores import first_cores
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
-from ops.op_model import Account, Fact
+from ops.op_model import Description, Detail
 from ttsim.report.cycles.explain import count_of, explain_call, percent
 from ttsim.report.cycles.figures import UntimedOperation
 from ttsim.report.cycles.figures_of import DOES, OperationReading, TimedCall, stage_times, tied_stages
@@ -94,7 +94,7 @@ def test_figures_in_words():
     assert percent(0.1234) == "12.3 %"
 
 
-def bound(*stages, account=Account(), cycles=100_000):  # noqa: B008 - frozen
+def bound(*stages, account=Description(), cycles=100_000):  # noqa: B008 - frozen
     """An operation whose first stage is said to bind it."""
     group = CoreGroupCycles(cores=first_cores(4, 8, 8), cycles=cycles, stages=stages)
     made = OperationCycles(cycles=cycles, groups=(group,), bound_by=stages[0].stage)
@@ -114,7 +114,7 @@ def test_near_ties_are_named(spec):
         StageCycles(Stage.WEIGHT_MULTICAST, 30_000, critical_cycles=19_823),
         StageCycles(Stage.TILIZE, 31_031, critical_cycles=31_031 - 20_000),
         StageCycles(Stage.READER, 20_000, critical_cycles=20_000),
-        account=Account(stages={Stage.WEIGHT_READER: "weights are read from DRAM"}),
+        account=Description(stages={Stage.WEIGHT_READER: "weights are read from DRAM"}),
         cycles=100_000,
     )
     figures, line = told(operation, spec)
@@ -146,17 +146,19 @@ def test_what_is_far_behind_is_no_tie(spec):
 
 def test_the_facts_of_the_plan_are_told(spec):
     facts = (
-        Fact(name="scheme", value="HEIGHT_SHARDED", text="HEIGHT_SHARDED"),
-        Fact(name="k_blocks", value=2, text="2 K blocks"),
+        Detail(name="scheme", value="HEIGHT_SHARDED", text="HEIGHT_SHARDED"),
+        Detail(name="k_blocks", value=2, text="2 K blocks"),
     )
-    operation = bound(StageCycles(Stage.MATH, 1), account=Account(facts=facts))
+    operation = bound(StageCycles(Stage.MATH, 1), account=Description(facts=facts))
     figures, line = told(operation, spec)
     assert figures.facts == facts
     assert line.endswith(" Planned: HEIGHT_SHARDED, 2 K blocks.")
 
 
 def test_every_core_is_told_the_same(spec):
-    operation = bound(StageCycles(Stage.READER, 1), account=Account(stages={Stage.READER: "pages are read from DRAM"}))
+    operation = bound(
+        StageCycles(Stage.READER, 1), account=Description(stages={Stage.READER: "pages are read from DRAM"})
+    )
     figures, _ = told(operation, spec)
     assert {one.does for group in figures.groups for one in group.stages} == {"pages are read from DRAM"}
 

@@ -12,7 +12,7 @@ from device.errors import ArgumentError, DeviceError
 from ops.sensitivity.changes import formula, load_spec
 from ttsim.study.design.run import design
 from ttsim.study.design.space import Design, DesignAxis
-from ttsim.study.executor.crew import Crew, InProcess
+from ttsim.study.executor.crew import InProcess, PointExecutor
 from ttsim.study.points.point import Point, evaluate
 from ttsim.types.layer import Layer
 
@@ -140,7 +140,7 @@ def test_a_process_that_dies_is_told(monkeypatch):
         future.set_exception(BrokenExecutor("gone"))
         return future
 
-    crew = nullcontext(Crew(executor=executor, lanes=2, where="in 2 processes"))
+    crew = nullcontext(PointExecutor(executor=executor, lanes=2, where="in 2 processes"))
     monkeypatch.setattr("ttsim.study.design.run.crew_of", lambda **_: crew)
     with pytest.raises(DeviceError, match=r"^design: a process that worked in 2 processes died \(gone\)"):
         design(SPACE)

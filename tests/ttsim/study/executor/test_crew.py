@@ -7,7 +7,7 @@ import pytest
 from device.errors import ArgumentError, DeviceError
 from ops.op_models import load_spec
 from ttsim.study.executor import crew
-from ttsim.study.executor.crew import THREADS, Crew, InProcess, Pool, crew_of, same_spec
+from ttsim.study.executor.crew import THREADS, InProcess, PointExecutor, Pool, crew_of, same_spec
 from ttsim.study.executor.running import Run
 from ttsim.study.points.point import Point, evaluate
 from ttsim.types.layer import Layer
@@ -39,7 +39,7 @@ def test_processes_of_its_own_one_of_which_is_killed(monkeypatch):
                 killed.append(next(iter(crew.pool._processes)))
                 os.kill(killed[0], signal.SIGKILL)
 
-        Run(POINTS, Crew(executor=executor, lanes=made.lanes, where=made.where), take).go()
+        Run(POINTS, PointExecutor(executor=executor, lanes=made.lanes, where=made.where), take).go()
         with made.executor() as pool:
             value, threads, ignores = pool.submit(told, 7).result()
     assert sorted(rows, key=lambda row: int(row.layer)) == [evaluate(point) for point in POINTS]
@@ -107,4 +107,4 @@ def test_processes_that_do_not_start_are_told():
             return super().submit(told)
 
     with pytest.raises(DeviceError, match=r"ends whatever it looks into .*TypeError"):
-        Run(POINTS[:2], Crew(executor=Broken, lanes=1, where="there"), lambda rows: None).go()
+        Run(POINTS[:2], PointExecutor(executor=Broken, lanes=1, where="there"), lambda rows: None).go()

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from ops.op_models import load_spec
-from ttsim.study.executor.deal import Deal
+from ttsim.study.executor.deal import Scheduler
 from ttsim.study.points.point import Point
 from ttsim.types.layer import Layer
 
@@ -23,7 +23,7 @@ def points(**counts):
     ("count", "lanes", "sizes"), [(12, 1, [1] * 12), (96, 2, [6] * 16), (1200, 1, [16] * 75), (33, 2, [2] * 16 + [1])]
 )
 def test_chunks(count, lanes, sizes):
-    deal = Deal(points(a=count), lanes)
+    deal = Scheduler(points(a=count), lanes)
     taken = [deal.take(0) for _ in sizes]
     assert [len(one) for one in taken] == sizes
     assert [one for chunk in taken for one in chunk] == points(a=count)
@@ -32,17 +32,17 @@ def test_chunks(count, lanes, sizes):
 
 
 def test_where_numbers_are_computed_each_point_goes_by_itself():
-    assert len(Deal([replace(one, values="fast") for one in points(a=96)], 1).take(0)) == 1
+    assert len(Scheduler([replace(one, values="fast") for one in points(a=96)], 1).take(0)) == 1
 
 
 def test_a_lane_keeps_to_a_layer_and_then_helps_where_most_is_left():
-    deal = Deal(points(a=2, b=4, c=9), 2)
+    deal = Scheduler(points(a=2, b=4, c=9), 2)
     taken = [deal.take(lane)[0].layer.name for lane in (0, 1, 0, 1, 0, 1, 0, 1, 1)]
     assert taken == ["a", "b", "a", "b", "c", "b", "c", "b", "c"]
 
 
 def test_what_is_given_back_is_next():
-    deal = Deal(points(a=2), 1)
+    deal = Scheduler(points(a=2), 1)
     first = deal.take(0)
     deal.give_back(0, first)
     assert deal

@@ -5,7 +5,7 @@ import pytest
 
 from device.errors import ArgumentError, DeviceError
 from ops.op_models import load_spec
-from ttsim.study.executor.crew import Crew, InProcess, look_into
+from ttsim.study.executor.crew import InProcess, PointExecutor, look_into
 from ttsim.study.executor.running import Run
 from ttsim.study.points.point import Point, evaluate
 from ttsim.study.points.row import Verdict
@@ -48,7 +48,7 @@ class Deadly(InProcess):
 
 def run(executor, lanes=2):
     rows = []
-    Run(POINTS, Crew(executor=executor, lanes=lanes, where="here"), rows.extend).go()
+    Run(POINTS, PointExecutor(executor=executor, lanes=lanes, where="here"), rows.extend).go()
     return {row.layer: row for row in rows}
 
 
@@ -113,7 +113,7 @@ def test_who_is_gone_is_not_waited_for(monkeypatch):
             raise AssertionError("nobody is there who could")
 
     answers = iter([True, True, False, False, False])
-    crew = Crew(executor=Silent, lanes=1, where="there", there=lambda: next(answers))
+    crew = PointExecutor(executor=Silent, lanes=1, where="there", there=lambda: next(answers))
     with pytest.raises(DeviceError, match="nobody answers any more there"):
         Run(POINTS, crew, lambda rows: None).go()
     assert next(answers, None) is None
@@ -131,7 +131,7 @@ def test_an_interrupt_takes_what_is_ready():
 
     rows = []
     with pytest.raises(KeyboardInterrupt):
-        Run(POINTS, Crew(executor=Interrupted, lanes=1, where="here"), rows.extend).go()
+        Run(POINTS, PointExecutor(executor=Interrupted, lanes=1, where="here"), rows.extend).go()
     assert [row.layer for row in rows] == ["0", "1", "2"]
 
 

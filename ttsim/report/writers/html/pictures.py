@@ -7,7 +7,7 @@ from typing import Final
 from ttsim.report.cycles.explain import count_of, cycles, percent, time
 from ttsim.report.memory.l1_map import CIRCULAR, L1Block, L1Map
 from ttsim.report.memory.summary import DEVICE_OPERATION
-from ttsim.report.page.figures import CoreMap, Deed, Grid, Roof, RoofChart, RoofPoint, Tick
+from ttsim.report.page.figures import CoreMap, DeviceOpRow, Grid, Roof, RoofChart, RoofPoint, Tick
 from ttsim.report.writers.html.elements import Markup, hint, image, label, picture, share, short, tag, text
 
 COLORS: Final = tuple(f"color{at}" for at in range(12))  # of operations, in order of their names' first appearance
@@ -17,13 +17,13 @@ LAST_SHARE: Final = 0.95  # of an axis: marks behind it stand before their place
 NAMED_WIDTH: Final = 0.1  # nor have narrower ones
 
 
-def colors_of(deeds: Sequence[Deed]) -> dict[str, str]:
+def colors_of(deeds: Sequence[DeviceOpRow]) -> dict[str, str]:
     """A class for each name of an operation."""
     names = dict.fromkeys(one.name for one in deeds)
     return dict(zip(names, cycle(COLORS), strict=False))
 
 
-def timeline(deeds: Sequence[Deed], stages: Sequence[str], times: Sequence[Tick]) -> Markup:
+def timeline(deeds: Sequence[DeviceOpRow], stages: Sequence[str], times: Sequence[Tick]) -> Markup:
     """A lane for operations, and one for each stage of their slowest cores: the darker, the busier."""
     colors = colors_of(deeds)
     timed = [one for one in deeds if one.cycles is not None]
@@ -122,7 +122,7 @@ def _placed(one: RoofPoint) -> str:
     return f"{_told(one.deed)}: issues {rate}FLOP/s, {intensity}FLOP of each byte from or to DRAM"
 
 
-def _told(one: Deed) -> str:
+def _told(one: DeviceOpRow) -> str:
     taken = "" if one.cycles is None else f", {cycles(one.cycles)} cycles, {time(one.nanoseconds)}"
     return f"#{one.number} {short(one.name)}{taken}"
 
@@ -142,7 +142,7 @@ def _axis(ticks: Sequence[Tick]) -> Markup:
     return tag("svg", *lines, *marks, class_="axis", aria_hidden="true") if ticks else Markup("")
 
 
-def _bar(one: Deed, told: str, style: str, opacity: str = "", *, y: str = "0", height: str = "100%") -> Markup:
+def _bar(one: DeviceOpRow, told: str, style: str, opacity: str = "", *, y: str = "0", height: str = "100%") -> Markup:
     darkness = {"fill_opacity": opacity} if opacity else {}
     return tag(
         "rect",
@@ -156,7 +156,7 @@ def _bar(one: Deed, told: str, style: str, opacity: str = "", *, y: str = "0", h
     )
 
 
-def _stage_lane(name: str, deeds: Sequence[Deed]) -> Markup:
+def _stage_lane(name: str, deeds: Sequence[DeviceOpRow]) -> Markup:
     bars = []
     for one in deeds:
         for own in one.time.stages if one.time else ():

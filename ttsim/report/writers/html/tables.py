@@ -11,7 +11,7 @@ from ttsim.report.memory.figures import OperationUse, Partition
 from ttsim.report.memory.l1_map import L1Map
 from ttsim.report.memory.summary import DEVICE_OPERATION
 from ttsim.report.network.figures import Sum
-from ttsim.report.page.figures import Deed, Excess, Grid, Page, Roof
+from ttsim.report.page.figures import DeviceOpRow, Excess, Grid, Page, Roof
 from ttsim.report.writers.html.elements import Markup, table
 
 DEED_HEADINGS = ("#", "operation", "called by", "cycles", "time", "share", "bound by", "cores", "fidelity",
@@ -29,12 +29,12 @@ def overview_table(page: Page) -> Markup:
     return table("What ran", ("name", "verdict", "cycles", "time", "PCC"), rows, words=(0, 1))
 
 
-def deeds_table(deeds: Sequence[Deed]) -> Markup:
+def deeds_table(deeds: Sequence[DeviceOpRow]) -> Markup:
     """The device operations."""
     return table("Device operations in order", DEED_HEADINGS, map(_deed_row, deeds), words=(1, 2, 6, 8, 18))
 
 
-def stages_table(deeds: Sequence[Deed], stages: Sequence[str]) -> Markup:
+def stages_table(deeds: Sequence[DeviceOpRow], stages: Sequence[str]) -> Markup:
     """How busy each stage of an operation's slowest cores is."""
     rows = []
     for one in deeds:
@@ -213,7 +213,7 @@ def sums_table(caption: str, sums: Sequence[Sum]) -> Markup:
     return table(caption, ("name", "calls", "operations", "cycles", "time", "share", "L1 B"), rows)
 
 
-def _deed_row(one: Deed) -> tuple[str, ...]:
+def _deed_row(one: DeviceOpRow) -> tuple[str, ...]:
     l1 = (f"{one.l1_bytes:,}", percent(one.l1_share))
     number = f"{one.number}"
     if one.cycles is None:

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from device.errors import SpecError
-from device.plan import Work
+from device.plan import DeviceOp
 from device.spec import device_spec
 from device.spec.device_spec import catalog_names
-from ops.op_models import COSTS, MEANINGS, load_spec
+from ops.op_models import COSTS, OP_MODELS, load_spec
 from ops.programs.conv2d.weights import AsWanted
 from ops.programs.kernel_costs import StickCosts
 from ops.programs.movement.costs import MovementCosts
@@ -19,10 +19,10 @@ PROGRAMS = Path(__file__).resolve().parents[2] / "ops" / "programs"
 
 def modules():
     """Every module of every program; without numba those of compiled loops, which define no work, are left out."""
-    for path in sorted(PROGRAMS.glob("*/*.py")):
+    for path in sorted(PROGRAMS.rglob("*.py")):
         if path.stem != "__init__":
             try:
-                yield import_module(f"ops.programs.{path.parent.name}.{path.stem}")
+                yield import_module(".".join(path.relative_to(PROGRAMS.parents[1]).with_suffix("").parts))
             except ModuleNotFoundError as error:
                 if error.name not in ("numba", "llvmlite"):
                     raise
@@ -34,23 +34,23 @@ def works():
         found
         for module in modules()
         for found in vars(module).values()
-        if isinstance(found, type) and issubclass(found, Work) and found.__module__ == module.__name__
+        if isinstance(found, type) and issubclass(found, DeviceOp) and found.__module__ == module.__name__
     }
 
 
 def test_every_work_of_every_program_has_a_meaning():
-    assert set(MEANINGS) == works() - {AsWanted}  # which no step carries: it only describes a tensor
-    assert all(meaning.work is work for work, meaning in MEANINGS.items())
+    assert set(OP_MODELS) == works() - {AsWanted}  # which no step carries: it only describes a tensor
+    assert all(meaning.work is work for work, meaning in OP_MODELS.items())
 
 
 def test_the_table_is_not_to_be_changed():
     with pytest.raises(TypeError):
-        MEANINGS[Work] = None
+        OP_MODELS[DeviceOp] = None
 
 
 def test_what_has_no_model_of_its_cycles():
     """Host works have none by nature; these device operations run untimed, and reports say so."""
-    names = {work.__name__ for work, meaning in MEANINGS.items() if meaning.cycles is None}
+    names = {work.__name__ for work, meaning in OP_MODELS.items() if meaning.cycles is None}
     assert names == {
         "PreparePhaseWeights", "PrepareWeights", "PrepareBias", "PrepareSticks", "PrepareTaps",
     }  # fmt: skip

@@ -10,18 +10,18 @@ from device.matrix_unit.arithmetic import FAST
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16
-from device.plan import Work
+from device.plan import DeviceOp
 from device.spec.device_spec import load_spec
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage
 from ops.op_model import (
-    CyclesReading,
+    CyclesContext,
     Ends,
-    Meaning,
-    ValuesReading,
+    OpModel,
+    ValuesContext,
     cycles_of_work,
     given,
     matrix,
-    meaning_of,
+    op_model_of,
     row,
     values_of_first,
 )
@@ -31,23 +31,23 @@ TENSOR = TensorSpec((4, 64), BFLOAT16, Layout.ROW_MAJOR)
 
 
 @dataclass(frozen=True, slots=True)
-class Scale(Work):
+class Scale(DeviceOp):
     """Numbers times a factor."""
 
     factor: int
 
 
-MEANING = Meaning(work=Scale, values=values_of_first(lambda work, values: values * work.factor))
+MEANING = OpModel(work=Scale, values=values_of_first(lambda work, values: values * work.factor))
 
 
 def test_a_work_means_what_the_table_says_of_its_class():
-    assert meaning_of(Scale(2), {Scale: MEANING}) is MEANING
+    assert op_model_of(Scale(2), {Scale: MEANING}) is MEANING
 
 
 @pytest.mark.parametrize(("work", "name"), [(Scale(2), r"Scale\(factor=2\)"), (None, "None")])
 def test_a_work_that_the_table_lacks_is_our_own_mistake(work, name):
     with pytest.raises(AssertionError, match=rf"^nothing is known of {name}; add the meaning of its class"):
-        meaning_of(work, {})
+        op_model_of(work, {})
 
 
 def test_what_is_not_said_is_work_of_the_host_that_multiplies_nothing():
@@ -57,7 +57,7 @@ def test_what_is_not_said_is_work_of_the_host_that_multiplies_nothing():
 
 
 def test_values_of_the_first_input():
-    reading = ValuesReading(spec=SPEC, arithmetic=FAST)
+    reading = ValuesContext(spec=SPEC, arithmetic=FAST)
     assert MEANING.values(Scale(3), [np.array([1, 2]), None], reading).tolist() == [3, 6]
     with pytest.raises(AssertionError, match=r"^an operation reads a tensor that nobody has written$"):
         MEANING.values(Scale(3), [None], reading)
@@ -70,7 +70,7 @@ def test_cycles_of_the_work_alone(contention):
         group = CoreGroupCycles(cores=first_cores(1, spec.grid.cols, spec.grid.rows), cycles=taken, stages=())
         return OperationCycles(cycles=taken, groups=(group,), bound_by=Stage.MATH)
 
-    reading = CyclesReading(spec=SPEC, contention=contention)
+    reading = CyclesContext(spec=SPEC, contention=contention)
     found = cycles_of_work(cycles)(Scale(5), Ends(read=TENSOR, written=TENSOR), reading)
     assert found.cycles == (10.0 if contention else 5.0)
 
