@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from itertools import pairwise
-from operator import and_, or_
-from operator import index as integer
+from operator import and_, index as integer, or_
 from typing import Final, TypeAlias, TypeVar, cast
 
 from device.errors import ArgumentError, ArgumentTypeError, shown

@@ -15,9 +15,8 @@ from pathlib import Path
 from device.errors import ArgumentError, DeviceError
 from ops.op_models import load_spec
 from tools.command import run_tool
-from ttsim.layers.exact import make_inputs
-from ttsim.layers.read import DEFAULT_LAYERS, read_layers
-from ttsim.layers.run import Settings, call, place, summary_of
+from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
+from ttsim.study.layers.run import Settings, call, make_inputs, place, summary_of
 from ttsim.types.layer import Layer
 
 DEVICES = ("wormhole_n150", "blackhole_p150")

@@ -1,300 +1,88 @@
 """A simulator of ttnn's transposed convolution: the bits, the memory map and the cycles, without a card.
 
 ``import ttsim as ttnn`` and an ordinary script runs unchanged. Names are loaded when they are first asked for, so that
-importing the package costs next to nothing; ``__init__.pyi`` says the same to type checkers.
+importing the package costs next to nothing; which names there are, and where, ``__init__.pyi`` says to type checkers
+and to this file.
 """
 
+import ast as _ast
 import sys as _sys
 from importlib import import_module as _import_module
+from importlib.machinery import ModuleSpec as _ModuleSpec
+from importlib.util import find_spec as _find_spec
+from pathlib import Path as _Path
+from types import ModuleType as _ModuleType
 
-from ttsim import _siblings as _siblings  # first: it names a foreign `ops` or `device`
+_FILE = _Path(__file__).resolve()
 
-_NAMES_OF = {
-    "device.cores": ("CoreCoord", "CoreGrid", "CoreRange", "CoreRangeSet"),
-    "device.memory.layouts": ("TensorSpec",),
-    "device.memory.memory_config": (
-        "DRAM_MEMORY_CONFIG",
-        "L1_BLOCK_SHARDED_MEMORY_CONFIG",
-        "L1_HEIGHT_SHARDED_MEMORY_CONFIG",
-        "L1_MEMORY_CONFIG",
-        "L1_WIDTH_SHARDED_MEMORY_CONFIG",
-        "BufferType",
-        "Layout",
-        "MemoryConfig",
-        "ShardOrientation",
-        "ShardSpec",
-        "TensorMemoryLayout",
-    ),
-    "device.spec.device_spec": ("DeviceSpec",),
-    "ops.sensitivity.changes": ("changed", "load_spec"),
-    "ttsim.errors": (
-        "ArgumentError",
-        "ArgumentIndexError",
-        "ArgumentTypeError",
-        "CircularBufferError",
-        "DeviceClosedError",
-        "DeviceError",
-        "MemoryAccessError",
-        "OutOfMemoryError",
-        "PoisonError",
-        "SpecError",
-        "TTSimError",
-    ),
-    "ttsim.study.design.result": ("DesignResult",),
-    "ttsim.study.design.run": ("design",),
-    "ttsim.study.sweep.result": ("SweepResult",),
-    "ttsim.study.sweep.sweep": ("sweep",),
-    "ttsim.api.concatenation": ("concat",),
-    "ttsim.api.constraints": ("ExecutionStatus", "OpConstraints", "query_op_constraints"),
-    "ttsim.api.conv1d": ("Conv1dConfig", "conv1d"),
-    "ttsim.api.conv2d": ("conv2d",),
-    "ttsim.api.conv2d_preparation": ("prepare_conv_bias", "prepare_conv_weights"),
-    "ttsim.api.conv_transpose2d": ("conv_transpose2d",),
-    "ttsim.api.conversions": (
-        "as_tensor",
-        "deallocate",
-        "from_device",
-        "from_numpy",
-        "from_torch",
-        "get_memory_config",
-        "is_tensor_storage_on_device",
-        "to_device",
-        "to_dtype",
-        "to_layout",
-        "to_memory_config",
-        "to_torch",
-        "typecast",
-    ),
-    "ttsim.api.creation": (
-        "arange",
-        "empty",
-        "empty_like",
-        "full",
-        "full_like",
-        "ones",
-        "ones_like",
-        "rand",
-        "zeros",
-        "zeros_like",
-    ),
-    "ttsim.api.facts": (
-        "DEVICE_STORAGE_TYPE",
-        "element_size",
-        "get_conv_output_dim",
-        "has_storage_type_of",
-        "has_tile_padding",
-        "is_sharded",
-        "tile_size",
-    ),
-    "ttsim.api.files": ("dump_tensor", "load_tensor"),
-    "ttsim.api.elementwise": (
-        "add",
-        "add_",
-        "mul",
-        "mul_",
-        "multiply",
-        "multiply_",
-        "sub",
-        "sub_",
-        "subtract",
-        "subtract_",
-    ),
-    "ttsim.api.folding": ("fold",),
-    "ttsim.api.matmul": ("linear", "matmul"),
-    "ttsim.api.pooling": ("max_pool2d",),
-    "ttsim.api.preparation": ("prepare_conv_transpose2d_bias", "prepare_conv_transpose2d_weights"),
-    "ttsim.api.tracing": (
-        "QueueId",
-        "begin_trace_capture",
-        "command_queue",
-        "end_trace_capture",
-        "event_synchronize",
-        "execute_trace",
-        "get_current_command_queue_id_for_thread",
-        "is_trace_capture_active",
-        "record_event",
-        "release_trace",
-        "wait_for_event",
-    ),
-    "ttsim.api.rearranging": ("pad", "permute", "transpose"),
-    "ttsim.api.relaying": (
-        "interleaved_to_sharded",
-        "move",
-        "reallocate",
-        "reshard",
-        "sharded_to_interleaved",
-        "tilize",
-        "tilize_with_val_padding",
-        "tilize_with_zero_padding",
-        "untilize",
-        "untilize_with_unpadding",
-    ),
-    "ttsim.api.upsampling": ("upsample",),
-    "ttsim.api.reshaping": ("reshape", "squeeze", "unsqueeze", "unsqueeze_to_4D"),
-    "ttsim.api.slicing": ("slice",),
-    "ttsim.api.unary": (
-        "GeluVariant",
-        "SigmoidMode",
-        "abs",
-        "elu",
-        "exp",
-        "gelu",
-        "hardsigmoid",
-        "hardswish",
-        "leaky_relu",
-        "log",
-        "neg",
-        "relu",
-        "relu6",
-        "sigmoid",
-        "sigmoid_accurate",
-        "silu",
-        "sqrt",
-        "square",
-        "tanh",
-    ),
-    "ttsim.recording.memory_reports": ("MemoryView", "dump_device_memory_state", "get_memory_view"),
-    "ttsim.study.tune.network": ("tune_network",),
-    "ttsim.study.tune.tune": ("tune",),
-    "ttsim.study.tune.tuned": ("Choice", "Tuned"),
-    "ttsim.study.tune.tuned_network": ("TunedLayer", "TunedNetwork"),
-    "ttsim.recording.profiling": ("Profile", "estimate_cycles", "profile"),
-    "ttsim.recording.saving": ("save_report",),
-    "ttsim.report.cycles.report": ("CycleReport",),
-    "ttsim.report.network.report": ("NetworkReport",),
-    "ttsim.runtime.settings": (
-        "CONFIG",
-        "CONFIG_OVERRIDES",
-        "CONFIG_PATH",
-        "Config",
-        "load_config_from_dictionary",
-        "load_config_from_json_file",
-        "manage_config",
-        "save_config_to_json_file",
-    ),
-    "ttsim.runtime.device": (
-        "Arch",
-        "CloseDevice",
-        "CreateDevice",
-        "Device",
-        "MeshDevice",
-        "close_device",
-        "manage_device",
-        "open_device",
-    ),
-    "ttsim.runtime.mesh": (
-        "ConcatMesh2dToTensor",
-        "ConcatMeshToTensor",
-        "DispatchCoreAxis",
-        "DispatchCoreConfig",
-        "DispatchCoreType",
-        "FabricConfig",
-        "FabricManagerMode",
-        "FabricReliabilityMode",
-        "FabricTensixConfig",
-        "FabricUDMMode",
-        "ReplicateTensorToMesh",
-        "ShardTensor2dMesh",
-        "ShardTensorToMesh",
-        "SystemMeshDescriptor",
-        "close_mesh_device",
-        "concat_mesh_to_tensor_composer",
-        "open_mesh_device",
-        "replicate_tensor_to_mesh_mapper",
-        "set_fabric_config",
-        "shard_tensor_to_mesh_mapper",
-        "using_distributed_env",
-    ),
-    "ttsim.runtime.mesh_shape": ("MeshCoordinate", "MeshShape"),
-    "ttsim.runtime.storage": ("StorageType",),
-    "ttsim.runtime.system": (
-        "ClusterType",
-        "GetDefaultDevice",
-        "GetNumAvailableDevices",
-        "GetNumPCIeDevices",
-        "GetPCIeDeviceID",
-        "ReadDeviceProfiler",
-        "SetDefaultDevice",
-        "device_names",
-        "get_arch_name",
-        "get_device_ids",
-        "get_num_devices",
-        "get_pcie_device_ids",
-        "is_blackhole",
-        "is_wormhole_b0",
-        "synchronize_device",
-    ),
-    "ttsim.runtime.tensor": ("Tensor",),
-    "ttsim.runtime.tensor_copies": (
-        "allocate_tensor_on_device",
-        "allocate_tensor_on_host",
-        "copy_device_to_host_tensor",
-        "copy_host_to_device_tensor",
-        "from_host_shards",
-        "get_device_tensors",
-    ),
-    "ttsim.runtime.traces": ("MeshEvent", "MeshTraceId"),
-    "ttsim.types.activations": ("UnaryOpType", "UnaryWithParam"),
-    "ttsim.types.compute_config": (
-        "DeviceComputeKernelConfig",
-        "MathFidelity",
-        "ThrottleLevel",
-        "WormholeComputeKernelConfig",
-        "init_device_compute_kernel_config",
-    ),
-    "ttsim.types.conv_config": (
-        "Conv2dConfig",
-        "Conv2dDRAMSliceHeight",
-        "Conv2dDRAMSliceWidth",
-        "Conv2dL1Full",
-        "Conv2dL1FullSliceConfig",
-        "Conv2dSliceConfig",
-        "Op2DDRAMSliceHeight",
-        "Op2DDRAMSliceWidth",
-        "Op2DL1Full",
-        "Op2DL1FullSliceConfig",
-        "Op2DSliceConfig",
-        "PaddingMode",
-    ),
-    "ttsim.types.description": ("TensorDescription",),
-    "ttsim.types.dtypes": (
-        "DataType",
-        "bfloat4_b",
-        "bfloat8_b",
-        "bfloat16",
-        "float32",
-        "int8",
-        "int32",
-        "uint8",
-        "uint16",
-        "uint32",
-    ),
-    "ttsim.types.shapes": ("ROW_MAJOR_LAYOUT", "TILE_LAYOUT", "TILE_SIZE", "Shape", "Tile"),
-    "ttsim.types.sharding": ("ShardStrategy", "create_sharded_memory_config", "num_cores_to_corerangeset"),
-}  # every public name stands once, under the module that makes it
-_MODULES = (
-    "cluster",
-    "database",
-    "device",
-    "errors",
-    "experimental",
-    "graph",
-    "model_preprocessing",
-    "onednn",
-    "tracer",
-)  # modules of this package that are public names themselves
-_HOME_OF = {name: home for home, names in _NAMES_OF.items() for name in names}
 
-__all__ = sorted((*_HOME_OF, *_MODULES))
+def _location(name: str) -> _Path | None:
+    """Folder or file that ``import name`` gives, or gave already; None if there is none."""
+    loaded = _sys.modules.get(name)
+    spec = _find_spec(name) if loaded is None else None
+    origin = getattr(loaded, "__file__", None) if spec is None else spec.origin
+    path = None if origin is None else _Path(origin).resolve()
+    return path.parent if path is not None and path.name == "__init__.py" else path
+
+
+def _check_siblings(home: _Path) -> None:
+    """Raises ImportError, naming the culprit, if ``ops`` or ``device`` would not be the packages in ``home``.
+
+    Both are common names: a ``device.py`` beside a script would be imported instead, and fail far from the cause.
+    """
+    for name in ("device", "ops"):
+        found = _location(name)
+        if found != home / name:
+            culprit = f"Python finds {found} instead" if found else "Python finds none"
+            raise ImportError(
+                f"ttsim needs its own package {name!r} in {home}, but {culprit}. Rename that file or folder, or run "
+                "from another folder; if the package is missing, install ttsim again"
+            )
+
+
+_check_siblings(_FILE.parents[1])
+_import_module("device")  # kept from now on, wherever a script may look for modules later
+_import_module("ops")
+
+_STUB = _ast.parse(_FILE.with_suffix(".pyi").read_text(encoding="utf-8"))
+_HOME_OF = {alias.name: node.module for node in _STUB.body if isinstance(node, _ast.ImportFrom) for alias in node.names}
+_MODULES = {name: f"{home}.{name}" for name, home in _HOME_OF.items() if home in (__name__, f"{__name__}.api.modules")}
+_MOVED = {f"{__name__}.{name}": home for name, home in _MODULES.items()} | {
+    f"{__name__}.pytest_plugin": f"{__name__}.dropin.pytest_plugin"
+}  # modules by the names that scripts import
+
+__all__ = sorted(_HOME_OF)
+
+
+class _MovedModules:
+    """Finds modules such as ``ttsim.device``, whose file is in a folder of the package, by their public name."""
+
+    @classmethod
+    def find_spec(cls, name: str, path: object = None, target: object = None) -> _ModuleSpec | None:
+        """How to load a module; None for all modules that are where their name says."""
+        return _ModuleSpec(name, cls()) if _MOVED.get(name, name) != name else None  # type: ignore[arg-type]
+
+    def create_module(self, spec: _ModuleSpec) -> _ModuleType:
+        """The module itself, not a copy."""
+        module = _import_module(_MOVED[spec.name])
+        self._own_spec = module.__spec__
+        return module
+
+    def exec_module(self, module: _ModuleType) -> None:
+        """Gives the module, whose statements have run, its own specification again."""
+        module.__spec__ = self._own_spec
+
+
+_sys.meta_path.append(_MovedModules)
 
 
 def __getattr__(name: str) -> object:
     """Loads a public name when it is first asked for, and keeps it."""
     if name in _MODULES:
-        return _import_module(f"ttsim.{name}")
+        return _import_module(_MODULES[name])
     if name not in _HOME_OF:
         plain = f"module {__name__!r} has no attribute {name!r}"
-        text = plain if name.startswith("_") else _import_module("ttsim.missing").refusal(name, __all__)
+        text = plain if name.startswith("_") else _import_module("ttsim.dropin.missing").refusal(name, __all__)
         raise AttributeError(text, name=name, obj=_sys.modules[__name__])
     value = globals()[name] = getattr(_import_module(_HOME_OF[name]), name)
     return value

@@ -14,7 +14,7 @@ usage: python -m ttsim --version
 --set FIELD=VALUE, wherever a device is chosen, changes a field of it: --set dram.banks=16 --set l1.bytes=2MiB.
 """
 
-from ttsim.interrupts import INTERRUPTED, ending_on_sigterm, exit_code, word_for  # before what takes long to load
+from ttsim.study.interrupts import INTERRUPTED, ending_on_sigterm, exit_code, word_for  # before what takes long to load
 
 # isort: split
 import argparse
@@ -24,7 +24,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, NoReturn, get_args
+from typing import Any, Final, NoReturn, get_args
 
 from rich.console import Console
 
@@ -34,8 +34,6 @@ from ops.sensitivity.changes import load_spec, with_changes
 from ttsim.dropin.choices import add_choices, chosen, environment
 from ttsim.dropin.script import run_script, within
 from ttsim.dropin.suite import run_tests
-from ttsim.layers.flags import add_layers_flags, add_opening_flags, chosen_layers
-from ttsim.layers.run import Settings, run_layer
 from ttsim.recording.profiling import Profile
 from ttsim.recording.saving import reserved_name, save_report
 from ttsim.report.comparison.compare import compare
@@ -52,10 +50,14 @@ from ttsim.report.writers.table import print_layers
 from ttsim.report.writers.terminal import say
 from ttsim.runtime.settings import Values, add_changes, add_device, chosen_device
 from ttsim.study.design.command import add_design, design_command
+from ttsim.study.layers.flags import add_layers_flags, add_opening_flags, chosen_layers
+from ttsim.study.layers.run import Settings, run_layer
+from ttsim.study.points.version import model_version
 from ttsim.study.sweep.command import add_sweep, sweep_command
 from ttsim.study.tune.command import add_tune, faster_line, tune_command
-from ttsim.version import version_line
 
+VERSION = "0.1.0"
+FOLLOWED: Final = "ttnn 0.81.1"  # plans, memory, errors and values are compared with recorded runs of it
 WIDTH_OF_A_PIPE = 160  # columns of a table that goes to a file
 LONGEST_MESSAGE = 1000  # places of what the parser says
 LONGEST_PATH = 200  # characters of a path that cannot be opened
@@ -76,6 +78,11 @@ class Version(argparse.Action):
         """Takes no values."""
         print(version_line())
         parser.exit()
+
+
+def version_line() -> str:
+    """Versions of ttsim and of the library that it follows, and which model exactly: equal texts give equal figures."""
+    return f"ttsim {VERSION}, following {FOLLOWED}, model {model_version()}"
 
 
 def build_parser() -> argparse.ArgumentParser:

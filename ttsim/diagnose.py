@@ -27,8 +27,7 @@ from device.plan import (
 )
 from device.spec.device_spec import DeviceSpec
 from ops.passes.memory import run_memory
-from ops.planners.conv import conv2d as of_conv2d
-from ops.planners.conv import conv_transpose2d as of_conv_transpose2d
+from ops.planners.conv import conv2d as of_conv2d, conv_transpose2d as of_conv_transpose2d
 from ops.planners.conv.alternatives import (
     MOST_SLICES,
     TOGETHER,
@@ -44,8 +43,8 @@ from ops.planners.conv.phase_program import runs_by_phases
 from ops.planners.conv.plan import plan_convolution
 from ops.planners.conv.strict import check_strict_plan
 from ops.window import NoWindowError
-from ttsim.types.compute_config import WormholeComputeKernelConfig
-from ttsim.types.dtypes import DataType
+from ttsim.types.configs import WormholeComputeKernelConfig
+from ttsim.types.tensors import DataType
 
 
 class Consumer(NamedTuple):

@@ -16,16 +16,16 @@ from device.plan import (
     CircularBufferAllocated,
     CircularBuffersFreed,
     Event,
+    UsagePerCore as PeakMemoryUsagePerCore,
     usage_per_core,
 )
-from device.plan import UsagePerCore as PeakMemoryUsagePerCore
 from ttsim.recording import capture_nodes, capture_text
 from ttsim.recording.capture_nodes import Node
 from ttsim.recording.captured import captured_nodes
 from ttsim.recording.levelized import levelized_graph
 from ttsim.runtime.session import Capture, current, remember
-from ttsim.types.shapes import Shape
 from ttsim.types.signature import require_type, required_integer
+from ttsim.types.tensors import Shape
 
 __all__ = [
     "PeakMemoryUsagePerCore",

@@ -6,8 +6,7 @@ device stands in the same file, in tables that their models understand (`device.
 
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from dataclasses import replace as dataclass_replace
+from dataclasses import dataclass, field, fields, replace as dataclass_replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path

@@ -6,8 +6,7 @@ Figures are numbers, texts, and such dataclasses again.
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING, fields, is_dataclass
-from dataclasses import replace as dataclass_replace
+from dataclasses import MISSING, fields, is_dataclass, replace as dataclass_replace
 from enum import Enum
 from fractions import Fraction
 from types import MappingProxyType

@@ -19,8 +19,8 @@ from device.memory.memory_config import (
     ShardOrientation,
     ShardSpec,
     TensorMemoryLayout,
+    TensorMemoryLayout as Scheme,
 )
-from device.memory.memory_config import TensorMemoryLayout as Scheme
 from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import BFLOAT16, INT32, UINT32, DataFormat
 from device.plan import Plan

@@ -2,8 +2,7 @@
 
 from operator import and_, or_
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from device.cores import combined, without
 

@@ -9,7 +9,7 @@ import pytest
 from tools.recorded.call import layer_of_case, run
 from tools.recorded.compare import compare, distance_from_float64
 from tools.recorded.records import DATA, Outputs, inputs, read_records
-from ttsim.layers.exact import Inputs, exact_output
+from ttsim.study.layers.run import Inputs, exact_output
 
 RECORDS = {
     f"{record['set']}/{record['name']}": record

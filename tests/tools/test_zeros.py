@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tools.zeros import BEGIN, DEVICES, END, LOWERINGS, cost_of, main, tables, updated
-from ttsim.layers.read import DEFAULT_LAYERS, read_layers
+from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "phase-lowering.md"
 LAYERS = read_layers(DEFAULT_LAYERS)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ttsim import __main__ as command_line
-from ttsim.interrupts import INTERRUPTED, LINE, TERMINATED, TerminatedError, ending_on_sigterm, in_one_line
+from ttsim.study.interrupts import INTERRUPTED, LINE, TERMINATED, TerminatedError, ending_on_sigterm, in_one_line
 
 ROOT = Path(command_line.__file__).resolve().parents[1]
 

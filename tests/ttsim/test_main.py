@@ -4,8 +4,8 @@ import re
 import pytest
 
 from ttsim.__main__ import build_parser, main
-from ttsim.layers.flags import chosen_layers
-from ttsim.layers.read import DEFAULT_LAYERS, read_layers
+from ttsim.study.layers.flags import chosen_layers
+from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 
 SMALL = ["--shape", "1,8,8,32", "--out-channels", "16", "--stride", "2"]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ttsim._siblings import check_siblings
+import ttsim
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,5 +32,5 @@ def test_a_foreign_sibling_that_comes_later_is_not_taken(tmp_path: Path, name: s
 
 def test_siblings_elsewhere(tmp_path: Path) -> None:
     with pytest.raises(ImportError, match="install ttsim again"):
-        check_siblings(tmp_path)
-    check_siblings()
+        ttsim._check_siblings(tmp_path)
+    ttsim._check_siblings(ROOT)

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ttsim.__main__ import main
+from ttsim.__main__ import VERSION, main, version_line
 from ttsim.study.points.version import model_version
-from ttsim.version import VERSION, version_line
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -24,4 +23,4 @@ def test_the_package_takes_it_from_there() -> None:
     built = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert built["project"]["dynamic"] == ["version"]
     assert "version" not in built["project"]
-    assert built["tool"]["hatch"]["version"]["path"] == "ttsim/version.py"
+    assert built["tool"]["hatch"]["version"]["path"] == "ttsim/__main__.py"

@@ -10,13 +10,11 @@ from device.matrix_unit.blocks import Engine, block_product
 from device.matrix_unit.exact import MatrixUnitMode
 from device.spec.device_spec import load_spec
 from tools.bench.figure import Figure, least_seconds
-from tools.bench.layers import beside_torch, settings_of
-from tools.bench.layers import call_seconds as layer_seconds
+from tools.bench.layers import beside_torch, call_seconds as layer_seconds, settings_of
 from tools.bench.loops import load_loops
 from tools.bench.without_numba import bench_without_numba
-from ttsim.layers.exact import Inputs, make_inputs
-from ttsim.layers.run import Settings, call, place
 from ttsim.runtime.settings import DEFAULT_SPEC
+from ttsim.study.layers.run import Inputs, Settings, call, make_inputs, place
 from ttsim.types.layer import Layer
 
 ROWS, DEPTH, COLS = 2048, 576, 128  # a K block of 64 channels and nine taps, no zeros among the activations

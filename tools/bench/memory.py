@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from device.numbers.formats import FORMATS
 from device.spec.device_spec import load_spec
 from tools.bench.figure import Figure
-from ttsim.layers.exact import make_inputs
-from ttsim.layers.read import DEFAULT_LAYERS, read_layers
-from ttsim.layers.run import Settings, call, place, run_layer
 from ttsim.runtime.settings import DEFAULT_SPEC
+from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
+from ttsim.study.layers.run import Settings, call, make_inputs, place, run_layer
 from ttsim.types.layer import Layer
 
 LIMIT_OF_TENSORS = 2.1

@@ -9,7 +9,7 @@ from functools import partial
 
 from tools.bench.figure import Figure
 from tools.bench.layers import beside_torch, call_seconds, settings_of
-from ttsim.layers.exact import Inputs
+from ttsim.study.layers.run import Inputs
 from ttsim.types.layer import Layer
 
 CALL = "without numba"

@@ -17,8 +17,8 @@ from device.spec.device_spec import catalog_names
 from tools.fuzz.finding import Finding, tried
 from tools.validate.__main__ import validate
 from tools.validate.registry import VALIDATORS
-from ttsim.layers.read import DEFAULT_LAYERS, read_layers
-from ttsim.layers.run import Settings, run_layer
+from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
+from ttsim.study.layers.run import Settings, run_layer
 
 VALUES: Final = [
     "0",

@@ -8,11 +8,9 @@ import numpy as np
 import ttsim
 from device.spec.device_spec import load_spec
 from tools.recorded.records import PEAK_FIELDS, Outcome, Record, inputs, pair
-from ttsim.layers.arguments import dtype
-from ttsim.layers.exact import Inputs
-from ttsim.layers.run import Placed, Settings, place
 from ttsim.runtime.settings import Values
 from ttsim.runtime.tensor import Tensor
+from ttsim.study.layers.run import Inputs, Placed, Settings, dtype, place
 from ttsim.types.layer import Layer
 
 SPEC_OF_ARCH = {"wh": "wormhole_n150", "bh": "blackhole_p150"}

@@ -35,14 +35,12 @@ from ttsim.api.conv2d import conv2d
 from ttsim.api.conv_transpose2d import conv_transpose2d
 from ttsim.recording.profiling import profile
 from ttsim.recording.timing import timed_call
-from ttsim.runtime.call_sites import RanCall
 from ttsim.runtime.device import Device
 from ttsim.runtime.settings import Values
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.activations import UnaryOpType, UnaryWithParam
-from ttsim.types.compute_config import MathFidelity, WormholeComputeKernelConfig
-from ttsim.types.conv_config import Conv2dConfig
-from ttsim.types.dtypes import DataType, bfloat4_b, bfloat8_b, bfloat16, float32
+from ttsim.runtime.traces import RanCall
+from ttsim.types.configs import Conv2dConfig, MathFidelity, UnaryOpType, UnaryWithParam, WormholeComputeKernelConfig
+from ttsim.types.tensors import DataType, bfloat4_b, bfloat8_b, bfloat16, float32
 
 L1_SMALL_BYTES: Mapping[str, int] = {"vgg_unet": 32768, "vanilla_unet": 98304}  # what their tests open devices with
 DTYPES: Mapping[str, DataType] = {"bf16": bfloat16, "bfp8_b": bfloat8_b, "bfp4_b": bfloat4_b, "fp32": float32}

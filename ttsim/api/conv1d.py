@@ -11,10 +11,9 @@ from ttsim.api.convolution_calls import handed_back, named, operand
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device, require_allocated
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.compute_config import WormholeComputeKernelConfig
-from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig
-from ttsim.types.dtypes import DataType
+from ttsim.types.configs import Conv2dConfig, Conv2dSliceConfig, WormholeComputeKernelConfig
 from ttsim.types.signature import Pair, checked, two
+from ttsim.types.tensors import DataType
 
 Conv1dConfig = Conv2dConfig
 

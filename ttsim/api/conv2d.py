@@ -26,10 +26,9 @@ from ttsim.api.convolution_calls import handed_back, misfit_shape, named, operan
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.compute_config import WormholeComputeKernelConfig
-from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig
-from ttsim.types.dtypes import DataType
+from ttsim.types.configs import Conv2dConfig, Conv2dSliceConfig, WormholeComputeKernelConfig
 from ttsim.types.signature import Padding, Pair, checked, four, two
+from ttsim.types.tensors import DataType
 
 
 @on_device

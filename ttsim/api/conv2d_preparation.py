@@ -32,10 +32,9 @@ from ttsim.api.prepared_operand import as_prepared, future_input, placeholder, p
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device, require_allocated
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.compute_config import WormholeComputeKernelConfig
-from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig
-from ttsim.types.dtypes import DataType
+from ttsim.types.configs import Conv2dConfig, Conv2dSliceConfig, WormholeComputeKernelConfig
 from ttsim.types.signature import Padding, Pair, checked_as, four, two
+from ttsim.types.tensors import DataType
 
 
 @on_device

@@ -31,10 +31,9 @@ from ttsim.diagnose import MachineSnapshot, explain_oom
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.compute_config import WormholeComputeKernelConfig
-from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig
-from ttsim.types.dtypes import DataType
+from ttsim.types.configs import Conv2dConfig, Conv2dSliceConfig, WormholeComputeKernelConfig
 from ttsim.types.signature import Padding, Pair, checked, four, two
+from ttsim.types.tensors import DataType
 
 
 @on_device

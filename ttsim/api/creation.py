@@ -1,8 +1,4 @@
-"""ttnn's functions that make tensors of no other: zeros, ones, full, empty, arange, rand, and those like another.
-
-Most are made on the host and placed on the device, as in ttnn; `rand`, and one number in the tiles of another tensor,
-are device operations.
-"""
+"""ttnn's functions that create tensors, and those that return a property of a tensor or a data type."""
 
 from collections.abc import Sequence
 from numbers import Real
@@ -18,9 +14,10 @@ from ops.planners.rand import plan_rand
 from ops.programs.eltwise.op import FILL
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import locked_on, require_allocated, run
+from ttsim.runtime.storage import StorageType
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.dtypes import DataType
-from ttsim.types.signature import require_type, require_type_or_none
+from ttsim.types.signature import checked_as, require_type, require_type_or_none
+from ttsim.types.tensors import DataType
 
 
 def full(
@@ -269,3 +266,55 @@ def _made(
     if values.size and not any(values.strides):
         stored = np.broadcast_to(stored[(slice(1),) * values.ndim], values.shape)
     return Tensor(stored, chosen, device, layout, memory_config if device is not None else None)
+
+
+DEVICE_STORAGE_TYPE = StorageType.DEVICE
+
+
+@checked_as("")
+def is_sharded(tensor: Tensor) -> bool:
+    """Whether a tensor lies in shards."""
+    return tensor.is_sharded()
+
+
+@checked_as("")
+def has_storage_type_of(tensor: Tensor, storage_type: StorageType) -> bool:
+    """Whether the values of a tensor are there: on the host, or on a device."""
+    return tensor.storage_type() is storage_type
+
+
+def has_tile_padding(tensor: Tensor, *, dim: int | None = None) -> bool:
+    """Whether the last two axes of a tensor are padded, or the one that is given; a single axis never is."""
+    sides, filled = tensor.shape, tensor.padded_shape
+    if dim is not None:
+        return sides[dim] != filled[dim]
+    return len(sides) > 1 and tuple(sides[-2:]) != tuple(filled[-2:])
+
+
+@checked_as("")
+def tile_size(dtype: DataType) -> int:
+    """Bytes of a tile of 32 x 32 elements."""
+    return dtype.format.tile_bytes
+
+
+@checked_as("")
+def element_size(dtype: DataType) -> int:
+    """Bytes of an element; raises ArgumentError for block floats, whose elements have no bytes of their own."""
+    size = dtype.format.element_bytes
+    if size is None:
+        raise ArgumentError(f"datum for bfp2, bfp4, bfp8 is invalid\nelement_size: {dtype} has tiles: use tile_size")
+    return size
+
+
+@checked_as("")
+def get_conv_output_dim(input: int, window: int, stride: int = 1, pad: int = 0, dilation: int = 1) -> int:
+    """Outputs of a convolution along one axis.
+
+    Args:
+        input: Pixels.
+        window: Taps.
+        stride: Pixels from one output to the next.
+        pad: Zeros at each end.
+        dilation: Pixels from one tap to the next.
+    """
+    return (input + 2 * pad - dilation * (window - 1) - 1) // stride + 1

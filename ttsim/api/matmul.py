@@ -11,10 +11,9 @@ from ttsim.api.device_calls import require_left_out
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.activations import UnaryOpType, UnaryWithParam
-from ttsim.types.compute_config import WormholeComputeKernelConfig
-from ttsim.types.dtypes import DataType
+from ttsim.types.configs import UnaryOpType, UnaryWithParam, WormholeComputeKernelConfig
 from ttsim.types.signature import checked
+from ttsim.types.tensors import DataType
 
 
 @on_device

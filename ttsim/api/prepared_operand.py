@@ -15,7 +15,7 @@ from ops.programs.movement.placement import whole_shards
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, run
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.dtypes import DataType
+from ttsim.types.tensors import DataType
 
 
 class Planner(Protocol):

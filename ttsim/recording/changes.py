@@ -12,16 +12,16 @@ from device.memory.memory_config import TILE, BufferType, MemoryConfig, TensorMe
 from ops.planners.conv.arguments import default_compute_config
 from ttsim.diagnose import compute_config_source, conv_config_source, slice_config_source
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.compute_config import MathFidelity, WormholeComputeKernelConfig
-from ttsim.types.conv_config import (
+from ttsim.types.configs import (
     Conv2dConfig,
     Conv2dDRAMSliceHeight,
     Conv2dDRAMSliceWidth,
     Conv2dL1FullSliceConfig,
     Conv2dSliceConfig,
+    MathFidelity,
+    WormholeComputeKernelConfig,
 )
-from ttsim.types.description import TensorDescription
-from ttsim.types.dtypes import DataType, bfloat8_b, bfloat16
+from ttsim.types.tensors import DataType, TensorDescription, bfloat8_b, bfloat16
 
 SCHEMES: Final = (
     TensorMemoryLayout.HEIGHT_SHARDED,

@@ -12,7 +12,7 @@ from device.errors import ArgumentError, DeviceError, shown
 from device.memory.allocator import Allocator, BankStatistics, Block
 from device.memory.memory_config import BufferType
 from ttsim.runtime.device import Device
-from ttsim.runtime.locks import locked
+from ttsim.runtime.session import locked
 from ttsim.types.signature import require_type
 
 NONE = 2**64 - 1  # how the real library writes "no block" in a block table

@@ -13,7 +13,7 @@ from ttsim.report.cycles.whole import whole
 from ttsim.report.network.figures import LivingBuffer
 from ttsim.report.network.figures_of import RanOperation
 from ttsim.report.network.report import NetworkReport, network_report
-from ttsim.runtime.call_sites import CallSite, RanCall
+from ttsim.runtime.traces import CallSite, RanCall
 
 Maker = tuple[str, str]
 

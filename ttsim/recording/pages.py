@@ -12,7 +12,7 @@ from ttsim.report.page.pages import page_of_network
 from ttsim.report.page.trace import trace_of
 from ttsim.report.writers.chrome_trace import trace_json_gz
 from ttsim.report.writers.html.document import page_html
-from ttsim.runtime.call_sites import RanCall
+from ttsim.runtime.traces import RanCall
 
 
 def page_of_run(network: NetworkReport, report: CycleReport, calls: Sequence[RanCall], spec: DeviceSpec) -> Page:

@@ -24,14 +24,13 @@ from ttsim.report.cycles.report import CycleReport, cycle_report
 from ttsim.report.cycles.whole import whole
 from ttsim.report.network.report import NetworkReport
 from ttsim.report.writers.html.notebook import page_frame
-from ttsim.runtime.call_sites import RanCall
-from ttsim.runtime.described import tensor_like
 from ttsim.runtime.device import Device
-from ttsim.runtime.locks import locked
-from ttsim.runtime.session import current, remember
+from ttsim.runtime.session import current, locked, remember
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.description import TensorDescription
+from ttsim.runtime.tensor_copies import tensor_like
+from ttsim.runtime.traces import RanCall
 from ttsim.types.signature import require_type
+from ttsim.types.tensors import TensorDescription
 
 ROWS_OF_A_STEP: Final = 12000  # of an image, whose halo takes as long to find out as a step of a plan
 MOST_OF_MACHINE: Final = 5  # changes of the machine that are told

@@ -38,8 +38,8 @@ from ttsim.report.record.figures_of import (
 )
 from ttsim.report.record.memory_of import Chunks, SeenCall, lifetimes, until_refused
 from ttsim.report.record.timelines import Timeline, timeline
-from ttsim.runtime.call_sites import RanCall
 from ttsim.runtime.execution import texts
+from ttsim.runtime.traces import RanCall
 
 
 def record_of(profile: Profile, name: str) -> Record:

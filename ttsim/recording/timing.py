@@ -12,7 +12,7 @@ from ops.passes.cycles import TimedOperation, launches_of, run_cycles
 from ttsim.report.cycles.figures import UntimedOperation
 from ttsim.report.cycles.figures_of import OperationReading, TimedCall
 from ttsim.report.cycles.whole import whole_operation
-from ttsim.runtime.call_sites import RanCall
+from ttsim.runtime.traces import RanCall
 
 
 def timed_call(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = OP_MODELS) -> TimedCall:

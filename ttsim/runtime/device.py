@@ -1,8 +1,10 @@
 """Devices under ttnn's names: opening, closing, and what they say about themselves."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from math import prod
+from operator import index
 from pathlib import Path
 from types import TracebackType
 from typing import Self, get_args
@@ -18,13 +20,64 @@ from ops.op_models import OP_MODELS
 from ops.passes.caches import ReplayCache, WeightCache, one_of_alike, plans_of_process
 from ops.planners.conv.arguments import ConvArguments
 from ops.sensitivity.changes import load_spec
-from ttsim.runtime.call_sites import RanCall
-from ttsim.runtime.locks import locked
-from ttsim.runtime.mesh_shape import MeshShape
-from ttsim.runtime.session import current, remember
+from ttsim.runtime.session import current, locked, remember
 from ttsim.runtime.settings import Values, default_spec, default_strict, default_values
-from ttsim.runtime.traces import Traces
+from ttsim.runtime.traces import RanCall, Traces
 from ttsim.types.signature import require_type, required_integer
+
+
+class _Sides:
+    """Numbers along the axes of a mesh, given one by one or as one sequence."""
+
+    __slots__ = ("_sides",)
+
+    def __init__(self, *sides: int | Sequence[int]) -> None:
+        """Takes the numbers; raises ArgumentTypeError for what is no integer."""
+        given = sides[0] if len(sides) == 1 and not isinstance(sides[0], int) else sides
+        try:
+            self._sides: tuple[int, ...] = tuple(index(one) for one in given)  # type: ignore[arg-type]
+        except TypeError:
+            raise ArgumentTypeError(f"{type(self).__name__}: sides must be integers, not {shown(sides)}") from None
+
+    def dims(self) -> int:
+        """How many axes."""
+        return len(self._sides)
+
+    def __getitem__(self, axis: int) -> int:
+        return self._sides[axis]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._sides)
+
+    def __len__(self) -> int:
+        return len(self._sides)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self._sides == other._sides
+
+    def __hash__(self) -> int:
+        return hash(self._sides)
+
+    def __repr__(self) -> str:
+        """As the real library prints it: ``MeshShape([1, 1])``."""
+        return f"{type(self).__name__}({list(self._sides)})"
+
+
+class MeshShape(_Sides):
+    """Rows and columns of a mesh."""
+
+    __slots__ = ()
+
+    def mesh_size(self) -> int:
+        """Devices."""
+        return prod(self)
+
+
+class MeshCoordinate(_Sides):
+    """The place of a device in a mesh."""
+
+    __slots__ = ()
+
 
 DEFAULT_L1_SMALL_SIZE = 0
 DEFAULT_TRACE_REGION_SIZE = 0

@@ -22,16 +22,13 @@ from ops.passes.cycles import steps_that_ran
 from ops.passes.memory import run_memory
 from ops.passes.values import run_values
 from ops.planners.conv.arguments import ConvArguments
-from ttsim.runtime.call_sites import RanCall, script_sites
 from ttsim.runtime.device import Device
-from ttsim.runtime.locks import locked
-from ttsim.runtime.session import current
+from ttsim.runtime.session import current, locked
 from ttsim.runtime.storage import StorageType, not_allocated
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.traces import TracedCall
-from ttsim.types.dtypes import DataType
-from ttsim.types.shapes import Shape
+from ttsim.runtime.traces import RanCall, TracedCall, script_sites
 from ttsim.types.signature import CheckedRecord
+from ttsim.types.tensors import DataType, Shape
 
 LONGEST = 2000  # characters of an argument that is told in full
 _PLAIN: Final = (int, str, bool, float, type(None))

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from device.cores import PlainEnum
 from device.errors import ArgumentError
-from ttsim.runtime.device import Device, close_device, open_device
-from ttsim.runtime.mesh_shape import MeshCoordinate, MeshShape
+from ttsim.runtime.device import Device, MeshCoordinate, MeshShape, close_device, open_device
 from ttsim.types.signature import require_type
 
 

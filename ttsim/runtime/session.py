@@ -1,14 +1,10 @@
-"""What the real library keeps for the whole process: the running graph captures, the default device, who watches.
-
-ttnn's functions ``begin_graph_capture`` and ``SetDefaultDevice`` take no handle, so something must remember between
-calls. It is this one context variable, holding a frozen value: each thread and each asynchronous task has its own, and
-nothing else in the project outlives the objects that the caller holds.
-"""
+"""What holds for calls of a thread (captures, dispatch), and the locks that let threads share a device."""
 
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from threading import get_ident
+from typing import Any, TypeVar
 from weakref import ReferenceType
 
 from device.machine import Machine
@@ -72,3 +68,33 @@ def current() -> Session:
 def remember(session: Session) -> None:
     """Replaces what is remembered."""
     _SESSION.set(session)
+
+
+R = TypeVar("R")
+
+
+def locked(machine: Machine, function: Callable[[], R]) -> R:
+    """What ``function`` returns, run while no other thread uses the machine; nothing of it stays if it fails."""
+    mine = get_ident()
+    if machine.caller == mine:
+        return function()
+    moment = None
+    try:
+        machine.turn.take()
+        machine.caller = mine
+        moment = machine.begin()
+        result = function()
+        _give_up(machine, mine)
+        return result
+    except BaseException as error:
+        if moment is not None:
+            machine.roll_back(moment, programs=not isinstance(error, Exception))
+        _give_up(machine, mine)
+        raise
+
+
+def _give_up(machine: Machine, mine: int) -> None:
+    """Lets the next thread in; harmless when this one has done so."""
+    if machine.caller == mine:
+        machine.caller = None
+    machine.turn.give()

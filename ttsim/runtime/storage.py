@@ -17,8 +17,8 @@ from device.numbers.formats import Array, DataFormat, quantize
 from device.plan import MadeTensor, OperationBegin, OperationEnd, ReadTensor
 from ops.programs.patch_matmul.gather import copy_in_pieces
 from ttsim.runtime.device import Device
-from ttsim.runtime.locks import locked
-from ttsim.types.dtypes import DataType
+from ttsim.runtime.session import locked
+from ttsim.types.tensors import DataType
 
 
 class StorageType(PlainEnum):

@@ -38,9 +38,8 @@ from ttsim.runtime.storage import (
     rounded,
     torch_from_numpy,
 )
-from ttsim.types.dtypes import DataType
-from ttsim.types.shapes import Shape, Tile, resolved_shape
 from ttsim.types.signature import require_type_or_none
+from ttsim.types.tensors import DataType, Shape, Tile, resolved_shape
 
 
 class TensorFacts:

@@ -9,13 +9,13 @@ from device.errors import ArgumentError, ArgumentTypeError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from ops.builder import CREATED
-from ttsim.runtime.device import Device
-from ttsim.runtime.locks import locked
-from ttsim.runtime.mesh_shape import MeshShape
+from ops.programs.conv2d.weights import AsWanted
+from ttsim.runtime.device import Device, MeshShape
+from ttsim.runtime.session import locked
 from ttsim.runtime.storage import frozen
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.dtypes import DataType
 from ttsim.types.signature import require_type
+from ttsim.types.tensors import DataType, TensorDescription
 
 
 def stored_in(output_tensor: Tensor, made: Tensor, *, argument: str = "output_tensor") -> Tensor:
@@ -144,3 +144,21 @@ def _store(output_tensor: Tensor, made: Tensor) -> None:
     values, buffer, device = made.values(), output_tensor.buffer, output_tensor.device()
     if device is not None:
         locked(device.listened(), lambda: buffer.store(values, output_tensor.spec))
+
+
+def tensor_like(tensor: Tensor | TensorDescription, device: Device) -> Tensor:
+    """A tensor without values like the one given or described, on the device or on the host.
+
+    Raises:
+        DeviceError: It does not fit.
+    """
+    if isinstance(tensor, Tensor):
+        spec, on_host = tensor.spec, tensor.device() is None
+    else:
+        on_host = tensor.memory_config is None
+        place = tensor.memory_config or DRAM_MEMORY_CONFIG
+        spec = TensorSpec(tensor.shape, tensor.dtype.format, tensor.layout, place)
+    if on_host:
+        return Tensor.of_host(np.broadcast_to(np.zeros((), spec.data_format.storage), spec.shape), spec)
+    made_by = tensor.made_by if isinstance(tensor, Tensor) else AsWanted()
+    return Tensor.of_buffer(device, device.machine.allocate(spec.buffer(device.spec), "input"), spec, made_by=made_by)

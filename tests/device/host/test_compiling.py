@@ -177,8 +177,8 @@ for loop in declared:
 
 from device.spec.device_spec import load_spec
 from ttsim import onednn
-from ttsim.layers.exact import make_inputs
-from ttsim.layers.run import Settings, call, place
+from ttsim.study.layers.run import make_inputs
+from ttsim.study.layers.run import Settings, call, place
 from ttsim.runtime.settings import DEFAULT_SPEC
 from ttsim.runtime.device import open_device
 from ttsim.types.layer import Layer

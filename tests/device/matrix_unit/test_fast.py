@@ -4,8 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from device.matrix_unit import fast, packer
 from device.matrix_unit.arithmetic import EXACT, FAST, arithmetic_of

@@ -5,8 +5,7 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from device.matrix_unit.packer import accumulate_l1, add_bias, flushed, pack, tilize, unpack, without_nan
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT16, FLOAT32, quantize

@@ -1,6 +1,5 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import CircularBufferError

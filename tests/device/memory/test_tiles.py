@@ -1,6 +1,5 @@
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from device.memory.memory_config import FACE, TILE, pad_to_tiles, tilize, untilize
 

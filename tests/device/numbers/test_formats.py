@@ -5,8 +5,7 @@ import dataclasses
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from device.errors import ArgumentError
 from device.numbers.formats import (

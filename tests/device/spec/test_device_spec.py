@@ -1,8 +1,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from device.errors import SpecError
 from device.spec.device_spec import DeviceSpec, catalog_names, load_spec

@@ -1,8 +1,7 @@
 """The memory outside the cores: banks bound what it delivers, by the second."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from device.spec.device_spec import catalog_names, load_spec
 from device.time.network import bandwidth, page_round_trip_cycles, read_latency_cycles, shared_cycles

@@ -1,8 +1,7 @@
 """Processors and circular buffers in time."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from device.errors import DeviceError
 from device.time.engine import (

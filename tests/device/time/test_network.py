@@ -1,8 +1,7 @@
 """Routes of the networks, held against walking them link by link."""
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from device.spec.device_spec import load_spec
 from device.time.network import (

@@ -1,8 +1,7 @@
 """Units that are done again and again come out as if each was walked through."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from device.time.engine import FEWEST, Processor, Slots, critical_cycles, repeat, task_of
 from device.time.stages import Stage

@@ -1,6 +1,5 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ops.reference import Geometry, TransposedAxis, automatic_padding, input_size_of, plan_geometry
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from ops.reference import Geometry, TransposedAxis, conv_transpose, conv_transpose_channels_last, conv_transpose_loops
 

@@ -22,8 +22,8 @@ from tools.bench.layers import (
     settings_of,
     unseen,
 )
-from ttsim.layers.exact import make_inputs
-from ttsim.layers.read import DEFAULT_LAYERS, read_layers
+from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
+from ttsim.study.layers.run import make_inputs
 
 
 def test_a_figure_for_every_layer_and_a_median_with_a_limit():

@@ -13,7 +13,7 @@ from device.plan import BufferAllocated, BufferFreed, OperationBegin, OperationE
 from device.spec.device_spec import load_spec
 from ops.passes.cycles import operations_of
 from ttsim.recording.network import fullest_moments, places
-from ttsim.runtime.call_sites import CallSite, RanCall
+from ttsim.runtime.traces import CallSite, RanCall
 
 SPEC = load_spec("wormhole_n150")
 

@@ -7,13 +7,12 @@ import pytest
 
 import ttsim
 from device.errors import DeviceError, OutOfMemoryError
-from ttsim.layers.exact import make_inputs
-from ttsim.layers.read import DEFAULT_LAYERS, read_layers
-from ttsim.layers.run import Settings, place, run_layer
 from ttsim.recording.changes import Attempt, attempts
 from ttsim.recording.suggestions import TRIALS, Measured, Search
 from ttsim.report.cycles.advice import Advice, Change, machine_changes
 from ttsim.report.cycles.advise import explain_advice
+from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
+from ttsim.study.layers.run import Settings, make_inputs, place, run_layer
 
 HEIGHT = ttsim.TensorMemoryLayout.HEIGHT_SHARDED
 

@@ -2,10 +2,9 @@ import pytest
 
 from device.spec.device_spec import load_spec
 from ops.passes.cycles import operations_of, run_cycles
-from ttsim.layers.exact import make_inputs
-from ttsim.layers.run import Settings, call, place
 from ttsim.recording.timing import timed_call
 from ttsim.report.cycles.whole import whole_operation
+from ttsim.study.layers.run import Settings, call, make_inputs, place
 from ttsim.types.layer import Layer
 
 SPEC = load_spec("wormhole_n150")

@@ -7,9 +7,8 @@ import ttsim
 from device.memory.memory_config import BufferType
 from device.time.stages import Stage
 from ops.passes.cycles import run_cycles
-from ttsim.layers.exact import make_inputs
-from ttsim.layers.read import DEFAULT_LAYERS, read_layers
-from ttsim.layers.run import Settings, call, place
+from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
+from ttsim.study.layers.run import Settings, call, make_inputs, place
 
 DEVICES = ("wormhole_n150", "blackhole_p150")
 ALIKE = {Stage.START, Stage.MATH}  # kernels start and the matrix unit multiplies, whatever the program

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from ttsim.runtime.call_sites import CallSite, script_sites
+from ttsim.runtime.traces import CallSite, script_sites
 
 
 def here() -> tuple[CallSite, ...]:

@@ -6,17 +6,20 @@ from device.errors import ArgumentTypeError
 from device.memory.memory_config import TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B
 from ops.planners.conv.arguments import ComputeConfig, ConvConfig, SliceConfig, SliceType
-from ttsim.types.activations import UnaryOpType, UnaryWithParam
-from ttsim.types.compute_config import MathFidelity, WormholeComputeKernelConfig, init_device_compute_kernel_config
-from ttsim.types.conv_config import (
+from ttsim.types.configs import (
     Conv2dConfig,
     Conv2dDRAMSliceHeight,
     Conv2dDRAMSliceWidth,
     Conv2dL1FullSliceConfig,
     Conv2dSliceConfig,
+    MathFidelity,
     PaddingMode,
+    UnaryOpType,
+    UnaryWithParam,
+    WormholeComputeKernelConfig,
+    init_device_compute_kernel_config,
 )
-from ttsim.types.dtypes import DataType
+from ttsim.types.tensors import DataType
 
 
 def test_defaults_print_as_in_the_real_library() -> None:

@@ -9,10 +9,9 @@ from device.errors import ArgumentError, nearest, shown
 from device.spec.device_spec import DeviceSpec
 from ops.sensitivity.changes import GRID, Formula, Value, changed, formula, load_spec, read_change, read_value, spelled
 from ops.sensitivity.fields import Field, fields_of
-from ttsim.layers.read import DEFAULT_LAYERS, layers_said, read_layers
-from ttsim.layers.toml import check_keys, leaves, read_toml
 from ttsim.runtime.settings import default_spec
 from ttsim.study.design.space import Design, DesignAxis
+from ttsim.study.layers.read import DEFAULT_LAYERS, check_keys, layers_said, leaves, read_layers, read_toml
 from ttsim.types.layer import Layer
 
 KEYS: Final = ("device", "space", "costs", "counts", "layers", "only", "common", "layer")

@@ -13,16 +13,15 @@ from device.errors import ArgumentError, DeviceError, TTSimError, shown
 from device.spec.device_spec import DeviceSpec
 from ops.passes.sensitivity import Sensitivity, sensitivities
 from ops.sensitivity.fields import fields_of
-from ttsim.layers.exact import make_inputs
-from ttsim.layers.run import Settings, call, place
 from ttsim.recording.timing import cycles_of
-from ttsim.runtime.call_sites import RanCall
+from ttsim.runtime.traces import RanCall
 from ttsim.study.design.collapse import LayerRows, Machine, rows_of
 from ttsim.study.design.read import read_design
 from ttsim.study.design.result import AxisEffect, DesignPoint, DesignResult, LayerOutcome
 from ttsim.study.design.space import Design
 from ttsim.study.executor.crew import crew_of
 from ttsim.study.front import front
+from ttsim.study.layers.run import Settings, call, make_inputs, place
 from ttsim.study.points.row import Row, Verdict
 from ttsim.types.layer import Layer
 

@@ -10,13 +10,25 @@ from typing import Any, Final
 
 from device.errors import CircularBufferError, OutOfMemoryError, TTSimError
 from device.spec.device_spec import DeviceSpec
-from ttsim.layers.exact import Doubles, Inputs, exact_output, make_inputs
-from ttsim.layers.run import Called, Placed, Settings, accuracy_of, call, layouts_of, place, split
 from ttsim.recording.timing import timed_call
 from ttsim.report.cycles.figures_of import totals
 from ttsim.report.memory.summary import l1_use, operation_uses
 from ttsim.report.plain import plain
 from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, Values
+from ttsim.study.layers.run import (
+    Called,
+    Doubles,
+    Inputs,
+    Placed,
+    Settings,
+    accuracy_of,
+    call,
+    exact_output,
+    layouts_of,
+    make_inputs,
+    place,
+    split,
+)
 from ttsim.study.points.plan_key import plan_key
 from ttsim.study.points.row import Row, Verdict
 from ttsim.study.points.version import model_version

@@ -10,11 +10,10 @@ from device.spec.device_spec import DeviceSpec
 from ops.planners.onednn.plan import Lowering
 from ops.sensitivity.changes import GRID, changed
 from ops.sensitivity.fields import fields_of
-from ttsim.layers.arguments import compute_config, conv_config, slice_config
-from ttsim.layers.read import checked
+from ttsim.study.layers.read import checked
+from ttsim.study.layers.run import compute_config, conv_config, slice_config
 from ttsim.study.points.point import LAYER_INPUTS
-from ttsim.types.compute_config import WormholeComputeKernelConfig
-from ttsim.types.conv_config import Conv2dConfig
+from ttsim.types.configs import Conv2dConfig, WormholeComputeKernelConfig
 from ttsim.types.layer import Layer, Setting
 
 LAYER, CONFIG, COMPUTE, DEVICE, LOWERING = "layer", "config", "compute", "device", "lowering"

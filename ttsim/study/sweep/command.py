@@ -8,13 +8,13 @@ from typing import Any, get_args
 
 from device.errors import ArgumentError, shown
 from ops.sensitivity.changes import with_changes
-from ttsim.interrupts import exit_code, word_for
-from ttsim.layers.flags import add_layers_flags, add_opening_flags, chosen_layers, setting
-from ttsim.layers.read import LENGTHS
 from ttsim.report.columns import terminal_width
 from ttsim.report.printable import printable
 from ttsim.report.writers.progress import progress
 from ttsim.runtime.settings import Values, add_changes, default_spec
+from ttsim.study.interrupts import exit_code, word_for
+from ttsim.study.layers.flags import add_layers_flags, add_opening_flags, chosen_layers, setting
+from ttsim.study.layers.read import LENGTHS
 from ttsim.study.points.row import Verdict
 from ttsim.study.sweep.charts import write_plot
 from ttsim.study.sweep.read import read_sweep

@@ -5,9 +5,8 @@ from typing import Any, Final, get_args
 
 from device.errors import ArgumentError, shown
 from ops.sensitivity.changes import SEPARATOR, split_changes
-from ttsim.layers.read import layers_said
-from ttsim.layers.toml import check_keys, leaves, read_toml
 from ttsim.runtime.settings import Values
+from ttsim.study.layers.read import check_keys, layers_said, leaves, read_toml
 
 KEYS: Final = ("layers", "common", "layer", "devices", "vary", "values", "l1_small_size", "strict")
 KINDS: Final = {"devices": list, "vary": dict, "l1_small_size": int, "strict": bool}

@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 from device.errors import ArgumentError, shown
 from device.spec.device_spec import DeviceSpec
 from ops.sensitivity.changes import load_spec
-from ttsim.layers.read import DEFAULT_LAYERS, layer_of, read_layers
 from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, Values, default_spec
 from ttsim.study.executor.crew import crew_of
 from ttsim.study.executor.running import Run
+from ttsim.study.layers.read import DEFAULT_LAYERS, layer_of, read_layers
 from ttsim.study.points.point import Point
 from ttsim.study.points.row import Row, Verdict
 from ttsim.study.points.version import model_version

@@ -14,12 +14,10 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import DeviceSpec
 from ops.planners.conv.arguments import ConvArguments, compute_config, output_format, weight_format
 from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D_BY_PHASES
-from ttsim.layers.exact import exact_output, make_inputs
-from ttsim.layers.run import Settings, accuracy_of, place
-from ttsim.layers.run import call as make_call
-from ttsim.types.compute_config import WormholeComputeKernelConfig
-from ttsim.types.dtypes import DataType
+from ttsim.study.layers.run import Settings, accuracy_of, call as make_call, exact_output, make_inputs, place
+from ttsim.types.configs import WormholeComputeKernelConfig
 from ttsim.types.layer import Layer
+from ttsim.types.tensors import DataType
 
 ALLOWED: Final = ("math_fidelity", "fp32_dest_acc_en", "packer_l1_acc", "weights_dtype", "dtype", "lowering")
 SHORT: Final = {"fidelity": ("math_fidelity",), "dtypes": ("weights_dtype", "dtype")}

@@ -8,12 +8,11 @@ from typing import Any, Final
 from device.errors import TTSimError
 from ops.sensitivity.changes import load_spec
 from ttsim.api.conv_transpose2d import conv_transpose2d
-from ttsim.layers.exact import make_inputs
-from ttsim.layers.flags import add_layers_flags, add_opening_flags, chosen_layers
-from ttsim.layers.run import Placed, Settings, place
 from ttsim.report.plain import text
 from ttsim.report.printable import printable
 from ttsim.runtime.settings import add_device, chosen_device
+from ttsim.study.layers.flags import add_layers_flags, add_opening_flags, chosen_layers
+from ttsim.study.layers.run import Placed, Settings, make_inputs, place
 from ttsim.study.tune.arithmetic import ALLOWED, SHORT
 from ttsim.study.tune.space import SEARCHED
 from ttsim.study.tune.tune import EFFORT, short, tune

@@ -9,7 +9,7 @@ from ttsim.recording.timing import timed_call
 from ttsim.report.cycles.explain import cycles
 from ttsim.report.cycles.figures import OperationTime
 from ttsim.report.cycles.report import CycleReport, cycle_report
-from ttsim.runtime.call_sites import RanCall
+from ttsim.runtime.traces import RanCall
 from ttsim.study.tune.candidate import Candidate
 
 TOLD_FACTS: Final = 5  # of those that an operation was planned apart in

@@ -12,8 +12,8 @@ from ops.planners.conv.arguments import ConvArguments, Operand, weight_format
 from ops.programs.movement.work import CopyTensor
 from ops.programs.tiling.work import TilizeOp
 from ttsim.diagnose import MachineSnapshot, fill_order, raw_weight_shape
-from ttsim.runtime.call_sites import RanCall
 from ttsim.runtime.device import Device
+from ttsim.runtime.traces import RanCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,8 +21,7 @@ from ttsim.study.tune.reasons import reasons
 from ttsim.study.tune.search import Search
 from ttsim.study.tune.space import SEARCHED, Space
 from ttsim.study.tune.tuned import Choice, Tuned
-from ttsim.types.compute_config import WormholeComputeKernelConfig
-from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig
+from ttsim.types.configs import Conv2dConfig, Conv2dSliceConfig, WormholeComputeKernelConfig
 from ttsim.types.signature import require_type, required_integer
 
 EFFORT: Final = 1000  # calls that are planned, placed and timed

@@ -6,8 +6,7 @@ from typing import Any
 
 from ttsim.report.cycles.explain import cycles, percent
 from ttsim.report.printable import printable, printable_lines
-from ttsim.types.compute_config import WormholeComputeKernelConfig
-from ttsim.types.conv_config import Conv2dConfig, Conv2dSliceConfig
+from ttsim.types.configs import Conv2dConfig, Conv2dSliceConfig, WormholeComputeKernelConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

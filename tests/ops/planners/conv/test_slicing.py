@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from device.errors import DeviceError, OutOfMemoryError
 from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout

@@ -5,8 +5,7 @@ import numpy as np
 from device.matrix_unit.arithmetic import EXACT
 from device.spec.device_spec import load_spec
 from ops.op_model import ValuesContext
-from ops.programs.concat import Concatenate
-from ops.programs.concat import joined as joined_arrays
+from ops.programs.concat import Concatenate, joined as joined_arrays
 
 
 def joined(work, *arrays):

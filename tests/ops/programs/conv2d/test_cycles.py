@@ -3,8 +3,7 @@
 from dataclasses import fields, replace
 
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.time.stages import Stage

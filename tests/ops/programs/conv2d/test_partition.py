@@ -1,8 +1,7 @@
 """Which cores take part: every row and every channel is dealt, to as many cores as do not stay empty."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from device.memory.memory_config import ShardOrientation, TensorMemoryLayout
 from device.numbers.block_floats import div_up, round_up

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from device.host.compiling import numba_installed
 from device.memory.memory_config import TensorMemoryLayout

@@ -4,17 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from device.host.compiling import numba_installed
 from device.host.products import sgemm_address
-from device.matrix_unit import whole_runs as device_whole_runs
-from device.matrix_unit import window_runs
+from device.matrix_unit import whole_runs as device_whole_runs, window_runs
 from device.matrix_unit.arithmetic import FAST
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32
-from ops.programs.conv2d import values
-from ops.programs.conv2d import values as whole_runs
+from ops.programs.conv2d import values, values as whole_runs
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH, ConvOptions
 from tests.ops.programs.conv2d.value_cases import Case, arrays, cases, computed, for_equal_bits
 

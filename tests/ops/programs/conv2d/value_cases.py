@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from hypothesis import assume
-from hypothesis import strategies as st
+from hypothesis import assume, strategies as st
 
 from device.host.products import multiplies_in_place
 from device.memory.memory_config import TensorMemoryLayout

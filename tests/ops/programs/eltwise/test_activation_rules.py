@@ -9,7 +9,7 @@ from ops.programs.eltwise.op import (
     fused_by_matmul_refusal,
     operation_refusal,
 )
-from ttsim.types.activations import UnaryOpType
+from ttsim.types.configs import UnaryOpType
 
 NAMES = [name.lower() for name in UnaryOpType.__members__]
 

@@ -1,8 +1,7 @@
 """The config tensors of a halo: replaying them builds the frame, and their sizes are counted right."""
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ops.programs.halo.config_tensors import CoreOrder, config_tensors, config_words
 from ops.programs.halo.transfers import stick_ranges

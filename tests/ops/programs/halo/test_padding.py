@@ -1,8 +1,7 @@
 """Runs of padding in closed form are those that looking at every stick finds."""
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ops.programs.halo.traffic import ListedPadding, PaddingRuns, padding_runs
 from ops.programs.halo.transfers import list_padding, stick_ranges

@@ -1,8 +1,7 @@
 """Listing a halo run by run gives what looking at every stick gives."""
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ops.programs.halo.transfers import list_transfers, run_transfers, stick_ranges
 from tests.ops.window.drawn_frames import frames

@@ -1,8 +1,7 @@
 """The walk through the blocks of a matmul: by hand, and that what is counted is what walking would give."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from device.errors import DeviceError
 from device.time.engine import Slots, task_of

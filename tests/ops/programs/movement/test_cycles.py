@@ -1,8 +1,7 @@
 """Cycles of data movement, and which pages a program reads and writes."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from device.cores import first_cores
 from device.memory.layouts import TensorSpec

@@ -1,6 +1,5 @@
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, quantize
 from ops.programs.movement.values import converted, folded_windows, padded_image, padded_slice, written_slice

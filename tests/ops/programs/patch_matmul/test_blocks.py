@@ -1,6 +1,5 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.spec.parts import GridSpec

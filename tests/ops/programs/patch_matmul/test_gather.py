@@ -2,8 +2,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ops.programs.patch_matmul.gather import Margin, merges, places, runs, shared_rows
 from ops.window import axis_of_windows

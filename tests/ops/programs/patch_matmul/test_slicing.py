@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from device.numbers.formats import BFLOAT16, FLOAT16, FLOAT32
 from ops.programs.patch_matmul.slicing import (

@@ -2,8 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT16, FLOAT16, FLOAT32

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ops.programs.patch_matmul.weight_formats import WEIGHTS_FORMATS, canonical_shape, from_canonical, to_canonical
 

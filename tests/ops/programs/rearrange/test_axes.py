@@ -6,8 +6,7 @@ import pytest
 
 from device.cores import first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec
-from device.memory.memory_config import TensorMemoryLayout as Scheme
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout as Scheme
 from device.numbers.formats import BFLOAT16
 from device.time.stages import Stage
 from ops.op_model import CyclesContext, Ends

@@ -4,8 +4,7 @@ import pytest
 
 from device.cores import first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec
-from device.memory.memory_config import TensorMemoryLayout as Scheme
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout as Scheme
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.time.stages import Stage
 from ops.op_model import CyclesContext, Ends

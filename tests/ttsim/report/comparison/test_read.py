@@ -7,11 +7,11 @@ import pytest
 
 from device.errors import ArgumentError
 from device.spec.device_spec import load_spec
-from ttsim.layers.run import Settings, run_layer
 from ttsim.report.comparison.read import read_report
 from ttsim.report.network.figures_of import RanOperation
 from ttsim.report.network.report import network_report
 from ttsim.report.writers.json import layers_as_json
+from ttsim.study.layers.run import Settings, run_layer
 from ttsim.types.layer import Layer
 
 

@@ -6,10 +6,9 @@ import pytest
 
 from device.spec.device_spec import load_spec
 from ops.launch import Launch, LaunchedProgram
-from ttsim.layers.exact import make_inputs
-from ttsim.layers.run import Settings, call, place
 from ttsim.report.cycles.launches import launch_lines, launch_times
 from ttsim.report.cycles.report import cycle_report
+from ttsim.study.layers.run import Settings, call, make_inputs, place
 from ttsim.types.layer import Layer
 
 SPEC = load_spec("wormhole_n150").replace(

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ttsim.report.memory import accuracy
 from ttsim.report.memory.accuracy import measure

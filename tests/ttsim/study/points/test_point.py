@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from ops.op_models import load_spec
-from ttsim.layers.run import Settings, run_layer
+from ttsim.study.layers.run import Settings, run_layer
 from ttsim.study.points.point import Evaluator, Point, evaluate
 from ttsim.study.points.row import Verdict
 from ttsim.types.layer import Layer

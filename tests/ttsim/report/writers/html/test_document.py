@@ -6,12 +6,12 @@ from html.parser import HTMLParser
 import pytest
 
 from device.spec.device_spec import load_spec
-from ttsim.layers.run import Settings, run_layer
 from ttsim.report.cycles.explain import cycles
 from ttsim.report.memory.figures import LayerResult
 from ttsim.report.page.pages import page_of_layers
 from ttsim.report.writers.html.document import page_html
 from ttsim.report.writers.html.script import HASH, SCRIPT
+from ttsim.study.layers.run import Settings, run_layer
 from ttsim.types.layer import Layer
 
 SPEC = load_spec("wormhole_n150")

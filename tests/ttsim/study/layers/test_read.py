@@ -1,0 +1,117 @@
+import csv
+
+import pytest
+
+from ttsim.study.layers.read import DEFAULT_LAYERS, REQUIRED, layer_of, read_layers
+from ttsim.types.layer import Layer
+
+SMALL = {"in_channels": 32, "out_channels": 16, "input_height": 4, "input_width": 5}
+
+
+def write(tmp_path, text):
+    path = tmp_path / "layers.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_the_default_file_holds_the_eight_layers():
+    layers = read_layers(DEFAULT_LAYERS)
+    assert [layer.name.split(".")[0] for layer in layers] == ["vanilla_unet"] * 4 + ["vgg_unet"] * 4
+    assert len({layer.name for layer in layers}) == 8
+    for layer in layers:
+        assert layer.source
+        assert layer.kernel_size == layer.stride == (2, 2)
+        assert layer.config["weights_dtype"] == "bfloat8_b"
+        assert layer.compute["math_fidelity"] == "LoFi"
+
+
+def test_the_default_file_agrees_with_the_collected_rows(recordings):
+    with recordings("measured/model_layers.csv").open(newline="") as lines:
+        rows = {f"{r['model']}.{r['layer']}": r for r in csv.DictReader(lines) if r["op"] == "conv_transpose2d"}
+    layers = {layer.name: layer for layer in read_layers(DEFAULT_LAYERS)}
+    assert set(layers) == set(rows)
+    for name, row in rows.items():
+        layer = layers[name]
+        sizes = (layer.batch_size, layer.in_channels, layer.out_channels, layer.input_height, layer.input_width)
+        assert sizes == tuple(int(row[key]) for key in ("batch", "in_c", "out_c", "in_h", "in_w"))
+        assert layer.config.get("shard_layout") == {"HS": "HEIGHT_SHARDED", "auto": None}[row["shard"]]
+        assert layer.config.get("act_block_h_override", 0) == int(row["act_block_h"] or 0)
+        assert layer.config.get("enable_act_double_buffer", False) == (row["act_dbuf"] == "1")
+        assert layer.config.get("enable_weights_double_buffer", False) == (row["w_dbuf"] == "1")
+        assert layer.config["output_layout"] == row["out_layout"]
+        assert layer.compute["math_fidelity"] == row["fidelity"]
+        assert layer.compute["fp32_dest_acc_en"] == (row["fp32_acc"] == "1")
+        assert layer.compute["packer_l1_acc"] == (row["packer_l1_acc"] == "1")
+        assert layer.dtype == {"bf16": "bfloat16", "(default)": None}[row["dtype_out"]]
+
+
+def test_common_values_are_shared_and_overridden(tmp_path):
+    path = write(
+        tmp_path,
+        """
+        [common]
+        in_channels = 32
+        out_channels = 16
+        input_height = 4
+        input_width = 5
+        config = { weights_dtype = "bfloat8_b", shard_layout = "HEIGHT_SHARDED" }
+        [[layer]]
+        name = "a"
+        [[layer]]
+        name = "b"
+        stride = 2
+        padding = [1, 0, 1, 0]
+        config = { shard_layout = "BLOCK_SHARDED" }
+        """,
+    )
+    first, second = read_layers(path)
+    assert first == Layer(name="a", **SMALL, config={"weights_dtype": "bfloat8_b", "shard_layout": "HEIGHT_SHARDED"})
+    assert second.stride == (2, 2)
+    assert second.padding == (1, 0, 1, 0)
+    assert second.config == {"weights_dtype": "bfloat8_b", "shard_layout": "BLOCK_SHARDED"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("layer = 3", r"layers\.toml: a file of layers has at least one \[\[layer\]\] table$"),
+        ("[[layers]]", r"layers\.toml: unknown key 'layers'; did you mean 'layer'\?$"),
+        ("x =", r"layers\.toml: a file of layers is TOML: "),
+        ("common = 1\n[[layer]]", r"common must be a table, not 1$"),
+        (
+            "[[layer]]\nname='a'\nin_chanels = 3",
+            r"layer 1 'a': unknown key 'in_chanels'; did you mean 'in_channels'\?$",
+        ),
+        ("[[layer]]\nzzz = 3", r"unknown key 'zzz'; known are name, source, .*seed$"),
+        ("[[layer]]\nin_channels = 3", r"out_channels, input_height, input_width is missing$"),
+    ],
+)
+def test_a_wrong_file_is_told_what_is_wrong(tmp_path, text, message):
+    with pytest.raises(ValueError, match=message):
+        read_layers(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("in_channels", 0, "in_channels must be an integer of at least 1, not 0$"),
+        ("in_channels", True, "in_channels must be an integer of at least 1, not True$"),
+        ("in_channels", "3", "in_channels must be an integer of at least 1, not '3'$"),
+        ("stride", [1], r"stride must be 2 integers of at least 0, not \[1\]$"),
+        ("padding", [1, 2, 3], r"padding must be 2 or 4 integers of at least 0, not \[1, 2, 3\]$"),
+        ("padding", [-1, 0], r"padding must be 2 or 4 integers of at least 0, not \[-1, 0\]$"),
+        ("bias", 1, "bias must be a bool, not 1$"),
+        ("name", 1, "name must be a str, not 1$"),
+        ("dtype", "bf16", "dtype must be one of bfloat16, float32, bfloat8_b, not 'bf16'$"),
+        ("config", {"a": [1]}, r"config must be a table of plain values, not \{'a': \[1\]\}$"),
+        ("config", 3, "config must be a table of plain values, not 3$"),
+    ],
+)
+def test_a_wrong_value_is_told_what_is_wrong(key, value, message):
+    with pytest.raises(ValueError, match=f"^layer: {message}"):
+        layer_of({**SMALL, key: value})
+
+
+def test_required_fields():
+    assert set(REQUIRED) == set(SMALL)
+    assert layer_of(SMALL) == Layer(**SMALL)

@@ -1,0 +1,372 @@
+"""ttnn's functions of the elements of one tensor, or of two."""
+
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+from device.cores import PlainEnum
+from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
+from device.memory.memory_config import Layout, MemoryConfig
+from device.numbers.formats import DataFormat
+from device.numbers.vector_unit import FUNCTIONS, comparison
+from ops.planners.eltwise import BinaryArguments, plan_binary, plan_unary
+from ops.programs.eltwise.op import BinaryOperation
+from ttsim.api.device_calls import require_left_out
+from ttsim.runtime.device import Device
+from ttsim.runtime.execution import on_device, require_allocated, run
+from ttsim.runtime.tensor import Tensor
+from ttsim.types.configs import UnaryOpType, UnaryWithParam
+from ttsim.types.signature import OPERATIONS, checked, incompatible
+from ttsim.types.tensors import DataType
+
+Activations = Sequence[str | UnaryWithParam | UnaryOpType]
+
+
+def _binary(operation: BinaryOperation, meaning: str, units: str) -> Callable[..., Tensor]:
+    """One of the functions of two operands."""
+
+    def function(
+        input_tensor_a: object,
+        input_tensor_b: object,
+        *,
+        fast_and_approximate_mode: bool | None = None,
+        dtype: DataType | None = None,
+        memory_config: MemoryConfig | None = None,
+        output_tensor: Tensor | None = None,
+        activations: object = (),
+        input_tensor_a_activations: object = (),
+        input_tensor_b_activations: object = (),
+        use_legacy: object = None,
+        sub_core_grids: object = None,
+        sub_device_id: object = None,
+    ) -> Tensor:
+        require_left_out(
+            operation.value,
+            use_legacy=use_legacy,
+            sub_core_grids=sub_core_grids,
+            sub_device_id=sub_device_id,
+        )
+        return _combined(
+            operation,
+            operation.value,
+            (input_tensor_a, input_tensor_b),
+            out_format=None if dtype is None else dtype.format,
+            place=memory_config,
+            target=output_tensor,
+            activations=(activations, input_tensor_a_activations, input_tensor_b_activations),
+            fast=fast_and_approximate_mode is True,
+        )
+
+    function.__name__ = function.__qualname__ = operation.value
+    function.__doc__ = f"""{meaning}, element by element; sides of length 1 are repeated.
+
+    {units}
+
+    Args:
+        input_tensor_a: [..., rows, columns] on the device, tiles or rows; or a number, and then the other is a tensor.
+        input_tensor_b: A tensor likewise, or a number.
+        fast_and_approximate_mode: Whether the matrix unit computes a product; sums and differences know no other
+            mode.
+        dtype: Of the result; None for that of the first tensor.
+        memory_config: Where the result goes; None lets the call choose: where the first tensor is, mostly.
+        output_tensor: A tensor that the result is written into, and that is returned.
+        activations: Functions of the result in order, by name or as UnaryWithParam. Numbers of functions that are
+            applied here were never compared with recordings of the real kernels.
+        input_tensor_a_activations: Functions of the first operand.
+        input_tensor_b_activations: Functions of the second operand.
+        use_legacy: Not simulated; None lets the library choose.
+        sub_core_grids: Not simulated; None for all cores.
+        sub_device_id: Not simulated; None for all cores.
+
+    Returns:
+        The broadcast shape.
+
+    Raises:
+        ArgumentTypeError: An argument is unknown, missing or of the wrong type.
+        ArgumentError: What is not simulated is asked for.
+        DeviceError: The shapes do not go together, a tensor is on the host, or the result does not fit its place.
+        OutOfMemoryError: No room.
+    """
+    return on_device(checked(function))
+
+
+def _in_place(operation: BinaryOperation, meaning: str) -> Callable[..., Tensor]:
+    """One of the functions of two operands that write into the first."""
+    name = f"{operation.value}_"
+
+    def function(
+        input_tensor_a: Tensor,
+        input_tensor_b: object,
+        *,
+        activations: object = (),
+        input_tensor_a_activations: object = (),
+        input_tensor_b_activations: object = (),
+        fast_and_approximate_mode: bool | None = True,
+        sub_core_grids: object = None,
+        sub_device_id: object = None,
+    ) -> Tensor:
+        require_left_out(name, sub_core_grids=sub_core_grids, sub_device_id=sub_device_id)
+        operands = (input_tensor_a, input_tensor_b)
+        fast = fast_and_approximate_mode is True
+        functions = (activations, input_tensor_a_activations, input_tensor_b_activations)
+        return _combined(operation, name, operands, target=input_tensor_a, activations=functions, fast=fast)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""{meaning}, written into the first tensor and returned; else as `{operation.value}`.
+
+    Its outputs were never compared with recordings of the real library.
+
+    Args:
+        input_tensor_a: [..., rows, columns] on the device, in tiles; as large as the result.
+        input_tensor_b: A tensor likewise, or a number.
+        activations: Functions of the result in order, by name or as UnaryWithParam. Numbers of functions that are
+            applied here were never compared with recordings of the real kernels.
+        input_tensor_a_activations: Functions of the first operand.
+        input_tensor_b_activations: Functions of the second operand.
+        fast_and_approximate_mode: As of the function that it is named after, but True unless it is given.
+        sub_core_grids: Not simulated; None for all cores.
+        sub_device_id: Not simulated; None for all cores.
+
+    Raises:
+        ArgumentTypeError: An argument is unknown, missing or of the wrong type.
+        ArgumentError: What is not simulated is asked for.
+        DeviceError: The shapes do not go together, or a tensor is on the host.
+    """
+    return on_device(checked(function))
+
+
+def _combined(
+    operation: BinaryOperation,
+    name: str,
+    operands: tuple[object, object],
+    *,
+    out_format: DataFormat | None = None,
+    place: MemoryConfig | None = None,
+    target: Tensor | None = None,
+    activations: tuple[object, object, object] = ((), (), ()),
+    fast: bool = False,
+) -> Tensor:
+    """Carries out a function of two operands, one of which may be a number; named in captures as it was called.
+
+    ``activations`` are those of the result, of the first operand and of the second.
+    """
+    left, right = operands
+    scalar_first = isinstance(left, Real)
+    if scalar_first:
+        left, right = right, left
+    tensors = {}
+    for role, given in (("input", left), ("input_b", right)):
+        if isinstance(given, Tensor):
+            tensors[role] = given
+        elif role == "input" or not isinstance(given, Real):
+            wanted = "a Tensor or a number" if role == "input_b" else "a Tensor"
+            raise ArgumentTypeError(
+                f"{incompatible(OPERATIONS + name)}\n"
+                f"{name}: {'input_tensor_b' if role == 'input_b' else 'input_tensor_a'} must be {wanted}, "
+                f"not {shown(given)}"
+            )
+    if target is not None:
+        tensors["target"] = target
+    device = device_of(tensors)
+    of_result, of_left, of_right = (tuple(_activation(name, one) for one in _sequence(each)) for each in activations)
+    call = BinaryArguments(
+        operation=operation,
+        left=tensors["input"].spec,
+        right=tensors["input_b"].spec if "input_b" in tensors else None,
+        scalar=float(right) if isinstance(right, Real) else None,
+        out_format=out_format,
+        place=place,
+        activations=of_result,
+        left_activations=of_left,
+        right_activations=of_right,
+        target=None if target is None else target.spec,
+        fast=fast and operation is BinaryOperation.MULTIPLY,
+        scalar_first=scalar_first,
+    )
+    plan = plan_binary(call, device.spec)
+    if target is not None and target.layout is Layout.ROW_MAJOR and (device.strict or device.values != "off"):
+        raise ArgumentError(
+            f"{name}: the result goes into a tensor in rows, and the real library writes tiles into pages of rows, "
+            f"which is planned with values off alone; use {operation.value} without an output, or bring it into "
+            "TILE_LAYOUT"
+        )
+    with device.function(f"ttnn.{name}"):
+        return run(plan, tensors, device)["output"]
+
+
+_MATRIX_UNIT = "By the matrix unit; by the vector unit if both operands are float32."
+
+add = _binary(BinaryOperation.ADD, "The sum of two tensors, or of a tensor and a number", _MATRIX_UNIT)
+subtract = _binary(BinaryOperation.SUBTRACT, "The difference of two tensors, or of a tensor and a number", _MATRIX_UNIT)
+multiply = _binary(
+    BinaryOperation.MULTIPLY, "The product of two tensors, or of a tensor and a number", "By the vector unit."
+)
+add_ = _in_place(BinaryOperation.ADD, "The sum of two tensors, or of a tensor and a number")
+subtract_ = _in_place(BinaryOperation.SUBTRACT, "The difference of two tensors, or of a tensor and a number")
+multiply_ = _in_place(BinaryOperation.MULTIPLY, "The product of two tensors, or of a tensor and a number")
+sub = subtract  # ttnn has both names of each
+sub_ = subtract_
+mul = multiply
+mul_ = multiply_
+
+
+def device_of(tensors: Mapping[str, Tensor]) -> Device:
+    """The device on which all tensors are; raises DeviceError for one on the host."""
+    for name, tensor in tensors.items():
+        which = {"input": "Input Tensor A", "input_b": "Input Tensor B"}.get(name, "Tensor")
+        require_allocated(tensor, first_line=f"{which if 'input_b' in tensors else 'Input Tensor'} is not allocated")
+    devices = [tensor.device() for tensor in tensors.values()]
+    for name, device in zip(tensors, devices, strict=True):
+        if device is None:
+            which = {"input": "A", "input_b": "B"}.get(name, "output")
+            raise DeviceError(
+                f"Input tensor {which} must be on device, got storage type: StorageType::HOST\n"
+                "give every tensor to the device with .to(device)"
+            )
+    found = devices[0]
+    if found is None:
+        raise AssertionError("a tensor on the host was refused above")
+    return found
+
+
+def _sequence(given: object) -> Activations:
+    if given is None:
+        return ()
+    return given if isinstance(given, Sequence) and not isinstance(given, str) else (given,)  # type: ignore[return-value]
+
+
+def _activation(owner: str, given: object) -> tuple[str, tuple[float, ...]]:
+    """An activation by its name in lower case, and its parameters."""
+    if isinstance(given, UnaryWithParam):
+        name, parameters = given.op_type.name.lower(), given.params
+    else:
+        name, parameters = (given.name if isinstance(given, UnaryOpType) else str(given)).lower(), ()
+    if name != "relu" and name not in FUNCTIONS:
+        raise ArgumentError(f"{owner}: there is no activation {shown(given)}; for example 'relu', 'gelu', 'silu'")
+    return name, parameters
+
+
+class SigmoidMode(PlainEnum):
+    """How a sigmoid is computed; the accurate way is simulated."""
+
+    FastApproximate = 0
+    AccurateWithFastExp = 1
+    Accurate = 2
+
+
+class GeluVariant(PlainEnum):
+    """How a GELU is computed; the accurate way is simulated."""
+
+    Accurate = 0
+    FastLut = 1
+    Tanh = 2
+
+
+def _unary(
+    name: str,
+    meaning: str,
+    parameters: Mapping[str, float | None] | None = None,
+    *,
+    simulated: Mapping[str, object] | None = None,
+    computes: str = "",
+) -> Callable[..., Tensor]:
+    """One of the functions of one tensor.
+
+    Args:
+        name: ttnn's.
+        meaning: For its documentation.
+        parameters: Numbers by name, with their defaults (None: it must be given).
+        simulated: Keywords of this function alone, with their defaults, which are all that is simulated.
+        computes: The function that it is, if it has another name.
+    """
+    own, alone = dict(parameters or {}), dict(simulated or {})
+
+    @on_device
+    def function(input_tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        for key, value in alone.items():
+            if (given := kwargs.pop(key, value)) != value:
+                raise ArgumentError(f"{name}: {key}={shown(given)} is not simulated; {value} is")
+        placed = [key for key, default in own.items() if default is None]  # those with a default are keywords alone
+        values = {**own, **dict(zip(placed, args, strict=False))}
+        values.update({key: kwargs.pop(key) for key in own if key in kwargs})
+        _require_parameters(name, values, len(args) - len(placed))
+        return _keywords(input_tensor, tuple(float(one) for one in values.values() if one is not None), **kwargs)
+
+    @checked
+    def _keywords(
+        input_tensor: Tensor,
+        numbers: tuple,  # type: ignore[type-arg]
+        *,
+        memory_config: MemoryConfig | None = None,
+        output_tensor: Tensor | None = None,
+        fast_and_approximate_mode: object = None,
+        sub_core_grids: object = None,
+    ) -> Tensor:
+        require_left_out(name, fast_and_approximate_mode=fast_and_approximate_mode, sub_core_grids=sub_core_grids)
+        tensors = {"input": input_tensor}
+        if output_tensor is not None:
+            tensors["target"] = output_tensor
+        device = device_of(tensors)
+        target = None if output_tensor is None else output_tensor.spec
+        plan = plan_unary(
+            input_tensor.spec, (computes or name, numbers), device.spec, place=memory_config, target=target
+        )
+        with device.function(f"ttnn.{name}"):
+            return run(plan, tensors, device)["output"]
+
+    _keywords.__name__ = name
+    function.__name__ = function.__qualname__ = name
+    wanted = "".join(f"        {key}: A number of the function.\n" for key in own)
+    wanted += "".join(f"        {key}: {value} alone is simulated.\n" for key, value in alone.items())
+    function.__doc__ = f"""{meaning} of every element.
+
+    {comparison(name)}
+
+    Args:
+        input_tensor: [..., rows, columns] on the device, tiles or rows.
+{wanted}        memory_config: Where the result goes; None for where the tensor is.
+        output_tensor: A tensor that the result is written into, and that is returned.
+        fast_and_approximate_mode: Not simulated; None or False for the library's default code.
+        sub_core_grids: Not simulated; None for all cores.
+
+    Returns:
+        The same shape and data type.
+
+    Raises:
+        ArgumentTypeError: An argument is unknown, missing or of the wrong type.
+        ArgumentError: What is not simulated is asked for.
+        DeviceError: The tensor is on the host, or the result does not fit its place.
+        OutOfMemoryError: No room.
+    """
+    return function
+
+
+relu = _unary("relu", "The greater of 0 and the value")
+relu6 = _unary("relu6", "The value between 0 and 6")
+_SIGMOID = "1 / (1 + exp(-x))"
+sigmoid = _unary("sigmoid", _SIGMOID, simulated={"vector_mode": 4, "mode": SigmoidMode.Accurate})
+sigmoid_accurate = _unary("sigmoid_accurate", _SIGMOID, computes="sigmoid")
+gelu = _unary("gelu", "x times the normal distribution's integral up to x", simulated={"variant": GeluVariant.Accurate})
+silu = _unary("silu", "x / (1 + exp(-x))")
+exp = _unary("exp", "e to the power")
+sqrt = _unary("sqrt", "The square root")
+abs = _unary("abs", "The magnitude")
+neg = _unary("neg", "The negative")
+square = _unary("square", "The square")
+tanh = _unary("tanh", "The hyperbolic tangent")
+log = _unary("log", "The natural logarithm (to the nearest; the kernel is not followed)")
+hardswish = _unary("hardswish", "x times its hard sigmoid")
+hardsigmoid = _unary("hardsigmoid", "x / 6 + 1 / 2 between 0 and 1")
+leaky_relu = _unary("leaky_relu", "The value, times a slope below 0", {"negative_slope": None})
+elu = _unary("elu", "The value, alpha * (exp(x) - 1) below 0 (to the nearest)", {"alpha": 1.0})
+
+
+def _require_parameters(owner: str, values: Mapping[str, object], extra: int) -> None:
+    """Raises ArgumentTypeError if numbers are missing, too many, or none."""
+    if extra > 0:
+        raise ArgumentTypeError(f"{incompatible(OPERATIONS + owner)}\n{owner}: {extra} by position are too many")
+    for name, value in values.items():
+        if not isinstance(value, Real):
+            raise ArgumentTypeError(
+                f"{incompatible(OPERATIONS + owner)}\n{owner}: {name} must be a number, not {shown(value)}"
+            )

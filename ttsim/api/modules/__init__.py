@@ -1,0 +1,1 @@
+"""Modules of ttnn that scripts import names from; ``import ttsim.device`` finds them, too."""

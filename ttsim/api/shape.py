@@ -1,0 +1,431 @@
+"""ttnn's functions that change the shape of a tensor or the order of its elements."""
+
+from collections.abc import Sequence
+from numbers import Real
+
+from device.cores import CoreRangeSet
+from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
+from device.memory.memory_config import Layout, MemoryConfig
+from ops.planners.concat import plan_concat
+from ops.planners.shape.fold import plan_fold
+from ops.planners.shape.pad import plan_pad, require_right_padding
+from ops.planners.shape.permute import plan_permute, plan_transpose, require_known_numbers
+from ops.planners.shape.plan import (
+    axes_of,
+    axis_of,
+    plan_convert_to_chw,
+    plan_convert_to_hwc,
+    require_written_channels,
+)
+from ops.planners.shape.reshape import plan_reshape, plan_squeeze, plan_unsqueeze_to_4d
+from ops.planners.shape.slice import plan_slice
+from ttsim.api.device_calls import carried_out, kept_plan, require_left_out, required_device
+from ttsim.runtime.execution import locked_on, on_device, require_allocated, run
+from ttsim.runtime.tensor import Tensor
+from ttsim.types.signature import checked, checked_as, require_type, require_type_or_none, required_integer
+from ttsim.types.tensors import DataType, resolved_shape
+
+
+def concat(
+    tensors: Sequence[Tensor],
+    dim: int = 0,
+    *,
+    memory_config: MemoryConfig | None = None,
+    output_tensor: Tensor | None = None,
+    groups: int = 1,
+    sub_core_grids: object = None,
+) -> Tensor:
+    """Tensors one behind the other.
+
+    Args:
+        tensors: On one device, of one layout: all interleaved, or all sharded over the same cores.
+        dim: Along which axis; negative ones count from the last.
+        memory_config: Where the result goes; None for DRAM.
+        output_tensor: Not simulated; None makes a new tensor.
+        groups: Parts that each of two tensors of HEIGHT shards is cut into: the result has the first parts of both,
+            then the second, and so on. Others are not cut, as in ttnn.
+        sub_core_grids: Not simulated.
+
+    Returns:
+        As long along ``dim`` as all together.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        ArgumentError: What is not simulated is asked for.
+        DeviceError: The tensors do not go together, or one is on the host.
+        OutOfMemoryError: No room.
+    """
+    require_type_or_none("concat", MemoryConfig, memory_config=memory_config)
+    index, parts = required_integer("concat", "dim", dim), required_integer("concat", "groups", groups)
+    if not isinstance(tensors, Sequence) or not tensors or not all(isinstance(one, Tensor) for one in tensors):
+        raise ArgumentTypeError(f"concat: tensors must be a sequence of tensors, not {shown(tensors)}")
+    require_left_out("concat", output_tensor=output_tensor, sub_core_grids=sub_core_grids)
+    axis = axis_of(index, len(tensors[0].shape), "dim")
+    devices = [required_device("concat", one, lost="Tensor is not allocated") for one in tensors]
+    specs = tuple(one.spec for one in tensors)
+    device = devices[0]
+
+    def call() -> Tensor:
+        plan = kept_plan(plan_concat, device, specs, axis, place=memory_config, groups=parts)
+        with device.function("ttnn.concat"):
+            return run(plan, {f"input_{number}": one for number, one in enumerate(tensors)}, device)["output"]
+
+    return locked_on(device, call)
+
+
+@on_device
+@checked
+def fold(
+    input: Tensor,
+    stride_h: int,
+    stride_w: int,
+    use_transpose_as_fold: bool = False,
+    output_shape: object = None,
+    padding: object = (0, 0),
+    grid_size: CoreRangeSet | None = None,
+    override_memory_config: MemoryConfig | None = None,
+    collapse_output: bool = False,
+) -> Tensor:
+    """Windows of images [N, H, W, C] as channels [N, H / stride_h, W / stride_w, stride_h * stride_w * C].
+
+    Args:
+        input: Images on the device; block floats become bfloat16.
+        stride_h: Rows of a window.
+        stride_w: Columns of a window.
+        use_transpose_as_fold: Not simulated: the library's older way, by transpositions.
+        output_shape: Of that way alone.
+        padding: Zeros around the images: (rows, columns), (top, bottom, left, right), or these and channels before and
+            behind.
+        grid_size: Of that way alone.
+        override_memory_config: Where the result goes; None for where the images are.
+        collapse_output: The result is [1, 1, windows, channels].
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        ArgumentError: What is not simulated is asked for.
+        DeviceError: Windows do not fill the images, or the tensor is on the host.
+        OutOfMemoryError: No room.
+    """
+    if use_transpose_as_fold or output_shape is not None or grid_size is not None:
+        raise ArgumentError(
+            "fold: use_transpose_as_fold, and output_shape and grid_size, which belong to it, are not simulated; "
+            "leave them out"
+        )
+    if not isinstance(padding, Sequence) or len(padding) not in (2, 4, 6):
+        raise ArgumentTypeError(f"fold: padding must be 2, 4 or 6 numbers, not {shown(padding)}")
+    sides = [required_integer("fold", "padding", one) for one in padding]
+    if len(sides) == 2:
+        sides = [sides[0], sides[0], sides[1], sides[1]]
+    sides += [0] * (6 - len(sides))
+    if min(sides) < 0:
+        raise ArgumentTypeError(f"fold: padding must be numbers of at least 0, not {shown(padding)}")
+    around = tuple(zip(sides[::2], sides[1::2], strict=True))
+    device = required_device("fold", input)
+    window = (stride_h, stride_w)
+    plan = plan_fold(input.spec, window, around, device.spec, place=override_memory_config, collapsed=collapse_output)
+    return carried_out("fold", plan, input, device)
+
+
+@on_device
+@checked
+def permute(
+    input_tensor: Tensor, dims: object, *, memory_config: MemoryConfig | None = None, pad_value: object = None
+) -> Tensor:
+    """The axes in another order.
+
+    Args:
+        input_tensor: On the device.
+        dims: The axis of the tensor that each axis of the result is.
+        memory_config: Where the result goes; None for where the tensor is.
+        pad_value: Accepted as in ttnn; padding is no part of the values here.
+
+    Raises:
+        ArgumentError: What is not simulated is asked for, or (on a strict device) what gives wrong numbers.
+        DeviceError: ``dims`` is no order of the axes, or the tensor is on the host.
+        OutOfMemoryError: No room.
+    """
+    if not isinstance(dims, Sequence):
+        raise ArgumentTypeError(f"permute: dims must be a sequence of integers, not {shown(dims)}")
+    device = required_device("permute", input_tensor)
+    order = axes_of([required_integer("permute", "dims", one) for one in dims], len(input_tensor.shape))
+    plan = kept_plan(plan_permute, device, input_tensor.spec, order, place=memory_config)
+    if device.strict:
+        require_known_numbers(plan)
+    return carried_out("permute", plan, input_tensor, device)
+
+
+@on_device
+def transpose(
+    input_tensor: Tensor,
+    dim1: int,
+    dim2: int,
+    *,
+    memory_config: MemoryConfig | None = None,
+    pad_value: object = None,
+) -> Tensor:
+    """Two axes swapped; arguments and errors as of `permute`."""
+    require_type("transpose", Tensor, input_tensor=input_tensor)
+    require_type_or_none("transpose", MemoryConfig, memory_config=memory_config)
+    rank = len(input_tensor.shape)
+    first, second = (required_integer("transpose", name, one) for name, one in (("dim1", dim1), ("dim2", dim2)))
+    device = required_device("transpose", input_tensor)
+    axes = axis_of(first, rank, "dim1"), axis_of(second, rank, "dim2")
+    plan = kept_plan(plan_transpose, device, input_tensor.spec, *axes, place=memory_config)
+    if device.strict:
+        require_known_numbers(plan)
+    return carried_out("transpose", plan, input_tensor, device)
+
+
+@on_device
+@checked
+def pad(
+    input_tensor: Tensor,
+    padding: object,
+    value: object = 0.0,
+    *,
+    use_multicore: bool = True,
+    memory_config: MemoryConfig | None = None,
+    sub_core_grids: object = None,
+) -> Tensor:
+    """A number around a tensor.
+
+    Args:
+        input_tensor: On the device; rows, or tiles that are padded behind alone.
+        padding: (before, behind) for each of the last axes.
+        value: The number.
+        use_multicore: False, which has one core pad, changes nothing for shards, and is not simulated of others.
+        memory_config: Where the result goes; None for where the tensor is.
+        sub_core_grids: Not simulated.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        ArgumentError: The library takes programs that are not simulated, or (on a strict device) would write another
+            number, or lose numbers of the tensor.
+        DeviceError: Tiles are padded in front, or the tensor is on the host.
+        OutOfMemoryError: No room.
+    """
+    require_left_out("pad", sub_core_grids=sub_core_grids)
+    rows_in_shards = input_tensor.spec.memory_config.is_sharded() and input_tensor.layout is Layout.ROW_MAJOR
+    if not use_multicore and not rows_in_shards:
+        raise ArgumentError("pad: use_multicore=False is simulated of rows in shards alone; leave it out")
+    rank = len(input_tensor.shape)
+    if not isinstance(padding, Sequence) or len(padding) > rank or not isinstance(value, Real):
+        raise ArgumentTypeError(f"pad: padding must be pairs for at most {rank} axes, not {shown(padding)}")
+    pairs = [tuple(required_integer("pad", "padding", one) for one in pair) for pair in padding]
+    if any(len(pair) != 2 or min(pair) < 0 for pair in pairs):
+        raise ArgumentTypeError(f"pad: padding must be pairs of numbers of at least 0, not {shown(padding)}")
+    around = tuple([(0, 0)] * (rank - len(pairs)) + [(pair[0], pair[1]) for pair in pairs])
+    device = required_device("pad", input_tensor)
+    plan = plan_pad(input_tensor.spec, around, float(value), device.spec, place=memory_config)
+    if device.strict:
+        require_right_padding(plan, input_tensor.spec, around, float(value))
+    return carried_out("pad", plan, input_tensor, device)
+
+
+@on_device
+@checked_as("ttnn.experimental.")
+def convert_to_hwc(
+    input: Tensor, *, memory_config: MemoryConfig | None = None, dtype: DataType | None = None
+) -> Tensor:
+    """[1, B, C, H*W] as [1, 1, B*H*W, C], with channels up to a multiple of 16 bytes.
+
+    The channels behind those of the tensor are what lay in memory before: a strict device refuses them, and else they
+    are zeros here.
+
+    Args:
+        input: Rows in WIDTH shards, in L1 or DRAM.
+        memory_config: HEIGHT shards of the result; None for the cores of the tensor.
+        dtype: Of the result; None for that of the tensor.
+
+    Raises:
+        ArgumentError: On a strict device, C fills no multiple of 16 bytes.
+        DeviceError: The tensor is sharded in another way, or on the host.
+        OutOfMemoryError: No room.
+    """
+    device = required_device("convert_to_hwc", input)
+    data_format = None if dtype is None else dtype.format
+    plan = plan_convert_to_hwc(input.spec, device.spec, place=memory_config, data_format=data_format)
+    if device.strict:
+        require_written_channels(input.spec, plan.tensors["output"])
+    return carried_out("experimental.convert_to_hwc", plan, input, device)
+
+
+@on_device
+@checked_as("ttnn.experimental.")
+def convert_to_chw(input: Tensor, *, dtype: DataType | None = None) -> Tensor:
+    """[1, 1, H*W, C] as [1, 1, C, H*W].
+
+    Args:
+        input: Tiles in HEIGHT shards, in L1.
+        dtype: Of the result; None for that of the tensor.
+
+    Raises:
+        DeviceError: The tensor is sharded in another way, on the host, or a block float without a dtype.
+        OutOfMemoryError: No room.
+    """
+    device = required_device("convert_to_chw", input)
+    plan = plan_convert_to_chw(input.spec, device.spec, data_format=None if dtype is None else dtype.format)
+    return carried_out("experimental.convert_to_chw", plan, input, device)
+
+
+@on_device
+@checked
+def reshape(
+    input_tensor: Tensor,
+    shape: object,
+    *,
+    memory_config: MemoryConfig | None = None,
+    pad_value: float | None = None,
+    reshape_tile_mode: object = None,
+    sub_core_grids: CoreRangeSet | None = None,
+    skip_padding_fill: bool = False,
+) -> Tensor:
+    """The same elements in another shape; one side may be -1.
+
+    A device tensor whose pages stay shares its buffer with the result; rows that end elsewhere, and tiles whose rows
+    do, are moved by a program, and sharded tensors are dealt to their cores anew.
+
+    Args:
+        input_tensor: The tensor.
+        shape: The other shape.
+        memory_config: Where the result goes; None for where the tensor is.
+        pad_value: What the padding of tiles is filled with where a program moved them, behind it.
+        reshape_tile_mode: Whether the map of tiles is made anew; it is, whatever is asked for, where a program is.
+        sub_core_grids: Not simulated.
+        skip_padding_fill: The padding is not filled, whatever ``pad_value`` says.
+
+    Raises:
+        ArgumentError: What is not simulated is asked for.
+        DeviceError: The volumes differ, or shards do not hold the result.
+        OutOfMemoryError: No room.
+    """
+    require_left_out("reshape", sub_core_grids=sub_core_grids)
+    wanted = resolved_shape((shape,), input_tensor.spec.volume)  # type: ignore[arg-type]
+    return _reshaped("reshape", input_tensor, wanted, memory_config, None if skip_padding_fill else pad_value)
+
+
+def _reshaped(
+    owner: str,
+    tensor: Tensor,
+    shape: Sequence[int],
+    memory_config: MemoryConfig | None = None,
+    pad_value: float | None = None,
+) -> Tensor:
+    """The tensor in a shape of its volume; on the host, and of what was prepared, by the tensor's own method."""
+    device = tensor.device()
+    if device is None or tensor.made_by is not None:
+        return tensor.reshape(shape)
+    require_allocated(tensor)
+    plan = plan_reshape(tensor.spec, tuple(shape), device.spec, place=memory_config, filler=pad_value)
+    return carried_out(owner, plan, tensor, device)
+
+
+@on_device
+def squeeze(input_tensor: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
+    """The same elements without sides of 1.
+
+    Args:
+        input_tensor: The tensor.
+        dim: Which sides, if they are 1; None for all.
+
+    Raises:
+        ArgumentTypeError: ``dim`` is neither an integer nor a sequence of them.
+        DeviceError: There is no such side.
+    """
+    require_type("squeeze", Tensor, input_tensor=input_tensor)
+    shape = input_tensor.shape
+    asked = range(len(shape)) if dim is None else dim if isinstance(dim, Sequence) else (dim,)
+    gone = {axis for one in asked if shape[axis := _axis("squeeze", one, len(shape))] == 1}
+    device = input_tensor.device()
+    if not gone:
+        return input_tensor
+    if device is None or input_tensor.made_by is not None:
+        return input_tensor.reshape([side for axis, side in enumerate(shape) if axis not in gone])
+    require_allocated(input_tensor)
+    return carried_out("squeeze", plan_squeeze(input_tensor.spec, gone, device.spec), input_tensor, device)
+
+
+@on_device
+def unsqueeze(input_tensor: Tensor, dim: int) -> Tensor:
+    """The same elements with a side of 1 before the side ``dim``; raises DeviceError if there is no such place."""
+    require_type("unsqueeze", Tensor, input_tensor=input_tensor)
+    sides = list(input_tensor.shape)
+    sides.insert(_axis("unsqueeze", dim, len(sides) + 1), 1)
+    return _reshaped("unsqueeze", input_tensor, sides)
+
+
+@on_device
+def unsqueeze_to_4D(tensor: Tensor) -> Tensor:  # noqa: N802 - ttnn's name
+    """The same elements with sides of 1 put first until there are four; raises ArgumentError if there are more."""
+    require_type("unsqueeze_to_4D", Tensor, tensor=tensor)
+    if len(tensor.shape) > 4:
+        raise ArgumentError("Tensor rank is greater than 4\nunsqueeze_to_4D: reshape it")
+    device = tensor.device()
+    if device is None or tensor.made_by is not None:
+        return tensor.reshape(tensor.shape.to_rank(4))
+    require_allocated(tensor)
+    return carried_out("unsqueeze_to_4D", plan_unsqueeze_to_4d(tensor.spec, device.spec), tensor, device)
+
+
+def _axis(function: str, dim: object, rank: int) -> int:
+    """An axis counted from the front."""
+    number = required_integer(function, "dim", dim)
+    if not -rank <= number < rank:
+        raise DeviceError(
+            f"Dimension out of range (expected to be in range of [{-rank},{rank - 1}], but got {number})\n"
+            f"{function}: dim must lie between {-rank} and {rank - 1}"
+        )
+    return number % rank
+
+
+@on_device
+@checked
+def slice(
+    input_tensor: Tensor,
+    slice_start: object = None,
+    slice_end: object = None,
+    slice_step: object = None,
+    *,
+    starts: object = None,
+    ends: object = None,
+    steps: object = None,
+    memory_config: MemoryConfig | None = None,
+    output_tensor: Tensor | None = None,
+    pad_value: float | None = None,
+    sub_core_grids: CoreRangeSet | None = None,
+) -> Tensor:
+    """A box of a tensor, in its layout; block floats that begin within tiles become bfloat16.
+
+    Args:
+        input_tensor: On the device.
+        slice_start: First index on each axis.
+        slice_end: One past the last index on each axis.
+        slice_step: From index to index; None for every index.
+        starts: `slice_start` by the name that ttnn gives it beside `ends`.
+        ends: `slice_end`.
+        steps: `slice_step`.
+        memory_config: Where the box goes; None for where the tensor is, in smaller shards.
+        output_tensor: Not simulated; None makes a new tensor.
+        pad_value: Not simulated: padding is no part of the values here.
+        sub_core_grids: Not simulated.
+
+    Raises:
+        ArgumentTypeError: An index is no sequence of integers.
+        ArgumentError: What is not simulated is asked for.
+        DeviceError: The box does not lie within the tensor, or the tensor is on the host.
+        OutOfMemoryError: No room.
+    """
+    require_left_out("slice", output_tensor=output_tensor, pad_value=pad_value, sub_core_grids=sub_core_grids)
+    begins = _indices("slice_start", slice_start if starts is None else starts)
+    behind = _indices("slice_end", slice_end if ends is None else ends)
+    step = slice_step if steps is None else steps
+    taken = None if step is None else _indices("slice_step", step)
+    device = required_device("slice", input_tensor)
+    plan = plan_slice(input_tensor.spec, begins, behind, taken, device.spec, place=memory_config)
+    return carried_out("slice", plan, input_tensor, device)
+
+
+def _indices(name: str, given: object) -> tuple[int, ...]:
+    if not isinstance(given, Sequence) or not all(isinstance(one, int) for one in given):
+        raise ArgumentTypeError(f"slice: {name} must be a sequence of integers, not {shown(given)}")
+    return tuple(given)

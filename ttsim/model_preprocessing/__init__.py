@@ -1,0 +1,48 @@
+"""ttnn.model_preprocessing: parameters of torch models as tensors. torch is loaded when it is first needed."""
+
+from ttsim.model_preprocessing.conversion import (
+    convert_torch_model_to_ttnn_model,
+    default_preprocessor,
+    fold_batch_norm2d_into_conv2d,
+    move_to_device,
+    preprocess_embedding_weight,
+    preprocess_layernorm_parameter,
+    preprocess_linear_bias,
+    preprocess_linear_weight,
+    preprocess_model,
+    preprocess_model_parameters,
+)
+from ttsim.model_preprocessing.module_args import infer_ttnn_module_args, merge_ttnn_module_args_into_parameters
+from ttsim.model_preprocessing.parameters import (
+    Conv2dArgs,
+    ConvTranspose2dArgs,
+    GroupNormArgs,
+    MaxPool2dArgs,
+    ModuleArgs,
+    ParameterDict,
+    ParameterList,
+    make_parameter_dict,
+)
+
+__all__ = [
+    "Conv2dArgs",
+    "ConvTranspose2dArgs",
+    "GroupNormArgs",
+    "MaxPool2dArgs",
+    "ModuleArgs",
+    "ParameterDict",
+    "ParameterList",
+    "convert_torch_model_to_ttnn_model",
+    "default_preprocessor",
+    "fold_batch_norm2d_into_conv2d",
+    "infer_ttnn_module_args",
+    "make_parameter_dict",
+    "merge_ttnn_module_args_into_parameters",
+    "move_to_device",
+    "preprocess_embedding_weight",
+    "preprocess_layernorm_parameter",
+    "preprocess_linear_bias",
+    "preprocess_linear_weight",
+    "preprocess_model",
+    "preprocess_model_parameters",
+]

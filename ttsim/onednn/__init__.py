@@ -1,0 +1,257 @@
+"""oneDNN's transposed convolution and its gradients on a simulated device, under oneDNN's names.
+
+All take and return numpy arrays of float32, float16 or ml_dtypes.bfloat16, on one, two or three spatial axes.
+``precision="ieee"`` gives results nearly as if computed in float32 and rounded once: numbers are multiplied in slices,
+float32 in 13 passes of LoFi and the other two in 8, and the plan holds all of them. Slices lie on one grid for each
+tensor, so that what products lose is measured by the largest numbers: before that rounding, the sum of n products of a
+and b is off by less than n * max|a| * max|b| * 2**-22 (float16 and bfloat16: 2**-16), besides the rounding of float32
+sums. ``precision="device"`` is a single pass, which cuts float32 to TF32. ``precision="float64"``, for tests, computes
+with float64 arrays as no device does, whatever its ``values``; plan, memory and cycles are those of "ieee" for float32.
+Without a device, a call runs on the default device or on a fresh one with ``values="fast"``.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from device.numbers.formats import Array
+from ops.planners.onednn import problem as operands
+from ttsim.onednn.calls import OPERATIONS, Call, GraphOperation, backward_data, backward_weights, forward, run
+from ttsim.runtime.device import Device
+
+__all__ = [
+    "OPERATIONS",
+    "Call",
+    "GraphOperation",
+    "conv_transpose",
+    "conv_transpose_backprop_filters",
+    "conv_transpose_backward_data",
+    "conv_transpose_backward_weights",
+    "run",
+]
+
+
+def conv_transpose(
+    src: Array,
+    weights: Array,
+    bias: Array | None = None,
+    *,
+    strides: Sequence[int] | None = None,
+    pads_begin: Sequence[int] | None = None,
+    pads_end: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    auto_pad: str = "none",
+    output_padding: Sequence[int] | None = None,
+    groups: int = 1,
+    data_format: str = "NXC",
+    weights_format: str = "XOI",
+    device: Device | None = None,
+    precision: str = "ieee",
+    lowering: str = "frame",
+    dst_shape: Sequence[int] | None = None,
+    strict: bool = False,
+) -> Array:
+    """ConvTranspose.
+
+    Args:
+        src: [N, *spatial, I] for data_format NXC, [N, I, *spatial] for NCX.
+        weights: [*kernel, O / groups, I] for weights_format XOI, [I, O / groups, *kernel] for IOX, and likewise OIX and
+            XIO.
+        bias: [O].
+        strides: For every spatial axis; required, as pads_begin, pads_end and dilations are.
+        pads_begin: What is cut off at the beginning of the full output.
+        pads_end: What is cut off at its end.
+        dilations: 1 for a dense kernel.
+        auto_pad: "none" for the given pads, "same_upper", "same_lower" or "valid", in any case.
+        output_padding: What is added at the end.
+        groups: Groups of channels.
+        data_format: "NXC" or "NCX".
+        weights_format: "XOI", "IOX", "OIX" or "XIO".
+        device: Where to run.
+        precision: "ieee", "device" or "float64".
+        lowering: "frame" inserts zeros between the positions of src, as ttnn does; "phase" computes each output phase
+            as a small dense convolution.
+        dst_shape: Shape the result must have.
+        strict: Refuse output_padding that is not smaller than strides, as oneDNN's CPU library does.
+
+    Returns:
+        dst, of the type of src.
+
+    Raises:
+        ArgumentError: An argument breaks a rule of the text.
+        DeviceError: The call does not fit the device.
+    """
+    given = _attributes(strides, pads_begin, pads_end, dilations, auto_pad, output_padding, groups, data_format) | {
+        "weights_format": weights_format
+    }
+    call = forward(src, weights, bias, given, precision, lowering, dst_shape, strict=strict)
+    return run(call, device)
+
+
+def conv_transpose_backward_data(
+    diff_dst: Array,
+    weights: Array,
+    *,
+    strides: Sequence[int] | None = None,
+    pads_begin: Sequence[int] | None = None,
+    pads_end: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    auto_pad: str = "none",
+    output_padding: Sequence[int] | None = None,
+    groups: int = 1,
+    data_format: str = "NXC",
+    weights_format: str = "XOI",
+    src_shape: Sequence[int] | None = None,
+    device: Device | None = None,
+    precision: str = "ieee",
+) -> Array:
+    """ConvTransposeBackwardData; the attributes are those of `conv_transpose`.
+
+    Args:
+        diff_dst: Gradient of dst.
+        weights: The weights of the forward operation.
+        strides: See `conv_transpose`.
+        pads_begin: See `conv_transpose`.
+        pads_end: See `conv_transpose`.
+        dilations: See `conv_transpose`.
+        auto_pad: See `conv_transpose`; the padding is that of the forward operation.
+        output_padding: See `conv_transpose`; left out, what is over of diff_dst is taken for it.
+        groups: See `conv_transpose`.
+        data_format: See `conv_transpose`.
+        weights_format: See `conv_transpose`.
+        src_shape: Shape the result must have.
+        device: Where to run.
+        precision: "ieee", "device" or "float64".
+
+    Returns:
+        diff_src.
+
+    Raises:
+        ArgumentError: An argument breaks a rule of the text.
+        DeviceError: The call does not fit the device.
+    """
+    given = _attributes(strides, pads_begin, pads_end, dilations, auto_pad, output_padding, groups, data_format) | {
+        "weights_format": weights_format
+    }
+    return run(backward_data(diff_dst, weights, given, precision, src_shape), device)
+
+
+def conv_transpose_backward_weights(
+    src: Array,
+    diff_dst: Array,
+    weights_shape: Sequence[int] | Array | None = None,
+    *,
+    strides: Sequence[int] | None = None,
+    pads_begin: Sequence[int] | None = None,
+    pads_end: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    auto_pad: str = "none",
+    output_padding: Sequence[int] | None = None,
+    groups: int = 1,
+    data_format: str = "NXC",
+    weights_format: str = "XOI",
+    diff_weights_shape: Sequence[int] | None = None,
+    device: Device | None = None,
+    precision: str = "ieee",
+) -> Array:
+    """ConvTransposeBackwardWeights; the attributes are those of `conv_transpose`.
+
+    Args:
+        src: The source of the forward operation.
+        diff_dst: Gradient of dst.
+        weights_shape: Stored shape of the weights, groups included.
+        strides: See `conv_transpose`.
+        pads_begin: See `conv_transpose`.
+        pads_end: See `conv_transpose`.
+        dilations: See `conv_transpose`.
+        auto_pad: See `conv_transpose`; the padding is that of the forward operation.
+        output_padding: See `conv_transpose`; left out, what is over of diff_dst is taken for it.
+        groups: See `conv_transpose`.
+        data_format: See `conv_transpose`.
+        weights_format: See `conv_transpose`.
+        diff_weights_shape: Shape the result must have; it stands in for weights_shape.
+        device: Where to run.
+        precision: "ieee", "device" or "float64".
+
+    Returns:
+        diff_weights.
+
+    Raises:
+        ArgumentError: An argument breaks a rule of the text.
+        DeviceError: The call does not fit the device.
+    """
+    given = _attributes(strides, pads_begin, pads_end, dilations, auto_pad, output_padding, groups, data_format) | {
+        "weights_format": weights_format
+    }
+    names = operands.BACKWARD_WEIGHTS
+    return run(backward_weights(names, src, diff_dst, weights_shape, given, precision, diff_weights_shape), device)
+
+
+def conv_transpose_backprop_filters(
+    input_forward: Array,
+    output_delta: Array,
+    filter_shape: Sequence[int] | Array | None = None,
+    *,
+    strides: Sequence[int] | None = None,
+    pads_begin: Sequence[int] | None = None,
+    pads_end: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    auto_pad: str = "none",
+    output_padding: Sequence[int] | None = None,
+    groups: int = 1,
+    data_format: str = "NXC",
+    filter_format: str = "XIO",
+    device: Device | None = None,
+    precision: str = "ieee",
+) -> Array:
+    """ConvTransposeBackpropFilters, the older form of `conv_transpose_backward_weights`.
+
+    Args:
+        input_forward: The source of the forward operation.
+        output_delta: Gradient of its result.
+        filter_shape: Stored shape of the filter, groups included.
+        strides: See `conv_transpose`.
+        pads_begin: See `conv_transpose`.
+        pads_end: See `conv_transpose`.
+        dilations: See `conv_transpose`.
+        auto_pad: See `conv_transpose`.
+        output_padding: See `conv_transpose_backward_weights`.
+        groups: See `conv_transpose`.
+        data_format: See `conv_transpose`.
+        filter_format: "XIO" or "OIX"; the newer formats are understood, too.
+        device: Where to run.
+        precision: "ieee", "device" or "float64".
+
+    Returns:
+        filter_delta.
+
+    Raises:
+        ArgumentError: An argument breaks a rule of the text.
+        DeviceError: The call does not fit the device.
+    """
+    given = _attributes(strides, pads_begin, pads_end, dilations, auto_pad, output_padding, groups, data_format) | {
+        "filter_format": filter_format
+    }
+    names = operands.BACKPROP_FILTERS
+    return run(backward_weights(names, input_forward, output_delta, filter_shape, given, precision, None), device)
+
+
+def _attributes(
+    strides: Any,
+    pads_begin: Any,
+    pads_end: Any,
+    dilations: Any,
+    auto_pad: Any,
+    output_padding: Any,
+    groups: Any,
+    data_format: Any,
+) -> dict[str, Any]:
+    return {
+        "strides": strides,
+        "pads_begin": pads_begin,
+        "pads_end": pads_end,
+        "dilations": dilations,
+        "auto_pad": auto_pad,
+        "output_padding": output_padding,
+        "groups": groups,
+        "data_format": data_format,
+    }

@@ -1,0 +1,396 @@
+"""From the arguments of a oneDNN operation to a validated call, its plan and its run."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from device.errors import ArgumentError, shown
+from device.numbers.formats import Array
+from device.plan import Plan, ProgramKey
+from device.spec.device_spec import DeviceSpec
+from ops.passes.values import run_values
+from ops.planners.onednn import checks as validation, problem as operands
+from ops.planners.onednn.plan import Lowering, plan_backward_data, plan_backward_weights, plan_forward
+from ops.planners.onednn.problem import Deconvolution, Operand, once_for_alike
+from ops.programs.patch_matmul import float64
+from ops.programs.patch_matmul.host_values import image_of, weights_of
+from ops.programs.patch_matmul.slicing import Precision
+from ops.programs.patch_matmul.weight_formats import from_canonical
+from ttsim.runtime.device import Device, open_device
+from ttsim.runtime.execution import locked_on, place, values_reading
+from ttsim.runtime.session import current
+from ttsim.runtime.system import GetDefaultDevice
+from ttsim.types.signature import require_type, require_type_or_none
+
+LOWERINGS: Final = tuple(one.value for one in Lowering)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Prepared:
+    """What all calls share whose arguments are alike but for their numbers."""
+
+    name: str
+    problem: Deconvolution  # Its sizes, types and formats
+    # Plans the call on a device, which is its last argument; the others are all that decides the plan
+    plan: partial[Plan]
+    key: ProgramKey  # The same as a key
+    useful_flops: int  # Multiplications and additions of its definition
+    shape: tuple[int, ...]
+    finish: Callable[[Array], Array]  # The result in the caller's order, of the array that the plan ends in
+
+
+def _prepared(
+    name: str, problem: Deconvolution, plan: partial[Plan], shape: tuple[int, ...], finish: Callable[[Array], Array]
+) -> Prepared:
+    return Prepared(
+        name=name,
+        problem=problem,
+        plan=plan,
+        key=ProgramKey((plan.func, plan.args, *plan.keywords.items())),
+        useful_flops=problem.useful_flops,
+        shape=shape,
+        finish=finish,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A validated call of one operation.
+
+    Attributes:
+        prepared: All but its numbers.
+        arrays: The caller's arrays by their names in the plan.
+    """
+
+    prepared: Prepared
+    arrays: Mapping[str, Array]
+
+    @property
+    def name(self) -> str:
+        """The operation."""
+        return self.prepared.name
+
+    @property
+    def problem(self) -> Deconvolution:
+        """Its sizes, types and formats."""
+        return self.prepared.problem
+
+    @property
+    def plan(self) -> Callable[[DeviceSpec], Plan]:
+        """Plans the call on a device."""
+        return self.prepared.plan
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the result."""
+        return self.prepared.shape
+
+
+def forward(
+    src: Any,
+    weights: Any,
+    bias: Any,
+    given: dict[str, Any],
+    precision: Any,
+    lowering: Any,
+    dst_shape: Any,
+    *,
+    strict: bool,
+) -> Call:
+    """A call of ConvTranspose.
+
+    Args:
+        src: The source.
+        weights: The weights.
+        bias: The bias, or None.
+        given: The attributes.
+        precision: "ieee", "device" or "float64".
+        lowering: "frame" or "phase".
+        dst_shape: Shape the result must have, or None.
+        strict: Refuse output padding that is not smaller than the stride.
+
+    Raises:
+        ArgumentError: An argument breaks a rule of the text.
+    """
+    names = operands.FORWARD
+    require_type(names.operation, bool, strict=strict)
+    if not isinstance(lowering, str) or lowering not in LOWERINGS:
+        raise ArgumentError(f"{names.operation}: lowering must be one of {', '.join(LOWERINGS)}, not {shown(lowering)}")
+    prepared = _forward(
+        operands.operand(names, "src", src, precision),
+        operands.operand(names, "weights", weights, precision),
+        None if bias is None else operands.operand(names, "bias", bias, precision),
+        given,
+        precision,
+        lowering,
+        dst_shape,
+        strict,
+    )
+    return Call(prepared, {"src": src, "weights": weights, **({} if bias is None else {"bias": bias})})
+
+
+@once_for_alike
+def _forward(
+    src: Operand,
+    weights: Operand,
+    bias: Operand | None,
+    given: dict[str, Any],
+    precision: Any,
+    lowering: str,
+    dst_shape: Any,
+    strict: bool,
+) -> Prepared:
+    """Arguments and errors are those of `forward`."""
+    problem = validation.forward(src, weights, bias, given, precision=precision, dst_shape=dst_shape, strict=strict)
+    plan = partial(plan_forward, problem, bias=bias is not None, lowering=Lowering(lowering))
+    finish = partial(image_of, channels_last=problem.channels_last)
+    return _prepared(operands.FORWARD.operation, problem, plan, problem.dst_shape, finish)
+
+
+def backward_data(diff_dst: Any, weights: Any, given: dict[str, Any], precision: Any, src_shape: Any) -> Call:
+    """A call of ConvTransposeBackwardData.
+
+    Args:
+        diff_dst: Gradient of the destination.
+        weights: The weights.
+        given: The attributes.
+        precision: "ieee", "device" or "float64".
+        src_shape: Shape the result must have, or None.
+
+    Raises:
+        ArgumentError: An argument breaks a rule of the text.
+    """
+    names = operands.BACKWARD_DATA
+    prepared = _backward_data(
+        operands.operand(names, "diff_dst", diff_dst, precision),
+        operands.operand(names, "weights", weights, precision),
+        given,
+        precision,
+        src_shape,
+    )
+    return Call(prepared, {"diff_dst": diff_dst, "weights": weights})
+
+
+@once_for_alike
+def _backward_data(
+    diff_dst: Operand, weights: Operand, given: dict[str, Any], precision: Any, src_shape: Any
+) -> Prepared:
+    """Arguments and errors are those of `backward_data`."""
+    problem = validation.backward_data(diff_dst, weights, given, precision=precision, src_shape=src_shape)
+    plan, finish = partial(plan_backward_data, problem), partial(image_of, channels_last=problem.channels_last)
+    return _prepared(operands.BACKWARD_DATA.operation, problem, plan, problem.src_shape, finish)
+
+
+def backward_weights(
+    names: operands.Names,
+    src: Any,
+    diff_dst: Any,
+    weights_shape: Any,
+    given: dict[str, Any],
+    precision: Any,
+    declared: Any,
+) -> Call:
+    """A call of ConvTransposeBackwardWeights, or of ConvTransposeBackpropFilters.
+
+    Args:
+        names: Names of the operation and its arguments.
+        src: The source.
+        diff_dst: Gradient of the destination.
+        weights_shape: Stored shape of the weights; None takes the declared one.
+        given: The attributes.
+        precision: "ieee", "device" or "float64".
+        declared: Shape the result must have, or None.
+
+    Raises:
+        ArgumentError: An argument breaks a rule of the text.
+    """
+    prepared = _backward_weights(
+        names,
+        operands.operand(names, names.src, src, precision),
+        operands.operand(names, names.diff_dst, diff_dst, precision),
+        weights_shape,
+        given,
+        precision,
+        declared,
+    )
+    return Call(prepared, {"src": src, "diff_dst": diff_dst})
+
+
+@once_for_alike
+def _backward_weights(
+    names: operands.Names,
+    src: Operand,
+    diff_dst: Operand,
+    weights_shape: Any,
+    given: dict[str, Any],
+    precision: Any,
+    declared: Any,
+) -> Prepared:
+    """Arguments and errors are those of `backward_weights`."""
+    problem = validation.backward_weights(
+        src, diff_dst, weights_shape, given, precision=precision, names=names, declared=declared
+    )
+    canonical = (problem.in_channels, problem.out_channels // problem.groups, *problem.geometry.kernel_shape)
+    return _prepared(
+        names.operation,
+        problem,
+        partial(plan_backward_weights, problem),
+        from_canonical(np.broadcast_to(0, canonical), problem.weights_format).shape,
+        lambda made: weights_of(made.reshape(made.shape[-len(canonical) - 1 :]), problem.weights_format),
+    )
+
+
+def run(call: Call, device: Device | None = None) -> Array:
+    """Runs a call.
+
+    Args:
+        call: What to run; `GraphOperation.call` makes it.
+        device: Where; None for the default device, or a fresh one with ``values="fast"``.
+
+    Returns:
+        The result; on a device with ``values="off"``, and in a capture without dispatch, an array of NaN that takes no
+        memory.
+    """
+    prepared = call.prepared
+    require_type_or_none(prepared.name, Device, device=device)
+    chosen = device or GetDefaultDevice()
+    if chosen is None:
+        with open_device(values="fast") as fresh:
+            return run(call, fresh)
+    problem = prepared.problem
+    if not problem.batch:
+        return np.zeros(prepared.shape, problem.host_type)
+    dispatch = current().dispatch
+
+    def placed() -> Plan:
+        plan = chosen.plans.plan_of(prepared.key, chosen.spec, lambda: prepared.plan(chosen.spec))
+        with chosen.function(f"onednn.{prepared.name}"):
+            for buffer in place(plan, {}, chosen, useful_flops=prepared.useful_flops).values():
+                chosen.machine.free(buffer)
+        return plan
+
+    def moved() -> Plan:
+        return placed() if chosen.profilers else chosen.moves.placed(prepared.key, chosen.machine, placed)
+
+    plan = locked_on(chosen, moved)
+    if not dispatch or chosen.values == "off":
+        return np.broadcast_to(problem.host_type.type(np.nan), prepared.shape)
+    meanings = float64.OP_MODELS if problem.precision is Precision.FLOAT64 else chosen.meanings
+    made = run_values(plan, call.arrays, values_reading(chosen), meanings=meanings)
+    return prepared.finish(made[plan.results["output"]])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphOperation:
+    """An operation as a graph holds it: inputs by position, attributes by name.
+
+    Attributes:
+        name: The operation.
+        inputs: Names of its inputs, in order.
+        required: How many of them must be there.
+        prepare: Validates inputs and attributes.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    required: int
+    prepare: Callable[[Sequence[Any], dict[str, Any], str, str], Call]
+
+    def call(
+        self,
+        inputs: Sequence[Any],
+        attributes: Mapping[str, Any],
+        *,
+        precision: str = "ieee",
+        lowering: str = "frame",
+    ) -> Call:
+        """Validates a call without running it.
+
+        Args:
+            inputs: Arrays in the order of the text; optional ones may be None or left out.
+            attributes: By the text's names.
+            precision: "ieee", "device" or "float64".
+            lowering: Of the forward operation, "frame" or "phase".
+
+        Raises:
+            ArgumentError: An argument breaks a rule of the text.
+        """
+        given = list(inputs)
+        if not self.required <= len(given) <= len(self.inputs) or any(one is None for one in given[: self.required]):
+            raise ArgumentError(
+                f"{self.name}: inputs must be {self.required} to {len(self.inputs)} tensors "
+                f"({', '.join(self.inputs)}), not {len([one for one in given if one is not None])}"
+            )
+        padded = given + [None] * (len(self.inputs) - len(given))
+        return self.prepare(padded, dict(attributes), precision, lowering)
+
+    def __call__(
+        self,
+        inputs: Sequence[Any],
+        attributes: Mapping[str, Any],
+        *,
+        device: Device | None = None,
+        precision: str = "ieee",
+        lowering: str = "frame",
+    ) -> Array:
+        """Validates and runs a call; the arguments are those of `call`, and where to run."""
+        return run(self.call(inputs, attributes, precision=precision, lowering=lowering), device)
+
+
+def _graph_forward(inputs: Sequence[Any], attributes: dict[str, Any], precision: str, lowering: str) -> Call:
+    given = {"weights_format": "XOI"} | attributes
+    src, weights, bias = inputs
+    return forward(src, weights, bias, given, precision, lowering, None, strict=False)
+
+
+def _graph_backward_data(inputs: Sequence[Any], attributes: dict[str, Any], precision: str, _: str) -> Call:
+    diff_dst, weights = inputs
+    return backward_data(diff_dst, weights, {"weights_format": "XOI"} | attributes, precision, None)
+
+
+def _graph_backward_weights(inputs: Sequence[Any], attributes: dict[str, Any], precision: str, _: str) -> Call:
+    src, diff_dst, shape = inputs
+    attribute = attributes.pop("weights_shape", None)
+    given = {"weights_format": "XOI"} | attributes
+    shape = attribute if shape is None else shape
+    return backward_weights(operands.BACKWARD_WEIGHTS, src, diff_dst, shape, given, precision, None)
+
+
+def _graph_backprop_filters(inputs: Sequence[Any], attributes: dict[str, Any], precision: str, _: str) -> Call:
+    src, diff_dst, shape = inputs
+    attribute = attributes.pop("filter_shape", None)
+    given = {"filter_format": "XIO"} | attributes
+    shape = attribute if shape is None else shape
+    return backward_weights(operands.BACKPROP_FILTERS, src, diff_dst, shape, given, precision, None)
+
+
+OPERATIONS: Final[Mapping[str, GraphOperation]] = MappingProxyType(
+    {
+        one.name: one
+        for one in (
+            GraphOperation(name="ConvTranspose", inputs=("src", "weights", "bias"), required=2, prepare=_graph_forward),
+            GraphOperation(
+                name="ConvTransposeBackwardData",
+                inputs=("diff_dst", "weights"),
+                required=2,
+                prepare=_graph_backward_data,
+            ),
+            GraphOperation(
+                name="ConvTransposeBackwardWeights",
+                inputs=("src", "diff_dst", "weights_shape"),
+                required=2,
+                prepare=_graph_backward_weights,
+            ),
+            GraphOperation(
+                name="ConvTransposeBackpropFilters",
+                inputs=("input_forward", "output_delta", "filter_shape"),
+                required=2,
+                prepare=_graph_backprop_filters,
+            ),
+        )
+    }
+)

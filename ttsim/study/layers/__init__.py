@@ -1,0 +1,1 @@
+"""Layers as data: what a layer is, TOML files of layers, and running them."""

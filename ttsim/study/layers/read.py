@@ -1,0 +1,201 @@
+"""Layers out of TOML: what a file may say, and what it is told when it says something else.
+
+A file holds one ``[[layer]]`` table per layer, whose keys are the fields of `Layer`. A ``[common]`` table may hold what
+all of them share; ``config`` and ``compute`` of a layer add to the common ones key by key.
+"""
+
+import tomllib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from device.errors import ArgumentError, shown
+from ttsim.types.layer import Layer, Setting
+
+
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """What a file holds.
+
+    Args:
+        what: It should be, for messages, such as "a sweep".
+
+    Raises:
+        ArgumentError: The file is no TOML.
+        OSError: The file cannot be read.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except (ValueError, RecursionError) as error:  # no TOML, no text, or no path at all
+        raise ArgumentError(f"{path}: {what} is TOML: {error}") from error
+
+
+def check_keys(where: str, table: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Refuse a key that is not known, naming the nearest right spelling."""
+    for key in table:
+        if key not in known:
+            near = get_close_matches(key, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+            raise ArgumentError(f"{where}: unknown key {shown(key)}; {hint}")
+
+
+def leaves(table: Mapping[str, Any], *, whole: Collection[str] = ()) -> Iterator[tuple[str, Any]]:
+    """Names and what stands there: `dram.banks = 16` is a table within a table, and so is a quoted name with dots.
+
+    Args:
+        whole: A table within it that has one of these keys is a value.
+    """
+    waiting = [*table.items()][::-1]
+    while waiting:
+        name, value = waiting.pop()
+        if isinstance(value, Mapping) and not set(value) & set(whole):
+            waiting += [(f"{name}.{key}", one) for key, one in [*value.items()][::-1]]
+        else:
+            yield name, value
+
+
+DEFAULT_LAYERS = Path(__file__).parent / "unet_conv_transpose2d.toml"
+FIELDS = {item.name: item for item in fields(Layer)}
+REQUIRED = tuple(name for name, item in FIELDS.items() if item.default is item.default_factory is MISSING)
+CHOICES = {
+    "input_dtype": ("bfloat16", "float32", "bfloat8_b"),
+    "weights_dtype": ("bfloat16", "float32"),
+    "dtype": ("bfloat16", "float32", "bfloat8_b"),
+    "input_layout": ("ROW_MAJOR", "TILE"),
+    "input_memory": ("dram", "l1", "host"),
+}
+LEAST = {
+    "batch_size": 1,
+    "in_channels": 1,
+    "out_channels": 1,
+    "input_height": 1,
+    "input_width": 1,
+    "groups": 1,
+    "seed": 0,
+}
+LENGTHS = {"kernel_size": (2,), "stride": (2,), "padding": (2, 4), "output_padding": (2,), "dilation": (2,)}
+
+
+def read_layers(path: Path) -> tuple[Layer, ...]:
+    """All layers of a file, in order.
+
+    Raises:
+        ArgumentError: The file is no TOML, or says something that is no layer; the message names file, layer and key.
+        OSError: The file cannot be read.
+    """
+    return layers_of(read_toml(path, "a file of layers"), str(path))
+
+
+def layers_of(document: Mapping[str, Any], path: str) -> tuple[Layer, ...]:
+    """All layers of what a file says, in order.
+
+    Args:
+        document: What it says.
+        path: The file, for messages.
+
+    Raises:
+        ArgumentError: It says something that is no layer.
+    """
+    check_keys(path, document, ("common", "layer"))
+    tables = document.get("layer", [])
+    common = document.get("common", {})
+    if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
+        raise ArgumentError(f"{path}: a file of layers has at least one [[layer]] table")
+    if not isinstance(common, dict):
+        raise ArgumentError(f"{path}: common must be a table, not {shown(common)}")
+    return tuple(
+        layer_of(merged(common, table), where=f"{path}: layer {number} {shown(table.get('name', ''))}")
+        for number, table in enumerate(tables, start=1)
+    )
+
+
+def layers_said(document: Mapping[str, Any], path: Path) -> tuple[Layer, ...] | None:
+    """The layers that a file about something else says: tables of its own, or those of a file that it names.
+
+    Args:
+        document: What it says; ``layers = "FILE"`` names a file, from the folder of this one.
+
+    Returns:
+        In order; None if it says nothing of layers.
+
+    Raises:
+        ArgumentError: It says both, or something that is no layer.
+        OSError: The file that it names cannot be read.
+    """
+    own = {name: document[name] for name in ("common", "layer") if name in document}
+    if "layers" not in document:
+        return layers_of(own, str(path)) if own else None
+    named = document["layers"]
+    if not isinstance(named, str):
+        raise ArgumentError(f'{path}: layers must be a file of layers, not {shown(named)}; write layers = "FILE"')
+    if own:
+        raise ArgumentError(f'{path}: give layers = "FILE" or [[layer]] tables (with [common]), not both')
+    return read_layers(path.parent / named)
+
+
+def merged(common: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
+    """A layer's table on top of the common one; sub-tables are joined key by key."""
+    both = dict(common)
+    for key, value in table.items():
+        under = both.get(key)
+        both[key] = {**under, **value} if isinstance(under, dict) and isinstance(value, dict) else value
+    return both
+
+
+def layer_of(table: Mapping[str, Any], *, where: str = "layer") -> Layer:
+    """A checked layer out of plain values.
+
+    Args:
+        table: Values by field name; sequences for the sizes of a kernel and the like.
+        where: What a message begins with.
+
+    Raises:
+        ArgumentError: A key is unknown or missing, or a value is not what its field takes.
+    """
+    check_keys(where, table, tuple(FIELDS))
+    missing = [name for name in REQUIRED if name not in table]
+    if missing:
+        raise ArgumentError(f"{where}: a layer needs {', '.join(REQUIRED)}; {', '.join(missing)} is missing")
+    return Layer(**{name: checked(where, name, value) for name, value in table.items()})
+
+
+def checked(where: str, name: str, value: Any) -> Any:
+    """The value of one field, or an error that says what it takes."""
+    if name in LENGTHS:
+        return sizes(where, name, value, LENGTHS[name])
+    if name in ("config", "compute"):
+        return settings(where, name, value)
+    if name in LEAST:
+        return at_least(where, name, value)
+    default = FIELDS[name].default
+    kind = bool if isinstance(default, bool) else str
+    if name in CHOICES and value not in CHOICES[name]:
+        raise ArgumentError(f"{where}: {name} must be one of {', '.join(CHOICES[name])}, not {shown(value)}")
+    if not isinstance(value, kind):
+        raise ArgumentError(f"{where}: {name} must be a {kind.__name__}, not {shown(value)}")
+    return value
+
+
+def at_least(where: str, name: str, value: Any) -> int:
+    """An integer that is not too small."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < LEAST[name]:
+        raise ArgumentError(f"{where}: {name} must be an integer of at least {LEAST[name]}, not {shown(value)}")
+    return value
+
+
+def sizes(where: str, name: str, value: Any, lengths: Sequence[int]) -> tuple[int, ...]:
+    """A tuple of non-negative integers of one of the lengths; one integer stands for two equal ones."""
+    spread = [value, value] if isinstance(value, int) and not isinstance(value, bool) else value
+    good = isinstance(spread, list | tuple) and len(spread) in lengths
+    if not good or not all(isinstance(side, int) and not isinstance(side, bool) and side >= 0 for side in spread):
+        wanted = " or ".join(map(str, lengths))
+        raise ArgumentError(f"{where}: {name} must be {wanted} integers of at least 0, not {shown(value)}")
+    return tuple(spread)
+
+
+def settings(where: str, name: str, value: Any) -> dict[str, Setting]:
+    """A table of plain values."""
+    if not isinstance(value, Mapping) or not all(isinstance(item, Setting) for item in value.values()):
+        raise ArgumentError(f"{where}: {name} must be a table of plain values, not {shown(value)}")
+    return dict(value)

@@ -1,0 +1,440 @@
+"""Runs a layer: the arguments of its call, the call itself, and a comparison with exact arithmetic."""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Final, NamedTuple, TypeVar
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from device.cores import CoreGrid, CoreRangeSet
+from device.errors import ArgumentError, TTSimError, shown
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
+from device.plan import Event, OperationBegin
+from device.spec.device_spec import DeviceSpec
+from ops.programs.conv2d.op import Conv2dOp
+from ops.programs.conv2d.partition import ConvPartition
+from ops.programs.phase_conv2d.op import PhaseConv2dOp
+from ops.reference import Geometry, conv_transpose_channels_last, plan_geometry
+from ttsim.api.conv_transpose2d import conv_transpose2d
+from ttsim.recording.changes import arguments_source
+from ttsim.recording.profiling import Profile, estimate_cycles, profile
+from ttsim.report.cycles.advice import Advice
+from ttsim.report.memory.accuracy import Accuracy, measure
+from ttsim.report.memory.figures import LayerResult, Summary
+from ttsim.report.memory.summary import operation_uses, summarize
+from ttsim.runtime.device import Device
+from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, Values
+from ttsim.runtime.tensor import Tensor
+from ttsim.types.configs import (
+    Conv2dConfig,
+    Conv2dDRAMSliceHeight,
+    Conv2dDRAMSliceWidth,
+    Conv2dL1FullSliceConfig,
+    Conv2dSliceConfig,
+    MathFidelity,
+    PaddingMode,
+    ThrottleLevel,
+    UnaryOpType,
+    UnaryWithParam,
+    WormholeComputeKernelConfig,
+    init_device_compute_kernel_config,
+)
+from ttsim.types.layer import Layer, Setting
+from ttsim.types.tensors import DataType
+
+Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
+
+
+class Inputs(NamedTuple):
+    """The numbers a layer runs on, float32 of the precision of their data types (a block float counts as bfloat16)."""
+
+    x: Floats  # [N, H, W, C]
+    w: Floats  # [C, O / groups, KH, KW]
+    b: Floats | None  # [1, 1, 1, O], None without bias
+
+
+def make_inputs(layer: Layer, *, values: bool = True) -> Inputs:
+    """Normal random numbers; the weights are scaled so that outputs are of the order of one.
+
+    Args:
+        values: False for zeros that take no memory, where nobody computes.
+
+    Raises:
+        ArgumentError: The groups do not divide the channels.
+    """
+    if layer.in_channels % layer.groups or layer.out_channels % layer.groups:
+        raise ArgumentError(
+            f"groups must divide in_channels and out_channels, not {layer.groups} with {layer.in_channels} and "
+            f"{layer.out_channels}; {math.gcd(layer.in_channels, layer.out_channels)} is the most"
+        )
+    image = (layer.batch_size, layer.input_height, layer.input_width, layer.in_channels)
+    kernel = (layer.in_channels, layer.out_channels // layer.groups, *layer.kernel_size)
+    if not values:
+        zero, row = np.zeros((), np.float32), (1, 1, 1, layer.out_channels)
+        return Inputs(
+            x=np.broadcast_to(zero, image),
+            w=np.broadcast_to(zero, kernel),
+            b=np.broadcast_to(zero, row) if layer.bias else None,
+        )
+    rng = np.random.default_rng(layer.seed)
+    x = rng.standard_normal(image, np.float32)
+    w = rng.standard_normal(kernel, np.float32)
+    w *= np.float32(1 / math.sqrt(max(1, layer.in_channels // layer.groups * math.prod(layer.kernel_size))))
+    b = rng.standard_normal((1, 1, 1, layer.out_channels), np.float32) if layer.bias else None
+    return Inputs(
+        x=as_stored(x, layer.input_dtype),
+        w=as_stored(w, layer.weights_dtype),
+        b=None if b is None else as_stored(b, layer.weights_dtype),
+    )
+
+
+def as_stored(values: Floats, dtype: str) -> Floats:
+    """Rounded to bfloat16 unless the data type is float32."""
+    return values if dtype == "float32" else values.astype(ml_dtypes.bfloat16).astype(np.float32)
+
+
+def geometry_of(layer: Layer) -> Geometry:
+    """The sizes of a layer.
+
+    Raises:
+        ArgumentError: A size is below its least value.
+    """
+    top, bottom, left, right = layer.padding if len(layer.padding) == 4 else np.repeat(layer.padding, 2).tolist()
+    return plan_geometry(
+        (layer.input_height, layer.input_width),
+        layer.kernel_size,
+        stride=layer.stride,
+        pad_before=(top, left),
+        pad_after=(bottom, right),
+        output_padding=layer.output_padding,
+        dilation=layer.dilation,
+    )
+
+
+def sigmoid(values: Doubles) -> Doubles:
+    """1 / (1 + exp(-x)) without overflow."""
+    return np.asarray(0.5 * (1 + np.tanh(0.5 * values)))
+
+
+def gelu(values: Doubles) -> Doubles:
+    """The input times the normal distribution."""
+    erf = np.vectorize(math.erf, otypes=[np.float64])
+    return np.asarray(0.5 * values * (1 + erf(values / math.sqrt(2))))
+
+
+ACTIVATIONS: Mapping[str, Callable[[Doubles], Any]] = {
+    "relu": lambda values: np.maximum(values, 0),
+    "relu6": lambda values: np.clip(values, 0, 6),
+    "sigmoid": sigmoid,
+    "silu": lambda values: values * sigmoid(values),
+    "gelu": gelu,
+    "tanh": np.tanh,
+    "identity": lambda values: values,
+}
+
+
+def exact_output(layer: Layer, inputs: Inputs) -> Doubles | None:
+    """The layer in float64, [N, OH, OW, O]; None where no definition is at hand (an activation, replicated padding)."""
+    activation = str(layer.config.get("activation", "identity")).lower()
+    replicated = str(layer.config.get("padding_mode", "zeros")).lower() != "zeros"
+    if activation not in ACTIVATIONS or replicated:
+        return None
+    w = inputs.w if layer.mirror_kernel else inputs.w[..., ::-1, ::-1]
+    b = None if inputs.b is None else inputs.b.reshape(-1)
+    output = conv_transpose_channels_last(inputs.x, w, geometry_of(layer), bias=b, groups=layer.groups)
+    return np.asarray(ACTIVATIONS[activation](output), dtype=np.float64)
+
+
+TENSORS: Final = ("input_tensor", "weight_tensor", "bias_tensor")
+MEMORY: Final = {"dram": "ttnn.DRAM_MEMORY_CONFIG", "l1": "ttnn.L1_MEMORY_CONFIG"}
+
+
+def layer_source(layer: Layer, arguments: Mapping[str, Any]) -> str:
+    """The script; its tensors are zeros, and ``device`` is a device that it finds open.
+
+    Args:
+        arguments: Of its call, by name.
+    """
+    tensors = {name: arguments[name] for name in TENSORS if arguments[name] is not None}
+    lines = ["import numpy as np", "import ttsim as ttnn", ""]
+    for name, tensor in tensors.items():
+        kind = tensor.dtype.name.lower()
+        layout = f", layout=ttnn.{tensor.layout.name}_LAYOUT" if name == "input_tensor" else ""
+        lines.append(f"{name} = ttnn.from_torch(np.zeros({tuple(tensor.shape)}, np.float32), ttnn.{kind}{layout})")
+    if layer.input_memory != "host":
+        lines.append(f"input_tensor = ttnn.to_device(input_tensor, device, memory_config={MEMORY[layer.input_memory]})")
+    lines.append("output = ttnn.conv_transpose2d(")
+    lines += [f"    {name}={name}," for name in (*tensors, "device")]
+    for name, value in arguments.items():
+        if name not in tensors and name != "device" and value is not None:
+            told = f"dtype=ttnn.{value.name.lower()}" if name == "dtype" else arguments_source({name: value})
+            lines.append(f"    {told},")
+    return "\n".join([*lines, ")"])
+
+
+Member = TypeVar("Member", bound=Enum)
+_GRID_SIZE: Final = re.compile(r"([0-9]{1,3})x([0-9]{1,3})")
+SLICE_AXES = {"H": Conv2dDRAMSliceHeight, "W": Conv2dDRAMSliceWidth}
+
+
+def member(kind: type[Member], field: str, value: Setting) -> Member:
+    """The member of an enumeration by its name, in either case.
+
+    Raises:
+        ArgumentError: There is none; the message lists the names if they are few.
+    """
+    names = {name.lower(): name for name in kind.__members__}
+    name = names.get(str(value).lower())
+    if name is None:
+        known = f"one of {', '.join(names.values())}" if len(names) <= 16 else f"a name of {kind.__name__}"
+        raise ArgumentError(f"{field} must be {known}, not {shown(value)}")
+    return kind[name]
+
+
+def dtype(name: Setting, field: str = "dtype") -> DataType:
+    """The data type of that name."""
+    return member(DataType, field, name)
+
+
+def core_grid(value: Setting) -> CoreRangeSet:
+    """The cores of a grid from (0, 0) on, written columns by rows: "8x4".
+
+    Raises:
+        ArgumentError: It is written otherwise, or has no core.
+    """
+    size = _GRID_SIZE.fullmatch(str(value))
+    if size is None or not (int(size[1]) and int(size[2])):
+        raise ArgumentError(f"core_grid must be COLUMNSxROWS of at least 1x1, not {shown(value)}; such as '8x4'")
+    return CoreGrid(x=int(size[1]), y=int(size[2])).core_range_set()
+
+
+CONFIG_FIELDS: Mapping[str, Callable[[Setting], Any]] = {
+    "weights_dtype": lambda value: dtype(value, "weights_dtype"),
+    "activation": lambda value: UnaryWithParam(member(UnaryOpType, "activation", value)),
+    "shard_layout": lambda value: member(TensorMemoryLayout, "shard_layout", value),
+    "output_layout": lambda value: member(Layout, "output_layout", value),
+    "padding_mode": lambda value: member(PaddingMode, "padding_mode", value),
+    "core_grid": core_grid,
+}
+COMPUTE_FIELDS: Mapping[str, Callable[[Setting], Any]] = {
+    "math_fidelity": lambda value: member(MathFidelity, "math_fidelity", value),
+    "throttle_level": lambda value: member(ThrottleLevel, "throttle_level", value),
+}
+
+
+def conv_config(layer: Layer) -> Conv2dConfig | None:
+    """The Conv2dConfig of a layer, None if it sets nothing.
+
+    A core_grid is used: override_sharding_config, without which the real library does not look at one, is set with it
+    unless the layer says otherwise.
+
+    Raises:
+        ArgumentError: An enumeration has no member of that name, or a core_grid is none.
+        ArgumentTypeError: A field is unknown, or its value is of the wrong type.
+    """
+    settings = {key: CONFIG_FIELDS.get(key, as_it_is)(value) for key, value in layer.config.items()}
+    if "core_grid" in settings:
+        settings.setdefault("override_sharding_config", True)
+    return Conv2dConfig(**settings) if settings else None
+
+
+def compute_config(layer: Layer, arch: object) -> WormholeComputeKernelConfig | None:
+    """The compute kernel config of a layer for an architecture, None if it sets nothing; raises as `conv_config`."""
+    settings = {key: COMPUTE_FIELDS.get(key, as_it_is)(value) for key, value in layer.compute.items()}
+    if not settings:
+        return None
+    WormholeComputeKernelConfig(**settings)  # refuses by name what is no field
+    return init_device_compute_kernel_config(arch, **settings)
+
+
+def as_it_is(value: Setting) -> Any:
+    """A plain value."""
+    return value
+
+
+def slice_config(layer: Layer) -> Conv2dSliceConfig | None:
+    """The slice config of a layer.
+
+    Raises:
+        ArgumentError: It is neither "l1_full" nor "H:n" nor "W:n".
+    """
+    if layer.slice is None:
+        return None
+    if layer.slice.lower() == "l1_full":
+        return Conv2dL1FullSliceConfig
+    axis, _, count = layer.slice.partition(":")
+    if axis.upper() not in SLICE_AXES or not count.isdecimal():
+        raise ArgumentError(
+            f"slice must be 'l1_full', 'H:n' or 'W:n' with n slices (0: as few as fit), not {shown(layer.slice)}"
+        )
+    return Conv2dSliceConfig(slice_type=SLICE_AXES[axis.upper()], num_slices=int(count))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How layers are run."""
+
+    spec: DeviceSpec
+    values: Values = "exact"  # How values are computed; "off" plans only
+    l1_small_size: int = USUAL_L1_SMALL_SIZE  # Bytes of L1 kept for index tables
+    strict: bool = True  # Refuse what the real library accepts and gets wrong
+    cycles: bool = True  # Whether cycles are estimated
+    # Whether the error of a layer that does not fit says what would; and of one that runs, where cycles are estimated,
+    # what would make it faster
+    suggestions: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """A call that is ready to be made."""
+
+    device: Device
+    arguments: dict[str, Any]  # Keyword arguments of conv_transpose2d; the input lies where the layer wants it
+    events: list[Event]  # What happens on the device, from its opening on
+    before: int  # How many of them there are already
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Called:
+    """What a call gave."""
+
+    output: Tensor
+    size: tuple[int, int]  # Rows and columns of an output image
+    profile: Profile  # What ran; empty where cycles are not estimated
+
+
+def run_layer(layer: Layer, settings: Settings, *, watch: Callable[[Profile], object] | None = None) -> LayerResult:
+    """Run one layer on a device of its own; the reason why it can not run is part of the result, too.
+
+    Args:
+        settings: How it is run.
+        watch: Gets the profile of a call that ran, while the device is open.
+    """
+    try:
+        inputs = make_inputs(layer, values=settings.values != "off")
+        placed = place(layer, inputs, settings)
+    except (TTSimError, MemoryError) as error:
+        return LayerResult(layer=layer, error=str(error))
+    source = layer_source(layer, placed.arguments)
+    with placed.device:
+        try:
+            called = call(placed)
+        except (TTSimError, MemoryError) as error:
+            return LayerResult(
+                layer=layer, error=str(error), reached=operation_uses(settings.spec, *split(placed)), source=source
+            )
+        accuracy = None if settings.values == "off" else accuracy_of(called.output, exact_output(layer, inputs))
+        summary = summary_of(placed, called, accuracy)
+        if watch is not None:
+            watch(called.profile)
+    if summary.cycles is not None and settings.suggestions:
+        summary = replace(summary, cycles=replace(summary.cycles, advice=advice_on(layer, settings)))
+    return LayerResult(layer=layer, summary=summary, source=source)
+
+
+def advice_on(layer: Layer, settings: Settings) -> Advice | None:
+    """What would make a layer faster that runs, found out on a device of its own."""
+    placed = place(layer, make_inputs(layer, values=False), replace(settings, values="off"))
+    with placed.device as device:
+        options = {name: value for name, value in placed.arguments.items() if name != "device"}
+        return estimate_cycles(conv_transpose2d, device=device, suggestions=True, **options).advice
+
+
+def place(layer: Layer, inputs: Inputs, settings: Settings) -> Placed:
+    """A fresh device with the input where the layer wants it, and the arguments of the call.
+
+    Raises:
+        ArgumentError: The layer names something that does not exist.
+        ArgumentTypeError: A field of a config is unknown or of the wrong type.
+        DeviceError: The input does not fit.
+    """
+    device = Device(
+        settings.spec,
+        l1_small_size=settings.l1_small_size,
+        values=settings.values,
+        cycles=settings.cycles,
+        strict=settings.strict,
+        suggestions=settings.suggestions,
+    )
+    events: list[Event] = []
+    device.machine.recorders.append(events)
+    shape = inputs.x.shape if layer.input_4d else (1, 1, math.prod(inputs.x.shape[:3]), inputs.x.shape[3])
+    x = Tensor(
+        inputs.x.reshape(shape), dtype(layer.input_dtype), layout=member(Layout, "input_layout", layer.input_layout)
+    )
+    if layer.input_memory != "host":
+        x = x.to(device, {"dram": DRAM_MEMORY_CONFIG, "l1": L1_MEMORY_CONFIG}[layer.input_memory])
+    given = dtype(layer.weights_dtype)
+    arguments = {
+        "input_tensor": x,
+        "weight_tensor": Tensor(inputs.w, given),
+        "bias_tensor": None if inputs.b is None else Tensor(inputs.b, given),
+        "device": device,
+        "in_channels": layer.in_channels,
+        "out_channels": layer.out_channels,
+        "batch_size": layer.batch_size,
+        "input_height": layer.input_height,
+        "input_width": layer.input_width,
+        "kernel_size": layer.kernel_size,
+        "stride": layer.stride,
+        "padding": layer.padding,
+        "output_padding": layer.output_padding,
+        "dilation": layer.dilation,
+        "groups": layer.groups,
+        "dtype": None if layer.dtype is None else dtype(layer.dtype),
+        "conv_config": conv_config(layer),
+        "compute_config": compute_config(layer, device.arch()),
+        "dram_slice_config": slice_config(layer),
+        "mirror_kernel": layer.mirror_kernel,
+    }
+    return Placed(device=device, arguments=arguments, events=events, before=len(events))
+
+
+def call(placed: Placed) -> Called:
+    """Make the call.
+
+    Raises:
+        ArgumentError: Its arguments contradict each other.
+        ArgumentTypeError: An argument is of the wrong type, or too large for it.
+        DeviceError: It does not fit the device.
+    """
+    with profile(placed.device) as made:
+        output, size = conv_transpose2d(**placed.arguments, return_output_dim=True)
+    return Called(output=output, size=size, profile=made)
+
+
+def summary_of(placed: Placed, called: Called, accuracy: Accuracy | None = None) -> Summary:
+    """The figures of a call."""
+    before, events = split(placed)
+    return summarize(
+        spec=placed.device.spec,
+        before=before,
+        events=events,
+        layouts=layouts_of(events),
+        output=called.output.spec,
+        output_size=called.size,
+        accuracy=accuracy,
+        cycles=called.profile.report() if placed.device.cycles else None,
+    )
+
+
+def split(placed: Placed) -> tuple[list[Event], list[Event]]:
+    """What happened before the call, and in it."""
+    return placed.events[: placed.before], placed.events[placed.before :]
+
+
+def layouts_of(events: Iterable[Event]) -> list[ConvPartition]:
+    """The layouts of all convolutions that ran, in order."""
+    works = (event.work for event in events if isinstance(event, OperationBegin))
+    return [work.layout for work in works if isinstance(work, Conv2dOp | PhaseConv2dOp)]
+
+
+def accuracy_of(output: Tensor, exact: npt.NDArray[np.float64] | None) -> Accuracy | None:
+    """How close an output is to float64; None if that is not known."""
+    return None if exact is None else measure(output.cpu().to_numpy(), exact)

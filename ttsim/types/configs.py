@@ -1,0 +1,374 @@
+"""Configs of a call: blocks and shards (Conv2dConfig), slices (Conv2dSliceConfig), activations, fidelity."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Annotated, Any, ClassVar
+
+from device.cores import CoreRangeSet, PlainEnum
+from device.errors import ArgumentTypeError, shown
+from device.memory.memory_config import Layout, TensorMemoryLayout
+from ops.planners.conv.arguments import ComputeConfig, ConvConfig, SliceConfig, SliceType
+from ttsim.types.signature import CheckedRecord, Kind
+from ttsim.types.tensors import DataType
+
+# Names and numbers of ttnn 0.81.1.
+UnaryOpType = Enum(
+    "UnaryOpType",
+    """
+    EXP RECIP GELU GELU_TANH RELU SQRT SIGMOID LOG LOG1P TANH LOG2 LOG10 SIN COS COSH SINH ABS ABS_INT32 SIGN
+    SQUARE EQZ NEZ GTZ LTZ GEZ LEZ RELU_MAX RELU_MIN POWER POWER_ITERATIVE LEAKY_RELU ELU EXP2 HEAVISIDE EXPM1
+    SIGNBIT ASIN ACOS ACOSH RSQRT RELU6 ATAN ASINH ATANH ERF ERFC ISINF ISPOSINF ISNEGINF ISNAN
+    LOGICAL_NOT_UNARY ISFINITE ERFINV I0 I1 TAN RSUB RDIV SILU SOFTPLUS IDENTITY NEG ADD_UNARY_SFPU
+    SUB_UNARY_SFPU MUL_UNARY_SFPU DIV_UNARY_SFPU UNARY_NE UNARY_EQ UNARY_GT UNARY_LT UNARY_GE UNARY_LE
+    TILED_PROD TYPECAST BITCAST BITWISE_XOR BITWISE_NOT BITWISE_AND BITWISE_OR RIGHT_SHIFT FLOOR CEIL TRUNC FRAC
+    ROUND LEFT_SHIFT REMAINDER FMOD DROPOUT FILL PRELU_SFPU ZERO_POINT ALT_COMPLEX_ROTATE90 MISH HARDMISH
+    MAXIMUM MINIMUM TANHSHRINK THRESHOLD SOFTSHRINK HARDSHRINK HARDTANH HARDSIGMOID HARDSWISH WHERE_TSS MAC_TSS
+    SOFTSIGN CELU CLAMP_TSS SELU RPOW CBRT LOGSIGMOID LOGIT XIELU LGAMMA DIGAMMA POLYGAMMA SOFTCAP
+    """,
+    start=0,
+)
+WRONG_ARGUMENTS = "__init__(): incompatible function arguments. The following argument types are supported:"
+MOST_PARAMETERS = 2
+UnaryOpType.__repr__ = UnaryOpType.__str__  # type: ignore[method-assign]  # as the real library prints it
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class UnaryWithParam:
+    """An activation and its parameters.
+
+    Attributes:
+        op_type: Which.
+        params: Its numbers, for example the slope of a LEAKY_RELU.
+    """
+
+    op_type: UnaryOpType
+    params: tuple[float, ...]
+
+    def __init__(self, op_type: UnaryOpType | tuple[UnaryOpType, float], *params: float) -> None:
+        """Takes a UnaryOpType with up to two numbers, or one with its number as a tuple.
+
+        Raises:
+            ArgumentTypeError: There is no UnaryOpType, or its parameters are not up to two numbers.
+        """
+        given: object = op_type
+        if isinstance(op_type, tuple) and len(op_type) == MOST_PARAMETERS and not params:
+            given, params = op_type[0], op_type[1:]
+        if not isinstance(given, UnaryOpType):
+            near = str(given).upper()
+            hint = f"; did you mean UnaryOpType.{near}?" if near in UnaryOpType.__members__ else ""
+            raise ArgumentTypeError(
+                f"{WRONG_ARGUMENTS}\nUnaryWithParam: op_type must be a UnaryOpType, not {shown(given)}{hint}\n"
+                "    1. __init__(op_type: UnaryOpType, *params: float)"
+            )
+        if len(params) > MOST_PARAMETERS:
+            raise ArgumentTypeError(
+                f"{WRONG_ARGUMENTS}\nUnaryWithParam: op_type takes up to {MOST_PARAMETERS} numbers, not {len(params)}"
+            )
+        try:
+            if any(isinstance(number, str) for number in params):
+                raise TypeError
+            plain = tuple(map(float, params))
+        except (TypeError, ValueError, OverflowError):
+            raise ArgumentTypeError(
+                f"{WRONG_ARGUMENTS}\nUnaryWithParam: params must be numbers, not {shown(params)}"
+            ) from None
+        object.__setattr__(self, "op_type", given)
+        object.__setattr__(self, "params", plain)
+
+    def __repr__(self) -> str:
+        """As the real library prints it."""
+        params = f", params={list(self.params)}" if self.params else ""
+        return f"UnaryWithParam(op_type=UnaryOpType::{self.op_type.name}{params})"
+
+
+class PaddingMode(PlainEnum):
+    """What lies outside the image."""
+
+    Zeros = 0
+    Replicate = 1
+
+
+def _activation(value: Any) -> UnaryWithParam | None:
+    """An activation, from a bare UnaryOpType too."""
+    if isinstance(value, UnaryOpType):
+        return UnaryWithParam(value)
+    if value is not None and not isinstance(value, UnaryWithParam):
+        raise TypeError("no activation")
+    return value
+
+
+def _padding_mode(value: Any) -> PaddingMode:
+    """A padding mode, from its name too."""
+    if isinstance(value, str) and value in PaddingMode.__members__:
+        return PaddingMode[value]
+    if not isinstance(value, PaddingMode):
+        raise TypeError("no padding mode")
+    return value
+
+
+ModeOrName = Annotated[PaddingMode, Kind("PaddingMode or its name", _padding_mode)]
+Activation = Annotated[UnaryWithParam | UnaryOpType | None, Kind("UnaryWithParam or UnaryOpType or None", _activation)]
+
+
+class Conv2dConfig(CheckedRecord):
+    """How a convolution is laid out; every field can be assigned later.
+
+    Attributes:
+        weights_dtype: Of the prepared weights and bias; None for that of the weight tensor.
+        activation: Applied to the output; docs/values.md (Activation) says of which the bits were compared.
+        deallocate_activation: Free an input in L1 as soon as it is consumed.
+        reallocate_halo_output: Move the halo's output up in L1 before the convolution.
+        config_tensors_in_dram: Keep index tensors in DRAM instead of L1_SMALL.
+        act_block_h_override: Rows of an activation block, a multiple of 32; 0 for all rows of a core.
+        act_block_w_div: Parts that the K block of a width-sharded convolution is cut into.
+        reshard_if_not_optimal: Allow another sharding of a sharded input.
+        override_sharding_config: Use core_grid.
+        shard_layout: HEIGHT_, BLOCK_ or WIDTH_SHARDED; None to choose.
+        core_grid: Cores to use.
+        transpose_shards: Deal block shards along columns.
+        output_layout: TILE or ROW_MAJOR.
+        enable_act_double_buffer: Two activation buffers.
+        enable_weights_double_buffer: Two weights buffers.
+        full_inner_dim: One K block for all kernel rows of a block shard; wrong in a transposed convolution.
+        enable_kernel_stride_folding: Without effect on a transposed convolution.
+        enable_activation_reuse: Without effect on a transposed convolution.
+        force_split_reader: Whether two processors read activations; None for the library's own estimate.
+        override_output_sharding_config: Use core_grid for the output of a block-sharded convolution.
+        padding_mode: What lies outside the image.
+    """
+
+    weights_dtype: DataType | None = None
+    activation: Activation = None
+    deallocate_activation: bool = False
+    reallocate_halo_output: bool = True
+    config_tensors_in_dram: bool = False
+    act_block_h_override: int = 0
+    act_block_w_div: int = 1
+    reshard_if_not_optimal: bool = False
+    override_sharding_config: bool = False
+    shard_layout: TensorMemoryLayout | None = None
+    core_grid: CoreRangeSet | None = None
+    transpose_shards: bool = False
+    output_layout: Layout = Layout.TILE
+    enable_act_double_buffer: bool = False
+    enable_weights_double_buffer: bool = False
+    full_inner_dim: bool = False
+    enable_kernel_stride_folding: bool | None = None
+    enable_activation_reuse: bool = False
+    force_split_reader: bool | None = None
+    override_output_sharding_config: bool = False
+    padding_mode: ModeOrName = PaddingMode.Zeros
+
+    _retired: ClassVar[Mapping[str, str]] = {
+        "dtype": "give dtype=... to conv_transpose2d itself",
+        "preprocess_weights_on_device": "weights are always prepared on the host",
+        "always_preprocess_weights": "weights on the host are always prepared",
+        "enable_split_reader": "use force_split_reader, or leave the choice to the library",
+        "enable_subblock_padding": "it has no successor",
+        "in_place": "it has no successor",
+        "input_channels_alignment": "alignment follows from layout and shards",
+    }
+
+    def argument(self) -> ConvConfig:
+        """The config in the machine's own types."""
+        given = dict(vars(self))
+        weights, activation = given.pop("weights_dtype"), given.pop("activation")
+        return ConvConfig(
+            weights_format=None if weights is None else weights.format,
+            activation=None if activation is None else (activation.op_type.name.lower(), activation.params),
+            replicate_padding=given.pop("padding_mode") is PaddingMode.Replicate,
+            **given,
+        )
+
+    @classmethod
+    def of(cls, config: ConvConfig) -> "Conv2dConfig":
+        """The config that means these arguments of the machine."""
+        plain = {one.name: getattr(config, one.name) for one in fields(config)}
+        weights, activation = plain.pop("weights_format"), plain.pop("activation")
+        return cls(
+            weights_dtype=None if weights is None else DataType.of(weights),
+            activation=None
+            if activation is None
+            else UnaryWithParam(UnaryOpType[activation[0].upper()], *activation[1]),
+            padding_mode=PaddingMode.Replicate if plain.pop("replicate_padding") else PaddingMode.Zeros,
+            **plain,
+        )
+
+
+class SliceTypeEnum(PlainEnum):
+    """How a call on a tensor in DRAM is cut into slices of its output."""
+
+    L1Full = 0
+    DRAMSliceHeight = 1
+    DRAMSliceWidth = 2
+
+
+Conv2dL1Full = SliceTypeEnum.L1Full
+Conv2dDRAMSliceHeight = SliceTypeEnum.DRAMSliceHeight
+Conv2dDRAMSliceWidth = SliceTypeEnum.DRAMSliceWidth
+
+_SLICE_TYPES = {
+    Conv2dL1Full: SliceType.L1_FULL,
+    Conv2dDRAMSliceHeight: SliceType.DRAM_HEIGHT,
+    Conv2dDRAMSliceWidth: SliceType.DRAM_WIDTH,
+}
+
+
+class Conv2dSliceConfig(CheckedRecord):
+    """Slices out of DRAM.
+
+    Attributes:
+        slice_type: Along which axis, or not at all.
+        num_slices: How many; 0 for as few as fit.
+    """
+
+    slice_type: SliceTypeEnum
+    num_slices: int = 0
+
+    SliceTypeEnum: ClassVar[type[Enum]] = SliceTypeEnum
+
+    def argument(self) -> SliceConfig:
+        """The config in the machine's own types."""
+        return SliceConfig(slice_type=_SLICE_TYPES[self.slice_type], num_slices=self.num_slices)
+
+    @classmethod
+    def of(cls, config: SliceConfig) -> "Conv2dSliceConfig":
+        """The config that means these slices of the machine."""
+        kinds = {kind: name for name, kind in _SLICE_TYPES.items()}
+        return cls(slice_type=kinds[config.slice_type], num_slices=config.num_slices)
+
+    def __repr__(self) -> str:
+        """As the real library prints it."""
+        name = _SLICE_TYPES[self.slice_type].name
+        return f"Op2DSliceConfig(slice_type=SliceType::{name},num_slices={self.num_slices})"
+
+
+class _L1Full(Conv2dSliceConfig):
+    """The ready-made config for no slices at all; a constant, so it cannot be changed."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Raises AttributeError."""
+        raise AttributeError(
+            f"Conv2dL1FullSliceConfig is a constant: {name} cannot become {shown(value)}; make a Conv2dSliceConfig "
+            "instead"
+        )
+
+
+Conv2dL1FullSliceConfig: Conv2dSliceConfig = _L1Full(slice_type=Conv2dL1Full)
+
+# The same under the names that ttnn has for convolutions and pools alike.
+Op2DSliceConfig = Conv2dSliceConfig
+Op2DL1Full = Conv2dL1Full
+Op2DDRAMSliceHeight = Conv2dDRAMSliceHeight
+Op2DDRAMSliceWidth = Conv2dDRAMSliceWidth
+Op2DL1FullSliceConfig = Conv2dL1FullSliceConfig
+
+
+class MathFidelity(PlainEnum):
+    """How many passes a multiplication takes; the numbers are ttnn's."""
+
+    LoFi = 0
+    HiFi2 = 2
+    HiFi3 = 3
+    HiFi4 = 4
+    Invalid = 255
+
+    @property
+    def fidelity_phases(self) -> int:
+        """Fidelity phases; an invalid fidelity runs as LoFi."""
+        return self.value if self.value in (2, 3, 4) else 1
+
+
+class ThrottleLevel(PlainEnum):
+    """How far matrix products are slowed down; accepted, and without effect on a convolution."""
+
+    NO_THROTTLE = 0
+    LEVEL_1 = 1
+    LEVEL_2 = 2
+    LEVEL_3 = 3
+    LEVEL_4 = 4
+    LEVEL_5 = 5
+
+
+class WormholeComputeKernelConfig(CheckedRecord):
+    """Compute config of every architecture.
+
+    Attributes:
+        math_fidelity: Passes of a multiplication.
+        math_approx_mode: Without effect on what a convolution computes.
+        fp32_dest_acc_en: Whether sums are kept in float32 rather than bfloat16.
+        packer_l1_acc: Whether partial sums are added in L1.
+        dst_full_sync_en: Without effect on what a convolution computes.
+        throttle_level: Without effect on what a convolution computes.
+    """
+
+    math_fidelity: MathFidelity = MathFidelity.Invalid
+    math_approx_mode: bool = True
+    fp32_dest_acc_en: bool = False
+    packer_l1_acc: bool = False
+    dst_full_sync_en: bool = False
+    throttle_level: ThrottleLevel = ThrottleLevel.NO_THROTTLE
+
+    def argument(self) -> ComputeConfig:
+        """The config in the machine's own types."""
+        return ComputeConfig(
+            fidelity_phases=self.math_fidelity.fidelity_phases,
+            fp32_dest=self.fp32_dest_acc_en,
+            packer_l1_acc=self.packer_l1_acc,
+            fidelity_left_out=self.math_fidelity is MathFidelity.Invalid,
+            math_approx=self.math_approx_mode,
+            dst_full_sync=self.dst_full_sync_en,
+            throttle_level=self.throttle_level.value,
+        )
+
+    @classmethod
+    def of(cls, config: ComputeConfig) -> "WormholeComputeKernelConfig":
+        """The config that means this one of the machine."""
+        fidelity = next(one for one in MathFidelity if one.fidelity_phases == config.fidelity_phases)
+        return cls(
+            math_fidelity=MathFidelity.Invalid if config.fidelity_left_out else fidelity,
+            math_approx_mode=config.math_approx,
+            fp32_dest_acc_en=config.fp32_dest,
+            packer_l1_acc=config.packer_l1_acc,
+            dst_full_sync_en=config.dst_full_sync,
+            throttle_level=ThrottleLevel(config.throttle_level),
+        )
+
+
+DeviceComputeKernelConfig = WormholeComputeKernelConfig
+
+
+def init_device_compute_kernel_config(
+    arch: object,
+    device_kernel_config: WormholeComputeKernelConfig | None = None,
+    *,
+    math_fidelity: MathFidelity = MathFidelity.LoFi,
+    math_approx_mode: bool = True,
+    fp32_dest_acc_en: bool = False,
+    packer_l1_acc: bool = False,
+    dst_full_sync_en: bool = False,
+    throttle_level: ThrottleLevel = ThrottleLevel.NO_THROTTLE,
+) -> WormholeComputeKernelConfig:
+    """A compute config for an architecture (``device.arch()``; all have the same fields).
+
+    Args:
+        arch: The architecture; it changes nothing.
+        device_kernel_config: A config to give back as it is, instead of making one of the other arguments.
+        math_fidelity: See WormholeComputeKernelConfig, as the other arguments.
+        math_approx_mode: See there.
+        fp32_dest_acc_en: See there.
+        packer_l1_acc: See there.
+        dst_full_sync_en: See there.
+        throttle_level: See there.
+    """
+    if device_kernel_config is not None:
+        return device_kernel_config
+    return WormholeComputeKernelConfig(
+        math_fidelity=math_fidelity,
+        math_approx_mode=math_approx_mode,
+        fp32_dest_acc_en=fp32_dest_acc_en,
+        packer_l1_acc=packer_l1_acc,
+        dst_full_sync_en=dst_full_sync_en,
+        throttle_level=throttle_level,
+    )

@@ -1,0 +1,183 @@
+"""Data types, shapes and tiles of tensors, and descriptions of tensors without values."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from operator import index
+from typing import SupportsIndex
+
+import numpy as np
+
+from device.cores import PlainEnum
+from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
+from device.memory.memory_config import TILE, Layout, MemoryConfig
+from device.numbers.formats import (
+    BFLOAT4_B,
+    BFLOAT8_B,
+    BFLOAT16,
+    FLOAT32,
+    INT8,
+    INT32,
+    UINT8,
+    UINT16,
+    UINT32,
+    DataFormat,
+)
+from ttsim.types.signature import require_type, require_type_or_none, required_integer
+
+
+class DataType(PlainEnum):
+    """What the elements of a tensor are; the numbers are ttnn's."""
+
+    BFLOAT16 = 0
+    FLOAT32 = 1
+    UINT32 = 2
+    BFLOAT8_B = 3
+    BFLOAT4_B = 4
+    UINT8 = 5
+    UINT16 = 6
+    INT32 = 7
+    INT8 = 9
+
+    @property
+    def format(self) -> DataFormat:
+        """The data format of the machine."""
+        return _FORMATS[self.name]
+
+    @classmethod
+    def of(cls, data_format: DataFormat) -> "DataType":
+        """The data type of a format; raises ArgumentError for a format that ttnn does not have."""
+        name = data_format.name.upper()
+        if name not in cls.__members__:
+            raise ArgumentError(f"ttnn has no data type for {data_format}; it has {', '.join(map(str, _FORMATS))}")
+        return cls[name]
+
+
+_FORMATS = {
+    one.name.upper(): one for one in (BFLOAT16, FLOAT32, UINT32, BFLOAT8_B, BFLOAT4_B, UINT8, UINT16, INT32, INT8)
+}
+
+bfloat16 = DataType.BFLOAT16
+float32 = DataType.FLOAT32
+uint32 = DataType.UINT32
+bfloat8_b = DataType.BFLOAT8_B
+bfloat4_b = DataType.BFLOAT4_B
+uint8 = DataType.UINT8
+uint16 = DataType.UINT16
+int32 = DataType.INT32
+int8 = DataType.INT8
+
+
+ROW_MAJOR_LAYOUT = Layout.ROW_MAJOR
+TILE_LAYOUT = Layout.TILE
+TILE_SIZE = TILE
+
+
+class Shape(tuple[int, ...]):
+    """Sides of a tensor; equal to a list or tuple of the same numbers."""
+
+    __slots__ = ()
+
+    @property
+    def rank(self) -> int:
+        """How many sides."""
+        return len(self)
+
+    def to_rank(self, rank: int) -> "Shape":
+        """The shape with sides of 1 before it, or without them; raises DeviceError where a larger one would go."""
+        missing = rank - len(self)
+        if missing < 0 and prod(self[:-rank] if rank else self) != 1:
+            raise DeviceError(
+                f"Can't convert shape rank {len(self)} to {rank}\nto_rank: {self} has no sides of 1 to leave out"
+            )
+        return Shape((1,) * missing + tuple(self)) if missing >= 0 else Shape(tuple(self)[-missing:])
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other is a sequence of the same numbers."""
+        return isinstance(other, list | tuple) and tuple(self) == tuple(other)
+
+    def __ne__(self, other: object) -> bool:
+        """Whether it is not."""
+        return not self == other
+
+    __hash__ = tuple.__hash__
+
+    def __repr__(self) -> str:
+        """As the real library prints it: ``Shape([1, 1, 4, 4])``."""
+        return f"Shape({list(self)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """The tiles of a tensor.
+
+    Attributes:
+        tile_shape: Rows and columns; 32 x 32 alone are simulated.
+    """
+
+    tile_shape: Sequence[int] = (TILE, TILE)
+
+    def __post_init__(self) -> None:
+        """Refuses other sizes."""
+        if tuple(self.tile_shape) != (TILE, TILE):
+            raise DeviceError(f"Tile: tiles of {shown(self.tile_shape)} are not simulated; {TILE} x {TILE} are")
+
+    def __repr__(self) -> str:
+        """As the real library prints it."""
+        return f"Tile with shape: {list(self.tile_shape)}"
+
+
+def resolved_shape(sides: Sequence[SupportsIndex | Sequence[int]], volume: int) -> tuple[int, ...]:
+    """The shape asked of a reshape: numbers one by one or as one sequence, at most one of them -1.
+
+    Raises:
+        ArgumentTypeError: These are no integers.
+        DeviceError: The volume does not fit; the first line is the real library's.
+    """
+    first = sides[0] if len(sides) == 1 else sides
+    try:
+        if isinstance(first, str | bytes):
+            raise TypeError("text")
+        wanted = [index(side) for side in (first if isinstance(first, Sequence | np.ndarray) else [first])]  # type: ignore[arg-type]
+    except TypeError:
+        raise ArgumentTypeError(f"reshape: the shape must be integers, not {shown(first)}") from None
+    if wanted.count(-1) == 1:
+        rest = prod(side for side in wanted if side != -1)
+        if rest:
+            wanted[wanted.index(-1)] = volume // rest
+    if any(side < 0 for side in wanted) or prod(wanted) != volume:
+        raise DeviceError(
+            f"Invalid arguments to reshape\nreshape: a tensor of {volume} elements cannot take the shape "
+            f"{shown(wanted)}, which has {prod(wanted)}"
+        )
+    return tuple(wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorDescription:
+    """A tensor that nobody has made.
+
+    Attributes:
+        shape: Logical shape.
+        dtype: Data type.
+        layout: Tiles or rows.
+        memory_config: Place on the device; None for a tensor on the host.
+    """
+
+    shape: tuple[int, ...]
+    dtype: DataType = bfloat16
+    layout: Layout = Layout.ROW_MAJOR
+    memory_config: MemoryConfig | None = None
+
+    def __post_init__(self) -> None:
+        """Refuses what no tensor has; any sequence of integers is a shape."""
+        require_type("TensorDescription", DataType, dtype=self.dtype)
+        require_type("TensorDescription", Layout, layout=self.layout)
+        require_type_or_none("TensorDescription", MemoryConfig, memory_config=self.memory_config)
+        listed = isinstance(self.shape, np.ndarray) and self.shape.ndim == 1
+        if isinstance(self.shape, str | bytes) or not (listed or isinstance(self.shape, Sequence)):
+            raise ArgumentTypeError(f"TensorDescription: shape must be integers, not {shown(self.shape)}")
+        sides = tuple(required_integer("TensorDescription", "every side of shape", side) for side in self.shape)
+        if min(sides, default=0) < 0:
+            raise ArgumentError(f"TensorDescription: every side of shape must be at least 0, not {shown(sides)}")
+        object.__setattr__(self, "shape", sides)
