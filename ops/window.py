@@ -18,18 +18,18 @@ class NoWindowError(ValueError):
     """No window fits a frame, as where a slice has no outputs of its own."""
 
 
-def count_windows(length: int, reach: int, step: int) -> int:
-    """Windows of ``reach`` + 1 positions, ``step`` apart, in so many positions; zero or less where none fits."""
-    return (length - reach - 1) // step + 1
+def count_windows(length: int, reach: int, stride: int) -> int:
+    """Windows of ``reach`` + 1 positions, ``stride`` apart, in so many positions; zero or less where none fits."""
+    return (length - reach - 1) // stride + 1
 
 
-def frame_length(input_length: int, insertion: int, margins: int) -> int:
-    """Positions of inputs ``insertion`` apart and of all zeros around them together."""
-    return (input_length - 1) * insertion + 1 + margins
+def frame_length(input_length: int, input_dilation: int, margins: int) -> int:
+    """Positions of inputs ``input_dilation`` apart and of all zeros around them together."""
+    return (input_length - 1) * input_dilation + 1 + margins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FrameAxis:
+class PaddedAxis:
     """One axis."""
 
     input_length: int
@@ -37,14 +37,14 @@ class FrameAxis:
     # a transposed convolution); the real library takes the whole frame for padding then: see `data`.
     before: int
     after: int  # Zeros behind the last input; negative cuts inputs off
-    insertion: int = 1  # Distance between neighboring inputs; the positions in between are zeros
+    input_dilation: int = 1  # Distance between neighboring inputs; the positions in between are zeros
     trailing: int = 0  # Zeros behind those, the output padding of a transposed convolution
-    taps: int  # Window positions; none in an output phase that meets no input
+    kernel: int  # Window positions; none in an output phase that meets no input
     # Distance from one tap to the next: negative if they run backwards; with 0 they all meet the same input
-    spacing: int = 1
-    step: int = 1  # Distance between neighboring windows; 1 for a transposed convolution
-    first: int = 0  # Where the first output lies in the result
-    distance: int = 1  # From one output to the next there
+    dilation: int = 1
+    stride: int = 1  # Distance between neighboring windows; 1 for a transposed convolution
+    output_offset: int = 0  # Where the first output lies in the result
+    output_stride: int = 1  # From one output to the next there
     length: int = field(init=False, repr=False, compare=False)  # Positions in the frame
     # Distance from the first to the last position of a window
     reach: int = field(init=False, repr=False, compare=False)
@@ -54,62 +54,64 @@ class FrameAxis:
 
     def __post_init__(self) -> None:
         """Derives the lengths, which are read often; refuses an axis in which no window fits."""
-        if min(self.input_length, self.insertion, self.step, self.distance) < 1 or self.taps < 0:
+        if min(self.input_length, self.input_dilation, self.stride, self.output_stride) < 1 or self.kernel < 0:
             raise ValueError(
-                "FrameAxis: input_length, insertion, step and distance must be at least 1, and taps at least 0, not "
-                f"{(self.input_length, self.insertion, self.step, self.distance)} and {self.taps}"
+                "PaddedAxis: lengths, dilations and strides must be at least 1, and kernel at least 0, not "
+                f"{(self.input_length, self.input_dilation, self.stride, self.output_stride)} and {self.kernel}"
             )
-        before, insertion = self.before, self.insertion
-        length = frame_length(self.input_length, insertion, before + self.after + self.trailing)
-        reach = abs(self.spacing) * (self.taps - 1) if self.taps else 0
+        before, input_dilation = self.before, self.input_dilation
+        length = frame_length(self.input_length, input_dilation, before + self.after + self.trailing)
+        reach = abs(self.dilation) * (self.kernel - 1) if self.kernel else 0
         if length <= reach:
             raise NoWindowError(
-                f"FrameAxis: a window that spans {reach + 1} positions does not fit a frame of {length}; "
+                f"PaddedAxis: a window that spans {reach + 1} positions does not fit a frame of {length}; "
                 "use less padding, a smaller kernel or a larger input"
             )
         object.__setattr__(self, "length", length)
         object.__setattr__(self, "reach", reach)
-        object.__setattr__(self, "outputs", count_windows(length, reach, self.step))
-        held = 0 if before < 0 else min(max(div_up(length - before, insertion), 0), self.input_length)
+        object.__setattr__(self, "outputs", count_windows(length, reach, self.stride))
+        held = 0 if before < 0 else min(max(div_up(length - before, input_dilation), 0), self.input_length)
         object.__setattr__(self, "data", held)
 
     @property
     def start(self) -> int:
         """Where the first tap of the first window lies, counted from the first input."""
-        return -self.before if self.spacing >= 0 else self.reach - self.before
+        return -self.before if self.dilation >= 0 else self.reach - self.before
 
     @property
     def last(self) -> int:
         """The last position that any window reaches, counted from the first input."""
-        return (self.outputs - 1) * self.step + self.reach - self.before
+        return (self.outputs - 1) * self.stride + self.reach - self.before
 
     @property
     def places(self) -> slice:
         """Where the outputs lie in the result."""
-        return slice(self.first, self.first + (self.outputs - 1) * self.distance + 1, self.distance)
+        return slice(
+            self.output_offset, self.output_offset + (self.outputs - 1) * self.output_stride + 1, self.output_stride
+        )
 
     def data_before(self, positions: Integers) -> Integers:
         """Data positions below each of ``positions`` of the frame."""
-        below = (positions + (self.insertion - 1 - self.before)) // self.insertion
+        below = (positions + (self.input_dilation - 1 - self.before)) // self.input_dilation
         return np.minimum(np.maximum(below, 0), self.data)
 
 
 def transposed_axis(
     *, input_length: int, kernel: int, stride: int, padding: tuple[int, int], output_padding: int, dilation: int
-) -> FrameAxis:
+) -> PaddedAxis:
     """The axis of a transposed convolution, run as a convolution of stride 1 with a mirrored kernel.
 
     ``padding`` is (before, after), as the user gave it.
     """
     reach = dilation * (kernel - 1)
-    return FrameAxis(
+    return PaddedAxis(
         input_length=input_length,
         before=reach - padding[0],
         after=reach - padding[1],
-        insertion=stride,
+        input_dilation=stride,
         trailing=output_padding,
-        taps=kernel,
-        spacing=dilation,
+        kernel=kernel,
+        dilation=dilation,
     )
 
 
@@ -124,16 +126,16 @@ def transposed_outputs(
 
 def convolution_axis(
     *, input_length: int, kernel: int, stride: int, padding: tuple[int, int], dilation: int
-) -> FrameAxis:
+) -> PaddedAxis:
     """The axis of an ordinary convolution; ``padding`` is (before, after)."""
-    return FrameAxis(
-        input_length=input_length, before=padding[0], after=padding[1], taps=kernel, spacing=dilation, step=stride
+    return PaddedAxis(
+        input_length=input_length, before=padding[0], after=padding[1], kernel=kernel, dilation=dilation, stride=stride
     )
 
 
 def gradient_axis(
     *, output_length: int, kernel: int, stride: int, padding: tuple[int, int], output_padding: int, dilation: int
-) -> FrameAxis:
+) -> PaddedAxis:
     """The axis of the data gradient of a transposed convolution: an ordinary convolution of its output's gradient.
 
     Args:
@@ -155,43 +157,43 @@ def axis_of_windows(
     *,
     input_length: int,
     outputs: int,
-    taps: int,
+    kernel: int,
     start: int,
-    spacing: int = 1,
-    step: int = 1,
-    insertion: int = 1,
-    first: int = 0,
-    distance: int = 1,
-) -> FrameAxis:
+    dilation: int = 1,
+    stride: int = 1,
+    input_dilation: int = 1,
+    output_offset: int = 0,
+    output_stride: int = 1,
+) -> PaddedAxis:
     """The axis whose frame begins and ends with its windows, of which the first begins at ``start``.
 
     Args:
         input_length: As of the axis, like all that is not said here.
         start: Where the first tap of the first window lies, counted from the first input.
-        spacing: From one tap to the next.
-        step: From one window to the next.
-        insertion: From one input to the next.
-        first: Where the first output lies in the result.
-        distance: From one output to the next there.
+        dilation: From one tap to the next.
+        stride: From one window to the next.
+        input_dilation: From one input to the next.
+        output_offset: Where the first output lies in the result.
+        output_stride: From one output to the next there.
     """
-    reach = spacing * (taps - 1) if taps else 0
+    reach = dilation * (kernel - 1) if kernel else 0
     before = -min(start, start + reach)
-    return FrameAxis(
+    return PaddedAxis(
         input_length=input_length,
         before=before,
-        after=(outputs - 1) * step + abs(reach) - before - (input_length - 1) * insertion,
-        insertion=insertion,
-        taps=taps,
-        spacing=spacing,
-        step=step,
-        first=first,
-        distance=distance,
+        after=(outputs - 1) * stride + abs(reach) - before - (input_length - 1) * input_dilation,
+        input_dilation=input_dilation,
+        kernel=kernel,
+        dilation=dilation,
+        stride=stride,
+        output_offset=output_offset,
+        output_stride=output_stride,
     )
 
 
-def margins(axes: Iterable[FrameAxis]) -> tuple[int, int]:
+def margins(axes: Iterable[PaddedAxis]) -> tuple[int, int]:
     """Zeros that windows of some axes reach ahead of the same inputs and behind them, none of which are inserted."""
-    with_taps = [axis for axis in axes if axis.taps]
+    with_taps = [axis for axis in axes if axis.kernel]
     before = max((axis.before for axis in with_taps), default=0)
     after = max((axis.last - (axis.input_length - 1) for axis in with_taps), default=0)
     return max(0, before), max(0, after)
@@ -201,17 +203,17 @@ def margins(axes: Iterable[FrameAxis]) -> tuple[int, int]:
 class OutputPhase:
     """Outputs that meet inputs under the same taps, and nothing but zeros under all others."""
 
-    axis: FrameAxis  # Those outputs and taps, without zeros in between
+    axis: PaddedAxis  # Those outputs and taps, without zeros in between
     taps: range  # Which taps of the whole axis they are, in ascending order
 
     @property
     def starts(self) -> tuple[int, ...]:
         """The input that each tap meets under the first output; outside the inputs there are zeros."""
-        start, spacing = self.axis.start, self.axis.spacing
-        return tuple(start + tap * spacing for tap in range(self.axis.taps))
+        start, spacing = self.axis.start, self.axis.dilation
+        return tuple(start + tap * spacing for tap in range(self.axis.kernel))
 
 
-def output_phases(axis: FrameAxis, *, whole: bool = False) -> tuple[OutputPhase, ...]:
+def output_phases(axis: PaddedAxis, *, whole: bool = False) -> tuple[OutputPhase, ...]:
     """The output phases of an axis; together they hold every output once. Outputs without taps are zero.
 
     Args:
@@ -222,13 +224,13 @@ def output_phases(axis: FrameAxis, *, whole: bool = False) -> tuple[OutputPhase,
 
 
 @lru_cache(MOST_KEPT)
-def phase_margins(axis: FrameAxis) -> tuple[int, int, bool]:
+def phase_margins(axis: PaddedAxis) -> tuple[int, int, bool]:
     """The `margins` of an axis phase by phase, and whether none of its outputs meets more than one tap."""
     phases = [phase.axis for phase in output_phases(axis)]
-    return *margins(phases), all(one.taps < 2 for one in phases)
+    return *margins(phases), all(one.kernel < 2 for one in phases)
 
 
-def count_met_taps(axis: FrameAxis) -> int:
+def count_met_taps(axis: PaddedAxis) -> int:
     """Taps of all outputs together that meet an input or the zeros around: those of the `output_phases`."""
     distance = _period(axis)
     return sum(
@@ -237,16 +239,16 @@ def count_met_taps(axis: FrameAxis) -> int:
     )
 
 
-def _period(axis: FrameAxis) -> int:
+def _period(axis: PaddedAxis) -> int:
     """How far outputs lie apart that meet inputs under the same taps."""
-    return axis.insertion // gcd(axis.insertion, axis.step)
+    return axis.input_dilation // gcd(axis.input_dilation, axis.stride)
 
 
-def tap_classes(axis: FrameAxis) -> tuple[range, ...]:
+def tap_classes(axis: PaddedAxis) -> tuple[range, ...]:
     """Taps that meet inputs together, by the first of each: those of all whole output phases, whatever is computed."""
     classes: dict[int, list[int]] = {}
-    for tap in range(axis.taps):
-        classes.setdefault(tap * axis.spacing % axis.insertion, []).append(tap)
+    for tap in range(axis.kernel):
+        classes.setdefault(tap * axis.dilation % axis.input_dilation, []).append(tap)
     return tuple(_evenly(taps) for taps in classes.values())
 
 
@@ -255,30 +257,30 @@ def _evenly(taps: list[int]) -> range:
     return range(taps[0], taps[-1] + 1, taps[1] - taps[0] if len(taps) > 1 else 1)
 
 
-def _phase(axis: FrameAxis, first: int, distance: int, *, whole: bool) -> OutputPhase:
+def _phase(axis: PaddedAxis, first: int, distance: int, *, whole: bool) -> OutputPhase:
     """The outputs from ``first`` on, ``distance`` apart: so far that the same taps meet inputs again."""
     met = _met_taps(axis, first, distance, whole=whole)
     taps = _evenly(met) if met else range(0)
     dense = axis_of_windows(
         input_length=axis.input_length,
         outputs=div_up(axis.outputs - first, distance),
-        taps=len(taps),
-        start=(first * axis.step + axis.start + taps.start * axis.spacing) // axis.insertion,
-        spacing=taps.step * axis.spacing // axis.insertion,
-        step=axis.step * distance // axis.insertion,
-        first=axis.first + first * axis.distance,
-        distance=distance * axis.distance,
+        kernel=len(taps),
+        start=(first * axis.stride + axis.start + taps.start * axis.dilation) // axis.input_dilation,
+        dilation=taps.step * axis.dilation // axis.input_dilation,
+        stride=axis.stride * distance // axis.input_dilation,
+        output_offset=axis.output_offset + first * axis.output_stride,
+        output_stride=distance * axis.output_stride,
     )
     return OutputPhase(dense, taps)
 
 
-def _met_taps(axis: FrameAxis, first: int, distance: int, *, whole: bool = False) -> list[int]:
+def _met_taps(axis: PaddedAxis, first: int, distance: int, *, whole: bool = False) -> list[int]:
     """The taps that meet inputs under these outputs; if whole, those as well that reach zeros around alone."""
-    begin = first * axis.step + axis.start
-    farthest = (div_up(axis.outputs - first, distance) - 1) * axis.step * distance // axis.insertion
+    begin = first * axis.stride + axis.start
+    farthest = (div_up(axis.outputs - first, distance) - 1) * axis.stride * distance // axis.input_dilation
     met = []
-    for tap in range(axis.taps):
-        start, between = divmod(begin + tap * axis.spacing, axis.insertion)
+    for tap in range(axis.kernel):
+        start, between = divmod(begin + tap * axis.dilation, axis.input_dilation)
         if not between and (whole or (start < axis.input_length and start + farthest >= 0)):
             met.append(tap)
     return met
@@ -294,12 +296,12 @@ Places = TypeVar("Places", int, Integers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class PaddedInput:
     """The full frame."""
 
     batch: int
-    rows: FrameAxis
-    columns: FrameAxis
+    rows: PaddedAxis
+    columns: PaddedAxis
     # Sticks outside the image hold its nearest stick instead of zeros; the zeros between inputs stay. Only
     # `frame_sources` knows: everywhere else such a stick counts as padding.
     replicate: bool = False
@@ -337,18 +339,18 @@ class Frame:
         return self.rows.reach * self.columns.length + self.columns.reach
 
 
-def window_starts(frame: Frame, outputs: Places) -> Places:
+def window_starts(frame: PaddedInput, outputs: Places) -> Places:
     """The stick in the upper left corner of the window of each output, flattened over image, row, column, or of one."""
     rows, columns = frame.rows, frame.columns
     line = outputs // columns.outputs
-    to_line = rows.step * columns.length - columns.outputs * columns.step  # beyond what its outputs step over
-    starts = outputs * columns.step + line * to_line
+    to_line = rows.stride * columns.length - columns.outputs * columns.stride  # beyond what its outputs step over
+    starts = outputs * columns.stride + line * to_line
     if frame.batch > 1:
-        starts += line // rows.outputs * ((rows.length - rows.outputs * rows.step) * columns.length)
+        starts += line // rows.outputs * ((rows.length - rows.outputs * rows.stride) * columns.length)
     return starts
 
 
-def data_before(frame: Frame, sticks: Integers) -> Integers:
+def data_before(frame: PaddedInput, sticks: Integers) -> Integers:
     """Data sticks below each of ``sticks``: for a data stick, its number among the data."""
     data_rows, data_columns = frame.data_shape
     if not data_columns:
@@ -360,7 +362,7 @@ def data_before(frame: Frame, sticks: Integers) -> Integers:
     return (image * data_rows + above) * data_columns + in_data_row * frame.columns.data_before(column)
 
 
-def data_sticks(frame: Frame, numbers: Integers) -> Integers:
+def data_sticks(frame: PaddedInput, numbers: Integers) -> Integers:
     """The stick of each data number, of a frame that cuts no inputs off; a number behind the last one counts images on.
 
     It undoes `data_before`.
@@ -368,8 +370,8 @@ def data_sticks(frame: Frame, numbers: Integers) -> Integers:
     rows, columns = frame.rows, frame.columns
     line, column = np.divmod(numbers, columns.input_length)
     image, row = np.divmod(line, rows.input_length)
-    in_row = columns.before + column * columns.insertion
-    sticks: Integers = (image * rows.length + rows.before + row * rows.insertion) * columns.length + in_row
+    in_row = columns.before + column * columns.input_dilation
+    sticks: Integers = (image * rows.length + rows.before + row * rows.input_dilation) * columns.length + in_row
     return sticks
 
 
@@ -381,20 +383,20 @@ class Breaks(NamedTuple):
     at_image_end: bool
 
 
-def data_breaks(frame: Frame) -> Breaks:
+def data_breaks(frame: PaddedInput) -> Breaks:
     """Between which data sticks of the frame there is padding."""
     rows, columns = frame.rows, frame.columns
     data_rows, data_columns = frame.data_shape
-    row_wraps = columns.before == 0 and (data_columns - 1) * columns.insertion + 1 == columns.length
-    image_wraps = rows.before == 0 and (data_rows - 1) * rows.insertion + 1 == rows.length
+    row_wraps = columns.before == 0 and (data_columns - 1) * columns.input_dilation + 1 == columns.length
+    image_wraps = rows.before == 0 and (data_rows - 1) * rows.input_dilation + 1 == rows.length
     return Breaks(
-        in_row=columns.insertion > 1,
-        at_row_end=not (row_wraps and rows.insertion == 1),
+        in_row=columns.input_dilation > 1,
+        at_row_end=not (row_wraps and rows.input_dilation == 1),
         at_image_end=not (row_wraps and image_wraps),
     )
 
 
-def count_breaks(frame: Frame, numbers: Integers) -> Integers:
+def count_breaks(frame: PaddedInput, numbers: Integers) -> Integers:
     """How many of the data sticks below each of ``numbers`` are followed by padding.
 
     Args:
@@ -419,7 +421,7 @@ def count_breaks(frame: Frame, numbers: Integers) -> Integers:
     return count
 
 
-def frame_sources(frame: Frame, start: int, stop: int) -> Integers:
+def frame_sources(frame: PaddedInput, start: int, stop: int) -> Integers:
     """For the sticks ``start`` to ``stop`` (not included): the number of the input stick each holds, -1 for padding.
 
     The real library numbers the data it meets one after the other. That is the flattened input, unless ``after`` is
@@ -432,29 +434,29 @@ def frame_sources(frame: Frame, start: int, stop: int) -> Integers:
     return np.where(data_before(frame, sticks + 1) > below, below, -1)
 
 
-def _nearest_inside(frame: Frame, sticks: Integers) -> Integers:
+def _nearest_inside(frame: PaddedInput, sticks: Integers) -> Integers:
     """The stick nearest to each of ``sticks`` that lies between the first and the last input of both axes."""
     line, column = np.divmod(sticks, frame.columns.length)
     image, row = np.divmod(line, frame.rows.length)
     inside_row, inside_column = (
-        np.clip(place, axis.before, axis.before + (axis.input_length - 1) * axis.insertion)
+        np.clip(place, axis.before, axis.before + (axis.input_length - 1) * axis.input_dilation)
         for axis, place in ((frame.rows, row), (frame.columns, column))
     )
     nearest: Integers = (image * frame.rows.length + inside_row) * frame.columns.length + inside_column
     return nearest
 
 
-def dense_frame(frame: Frame) -> Frame:
+def dense_frame(frame: PaddedInput) -> PaddedInput:
     """The image of a frame with the padding that its output phases reach; a window is a stick."""
-    return Frame(batch=frame.batch, rows=_dense_axis(frame.rows), columns=_dense_axis(frame.columns))
+    return PaddedInput(batch=frame.batch, rows=_dense_axis(frame.rows), columns=_dense_axis(frame.columns))
 
 
-def _dense_axis(axis: FrameAxis) -> FrameAxis:
+def _dense_axis(axis: PaddedAxis) -> PaddedAxis:
     before, after = margins(phase.axis for phase in output_phases(axis, whole=True))
-    return FrameAxis(input_length=axis.input_length, before=before, after=after, taps=1)
+    return PaddedAxis(input_length=axis.input_length, before=before, after=after, kernel=1)
 
 
-def dense_bounds(frame: Frame, *, output_rows: int, cores: int) -> tuple[Integers, Integers]:
+def dense_bounds(frame: PaddedInput, *, output_rows: int, cores: int) -> tuple[Integers, Integers]:
     """First stick of the `dense_frame`, and last stick + 1, that the outputs of every core read, all their phases.
 
     Ranges grow where it takes that for neither end to fall from a core to the next, and hold one stick at least.
@@ -488,18 +490,18 @@ def dense_bounds(frame: Frame, *, output_rows: int, cores: int) -> tuple[Integer
     return starts, np.maximum(np.maximum.accumulate(stops), starts) + 1
 
 
-def _read(axis: FrameAxis, dense: FrameAxis) -> tuple[Integers, Integers]:
+def _read(axis: PaddedAxis, dense: PaddedAxis) -> tuple[Integers, Integers]:
     """[outputs] first and last dense position that each output or one behind it, or ahead of it, reads."""
     first, last = np.full(axis.outputs, dense.length - 1), np.zeros(axis.outputs, np.int64)
     for phase in output_phases(axis, whole=True):
         one = phase.axis
-        if one.taps:
-            first[one.places] = dense.before - one.before + np.arange(one.outputs) * one.step
+        if one.kernel:
+            first[one.places] = dense.before - one.before + np.arange(one.outputs) * one.stride
             last[one.places] = first[one.places] + one.reach
     return np.minimum.accumulate(first[::-1])[::-1], np.maximum.accumulate(last)
 
 
-def phase_outputs(frame: Frame, phase: Frame, *, output_rows: int, cores: int) -> tuple[Integers, Integers]:
+def phase_outputs(frame: PaddedInput, phase: PaddedInput, *, output_rows: int, cores: int) -> tuple[Integers, Integers]:
     """First output of a phase that each core computes, and last + 1, by the phase's own numbers.
 
     Args:
@@ -518,13 +520,13 @@ def phase_outputs(frame: Frame, phase: Frame, *, output_rows: int, cores: int) -
     return numbers[:-1], numbers[1:]
 
 
-def _before(axis: FrameAxis, places: Integers) -> Integers:
+def _before(axis: PaddedAxis, places: Integers) -> Integers:
     """Outputs of a phase that lie below each of some places."""
-    below: Integers = (places - axis.first + (axis.distance - 1)) // axis.distance
+    below: Integers = (places - axis.output_offset + (axis.output_stride - 1)) // axis.output_stride
     return np.clip(below, 0, axis.outputs)
 
 
-def sliding_window_text(frame: Frame, cores: CoreRangeSet, *, nhw_cores: int, channel_cores: int) -> str:
+def sliding_window_text(frame: PaddedInput, cores: CoreRangeSet, *, nhw_cores: int, channel_cores: int) -> str:
     """A frame in the words of a SlidingWindowConfig.
 
     A frame with zeros between or behind its inputs is told as that of a transposed convolution, whose padding is what
@@ -536,17 +538,17 @@ def sliding_window_text(frame: Frame, cores: CoreRangeSet, *, nhw_cores: int, ch
         nhw_cores: Cores that split the rows.
     """
     rows, columns = frame.rows, frame.columns
-    transposed = any(axis.insertion > 1 or axis.trailing for axis in (rows, columns))
-    stride = (rows.insertion, columns.insertion) if transposed else (rows.step, columns.step)
+    transposed = any(axis.input_dilation > 1 or axis.trailing for axis in (rows, columns))
+    stride = (rows.input_dilation, columns.input_dilation) if transposed else (rows.stride, columns.stride)
     padding = tuple(_padding(axis, transposed=transposed) for axis in (rows, columns))
     fields = {
         "batch_size": frame.batch,
         "input_hw": _pair(rows.input_length, columns.input_length),
-        "window_hw": _pair(rows.taps, columns.taps),
+        "window_hw": _pair(rows.kernel, columns.kernel),
         "stride_hw": _pair(*stride),
         "padding": padding,
         "output_padding": (rows.trailing, columns.trailing),
-        "dilation_hw": _pair(abs(rows.spacing), abs(columns.spacing)),
+        "dilation_hw": _pair(abs(rows.dilation), abs(columns.dilation)),
         "num_cores_nhw": nhw_cores,
         "num_cores_c": channel_cores,
         "core_range_set_": ranges_text(cores),
@@ -561,7 +563,7 @@ def ranges_text(cores: CoreRangeSet) -> str:
     return f"{{{', '.join(ranges)}}}"
 
 
-def _padding(axis: FrameAxis, *, transposed: bool) -> tuple[int, int]:
+def _padding(axis: PaddedAxis, *, transposed: bool) -> tuple[int, int]:
     if not transposed:
         return axis.before, axis.after
     return axis.reach - axis.before, axis.reach - axis.after

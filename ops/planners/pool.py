@@ -36,7 +36,7 @@ from ops.programs.halo.plan import HaloArguments, HaloOp, config_tensor_spec, pl
 from ops.programs.movement.placement import move_up
 from ops.programs.movement.reshape import flattened, reshaped
 from ops.programs.pool2d import MaxPool, PoolSizes, pool_buffers
-from ops.window import Frame, FrameAxis, NoWindowError
+from ops.window import NoWindowError, PaddedAxis, PaddedInput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,15 +63,15 @@ class PoolArguments:
     return_indices: bool = False  # The place of each maximum in its image is wanted as well, which is not simulated
 
     @property
-    def frame(self) -> Frame:
+    def frame(self) -> PaddedInput:
         """The images with what lies around them."""
         top, bottom, left, right = self.padding
         rows, columns = (
             self._axis(axis, before, after) for axis, (before, after) in enumerate(((top, bottom), (left, right)))
         )
-        return Frame(batch=self.batch, rows=rows, columns=columns)
+        return PaddedInput(batch=self.batch, rows=rows, columns=columns)
 
-    def _axis(self, axis: int, before: int, after: int) -> FrameAxis:
+    def _axis(self, axis: int, before: int, after: int) -> PaddedAxis:
         length, taps, step, spacing = (one[axis] for one in (self.image, self.kernel, self.stride, self.dilation))
         if self.ceil_mode:
             room = length + before + after - spacing * (taps - 1) - 1
@@ -79,7 +79,7 @@ class PoolArguments:
             if (outputs - 1) * step >= length + before:  # the last window would begin behind the image
                 outputs -= 1
             after += max(0, (outputs - 1) * step - room)
-        return FrameAxis(input_length=length, before=before, after=after, taps=taps, spacing=spacing, step=step)
+        return PaddedAxis(input_length=length, before=before, after=after, kernel=taps, dilation=spacing, stride=step)
 
 
 def validate(call: PoolArguments) -> None:

@@ -20,14 +20,14 @@ from device.time.stages import OperationCycles, Stage
 from ops.op_model import CyclesContext, Description, Ends, OpModel, ValuesContext, given
 from ops.programs.buffer_shapes import alike_cycles, buffer
 from ops.programs.kernel_costs import ComputeCosts, TransferCosts, pack_tile_cycles, unpack_tile_cycles
-from ops.window import Frame
+from ops.window import PaddedInput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaxPool(DeviceOp):
     """One program."""
 
-    frame: Frame  # The images with what lies around them, which is less than every number, and their windows
+    frame: PaddedInput  # The images with what lies around them, which is less than every number, and their windows
     channels: int
     channel_cores: int  # Cores that split them
     core_outputs: int
@@ -38,7 +38,7 @@ class MaxPool(DeviceOp):
     @property
     def taps(self) -> int:
         """Numbers under a window."""
-        return self.frame.rows.taps * self.frame.columns.taps
+        return self.frame.rows.kernel * self.frame.columns.kernel
 
 
 def largest(work: MaxPool, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
@@ -61,16 +61,16 @@ def largest(work: MaxPool, inputs: Sequence[Array | None], reading: ValuesContex
         packed = reading.arithmetic.pack(dst, work.data_format, fp32_dest=False)
         outputs[...] = packed[..., : work.channels]
 
-    parts = list(parts_of(rows.outputs, rows.step * columns.length * work.channels))
+    parts = list(parts_of(rows.outputs, rows.stride * columns.length * work.channels))
     reading.arithmetic.each(pool, [(image, part) for image in range(batch) for part in parts])
     return result.reshape(1, 1, -1, work.channels)
 
 
-def _framed(image: Array, frame: Frame, first: int, outputs: int) -> Array:
+def _framed(image: Array, frame: PaddedInput, first: int, outputs: int) -> Array:
     """The frame's rows [rows, columns, C] under so many rows of windows, float32: less than every number around."""
     rows, columns = frame.rows, frame.columns
-    begin = first * rows.step - rows.before  # in the image, where both may lie outside
-    end = begin + (outputs - 1) * rows.step + rows.reach + 1
+    begin = first * rows.stride - rows.before  # in the image, where both may lie outside
+    end = begin + (outputs - 1) * rows.stride + rows.reach + 1
     inside = slice(max(begin, 0), max(min(end, rows.input_length), 0))
     if (inside.start, inside.stop) == (begin, end) and not columns.before and not columns.after:
         return _ordered(image[inside].astype(np.float32))
@@ -85,16 +85,16 @@ def _ordered(values: Array) -> Array:
     return without_nan(values.view(np.uint32)).view(np.float32)
 
 
-def _largest(framed: Array, frame: Frame, outputs: int) -> Array:
+def _largest(framed: Array, frame: PaddedInput, outputs: int) -> Array:
     """[outputs, columns, C] the largest under each window of rows of a frame."""
     rows, columns = frame.rows, frame.columns
     result = np.full((outputs, columns.outputs, framed.shape[-1]), -np.inf, np.float32)
-    for down in range(rows.taps):
-        for across in range(columns.taps):
-            first_row, first_column = down * rows.spacing, across * columns.spacing
+    for down in range(rows.kernel):
+        for across in range(columns.kernel):
+            first_row, first_column = down * rows.dilation, across * columns.dilation
             met = framed[
-                first_row : first_row + (outputs - 1) * rows.step + 1 : rows.step,
-                first_column : first_column + (columns.outputs - 1) * columns.step + 1 : columns.step,
+                first_row : first_row + (outputs - 1) * rows.stride + 1 : rows.stride,
+                first_column : first_column + (columns.outputs - 1) * columns.stride + 1 : columns.stride,
             ]
             np.maximum(result, met, out=result)
     return result
@@ -208,7 +208,7 @@ def window_cycles(work: MaxPool, spec: DeviceSpec) -> tuple[float, float, float]
         taps=work.taps, channels=channels, out_shard=(1, channels), data_format=work.data_format, tiled=work.tiled
     )
     stick_bytes = channels * (work.in_format.element_bytes or 0)
-    neighbors = work.frame.columns.taps if work.frame.columns.spacing == 1 and sizes.channel_tiles <= WIDEST else 1
+    neighbors = work.frame.columns.kernel if work.frame.columns.dilation == 1 and sizes.channel_tiles <= WIDEST else 1
     burst_bytes = stick_bytes * neighbors
     bursts = work.taps // neighbors
     issue = spec.costs_of(TransferCosts).stateful_issue_cycles

@@ -31,7 +31,7 @@ from ops.programs.conv2d.parallel_config import (
     block_range,
 )
 from ops.programs.conv2d.partition import buffers_arguments, choose_cores, partition_conv, scheme_alignment
-from ops.window import Frame, convolution_axis
+from ops.window import PaddedInput, convolution_axis
 from tools.validate.devices import FORMATS, PHASES, device_spec
 from tools.validate.prediction import NotPredictedError, Prediction, Row
 from tools.validate.software import with_software_of_2025
@@ -151,7 +151,7 @@ def _problem(row: Row) -> ConvProblem:
         for axis, before, after in (("h", "t", "b"), ("w", "l", "r"))
     )
     return ConvProblem(
-        frame=Frame(batch=int(row["batch"]), rows=rows, columns=columns),
+        frame=PaddedInput(batch=int(row["batch"]), rows=rows, columns=columns),
         in_channels=int(row["in_c"]),
         out_channels=int(row["out_c"]),
         in_format=FORMATS[row["dtype_in0"]],

@@ -18,7 +18,7 @@ from device.time.stages import nanoseconds
 from ops.programs.halo.cycles import HaloTimes, halo_times
 from ops.programs.halo.plan import HaloArguments, HaloPlan, plan_halo
 from ops.programs.halo.traffic import HaloTraffic, halo_traffic
-from ops.window import Frame, convolution_axis
+from ops.window import PaddedInput, convolution_axis
 from tools.validate.conv import measured_ns
 from tools.validate.devices import FORMATS, core_ranges, device_spec
 from tools.validate.prediction import NotPredictedError, Prediction, Row
@@ -113,7 +113,7 @@ def _is_pool(row: Row) -> bool:
     return ALWAYS_IN_DRAM in row["notes"] and row["config_tensors_in_dram"] == "false"
 
 
-def _frame(row: Row) -> Frame:
+def _frame(row: Row) -> PaddedInput:
     rows, columns = (
         convolution_axis(
             input_length=int(row[f"in_{axis}"]),
@@ -124,4 +124,4 @@ def _frame(row: Row) -> Frame:
         )
         for axis, before, after in (("h", "t", "b"), ("w", "l", "r"))
     )
-    return Frame(batch=int(row["batch"]), rows=rows, columns=columns)
+    return PaddedInput(batch=int(row["batch"]), rows=rows, columns=columns)

@@ -18,7 +18,7 @@ from device.plan import DeviceOp
 from device.spec.parts import GridSpec
 from ops.programs.conv2d.parallel_config import ConvOptions, ConvProblem, channel_alignment
 from ops.programs.movement.reshape import flattened, memory_after
-from ops.window import Frame, FrameAxis, count_windows, transposed_outputs
+from ops.window import PaddedAxis, PaddedInput, count_windows, transposed_outputs
 
 
 class SliceType(Enum):
@@ -108,7 +108,7 @@ class ConvRules:
 
     function: str  # The function of the library, without its prefix
     transposed: bool  # Zeros are inserted between inputs, and raw weights begin with the input channels
-    axis: Callable[["ConvArguments", int], FrameAxis]  # The rows (0) or the columns (1) of a call's frame
+    axis: Callable[["ConvArguments", int], PaddedAxis]  # The rows (0) or the columns (1) of a call's frame
     # What a slice takes of one axis: a call, the axis, the first output and one past the last, and all outputs of the
     # axis
     window: Callable[["ConvArguments", int, tuple[int, int], int], AxisWindow]
@@ -200,9 +200,9 @@ def image_shape(call: ConvArguments) -> tuple[int, int, int, int]:
     return call.batch_size, call.input_height, call.input_width, call.in_channels
 
 
-def frame_of(call: ConvArguments) -> Frame:
+def frame_of(call: ConvArguments) -> PaddedInput:
     """The padded input; of a transposed convolution, with zeros filled in."""
-    return Frame(
+    return PaddedInput(
         batch=call.batch_size,
         rows=call.rules.axis(call, 0),
         columns=call.rules.axis(call, 1),
@@ -210,7 +210,7 @@ def frame_of(call: ConvArguments) -> Frame:
     )
 
 
-def lower(call: ConvArguments, frame: Frame | None = None) -> tuple[ConvProblem, ConvOptions]:
+def lower(call: ConvArguments, frame: PaddedInput | None = None) -> tuple[ConvProblem, ConvOptions]:
     """The convolution that computes a call, and the choices that lay it out; its frame may be at hand."""
     config, compute = call.conv_config, compute_config(call)
     problem = ConvProblem(

@@ -24,7 +24,7 @@ from ops.planners.conv.arguments import (
 )
 from ops.planners.conv.slicing import given_slices, too_many
 from ops.programs.movement.reshape import is_view
-from ops.window import FrameAxis, NoWindowError
+from ops.window import NoWindowError, PaddedAxis
 
 WAY_OUT = "put input_tensor in DRAM, or leave dram_slice_config out"
 
@@ -517,7 +517,7 @@ def check_sizes(call: ConvArguments, spec: DeviceSpec) -> None:
         OutOfMemoryError: Input, output or weights alone are larger than DRAM.
     """
     try:
-        axes: tuple[FrameAxis, ...] = (call.rules.axis(call, 0), call.rules.axis(call, 1))
+        axes: tuple[PaddedAxis, ...] = (call.rules.axis(call, 0), call.rules.axis(call, 1))
     except NoWindowError:
         return
     positions = call.batch_size * prod(max(axis.length, axis.outputs) for axis in axes)

@@ -65,7 +65,7 @@ from ops.programs.movement.placement import convert, converted, uploaded_image
 from ops.programs.movement.reshape import reshaped
 from ops.programs.movement.work import Conversion, FoldWindows, PadImage
 from ops.programs.rearrange.folding import whole_windows
-from ops.window import FrameAxis, convolution_axis
+from ops.window import PaddedAxis, convolution_axis
 
 FOLDED: Final = "input.folded"
 WAY_OUT: Final = "set conv_config.enable_kernel_stride_folding=False, which the real library obeys too"
@@ -490,7 +490,7 @@ def left_of(call: ConvArguments, plan: Plan) -> ConvArguments:
     return folded_call(call, plan.tensors[FOLDED]) if folds(call) else call
 
 
-def _axis(call: ConvArguments, axis: int) -> FrameAxis:
+def _axis(call: ConvArguments, axis: int) -> PaddedAxis:
     """The rows (0) or the columns (1) of the frame."""
     before, after = call.padding[2 * axis : 2 * axis + 2]
     return convolution_axis(

@@ -52,7 +52,7 @@ from ops.planners.conv.strict import (
 )
 from ops.programs.conv2d.weights import AsWanted
 from ops.programs.phase_conv2d.values import PreparePhaseWeights
-from ops.window import FrameAxis, NoWindowError, transposed_axis
+from ops.window import NoWindowError, PaddedAxis, transposed_axis
 
 
 def validate(call: ConvArguments) -> None:
@@ -277,7 +277,7 @@ def check_phase_weights(plan: Plan, call: ConvArguments) -> None:
             )
 
 
-def _axis(call: ConvArguments, axis: int) -> FrameAxis:
+def _axis(call: ConvArguments, axis: int) -> PaddedAxis:
     """The rows (0) or the columns (1) of the frame."""
     before, after = call.padding[2 * axis : 2 * axis + 2]
     return transposed_axis(

@@ -35,7 +35,7 @@ from ops.programs.movement.placement import to_interleaved, uploaded_image
 from ops.programs.movement.reshape import reshaped
 from ops.programs.movement.slicing import sliced_input, write_slice
 from ops.programs.movement.work import SliceWrite, Window
-from ops.window import Frame
+from ops.window import PaddedInput
 
 
 def dram_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, free_l1_bytes: int) -> PlanTensor:
@@ -113,7 +113,7 @@ def _slices(
     builder: PlanBuilder,
     call: ConvArguments,
     config: SliceConfig,
-    frame: Frame,
+    frame: PaddedInput,
     image: PlanTensor,
     target: PlanTensor,
 ) -> None:

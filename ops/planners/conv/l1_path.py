@@ -36,7 +36,7 @@ from ops.programs.eltwise.op import fused_by_conv_refusal
 from ops.programs.halo.plan import HaloArguments, HaloOp, HaloPlan, config_tensor_spec, plan_halo
 from ops.programs.movement import placement
 from ops.programs.movement.work import Conversion, CopyTensor
-from ops.window import Frame, dense_frame
+from ops.window import PaddedInput, dense_frame
 
 NO_SHARDS = "input_tensor: flat it has no shards, as its grid is no rectangle; give it as [1, 1, N*H*W, C]"
 
@@ -44,7 +44,7 @@ CONV2D: Final = "Conv2dDeviceOperation"
 
 
 def l1_path(
-    builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, prefix: str = "", frame: Frame | None = None
+    builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, prefix: str = "", frame: PaddedInput | None = None
 ) -> PlanTensor:
     """Steps from an input on the host or on the device to the sharded output.
 

@@ -46,7 +46,7 @@ from ops.programs.conv2d.partition import (
 from ops.programs.conv2d.reader_indices import UnknownRatesError
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayout
 from ops.programs.movement.reshape import flattened
-from ops.window import Frame
+from ops.window import PaddedInput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class PartitionedConv:
 
 
 def partition_call(
-    call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = "", frame: Frame | None = None
+    call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = "", frame: PaddedInput | None = None
 ) -> PartitionedConv:
     """Choose shard scheme and cores for a call, and lay its convolution out.
 

@@ -45,7 +45,7 @@ from ops.programs.conv2d.partition import (
     partition_conv,
     scheme_alignment,
 )
-from ops.window import Frame, FrameAxis, NoWindowError
+from ops.window import NoWindowError, PaddedAxis, PaddedInput
 
 
 class OutputSlice(NamedTuple):
@@ -92,7 +92,7 @@ def rounding_of(call: ConvArguments, slice_type: SliceType) -> int:
     return TILE if call.conv_config.output_layout is Layout.TILE and slice_type is SliceType.DRAM_WIDTH else 1
 
 
-def sliced_length(frame: Frame, slice_type: SliceType) -> int:
+def sliced_length(frame: PaddedInput, slice_type: SliceType) -> int:
     """Outputs along the axis that is cut."""
     return frame.rows.outputs if slice_type is SliceType.DRAM_HEIGHT else frame.columns.outputs
 
@@ -102,12 +102,12 @@ def most_slices(call: ConvArguments, slice_type: SliceType) -> int:
     return most_slices_of(call, frame_of(call), slice_type)
 
 
-def most_slices_of(call: ConvArguments, frame: Frame, slice_type: SliceType) -> int:
+def most_slices_of(call: ConvArguments, frame: PaddedInput, slice_type: SliceType) -> int:
     """The same, of a call whose frame is at hand."""
     return div_up(sliced_length(frame, slice_type), rounding_of(call, slice_type))
 
 
-def output_slices(call: ConvArguments, config: SliceConfig, frame: Frame | None = None) -> Iterator[OutputSlice]:
+def output_slices(call: ConvArguments, config: SliceConfig, frame: PaddedInput | None = None) -> Iterator[OutputSlice]:
     """The slices of a call, in order; those without outputs are left out.
 
     Args:
@@ -136,7 +136,7 @@ def first_slice(call: ConvArguments, config: SliceConfig) -> OutputSlice:
     return _slice(call, frame, config.slice_type, (0, size), _uncut_window(call, frame, config.slice_type))
 
 
-def _uncut_window(call: ConvArguments, frame: Frame, slice_type: SliceType) -> AxisWindow:
+def _uncut_window(call: ConvArguments, frame: PaddedInput, slice_type: SliceType) -> AxisWindow:
     """What a slice reads along the axis that is not cut, the same for all."""
     axis = 1 if slice_type is SliceType.DRAM_HEIGHT else 0
     outputs = (frame.rows.outputs, frame.columns.outputs)[axis]
@@ -144,7 +144,7 @@ def _uncut_window(call: ConvArguments, frame: Frame, slice_type: SliceType) -> A
 
 
 def _slice(
-    call: ConvArguments, frame: Frame, slice_type: SliceType, bounds: tuple[int, int], uncut: AxisWindow
+    call: ConvArguments, frame: PaddedInput, slice_type: SliceType, bounds: tuple[int, int], uncut: AxisWindow
 ) -> OutputSlice:
     """The slice of some outputs along the axis that is cut."""
     if slice_type is SliceType.DRAM_HEIGHT:
@@ -182,7 +182,7 @@ def too_many(call: ConvArguments, slices: SliceConfig) -> bool:
         return False
 
 
-def check_slice_count(call: ConvArguments, config: SliceConfig, frame: Frame) -> None:
+def check_slice_count(call: ConvArguments, config: SliceConfig, frame: PaddedInput) -> None:
     """Refuse more slices than the output of a call with this frame has rows, columns or tiles.
 
     Raises:
@@ -212,7 +212,7 @@ class SliceCores:
     call: ConvArguments  # The slice's own call
     cores: ParallelConfig
     choice: SchemeChoice | None  # Of their scheme, where the library made it
-    frame: Frame  # Of the slice's own call
+    frame: PaddedInput  # Of the slice's own call
 
 
 def input_cores(call: ConvArguments, part: OutputSlice, device_spec: DeviceSpec) -> SliceCores:
@@ -286,12 +286,12 @@ def slice_l1_bytes(call: ConvArguments, part: OutputSlice, device_spec: DeviceSp
     return max(halo_bytes + output_bytes + local_bytes(buffers), in_bytes + halo_bytes)
 
 
-def _over(problem: ConvProblem, frame: Frame) -> ConvProblem:
+def _over(problem: ConvProblem, frame: PaddedInput) -> ConvProblem:
     """The problem over another frame."""
     return problem if frame is problem.frame else replace(problem, frame=frame)
 
 
-def _nominal(frame: Frame, part: OutputSlice, *, filling: int = 0) -> Frame:
+def _nominal(frame: PaddedInput, part: OutputSlice, *, filling: int = 0) -> PaddedInput:
     """The frame with as many outputs as the slice stands for, where its own call computes more or fewer.
 
     Args:
@@ -305,7 +305,7 @@ def _nominal(frame: Frame, part: OutputSlice, *, filling: int = 0) -> Frame:
     return replace(frame, rows=rows, columns=columns)
 
 
-def _of_length(axis: FrameAxis, outputs: int) -> FrameAxis:
+def _of_length(axis: PaddedAxis, outputs: int) -> PaddedAxis:
     """The axis with zeros behind it for so many outputs."""
     more = outputs - axis.outputs
     return replace(axis, trailing=axis.trailing + more) if more else axis
@@ -356,7 +356,7 @@ def describe_slices(config: SliceConfig) -> str:
 
 
 def choose_slices(
-    call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int, frame: Frame | None = None
+    call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int, frame: PaddedInput | None = None
 ) -> ChosenSlices:
     """The smallest number of slices that fit the free L1, along the given axis or the better guess, then the other.
 

@@ -21,7 +21,7 @@ from ops.programs.movement.placement import whole_shards
 from ops.programs.movement.work import Conversion, CopyTensor, SliceWrite, Window
 from ops.programs.phase_conv2d.op import PhaseConv2dOp
 from ops.programs.tiling.uneven_pages import misplaced_rows
-from ops.window import FrameAxis
+from ops.window import PaddedAxis
 
 
 def refuse_first(operation: str, call: ConvArguments, checks: tuple[Check, ...]) -> None:
@@ -333,19 +333,19 @@ def _idle_cores(work: Conv2dOp, call: ConvArguments) -> Iterator[str]:
         )
 
 
-def _same_sources(whole: FrameAxis, part: FrameAxis, first: int, outputs: int) -> bool:
+def _same_sources(whole: PaddedAxis, part: PaddedAxis, first: int, outputs: int) -> bool:
     """Whether the first windows of a part read what the windows of the whole axis from ``first`` on read."""
-    positions = np.arange((outputs - 1) * part.step + part.reach + 1)
-    ours, theirs = _nearest_inputs(part, positions), _nearest_inputs(whole, positions + first * whole.step)
+    positions = np.arange((outputs - 1) * part.stride + part.reach + 1)
+    ours, theirs = _nearest_inputs(part, positions), _nearest_inputs(whole, positions + first * whole.stride)
     read = ours >= 0
     distances = (theirs - ours)[read]
     return bool(np.array_equal(read, theirs >= 0) and (distances == distances[:1]).all())
 
 
-def _nearest_inputs(axis: FrameAxis, positions: Integers) -> Integers:
+def _nearest_inputs(axis: PaddedAxis, positions: Integers) -> Integers:
     """The input that each position of a replicated axis holds; -1 for the zeros between inputs."""
-    inside = np.clip(positions - axis.before, 0, (axis.input_length - 1) * axis.insertion)
-    inputs: Integers = np.where(inside % axis.insertion, -1, inside // axis.insertion)
+    inside = np.clip(positions - axis.before, 0, (axis.input_length - 1) * axis.input_dilation)
+    inputs: Integers = np.where(inside % axis.input_dilation, -1, inside // axis.input_dilation)
     return inputs
 
 

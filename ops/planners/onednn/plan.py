@@ -29,7 +29,7 @@ from ops.programs.patch_matmul.plan import (
 )
 from ops.programs.patch_matmul.work import FillRows, Patches
 from ops.reference import TransposedAxis
-from ops.window import FrameAxis, OutputPhase, gradient_axis, output_phases, transposed_axis
+from ops.window import OutputPhase, PaddedAxis, gradient_axis, output_phases, transposed_axis
 
 # What the tensors of a plan are on the host does not matter to it: each is prepared as its work says.
 HOST_TENSOR = TensorSpec((1,), FLOAT32, Layout.ROW_MAJOR)
@@ -89,7 +89,7 @@ class Lowering(Enum):
     PHASE = "phase"
 
 
-def frame_axis(axis: TransposedAxis) -> FrameAxis:
+def frame_axis(axis: TransposedAxis) -> PaddedAxis:
     """One axis of the zero-filled frame; its taps are mirrored. Output padding is so much less padding."""
     return transposed_axis(
         input_length=axis.input_size,
@@ -134,7 +134,7 @@ def forward(builder: PlanBuilder, d: Deconvolution, src: PlanTensor, *, bias: bo
     dst = result_sticks(builder, "dst", d.batch * prod(geometry.output_shape), d.out_channels, d.dst_format)
     whole = [frame_axis(axis) for axis in geometry.axes]
     if lowering is Lowering.FRAME:
-        parts: Sequence[tuple[OutputPhase, ...]] = [tuple(OutputPhase(axis, range(axis.taps)) for axis in whole)]
+        parts: Sequence[tuple[OutputPhase, ...]] = [tuple(OutputPhase(axis, range(axis.kernel)) for axis in whole)]
     else:
         parts = list(product(*(output_phases(axis) for axis in whole)))
     names = ["weights.taps"] if len(parts) == 1 else [f"weights.phase{number}" for number in range(len(parts))]
@@ -155,7 +155,7 @@ def _patches(d: Deconvolution, part: Sequence[OutputPhase]) -> Patches:
 def _weights(builder: PlanBuilder, d: Deconvolution, part: Sequence[OutputPhase], name: str) -> PlanTensor | None:
     """The weights of one output phase or of the frame, if it needs any."""
     patches = _patches(d, part)
-    if not all(axis.taps for axis in patches.axes):
+    if not all(axis.kernel for axis in patches.axes):
         return None
     mirrored = [_mirrored(phase.taps, axis.kernel) for phase, axis in zip(part, d.geometry.axes, strict=True)]
     return tap_matrices(builder, d, name, mirrored, patches, d.out_channels, back=False)
@@ -201,7 +201,7 @@ def _mirrored(taps: range, kernel: int) -> range:
     return range(last - taps.start, last - taps[-1] - 1, -taps.step)
 
 
-def strided_axis(axis: TransposedAxis) -> FrameAxis:
+def strided_axis(axis: TransposedAxis) -> PaddedAxis:
     """The destination as source positions meet it: position p and tap k at p * stride + k * dilation - padding."""
     return gradient_axis(
         output_length=axis.output_size,

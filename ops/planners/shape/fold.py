@@ -21,7 +21,7 @@ from ops.programs.halo.plan import HaloArguments, HaloOp, plan_halo
 from ops.programs.movement.work import FoldWindows
 from ops.programs.rearrange.folding import fold_buffers, folded_format, folds_tiles, in_high_shards, whole_windows
 from ops.programs.tiling.plan import in_other_layout
-from ops.window import Frame, FrameAxis
+from ops.window import PaddedAxis, PaddedInput
 
 RANK = 4  # of an image tensor
 
@@ -99,10 +99,10 @@ def _haloed(builder: PlanBuilder, given: PlanTensor, padding: Around) -> PlanTen
         )
     (batch, height, width, depth), shards = given.spec.shape, given.spec.shards
     axes = [
-        FrameAxis(input_length=side, before=before, after=after, taps=1, spacing=1, step=1)
+        PaddedAxis(input_length=side, before=before, after=after, kernel=1, dilation=1, stride=1)
         for side, before, after in ((height, top, bottom), (width, left, right))
     ]
-    frame, cores = Frame(batch=batch, rows=axes[0], columns=axes[1]), shards.num_cores()
+    frame, cores = PaddedInput(batch=batch, rows=axes[0], columns=axes[1]), shards.num_cores()
     halo = HaloArguments(
         frame=frame,
         scheme=TensorMemoryLayout.HEIGHT_SHARDED,

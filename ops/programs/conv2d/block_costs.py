@@ -117,7 +117,7 @@ def _read_cycles(work: Conv2dOp, spec: DeviceSpec, tile_rows: int, *, kernel_row
     bursts, burst_bytes = 1, stick_bytes * kernel_columns
     if layout.scheme is WIDTH:
         bursts, burst_bytes = kernel_rows * kernel_columns, stick_bytes // work.options.act_block_w_div
-    elif problem.frame.columns.spacing > 1:
+    elif problem.frame.columns.dilation > 1:
         bursts, burst_bytes = kernel_columns, stick_bytes
     if work.options.joins_kernel_rows(layout.scheme):
         bursts *= kernel_rows

@@ -11,7 +11,7 @@ from device.numbers.formats import BFLOAT16, FLOAT32, UINT16, DataFormat
 from device.plan import CircularBuffer
 from ops.programs.conv2d.blocks import Blocks, Shards
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH, ParallelConfig
-from ops.window import Frame
+from ops.window import PaddedInput
 
 
 def check_reuse(config: ParallelConfig, *, act_h_tiles: int, columns: int) -> None:
@@ -71,16 +71,16 @@ def reuse_tiles(
     return row_tiles * act_w_tiles + div_up(div_up(act_h_tiles, row_tiles) * added, data_format.tile_bytes)
 
 
-def reuse_refusal(config: ParallelConfig, frame: Frame, *, split_reader: bool) -> str | None:
+def reuse_refusal(config: ParallelConfig, frame: PaddedInput, *, split_reader: bool) -> str | None:
     """Why the program can not reuse activations, in the real library's words and ours; None if it can, or is WIDTH."""
     if config.scheme not in (HEIGHT, BLOCK):
         return None
     axes, way_out = (frame.rows, frame.columns), "conv_config.enable_activation_reuse: leave it out"
     if config.scheme is BLOCK:
         return f"Activation data reuse is not supported for block sharded\n{way_out}, or use HEIGHT_SHARDED"
-    if any(axis.spacing != 1 for axis in axes):
+    if any(axis.dilation != 1 for axis in axes):
         return f"Activation data reuse is not supported for dilation > 1\n{way_out}"
-    if any(axis.step != 1 for axis in axes):
+    if any(axis.stride != 1 for axis in axes):
         return f"Activation data reuse is not supported for stride > 1\n{way_out}"
     if not split_reader:
         return f"Activation data reuse requires split reader to be on\n{way_out}, or leave force_split_reader out"

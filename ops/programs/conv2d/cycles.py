@@ -36,7 +36,7 @@ from ops.programs.conv2d.parallel_config import (
     buffers_of,
     processors_of,
 )
-from ops.window import FrameAxis, count_met_taps
+from ops.window import PaddedAxis, count_met_taps
 
 
 def time_conv(work: Conv2dOp, spec: DeviceSpec, *, contention: bool = True) -> ConvTiming:
@@ -505,7 +505,7 @@ def useful_flops(problem: ConvProblem) -> int:
     return 2 * taps * problem.in_channels * problem.out_channels
 
 
-def _taps(axis: FrameAxis) -> int:
+def _taps(axis: PaddedAxis) -> int:
     """Kernel positions that meet an input or padding around the image, of all outputs along an axis."""
     return count_met_taps(axis) if axis.data else 0
 

@@ -20,7 +20,7 @@ from device.numbers.vector_unit import VectorUnitMode
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.blocks import KBlock
 from ops.programs.conv2d.op import Conv2dOp
-from ops.window import FrameAxis, OutputPhase, output_phases, phase_margins
+from ops.window import OutputPhase, PaddedAxis, output_phases, phase_margins
 
 CONVERTED_TOGETHER = 1 << 18  # numbers of an image; with fewer, threads wait for the interpreter
 HALF = 16  # columns of one step of the matrix unit, and of one group of a block float
@@ -132,7 +132,7 @@ class Strip:
         rows = result[image, self.down.axis.places][first : first + count]
         if len(self.across) == 1:
             return rows[:, self.across[0].axis.places, None]
-        begin = self.across[0].axis.first
+        begin = self.across[0].axis.output_offset
         part = rows[:, begin : begin + self.width * len(self.across)]
         return part.reshape(count, self.width, len(self.across), result.shape[-1])
 
@@ -165,11 +165,11 @@ def runs(batch: int, strip: Strip, outputs: int) -> Iterator[Run]:
             yield Run(strip, image, first, min(step, rows - first))
 
 
-def strips(blocks: Sequence[KBlock], down: OutputPhase, columns: FrameAxis, corner: tuple[int, int]) -> list[Strip]:
+def strips(blocks: Sequence[KBlock], down: OutputPhase, columns: PaddedAxis, corner: tuple[int, int]) -> list[Strip]:
     """All outputs of an output phase of the rows; ``corner`` is where the first input lies in the image."""
     found: list[Strip] = []
     for across in output_phases(columns):
-        met = met_blocks(blocks, columns.taps, down, across, corner)
+        met = met_blocks(blocks, columns.kernel, down, across, corner)
         if found and _together(found[-1], across, met):
             last = found.pop()
             found.append(Strip(down, (*last.across, across), (*last.met, met)))
@@ -181,7 +181,7 @@ def strips(blocks: Sequence[KBlock], down: OutputPhase, columns: FrameAxis, corn
 def _together(strip: Strip, across: OutputPhase, met: Sequence[MetBlock]) -> bool:
     """Whether another phase of the columns meets the same inputs, at the same places of the gathered blocks."""
     one, other = strip.across[-1].axis, across.axis
-    return (one.outputs, one.step, one.distance) == (other.outputs, other.step, other.distance) and all(
+    return (one.outputs, one.stride, one.output_stride) == (other.outputs, other.stride, other.output_stride) and all(
         (mine.taps, mine.half_counts) == (theirs.taps, theirs.half_counts)
         for mine, theirs in zip(strip.blocks, met, strict=True)
     )
@@ -189,8 +189,8 @@ def _together(strip: Strip, across: OutputPhase, met: Sequence[MetBlock]) -> boo
 
 def _with_a_view(strip: Strip) -> list[Strip]:
     """A strip whose outputs lie side by side in the result; else each of its phases by itself."""
-    firsts = [across.axis.first for across in strip.across]
-    if len(firsts) == 1 or firsts == list(range(firsts[0], firsts[0] + strip.across[0].axis.distance)):
+    firsts = [across.axis.output_offset for across in strip.across]
+    if len(firsts) == 1 or firsts == list(range(firsts[0], firsts[0] + strip.across[0].axis.output_stride)):
         return [strip]
     return [Strip(strip.down, (across,), (met,)) for across, met in zip(strip.across, strip.met, strict=True)]
 
@@ -285,9 +285,9 @@ def views(image: Image, block: MetBlock, run: Run) -> list[Array]:
     pixels, down, across = image.pixels[run.image], run.strip.down.axis, run.strip.across[0].axis
     found = []
     for tap in block.taps:
-        row = tap.row + run.first * down.step
-        rows = slice(row, row + (run.count - 1) * down.step + 1, down.step)
-        columns = slice(tap.column, tap.column + (across.outputs - 1) * across.step + 1, across.step)
+        row = tap.row + run.first * down.stride
+        rows = slice(row, row + (run.count - 1) * down.stride + 1, down.stride)
+        columns = slice(tap.column, tap.column + (across.outputs - 1) * across.stride + 1, across.stride)
         found.append(pixels[rows, columns, block.channels])
     return found
 

@@ -11,7 +11,7 @@ from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
 from device.spec.parts import GridSpec
 from device.time.engine import Moment, Processor, Slots
-from ops.window import Frame
+from ops.window import PaddedInput
 
 HEIGHT = TensorMemoryLayout.HEIGHT_SHARDED
 BLOCK = TensorMemoryLayout.BLOCK_SHARDED
@@ -207,7 +207,7 @@ class ConvOptions:
 class ConvProblem:
     """One convolution, in sizes and formats."""
 
-    frame: Frame  # The padded, zero-inserted input; its step is the stride of the conv2d micro-op
+    frame: PaddedInput  # The padded, zero-inserted input; its step is the stride of the conv2d micro-op
     in_channels: int
     out_channels: int
     in_format: DataFormat  # Format of the input tensor
@@ -220,7 +220,7 @@ class ConvProblem:
     @property
     def kernel(self) -> tuple[int, int]:
         """(kh, kw)."""
-        return self.frame.rows.taps, self.frame.columns.taps
+        return self.frame.rows.kernel, self.frame.columns.kernel
 
     @property
     def in_rows(self) -> int:

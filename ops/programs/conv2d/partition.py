@@ -195,7 +195,7 @@ def partition_conv(
         out_w_tiles=shards.out_col_tiles,
         padded_channels=round_up(problem.in_channels, config.channel_cores * (reader_alignment or alignment)),
         kernel_w=problem.kernel[1],
-        dilation_w=problem.frame.columns.spacing,
+        dilation_w=problem.frame.columns.dilation,
         act_format=problem.act_format,
         weight_format=problem.weight_format,
         out_format=problem.out_format,

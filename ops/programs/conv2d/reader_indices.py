@@ -16,7 +16,7 @@ from device.numbers.block_floats import Integers, round_up
 from device.numbers.formats import DataFormat
 from device.spec.parts import ReaderRates, TransferRate
 from ops.programs.conv2d.parallel_config import BLOCK, WIDTH
-from ops.window import Frame, window_starts
+from ops.window import PaddedInput, window_starts
 
 Words: TypeAlias = NDArray[np.uint16]
 
@@ -29,7 +29,7 @@ class UnknownRatesError(DeviceError):
     """No rate of the device tells how long tilizing takes, on which the number of readers depends."""
 
 
-def reader_index_words(frame: Frame, *, output_rows: int, cores: int, block_rows: tuple[int, ...]) -> int:
+def reader_index_words(frame: PaddedInput, *, output_rows: int, cores: int, block_rows: tuple[int, ...]) -> int:
     """Words of the list of one core.
 
     Args:
@@ -44,7 +44,7 @@ def reader_index_words(frame: Frame, *, output_rows: int, cores: int, block_rows
     return int(words.sum(axis=1).max())
 
 
-def reader_indices(frame: Frame, *, output_rows: int, cores: int, block_rows: tuple[int, ...]) -> Words:
+def reader_indices(frame: PaddedInput, *, output_rows: int, cores: int, block_rows: tuple[int, ...]) -> Words:
     """The lists, [cores, words]; arguments as of `reader_index_words`."""
     begin, end = _blocks(frame, output_rows=output_rows, cores=cores, block_rows=block_rows)
     core, block = (begin < end).nonzero()
@@ -54,7 +54,7 @@ def reader_indices(frame: Frame, *, output_rows: int, cores: int, block_rows: tu
     new_block = np.zeros(frame.outputs, dtype=np.bool_)
     new_block[begin] = True
     new_segment = new_block.copy()
-    new_segment[1:] |= np.diff(sticks) != frame.columns.step
+    new_segment[1:] |= np.diff(sticks) != frame.columns.stride
     first = np.flatnonzero(new_segment)
     last = np.append(first[1:], frame.outputs) - 1
     owner = first // output_rows
@@ -88,7 +88,9 @@ def reader_indices_refusal(page_bytes: int, *, output_rows: int) -> str | None:
     )
 
 
-def _blocks(frame: Frame, *, output_rows: int, cores: int, block_rows: tuple[int, ...]) -> tuple[Integers, Integers]:
+def _blocks(
+    frame: PaddedInput, *, output_rows: int, cores: int, block_rows: tuple[int, ...]
+) -> tuple[Integers, Integers]:
     """[cores, blocks] first output, and last output + 1, of every block; no more than the first where it has none."""
     ends = [0]
     while ends[-1] < output_rows:
@@ -98,13 +100,14 @@ def _blocks(frame: Frame, *, output_rows: int, cores: int, block_rows: tuple[int
     return bounds[:, :-1], np.minimum(bounds[:, 1:], frame.outputs)
 
 
-def _breaks_before(frame: Frame, outputs: Integers) -> Integers:
+def _breaks_before(frame: PaddedInput, outputs: Integers) -> Integers:
     """How many outputs, up to each of ``outputs``, do not lie one step behind the output before them."""
     rows, columns = frame.rows, frame.columns
     row, image = columns.outputs, columns.outputs * rows.outputs
-    to_row = rows.step * columns.length - (columns.outputs - 1) * columns.step
-    to_image = to_row + (rows.length - rows.outputs * rows.step) * columns.length
-    at_rows, at_images = to_row != columns.step, to_image != columns.step  # a row that begins an image is of the latter
+    to_row = rows.stride * columns.length - (columns.outputs - 1) * columns.stride
+    to_image = to_row + (rows.length - rows.outputs * rows.stride) * columns.length
+    # A row that begins an image is one of the latter
+    at_rows, at_images = to_row != columns.stride, to_image != columns.stride
     count = outputs // row if at_rows else np.zeros_like(outputs)
     if frame.batch > 1 and at_rows != at_images:
         count += outputs // image * (at_images - at_rows)

@@ -47,7 +47,7 @@ from ops.programs.conv2d.gather import (
     views,
 )
 from ops.programs.conv2d.op import Conv2dOp
-from ops.window import Frame, FrameAxis, frame_sources, output_phases
+from ops.window import PaddedAxis, PaddedInput, frame_sources, output_phases
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +71,7 @@ def windows_of(strip: Strip, rows: Sequence[Integers], channels: int) -> Windows
     """
     met = [block for block in strip.blocks if block.taps]
     taps = len(met[0].taps) if met else 0
-    if not taps or strip.across[0].axis.step != 1 or not all(_is_window(block, taps) for block in met):
+    if not taps or strip.across[0].axis.stride != 1 or not all(_is_window(block, taps) for block in met):
         return None
     blocks, columns, end = [], [], 0
     for block in met:
@@ -111,11 +111,11 @@ def compute_windows(
     """
     operands = WindowOperands(
         pixels=image.pixels[run.image],
-        first=run.first * run.strip.down.axis.step,
+        first=run.first * run.strip.down.axis.stride,
         is_cut=image.is_cut,
         blocks=windows.blocks,
         taps=windows.taps,
-        down=run.strip.down.axis.step,
+        down=run.strip.down.axis.stride,
         weights=weights,
         bias=bias,
         packs_last=bias is not None or not run.strip.blocks[-1].taps,
@@ -154,7 +154,7 @@ class WeightedStrip:
 
 @lru_cache(MOST_KEPT)
 def weighted_strips(
-    blocks: tuple[KBlock, ...], channels: int, rows: FrameAxis, columns: FrameAxis, corner: tuple[int, int], held: int
+    blocks: tuple[KBlock, ...], channels: int, rows: PaddedAxis, columns: PaddedAxis, corner: tuple[int, int], held: int
 ) -> tuple[WeightedStrip, ...]:
     """All outputs of a convolution, strip by strip; they hang on its geometry alone and are kept.
 
@@ -162,7 +162,7 @@ def weighted_strips(
         corner: Where the first input lies in the image.
         held: Rows of the prepared matrix.
     """
-    kernel = rows.taps, columns.taps
+    kernel = rows.kernel, columns.kernel
     return tuple(
         _weighted(blocks, channels, strip, kernel, held)
         for down in output_phases(rows)
@@ -464,10 +464,12 @@ def _written_out(work: Conv2dOp, sticks: Array) -> tuple[Conv2dOp, Array]:
     sources = frame_sources(frame, 0, frame.sticks)
     filled = np.where((sources >= 0)[:, None], sticks[np.maximum(sources, 0)], sticks.dtype.type(0))
     rows, columns = (
-        FrameAxis(input_length=axis.length, before=0, after=0, taps=axis.taps, spacing=axis.spacing, step=axis.step)
+        PaddedAxis(
+            input_length=axis.length, before=0, after=0, kernel=axis.kernel, dilation=axis.dilation, stride=axis.stride
+        )
         for axis in (frame.rows, frame.columns)
     )
-    dense = Frame(batch=frame.batch, rows=rows, columns=columns)
+    dense = PaddedInput(batch=frame.batch, rows=rows, columns=columns)
     return replace(work, problem=replace(work.problem, frame=dense)), filled
 
 

@@ -28,7 +28,7 @@ from ops.programs.halo.transfers import (
     list_transfers,
     ordinals,
 )
-from ops.window import Frame, count_breaks
+from ops.window import PaddedInput, count_breaks
 
 Words: TypeAlias = NDArray[np.uint16]
 
@@ -136,7 +136,9 @@ def _padding_lists(padding: Padding, cores: int) -> tuple[Words, Words]:
     return lists[0], lists[1]
 
 
-def config_words(frame: Frame, ranges: StickRanges, cores: CoreOrder, *, input_rows: int, tiled: bool) -> ConfigWords:
+def config_words(
+    frame: PaddedInput, ranges: StickRanges, cores: CoreOrder, *, input_rows: int, tiled: bool
+) -> ConfigWords:
     """Sizes of the four lists, counted without listing a transfer, but for a replicating frame.
 
     Args:
@@ -160,7 +162,7 @@ def _widths(lists: tuple[Words, Words]) -> tuple[int, int]:
 
 
 def config_tensors(
-    frame: Frame,
+    frame: PaddedInput,
     ranges: StickRanges,
     cores: CoreOrder,
     *,
@@ -200,7 +202,7 @@ def even(words: int) -> int:
     return round_up(words, 2)
 
 
-def gather_words_row_major(frame: Frame, ranges: StickRanges, *, input_rows: int) -> tuple[int, int]:
+def gather_words_row_major(frame: PaddedInput, ranges: StickRanges, *, input_rows: int) -> tuple[int, int]:
     """Words of both gather lists of a row-major input with shards of ``input_rows`` sticks.
 
     The transfers between two cores follow each other, so each processor has one route for every pair of cores of which
@@ -233,7 +235,7 @@ class _Groups:
     rounds: Integers  # How often all of them are served
 
 
-def gather_words_tiled(frame: Frame, ranges: StickRanges, rank: Integers, *, input_rows: int) -> tuple[int, int]:
+def gather_words_tiled(frame: PaddedInput, ranges: StickRanges, rank: Integers, *, input_rows: int) -> tuple[int, int]:
     """Words of both gather lists of a tiled input with shards of ``input_rows`` sticks.
 
     Args:
@@ -258,7 +260,7 @@ def gather_words_tiled(frame: Frame, ranges: StickRanges, rank: Integers, *, inp
     return even(1 + int(words[0::2].max())), even(1 + int(words[1::2].max()))
 
 
-def _groups(frame: Frame, ranges: StickRanges, *, input_rows: int) -> _Groups:
+def _groups(frame: PaddedInput, ranges: StickRanges, *, input_rows: int) -> _Groups:
     """The data, cut where the receivers change and at every block of the source, as groups in the order of the data.
 
     At a cut, a receiver whose range begins there starts a transfer of its own; the others do so only at a break of the
@@ -289,7 +291,7 @@ def _groups(frame: Frame, ranges: StickRanges, *, input_rows: int) -> _Groups:
     )
 
 
-def _block_begins(frame: Frame, input_rows: int) -> Integers:
+def _block_begins(frame: PaddedInput, input_rows: int) -> Integers:
     """Data numbers at which a block of a source shard begins, and the end of the data."""
     shards = -(-frame.data // input_rows)
     begins = np.add.outer(np.arange(shards) * input_rows, np.arange(0, input_rows, UNTILIZE_BLOCK_STICKS)).ravel()

@@ -25,7 +25,7 @@ from device.plan import CircularBuffer, DeviceOp
 from ops.programs.buffer_shapes import paged_buffer
 from ops.programs.halo.config_tensors import WORD_BYTES, CoreOrder, config_words
 from ops.programs.halo.transfers import StickRanges, ranges_between, stick_ranges
-from ops.window import Frame, dense_bounds
+from ops.window import PaddedInput, dense_bounds
 
 HEIGHT = TensorMemoryLayout.HEIGHT_SHARDED
 BLOCK = TensorMemoryLayout.BLOCK_SHARDED
@@ -39,7 +39,7 @@ UNTILIZE_BUFFER_BLOCKS = 2  # double buffering
 class HaloArguments:
     """What decides a halo."""
 
-    frame: Frame  # The full frame: image, zeros and windows
+    frame: PaddedInput  # The full frame: image, zeros and windows
     scheme: TensorMemoryLayout  # HEIGHT_SHARDED, BLOCK_SHARDED or WIDTH_SHARDED
     orientation: ShardOrientation
     cores: CoreRangeSet  # Cores that run it and hold input, output and config tensors
@@ -56,7 +56,7 @@ class HaloArguments:
     input_matrix: tuple[int, int] | None = None
     # A frame with inserted zeros whose outputs the cores compute phase by phase, while ``frame`` is its
     # `ops.window.dense_frame`; None if the windows of ``frame`` are what they compute
-    outputs_of: Frame | None = None
+    outputs_of: PaddedInput | None = None
 
     @property
     def matrix(self) -> tuple[int, int]:

@@ -29,7 +29,7 @@ from ops.programs.halo.transfers import (
     run_length,
     run_transfers,
 )
-from ops.window import Frame, data_sticks, frame_sources
+from ops.window import PaddedInput, data_sticks, frame_sources
 
 Copies: TypeAlias = Callable[[Integers], Integers]  # copies that fill runs of so many sticks each
 
@@ -38,7 +38,7 @@ Copies: TypeAlias = Callable[[Integers], Integers]  # copies that fill runs of s
 class PaddingRuns:
     """Padding ahead of the data, behind every ``span`` data sticks, and behind the last; the ends may be empty."""
 
-    frame: Frame  # The frame; it neither replicates nor cuts inputs off
+    frame: PaddedInput  # The frame; it neither replicates nor cuts inputs off
     span: int  # Data sticks between two runs
 
     def within(self, ranges: StickRanges) -> tuple[Integers, Integers]:
@@ -72,10 +72,10 @@ class PaddingRuns:
         """Sticks ahead of the data, between data of a row, behind a row, behind an image, and behind the data."""
         rows, columns = self.frame.rows, self.frame.columns
         first = rows.before * columns.length + columns.before
-        data_row = (columns.input_length - 1) * columns.insertion + 1
-        row_end = rows.insertion * columns.length - data_row
-        image_end = (rows.length - (rows.input_length - 1) * rows.insertion) * columns.length - data_row
-        return np.array([first, columns.insertion - 1, row_end, image_end, image_end - first])
+        data_row = (columns.input_length - 1) * columns.input_dilation + 1
+        row_end = rows.input_dilation * columns.length - data_row
+        image_end = (rows.length - (rows.input_length - 1) * rows.input_dilation) * columns.length - data_row
+        return np.array([first, columns.input_dilation - 1, row_end, image_end, image_end - first])
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class ListedPadding:
         return total[:, numbers]
 
 
-def padding_runs(frame: Frame) -> PaddingRuns | ListedPadding:
+def padding_runs(frame: PaddedInput) -> PaddingRuns | ListedPadding:
     """All runs of neighboring padding sticks; `transfers.list_padding` lists the parts of them that cores need."""
     span = run_length(frame)
     if span is not None:

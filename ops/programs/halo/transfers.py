@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.numbers.block_floats import Integers, div_up
-from ops.window import Frame, count_breaks, data_before, data_breaks, frame_sources, window_starts
+from ops.window import PaddedInput, count_breaks, data_before, data_breaks, frame_sources, window_starts
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class StickRanges:
         return int((self.stops - self.starts).max())
 
 
-def most_sticks(frame: Frame, *, output_rows: int, cores: int) -> int:
+def most_sticks(frame: PaddedInput, *, output_rows: int, cores: int) -> int:
     """`max_sticks` of the `stick_ranges` of these arguments."""
     if cores == 1:  # the first window begins the frame: plain integers do
         return window_starts(frame, min(output_rows, frame.outputs) - 1) + frame.reach + 1
@@ -39,7 +39,7 @@ def most_sticks(frame: Frame, *, output_rows: int, cores: int) -> int:
     return int((stops - starts).max())
 
 
-def stick_ranges(frame: Frame, *, output_rows: int, cores: int) -> StickRanges:
+def stick_ranges(frame: PaddedInput, *, output_rows: int, cores: int) -> StickRanges:
     """The sticks between the first and the last that a core's outputs read (docs/planning.md, Halo).
 
     Columns outside the windows are included, which makes the range contiguous. A core behind the last output gets the
@@ -52,7 +52,7 @@ def stick_ranges(frame: Frame, *, output_rows: int, cores: int) -> StickRanges:
     return ranges_between(frame, *_bounds(frame, output_rows=output_rows, cores=cores))
 
 
-def ranges_between(frame: Frame, starts: Integers, stops: Integers) -> StickRanges:
+def ranges_between(frame: PaddedInput, starts: Integers, stops: Integers) -> StickRanges:
     """The ranges from ``starts`` to ``stops`` (not included), [cores] each, of which neither ever falls."""
     below = data_before(frame, np.concatenate([starts, starts + 1, stops - 1, stops])).reshape(4, len(starts))
     filled = starts < stops
@@ -66,7 +66,7 @@ def ranges_between(frame: Frame, starts: Integers, stops: Integers) -> StickRang
     )
 
 
-def _bounds(frame: Frame, *, output_rows: int, cores: int) -> tuple[Integers, Integers]:
+def _bounds(frame: PaddedInput, *, output_rows: int, cores: int) -> tuple[Integers, Integers]:
     """First stick, and last stick + 1, of every core."""
     outputs = np.arange(0, cores * output_rows, output_rows) + np.array([[0], [output_rows - 1]])
     first, last = window_starts(frame, np.minimum(outputs, frame.outputs - 1))
@@ -123,7 +123,7 @@ def ordinals(counts: Integers) -> Integers:
     return np.arange(ends[-1] if len(ends) else 0, dtype=np.int64) - (ends - counts).repeat(counts)
 
 
-def count_transfers(frame: Frame, ranges: StickRanges, *, input_rows: int, block_rows: int = 0) -> PairCounts:
+def count_transfers(frame: PaddedInput, ranges: StickRanges, *, input_rows: int, block_rows: int = 0) -> PairCounts:
     """Transfers between every two cores, counted without listing them.
 
     Args:
@@ -161,14 +161,14 @@ def count_transfers(frame: Frame, ranges: StickRanges, *, input_rows: int, block
     )
 
 
-def count_padding(frame: Frame, ranges: StickRanges) -> Integers:
+def count_padding(frame: PaddedInput, ranges: StickRanges) -> Integers:
     """[cores] runs of padding sticks in the range of every core, counted without listing them."""
     cores = len(ranges.starts)
     breaks = count_breaks(frame, np.concatenate([ranges.first_data, ranges.last_stick_data]))
     return breaks[cores:] - breaks[:cores] + ranges.begins_with_padding
 
 
-def list_transfers(frame: Frame, ranges: StickRanges, *, input_rows: int, block_rows: int = 0) -> Transfers:
+def list_transfers(frame: PaddedInput, ranges: StickRanges, *, input_rows: int, block_rows: int = 0) -> Transfers:
     """All transfers.
 
     Args:
@@ -189,7 +189,7 @@ def list_transfers(frame: Frame, ranges: StickRanges, *, input_rows: int, block_
     )
 
 
-def list_padding(frame: Frame, ranges: StickRanges) -> Padding:
+def list_padding(frame: PaddedInput, ranges: StickRanges) -> Padding:
     """All runs of padding sticks."""
     padding = frame_sources(frame, 0, frame.sticks) < 0
     core, begin, end = _runs_of_cores(padding[1:] != padding[:-1], padding, ranges)
@@ -233,7 +233,7 @@ class _Pieces(NamedTuple):
     end: Integers
 
 
-def run_transfers(frame: Frame, ranges: StickRanges, *, input_rows: int) -> Transfers:
+def run_transfers(frame: PaddedInput, ranges: StickRanges, *, input_rows: int) -> Transfers:
     """What `list_transfers` lists, in the same order.
 
     Args:
@@ -246,7 +246,7 @@ def run_transfers(frame: Frame, ranges: StickRanges, *, input_rows: int) -> Tran
     return _transfers(data, _pieces(data, ranges), ranges, input_rows)
 
 
-def run_length(frame: Frame) -> int | None:
+def run_length(frame: PaddedInput) -> int | None:
     """Data sticks of each run of neighboring ones; None where they are left to the slow truth."""
     rows, columns, breaks = frame.rows, frame.columns, data_breaks(frame)
     cuts = any(axis.before < 0 or axis.after < 0 for axis in (rows, columns))
@@ -262,17 +262,17 @@ def run_length(frame: Frame) -> int | None:
     return columns.input_length * rows.input_length * (1 if breaks.at_image_end else frame.batch)
 
 
-def _data_runs(frame: Frame) -> Runs | None:
+def _data_runs(frame: PaddedInput) -> Runs | None:
     """All runs of neighboring data sticks; None where they are left to the slow truth."""
     length = run_length(frame)
     if length is None:
         return None
     rows, columns = frame.rows, frame.columns
     images = np.arange(frame.batch, dtype=np.int64) * rows.length
-    lines = images[:, None] + rows.before + np.arange(rows.input_length, dtype=np.int64) * rows.insertion
+    lines = images[:, None] + rows.before + np.arange(rows.input_length, dtype=np.int64) * rows.input_dilation
     begin = (lines * columns.length + columns.before).ravel()
     if length < columns.input_length:
-        begin = (begin[:, None] + np.arange(columns.input_length, dtype=np.int64) * columns.insertion).ravel()
+        begin = (begin[:, None] + np.arange(columns.input_length, dtype=np.int64) * columns.input_dilation).ravel()
     else:
         begin = begin[:: length // columns.input_length]
     return Runs(begin, begin + length)

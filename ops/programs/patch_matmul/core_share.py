@@ -91,11 +91,11 @@ def present_share(patches: Patches) -> float:
     share = 1.0
     for axis in patches.axes:
         met = sum(
-            _met(start, phase.axis.step, phase.axis.outputs, axis.input_length)
+            _met(start, phase.axis.stride, phase.axis.outputs, axis.input_length)
             for phase in output_phases(axis)
             for start in phase.starts
         )
-        share *= met / (axis.outputs * axis.taps)
+        share *= met / (axis.outputs * axis.kernel)
     return share
 
 

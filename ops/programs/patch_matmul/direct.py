@@ -16,7 +16,7 @@ from device.numbers.block_floats import div_up
 from device.numbers.formats import Array
 from ops.programs.patch_matmul.gather import Each, Scratch, do
 from ops.programs.patch_matmul.met_inputs import Met, distances, met_by_outputs, met_by_taps
-from ops.window import FrameAxis
+from ops.window import PaddedAxis
 
 LEAST_CHANNELS = 16  # of both sides of a product that is worth BLAS
 LEAST_ROWS = 16  # of such a product
@@ -33,13 +33,15 @@ class Direct:
     pieces: tuple[tuple[slice, slice], ...]  # Outputs of the first axis that are computed together, and their products
 
 
-def whole(axes: Sequence[FrameAxis], out_shape: tuple[int, ...]) -> bool:
+def whole(axes: Sequence[PaddedAxis], out_shape: tuple[int, ...]) -> bool:
     """Whether outputs of some axes are all that there are."""
-    return all((one.first, one.distance, one.outputs) == (0, 1, n) for one, n in zip(axes, out_shape, strict=True))
+    return all(
+        (one.output_offset, one.output_stride, one.outputs) == (0, 1, n) for one, n in zip(axes, out_shape, strict=True)
+    )
 
 
 @lru_cache(MOST_KEPT)
-def direct(axes: tuple[FrameAxis, ...], batch: int, channels: tuple[int, int], parts: int) -> Direct | None:
+def direct(axes: tuple[PaddedAxis, ...], batch: int, channels: tuple[int, int], parts: int) -> Direct | None:
     """The products of a layer; None if it takes less to gather patches.
 
     Args:
@@ -54,7 +56,7 @@ def direct(axes: tuple[FrameAxis, ...], batch: int, channels: tuple[int, int], p
     in_row, rows = met_by_taps(last, UNPACKED // (block * ins)), met_by_outputs(outer)
     if not 0 < len(rows) * len(in_row) <= MOST_CALLS:
         return None
-    matrices = prod(axis.taps for axis in axes) * ins * outs
+    matrices = prod(axis.kernel for axis in axes) * ins * outs
     products = Products(
         calls=_calls(rows, in_row, last, (ins, outs), parts),
         columns=block,
@@ -76,7 +78,7 @@ def _block_of(columns: int, depth: int) -> int:
     return next((n for n in cuts if n * depth * LEAST_ROWS <= UNPACKED), 0)
 
 
-def _calls(rows: Array, in_row: Sequence[Met], last: FrameAxis, channels: tuple[int, int], parts: int) -> Array:
+def _calls(rows: Array, in_row: Sequence[Met], last: PaddedAxis, channels: tuple[int, int], parts: int) -> Array:
     """The products of all outputs and taps that meet inputs, as `Products` has them, by outputs.
 
     Args:
@@ -90,7 +92,7 @@ def _calls(rows: Array, in_row: Sequence[Met], last: FrameAxis, channels: tuple[
     calls[..., 0] = counts
     calls[..., 1] = ins
     calls[..., 2] = (rows[:, 2:] * last.input_length + inputs) * ins * parts
-    calls[..., 3] = (rows[:, 1:2] * last.taps + taps) * ins * outs
+    calls[..., 3] = (rows[:, 1:2] * last.kernel + taps) * ins * outs
     calls[..., 4] = (rows[:, :1] * last.outputs + outputs) * outs * parts
     return calls.reshape(-1, 5)
 

@@ -19,7 +19,7 @@ from device.numbers.formats import Array
 from ops.programs.patch_matmul.direct import LEAST_CHANNELS, LEAST_ROWS, MOST_CALLS, MOST_KEPT
 from ops.programs.patch_matmul.gather import Each, do
 from ops.programs.patch_matmul.met_inputs import Met, met_by_outputs, met_by_taps
-from ops.window import FrameAxis
+from ops.window import PaddedAxis
 
 MOST_CHANNELS = 128  # of a block of sums
 SECTIONS = 16  # pieces that there should be, where taps and blocks are fewer
@@ -55,7 +55,7 @@ def _block_of(channels: int) -> int:
 
 @lru_cache(MOST_KEPT)
 def direct_pixels(
-    axes: tuple[FrameAxis, ...], batch: int, channels: tuple[int, int], parts: int
+    axes: tuple[PaddedAxis, ...], batch: int, channels: tuple[int, int], parts: int
 ) -> DirectPixels | None:
     """The products of a weight gradient; None if it takes less to gather patches.
 
@@ -64,7 +64,7 @@ def direct_pixels(
         channels: Of a part of the image, and of the other one.
     """
     *outer, last = axes
-    (ins, outs), taps = channels, prod(axis.taps for axis in axes)
+    (ins, outs), taps = channels, prod(axis.kernel for axis in axes)
     block, columns = map(_block_of, channels)
     if not (blas_adds() and outer and block and columns) or last.outputs < LEAST_ROWS:
         return None
@@ -90,7 +90,7 @@ def direct_pixels(
         calls=calls[order],
         columns=columns,
         left=Matrix(True, ins * parts),
-        right=Matrix(False, last.step * outs * parts),
+        right=Matrix(False, last.stride * outs * parts),
         total_distance=outs,
         loops=(Loop(batch, *(parts * n for n in numbers)), Loop(1)),
     )
@@ -98,7 +98,7 @@ def direct_pixels(
 
 
 def _calls(
-    rows: Array, in_row: Sequence[Met], last: FrameAxis, channels: tuple[int, int], parts: int
+    rows: Array, in_row: Sequence[Met], last: PaddedAxis, channels: tuple[int, int], parts: int
 ) -> tuple[Array, Array]:
     """The products of all positions, taps and parts, as `Products` has them, and the tap of each.
 
@@ -118,7 +118,7 @@ def _calls(
     calls[..., 2] = ((rows[:, :1] * last.outputs + outputs)[..., None] * parts + part) * ins
     calls[..., 3] = ((rows[:, 2:] * last.input_length + inputs)[..., None] * parts + part) * outs
     calls[..., 4] = part
-    return calls.reshape(-1, 5), np.repeat(rows[:, 1:2] * last.taps + taps, parts)
+    return calls.reshape(-1, 5), np.repeat(rows[:, 1:2] * last.kernel + taps, parts)
 
 
 def _sections(each_tap: Array, taps: int, sections: int, parts: int) -> Array:

@@ -18,7 +18,7 @@ from device.numbers.block_floats import div_up
 from device.numbers.formats import Array
 from ops.programs.patch_matmul.gather import Each, Piece, Scratch, do
 from ops.programs.patch_matmul.met_inputs import distances, met_by_outputs, met_by_taps, met_two_at_a_time
-from ops.window import FrameAxis
+from ops.window import PaddedAxis
 
 MOST_ROWS = 1 << 16  # of outputs and taps of an image, that are listed
 MOST_KEPT = 64  # layers whose list is kept
@@ -30,7 +30,7 @@ NUMPY_SECONDS = 1e-9  # for a product that is added
 class Elements:
     """What is multiplied in a layer, for one image."""
 
-    axes: tuple[FrameAxis, ...]
+    axes: tuple[PaddedAxis, ...]
     # Outputs of the first axis that are computed together, and for each of them and each tap of all axes but the last
     # the outputs, counted from the first, taps and inputs that meet: int64 [several, 3]
     pieces: tuple[tuple[slice, Array], ...]
@@ -41,10 +41,10 @@ class Elements:
 
 
 @lru_cache(MOST_KEPT)
-def elements(axes: tuple[FrameAxis, ...], batch: int) -> Elements | None:
+def elements(axes: tuple[PaddedAxis, ...], batch: int) -> Elements | None:
     """What is multiplied in a layer of two axes or more; None where that is too much to be listed."""
     *outer, last = axes
-    if not outer or prod(axis.outputs * axis.taps for axis in outer) > MOST_ROWS:
+    if not outer or prod(axis.outputs * axis.kernel for axis in outer) > MOST_ROWS:
         return None
     rows = met_by_outputs(outer)
     inner = prod(axis.outputs for axis in outer[1:])
@@ -56,7 +56,7 @@ def elements(axes: tuple[FrameAxis, ...], batch: int) -> Elements | None:
         pieces.append((slice(begin, stop), rows[first:end] - (begin * inner, 0, 0)))
     in_row = np.array(met_two_at_a_time(last), np.int64).reshape(-1, 6)
     met = sum(one.outputs for one in met_by_taps(last, last.outputs))
-    return Elements(axes, tuple(pieces), in_row, met, (last.outputs, last.taps, last.input_length, *distances(last)))
+    return Elements(axes, tuple(pieces), in_row, met, (last.outputs, last.kernel, last.input_length, *distances(last)))
 
 
 class _Operands(NamedTuple):
@@ -109,14 +109,14 @@ def _sum(layer: Elements, number: int, image: Array, operands: _Operands, place:
             place[...] = sums
 
 
-def _by_numpy(axes: Sequence[FrameAxis], outputs: slice, image: Array, operands: _Operands, sums: Array) -> None:
+def _by_numpy(axes: Sequence[PaddedAxis], outputs: slice, image: Array, operands: _Operands, sums: Array) -> None:
     """What the compiled loop does, in its order for each output: taps one after the other, each for all outputs."""
     spans = [slice(0, axis.outputs) for axis in axes]
     met = [_met(axis, span) for axis, span in zip(axes, [outputs, *spans[1:]], strict=True)]
     for combination in product(*met):
         tap = 0
         for axis, one in zip(axes, combination, strict=True):
-            tap = tap * axis.taps + one.tap
+            tap = tap * axis.kernel + one.tap
         pixels = image[tuple(one.inputs for one in combination)]
         terms = np.multiply(pixels, operands.weights[tap], out=operands.products.array(pixels.shape))
         place = sums[tuple(one.outputs for one in combination)]
@@ -131,7 +131,7 @@ class _Slices(NamedTuple):
     outputs: slice
 
 
-def _met(axis: FrameAxis, span: slice) -> list[_Slices]:
+def _met(axis: PaddedAxis, span: slice) -> list[_Slices]:
     """What the taps of an axis meet under the outputs of a span, which are counted from its first."""
     apart, step = distances(axis)
     found: list[_Slices] = []

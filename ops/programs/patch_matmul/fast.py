@@ -37,7 +37,7 @@ from ops.programs.patch_matmul.gather import (
 from ops.programs.patch_matmul.shifted import multiply_shifted, shifted
 from ops.programs.patch_matmul.tap_copies import in_one_piece
 from ops.programs.patch_matmul.work import PatchMatmul
-from ops.window import FrameAxis, index_of, output_phases
+from ops.window import PaddedAxis, index_of, output_phases
 
 
 def patch_matmul(
@@ -112,13 +112,13 @@ def _directly(work: PatchMatmul, image: Array, weights: Array, bias: Array | Non
     return True
 
 
-def _margin(axes: Sequence[FrameAxis], image: Array, each: Each, parts: int) -> Margin:
+def _margin(axes: Sequence[PaddedAxis], image: Array, each: Each, parts: int) -> Margin:
     """The image, in some parts, with the zeros that any output phase reaches."""
     return Margin(image, [[phase.axis for phase in output_phases(axis)] for axis in axes], each, parts=parts)
 
 
 def _each_phase(
-    axes: Sequence[FrameAxis],
+    axes: Sequence[PaddedAxis],
     margin: Margin,
     number: int,
     weights: Array,
@@ -132,7 +132,7 @@ def _each_phase(
     for combination in product(*phases):
         dense = tuple(phase.axis for phase in combination)
         part = result[places(dense)]
-        if all(axis.taps for axis in dense):
+        if all(axis.kernel for axis in dense):
             taps: list[Any] = [index_of(phase.taps) for phase in combination]
             view = margin.patches(dense, number)
             yield from multiply(view, weights[(..., *taps, slice(None), slice(None))], bias, part, scratch)

@@ -11,7 +11,7 @@ from device.numbers.block_floats import div_up
 from device.numbers.formats import Array
 from ops.programs.patch_matmul.gather import LEAST_PIECES, Piece, Scratch, merges, places, run_rows, runs
 from ops.programs.patch_matmul.product_sums import SumPlaces, add_products
-from ops.window import FrameAxis, count_met_taps, output_phases
+from ops.window import PaddedAxis, count_met_taps, output_phases
 
 SUM_BYTES = 4 << 20  # of images that are added up at a time
 PLANES = 16  # channels up to which an image is better added up plane by plane
@@ -28,32 +28,32 @@ class _Sums(NamedTuple):
     scratch: Scratch  # Memory for products
 
 
-def _singly(axes: Sequence[FrameAxis]) -> bool:
+def _singly(axes: Sequence[PaddedAxis]) -> bool:
     """Whether no output meets the image under more than one tap."""
     return all(len(phase.taps) < 2 for axis in axes for phase in output_phases(axis))
 
 
-def scatters(axes: Sequence[FrameAxis], batch: int, weights: Array) -> bool:
+def scatters(axes: Sequence[PaddedAxis], batch: int, weights: Array) -> bool:
     """Whether it takes less to add products up where they belong than to gather patches.
 
     Args:
         weights: [*taps, in, out].
     """
-    if any(axis.step > 1 for axis in axes):
+    if any(axis.stride > 1 for axis in axes):
         return False
     ins, outs = weights.shape[-2:]
     single = _singly(axes)
     met = prod(map(count_met_taps, axes))
     copied = 0 if merges(weights, tuple(range(weights.ndim - 1))) else weights.size
     gathered = 0 if single else 2 * batch * met * ins
-    products = prod(axis.input_length * axis.taps for axis in axes)
+    products = prod(axis.input_length * axis.kernel for axis in axes)
     added = batch * products * outs * (1 if single else ADDING)
     needless = batch * (products - met) * ins * outs // MULTIPLIED
     return bool(added + needless < gathered + copied)
 
 
 def scattered(
-    axes: Sequence[FrameAxis], image: Array, weights: Array, bias: Array | None, result: Array
+    axes: Sequence[PaddedAxis], image: Array, weights: Array, bias: Array | None, result: Array
 ) -> Iterator[Piece]:
     """Every position times all taps, added up in the result, some images or some channels in each piece.
 
@@ -67,14 +67,14 @@ def scattered(
         result: [N, *out_shape, O].
     """
     outs, tap_counts = weights.shape[-1], weights.shape[:-2]
-    taps = [[-(axis.start + tap * axis.spacing) for tap in range(axis.taps)] for axis in axes]
+    taps = [[-(axis.start + tap * axis.dilation) for tap in range(axis.kernel)] for axis in axes]
     for number, offsets in enumerate(taps):
         if weights.strides[number] < 0:  # mirrored taps, in the order in which they lie in memory
             weights = np.flip(weights, number)
             offsets.reverse()
     lows = [min(0, *several) for several in taps]
     lengths = [
-        max(max(several) + (axis.input_length - 1) * axis.insertion + 1, axis.outputs) - low
+        max(max(several) + (axis.input_length - 1) * axis.input_dilation + 1, axis.outputs) - low
         for axis, several, low in zip(axes, taps, lows, strict=True)
     ]
     target, positions = result[places(axes)], prod(image.shape[1:-1])

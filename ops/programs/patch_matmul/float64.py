@@ -18,7 +18,7 @@ from ops.op_model import Meanings, ValuesContext, ValuesOf, given
 from ops.programs.patch_matmul import meaning
 from ops.programs.patch_matmul.gather import places
 from ops.programs.patch_matmul.work import FillRows, PatchMatmul, PixelMatmul, SumSections
-from ops.window import FrameAxis
+from ops.window import PaddedAxis
 
 
 def _patch_matmul(work: PatchMatmul, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
@@ -33,13 +33,13 @@ def _patch_matmul(work: PatchMatmul, inputs: Sequence[Array | None], reading: Va
     return result
 
 
-def _gathered(image: Array, axes: Sequence[FrameAxis]) -> Array:
-    """Patches [N, *outputs, *taps, C] of [N, *spatial, C], as `FrameAxis` says where taps lie; zeros are among them."""
+def _gathered(image: Array, axes: Sequence[PaddedAxis]) -> Array:
+    """Patches [N, *outputs, *kernel, C] of [N, *spatial, C], where a `PaddedAxis` places the windows; with zeros."""
     grown = np.pad(image, [(0, 0), *((0, 1) for _ in axes), (0, 0)])
     found: list[Any] = []
     for number, axis in enumerate(axes):
-        lies = np.add.outer(np.arange(axis.outputs) * axis.step + axis.start, np.arange(axis.taps) * axis.spacing)
-        inputs, between = np.divmod(lies, axis.insertion)
+        lies = np.add.outer(np.arange(axis.outputs) * axis.stride + axis.start, np.arange(axis.kernel) * axis.dilation)
+        inputs, between = np.divmod(lies, axis.input_dilation)
         there = (between == 0) & (inputs >= 0) & (inputs < axis.input_length)
         shape = [1] * (2 * len(axes))
         shape[number], shape[len(axes) + number] = lies.shape

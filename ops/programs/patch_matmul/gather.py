@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 from device.host.threads import locked
 from device.numbers.block_floats import div_up
 from device.numbers.formats import Array
-from ops.window import FrameAxis, margins
+from ops.window import PaddedAxis, margins
 
 RUN_BYTES = 2 << 20  # of gathered patches, or of products that are yet to be added up
 COPIED_BYTES = 512 << 10  # that are worth another piece of a copy
@@ -36,7 +36,7 @@ class Margin:
     """
 
     def __init__(
-        self, image: Array, reaches: Sequence[Sequence[FrameAxis]], each: Each = locked, *, parts: int = 1
+        self, image: Array, reaches: Sequence[Sequence[PaddedAxis]], each: Each = locked, *, parts: int = 1
     ) -> None:
         """Pads an image.
 
@@ -57,7 +57,7 @@ class Margin:
             pixels = grown
         self.pixels = pixels
 
-    def patches(self, axes: Sequence[FrameAxis], part: int = 0) -> Array:
+    def patches(self, axes: Sequence[PaddedAxis], part: int = 0) -> Array:
         """A read-only view [N, *outputs, *taps, C / parts] for axes with taps and without inserted zeros."""
         pixels = self.pixels[part]
         strides = pixels.strides
@@ -69,11 +69,11 @@ class Margin:
         ]
         return as_strided(
             corner,
-            (len(pixels), *(axis.outputs for axis in axes), *(axis.taps for axis in axes), pixels.shape[-1]),
+            (len(pixels), *(axis.outputs for axis in axes), *(axis.kernel for axis in axes), pixels.shape[-1]),
             (
                 strides[0],
-                *(axis.step * stride for axis, stride in zip(axes, strides[1:-1], strict=True)),
-                *(axis.spacing * stride for axis, stride in zip(axes, strides[1:-1], strict=True)),
+                *(axis.stride * stride for axis, stride in zip(axes, strides[1:-1], strict=True)),
+                *(axis.dilation * stride for axis, stride in zip(axes, strides[1:-1], strict=True)),
                 strides[-1],
             ),
             writeable=False,
@@ -109,7 +109,7 @@ def merges(array: Array, axes: tuple[int, ...]) -> bool:
     return all(array.strides[outer] == array.strides[inner] * array.shape[inner] for outer, inner in pairwise(wide))
 
 
-def places(axes: Sequence[FrameAxis]) -> tuple[slice, ...]:
+def places(axes: Sequence[PaddedAxis]) -> tuple[slice, ...]:
     """Where the outputs of some axes lie in [N, *out_shape, O]."""
     return (slice(None), *(axis.places for axis in axes))
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from device.numbers.formats import Array
-from ops.window import FrameAxis
+from ops.window import PaddedAxis
 
 
 class Met(NamedTuple):
@@ -31,16 +31,16 @@ class MetTogether(NamedTuple):
     other_source: int  # The input that it meets; 0 for none
 
 
-def distances(axis: FrameAxis) -> tuple[int, int]:
+def distances(axis: PaddedAxis) -> tuple[int, int]:
     """How far outputs lie apart under which a tap meets inputs, and how far those inputs do."""
-    shared = gcd(axis.insertion, axis.step)
-    return axis.insertion // shared, axis.step // shared
+    shared = gcd(axis.input_dilation, axis.stride)
+    return axis.input_dilation // shared, axis.stride // shared
 
 
-def met_by_taps(axis: FrameAxis, most: int) -> list[Met]:
+def met_by_taps(axis: PaddedAxis, most: int) -> list[Met]:
     """What each tap meets, in pieces of so many outputs at most; taps in their order."""
     inputs, found = _inputs(axis), list[Met]()
-    for tap in range(axis.taps):
+    for tap in range(axis.kernel):
         outputs = np.flatnonzero(inputs[:, tap] >= 0)
         for first in range(0, len(outputs), most):
             output, count = int(outputs[first]), min(most, len(outputs) - first)
@@ -48,7 +48,7 @@ def met_by_taps(axis: FrameAxis, most: int) -> list[Met]:
     return found
 
 
-def met_two_at_a_time(axis: FrameAxis) -> list[MetTogether]:
+def met_two_at_a_time(axis: PaddedAxis) -> list[MetTogether]:
     """What taps meet, two at a time where two meet anything: those of an output follow each other in their order."""
     inputs, (apart, _) = _inputs(axis), distances(axis)
     found: list[MetTogether] = []
@@ -62,11 +62,11 @@ def met_two_at_a_time(axis: FrameAxis) -> list[MetTogether]:
     return found
 
 
-def met_by_outputs(axes: Sequence[FrameAxis]) -> Array:
+def met_by_outputs(axes: Sequence[PaddedAxis]) -> Array:
     """Outputs, taps and inputs of several axes that meet, each counted through: int64 [several, 3], by outputs."""
     each = [_inputs(axis) for axis in axes]
     rows = [[(o, t, int(one[o, t])) for o, t in np.argwhere(one >= 0).tolist()] for one in each]
-    lengths = [(axis.outputs, axis.taps, axis.input_length) for axis in axes]
+    lengths = [(axis.outputs, axis.kernel, axis.input_length) for axis in axes]
     return np.array(sorted(_counted(combination, lengths) for combination in product(*rows)), np.int64).reshape(-1, 3)
 
 
@@ -78,9 +78,9 @@ def _counted(places: tuple[tuple[int, int, int], ...], lengths: list[tuple[int, 
     return tuple(counted)
 
 
-def _inputs(axis: FrameAxis) -> Array:
+def _inputs(axis: PaddedAxis) -> Array:
     """The input that each tap meets under each output, [outputs, taps]; -1 for a zero."""
-    lies = np.add.outer(np.arange(axis.outputs) * axis.step + axis.start, np.arange(axis.taps) * axis.spacing)
-    inputs, between = np.divmod(lies, axis.insertion)
+    lies = np.add.outer(np.arange(axis.outputs) * axis.stride + axis.start, np.arange(axis.kernel) * axis.dilation)
+    inputs, between = np.divmod(lies, axis.input_dilation)
     there = (between == 0) & (inputs >= 0) & (inputs < axis.input_length)
     return np.where(there, inputs, -1)

@@ -12,7 +12,7 @@ import numpy as np
 
 from device.host.compiling import loops_of, worth_loading
 from device.numbers.formats import Array
-from ops.window import FrameAxis
+from ops.window import PaddedAxis
 
 NUMPY_SECONDS = 5e-9  # for a product that is added to a sum
 MOST_KEPT = 16  # orders of positions, of 256 KiB at most
@@ -21,7 +21,7 @@ MOST_KEPT = 16  # orders of positions, of 256 KiB at most
 class SumPlaces(NamedTuple):
     """Where products belong."""
 
-    axes: tuple[FrameAxis, ...]  # Of the patches; their step is 1
+    axes: tuple[PaddedAxis, ...]  # Of the patches; their step is 1
     # For each axis, where each tap of the first position adds to, counted from the first output
     taps: tuple[tuple[int, ...], ...]
     lows: tuple[int, ...]  # The first place of each axis that anything adds to, likewise
@@ -69,7 +69,7 @@ def _order(places: SumPlaces, spans: tuple[tuple[int, int], ...]) -> tuple[Array
     numbers, sums, taps = np.arange(prod(counts)).reshape(counts), np.arange(*spans[0]) * apart[0], np.zeros((), int)
     order = [slice(None)]
     for span, axis, offsets, low, each in zip(spans[1:], places.axes, places.taps, places.lows, apart[1:], strict=True):
-        sums = np.add.outer(sums, (np.arange(*span) * axis.insertion + offsets[0] - low) * each)
+        sums = np.add.outer(sums, (np.arange(*span) * axis.input_dilation + offsets[0] - low) * each)
         taps = np.add.outer(taps, (np.array(offsets) - offsets[0]) * each)
         order.append(slice(None, None, -1 if offsets[-1] > offsets[0] else 1))
     found = np.stack([one[tuple(order)].reshape(-1) for one in (numbers, sums)], axis=1), taps.reshape(-1)
@@ -89,9 +89,9 @@ def _by_numpy(places: SumPlaces, box: tuple[slice, ...], products: Array, total:
     for tap in np.ndindex(*tap_counts):
         there = (
             slice(
-                span.start * axis.insertion + offsets[k] - low,
-                (span.stop - 1) * axis.insertion + offsets[k] - low + 1,
-                axis.insertion,
+                span.start * axis.input_dilation + offsets[k] - low,
+                (span.stop - 1) * axis.input_dilation + offsets[k] - low + 1,
+                axis.input_dilation,
             )
             for span, axis, offsets, k, low in zip(box[1:], places.axes, places.taps, tap, places.lows, strict=True)
         )

@@ -28,7 +28,7 @@ from ops.programs.patch_matmul.cell_copies import Bundles, back, copy_cells, gap
 from ops.programs.patch_matmul.gather import Each, Scratch, do
 from ops.programs.patch_matmul.shifted_bands import bands_of, numbers_of, numpy_seconds, runs_of_products
 from ops.programs.patch_matmul.shifted_layer import MOST_KEPT, Bundled, bundled, matrices_of
-from ops.window import FrameAxis
+from ops.window import PaddedAxis
 
 TWO_GROUPS: Final = 2, 8, 8  # that are multiplied without zeros between them: how many, and channels of both sides
 
@@ -58,7 +58,7 @@ class Shifted:
 
 
 @lru_cache(MOST_KEPT)
-def shifted(axes: tuple[FrameAxis, ...], batch: int, groups: int, channels: tuple[int, int]) -> Shifted | None:
+def shifted(axes: tuple[PaddedAxis, ...], batch: int, groups: int, channels: tuple[int, int]) -> Shifted | None:
     """The work on a layer; None if it takes less in another way.
 
     Args:

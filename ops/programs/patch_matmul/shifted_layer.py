@@ -20,7 +20,7 @@ from device.numbers.block_floats import round_up
 from device.numbers.formats import Array
 from ops.programs.patch_matmul.cell_copies import Asked, copies_of
 from ops.programs.patch_matmul.shifts import AxisShifts, axis_shifts
-from ops.window import FrameAxis
+from ops.window import PaddedAxis
 
 LANES = 16  # columns that BLAS multiplies at a time
 LEAST_POSITIONS = 128  # of a product that is worth BLAS
@@ -98,7 +98,7 @@ class Layer:
 
 
 @lru_cache(MOST_KEPT)
-def _layer(axes: tuple[FrameAxis, ...], *, folded: bool) -> Layer | None:
+def _layer(axes: tuple[PaddedAxis, ...], *, folded: bool) -> Layer | None:
     """How images lie; None where zeros would be more than they are worth."""
     shifts = tuple(one for one in map(axis_shifts, axes) if one is not None)
     if len(shifts) < len(axes):
@@ -108,10 +108,10 @@ def _layer(axes: tuple[FrameAxis, ...], *, folded: bool) -> Layer | None:
     wanted = prod(axis.cells for axis in shifts)
     if wanted < LEAST_POSITIONS or shifts[0].cells * pitch[0] > MOST_WASTE * wanted:
         return None
-    slots: list[Slot | None] = [None] * axes[-1].taps
+    slots: list[Slot | None] = [None] * axes[-1].kernel
     for one in shifts[-1].taps:
         slots[one.tap] = Slot(one.cells, one.source, one.target) if folded else Slot(one.tap, 0, 0)
-    matrices = [axis.taps for axis in axes]
+    matrices = [axis.kernel for axis in axes]
     sizes = [(axis.targets.size, axis.sources.size) for axis in shifts]
     if folded:
         matrices[-1], sizes[-1] = shifts[-1].reach + 1, (1, 1)
@@ -150,7 +150,7 @@ class Bundled(NamedTuple):
 
 
 @lru_cache(MOST_KEPT)
-def bundled(axes: tuple[FrameAxis, ...], groups: int, channels: tuple[int, int], *, summed: bool) -> Bundled | None:
+def bundled(axes: tuple[PaddedAxis, ...], groups: int, channels: tuple[int, int], *, summed: bool) -> Bundled | None:
     """The layer that takes least; None if none is worth it.
 
     Args:

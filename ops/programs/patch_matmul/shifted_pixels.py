@@ -20,7 +20,7 @@ from ops.programs.patch_matmul.cell_copies import Bundles, copy_cells, gaps_of
 from ops.programs.patch_matmul.gather import Each, Scratch, do
 from ops.programs.patch_matmul.shifted_bands import PIECES, bands_of, numbers_of, numpy_seconds, runs_of_products
 from ops.programs.patch_matmul.shifted_layer import MOST_KEPT, Bundled, bundled, weights_of
-from ops.window import FrameAxis
+from ops.window import PaddedAxis
 
 
 class Band(NamedTuple):
@@ -48,7 +48,7 @@ class ShiftedPixels:
 
 @lru_cache(MOST_KEPT)
 def shifted_pixels(
-    axes: tuple[FrameAxis, ...], batch: int, groups: int, channels: tuple[int, int]
+    axes: tuple[PaddedAxis, ...], batch: int, groups: int, channels: tuple[int, int]
 ) -> ShiftedPixels | None:
     """The work on a weight gradient; None if it takes less in another way.
 

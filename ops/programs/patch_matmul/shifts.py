@@ -10,7 +10,7 @@ from math import gcd
 from typing import NamedTuple
 
 from device.numbers.block_floats import div_up
-from ops.window import FrameAxis
+from ops.window import PaddedAxis
 
 MOST_KEPT = 64  # axes that are kept
 
@@ -53,23 +53,25 @@ class AxisShifts:
 
 
 @lru_cache(MOST_KEPT)
-def axis_shifts(axis: FrameAxis) -> AxisShifts | None:
+def axis_shifts(axis: PaddedAxis) -> AxisShifts | None:
     """An axis whose outputs are all that there are; None if no tap meets an input.
 
     Where the cells of outputs begin is chosen so that shifts are short.
     """
-    size = axis.insertion // gcd(axis.insertion, axis.step)
+    size = axis.input_dilation // gcd(axis.input_dilation, axis.stride)
     tries = [_beginning_at(axis, size, -before) for before in range(size)]
     return min((one for one in tries if one is not None), key=lambda one: one.reach, default=None)
 
 
-def _beginning_at(axis: FrameAxis, size: int, low: int) -> AxisShifts | None:
+def _beginning_at(axis: PaddedAxis, size: int, low: int) -> AxisShifts | None:
     """The axis with cells of so many outputs, the first of which begins at ``low``."""
-    step = size * axis.step // axis.insertion
+    step = size * axis.stride // axis.input_dilation
     met = []
-    for tap in range(axis.taps):
+    for tap in range(axis.kernel):
         for target in range(size):
-            place, between = divmod((low + target) * axis.step + axis.start + tap * axis.spacing, axis.insertion)
+            place, between = divmod(
+                (low + target) * axis.stride + axis.start + tap * axis.dilation, axis.input_dilation
+            )
             if not between:
                 met.append((tap, target, place))
     if not met:

@@ -73,7 +73,7 @@ def patch_matmul(
     for combination in product(*phases):
         axes = tuple(phase.axis for phase in combination)
         part = result[places(axes)]
-        if not all(axis.taps for axis in axes):
+        if not all(axis.kernel for axis in axes):
             part[...] = 0 if bias is None else rounded(bias, work.out_format)
             continue
         met = weights[np.ix_(range(len(weights)), *(phase.taps for phase in combination))]

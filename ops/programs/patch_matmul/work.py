@@ -12,7 +12,7 @@ from device.numbers.formats import DataFormat
 from device.plan import DeviceOp
 from ops.programs.matmul.config import MatmulOp
 from ops.programs.patch_matmul.slicing import Slicing
-from ops.window import FrameAxis
+from ops.window import PaddedAxis
 
 HALF = 16  # channels of a tap are padded to this, so that taps never share a step of the matrix unit
 
@@ -22,7 +22,7 @@ class Patches:
     """Patches of an image."""
 
     batch: int
-    axes: tuple[FrameAxis, ...]  # Spatial axes, slowest first
+    axes: tuple[PaddedAxis, ...]  # Spatial axes, slowest first
     channels: int
     groups: int  # Groups they fall into
     bundles: int  # Groups are multiplied in this many bundles of several, each filled up with zeros to a dense matrix
@@ -38,14 +38,14 @@ class Patches:
     @property
     def taps(self) -> tuple[int, ...]:
         """Positions of a patch on every axis."""
-        return tuple(axis.taps for axis in self.axes)
+        return tuple(axis.kernel for axis in self.axes)
 
     @property
     def tap_count(self) -> int:
         """Positions of a patch."""
         count = 1
         for axis in self.axes:
-            count *= axis.taps
+            count *= axis.kernel
         return count
 
     @property
@@ -77,7 +77,7 @@ class FillRows(DeviceOp):
     """Positions of a result that meet no input: the bias, or zero."""
 
     batch: int
-    axes: tuple[FrameAxis, ...]
+    axes: tuple[PaddedAxis, ...]
     out_channels: int
     out_shape: tuple[int, ...]  # Spatial sizes of the result
     bias: bool  # The bias is written, not zero

@@ -17,7 +17,7 @@ from ops.programs.conv2d.blocks import KBlock, k_block_order, k_block_tiles, pla
 from ops.programs.conv2d.parallel_config import ConvOptions, ConvProblem
 from ops.programs.conv2d.partition import ConvPartition
 from ops.programs.conv2d.weights import WeightsLayout
-from ops.window import Frame, OutputPhase, output_phases, phase_outputs, tap_classes
+from ops.window import OutputPhase, PaddedInput, output_phases, phase_outputs, tap_classes
 
 HEADER_WORDS = 2  # of a block: how many segments follow
 SEGMENT_WORDS = 3  # first stick, last stick, row of the output shard that belongs to the first
@@ -29,7 +29,7 @@ class PhaseGroup:
 
     # Taps of each phase down and across, of those of the frame; phases row by row
     taps: tuple[tuple[range, range], ...]
-    frames: tuple[Frame, ...]  # Windows of each phase, and where its outputs lie
+    frames: tuple[PaddedInput, ...]  # Windows of each phase, and where its outputs lie
     beside: int  # How many phases of a row there are
     problem: ConvProblem  # The dense convolution, with the windows of the phase that has most
     options: ConvOptions
@@ -48,7 +48,7 @@ class PhaseGroup:
         return self.problem.kernel if self.has_taps else (1, 1)
 
 
-def phase_options(options: ConvOptions, frame: Frame, kernel: tuple[int, int]) -> ConvOptions:
+def phase_options(options: ConvOptions, frame: PaddedInput, kernel: tuple[int, int]) -> ConvOptions:
     """The caller's choices as the convolution of a phase has them.
 
     It leaves sticks, in rows; one processor reads activations, and the other one weights. A whole window is one K block
@@ -59,7 +59,7 @@ def phase_options(options: ConvOptions, frame: Frame, kernel: tuple[int, int]) -
         frame: The frame with inserted zeros.
         kernel: (kh, kw) of the phase.
     """
-    whole = kernel[0] * kernel[1] <= frame.columns.taps
+    whole = kernel[0] * kernel[1] <= frame.columns.kernel
     return replace(options, untilize_out=True, activation_reuse=False, force_split_reader=False, whole_windows=whole)
 
 
@@ -110,10 +110,10 @@ def _group(
 
 def _windows(phase: OutputPhase) -> tuple[int, int, int]:
     """What decides which inputs an output of a phase meets."""
-    return phase.axis.start, phase.axis.spacing, phase.axis.taps
+    return phase.axis.start, phase.axis.dilation, phase.axis.kernel
 
 
-def _with_blocks(group: PhaseGroup, frame: Frame, spec: DeviceSpec) -> PhaseGroup:
+def _with_blocks(group: PhaseGroup, frame: PaddedInput, spec: DeviceSpec) -> PhaseGroup:
     """A group with rows and blocks of its own in the place of the call's."""
     layout, options, phases = group.layout, group.options, len(group.frames)
     begins, ends = group_windows(group, frame, layout)
@@ -135,7 +135,7 @@ def _with_blocks(group: PhaseGroup, frame: Frame, spec: DeviceSpec) -> PhaseGrou
     return replace(group, layout=replace(layout, shards=shards, blocks=blocks, split_reader=False))
 
 
-def group_windows(group: PhaseGroup, frame: Frame, layout: ConvPartition) -> tuple[Integers, Integers]:
+def group_windows(group: PhaseGroup, frame: PaddedInput, layout: ConvPartition) -> tuple[Integers, Integers]:
     """First window of a group that each core computes, and last + 1: all that one of its phases needs there.
 
     Args:
@@ -153,7 +153,7 @@ def group_windows(group: PhaseGroup, frame: Frame, layout: ConvPartition) -> tup
     return np.minimum(begins, ends), ends
 
 
-def _as_numbered(windows: Integers, phase: Frame, most: Frame) -> Integers:
+def _as_numbered(windows: Integers, phase: PaddedInput, most: PaddedInput) -> Integers:
     """The numbers that windows of a phase have in one with as many rows and columns or more."""
     line, column = np.divmod(windows, phase.columns.outputs)
     image, row = np.divmod(line, phase.rows.outputs)
@@ -205,7 +205,7 @@ def weights_of_phases(
     return tuple(made)
 
 
-def phase_index_words(frame: Frame, groups: tuple[PhaseGroup, ...], layout: ConvPartition) -> int:
+def phase_index_words(frame: PaddedInput, groups: tuple[PhaseGroup, ...], layout: ConvPartition) -> int:
     """Words of the list of one core: of the core with most of them.
 
     For every block of every group: how many segments follow, then each of them, a line of the image at most. The list

@@ -9,14 +9,14 @@ from ops.programs.conv2d.buffers import BufferRequest, ConvBuffersArguments, buf
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.parallel_config import ConvOptions, ConvProblem
 from ops.programs.conv2d.partition import ConvPartition
-from ops.window import Frame
+from ops.window import PaddedInput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseOutputs:
     """One output phase."""
 
-    frame: Frame  # Its windows over the image, and where its outputs lie in the call's
+    frame: PaddedInput  # Its windows over the image, and where its outputs lie in the call's
     weights: range  # Rows of the prepared weights that are its matrix
 
 

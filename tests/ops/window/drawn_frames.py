@@ -4,14 +4,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ops.window import Frame, FrameAxis, convolution_axis, transposed_axis
+from ops.window import PaddedAxis, PaddedInput, convolution_axis, transposed_axis
 
 small = st.integers(0, 3)
 positive = st.integers(1, 4)
 
 
 @st.composite
-def axes(draw: Any) -> FrameAxis:
+def axes(draw: Any) -> PaddedAxis:
     """Up to twelve inputs; paddings that would leave no output are left out."""
     length, kernel, stride = draw(st.integers(1, 12)), draw(positive), draw(positive)
     dilation, padding = draw(st.integers(1, 2)), (draw(small), draw(small))
@@ -32,9 +32,9 @@ def axes(draw: Any) -> FrameAxis:
 
 
 @st.composite
-def frames(draw: Any, *, replicates: bool = True) -> Frame:
+def frames(draw: Any, *, replicates: bool = True) -> PaddedInput:
     """Of one to three images, padded by zeros or, where a test may meet that, by their borders."""
     rows, columns = draw(axes()), draw(axes())
-    return Frame(
+    return PaddedInput(
         batch=draw(st.integers(1, 3)), rows=rows, columns=columns, replicate=replicates and draw(st.booleans())
     )

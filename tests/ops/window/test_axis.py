@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ops.window import (
-    Frame,
-    FrameAxis,
+    PaddedAxis,
+    PaddedInput,
     axis_of_windows,
     convolution_axis,
     count_met_taps,
@@ -23,11 +23,11 @@ from ops.window import (
 SIZES = {
     "input_length": st.integers(1, 7),
     "outputs": st.integers(1, 12),
-    "taps": st.integers(1, 5),
+    "kernel": st.integers(1, 5),
     "start": st.integers(-9, 9),
-    "spacing": st.integers(-4, 4),
-    "step": st.integers(1, 4),
-    "insertion": st.integers(1, 4),
+    "dilation": st.integers(-4, 4),
+    "stride": st.integers(1, 4),
+    "input_dilation": st.integers(1, 4),
 }
 ATTRIBUTES = {
     "kernel": st.integers(1, 5),
@@ -39,12 +39,14 @@ ATTRIBUTES = {
 
 def positions(axis):
     """[outputs][taps] where every tap of every window lies, counted from the first input."""
-    return [[m * axis.step + axis.start + tap * axis.spacing for tap in range(axis.taps)] for m in range(axis.outputs)]
+    return [
+        [m * axis.stride + axis.start + tap * axis.dilation for tap in range(axis.kernel)] for m in range(axis.outputs)
+    ]
 
 
 def met(axis):
     """{(output, tap): input}, position by position."""
-    inputs = {number * axis.insertion: number for number in range(axis.input_length)}
+    inputs = {number * axis.input_dilation: number for number in range(axis.input_length)}
     return {
         (m, tap): inputs[place]
         for m, window in enumerate(positions(axis))
@@ -64,12 +66,12 @@ def test_an_axis_of_windows_has_just_these_windows(sizes):
 
 @given(st.fixed_dictionaries(SIZES))
 def test_an_axis_without_taps_has_outputs(sizes):
-    axis = axis_of_windows(**{**sizes, "taps": 0})
+    axis = axis_of_windows(**{**sizes, "kernel": 0})
     assert (axis.outputs, axis.start, axis.reach) == (sizes["outputs"], sizes["start"], 0)
     assert margins([axis]) == (0, 0)
 
 
-@given(st.lists(st.fixed_dictionaries({**SIZES, "insertion": st.just(1), "input_length": st.just(5)}), max_size=3))
+@given(st.lists(st.fixed_dictionaries({**SIZES, "input_dilation": st.just(1), "input_length": st.just(5)}), max_size=3))
 def test_margins_are_what_windows_reach_around_the_inputs(several):
     axes = [axis_of_windows(**sizes) for sizes in several]
     places = [place for axis in axes for window in positions(axis) for place in window]
@@ -127,7 +129,7 @@ def test_a_gradient_axis_meets_what_the_transposed_one_made(length, attributes, 
 
 
 def test_data_before_counts_only_what_the_frame_holds():
-    axis = FrameAxis(input_length=4, before=1, after=-3, insertion=2, taps=2)
+    axis = PaddedAxis(input_length=4, before=1, after=-3, input_dilation=2, kernel=2)
     assert (axis.length, axis.data) == (5, 2)  # 0 x 0 x 0: the last two inputs are cut off
     assert [int(count) for count in axis.data_before(np.arange(6))] == [0, 0, 1, 1, 2, 2]
 
@@ -139,39 +141,41 @@ def test_padding_beyond_the_window_makes_everything_padding():
 
 
 def test_what_has_no_window_is_refused():
-    with pytest.raises(ValueError, match=r"^FrameAxis: a window that spans 5 positions does not fit a frame of 3; use"):
+    with pytest.raises(
+        ValueError, match=r"^PaddedAxis: a window that spans 5 positions does not fit a frame of 3; use"
+    ):
         convolution_axis(input_length=3, kernel=5, stride=1, padding=(0, 0), dilation=1)
     with pytest.raises(ValueError, match=r"must be at least 1, and .*not \(0, 1, 1, 1\) and 2$"):
         convolution_axis(input_length=0, kernel=2, stride=1, padding=(1, 1), dilation=1)
-    with pytest.raises(ValueError, match=r"taps at least 0, not \(3, 1, 1, 1\) and -1$"):
+    with pytest.raises(ValueError, match=r"kernel at least 0, not \(3, 1, 1, 1\) and -1$"):
         convolution_axis(input_length=3, kernel=-1, stride=1, padding=(0, 0), dilation=1)
 
 
-ALONE = FrameAxis(input_length=1, before=0, after=0, taps=1)
+ALONE = PaddedAxis(input_length=1, before=0, after=0, kernel=1)
 WINDOWS = st.builds(
     axis_of_windows,
     input_length=st.integers(1, 7),
     outputs=st.integers(1, 12),
-    taps=st.integers(1, 5),
+    kernel=st.integers(1, 5),
     start=st.integers(-9, 9),
-    spacing=st.integers(-4, 4),
-    step=st.integers(1, 4),
-    insertion=st.integers(1, 4),
-    first=st.integers(0, 3),
-    distance=st.integers(1, 3),
+    dilation=st.integers(-4, 4),
+    stride=st.integers(1, 4),
+    input_dilation=st.integers(1, 4),
+    output_offset=st.integers(0, 3),
+    output_stride=st.integers(1, 3),
 )
 
 
 @st.composite
 def padded(draw):
     """Axes of all kinds of padding; a negative ``before`` or ``after`` comes from padding by more than the window."""
-    sizes = {name: draw(st.integers(1, 6)) for name in ("taps", "insertion", "step")}
+    sizes = {name: draw(st.integers(1, 6)) for name in ("kernel", "input_dilation", "stride")}
     spacing, length = draw(st.integers(0, 6)), draw(st.integers(1, 12))
     before, after, trailing = draw(st.integers(-4, 8)), draw(st.integers(-4, 8)), draw(st.integers(0, 4))
-    reach = spacing * (sizes["taps"] - 1)
-    lacking = max(0, reach + 1 - (before + (length - 1) * sizes["insertion"] + 1 + after + trailing))
-    return FrameAxis(
-        input_length=length, before=before, after=after + lacking, trailing=trailing, spacing=spacing, **sizes
+    reach = spacing * (sizes["kernel"] - 1)
+    lacking = max(0, reach + 1 - (before + (length - 1) * sizes["input_dilation"] + 1 + after + trailing))
+    return PaddedAxis(
+        input_length=length, before=before, after=after + lacking, trailing=trailing, dilation=spacing, **sizes
     )
 
 
@@ -181,17 +185,17 @@ AXES = WINDOWS | padded()
 def meetings(axis):
     """{(place in the result, tap): input} for every tap that meets an input: outputs, taps and inputs one by one."""
     return {
-        (axis.first + output * axis.distance, tap): number
+        (axis.output_offset + output * axis.output_stride, tap): number
         for output in range(axis.outputs)
-        for tap in range(axis.taps)
+        for tap in range(axis.kernel)
         for number in range(axis.input_length)
-        if output * axis.step + axis.start + tap * axis.spacing == number * axis.insertion
+        if output * axis.stride + axis.start + tap * axis.dilation == number * axis.input_dilation
     }
 
 
 @given(AXES)
 def test_phases_hold_every_output_once(axis):
-    result = range(axis.first + axis.outputs * axis.distance)
+    result = range(axis.output_offset + axis.outputs * axis.output_stride)
     places = [place for phase in output_phases(axis) for place in result[phase.axis.places]]
     assert sorted(places) == list(result[axis.places])
 
@@ -200,8 +204,8 @@ def test_phases_hold_every_output_once(axis):
 def test_phases_meet_every_input_that_the_axis_meets(axis):
     met = {}
     for phase in output_phases(axis):
-        assert phase.axis.insertion == 1
-        assert len(phase.taps) == phase.axis.taps
+        assert phase.axis.input_dilation == 1
+        assert len(phase.taps) == phase.axis.kernel
         met |= {(place, phase.taps[tap]): number for (place, tap), number in meetings(phase.axis).items()}
     assert met == meetings(axis)
 
@@ -216,9 +220,13 @@ def test_taps_start_where_the_first_output_meets_them(axis):
     for phase in output_phases(axis):
         dense = phase.axis
         for tap, start in enumerate(phase.starts):
-            inputs = [start + m * dense.step for m in range(dense.outputs)]
+            inputs = [start + m * dense.stride for m in range(dense.outputs)]
             found = {m: number for m, number in enumerate(inputs) if 0 <= number < axis.input_length}
-            at = {(place - dense.first) // dense.distance: n for (place, k), n in meetings(dense).items() if k == tap}
+            at = {
+                (place - dense.output_offset) // dense.output_stride: n
+                for (place, k), n in meetings(dense).items()
+                if k == tap
+            }
             assert found == at
 
 
@@ -229,19 +237,19 @@ def test_a_tap_is_listed_only_if_it_reaches_the_inputs(axis):
         assert list(phase.taps) == sorted(set(phase.taps))
         for tap, start in zip(phase.taps, phase.starts, strict=True):
             assert start < axis.input_length
-            assert start + (phase.axis.outputs - 1) * phase.axis.step >= 0
-            assert phase.axis.step > 1 or tap in met  # a longer step may leap over all inputs
+            assert start + (phase.axis.outputs - 1) * phase.axis.stride >= 0
+            assert phase.axis.stride > 1 or tap in met  # a longer step may leap over all inputs
 
 
 @given(padded())
 def test_phases_meet_what_the_frame_holds(axis):
     """As the halo fills it, unless windows begin behind the first input: then the real library leaves it empty."""
-    sources = frame_sources(Frame(batch=1, rows=axis, columns=ALONE), 0, axis.length)
+    sources = frame_sources(PaddedInput(batch=1, rows=axis, columns=ALONE), 0, axis.length)
     held = {
         (output, tap): int(source)
         for output in range(axis.outputs)
-        for tap in range(axis.taps)
-        if (source := sources[output * axis.step + tap * axis.spacing]) >= 0
+        for tap in range(axis.kernel)
+        if (source := sources[output * axis.stride + tap * axis.dilation]) >= 0
     }
     met = {
         (place, phase.taps[tap]): number
@@ -268,10 +276,10 @@ def test_taps_that_fall_together_meet_the_same_inputs():
 
 def test_backward_taps_meet_the_same_inputs_in_the_other_order():
     """Kernel 4, stride 2: taps 3 to 0 of the mirrored kernel; the first output is two positions before the inputs."""
-    axis = axis_of_windows(input_length=3, outputs=6, taps=4, start=2, spacing=-1, insertion=2)
+    axis = axis_of_windows(input_length=3, outputs=6, kernel=4, start=2, dilation=-1, input_dilation=2)
     even, odd = output_phases(axis)
-    assert (even.taps, even.starts, even.axis.spacing) == (range(0, 3, 2), (1, 0), -1)
-    assert (odd.taps, odd.starts, odd.axis.spacing) == (range(1, 4, 2), (1, 0), -1)
+    assert (even.taps, even.starts, even.axis.dilation) == (range(0, 3, 2), (1, 0), -1)
+    assert (odd.taps, odd.starts, odd.axis.dilation) == (range(1, 4, 2), (1, 0), -1)
 
 
 @pytest.mark.parametrize("taps", [range(0), range(3), range(1, 8, 2), range(4, -1, -1), range(5, -1, -3)])
@@ -281,6 +289,6 @@ def test_a_range_picks_its_own_indices(taps):
 
 def test_margins_of_all_phases():
     """A 3x3 window meets three inputs; of a 2x2 kernel with stride 2 each output meets one, and no zeros."""
-    assert phase_margins(FrameAxis(input_length=4, before=1, after=1, taps=3)) == (1, 1, False)
-    assert phase_margins(FrameAxis(input_length=4, before=1, after=1, insertion=2, taps=2)) == (0, 0, True)
-    assert phase_margins(FrameAxis(input_length=4, before=2, after=2, insertion=2, taps=3)) == (1, 1, False)
+    assert phase_margins(PaddedAxis(input_length=4, before=1, after=1, kernel=3)) == (1, 1, False)
+    assert phase_margins(PaddedAxis(input_length=4, before=1, after=1, input_dilation=2, kernel=2)) == (0, 0, True)
+    assert phase_margins(PaddedAxis(input_length=4, before=2, after=2, input_dilation=2, kernel=3)) == (1, 1, False)

@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import given
 
-from ops.window import Frame, FrameAxis, count_breaks, data_before, frame_sources, window_starts
+from ops.window import PaddedAxis, PaddedInput, count_breaks, data_before, frame_sources, window_starts
 from tests.ops.window.drawn_frames import frames
 
 
@@ -12,7 +12,7 @@ def data_mask(frame):
     mask = np.zeros((frame.batch, frame.rows.length, frame.columns.length), dtype=bool)
     if frame.rows.before >= 0 and frame.columns.before >= 0:
         rows, columns = (
-            np.arange(axis.input_length) * axis.insertion + axis.before for axis in (frame.rows, frame.columns)
+            np.arange(axis.input_length) * axis.input_dilation + axis.before for axis in (frame.rows, frame.columns)
         )
         inside = np.ix_(rows[rows < frame.rows.length], columns[columns < frame.columns.length])
         for image in mask:
@@ -44,8 +44,8 @@ def test_breaks_lie_where_padding_follows(frame):
 
 @given(frames())
 def test_windows_start_where_the_definition_says(frame):
-    rows = np.arange(frame.rows.outputs) * frame.rows.step
-    columns = np.arange(frame.columns.outputs) * frame.columns.step
+    rows = np.arange(frame.rows.outputs) * frame.rows.stride
+    columns = np.arange(frame.columns.outputs) * frame.columns.stride
     images = np.arange(frame.batch) * frame.rows.length
     expected = np.add.outer(np.add.outer(images, rows) * frame.columns.length, columns).ravel()
     assert np.array_equal(window_starts(frame, np.arange(frame.outputs)), expected)
@@ -53,8 +53,8 @@ def test_windows_start_where_the_definition_says(frame):
 
 
 def test_replicating_frame_repeats_the_border_and_keeps_inserted_zeros():
-    axis = FrameAxis(input_length=2, before=1, after=1, insertion=2, taps=2)
-    frame = Frame(batch=1, rows=axis, columns=axis, replicate=True)
+    axis = PaddedAxis(input_length=2, before=1, after=1, input_dilation=2, kernel=2)
+    frame = PaddedInput(batch=1, rows=axis, columns=axis, replicate=True)
     line = np.array([0, 0, -1, 1, 1])
     second = np.where(line < 0, -1, line + 2)
     gap = np.full(5, -1)

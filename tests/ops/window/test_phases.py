@@ -5,7 +5,15 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ops.window import Frame, dense_bounds, dense_frame, output_phases, phase_outputs, tap_classes, transposed_axis
+from ops.window import (
+    PaddedInput,
+    dense_bounds,
+    dense_frame,
+    output_phases,
+    phase_outputs,
+    tap_classes,
+    transposed_axis,
+)
 
 
 def axis(length, kernel, stride, padding=(0, 0), output_padding=0, dilation=1):
@@ -16,19 +24,19 @@ def axis(length, kernel, stride, padding=(0, 0), output_padding=0, dilation=1):
 
 
 FRAMES = {
-    "side by side": Frame(batch=2, rows=axis(3, 2, 2), columns=axis(5, 2, 2)),
-    "overlapping": Frame(batch=1, rows=axis(4, 3, 2, (1, 1), 1), columns=axis(5, 4, 2, (1, 1))),
-    "gaps": Frame(batch=2, rows=axis(3, 1, 3), columns=axis(4, 2, 3)),
-    "dilated": Frame(batch=1, rows=axis(5, 3, 2, dilation=3), columns=axis(4, 2, 2, dilation=2)),
-    "one axis": Frame(batch=2, rows=axis(4, 3, 1, (1, 1)), columns=axis(5, 3, 2, (2, 0))),
-    "mostly padding": Frame(batch=1, rows=axis(1, 5, 2), columns=axis(2, 5, 4, (3, 1))),
+    "side by side": PaddedInput(batch=2, rows=axis(3, 2, 2), columns=axis(5, 2, 2)),
+    "overlapping": PaddedInput(batch=1, rows=axis(4, 3, 2, (1, 1), 1), columns=axis(5, 4, 2, (1, 1))),
+    "gaps": PaddedInput(batch=2, rows=axis(3, 1, 3), columns=axis(4, 2, 3)),
+    "dilated": PaddedInput(batch=1, rows=axis(5, 3, 2, dilation=3), columns=axis(4, 2, 2, dilation=2)),
+    "one axis": PaddedInput(batch=2, rows=axis(4, 3, 1, (1, 1)), columns=axis(5, 3, 2, (2, 0))),
+    "mostly padding": PaddedInput(batch=1, rows=axis(1, 5, 2), columns=axis(2, 5, 4, (3, 1))),
 }
 frames = pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
 
 
 def phases_of(frame):
     for down, across in product(*(output_phases(one, whole=True) for one in (frame.rows, frame.columns))):
-        yield Frame(batch=frame.batch, rows=down.axis, columns=across.axis)
+        yield PaddedInput(batch=frame.batch, rows=down.axis, columns=across.axis)
 
 
 def read_by(frame, number):
@@ -41,9 +49,9 @@ def read_by(frame, number):
         if row in places[0] and column in places[1]:
             m, n = places[0].index(row), places[1].index(column)
             sticks = [
-                (image * dense.rows.length + dense.rows.before + m + phase.rows.start + i * phase.rows.spacing)
-                * dense.columns.length + dense.columns.before + n + phase.columns.start + j * phase.columns.spacing
-                for i in range(phase.rows.taps) for j in range(phase.columns.taps)
+                (image * dense.rows.length + dense.rows.before + m + phase.rows.start + i * phase.rows.dilation)
+                * dense.columns.length + dense.columns.before + n + phase.columns.start + j * phase.columns.dilation
+                for i in range(phase.rows.kernel) for j in range(phase.columns.kernel)
             ]  # fmt: skip
             return sticks, phase, (image * phase.rows.outputs + m) * phase.columns.outputs + n
     raise AssertionError(f"output {number} is in no phase")
@@ -80,7 +88,7 @@ def test_the_outputs_of_a_core_are_a_run_of_each_phase(frame, output_rows):
 
 def test_ranges_of_a_small_case():
     """2 x 2 pixels become 4 x 4 outputs, 6 on a core: the second begins under the second pixel, in the second row."""
-    frame = Frame(batch=1, rows=axis(2, 2, 2), columns=axis(2, 2, 2))
+    frame = PaddedInput(batch=1, rows=axis(2, 2, 2), columns=axis(2, 2, 2))
     starts, stops = dense_bounds(frame, output_rows=6, cores=3)
     assert starts.tolist() == [0, 1, 2]
     assert stops.tolist() == [2, 4, 4]

@@ -108,8 +108,8 @@ def test_frame_of_an_uneven_call():
     )  # fmt: skip
     rows, columns = frame.rows, frame.columns
     assert (frame.batch, frame.replicate) == (2, True)
-    assert (rows.before, rows.after, rows.insertion, rows.trailing) == (3, 1, 2, 1)
-    assert (columns.before, columns.after, columns.insertion, columns.trailing) == (1, 1, 3, 2)
+    assert (rows.before, rows.after, rows.input_dilation, rows.trailing) == (3, 1, 2, 1)
+    assert (columns.before, columns.after, columns.input_dilation, columns.trailing) == (1, 1, 3, 2)
     assert (rows.outputs, columns.outputs) == (3 * 2 - 4 + 4 + 1 + 1, 5 * 3 + 1 + 2 + 1)
 
 

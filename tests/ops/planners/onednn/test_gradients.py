@@ -32,7 +32,7 @@ def problem(data_format=FLOAT32, groups=1, size=6, **options):
 def test_the_data_gradient_is_a_strided_convolution():
     axis = problem().geometry.axes[0]
     strided = strided_axis(axis)
-    assert (strided.step, strided.insertion, strided.outputs) == (2, 1, axis.input_size)
+    assert (strided.stride, strided.input_dilation, strided.outputs) == (2, 1, axis.input_size)
     (operation,) = (step for step in plan_backward_data(problem(), SPEC).steps if isinstance(step, Operation))
     assert operation.name == "PatchMatmulDeviceOperation"
 

@@ -8,7 +8,7 @@ from device.memory.memory_config import ShardOrientation
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from ops.programs.conv2d.buffers import check_estimated_format, check_reuse, reuse_refusal, reuse_tiles
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH, ParallelConfig
-from ops.window import Frame, FrameAxis
+from ops.window import PaddedAxis, PaddedInput
 
 
 def cores(scheme):
@@ -22,8 +22,8 @@ def cores(scheme):
 
 
 def frame(**columns):
-    rows = FrameAxis(input_length=11, before=2, after=2, taps=5)
-    return Frame(batch=1, rows=rows, columns=FrameAxis(input_length=11, before=1, after=1, taps=5, **columns))
+    rows = PaddedAxis(input_length=11, before=2, after=2, kernel=5)
+    return PaddedInput(batch=1, rows=rows, columns=PaddedAxis(input_length=11, before=1, after=1, kernel=5, **columns))
 
 
 def test_a_block_must_be_higher_than_a_row_of_the_image():
@@ -50,10 +50,10 @@ def test_a_reader_keeps_a_row_of_the_image_and_what_others_add():
     [
         (HEIGHT, {}, True, None),
         (HEIGHT, {}, False, "requires split reader to be on"),
-        (HEIGHT, {"step": 2}, False, "is not supported for stride > 1"),
-        (HEIGHT, {"step": 2, "spacing": 2}, True, "is not supported for dilation > 1"),
-        (BLOCK, {"spacing": 2}, True, "is not supported for block sharded"),
-        (WIDTH, {"spacing": 2}, False, None),
+        (HEIGHT, {"stride": 2}, False, "is not supported for stride > 1"),
+        (HEIGHT, {"stride": 2, "dilation": 2}, True, "is not supported for dilation > 1"),
+        (BLOCK, {"dilation": 2}, True, "is not supported for block sharded"),
+        (WIDTH, {"dilation": 2}, False, None),
     ],
 )
 def test_programs_that_can_not_reuse(scheme, columns, split, text):

@@ -9,7 +9,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH, ConvOptions, ConvProblem
 from ops.programs.conv2d.partition import choose_scheme, estimate_l1, estimated_buffers, estimated_halo_bytes
-from ops.window import Frame, transposed_axis
+from ops.window import PaddedInput, transposed_axis
 
 SPECS = [load_spec("wormhole_n150"), load_spec("blackhole_p150")]
 SCHEMES = (HEIGHT, BLOCK, WIDTH)
@@ -21,9 +21,14 @@ def problem(height, width, in_channels, out_channels, *, kernel=3, stride=2, **c
         for n in (height, width)
     )
     facts = {
-        "frame": Frame(batch=1, rows=rows, columns=columns), "in_channels": in_channels, "out_channels": out_channels,
-        "in_format": BFLOAT16, "weight_format": BFLOAT16, "out_format": BFLOAT16, "row_major": True,
-    }  # fmt: skip
+        "frame": PaddedInput(batch=1, rows=rows, columns=columns),
+        "in_channels": in_channels,
+        "out_channels": out_channels,
+        "in_format": BFLOAT16,
+        "weight_format": BFLOAT16,
+        "out_format": BFLOAT16,
+        "row_major": True,
+    }
     return ConvProblem(**facts | changes)
 
 

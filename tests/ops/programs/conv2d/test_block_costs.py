@@ -13,7 +13,7 @@ from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, ConvOptions, ConvProblem
 from ops.programs.conv2d.partition import ConvPartition, choose_cores, partition_conv
 from ops.programs.kernel_costs import ProductBlock, TransferCosts, multiply_task
-from ops.window import Frame, convolution_axis
+from ops.window import PaddedInput, convolution_axis
 
 WORMHOLE, BLACKHOLE = load_spec("wormhole_n150"), load_spec("blackhole_p100")
 
@@ -22,7 +22,7 @@ def work(spec, scheme=HEIGHT, *, subblock=None, weight_format=BFLOAT8_B, dilatio
     """64 to 256 channels under a 3x3 kernel, 64 x 64 pixels."""
     axis = convolution_axis(input_length=64, kernel=3, stride=1, padding=(dilation,) * 2, dilation=dilation)
     problem = ConvProblem(
-        frame=Frame(batch=1, rows=axis, columns=axis),
+        frame=PaddedInput(batch=1, rows=axis, columns=axis),
         in_channels=64,
         out_channels=256,
         in_format=BFLOAT16,

@@ -17,12 +17,12 @@ from ops.programs.conv2d.gather import (
     seen,
     strips,
 )
-from ops.window import FrameAxis, output_phases, transposed_axis
+from ops.window import PaddedAxis, output_phases, transposed_axis
 from tests.ops.programs.conv2d.value_cases import SPEC, Case, normal, work_of
 
 
 def axis(length, insertion, kernel):
-    return FrameAxis(input_length=length, before=kernel - 1, after=kernel - 1, insertion=insertion, taps=kernel)
+    return PaddedAxis(input_length=length, before=kernel - 1, after=kernel - 1, input_dilation=insertion, kernel=kernel)
 
 
 axes = st.builds(axis, st.integers(1, 9), st.integers(1, 3), st.integers(1, 4))

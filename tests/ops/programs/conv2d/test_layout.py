@@ -19,7 +19,7 @@ from ops.programs.conv2d.partition import (
     scheme_alignment,
     sharded_input,
 )
-from ops.window import Frame, transposed_axis
+from ops.window import PaddedInput, transposed_axis
 from tests.shards import box
 
 SPEC = load_spec("wormhole_n150")
@@ -31,7 +31,7 @@ def frame(height=8, width=8, batch=1, kernel=3):
         transposed_axis(input_length=length, kernel=kernel, stride=2, padding=(1, 1), output_padding=1, dilation=1)
         for length in (height, width)
     )
-    return Frame(batch=batch, rows=rows, columns=columns)
+    return PaddedInput(batch=batch, rows=rows, columns=columns)
 
 
 def problem(**changes):

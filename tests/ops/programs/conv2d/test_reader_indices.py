@@ -15,7 +15,7 @@ from ops.programs.conv2d.reader_indices import (
     transfer_rate,
     uses_split_reader,
 )
-from ops.window import Frame, convolution_axis, window_starts
+from ops.window import PaddedInput, convolution_axis, window_starts
 
 positive = st.integers(1, 4)
 
@@ -36,7 +36,7 @@ def axes(draw):
 @st.composite
 def convolutions(draw):
     """A frame and how its outputs are dealt: rows of a core, cores, rows of the blocks of one or two readers."""
-    frame = Frame(batch=draw(st.integers(1, 3)), rows=draw(axes()), columns=draw(axes()))
+    frame = PaddedInput(batch=draw(st.integers(1, 3)), rows=draw(axes()), columns=draw(axes()))
     cores = draw(st.integers(1, 6))
     output_rows = -(-frame.outputs // cores)
     block_rows = tuple(draw(st.lists(st.integers(1, max(output_rows, 1)), min_size=1, max_size=2)))
@@ -60,7 +60,7 @@ def test_segments_are_the_windows(convolution):
     made = reader_indices(frame, output_rows=output_rows, cores=cores, block_rows=block_rows)
     for core, words in enumerate(made.astype(int)):
         outputs = np.arange(core * output_rows, min((core + 1) * output_rows, frame.outputs))
-        blocks = list(expand(words, frame.columns.step))
+        blocks = list(expand(words, frame.columns.stride))
         assert all(len(block) == block_rows[n % len(block_rows)] for n, block in enumerate(blocks[:-1]))
         if len(outputs):
             windows = window_starts(frame, outputs)

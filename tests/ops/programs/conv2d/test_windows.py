@@ -8,16 +8,16 @@ from device.numbers.formats import BFLOAT16
 from ops.programs.conv2d.blocks import KBlock
 from ops.programs.conv2d.gather import Image, strips
 from ops.programs.conv2d.values import suits, windows_of
-from ops.window import FrameAxis, output_phases
+from ops.window import PaddedAxis, output_phases
 
 
 def found(channels, *, kernel_rows=1, of_input=None, taps=3, spacing=1):
     """The only strip of rows of six pixels under three rows of taps, each block of so many of these rows."""
     rows, columns = (
-        FrameAxis(input_length=6, before=1, after=1, taps=length, spacing=1, step=1) for length in (3, taps)
+        PaddedAxis(input_length=6, before=1, after=1, kernel=length, dilation=1, stride=1) for length in (3, taps)
     )
     if spacing > 1:
-        columns = FrameAxis(input_length=6, before=1, after=1, taps=taps, spacing=spacing, step=1)
+        columns = PaddedAxis(input_length=6, before=1, after=1, kernel=taps, dilation=spacing, stride=1)
     blocks = tuple(
         KBlock(kernel_rows=range(row, row + kernel_rows), first_channel=0, channels=channels,
                weight_row=row * taps * channels, weight_stride=channels, weight_channels=channels)

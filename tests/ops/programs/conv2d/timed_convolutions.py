@@ -4,7 +4,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.programs.conv2d.cycles import conv_cycles
 from ops.programs.conv2d.parallel_config import HEIGHT, ConvOptions, ConvProblem
-from ops.window import Frame, convolution_axis, transposed_axis
+from ops.window import PaddedInput, convolution_axis, transposed_axis
 from tests.ops.programs.conv2d.planned_work import planned_work
 
 SPECS = [load_spec("wormhole_n150"), load_spec("blackhole_p100")]
@@ -54,7 +54,7 @@ def conv(
             input_length=side, kernel=kernel, stride=stride, padding=(0, 0), output_padding=0, dilation=1
         )
     problem = ConvProblem(
-        frame=Frame(batch=batch, rows=axis, columns=axis),
+        frame=PaddedInput(batch=batch, rows=axis, columns=axis),
         in_channels=channels[0],
         out_channels=channels[1],
         in_format=BFLOAT16,

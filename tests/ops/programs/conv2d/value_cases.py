@@ -13,7 +13,7 @@ from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH, ConvOption
 from ops.programs.conv2d.values import conv_values
 from ops.programs.conv2d.weights import WeightsLayout, prepare_bias, prepare_weights
 from ops.reference import conv_transpose_channels_last, plan_geometry
-from ops.window import Frame, transposed_axis
+from ops.window import PaddedInput, transposed_axis
 from tests.ops.programs.conv2d.planned_work import planned_work
 
 SPEC = load_spec("wormhole_n150").replace(grid_cols=3, grid_rows=2)
@@ -59,7 +59,7 @@ class Case:
             for n in (0, 1)
         )
         return ConvProblem(
-            frame=Frame(batch=self.batch, rows=rows, columns=columns, replicate=self.replicate),
+            frame=PaddedInput(batch=self.batch, rows=rows, columns=columns, replicate=self.replicate),
             in_channels=self.channels,
             out_channels=self.outputs,
             in_format=self.in_format,

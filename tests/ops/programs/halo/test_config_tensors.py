@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 
 from ops.programs.halo.config_tensors import CoreOrder, config_tensors, config_words
 from ops.programs.halo.transfers import stick_ranges
-from ops.window import Frame, frame_sources, transposed_axis
+from ops.window import PaddedInput, frame_sources, transposed_axis
 
 small = st.integers(0, 3)
 positive = st.integers(1, 3)
@@ -29,7 +29,7 @@ def axes(draw):
 @st.composite
 def halos(draw):
     """A frame, what every core needs, sticks of an input shard, and the cores."""
-    frame = Frame(batch=draw(positive), rows=draw(axes()), columns=draw(axes()), replicate=draw(st.booleans()))
+    frame = PaddedInput(batch=draw(positive), rows=draw(axes()), columns=draw(axes()), replicate=draw(st.booleans()))
     input_rows = draw(st.integers(1, 80))
     cores = max(-(-frame.data // input_rows), draw(st.integers(1, 20)))
     ranges = stick_ranges(frame, output_rows=-(-frame.outputs // cores), cores=cores)
@@ -85,11 +85,11 @@ def test_sizes_are_counted_without_lists(halo, tiled):
 def test_ranges_are_those_of_the_reference():
     """8x8 image, kernel 3, padding 1: frame 10x10; 32 outputs end at stick 37, and a window reaches 22 further."""
     axis = transposed_axis(input_length=8, kernel=3, stride=1, padding=(1, 1), output_padding=0, dilation=1)
-    ranges = stick_ranges(Frame(batch=1, rows=axis, columns=axis), output_rows=32, cores=2)
+    ranges = stick_ranges(PaddedInput(batch=1, rows=axis, columns=axis), output_rows=32, cores=2)
     assert (ranges.starts.tolist(), ranges.stops.tolist(), ranges.max_sticks) == ([0, 40], [60, 100], 60)
 
 
 def test_core_without_outputs_repeats_the_last_window():
     axis = transposed_axis(input_length=2, kernel=1, stride=1, padding=(0, 0), output_padding=0, dilation=1)
-    ranges = stick_ranges(Frame(batch=1, rows=axis, columns=axis), output_rows=4, cores=2)
+    ranges = stick_ranges(PaddedInput(batch=1, rows=axis, columns=axis), output_rows=4, cores=2)
     assert (ranges.starts.tolist(), ranges.stops.tolist()) == ([0, 3], [4, 4])

@@ -14,7 +14,7 @@ from ops.programs.halo.cycles import halo_cycles, halo_times
 from ops.programs.halo.plan import BLOCK, HEIGHT, WIDTH, HaloArguments, core_order, plan_halo
 from ops.programs.halo.traffic import ZEROS_BYTES, halo_traffic, stick_bytes
 from ops.programs.halo.transfers import list_padding, list_transfers
-from ops.window import Frame, convolution_axis, transposed_axis
+from ops.window import PaddedInput, convolution_axis, transposed_axis
 
 SPEC = load_spec("blackhole_p100").replace(
     halo_costs_start_cycles=450.0,
@@ -30,7 +30,7 @@ def halo(*, size=24, cores=20, width=64, stride=1, tiled=False, scheme=HEIGHT, t
     made = transposed_axis if transposed else convolution_axis
     more = {"output_padding": 0} if transposed else {}
     axis = made(input_length=size, kernel=3, stride=stride, padding=(1, 1), dilation=1, **more)
-    frame = Frame(batch=1, rows=axis, columns=axis)
+    frame = PaddedInput(batch=1, rows=axis, columns=axis)
     count = {HEIGHT: cores, BLOCK: 5 * cores, WIDTH: 5}[scheme]
     nhw = 1 if scheme is WIDTH else cores
     arguments = HaloArguments(

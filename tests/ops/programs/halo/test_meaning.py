@@ -16,16 +16,16 @@ from ops.op_models import OP_MODELS
 from ops.programs.halo.cycles import halo_cycles
 from ops.programs.halo.model import halo_values
 from ops.programs.halo.plan import HaloArguments, HaloOp, plan_halo
-from ops.window import Frame, FrameAxis
+from ops.window import PaddedAxis, PaddedInput
 
 SPEC = load_spec("wormhole_n150")
-AXIS = FrameAxis(input_length=8, before=1, after=1, taps=3)
+AXIS = PaddedAxis(input_length=8, before=1, after=1, kernel=3)
 THIRD = np.full((4, 32), 1 / 3, np.float32)
 
 
 def halo(data_format=BFLOAT16, *, tiled=False, fp32_dest=False, output="halo"):
     arguments = HaloArguments(
-        frame=Frame(batch=1, rows=AXIS, columns=AXIS),
+        frame=PaddedInput(batch=1, rows=AXIS, columns=AXIS),
         scheme=TensorMemoryLayout.HEIGHT_SHARDED,
         orientation=ShardOrientation.ROW_MAJOR,
         cores=first_cores(2, 8, 8),

@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 
 from ops.programs.halo.traffic import ListedPadding, PaddingRuns, padding_runs
 from ops.programs.halo.transfers import list_padding, stick_ranges
-from ops.window import Frame, data_sticks, frame_sources, transposed_axis
+from ops.window import PaddedInput, data_sticks, frame_sources, transposed_axis
 from tests.ops.window.drawn_frames import frames
 
 
@@ -43,7 +43,7 @@ def test_all_below_a_number_is_the_sum_of_runs(frame):
 def test_by_hand():
     """Two rows of two inputs, two apart, and a zero around: 5x5 sticks with data at 6, 8, 16 and 18."""
     axis = transposed_axis(input_length=2, kernel=2, stride=2, padding=(0, 0), output_padding=0, dilation=1)
-    frame = Frame(batch=1, rows=axis, columns=axis)
+    frame = PaddedInput(batch=1, rows=axis, columns=axis)
     assert data_sticks(frame, np.arange(4)).tolist() == [6, 8, 16, 18]
     runs = padding_runs(frame)
     assert isinstance(runs, PaddingRuns)
@@ -52,4 +52,4 @@ def test_by_hand():
     sticks, filled = runs.below(np.arange(6), copies).tolist()
     assert sticks == [0, 6, 7, 14, 15, 21]
     assert filled == [0, 3, 4, 8, 9, 12]  # four sticks at a time, then one by one
-    assert isinstance(padding_runs(Frame(batch=1, rows=axis, columns=axis, replicate=True)), ListedPadding)
+    assert isinstance(padding_runs(PaddedInput(batch=1, rows=axis, columns=axis, replicate=True)), ListedPadding)

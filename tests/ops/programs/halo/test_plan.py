@@ -12,7 +12,7 @@ from device.numbers.block_floats import round_up
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.programs.halo.plan import BLOCK, HEIGHT, WIDTH, HaloArguments, plan_halo
-from ops.window import Frame, transposed_axis
+from ops.window import PaddedInput, transposed_axis
 
 RECORDS = "oracle/ttnn/cases.jsonl.gz"
 SPECS = {"wh": load_spec("wormhole_n150"), "bh": load_spec("blackhole_p150")}
@@ -28,7 +28,7 @@ def example(**changes):
     """8x8 image of 64 channels, kernel 3, padding 1, on 2x2 cores: 32 inputs and 32 outputs for each row of cores."""
     axis = transposed_axis(input_length=8, kernel=3, stride=1, padding=(1, 1), output_padding=0, dilation=1)
     arguments = {
-        "frame": Frame(batch=1, rows=axis, columns=axis),
+        "frame": PaddedInput(batch=1, rows=axis, columns=axis),
         "scheme": BLOCK,
         "orientation": ShardOrientation.ROW_MAJOR,
         "cores": grid("[0-0 - 1-1]"),
@@ -139,7 +139,7 @@ def recorded_frame(case):
         for n, length in enumerate((case["H"], case["W"]))
     ]
     replicate = (case.get("conv_config") or {}).get("padding_mode") == "Replicate"
-    return Frame(batch=case.get("batch", 1), rows=axes[0], columns=axes[1], replicate=replicate)
+    return PaddedInput(batch=case.get("batch", 1), rows=axes[0], columns=axes[1], replicate=replicate)
 
 
 def recorded_arguments(record, halo, output):

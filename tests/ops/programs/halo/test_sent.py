@@ -8,7 +8,7 @@ from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.programs.halo.cycles import halo_cycles, halo_sent
 from ops.programs.halo.plan import BLOCK, HEIGHT, WIDTH, HaloArguments, HaloOp, plan_halo
-from ops.window import Frame, convolution_axis
+from ops.window import PaddedInput, convolution_axis
 
 SPEC = load_spec("wormhole_n150")
 
@@ -16,7 +16,7 @@ SPEC = load_spec("wormhole_n150")
 def work(scheme, *, tiled=False, orientation=ShardOrientation.ROW_MAJOR):
     """A 3x3 halo of an image of 16x16 on 4 rows of 3 columns of cores, or on 8 of them."""
     axis = convolution_axis(input_length=16, kernel=3, stride=1, padding=(1, 1), dilation=1)
-    frame = Frame(batch=1, rows=axis, columns=axis)
+    frame = PaddedInput(batch=1, rows=axis, columns=axis)
     down = orientation is ShardOrientation.ROW_MAJOR
     nhw = {HEIGHT: 8, BLOCK: 4 if down else 3, WIDTH: 1}[scheme]
     rows = -(-256 // nhw // 32) * 32

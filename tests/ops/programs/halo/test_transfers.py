@@ -13,7 +13,7 @@ from ops.programs.halo.transfers import (
     most_sticks,
     stick_ranges,
 )
-from ops.window import Frame, convolution_axis, transposed_axis
+from ops.window import PaddedInput, convolution_axis, transposed_axis
 
 lengths = st.integers(1, 12)
 positive = st.integers(1, 4)
@@ -32,7 +32,7 @@ def frames(draw):
         )
         for _ in range(2)
     )
-    return Frame(batch=draw(positive), rows=rows, columns=columns)
+    return PaddedInput(batch=draw(positive), rows=rows, columns=columns)
 
 
 @given(frames(), st.integers(1, 200), st.integers(1, 20))
@@ -58,7 +58,7 @@ def test_cores_beside_a_single_output_need_nothing():
         convolution_axis(input_length=1, kernel=kernel, stride=3, padding=(pad, pad), dilation=1)
         for kernel, pad in ((6, 3), (2, 1))
     )
-    frame = Frame(batch=1, rows=rows, columns=columns)
+    frame = PaddedInput(batch=1, rows=rows, columns=columns)
     ranges = stick_ranges(frame, output_rows=64, cores=3)
     assert (ranges.starts.tolist(), ranges.stops.tolist()) == ([0, 21, 21], [17, 21, 21])
     listed = list_transfers(frame, ranges, input_rows=1)

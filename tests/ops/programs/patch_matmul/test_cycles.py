@@ -19,7 +19,7 @@ SPEC = load_spec("wormhole_n150")
 
 
 def frame(stride=2):
-    return axis_of_windows(input_length=16, outputs=16 * stride, taps=4, start=-2, spacing=1, insertion=stride)
+    return axis_of_windows(input_length=16, outputs=16 * stride, kernel=4, start=-2, dilation=1, input_dilation=stride)
 
 
 def work_of(axis, data_format=FLOAT32, precision=Precision.IEEE, spec=SPEC, kind=patch_matmul_work):
@@ -103,7 +103,7 @@ FIGURES = {
 
 def test_a_patch_matmul_by_hand():
     """64 sticks of 64 float32 channels times 64 x 64 weights, one pass: 2 x 2 output tiles, four cores of Wormhole."""
-    axis = axis_of_windows(input_length=8, outputs=8, taps=1, start=0)
+    axis = axis_of_windows(input_length=8, outputs=8, kernel=1, start=0)
     found = patch_matmul_cycles(work_of(axis, precision=Precision.DEVICE), SPEC.replace(**FIGURES))
     # Two K blocks of a tile. A core gathers 32 sticks for both, each after 70 cycles and its
     # 256 bytes at half a bank's rate, and sends 4096 bytes, a packet, for each to two.
@@ -119,7 +119,7 @@ def test_a_patch_matmul_by_hand():
 
 def test_filling_and_adding_by_hand():
     spec = SPEC.replace(**FIGURES)
-    axis = axis_of_windows(input_length=8, outputs=8, taps=1, start=0)
+    axis = axis_of_windows(input_length=8, outputs=8, kernel=1, start=0)
     fill = FillRows(batch=1, axes=(axis, axis), out_channels=64, out_shape=(8, 8), bias=False, out_format=FLOAT32)
     # 64 rows of 256 bytes, one for each core; the banks take 16 KiB at 0.8 of 0.922 of 288 bytes a cycle.
     assert fill_rows_cycles(fill, spec).cycles == pytest.approx(500 + 64 * 256 / (0.8 * 0.922 * 288), rel=1e-12)
@@ -133,7 +133,7 @@ def test_filling_and_adding_by_hand():
 
 def test_more_banks_help_patches_where_they_are_waited_for():
     slow = SPEC.replace(dram_banks=1)
-    axis = axis_of_windows(input_length=64, outputs=64, taps=1, start=0)
+    axis = axis_of_windows(input_length=64, outputs=64, kernel=1, start=0)
     large = work_of(axis, precision=Precision.DEVICE)
     assert patch_matmul_cycles(large, SPEC).cycles < patch_matmul_cycles(large, slow).cycles
     free = patch_matmul_cycles(large, SPEC, contention=False).cycles

@@ -39,7 +39,7 @@ def numbers(rng, *shape):
 def test_sums_are_those_of_the_definition(axes, parts, biased, storage):
     rng = np.random.default_rng(0)
     image = numbers(rng, 2, *(axis.input_length for axis in axes), 16 * parts)
-    weights = numbers(rng, parts, *(axis.taps for axis in axes), 16, 48)
+    weights = numbers(rng, parts, *(axis.kernel for axis in axes), 16, 48)
     bias = numbers(rng, 48 * parts) if biased else None
     result = np.full((2, *(axis.outputs for axis in axes), 48 * parts), np.nan, storage)
     layer = direct(axes, 2, (16, 48), parts)

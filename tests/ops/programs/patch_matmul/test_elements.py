@@ -38,7 +38,7 @@ def made(axes, image, weights, bias, storage, compiled, monkeypatch):
 def test_sums_are_those_of_the_definition(axes, biased, storage, compiled, monkeypatch):
     rng = np.random.default_rng(0)
     image = rng.integers(-4, 5, (2, *(axis.input_length for axis in axes), 5)).astype(np.float32)
-    weights = rng.integers(-4, 5, (5, *(axis.taps for axis in axes))).astype(np.float32)
+    weights = rng.integers(-4, 5, (5, *(axis.kernel for axis in axes))).astype(np.float32)
     bias = rng.integers(-4, 5, 5).astype(np.float32) if biased else None
     view = _gathered(image.astype(np.float64), axes).reshape(2, *(axis.outputs for axis in axes), -1, 5)
     wanted = (view * weights.reshape(5, -1).T).sum(axis=-2) + (0 if bias is None else bias)
@@ -51,7 +51,7 @@ def test_sums_are_those_of_the_definition(axes, biased, storage, compiled, monke
 def test_a_compiled_loop_leaves_no_trace_in_the_numbers(axes, monkeypatch):
     rng = np.random.default_rng(0)
     image = rng.standard_normal((3, *(axis.input_length for axis in axes), 37), np.float32)
-    weights = rng.standard_normal((37, *(axis.taps for axis in axes)), np.float32)
+    weights = rng.standard_normal((37, *(axis.kernel for axis in axes)), np.float32)
     bias = rng.standard_normal(37, np.float32)
     bits = [made(axes, image, weights, bias, np.float32, compiled, monkeypatch).tobytes() for compiled in (False, True)]
     assert bits[0] == bits[1]

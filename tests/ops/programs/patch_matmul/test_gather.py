@@ -19,8 +19,8 @@ def test_runs_hold_every_position_once_and_in_order(counts, rows):
 @pytest.mark.parametrize("spacing", [1, 2, -1, -3])
 def test_patches_read_zeros_outside_the_image(spacing):
     image = np.arange(1, 25, dtype=np.float32).reshape(2, 4, 3, 1)
-    rows = axis_of_windows(input_length=4, outputs=5, taps=2, start=-1, spacing=spacing)
-    columns = axis_of_windows(input_length=3, outputs=2, taps=3, start=0, spacing=1, step=2)
+    rows = axis_of_windows(input_length=4, outputs=5, kernel=2, start=-1, dilation=spacing)
+    columns = axis_of_windows(input_length=3, outputs=2, kernel=3, start=0, dilation=1, stride=2)
     view = Margin(image, [[rows], [columns]]).patches([rows, columns])
     assert view.shape == (2, 5, 2, 2, 3, 1)
     for n, y, x, j, k in np.ndindex(2, 5, 2, 2, 3):
@@ -31,18 +31,18 @@ def test_patches_read_zeros_outside_the_image(spacing):
 
 def test_an_image_without_a_margin_is_not_copied():
     image = np.ones((1, 4, 2), np.float32)
-    axis = axis_of_windows(input_length=4, outputs=4, taps=1, start=0, spacing=1)
+    axis = axis_of_windows(input_length=4, outputs=4, kernel=1, start=0, dilation=1)
     assert Margin(image, [[axis]]).pixels.base is image
 
 
 def test_places_are_those_of_the_axis():
-    axis = axis_of_windows(input_length=4, outputs=3, taps=1, start=0, spacing=1, first=1, distance=2)
+    axis = axis_of_windows(input_length=4, outputs=3, kernel=1, start=0, dilation=1, output_offset=1, output_stride=2)
     assert np.arange(8)[None][places([axis])].tolist() == [[1, 3, 5]]
 
 
 def test_parts_of_the_channels_lie_apart():
     image = np.arange(2 * 3 * 4, dtype=np.float32).reshape(2, 3, 4)
-    axis = axis_of_windows(input_length=3, outputs=3, taps=2, start=-1, spacing=1)
+    axis = axis_of_windows(input_length=3, outputs=3, kernel=2, start=-1, dilation=1)
     whole, halves = Margin(image, [[axis]]), Margin(image, [[axis]], parts=2)
     for part in range(2):
         assert np.array_equal(halves.patches([axis], part), whole.patches([axis])[..., 2 * part : 2 * part + 2])

@@ -12,10 +12,10 @@ from ops.programs.patch_matmul.host_work import PrepareBias, PrepareSticks
 from ops.programs.patch_matmul.plan import patch_matmul_work, pixel_matmul_work
 from ops.programs.patch_matmul.slicing import Precision, slicing_of
 from ops.programs.patch_matmul.work import FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
-from ops.window import FrameAxis, axis_of_windows
+from ops.window import PaddedAxis, axis_of_windows
 
 SPEC = load_spec("wormhole_n150")
-AXIS = FrameAxis(input_length=3, before=0, after=0, taps=1)
+AXIS = PaddedAxis(input_length=3, before=0, after=0, kernel=1)
 PATCHES = Patches(batch=2, axes=(AXIS,), channels=2, groups=1, bundles=1)
 COMMON = {"slicing": slicing_of(FLOAT32, Precision.DEVICE, fidelity_phases=3), "out_format": FLOAT32, "spec": SPEC}
 each_arithmetic = pytest.mark.parametrize("arithmetic", [EXACT, FAST], ids=lambda one: one.name)
@@ -52,7 +52,7 @@ def test_both_multiply_in_the_phases_of_their_matmul():
 @pytest.mark.parametrize("bias", [False, True])
 def test_rows_are_filled_in_what_others_wrote(bias):
     target = np.full((1, 3, 1), 7, np.float32)
-    middle = axis_of_windows(input_length=3, outputs=1, taps=0, start=0, first=1)
+    middle = axis_of_windows(input_length=3, outputs=1, kernel=0, start=0, output_offset=1)
     work = FillRows(batch=1, axes=(middle,), out_channels=1, out_shape=(3,), bias=bias, out_format=FLOAT32)
     added = [np.array([5], np.float32)] if bias else []
     got = OP_MODELS[FillRows].values(work, [*added, target], ValuesContext(spec=SPEC, arithmetic=EXACT))

@@ -44,7 +44,7 @@ def test_outputs_are_cut_into_pieces():
 
 
 def test_a_tap_that_meets_nothing_is_left_out():
-    axis = axis_of_windows(input_length=2, outputs=2, taps=3, start=0, spacing=2)
+    axis = axis_of_windows(input_length=2, outputs=2, kernel=3, start=0, dilation=2)
     assert met_by_taps(axis, 9) == [Met(0, 0, 0, 2)]
 
 
@@ -60,10 +60,10 @@ def test_everything_that_meets_is_found_once(stride, dilation, transposed):
         axis = convolution_axis(input_length=17, kernel=4, stride=stride, padding=(2, 1), dilation=dilation)
     wanted = []
     for output in range(axis.outputs):
-        for tap in range(axis.taps):
-            lies = axis.start + output * axis.step + tap * axis.spacing
-            if lies % axis.insertion == 0 and 0 <= lies < axis.input_length * axis.insertion:
-                wanted.append((output, tap, lies // axis.insertion))
+        for tap in range(axis.kernel):
+            lies = axis.start + output * axis.stride + tap * axis.dilation
+            if lies % axis.input_dilation == 0 and 0 <= lies < axis.input_length * axis.input_dilation:
+                wanted.append((output, tap, lies // axis.input_dilation))
     apart, step = distances(axis)
     found = [
         (one.output + n * apart, one.tap, one.source + n * step)

@@ -24,7 +24,7 @@ SPEC = load_spec("wormhole_n150")
 
 
 def patches_of(size, channels, taps=3, groups=1, others=64):
-    axis = axis_of_windows(input_length=size, outputs=size, taps=taps, start=-1, spacing=1)
+    axis = axis_of_windows(input_length=size, outputs=size, kernel=taps, start=-1, dilation=1)
     return Patches(
         batch=1, axes=(axis, axis), channels=channels, groups=groups, bundles=bundle_count(groups, channels, others)
     )

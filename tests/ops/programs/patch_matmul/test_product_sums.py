@@ -46,7 +46,7 @@ def made(axes, image, weights, compiled, monkeypatch):
 def test_sums_are_those_of_the_definition(axes, stored, compiled, channels, monkeypatch):
     rng = np.random.default_rng(0)
     image = rng.integers(-4, 5, (3, *(axis.input_length for axis in axes), channels[0])).astype(np.float32)
-    weights = rng.integers(-4, 5, (*(axis.taps for axis in axes), *channels)).astype(np.float32)
+    weights = rng.integers(-4, 5, (*(axis.kernel for axis in axes), *channels)).astype(np.float32)
     wanted = np.tensordot(_gathered(image.astype(np.float64), axes), weights, weights.ndim - 1)
     found = made(axes, image, laid(weights, stored), compiled, monkeypatch)
     assert np.array_equal(found, wanted + np.arange(channels[1]))
@@ -58,7 +58,7 @@ def test_sums_are_those_of_the_definition(axes, stored, compiled, channels, monk
 def test_a_compiled_loop_leaves_no_trace_in_the_numbers(axes, stored, monkeypatch):
     rng = np.random.default_rng(0)
     image = rng.standard_normal((3, *(axis.input_length for axis in axes), 90), np.float32)
-    weights = laid(rng.standard_normal((*(axis.taps for axis in axes), 90, 4 * PLANES), np.float32), stored)
+    weights = laid(rng.standard_normal((*(axis.kernel for axis in axes), 90, 4 * PLANES), np.float32), stored)
     bits = [made(axes, image, weights, compiled, monkeypatch).tobytes() for compiled in (False, True)]
     assert bits[0] == bits[1]
 

@@ -24,7 +24,7 @@ def outputs(axes, groups, compiled, monkeypatch, *, biased=True, storage=np.floa
     rng = np.random.default_rng(0)
     monkeypatch.setattr(module, "worth_loading", lambda name, seconds: compiled)
     image = draw(rng, 2, *(axis.input_length for axis in axes), ins * count)
-    weights = draw(rng, count, *(axis.taps for axis in axes), ins, outs)
+    weights = draw(rng, count, *(axis.kernel for axis in axes), ins, outs)
     bias = draw(rng, outs * count) if biased else None
     result = np.full((2, *(axis.outputs for axis in axes), outs * count), np.nan, storage)
     multiply_shifted(shifted(axes, 2, count, (ins, outs)), image, weights, bias, result, side_by_side)

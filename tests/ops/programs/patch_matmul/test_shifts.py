@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ops.programs.patch_matmul.shifts import Cells, Run, Shift, axis_shifts, positions_of, runs_of
-from ops.window import FrameAxis
+from ops.window import PaddedAxis
 from tests.ops.programs.patch_matmul.padded_axes import strided, transposed
 
 
@@ -32,13 +32,13 @@ def test_a_strided_axis_by_hand():
     strided(13, 4, 2, 1),
     strided(14, 3, 2, 0, 2),
     strided(9, 3, 1, 1),
-    FrameAxis(input_length=9, before=-1, after=3, insertion=4, step=6, taps=5),
-    FrameAxis(input_length=9, before=4, after=1, taps=3, spacing=-2),
+    PaddedAxis(input_length=9, before=-1, after=3, input_dilation=4, stride=6, kernel=5),
+    PaddedAxis(input_length=9, before=4, after=1, kernel=3, dilation=-2),
 ], ids=str)  # fmt: skip
 def test_taps_meet_the_inputs_of_the_definition(axis):
     shifts = axis_shifts(axis)
-    lies = np.add.outer(np.arange(axis.outputs) * axis.step + axis.start, np.arange(axis.taps) * axis.spacing)
-    inputs, between = np.divmod(lies, axis.insertion)
+    lies = np.add.outer(np.arange(axis.outputs) * axis.stride + axis.start, np.arange(axis.kernel) * axis.dilation)
+    inputs, between = np.divmod(lies, axis.input_dilation)
     wanted = {
         (output, tap, int(inputs[output, tap]))
         for output, tap in np.ndindex(*lies.shape)
@@ -57,7 +57,7 @@ def test_taps_meet_the_inputs_of_the_definition(axis):
 
 
 def test_an_axis_that_meets_nothing_has_none():
-    assert axis_shifts(FrameAxis(input_length=3, before=2, after=0, taps=0)) is None
+    assert axis_shifts(PaddedAxis(input_length=3, before=2, after=0, kernel=0)) is None
 
 
 def test_runs_hold_every_position_once():

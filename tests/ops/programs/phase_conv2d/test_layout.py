@@ -8,7 +8,7 @@ def groups(planned):
 
 
 def firsts(planned):
-    return [[(one.rows.first, one.columns.first) for one in group] for group in groups(planned)]
+    return [[(one.rows.output_offset, one.columns.output_offset) for one in group] for group in groups(planned)]
 
 
 def test_phases_of_a_row_that_meet_the_same_inputs_are_together(planned):

@@ -72,14 +72,18 @@ def plainly(planned, sticks, kernel, row):
         for image, phase in product(range(call.batch_size), part.phases):
             down, across = phase.frame.rows, phase.frame.columns
             for m, n in product(range(down.outputs), range(across.outputs)):
-                place = (image, down.first + m * down.distance, across.first + n * across.distance)
+                place = (
+                    image,
+                    down.output_offset + m * down.output_stride,
+                    across.output_offset + n * across.output_stride,
+                )
                 packed = dst = None
-                rows = range(down.taps if across.taps else 0)
-                blocks = [rows] if down.taps * across.taps <= call.kernel_size[1] else [[i] for i in rows]
+                rows = range(down.kernel if across.kernel else 0)
+                blocks = [rows] if down.kernel * across.kernel <= call.kernel_size[1] else [[i] for i in rows]
                 for number, block in enumerate(blocks if rows else []):
                     gathered, matrix = [], []
-                    for i, j in product(block, range(across.taps)):
-                        y, x = m + down.start + i * down.spacing, n + across.start + j * across.spacing
+                    for i, j in product(block, range(across.kernel)):
+                        y, x = m + down.start + i * down.dilation, n + across.start + j * across.dilation
                         inside = 0 <= y < height and 0 <= x < width
                         gathered.append(images[image, y, x] if inside else np.zeros(channels, np.float32))
                         # The tap of the frame that meets this input under this output.

@@ -13,7 +13,7 @@ from device.time.stages import Stage
 from ops.op_model import CyclesContext, Ends
 from ops.op_models import OP_MODELS, load_spec
 from ops.programs.pool2d import MaxPool, pool_cycles
-from ops.window import Frame, FrameAxis
+from ops.window import PaddedAxis, PaddedInput
 from tests.shards import high
 
 SPEC = load_spec("wormhole_n150").replace(
@@ -33,10 +33,10 @@ REDUCED = 3 + 32 + 16  # a tile of channels of one window
 def pool(taps=(2, 2), channels=64, spacing=1, **changes):
     """Nine outputs on a core."""
     rows, columns = (
-        FrameAxis(input_length=16, before=0, after=0, taps=count, spacing=spacing, step=1) for count in taps
+        PaddedAxis(input_length=16, before=0, after=0, kernel=count, dilation=spacing, stride=1) for count in taps
     )
     usual = {"channel_cores": 1, "core_outputs": 9, "in_format": BFLOAT16, "data_format": BFLOAT16, "tiled": False}
-    return MaxPool(frame=Frame(batch=1, rows=rows, columns=columns), channels=channels, **(usual | changes))
+    return MaxPool(frame=PaddedInput(batch=1, rows=rows, columns=columns), channels=channels, **(usual | changes))
 
 
 def timed(work, spec=SPEC):

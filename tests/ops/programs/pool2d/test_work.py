@@ -11,15 +11,15 @@ from device.spec.device_spec import load_spec
 from ops.op_model import ValuesContext
 from ops.op_models import load_spec as load_spec_with_costs
 from ops.programs.pool2d import MaxPool, largest, window_cycles
-from ops.window import Frame, FrameAxis
+from ops.window import PaddedAxis, PaddedInput
 
 
 def axis(length, taps, step, before=0, spacing=1):
-    return FrameAxis(input_length=length, before=before, after=before, taps=taps, spacing=spacing, step=step)
+    return PaddedAxis(input_length=length, before=before, after=before, kernel=taps, dilation=spacing, stride=step)
 
 
 def work(rows, columns, channels=1, spacing=1):
-    frame = Frame(batch=1, rows=rows, columns=columns)
+    frame = PaddedInput(batch=1, rows=rows, columns=columns)
     return MaxPool(
         frame=frame, channels=channels, channel_cores=1, core_outputs=1, in_format=BFLOAT16, data_format=BFLOAT16,
         tiled=False,
