@@ -36,7 +36,7 @@ from ops.planners.conv.alternatives import (
     costs,
     index_tensors_in_dram,
 )
-from ops.planners.conv.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ops.planners.conv.arguments import ConvCall, ConvConfig, Operand, SliceConfig, SliceType
 from ops.planners.conv.conv2d import left_of, plan_conv2d
 from ops.planners.conv.conv_transpose2d import check_phase_weights, check_phases
 from ops.planners.conv.phase_program import runs_by_phases
@@ -139,7 +139,7 @@ _DEFAULTS = {"stride": (1, 1), "padding": (0, 0, 0, 0), "output_padding": (0, 0)
              "mirror_kernel": True}  # fmt: skip
 
 
-def estimate_source(call: ConvArguments) -> str:
+def estimate_source(call: ConvCall) -> str:
     """A convolution as an estimate of it: the call with descriptions for its tensors, on a ``device`` that is open.
 
     Prepared weights are described as they were before: raw, and to be prepared in the same format.
@@ -208,18 +208,18 @@ def compute_config_source(config: WormholeComputeKernelConfig) -> str:
     return f"ttnn.WormholeComputeKernelConfig({told})"
 
 
-def raw_weight_shape(call: ConvArguments) -> tuple[int, ...]:
+def raw_weight_shape(call: ConvCall) -> tuple[int, ...]:
     """[C, O / groups, *kernel] of a transposed convolution, [O, C / groups, *kernel] of another."""
     sides = (call.in_channels, call.out_channels) if call.rules.transposed else (call.out_channels, call.in_channels)
     return (sides[0], sides[1] // call.groups, *call.kernel_size)
 
 
-def slice_argument(call: ConvArguments) -> str:
+def slice_argument(call: ConvCall) -> str:
     """What the call's function names its slices."""
     return "dram_slice_config" if call.rules.transposed else "slice_config"
 
 
-def _weights_format(call: ConvArguments) -> DataFormat | None:
+def _weights_format(call: ConvCall) -> DataFormat | None:
     """What weights are prepared as; None where that follows from the raw ones."""
     return call.conv_config.weights_format if call.weight.on_host else call.weight.spec.data_format
 
@@ -290,7 +290,7 @@ class Trial(NamedTuple):
 
 
 def attempt(
-    call: ConvArguments,
+    call: ConvCall,
     ground: MachineSnapshot,
     *,
     l1_small_bytes: int | None = None,
@@ -326,7 +326,7 @@ def attempt(
     return Trial(tuple(events), None, plan)
 
 
-def _require_allowed(call: ConvArguments, *, strict: bool) -> None:
+def _require_allowed(call: ConvCall, *, strict: bool) -> None:
     """Raises what the call itself raises before it is planned."""
     if not call.rules.transposed:
         of_conv2d.validate(call)
@@ -364,7 +364,7 @@ def fill_order(memory: BufferType, address: int) -> int:
     return address if memory is BufferType.DRAM else -address
 
 
-def _input(machine: Machine, name: str, buffer: Buffer, call: ConvArguments, *, twins: bool) -> Buffer:
+def _input(machine: Machine, name: str, buffer: Buffer, call: ConvCall, *, twins: bool) -> Buffer:
     """One of the call's tensors on the copy: its twin, or a new one (beside it, if the input is to lie elsewhere)."""
     wanted = call.input.spec.buffer(machine.spec) if name == "input" else buffer.spec
     if twins and buffer.allocated and wanted == buffer.spec:
@@ -378,7 +378,7 @@ STEPS: Final = 6000  # of all trials' events together, so that many slices do no
 L1_SMALL_SIZES: Final = tuple(1 << power for power in range(10, 18))
 
 
-def explain_oom(call: ConvArguments, ground: MachineSnapshot, *, planned: bool = True) -> str:
+def explain_oom(call: ConvCall, ground: MachineSnapshot, *, planned: bool = True) -> str:
     """What continues the error of a call that ran out of memory.
 
     Args:
@@ -399,7 +399,7 @@ def explain_oom(call: ConvArguments, ground: MachineSnapshot, *, planned: bool =
     return "\n".join([*lines, *(f"  {one}" for one in fitting)])
 
 
-def _shortage(call: ConvArguments, ground: MachineSnapshot) -> Shortage | None:
+def _shortage(call: ConvCall, ground: MachineSnapshot) -> Shortage | None:
     """What did not fit; the circular buffers of a cached program are known once the program is made anew."""
     live = ground.machine.memory.live()
     found = shortage(attempt(call, ground).events, live)
@@ -420,7 +420,7 @@ def _largest(found: Shortage, ground: MachineSnapshot) -> list[str]:
     ]
 
 
-def _configs(call: ConvArguments, ground: MachineSnapshot) -> Iterator[str]:
+def _configs(call: ConvCall, ground: MachineSnapshot) -> Iterator[str]:
     """Changes of the call's configs that fit: the nearest of each kind."""
     free_l1_bytes = ground.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
     done: set[str] = set()
@@ -439,14 +439,14 @@ def _configs(call: ConvArguments, ground: MachineSnapshot) -> Iterator[str]:
             yield _changes(call, other)
 
 
-def _left_to_the_library(call: ConvArguments, ground: MachineSnapshot) -> Iterator[str]:
+def _left_to_the_library(call: ConvCall, ground: MachineSnapshot) -> Iterator[str]:
     """The call with its configs left out, and then with other schemes, in slices that the library chooses."""
     for other in automatic(call):
         if other.arguments != call and attempt(other.arguments, ground).error is None:
             yield _changes(call, other.arguments)
 
 
-def _index_tensors(call: ConvArguments, ground: MachineSnapshot) -> Iterator[str]:
+def _index_tensors(call: ConvCall, ground: MachineSnapshot) -> Iterator[str]:
     """What makes room for index tensors."""
     if ground.machine.program_cache and attempt(call, ground, cached=False).error is None:
         yield "device.clear_program_cache()"
@@ -459,7 +459,7 @@ def _index_tensors(call: ConvArguments, ground: MachineSnapshot) -> Iterator[str
             return
 
 
-def _changes(call: ConvArguments, other: ConvArguments) -> str:
+def _changes(call: ConvCall, other: ConvCall) -> str:
     """Arguments of a call that differ from another's, as Python, with what they cost as a comment."""
     parts = []
     if other.input != call.input:

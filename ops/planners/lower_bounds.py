@@ -12,7 +12,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import DeviceSpec
 from ops.planners.conv.arguments import (
-    ConvArguments,
+    ConvCall,
     Operand,
     as_slice,
     image_shape,
@@ -56,7 +56,7 @@ class Least:
 UNKNOWN = Least()  # nothing is known without a plan
 
 
-def least_of(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Least:
+def least_of(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Least:
     """What a call takes at least; of a matmul, of windows that are folded and of output phases nothing is known.
 
     Args:
@@ -80,9 +80,7 @@ def least_of(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int
     )
 
 
-def pieces(
-    call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int
-) -> tuple[tuple[ConvArguments, int], ...]:
+def pieces(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> tuple[tuple[ConvCall, int], ...]:
     """The calls on the L1 path that a call comes to, and how often: itself, or its slices.
 
     Slices that differ in nothing but their place count alike. None where no convolution is laid out so: of a matmul, of
@@ -104,7 +102,7 @@ def pieces(
     return ((as_slice(call, Operand(spec=image, on_host=False)), 1),)
 
 
-def _slice(call: ConvArguments, part: OutputSlice, device_spec: DeviceSpec) -> ConvArguments:
+def _slice(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec) -> ConvCall:
     """A slice as a call of its own, whose window has come to L1."""
     cores = input_cores(call, part, device_spec).cores
     given = call.input.spec.data_format
@@ -119,7 +117,7 @@ def _slice(call: ConvArguments, part: OutputSlice, device_spec: DeviceSpec) -> C
     return replace(sliced, conv_config=replace(sliced.conv_config, shard_layout=cores.scheme))
 
 
-def _in_one_piece(call: ConvArguments, device_spec: DeviceSpec) -> Least:
+def _in_one_piece(call: ConvCall, device_spec: DeviceSpec) -> Least:
     """A call on the L1 path."""
     partitioned = partition_call(call, device_spec)
     layout, problem = partitioned.layout, partitioned.problem

@@ -24,7 +24,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.planners.concat import plan_concat
 from ops.planners.conv.arguments import (
     ComputeConfig,
-    ConvArguments,
+    ConvCall,
     ConvConfig,
     ConvRules,
     Operand,
@@ -274,7 +274,7 @@ def _convolution(
     sides = channels if rules.transposed else channels[::-1]
     image = TensorSpec((1, 1, size[0] * size[1], channels[0]), data_format, layout, place)
     row = Operand(spec=TensorSpec((1, 1, 1, channels[1]), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
-    call = ConvArguments(
+    call = ConvCall(
         rules=rules,
         input=Operand(spec=image, on_host=False),
         weight=Operand(spec=TensorSpec((*sides, kernel, kernel), BFLOAT16, Layout.ROW_MAJOR), on_host=True),

@@ -15,7 +15,7 @@ from device.spec.device_spec import load_spec
 from ops.passes.memory import run_memory
 from ops.planners.conv.arguments import (
     ComputeConfig,
-    ConvArguments,
+    ConvCall,
     ConvConfig,
     Operand,
     SliceConfig,
@@ -72,7 +72,7 @@ def calls(draw):
     memory = L1_MEMORY_CONFIG if place == "l1" else DRAM_MEMORY_CONFIG
     kind = draw(st.sampled_from([None, *SliceType]))
     bias = Operand(spec=TensorSpec((1, 1, 1, outputs), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
-    return ConvArguments(
+    return ConvCall(
         rules=CONV_TRANSPOSE2D,
         input=Operand(
             spec=TensorSpec((1, 1, batch * size[0] * size[1], channels), data_format, layout, memory),

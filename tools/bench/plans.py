@@ -12,7 +12,7 @@ from device.errors import DeviceError
 from device.machine import Machine
 from device.memory.memory_config import BufferType
 from device.spec.device_spec import DeviceSpec
-from ops.planners.conv.arguments import ConvArguments, is_matmul, takes_l1_path
+from ops.planners.conv.arguments import ConvCall, is_matmul, takes_l1_path
 from ops.planners.conv.plan import plan_convolution
 from tools.bench.figure import Figure
 from tools.recorded.arguments import planner_arguments
@@ -36,7 +36,7 @@ class Call:
     """
 
     group: str
-    arguments: ConvArguments
+    arguments: ConvCall
     spec: DeviceSpec
     free_l1_bytes: int
 
@@ -48,7 +48,7 @@ class Call:
             return
 
 
-def group_of(call: ConvArguments) -> str:
+def group_of(call: ConvCall) -> str:
     """How a call is sliced."""
     if is_matmul(call):
         return "1x1"

@@ -17,7 +17,7 @@ from device.memory.memory_config import (
 from device.numbers.formats import FORMATS
 from ops.planners.conv.arguments import (
     ComputeConfig,
-    ConvArguments,
+    ConvCall,
     ConvConfig,
     Operand,
     SliceConfig,
@@ -36,7 +36,7 @@ CONFIG_FIELDS = frozenset({
 })  # fmt: skip
 
 
-def planner_arguments(case: Mapping[str, Any]) -> ConvArguments:
+def planner_arguments(case: Mapping[str, Any]) -> ConvCall:
     """The arguments that `plan_convolution` takes.
 
     Raises:
@@ -59,7 +59,7 @@ def planner_arguments(case: Mapping[str, Any]) -> ConvArguments:
             for name, default in (("kernel", 1), ("stride", 1), ("output_padding", 0), ("dilation", 1))
         )
     )
-    return ConvArguments(
+    return ConvCall(
         rules=CONV_TRANSPOSE2D,
         input=Operand(spec=in_spec, on_host=case.get("input_memory") == "host"),
         weight=Operand(spec=weight, on_host=True),

@@ -4,7 +4,7 @@ from typing import Any
 
 from device.errors import DeviceError
 from device.memory.memory_config import MemoryConfig
-from ops.planners.conv.arguments import ConvArguments, ConvConfig
+from ops.planners.conv.arguments import ConvCall, ConvConfig
 from ops.planners.conv.conv2d import CONV2D
 from ttsim.api.conv2d import convolved, fetched
 from ttsim.api.convolution_calls import handed_back, named, operand
@@ -85,7 +85,7 @@ def conv1d(
     bias_tensor = None if bias_tensor is None else fetched(bias_tensor)
     image = _image(input_tensor, (batch_size, 1, input_length, in_channels))
     left, right = two(padding) if not isinstance(padding, int) else (padding, padding)
-    arguments = ConvArguments(
+    arguments = ConvCall(
         rules=CONV2D,
         input=operand(image),
         weight=operand(weight_tensor),

@@ -9,7 +9,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
-from ops.planners.conv.arguments import ConvArguments, ConvConfig
+from ops.planners.conv.arguments import ConvCall, ConvConfig
 from ops.planners.conv.checks import check_sizes
 from ops.planners.conv.conv2d import (
     CONV2D,
@@ -96,7 +96,7 @@ def conv2d(
     require_allocated(input_tensor, weight_tensor, bias_tensor)
     weight_tensor = fetched(weight_tensor)
     bias_tensor = None if bias_tensor is None else fetched(bias_tensor)
-    arguments = ConvArguments(
+    arguments = ConvCall(
         rules=CONV2D,
         input=operand(input_tensor),
         weight=operand(weight_tensor),
@@ -125,7 +125,7 @@ def conv2d(
 
 
 def convolved(
-    name: str, arguments: ConvArguments, tensors: Mapping[str, Tensor], device: Device, *, returns_weights: bool
+    name: str, arguments: ConvCall, tensors: Mapping[str, Tensor], device: Device, *, returns_weights: bool
 ) -> tuple[dict[str, Tensor], tuple[int, int]]:
     """Checks a call, has it planned and run.
 
@@ -162,7 +162,7 @@ def convolved(
     return results, output_size(arguments)
 
 
-def _require_valid(call: ConvArguments, device: Device) -> None:
+def _require_valid(call: ConvCall, device: Device) -> None:
     """Raises ArgumentError for a call that cannot be planned, DeviceError for one that no DRAM holds."""
     validate(call)
     check_arguments(call, free_l1_bytes=free_l1_bytes(device))
@@ -171,9 +171,7 @@ def _require_valid(call: ConvArguments, device: Device) -> None:
         check_strict(call)
 
 
-def _sound_plan(
-    call: ConvArguments, spec: DeviceSpec, *, free_l1_bytes: int, returns_weights: bool, strict: bool
-) -> Plan:
+def _sound_plan(call: ConvCall, spec: DeviceSpec, *, free_l1_bytes: int, returns_weights: bool, strict: bool) -> Plan:
     """The plan of a valid call; raises ArgumentError if it is to be strict and the plan would give a wrong result."""
     plan = plan_conv2d(call, spec, free_l1_bytes=free_l1_bytes, returns_weights=returns_weights)
     if strict:
@@ -197,7 +195,7 @@ def fetched(tensor: Tensor) -> Tensor:
     return Tensor.of_host(zeros, TensorSpec(spec.shape, spec.data_format, spec.layout))
 
 
-def definition_flops(call: ConvArguments) -> int:
+def definition_flops(call: ConvCall) -> int:
     """Multiplications and additions of the definition: every output sees every kernel position, padding included."""
     height, width = output_size(call)
     outputs = call.batch_size * height * width * call.out_channels

@@ -5,7 +5,7 @@ from dataclasses import replace
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
 from ops.planners.conv.arguments import (
-    ConvArguments,
+    ConvCall,
     ConvConfig,
     Folding,
     Operand,
@@ -94,7 +94,7 @@ def prepare_conv_weights(
         OutOfMemoryError: No room in DRAM.
     """
     require_allocated(weight_tensor)
-    arguments = ConvArguments(
+    arguments = ConvCall(
         rules=CONV2D,
         input=future_input(
             (batch_size, input_height, input_width, in_channels), input_dtype, input_layout, input_memory_config
@@ -173,7 +173,7 @@ def prepare_conv_bias(
     """
     require_allocated(bias_tensor)
     kernel = two(kernel_size)
-    arguments = ConvArguments(
+    arguments = ConvCall(
         rules=CONV2D,
         input=future_input(
             (batch_size, input_height, input_width, in_channels), input_dtype, input_layout, input_memory_config
@@ -198,7 +198,7 @@ def prepare_conv_bias(
     return _prepare(arguments, "bias", bias_tensor, device, "prepare_conv_bias")
 
 
-def _prepare(arguments: ConvArguments, role: str, tensor: Tensor, device: Device, function: str) -> Tensor:
+def _prepare(arguments: ConvCall, role: str, tensor: Tensor, device: Device, function: str) -> Tensor:
     refuse_first(function, arguments, (stride_given,))
     arguments = _in_one_piece(_with_kept_shards(as_prepared(arguments)))
     validate_prepared(arguments, role)
@@ -214,14 +214,14 @@ def _prepare(arguments: ConvArguments, role: str, tensor: Tensor, device: Device
     return prepared_operand(within_reach(arguments), planned, role, tensor, device, function, before=before)
 
 
-def _in_one_piece(call: ConvArguments) -> ConvArguments:
+def _in_one_piece(call: ConvCall) -> ConvCall:
     """A convolution of a single row, which the real library takes for one that is never cut into slices."""
     if call.slice_config is not None or call.input_height != 1 or call.kernel_size[0] != 1:
         return call
     return replace(call, slice_config=SliceConfig(slice_type=SliceType.L1_FULL))
 
 
-def _with_kept_shards(call: ConvArguments) -> ConvArguments:
+def _with_kept_shards(call: ConvCall) -> ConvCall:
     """A call without a shard_layout, whose shards are taken to stay where they are."""
     place, config = call.input.spec.memory_config, call.conv_config
     moved = config.shard_layout is not None or config.reshard_if_not_optimal or config.override_sharding_config
@@ -230,7 +230,7 @@ def _with_kept_shards(call: ConvArguments) -> ConvArguments:
     return replace(call, conv_config=replace(config, shard_layout=place.memory_layout))
 
 
-def _folded(call: ConvArguments) -> ConvArguments:
+def _folded(call: ConvCall) -> ConvCall:
     """What is left of a call whose windows are folded into channels."""
     (rows, columns), (top, bottom, left, right), given = call.stride, call.padding, call.input.spec
     height, width = (call.input_height + top + bottom) // rows, (call.input_width + left + right) // columns

@@ -10,7 +10,7 @@ from device.errors import ArgumentError, CircularBufferError, OutOfMemoryError, 
 from device.memory.memory_config import MemoryConfig
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
-from ops.planners.conv.arguments import ConvArguments, ConvConfig, output_lengths
+from ops.planners.conv.arguments import ConvCall, ConvConfig, output_lengths
 from ops.planners.conv.checks import check_sizes
 from ops.planners.conv.conv_transpose2d import (
     CONV_TRANSPOSE2D,
@@ -105,7 +105,7 @@ def conv_transpose2d(
         DeviceError: The call does not fit the device.
     """
     chosen = lowering_of(lowering)
-    arguments = ConvArguments(
+    arguments = ConvCall(
         rules=CONV_TRANSPOSE2D if chosen is Lowering.FRAME else CONV_TRANSPOSE2D_BY_PHASES,
         input=operand(input_tensor),
         weight=operand(weight_tensor),
@@ -141,7 +141,7 @@ def conv_transpose2d(
 
 
 def _run(
-    call: ConvArguments,
+    call: ConvCall,
     tensors: Mapping[str, Tensor],
     device: Device,
     *,
@@ -183,7 +183,7 @@ def _run(
         raise type(error)(f"{error}\n{told}") from error
 
 
-def _require_valid(call: ConvArguments, device: Device) -> None:
+def _require_valid(call: ConvCall, device: Device) -> None:
     """Raises ArgumentError for a call that cannot be planned, DeviceError for one that no DRAM holds."""
     validate(call)
     check_arguments(call, free_l1_bytes=free_l1_bytes(device))
@@ -195,9 +195,7 @@ def _require_valid(call: ConvArguments, device: Device) -> None:
         check_phases(call)
 
 
-def _sound_plan(
-    call: ConvArguments, spec: DeviceSpec, *, free_l1_bytes: int, returns_weights: bool, strict: bool
-) -> Plan:
+def _sound_plan(call: ConvCall, spec: DeviceSpec, *, free_l1_bytes: int, returns_weights: bool, strict: bool) -> Plan:
     """The plan of a valid call; raises ArgumentError if it is to be strict and the plan would give a wrong result."""
     plan = plan_convolution(call, spec, free_l1_bytes=free_l1_bytes, returns_weights=returns_weights)
     if strict:
@@ -207,7 +205,7 @@ def _sound_plan(
     return plan
 
 
-def definition_flops(call: ConvArguments) -> int:
+def definition_flops(call: ConvCall) -> int:
     """Multiplications and additions of the definition: every input element meets every kernel position of its group."""
     pixels = call.batch_size * call.input_height * call.input_width
     return (

@@ -7,7 +7,7 @@ from typing import Any
 
 from device.errors import ArgumentError, OutOfMemoryError
 from device.plan import Plan, ProgramKey
-from ops.planners.conv.arguments import ConvArguments, Operand, describe_no_outputs, plans_without_outputs
+from ops.planners.conv.arguments import ConvCall, Operand, describe_no_outputs, plans_without_outputs
 from ops.planners.conv.checks import claimed_volume
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes
@@ -31,7 +31,7 @@ class Planning:
 
     # Plans a valid call on a spec; a strict one refuses plans that would give wrong results
     planner: Callable[..., Plan]
-    call: ConvArguments
+    call: ConvCall
     device: Device
     returns_weights: bool  # Prepared weights and bias are asked for
     key: ProgramKey  # All that decides the plan, but for the device's spec
@@ -56,7 +56,7 @@ class Planning:
 
 
 def planning(
-    planner: Callable[..., Plan], call: ConvArguments, device: Device, *, reads_free_l1: bool, returns_weights: bool
+    planner: Callable[..., Plan], call: ConvCall, device: Device, *, reads_free_l1: bool, returns_weights: bool
 ) -> Planning:
     """A call that is to be planned; it need not be known to be valid yet.
 
@@ -73,14 +73,14 @@ def planning(
     return Planning(planner, call, device, returns_weights, key)
 
 
-def misfit_shape(call: ConvArguments, input_tensor: Tensor) -> tuple[int, int] | None:
+def misfit_shape(call: ConvCall, input_tensor: Tensor) -> tuple[int, int] | None:
     """Sticks and channels that a call says its input has, where the input has other ones."""
     claimed = claimed_volume(call)
     return None if claimed == input_tensor.logical_volume() else (claimed // call.in_channels, call.in_channels)
 
 
 @contextmanager
-def told_lost_outputs(call: ConvArguments) -> Iterator[None]:
+def told_lost_outputs(call: ConvCall) -> Iterator[None]:
     """Adds to an OutOfMemoryError of a call without outputs that there are none."""
     try:
         yield

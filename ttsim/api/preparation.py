@@ -1,7 +1,7 @@
 """Preparing weights and bias ahead of a transposed convolution, laid out as the call itself would."""
 
 from device.memory.memory_config import Layout, MemoryConfig
-from ops.planners.conv.arguments import ConvArguments, ConvConfig, Operand
+from ops.planners.conv.arguments import ConvCall, ConvConfig, Operand
 from ops.planners.conv.checks import check_sizes, stride_given
 from ops.planners.conv.conv_transpose2d import (
     CONV_TRANSPOSE2D,
@@ -84,7 +84,7 @@ def prepare_conv_transpose2d_weights(
         OutOfMemoryError: No room in DRAM.
     """
     require_allocated(weight_tensor)
-    arguments = ConvArguments(
+    arguments = ConvCall(
         rules=CONV_TRANSPOSE2D,
         input=future_input(
             (batch_size, input_height, input_width, in_channels), input_dtype, input_layout, input_memory_config
@@ -167,7 +167,7 @@ def prepare_conv_transpose2d_bias(
     """
     require_allocated(bias_tensor)
     kernel = two(kernel_size)
-    arguments = ConvArguments(
+    arguments = ConvCall(
         rules=CONV_TRANSPOSE2D,
         input=future_input(
             (batch_size, input_height, input_width, in_channels), input_dtype, input_layout, input_memory_config
@@ -194,7 +194,7 @@ def prepare_conv_transpose2d_bias(
     return _prepare(arguments, "bias", bias_tensor, device, "prepare_conv_transpose2d_bias")
 
 
-def _prepare(arguments: ConvArguments, role: str, tensor: Tensor, device: Device, function: str) -> Tensor:
+def _prepare(arguments: ConvCall, role: str, tensor: Tensor, device: Device, function: str) -> Tensor:
     refuse_first(function, arguments, (stride_given,))
     check_arguments(arguments)
     refuse_first(function, arguments, (groups_given, raw_weight))

@@ -9,7 +9,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Allocate, Plan
 from device.spec.device_spec import DeviceSpec
-from ops.planners.conv.arguments import ConvArguments, Operand, is_matmul, takes_l1_path
+from ops.planners.conv.arguments import ConvCall, Operand, is_matmul, takes_l1_path
 from ops.planners.conv.slicing import most_slices
 from ops.programs.movement.placement import whole_shards
 from ttsim.runtime.device import Device
@@ -21,7 +21,7 @@ from ttsim.types.tensors import DataType
 class Planner(Protocol):
     """Plans a call, with operands by their roles as results."""
 
-    def __call__(self, call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Plan:
+    def __call__(self, call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Plan:
         """The plan."""
         ...
 
@@ -47,7 +47,7 @@ def future_input(
     return Operand(spec=spec, on_host=False)
 
 
-def as_prepared(call: ConvArguments) -> ConvArguments:
+def as_prepared(call: ConvCall) -> ConvCall:
     """The call as its operands are prepared: what its own checks refuse of its cores is left to them."""
     config = call.conv_config
     if config.core_grid is None:
@@ -55,7 +55,7 @@ def as_prepared(call: ConvArguments) -> ConvArguments:
     return call
 
 
-def within_reach(call: ConvArguments) -> ConvArguments:
+def within_reach(call: ConvCall) -> ConvCall:
     """The call with an input that slices can be cut out of, and no more slices than there can be."""
     config = call.slice_config
     if config is None or takes_l1_path(call) or is_matmul(call):
@@ -72,7 +72,7 @@ def placeholder(shape: tuple[int, ...]) -> Operand:
 
 
 def prepared_operand(
-    arguments: ConvArguments,
+    arguments: ConvCall,
     planned: Planner,
     role: str,
     tensor: Tensor,

@@ -18,7 +18,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.op_model import Meanings
 from ops.op_models import OP_MODELS
 from ops.passes.caches import ReplayCache, WeightCache, one_of_alike, plans_of_process
-from ops.planners.conv.arguments import ConvArguments
+from ops.planners.conv.arguments import ConvCall
 from ops.sensitivity.changes import load_spec
 from ttsim.runtime.session import current, locked, remember
 from ttsim.runtime.settings import Values, default_spec, default_strict, default_values
@@ -150,7 +150,7 @@ class Device:
         self.profilers: list[list[RanCall]] = []
         self.functions: list[str] = []
         self.traces = Traces()
-        self.asked: ConvArguments | None = None
+        self.asked: ConvCall | None = None
         self.given: tuple[tuple[str, object], ...] = ()
         self.kept = WeightCache()
         self.plans = plans_of_process()

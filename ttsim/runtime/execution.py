@@ -21,7 +21,7 @@ from ops.op_model import ValuesContext
 from ops.passes.cycles import steps_that_ran
 from ops.passes.memory import run_memory
 from ops.passes.values import run_values
-from ops.planners.conv.arguments import ConvArguments
+from ops.planners.conv.arguments import ConvCall
 from ttsim.runtime.device import Device
 from ttsim.runtime.session import current, locked
 from ttsim.runtime.storage import StorageType, not_allocated
@@ -204,7 +204,7 @@ def run(
     device: Device,
     *,
     useful_flops: int | None = None,
-    asked: ConvArguments | None = None,
+    asked: ConvCall | None = None,
     input_shape: tuple[int, int] | None = None,
 ) -> dict[str, Tensor]:
     """Runs a plan.
@@ -291,7 +291,7 @@ def place(
     device: Device,
     *,
     useful_flops: int | None = None,
-    asked: ConvArguments | None = None,
+    asked: ConvCall | None = None,
 ) -> dict[str, Buffer]:
     """Allocates what a plan needs, and tells profiles which of its device operations ran.
 

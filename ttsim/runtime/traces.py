@@ -14,7 +14,7 @@ from device.memory.buffers import Buffer, Memory
 from device.memory.layouts import TensorSpec
 from device.numbers.formats import Array
 from device.plan import BufferAllocated, Event, MadeTensor, Plan
-from ops.planners.conv.arguments import ConvArguments
+from ops.planners.conv.arguments import ConvCall
 
 Read = Callable[[str, Array, TensorSpec], Array]
 
@@ -158,7 +158,7 @@ class RanCall:
     ran: tuple[int, ...]
     useful_flops: int | None = None  # Multiplications and additions of its definition; None if it has none of its own
     # The arguments of a convolution, as its caller gave them; None for any other call
-    asked: ConvArguments | None = None
+    asked: ConvCall | None = None
     # What the script gave to the function, by name or number, for `texts` to tell; none where nobody knows
     given: tuple[tuple[str, object], ...] = ()
     sites: tuple[CallSite, ...] = ()  # The script's lines that ran meanwhile, outermost first

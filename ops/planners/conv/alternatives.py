@@ -14,7 +14,7 @@ from device.numbers.block_floats import div_up
 from device.numbers.formats import BFLOAT8_B
 from device.spec.device_spec import DeviceSpec
 from ops.planners.conv.arguments import (
-    ConvArguments,
+    ConvCall,
     ConvConfig,
     SliceConfig,
     SliceType,
@@ -35,10 +35,10 @@ class Alternative(NamedTuple):
     """A call that computes the same, and may fit."""
 
     kind: str  # What is changed; of alternatives of one kind the first that fits is the nearest
-    arguments: ConvArguments
+    arguments: ConvCall
 
 
-def alternatives(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Iterator[Alternative]:
+def alternatives(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Iterator[Alternative]:
     """Other ways to make a call that ran out of memory.
 
     Args:
@@ -62,7 +62,7 @@ def alternatives(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes:
         yield from _sliced(base, device_spec, free_l1_bytes)
 
 
-def automatic(call: ConvArguments) -> Iterator[Alternative]:
+def automatic(call: ConvCall) -> Iterator[Alternative]:
     """The call with everything left to the library, as it lies and from DRAM; then with each scheme, from DRAM."""
     config = ConvConfig(weights_format=weight_format(call), activation=call.conv_config.activation)
     plain = replace(call, conv_config=config, slice_config=None, memory_config=None)
@@ -77,14 +77,14 @@ def automatic(call: ConvArguments) -> Iterator[Alternative]:
         yield _with(_from_dram(plain), "automatic", shard_layout=scheme, config_tensors_in_dram=True)
 
 
-def index_tensors_in_dram(call: ConvArguments) -> Alternative | None:
+def index_tensors_in_dram(call: ConvCall) -> Alternative | None:
     """The call with its index tensors out of L1_SMALL; None if they are out of it."""
     if call.conv_config.config_tensors_in_dram:
         return None
     return _with(call, "config_tensors_in_dram", config_tensors_in_dram=True)
 
 
-def costs(call: ConvArguments, other: ConvArguments) -> tuple[str, ...]:
+def costs(call: ConvCall, other: ConvCall) -> tuple[str, ...]:
     """What an alternative to a call costs beyond time."""
     before, after = call.conv_config, other.conv_config
     found = []
@@ -99,15 +99,15 @@ def costs(call: ConvArguments, other: ConvArguments) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _with(call: ConvArguments, kind: str, **changes: Any) -> Alternative:
+def _with(call: ConvCall, kind: str, **changes: Any) -> Alternative:
     return Alternative(kind, replace(call, conv_config=replace(call.conv_config, **changes)))
 
 
-def _in_l1(call: ConvArguments) -> bool:
+def _in_l1(call: ConvCall) -> bool:
     return not call.input.on_host and call.input.spec.memory_config.buffer_type is BufferType.L1
 
 
-def _lighter(call: ConvArguments) -> Iterator[Alternative]:
+def _lighter(call: ConvCall) -> Iterator[Alternative]:
     """Without what only saves time, or keeps the input."""
     config = call.conv_config
     if not config.reallocate_halo_output:
@@ -120,7 +120,7 @@ def _lighter(call: ConvArguments) -> Iterator[Alternative]:
         yield _with(call, "deallocate_activation", deallocate_activation=True)
 
 
-def _block_rows(call: ConvArguments, device_spec: DeviceSpec) -> int:
+def _block_rows(call: ConvCall, device_spec: DeviceSpec) -> int:
     """Rows of an activation block of the call in one piece."""
     try:
         return partition_call(call, device_spec).layout.blocks.act_h_tiles * TILE
@@ -128,7 +128,7 @@ def _block_rows(call: ConvArguments, device_spec: DeviceSpec) -> int:
         return call.conv_config.act_block_h_override or TILE
 
 
-def _lower_blocks(call: ConvArguments, device_spec: DeviceSpec) -> Iterator[Alternative]:
+def _lower_blocks(call: ConvCall, device_spec: DeviceSpec) -> Iterator[Alternative]:
     """Activation blocks of half the height, a quarter, and so on."""
     tiles = _block_rows(call, device_spec) // TILE
     while tiles > 1:
@@ -136,19 +136,19 @@ def _lower_blocks(call: ConvArguments, device_spec: DeviceSpec) -> Iterator[Alte
         yield _with(call, "act_block_h_override", act_block_h_override=tiles * TILE)
 
 
-def _narrower_blocks(call: ConvArguments) -> Iterator[Alternative]:
+def _narrower_blocks(call: ConvCall) -> Iterator[Alternative]:
     """K blocks in more parts; only a width-sharded convolution has them."""
     if call.conv_config.shard_layout is WIDTH:
         for times in (2, 4):
             yield _with(call, "act_block_w_div", act_block_w_div=times * call.conv_config.act_block_w_div)
 
 
-def _lighter_weights(call: ConvArguments) -> Iterator[Alternative]:
+def _lighter_weights(call: ConvCall) -> Iterator[Alternative]:
     if not weight_format(call).is_block:
         yield _with(call, "weights_dtype", weights_format=BFLOAT8_B)
 
 
-def _scheme(call: ConvArguments, device_spec: DeviceSpec) -> TensorMemoryLayout | None:
+def _scheme(call: ConvCall, device_spec: DeviceSpec) -> TensorMemoryLayout | None:
     """The shard scheme of the call in one piece, as far as it can be told."""
     try:
         return call.conv_config.shard_layout or partition_call(call, device_spec).layout.scheme
@@ -156,7 +156,7 @@ def _scheme(call: ConvArguments, device_spec: DeviceSpec) -> TensorMemoryLayout 
         return None
 
 
-def _other_schemes(call: ConvArguments, device_spec: DeviceSpec) -> Iterator[Alternative]:
+def _other_schemes(call: ConvCall, device_spec: DeviceSpec) -> Iterator[Alternative]:
     now = _scheme(call, device_spec)
     reshard = call.conv_config.reshard_if_not_optimal or call.input.spec.memory_config.is_sharded()
     for scheme in (HEIGHT, BLOCK, WIDTH):
@@ -164,7 +164,7 @@ def _other_schemes(call: ConvArguments, device_spec: DeviceSpec) -> Iterator[Alt
             yield _with(call, "shard_layout", shard_layout=scheme, reshard_if_not_optimal=reshard)
 
 
-def _least(call: ConvArguments, device_spec: DeviceSpec) -> Iterator[Alternative]:
+def _least(call: ConvCall, device_spec: DeviceSpec) -> Iterator[Alternative]:
     """Several changes at once: the smallest blocks, then lighter weights too, then other schemes."""
     first = _with(
         call,
@@ -198,7 +198,7 @@ def _sliced(base: Alternative, device_spec: DeviceSpec, free_l1_bytes: int) -> I
             yield Alternative(base.kind, sliced)
 
 
-def _from_dram(call: ConvArguments) -> ConvArguments:
+def _from_dram(call: ConvCall) -> ConvCall:
     """The call with its input in DRAM, which slices are cut from."""
     if not _in_l1(call):
         return call
@@ -208,7 +208,7 @@ def _from_dram(call: ConvArguments) -> ConvArguments:
     return replace(call, input=replace(call.input, spec=moved), conv_config=config, memory_config=None)
 
 
-def _slice_counts(call: ConvArguments, kind: SliceType, device_spec: DeviceSpec, free_l1_bytes: int) -> Iterator[int]:
+def _slice_counts(call: ConvCall, kind: SliceType, device_spec: DeviceSpec, free_l1_bytes: int) -> Iterator[int]:
     """The smallest count, beyond one that did not fit, whose first slice fits as far as it is estimated; its double."""
     given = call.slice_config
     low = given.num_slices if given is not None and given.slice_type is kind and given.num_slices > 1 else 1
@@ -228,7 +228,7 @@ def _slice_counts(call: ConvArguments, kind: SliceType, device_spec: DeviceSpec,
     yield from (count for count in (high, 2 * high) if count <= most)
 
 
-def _first_slice_fits(call: ConvArguments, config: SliceConfig, device_spec: DeviceSpec, free_l1_bytes: int) -> bool:
+def _first_slice_fits(call: ConvCall, config: SliceConfig, device_spec: DeviceSpec, free_l1_bytes: int) -> bool:
     part = next(output_slices(call, config))
     if part.is_empty:
         return False

@@ -108,12 +108,12 @@ class ConvRules:
 
     function: str  # The function of the library, without its prefix
     transposed: bool  # Zeros are inserted between inputs, and raw weights begin with the input channels
-    axis: Callable[["ConvArguments", int], PaddedAxis]  # The rows (0) or the columns (1) of a call's frame
+    axis: Callable[["ConvCall", int], PaddedAxis]  # The rows (0) or the columns (1) of a call's frame
     # What a slice takes of one axis: a call, the axis, the first output and one past the last, and all outputs of the
     # axis
-    window: Callable[["ConvArguments", int, tuple[int, int], int], AxisWindow]
+    window: Callable[["ConvCall", int, tuple[int, int], int], AxisWindow]
     # A window across with so many more columns of output, which fill its last tile
-    filled: Callable[["ConvArguments", AxisWindow, int], AxisWindow]
+    filled: Callable[["ConvCall", AxisWindow, int], AxisWindow]
     one_slice_skips_dram: bool  # A slice config that leads to a single slice means the L1 path
     whole_window_is_slice: bool  # A window that is the whole image is laid out as a slice is
     # A host input of a matmul on the DRAM path is sharded from the image in DRAM, not uploaded once more
@@ -142,7 +142,7 @@ class Folding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConvArguments:
+class ConvCall:
     """One call of conv2d or conv_transpose2d."""
 
     rules: ConvRules
@@ -175,17 +175,17 @@ class ConvArguments:
 DEFAULT_PHASES = 4  # HiFi4, when no compute config is given
 
 
-def weight_format(call: ConvArguments) -> DataFormat:
+def weight_format(call: ConvCall) -> DataFormat:
     """Format of prepared weights and bias."""
     return call.conv_config.weights_format or call.weight.spec.data_format
 
 
-def output_format(call: ConvArguments) -> DataFormat:
+def output_format(call: ConvCall) -> DataFormat:
     """Format of the output."""
     return call.out_format or call.input.spec.data_format
 
 
-def compute_config(call: ConvArguments) -> ComputeConfig:
+def compute_config(call: ConvCall) -> ComputeConfig:
     """The compute config, or else the default."""
     return call.compute_config or default_compute_config(call.input.spec.data_format, weight_format(call))
 
@@ -195,12 +195,12 @@ def default_compute_config(in_format: DataFormat, weights: DataFormat) -> Comput
     return ComputeConfig(fidelity_phases=DEFAULT_PHASES, fp32_dest=in_format == weights == FLOAT32)
 
 
-def image_shape(call: ConvArguments) -> tuple[int, int, int, int]:
+def image_shape(call: ConvCall) -> tuple[int, int, int, int]:
     """[N, H, W, C] of the input."""
     return call.batch_size, call.input_height, call.input_width, call.in_channels
 
 
-def frame_of(call: ConvArguments) -> PaddedInput:
+def frame_of(call: ConvCall) -> PaddedInput:
     """The padded input; of a transposed convolution, with zeros filled in."""
     return PaddedInput(
         batch=call.batch_size,
@@ -210,7 +210,7 @@ def frame_of(call: ConvArguments) -> PaddedInput:
     )
 
 
-def lower(call: ConvArguments, frame: PaddedInput | None = None) -> tuple[ConvProblem, ConvOptions]:
+def lower(call: ConvCall, frame: PaddedInput | None = None) -> tuple[ConvProblem, ConvOptions]:
     """The convolution that computes a call, and the choices that lay it out; its frame may be at hand."""
     config, compute = call.conv_config, compute_config(call)
     problem = ConvProblem(
@@ -249,14 +249,14 @@ def _output_grid(config: ConvConfig) -> GridSpec | None:
     return GridSpec(cols=box.cols, rows=box.rows)
 
 
-def fills_alignment(call: ConvArguments) -> bool:
+def fills_alignment(call: ConvCall) -> bool:
     """Whether the input has more channels than the call says, just those that its own width aligns them to."""
     held, tiled = call.input.spec.shape[-1], call.input.spec.layout is Layout.TILE
     unit = TILE if tiled else next((one for one in (TILE, TILE // 2) if held % one == 0), TILE // 4)
     return held > call.in_channels and held == round_up(call.in_channels, unit)
 
 
-def placed_options(call: ConvArguments, estimated: ConvOptions) -> ConvOptions:
+def placed_options(call: ConvCall, estimated: ConvOptions) -> ConvOptions:
     """The choices that the micro-op is built with, where they differ from what estimates count with."""
     if not estimated.activation_reuse:
         return estimated
@@ -265,7 +265,7 @@ def placed_options(call: ConvArguments, estimated: ConvOptions) -> ConvOptions:
     return replace(estimated, act_double_buffer=False, weights_double_buffer=False)
 
 
-def as_slice(call: ConvArguments, source: Operand, scheme: TensorMemoryLayout | None = None) -> ConvArguments:
+def as_slice(call: ConvCall, source: Operand, scheme: TensorMemoryLayout | None = None) -> ConvCall:
     """A call as every part of the DRAM path makes it: tiled output, halo moved, its own input released.
 
     Args:
@@ -292,7 +292,7 @@ def as_slice(call: ConvArguments, source: Operand, scheme: TensorMemoryLayout | 
     )
 
 
-def is_matmul(call: ConvArguments) -> bool:
+def is_matmul(call: ConvCall) -> bool:
     """Whether the call runs as a matmul: a plain 1x1 kernel, not WIDTH sharded.
 
     Windows side by side that were folded on the L1 path do in any case.
@@ -303,7 +303,7 @@ def is_matmul(call: ConvArguments) -> bool:
     return pointwise and call.conv_config.shard_layout is not TensorMemoryLayout.WIDTH_SHARDED
 
 
-def prepared_as_matmul(call: ConvArguments) -> bool:
+def prepared_as_matmul(call: ConvCall) -> bool:
     """Whether weights and bias are prepared for a matmul.
 
     Of a transposed convolution, stride and padding are spent by then; and 1x1 windows of stride 1 that are to be folded
@@ -318,19 +318,19 @@ def prepared_as_matmul(call: ConvArguments) -> bool:
     return call.kernel_size == call.dilation == (1, 1) and config.shard_layout is not TensorMemoryLayout.WIDTH_SHARDED
 
 
-def takes_l1_path(call: ConvArguments) -> bool:
+def takes_l1_path(call: ConvCall) -> bool:
     """Whether the call runs in one piece on an input in L1: asked for, or because the input is there."""
     if call.slice_config is None:
         return not call.input.on_host and call.input.spec.memory_config.buffer_type is not BufferType.DRAM
     return call.slice_config.slice_type is SliceType.L1_FULL or slices_skip_dram(call, call.slice_config.num_slices)
 
 
-def slices_skip_dram(call: ConvArguments, slices: int) -> bool:
+def slices_skip_dram(call: ConvCall, slices: int) -> bool:
     """Whether so many slices, given or found for a given slice config, mean the L1 path instead."""
     return call.slice_config is not None and slices == 1 and call.rules.one_slice_skips_dram
 
 
-def input_alignment(call: ConvArguments, memory: MemoryConfig) -> int:
+def input_alignment(call: ConvCall, memory: MemoryConfig) -> int:
     """Channels that a shard of the input is a multiple of, asked with the memory that it came in."""
     shards = memory.shard_spec
     return channel_alignment(
@@ -342,7 +342,7 @@ def input_alignment(call: ConvArguments, memory: MemoryConfig) -> int:
     )
 
 
-def needs_new_shards(call: ConvArguments, memory: MemoryConfig) -> bool:
+def needs_new_shards(call: ConvCall, memory: MemoryConfig) -> bool:
     """Whether the L1 path deals its input to cores anew: always, unless its shards lie as a convolution reads them."""
     shards, config = memory.shard_spec, call.conv_config
     if shards is None or config.reshard_if_not_optimal or config.override_sharding_config:
@@ -353,7 +353,7 @@ def needs_new_shards(call: ConvArguments, memory: MemoryConfig) -> bool:
     return shards.shape[1] % input_alignment(call, memory) != 0
 
 
-def flattened_memory(call: ConvArguments) -> MemoryConfig:
+def flattened_memory(call: ConvCall) -> MemoryConfig:
     """Where an input on the device lies as rows of channels."""
     return memory_after(call.input.spec, flattened(call.input.spec.shape))
 
@@ -361,7 +361,7 @@ def flattened_memory(call: ConvArguments) -> MemoryConfig:
 COUNTS: Final = 2**32  # of a number of 32 bits without a sign
 
 
-def output_lengths(call: ConvArguments, *, unsigned: bool = False) -> tuple[int, int]:
+def output_lengths(call: ConvCall, *, unsigned: bool = False) -> tuple[int, int]:
     """Height and width of the output; zero or less where no window fits.
 
     Args:
@@ -373,7 +373,7 @@ def output_lengths(call: ConvArguments, *, unsigned: bool = False) -> tuple[int,
     return height, width
 
 
-def _length(call: ConvArguments, axis: int, unsigned: bool) -> int:
+def _length(call: ConvCall, axis: int, unsigned: bool) -> int:
     before, after = call.padding[2 * axis : 2 * axis + 2]
     length, kernel = (call.input_height, call.input_width)[axis], call.kernel_size[axis]
     stride, dilation = call.stride[axis], call.dilation[axis]
@@ -394,18 +394,18 @@ def _length(call: ConvArguments, axis: int, unsigned: bool) -> int:
     return count_windows(positions, reach, stride)
 
 
-def wraps(call: ConvArguments) -> bool:
+def wraps(call: ConvCall) -> bool:
     """Whether the real library takes a call without outputs for one of billions."""
     return output_lengths(call) != output_lengths(call, unsigned=True)
 
 
-def plans_without_outputs(call: ConvArguments) -> bool:
+def plans_without_outputs(call: ConvCall) -> bool:
     """Whether the plan of a call that is not folded `wraps` and gets as far as the buffer of its output, in DRAM."""
     huge = wraps(call) and all(output_lengths(call, unsigned=True))
     return huge and not takes_l1_path(call) and not is_matmul(call)
 
 
-def describe_no_outputs(call: ConvArguments) -> str:
+def describe_no_outputs(call: ConvCall) -> str:
     """What is to be done about a call that `wraps`."""
     made, counted = (" x ".join(map(str, output_lengths(call, unsigned=one))) for one in (False, True))
     return (

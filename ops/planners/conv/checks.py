@@ -13,7 +13,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32, DataFor
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder
 from ops.planners.conv.arguments import (
-    ConvArguments,
+    ConvCall,
     Operand,
     image_shape,
     is_matmul,
@@ -29,7 +29,7 @@ from ops.window import NoWindowError, PaddedAxis
 WAY_OUT = "put input_tensor in DRAM, or leave dram_slice_config out"
 
 
-def image_refusals(call: ConvArguments) -> Iterator[str]:
+def image_refusals(call: ConvCall) -> Iterator[str]:
     """Why an input on the device can not be cut into slices."""
     spec = call.input.spec
     config = spec.memory_config
@@ -99,7 +99,7 @@ def view_refusal(spec: TensorSpec, shape: tuple[int, ...]) -> str | None:
 HOST_WEIGHT_FORMATS = (BFLOAT16, FLOAT32, UINT32)
 
 
-def refuse_operands(builder: PlanBuilder, call: ConvArguments) -> None:
+def refuse_operands(builder: PlanBuilder, call: ConvCall) -> None:
     """Ends the plan in a refusal where weights or bias can not be prepared, or were not.
 
     Those that an earlier slice of the plan prepared have a name, and are not looked at again.
@@ -109,13 +109,13 @@ def refuse_operands(builder: PlanBuilder, call: ConvArguments) -> None:
         builder.refuse(ArgumentError(text))
 
 
-def operand_refusals(call: ConvArguments) -> Iterator[str]:
+def operand_refusals(call: ConvCall) -> Iterator[str]:
     """Why weights and bias of a call are refused, in the order the real library looks."""
     yield from weight_refusals(call)
     yield from bias_refusals(call)
 
 
-def weight_refusals(call: ConvArguments) -> Iterator[str]:
+def weight_refusals(call: ConvCall) -> Iterator[str]:
     """Why weights are refused."""
     if call.rules.transposed:
         yield from _transposed_weight(call)
@@ -130,7 +130,7 @@ def weight_refusals(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def bias_refusals(call: ConvArguments) -> Iterator[str]:
+def bias_refusals(call: ConvCall) -> Iterator[str]:
     """Why the bias is refused."""
     if call.rules.transposed:
         yield from _bias_side(call)
@@ -155,7 +155,7 @@ def rank(name: str, wanted: str, operand: Operand) -> Iterator[str]:
         )
 
 
-def transposed_weight_rank(call: ConvArguments) -> Iterator[str]:
+def transposed_weight_rank(call: ConvCall) -> Iterator[str]:
     """Weights of a transposed convolution that are asked for their kernel."""
     if call.weight.on_host:
         yield from rank(
@@ -163,7 +163,7 @@ def transposed_weight_rank(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def _transposed_weight(call: ConvArguments) -> Iterator[str]:
+def _transposed_weight(call: ConvCall) -> Iterator[str]:
     spec = call.weight.spec
     if not call.weight.on_host:
         if spec.layout is not Layout.TILE:
@@ -181,7 +181,7 @@ def _transposed_weight(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def _host_weight(call: ConvArguments) -> Iterator[str]:
+def _host_weight(call: ConvCall) -> Iterator[str]:
     spec = call.weight.spec
     if len(spec.shape) != 4:
         yield (
@@ -200,7 +200,7 @@ def _host_weight(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def _bias_side(call: ConvArguments) -> Iterator[str]:
+def _bias_side(call: ConvCall) -> Iterator[str]:
     if call.bias is not None and call.bias.on_host and not call.weight.on_host:
         yield (
             "Device Operations expect device tensors as inputs\nbias_tensor: with weights that are prepared, the bias "
@@ -208,7 +208,7 @@ def _bias_side(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def bias_shape(call: ConvArguments) -> Iterator[str]:
+def bias_shape(call: ConvCall) -> Iterator[str]:
     """A bias on the host has one row of the call's output channels."""
     if call.bias is None or not call.bias.on_host:
         return
@@ -235,7 +235,7 @@ TILES_HINT: Final = "\noutput_layout: a block float exists in TILE only; use TIL
 ROWS_OF_BLOCKS: Final = f"Only TILE layout is supported for BFLOAT8_B dtype!{TILES_HINT}"
 
 
-def rows_of_blocks(call: ConvArguments) -> Iterator[str]:
+def rows_of_blocks(call: ConvCall) -> Iterator[str]:
     """Rows of a block float; the L1 path refuses them when the output is made, and a matmul makes tiles anyway."""
     if takes_l1_path(call) or is_matmul(call):
         return
@@ -244,7 +244,7 @@ def rows_of_blocks(call: ConvArguments) -> Iterator[str]:
         yield from rows_in_dram(call)
 
 
-def rows_in_dram(call: ConvArguments) -> Iterator[str]:
+def rows_in_dram(call: ConvCall) -> Iterator[str]:
     """Rows of a block float of a call that takes the DRAM path."""
     if call.conv_config.output_layout is not Layout.TILE and output_format(call) == BFLOAT8_B:
         yield f"Conv output can't be in Row Major if output dtype is BFloat8_B.{TILES_HINT}"
@@ -263,7 +263,7 @@ def rows_refusal(data_format: DataFormat) -> str | None:
     )
 
 
-def output_override(call: ConvArguments) -> Iterator[str]:
+def output_override(call: ConvCall) -> Iterator[str]:
     """Cores of the output that are to be given, for a scheme that has none of its own."""
     config = call.conv_config
     if not config.override_output_sharding_config:
@@ -287,10 +287,10 @@ SHARD_LAYOUTS = (
 )
 IMAGE_AXES = 4
 
-Check = Callable[[ConvArguments], Iterator[str]]
+Check = Callable[[ConvCall], Iterator[str]]
 
 
-def raise_first(arguments: ConvArguments, *groups: tuple[Check, ...]) -> None:
+def raise_first(arguments: ConvCall, *groups: tuple[Check, ...]) -> None:
     """Raises ArgumentError with the first text that a check gives."""
     for group in groups:
         for check in group:
@@ -298,12 +298,12 @@ def raise_first(arguments: ConvArguments, *groups: tuple[Check, ...]) -> None:
                 raise ArgumentError(text)
 
 
-def _slices(call: ConvArguments) -> int:
+def _slices(call: ConvCall) -> int:
     """How many slices are given; 0 if that is left to the library."""
     return call.slice_config.num_slices if call.slice_config else 0
 
 
-def input_in_dram(call: ConvArguments) -> Iterator[str]:
+def input_in_dram(call: ConvCall) -> Iterator[str]:
     """An input of slices that is not where they are cut out; with no number given, it may be the L1 path."""
     if takes_l1_path(call) or call.input.on_host:
         return
@@ -314,7 +314,7 @@ def input_in_dram(call: ConvArguments) -> Iterator[str]:
         yield from image_refusals(call)
 
 
-def _input_volume(call: ConvArguments) -> Iterator[str]:
+def _input_volume(call: ConvCall) -> Iterator[str]:
     if takes_l1_path(call) or is_matmul(call):
         return
     spec, claimed = call.input.spec, claimed_volume(call)
@@ -332,13 +332,13 @@ def _input_volume(call: ConvArguments) -> Iterator[str]:
         yield f"MeshBuffer must be large enough to hold the tensor.\n{text}"
 
 
-def stride_given(call: ConvArguments) -> Iterator[str]:
+def stride_given(call: ConvCall) -> Iterator[str]:
     """A stride moves."""
     if 0 in call.stride:
         yield f"stride must be greater than 0, got {call.stride}\nstride: each of the two numbers must be at least 1"
 
 
-def rows_of_block_operands(call: ConvArguments) -> Iterator[str]:
+def rows_of_block_operands(call: ConvCall) -> Iterator[str]:
     """Block floats prepared for an input in DRAM: the real preparation plans slices with operands in rows."""
     weights_format = call.conv_config.weights_format
     if call.input.spec.memory_config.buffer_type is not BufferType.DRAM:
@@ -351,25 +351,25 @@ def rows_of_block_operands(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def bias_format_known(call: ConvArguments) -> Iterator[str]:
+def bias_format_known(call: ConvCall) -> Iterator[str]:
     """A bias is prepared in the format that its config says, which no tensor says instead."""
     if call.conv_config.weights_format is None:
         yield "bad optional access\nconv_config.weights_dtype: set it; the bias is prepared in the same data type"
 
 
-def _sharded_in_l1(call: ConvArguments) -> bool:
+def _sharded_in_l1(call: ConvCall) -> bool:
     """Whether the call runs in one piece on shards that are in L1 already."""
     in_one_piece = takes_l1_path(call) or is_matmul(call)
     return in_one_piece and not call.input.on_host and call.input.spec.memory_config.is_sharded()
 
 
-def _shard_layout(call: ConvArguments) -> Iterator[str]:
+def _shard_layout(call: ConvCall) -> Iterator[str]:
     layout = call.conv_config.shard_layout
     if not _sharded_in_l1(call) and layout not in (None, *SHARD_LAYOUTS):
         yield _no_shard_layout(layout)
 
 
-def _new_shard_layout(call: ConvArguments) -> Iterator[str]:
+def _new_shard_layout(call: ConvCall) -> Iterator[str]:
     layout = call.conv_config.shard_layout or TensorMemoryLayout.INTERLEAVED
     if (
         _sharded_in_l1(call)
@@ -388,7 +388,7 @@ def _no_shard_layout(layout: TensorMemoryLayout | None) -> str:
     )
 
 
-def _core_grid(call: ConvArguments) -> Iterator[str]:
+def _core_grid(call: ConvCall) -> Iterator[str]:
     config, sharded = call.conv_config, _sharded_in_l1(call)
     slices = None if takes_l1_path(call) or is_matmul(call) else _slices(call)
     if not config.override_sharding_config or slices == 0:  # once their number is known, it is asked again
@@ -407,7 +407,7 @@ def _core_grid(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def _block_height(call: ConvArguments) -> Iterator[str]:
+def _block_height(call: ConvCall) -> Iterator[str]:
     height = call.conv_config.act_block_h_override
     if height % TILE:
         yield (
@@ -416,7 +416,7 @@ def _block_height(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def _block_width(call: ConvArguments) -> Iterator[str]:
+def _block_width(call: ConvCall) -> Iterator[str]:
     config, place = call.conv_config, call.input.spec.memory_config
     kept = place.memory_layout if takes_l1_path(call) and place.is_sharded() else config.shard_layout
     if config.act_block_w_div == 0 and kept in (None, TensorMemoryLayout.WIDTH_SHARDED):
@@ -426,7 +426,7 @@ def _block_width(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def _placing(call: ConvArguments) -> Iterator[str]:
+def _placing(call: ConvCall) -> Iterator[str]:
     """Cores and blocks, in the order in which the real library meets them.
 
     Shards are kept, or cut out for slices, before anything is estimated; a scheme that is to be chosen is estimated
@@ -453,7 +453,7 @@ def _placing(call: ConvArguments) -> Iterator[str]:
         yield from check(call)
 
 
-def _searching(call: ConvArguments) -> Iterator[str]:
+def _searching(call: ConvCall) -> Iterator[str]:
     """What the estimates for a number of slices meet."""
     config = call.conv_config
     yield from _block_height(call)
@@ -464,7 +464,7 @@ def _searching(call: ConvArguments) -> Iterator[str]:
         yield from output_override(call)
 
 
-def _input_rank(call: ConvArguments) -> Iterator[str]:
+def _input_rank(call: ConvCall) -> Iterator[str]:
     """An input that is dealt to cores as it is, with other than four axes; images for slices have four in any case."""
     if not takes_l1_path(call) and not is_matmul(call):
         return
@@ -482,7 +482,7 @@ def _input_rank(call: ConvArguments) -> Iterator[str]:
     yield f"ShapeBase[] index out of range. {axes} not in [-4, {axes})\n{ours}"
 
 
-def claimed_shape(call: ConvArguments) -> str:
+def claimed_shape(call: ConvCall) -> str:
     """What the call says of its input, as text."""
     return (
         f"batch_size={call.batch_size}, input_height={call.input_height}, input_width={call.input_width}, "
@@ -490,7 +490,7 @@ def claimed_shape(call: ConvArguments) -> str:
     )
 
 
-def claimed_volume(call: ConvArguments) -> int:
+def claimed_volume(call: ConvCall) -> int:
     """Elements that the call says its input has."""
     return prod((call.batch_size, call.input_height, call.input_width, call.in_channels))
 
@@ -506,7 +506,7 @@ INPUT_RANK_CHECKS: tuple[Check, ...] = (_input_rank,)  # once its cores are know
 POSITIONS: Final = 1 << 32  # the kernels of the real library count positions in 32 bits
 
 
-def check_sizes(call: ConvArguments, spec: DeviceSpec) -> None:
+def check_sizes(call: ConvCall, spec: DeviceSpec) -> None:
     """Refuses a call whose frame 32 bits cannot count, or whose tensors are larger than the DRAM of a device.
 
     Args:

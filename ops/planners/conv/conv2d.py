@@ -21,7 +21,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import (
     AxisWindow,
-    ConvArguments,
+    ConvCall,
     ConvRules,
     Folding,
     Operand,
@@ -71,7 +71,7 @@ FOLDED: Final = "input.folded"
 WAY_OUT: Final = "set conv_config.enable_kernel_stride_folding=False, which the real library obeys too"
 
 
-def folds(call: ConvArguments) -> bool:
+def folds(call: ConvCall) -> bool:
     """Whether the real library folds: as the config says, or by itself where the kernel is the stride.
 
     It is asked before a call is known to be valid: windows without a stride are none that could be folded.
@@ -92,7 +92,7 @@ def folds(call: ConvArguments) -> bool:
     )
 
 
-def folded_input(builder: PlanBuilder, call: ConvArguments) -> PlanTensor:
+def folded_input(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
     """The input with its windows folded into channels, as rows; every copy made on the way is released.
 
     Args:
@@ -120,7 +120,7 @@ def folded_input(builder: PlanBuilder, call: ConvArguments) -> PlanTensor:
     return made
 
 
-def _padded(builder: PlanBuilder, call: ConvArguments, image: PlanTensor) -> PlanTensor:
+def _padded(builder: PlanBuilder, call: ConvCall, image: PlanTensor) -> PlanTensor:
     """The image with zeros around it; itself if there is no padding."""
     if not any(call.padding):
         return image
@@ -164,7 +164,7 @@ def _untiled_rows(spec: TensorSpec, shards: ShardSpec) -> int:
     return round_up(div_up(prod(spec.shape[:-1]), shards.num_cores()), TILE)
 
 
-def _dealt(builder: PlanBuilder, call: ConvArguments, image: PlanTensor, kept: PlanTensor) -> PlanTensor:
+def _dealt(builder: PlanBuilder, call: ConvCall, image: PlanTensor, kept: PlanTensor) -> PlanTensor:
     """HEIGHT shards that do not hold whole rows of windows, dealt anew to as many cores as there can be."""
     if image.spec.memory_config.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
         return image
@@ -179,7 +179,7 @@ def _replaced(builder: PlanBuilder, old: PlanTensor, new: PlanTensor, kept: Plan
     return new
 
 
-def _folded(builder: PlanBuilder, call: ConvArguments, image: PlanTensor) -> PlanTensor:
+def _folded(builder: PlanBuilder, call: ConvCall, image: PlanTensor) -> PlanTensor:
     """Windows as channels; shards become as much wider as they become lower."""
     (batch, height, width, channels), (rows, columns), place = image.spec.shape, call.stride, image.spec.memory_config
     positions = rows * columns
@@ -208,7 +208,7 @@ def _splits_words(tensor: TensorSpec, spec: DeviceSpec) -> bool:
     return tensor.shape[-1] * (_row_format(tensor).element_bytes or 0) % spec.l1.alignment_bytes != 0
 
 
-def folded_call(call: ConvArguments, image: TensorSpec) -> ConvArguments:
+def folded_call(call: ConvCall, image: TensorSpec) -> ConvCall:
     """The convolution that is left of a call whose input was folded to this image, at stride 1."""
     kernel = tuple(map(div_up, call.kernel_size, call.stride))
     return replace(
@@ -225,7 +225,7 @@ def folded_call(call: ConvArguments, image: TensorSpec) -> ConvArguments:
     )
 
 
-def sliced_as(folded: ConvArguments, call: ConvArguments) -> ConvArguments:
+def sliced_as(folded: ConvCall, call: ConvCall) -> ConvCall:
     """What is left of a call as slices are laid out: with layout and format of the input that was not folded yet."""
     image, given = folded.input.spec, call.input.spec
     seen = TensorSpec(image.shape, given.data_format, given.layout, image.memory_config)
@@ -235,7 +235,7 @@ def sliced_as(folded: ConvArguments, call: ConvArguments) -> ConvArguments:
 UNFOLD: Final = "conv_config.enable_kernel_stride_folding: leave it to the library"
 
 
-def validate(call: ConvArguments) -> None:
+def validate(call: ConvCall) -> None:
     """Refuses a call that the real library refuses, or that is not simulated.
 
     Raises:
@@ -248,7 +248,7 @@ def validate(call: ConvArguments) -> None:
         validate_whole(call)
 
 
-def validate_whole(call: ConvArguments) -> None:
+def validate_whole(call: ConvCall) -> None:
     """The checks of `validate` that come once windows are folded, if they are: of what is left of the call.
 
     Raises:
@@ -258,7 +258,7 @@ def validate_whole(call: ConvArguments) -> None:
     raise_first(call, (_sliced_weight_rank, *CONFIG_CHECKS), INPUT_RANK_CHECKS)
 
 
-def validate_prepared(call: ConvArguments, role: str) -> None:
+def validate_prepared(call: ConvCall, role: str) -> None:
     """Refuses the preparation of the weights or the bias of a call to come.
 
     Args:
@@ -273,7 +273,7 @@ def validate_prepared(call: ConvArguments, role: str) -> None:
     raise_first(call, (weight_refusals,) if role == "weight" else (bias_shape,), CONFIG_CHECKS)
 
 
-def validate_prepared_blocks(call: ConvArguments) -> None:
+def validate_prepared_blocks(call: ConvCall) -> None:
     """Refuses to prepare block floats for what is left of a call, once windows are folded.
 
     Raises:
@@ -282,7 +282,7 @@ def validate_prepared_blocks(call: ConvArguments) -> None:
     raise_first(call, () if prepared_as_matmul(call) else (rows_of_block_operands,))
 
 
-def check_arguments(call: ConvArguments, *, free_l1_bytes: int | None = None) -> None:
+def check_arguments(call: ConvCall, *, free_l1_bytes: int | None = None) -> None:
     """Refuses a call that the real library crashes on, and the ways to compute it that are not simulated.
 
     Args:
@@ -297,7 +297,7 @@ def check_arguments(call: ConvArguments, *, free_l1_bytes: int | None = None) ->
     refuse_first("conv2d", call, SIMULATED_CHECKS)
 
 
-def check_strict(call: ConvArguments) -> None:
+def check_strict(call: ConvCall) -> None:
     """Refuses a call that the real library accepts and gets wrong.
 
     Raises:
@@ -306,7 +306,7 @@ def check_strict(call: ConvArguments) -> None:
     refuse_first("conv2d", call, (_folded_dilation, _folded_padding, _slices_with_input, *OPERAND_CHECKS))
 
 
-def output_size(call: ConvArguments) -> tuple[int, int]:
+def output_size(call: ConvCall) -> tuple[int, int]:
     """Height and width of the output; zero or less where the kernel does not fit."""
     if not folds(call):
         return output_lengths(call)
@@ -325,7 +325,7 @@ def output_size(call: ConvArguments) -> tuple[int, int]:
     return height, width
 
 
-def _output_size(call: ConvArguments) -> Iterator[str]:
+def _output_size(call: ConvCall) -> Iterator[str]:
     height, width = output_size(call)
     if height < 1 or width < 1:
         yield (
@@ -334,7 +334,7 @@ def _output_size(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def _output_override(call: ConvArguments) -> Iterator[str]:
+def _output_override(call: ConvCall) -> Iterator[str]:
     if call.conv_config.override_output_sharding_config and not takes_l1_path(call):
         yield (
             "Conv2D DRAM slicing doesn't support override_output_sharding_config.\n"
@@ -342,7 +342,7 @@ def _output_override(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def _folded_lengths(call: ConvArguments) -> Iterator[str]:
+def _folded_lengths(call: ConvCall) -> Iterator[str]:
     top, bottom, left, right = call.padding
     for name, length, stride in (
         ("height", call.input_height + top + bottom, call.stride[0]),
@@ -355,7 +355,7 @@ def _folded_lengths(call: ConvArguments) -> Iterator[str]:
             )
 
 
-def _folded_sizes(call: ConvArguments) -> Iterator[str]:
+def _folded_sizes(call: ConvCall) -> Iterator[str]:
     if not folds(call):
         return
     yield from _folded_lengths(call)
@@ -374,7 +374,7 @@ def _folded_sizes(call: ConvArguments) -> Iterator[str]:
         yield f"ttnn.pad: on device tile padding does not support front padding\n{UNFOLD}, or give rows"
 
 
-def _sliced_weight_rank(call: ConvArguments) -> Iterator[str]:
+def _sliced_weight_rank(call: ConvCall) -> Iterator[str]:
     """A weight that is asked for its kernel first, to plan slices and to choose their scheme."""
     chosen = call.conv_config.shard_layout is None
     if chosen and call.weight.on_host and not takes_l1_path(call) and not is_matmul(call):
@@ -383,7 +383,7 @@ def _sliced_weight_rank(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def _folded_rank(call: ConvArguments) -> Iterator[str]:
+def _folded_rank(call: ConvCall) -> Iterator[str]:
     """An input that is folded as it is, with other than four axes."""
     shape, stride = call.input.spec.shape, call.stride[0]
     if not folds(call) or len(shape) == IMAGE_AXES:
@@ -400,7 +400,7 @@ def _folded_rank(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def _slices_with_input(call: ConvArguments) -> Iterator[str]:
+def _slices_with_input(call: ConvCall) -> Iterator[str]:
     config = call.slice_config
     if config is None or config.num_slices < 2 or takes_l1_path(call) or is_matmul(call) or folds(call):
         return
@@ -413,24 +413,24 @@ def _slices_with_input(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def _whole_windows(call: ConvArguments) -> bool:
+def _whole_windows(call: ConvCall) -> bool:
     """Whether windows side by side were folded, of which no slices are cut."""
     return call.folding is not None and call.folding.whole
 
 
-def _folded_dilation(call: ConvArguments) -> Iterator[str]:
+def _folded_dilation(call: ConvCall) -> Iterator[str]:
     """Taps that are folded as if they were neighbors."""
     if folds(call) and any(taps > 1 and apart > 1 for taps, apart in zip(call.kernel_size, call.dilation, strict=True)):
         yield f"folding windows with dilation {call.dilation} gives wrong results; {WAY_OUT}"
 
 
-def _folded_padding(call: ConvArguments) -> Iterator[str]:
+def _folded_padding(call: ConvCall) -> Iterator[str]:
     """Images that are padded with zeros before they are folded."""
     if folds(call) and call.conv_config.replicate_padding and any(call.padding):
         yield f"padding_mode Replicate is padded with zeros where windows are folded; {WAY_OUT}"
 
 
-def _folding(call: ConvArguments) -> Iterator[str]:
+def _folding(call: ConvCall) -> Iterator[str]:
     if not folds(call):
         return
     spec, place = call.input.spec, call.input.spec.memory_config
@@ -442,7 +442,7 @@ def _folding(call: ConvArguments) -> Iterator[str]:
         yield f"folding windows of shards that are wider than {call.in_channels} channels is not simulated; {WAY_OUT}"
 
 
-def _depthwise(call: ConvArguments) -> Iterator[str]:
+def _depthwise(call: ConvCall) -> Iterator[str]:
     depthwise = call.groups == call.in_channels == call.out_channels and call.groups > 1
     one_row = call.kernel_size[0] == 1 and call.input_height == 1
     if depthwise and one_row and call.bias is None and not is_matmul(call):
@@ -455,9 +455,7 @@ def _depthwise(call: ConvArguments) -> Iterator[str]:
 SIMULATED_CHECKS: Final[tuple[Check, ...]] = (_folding, _depthwise)
 
 
-def plan_conv2d(
-    call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int, returns_weights: bool = True
-) -> Plan:
+def plan_conv2d(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int, returns_weights: bool = True) -> Plan:
     """Plan a call of conv2d, validated; arguments and errors as of `plan_convolution`.
 
     Windows that are folded into channels leave a convolution of stride 1. Side by side, that is a 1x1 kernel, which
@@ -480,17 +478,17 @@ def plan_conv2d(
     return finished(builder, folded, output, returns_weights=returns_weights)
 
 
-def conv2d_reads_free_l1(call: ConvArguments) -> bool:
+def conv2d_reads_free_l1(call: ConvCall) -> bool:
     """Whether the free bytes of L1 can change the plan of a call; folded windows can leave a matmul or slices."""
     return folds(call) or reads_free_l1(call)
 
 
-def left_of(call: ConvArguments, plan: Plan) -> ConvArguments:
+def left_of(call: ConvCall, plan: Plan) -> ConvCall:
     """What the plan of a call carries out of it: itself, or what was left when its windows were folded."""
     return folded_call(call, plan.tensors[FOLDED]) if folds(call) else call
 
 
-def _axis(call: ConvArguments, axis: int) -> PaddedAxis:
+def _axis(call: ConvCall, axis: int) -> PaddedAxis:
     """The rows (0) or the columns (1) of the frame."""
     before, after = call.padding[2 * axis : 2 * axis + 2]
     return convolution_axis(
@@ -502,7 +500,7 @@ def _axis(call: ConvArguments, axis: int) -> PaddedAxis:
     )
 
 
-def _window(call: ConvArguments, axis: int, bounds: tuple[int, int], outputs: int) -> AxisWindow:
+def _window(call: ConvCall, axis: int, bounds: tuple[int, int], outputs: int) -> AxisWindow:
     """The window of output positions `bounds` on one axis, in the real library's own arithmetic."""
     length, stride = (call.input_height, call.input_width)[axis], call.stride[axis]
     before, after = call.padding[2 * axis : 2 * axis + 2]
@@ -517,7 +515,7 @@ def _window(call: ConvArguments, axis: int, bounds: tuple[int, int], outputs: in
     return AxisWindow(max(0, start), min(length, stop), (pad_before, pad_after), 0)
 
 
-def _filled(call: ConvArguments, across: AxisWindow, columns: int) -> AxisWindow:
+def _filled(call: ConvCall, across: AxisWindow, columns: int) -> AxisWindow:
     """The window with more columns of output."""
     before, after = across.padding
     return across._replace(padding=(before, after + columns * call.stride[1]))

@@ -15,7 +15,7 @@ from device.numbers.block_floats import div_up
 from device.plan import DeviceOp, Plan
 from ops.planners.conv.arguments import (
     AxisWindow,
-    ConvArguments,
+    ConvCall,
     ConvRules,
     SliceType,
     frame_of,
@@ -55,7 +55,7 @@ from ops.programs.phase_conv2d.values import PreparePhaseWeights
 from ops.window import NoWindowError, PaddedAxis, transposed_axis
 
 
-def validate(call: ConvArguments) -> None:
+def validate(call: ConvCall) -> None:
     """Refuses a call that the real library refuses.
 
     Raises:
@@ -66,7 +66,7 @@ def validate(call: ConvArguments) -> None:
     raise_first(call, INPUT_CHECKS, SIZE_CHECKS, (transposed_weight_rank,), CONFIG_CHECKS, INPUT_RANK_CHECKS)
 
 
-def validate_weights_preparation(call: ConvArguments) -> None:
+def validate_weights_preparation(call: ConvCall) -> None:
     """Refuses a call of prepare_conv_transpose2d_weights; the memory config of ``input`` is that of the future input.
 
     Raises:
@@ -78,7 +78,7 @@ def validate_weights_preparation(call: ConvArguments) -> None:
     raise_first(call, own, BLOCK_CHECKS, CONFIG_CHECKS)
 
 
-def validate_bias_preparation(call: ConvArguments) -> None:
+def validate_bias_preparation(call: ConvCall) -> None:
     """Refuses a call of prepare_conv_transpose2d_bias.
 
     Raises:
@@ -87,7 +87,7 @@ def validate_bias_preparation(call: ConvArguments) -> None:
     raise_first(call, (bias_format_known, _bias_on_host, _bias_of_dram_input), CONFIG_CHECKS, (bias_refusals,))
 
 
-def check_arguments(call: ConvArguments, *, free_l1_bytes: int | None = None) -> None:
+def check_arguments(call: ConvCall, *, free_l1_bytes: int | None = None) -> None:
     """Refuses a call that the real library crashes on, or never returns from.
 
     Args:
@@ -100,7 +100,7 @@ def check_arguments(call: ConvArguments, *, free_l1_bytes: int | None = None) ->
     require_outputs(call, next(_output_size(call), None), free_l1_bytes)
 
 
-def check_strict(call: ConvArguments) -> None:
+def check_strict(call: ConvCall) -> None:
     """Refuses a call that the real library accepts and gets wrong.
 
     Raises:
@@ -110,7 +110,7 @@ def check_strict(call: ConvArguments) -> None:
     refuse_first("conv_transpose2d", call, (groups_given, dilation_given, *own, *OPERAND_CHECKS))
 
 
-def _output_size(call: ConvArguments) -> Iterator[str]:
+def _output_size(call: ConvCall) -> Iterator[str]:
     height, width = output_lengths(call)
     if height < 1 or width < 1:
         yield (
@@ -119,7 +119,7 @@ def _output_size(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def _padding(call: ConvArguments) -> Iterator[str]:
+def _padding(call: ConvCall) -> Iterator[str]:
     for sides, kernel, dilation in zip(
         (call.padding[:2], call.padding[2:]), call.kernel_size, call.dilation, strict=True
     ):
@@ -131,7 +131,7 @@ def _padding(call: ConvArguments) -> Iterator[str]:
             )
 
 
-def _matmul_output_padding(call: ConvArguments) -> Iterator[str]:
+def _matmul_output_padding(call: ConvCall) -> Iterator[str]:
     plain = call.kernel_size == call.stride == call.dilation == (1, 1) and not any(call.padding)
     if plain and any(call.output_padding):
         yield (
@@ -140,19 +140,19 @@ def _matmul_output_padding(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def _asks_for_slices(call: ConvArguments) -> bool:
+def _asks_for_slices(call: ConvCall) -> bool:
     """Whether a slice config leaves the number of slices to the library."""
     config = call.slice_config
     return config is not None and config.slice_type is not SliceType.L1_FULL and not config.num_slices
 
 
-def _searches_slices(call: ConvArguments) -> bool:
+def _searches_slices(call: ConvCall) -> bool:
     """Whether preparing looks for a number of slices: it does for L1_FULL, too."""
     config = call.slice_config
     return not takes_l1_path(call) if config is None else not config.num_slices
 
 
-def _search_format_known(call: ConvArguments) -> Iterator[str]:
+def _search_format_known(call: ConvCall) -> Iterator[str]:
     if call.conv_config.weights_format is None:
         yield (
             "get_cb_info expects conv_config.weights_dtype to be already set\n"
@@ -160,12 +160,12 @@ def _search_format_known(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def _bias_on_host(call: ConvArguments) -> Iterator[str]:
+def _bias_on_host(call: ConvCall) -> Iterator[str]:
     if call.bias is not None and not call.bias.on_host:
         yield "conv bias should be placed on host\nbias_tensor: use .cpu(), or pass the bias as it was made"
 
 
-def _prepared_slices(call: ConvArguments) -> Iterator[str]:
+def _prepared_slices(call: ConvCall) -> Iterator[str]:
     config = call.slice_config
     if config is None or takes_l1_path(call):
         return
@@ -177,17 +177,17 @@ def _prepared_slices(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def _kept_shards(call: ConvArguments) -> Iterator[str]:
+def _kept_shards(call: ConvCall) -> Iterator[str]:
     if takes_l1_path(call) and call.input.spec.memory_config.is_sharded():
         yield from _missing_shard_layout(call)
 
 
-def _slice_shards(call: ConvArguments) -> Iterator[str]:
+def _slice_shards(call: ConvCall) -> Iterator[str]:
     if not takes_l1_path(call):
         yield from _missing_shard_layout(call)
 
 
-def _missing_shard_layout(call: ConvArguments) -> Iterator[str]:
+def _missing_shard_layout(call: ConvCall) -> Iterator[str]:
     """Shards, those of a slice too, whose layout is neither given nor kept."""
     if call.conv_config.reshard_if_not_optimal and call.conv_config.shard_layout is None:
         yield (
@@ -196,19 +196,19 @@ def _missing_shard_layout(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def plans_in_dram(call: ConvArguments) -> bool:
+def plans_in_dram(call: ConvCall) -> bool:
     """Whether preparing a bias plans slices of a convolution over the frame, as for an input in DRAM."""
     return call.input.spec.memory_config.buffer_type is BufferType.DRAM and not prepared_as_matmul(call)
 
 
-def _bias_of_dram_input(call: ConvArguments) -> Iterator[str]:
+def _bias_of_dram_input(call: ConvCall) -> Iterator[str]:
     if not plans_in_dram(call):
         return
     yield from rows_of_block_operands(call)
     yield from _missing_shard_layout(call)
 
 
-def check_slices(call: ConvArguments) -> None:
+def check_slices(call: ConvCall) -> None:
     """Refuses a number of slices that the real library crashes on.
 
     Raises:
@@ -236,7 +236,7 @@ def check_slices(call: ConvArguments) -> None:
 FUNCTION = 'conv_transpose2d, lowering="phase"'
 
 
-def check_phases(call: ConvArguments) -> None:
+def check_phases(call: ConvCall) -> None:
     """Refuses a call that this lowering can not carry out, and all that a strict device refuses.
 
     Raises:
@@ -246,7 +246,7 @@ def check_phases(call: ConvArguments) -> None:
     refuse_first(FUNCTION, call, (_config,))
 
 
-def _config(call: ConvArguments) -> Iterator[str]:
+def _config(call: ConvCall) -> Iterator[str]:
     config = call.conv_config
     for name, given, why in (
         ("padding_mode", config.replicate_padding, "padding is zero"),
@@ -257,7 +257,7 @@ def _config(call: ConvArguments) -> Iterator[str]:
             yield f'conv_config.{name} is not known to this lowering ({why}); leave it out, or use lowering="frame"'
 
 
-def check_phase_weights(plan: Plan, call: ConvArguments) -> None:
+def check_phase_weights(plan: Plan, call: ConvCall) -> None:
     """Refuses weights on the device that were prepared for anything else than this plan.
 
     Raises:
@@ -277,7 +277,7 @@ def check_phase_weights(plan: Plan, call: ConvArguments) -> None:
             )
 
 
-def _axis(call: ConvArguments, axis: int) -> PaddedAxis:
+def _axis(call: ConvCall, axis: int) -> PaddedAxis:
     """The rows (0) or the columns (1) of the frame."""
     before, after = call.padding[2 * axis : 2 * axis + 2]
     return transposed_axis(
@@ -290,7 +290,7 @@ def _axis(call: ConvArguments, axis: int) -> PaddedAxis:
     )
 
 
-def _window(call: ConvArguments, axis: int, bounds: tuple[int, int], outputs: int) -> AxisWindow:
+def _window(call: ConvCall, axis: int, bounds: tuple[int, int], outputs: int) -> AxisWindow:
     """The window of output positions `bounds` on one axis, in the real library's own arithmetic."""
     length, stride = (call.input_height, call.input_width)[axis], call.stride[axis]
     before, after = call.padding[2 * axis : 2 * axis + 2]
@@ -313,7 +313,7 @@ def _window(call: ConvArguments, axis: int, bounds: tuple[int, int], outputs: in
     return AxisWindow(start, stop, (reach - pad_before, reach - pad_after), output_padding)
 
 
-def _filled(call: ConvArguments, across: AxisWindow, columns: int) -> AxisWindow:
+def _filled(call: ConvCall, across: AxisWindow, columns: int) -> AxisWindow:
     """The window with more columns of output."""
     return AxisWindow(across.start, across.stop, across.padding, across.output_padding + columns)
 

@@ -9,7 +9,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, TensorMemory
 from device.plan import Decision, Step
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import (
-    ConvArguments,
+    ConvCall,
     Operand,
     SliceConfig,
     as_slice,
@@ -38,7 +38,7 @@ from ops.programs.movement.work import SliceWrite, Window
 from ops.window import PaddedInput
 
 
-def dram_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, free_l1_bytes: int) -> PlanTensor:
+def dram_path(builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, free_l1_bytes: int) -> PlanTensor:
     """Steps from an input on the host or in DRAM to the output in DRAM.
 
     With a given slice type, one slice of a transposed convolution means the L1 path with the caller's own config, and a
@@ -96,7 +96,7 @@ def dram_path(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, 
     return dram_output(builder, output, "output.dram")
 
 
-def _refused(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, error: TTSimError) -> PlanTensor:
+def _refused(builder: PlanBuilder, call: ConvCall, source: PlanTensor, error: TTSimError) -> PlanTensor:
     """The image of the input, whose programs stay in the cache though no slice is ever cut.
 
     Raises:
@@ -111,7 +111,7 @@ def _refused(builder: PlanBuilder, call: ConvArguments, source: PlanTensor, erro
 
 def _slices(
     builder: PlanBuilder,
-    call: ConvArguments,
+    call: ConvCall,
     config: SliceConfig,
     frame: PaddedInput,
     image: PlanTensor,
@@ -160,7 +160,7 @@ class _PlannedSlice:
 
 
 def _one_slice(
-    builder: PlanBuilder, call: ConvArguments, part: OutputSlice, prefix: str, image: PlanTensor
+    builder: PlanBuilder, call: ConvCall, part: OutputSlice, prefix: str, image: PlanTensor
 ) -> _PlannedSlice:
     """A slice from its part of the input to its output."""
     dealt = input_cores(call, part, builder.device_spec)
@@ -207,7 +207,7 @@ def _written(builder: PlanBuilder, part: OutputSlice, computed: _PlannedSlice, t
         builder.free(computed.window)
 
 
-def _input_window(call: ConvArguments, part: OutputSlice) -> Window:
+def _input_window(call: ConvCall, part: OutputSlice) -> Window:
     return Window(
         shape=image_shape(call),
         begins=(0, part.down.start, part.across.start, 0),
@@ -215,7 +215,7 @@ def _input_window(call: ConvArguments, part: OutputSlice) -> Window:
     )
 
 
-def _after_first_slice(call: ConvArguments, scheme: TensorMemoryLayout) -> ConvArguments:
+def _after_first_slice(call: ConvCall, scheme: TensorMemoryLayout) -> ConvCall:
     """The call when weights and bias are on the device, laid out for the scheme that the first slice chose for all."""
     names = operand_names(call)
     weight = replace(call.weight, on_host=False, name=names[0])

@@ -12,7 +12,7 @@ from device.errors import DeviceError
 from device.memory.memory_config import TILE, ShardOrientation
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.conv.arguments import ConvArguments, compute_config
+from ops.planners.conv.arguments import ConvCall, compute_config
 from ops.planners.conv.checks import ROWS_OF_BLOCKS, rows_refusal
 from ops.planners.conv.operands import (
     PartitionedConv,
@@ -44,7 +44,7 @@ CONV2D: Final = "Conv2dDeviceOperation"
 
 
 def l1_path(
-    builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, prefix: str = "", frame: PaddedInput | None = None
+    builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, prefix: str = "", frame: PaddedInput | None = None
 ) -> PlanTensor:
     """Steps from an input on the host or on the device to the sharded output.
 
@@ -317,7 +317,7 @@ def _conv(
     )
 
 
-def _window(call: ConvArguments) -> tuple[Hashable, ...]:
+def _window(call: ConvCall) -> tuple[Hashable, ...]:
     """What halo and micro-op are both told apart by: the image, its windows, and how it is computed."""
     return (
         call.rules.transposed,

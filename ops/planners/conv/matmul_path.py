@@ -26,7 +26,7 @@ from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.conv.arguments import ConvArguments, compute_config, flattened_memory, lower
+from ops.planners.conv.arguments import ConvCall, compute_config, flattened_memory, lower
 from ops.planners.conv.operands import PartitionedConv, dealt_anew, operands, upload_weights
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.partition import ConvPartition, choose_cores, choose_scheme, partition_conv, sharded_input
@@ -204,7 +204,7 @@ AS_MATMUL: Final = Decision(
 
 
 def matmul_path(
-    builder: PlanBuilder, call: ConvArguments, source: PlanTensor, *, from_dram: bool, free_l1_bytes: int
+    builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, from_dram: bool, free_l1_bytes: int
 ) -> PlanTensor:
     """Steps from the caller's input to the output of a 1x1 convolution.
 
@@ -254,7 +254,7 @@ def matmul_path(
     return output
 
 
-def partition_matmul(call: ConvArguments, device_spec: DeviceSpec) -> tuple[PartitionedConv, bool]:
+def partition_matmul(call: ConvCall, device_spec: DeviceSpec) -> tuple[PartitionedConv, bool]:
     """How a 1x1 convolution lies on the device, and whether its input is sharded.
 
     It is not if the library chose the scheme: then the layout says only how the weights are prepared.
@@ -297,7 +297,7 @@ def partition_matmul(call: ConvArguments, device_spec: DeviceSpec) -> tuple[Part
     return partitioned, scheme is not None
 
 
-def _must_reshard(call: ConvArguments, memory: MemoryConfig) -> bool:
+def _must_reshard(call: ConvCall, memory: MemoryConfig) -> bool:
     """Whether a sharded input does not suit a matmul: shards must be whole tiles, BLOCK ones hold just the channels."""
     shards, config = memory.shard_spec, call.conv_config
     if shards is None or config.reshard_if_not_optimal or config.override_sharding_config:
@@ -306,7 +306,7 @@ def _must_reshard(call: ConvArguments, memory: MemoryConfig) -> bool:
     return turned or any(side % TILE for side in shards.shape) or _parts_channels(call, memory)
 
 
-def _parts_channels(call: ConvArguments, memory: MemoryConfig) -> bool:
+def _parts_channels(call: ConvCall, memory: MemoryConfig) -> bool:
     """Whether BLOCK shards hold more or less than the channels."""
     if memory.memory_layout is not BLOCK or memory.shard_spec is None:
         return False

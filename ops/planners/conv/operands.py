@@ -11,7 +11,7 @@ from device.numbers.block_floats import round_up
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import (
-    ConvArguments,
+    ConvCall,
     compute_config,
     flattened_memory,
     input_alignment,
@@ -53,7 +53,7 @@ from ops.window import PaddedInput
 class PartitionedConv:
     """A call and how it lies on the device."""
 
-    arguments: ConvArguments
+    arguments: ConvCall
     problem: ConvProblem
     options: ConvOptions  # The caller's choices
     layout: ConvPartition  # Partition, shards and blocks
@@ -66,7 +66,7 @@ class PartitionedConv:
 
 
 def partition_call(
-    call: ConvArguments, device_spec: DeviceSpec, *, prefix: str = "", frame: PaddedInput | None = None
+    call: ConvCall, device_spec: DeviceSpec, *, prefix: str = "", frame: PaddedInput | None = None
 ) -> PartitionedConv:
     """Choose shard scheme and cores for a call, and lay its convolution out.
 
@@ -131,9 +131,7 @@ def _partitioned(
         return partition_conv(known, options, spec, config, alignment=alignment), str(error)
 
 
-def dealt_anew(
-    call: ConvArguments, problem: ConvProblem, config: ParallelConfig, *, matmul: bool = False
-) -> MemoryConfig:
+def dealt_anew(call: ConvCall, problem: ConvProblem, config: ParallelConfig, *, matmul: bool = False) -> MemoryConfig:
     """Shards of all rows and channels of the input tensor, which may be others than the call says.
 
     WIDTH shards of rows keep the rows that fill the last tiles of a window that was cut out of tiles.
@@ -212,7 +210,7 @@ def _prepared_layout(partitioned: PartitionedConv, read: WeightsLayout) -> Weigh
     return _made_of(partitioned, read, raw[0], raw[1], raw[2:])
 
 
-def _raw_sizes(call: ConvArguments) -> tuple[int, int, int, int] | None:
+def _raw_sizes(call: ConvCall) -> tuple[int, int, int, int] | None:
     """Input channels, output channels and kernel that a weight on the host is prepared with: its own, padding included.
 
     The real library asks the tensor and not the call; None where it was asked for another weight, or has groups.
@@ -300,7 +298,7 @@ def read_layout(partitioned: PartitionedConv) -> WeightsLayout:
     )
 
 
-def operand_names(call: ConvArguments) -> tuple[str, ...]:
+def operand_names(call: ConvCall) -> tuple[str, ...]:
     """Names of the prepared weights and, if there is one, of the prepared bias."""
     weight = "weight.prepared" if call.weight.on_host else call.weight.name or "weight"
     if call.bias is None:
@@ -308,7 +306,7 @@ def operand_names(call: ConvArguments) -> tuple[str, ...]:
     return weight, "bias.prepared" if call.bias.on_host else call.bias.name or "bias"
 
 
-def operands(builder: PlanBuilder, call: ConvArguments) -> list[PlanTensor]:
+def operands(builder: PlanBuilder, call: ConvCall) -> list[PlanTensor]:
     """The prepared weights and, if there is one, the prepared bias, as the plan has them by then."""
     return [builder.tensor(name) for name in operand_names(call)]
 
@@ -374,7 +372,7 @@ def _other_cores(layout: ConvPartition, columns: int, bias_columns: int) -> str 
 
 
 def micro_op_work(
-    call: ConvArguments,
+    call: ConvCall,
     problem: ConvProblem,
     options: ConvOptions,
     layout: ConvPartition,

@@ -5,7 +5,7 @@ from typing import Final
 
 from device.memory.memory_config import TILE
 from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.conv.arguments import ConvArguments
+from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.checks import ROWS_OF_BLOCKS, refuse_operands
 from ops.planners.conv.operands import (
     PartitionedConv,
@@ -45,7 +45,7 @@ from ops.window import dense_bounds
 PHASE_CONV2D: Final = "PhaseConv2dDeviceOperation"
 
 
-def runs_by_phases(call: ConvArguments) -> bool:
+def runs_by_phases(call: ConvCall) -> bool:
     """Whether a call is computed phase by phase: where there is but one phase, it is the micro-op's as it stands."""
     return call.rules.by_phases and call.stride != (1, 1)
 

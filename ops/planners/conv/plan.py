@@ -12,7 +12,7 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
 from ops.planners.conv.arguments import (
     COUNTS,
-    ConvArguments,
+    ConvCall,
     describe_no_outputs,
     image_shape,
     is_matmul,
@@ -30,7 +30,7 @@ from ops.planners.conv.operands import operand_names
 BYTES: Final = 2**64
 
 
-def wrapped_output(call: ConvArguments) -> TensorSpec:
+def wrapped_output(call: ConvCall) -> TensorSpec:
     """A tensor in DRAM of as many pages as the real library allocates for an output of a call that `wraps`.
 
     Elements and bytes are counted by 64 bits, and pages by 32: what calls of the real library, version 0.81.1, show.
@@ -59,7 +59,7 @@ def wrapped_output(call: ConvArguments) -> TensorSpec:
     return TensorSpec((1, 1, rows, columns), number_format, layout, DRAM_MEMORY_CONFIG)
 
 
-def plan_without_outputs(builder: PlanBuilder, call: ConvArguments) -> PlanTensor:
+def plan_without_outputs(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
     """The image of the input and the buffer of the output of a call that `wraps`; where DRAM holds that, a refusal.
 
     Raises:
@@ -78,7 +78,7 @@ def plan_without_outputs(builder: PlanBuilder, call: ConvArguments) -> PlanTenso
 
 
 def plan_convolution(
-    call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int, returns_weights: bool = True
+    call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int, returns_weights: bool = True
 ) -> Plan:
     """Plan a call.
 
@@ -102,18 +102,18 @@ def plan_convolution(
     return finished(builder, call, output, returns_weights=returns_weights)
 
 
-def reads_free_l1(call: ConvArguments) -> bool:
+def reads_free_l1(call: ConvCall) -> bool:
     """Whether the free bytes of L1 can change the plan of a call; on the L1 path only those of a matmul do."""
     return is_matmul(call) or not takes_l1_path(call)
 
 
-def builder_of(call: ConvArguments, device_spec: DeviceSpec) -> PlanBuilder:
+def builder_of(call: ConvCall, device_spec: DeviceSpec) -> PlanBuilder:
     """An empty plan of a call; its tensors are "input", "weight" and, if there is one, "bias"."""
     given = {"input": call.input, "weight": call.weight, "bias": call.bias}
     return PlanBuilder(device_spec, {name: one.spec for name, one in given.items() if one is not None})
 
 
-def finished(builder: PlanBuilder, call: ConvArguments, output: PlanTensor, *, returns_weights: bool) -> Plan:
+def finished(builder: PlanBuilder, call: ConvCall, output: PlanTensor, *, returns_weights: bool) -> Plan:
     """The plan of a call whose steps are written: what it releases at the end, and what it returns, if anything."""
     if builder.refused:
         return builder.finish({})

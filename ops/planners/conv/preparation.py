@@ -12,7 +12,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder
 from ops.op_models import OP_MODELS
 from ops.planners.conv.arguments import (
-    ConvArguments,
+    ConvCall,
     SliceConfig,
     frame_of,
     lower,
@@ -30,7 +30,7 @@ from ops.programs.conv2d.weights import PrepareBias, PrepareWeights
 from ops.window import NoWindowError
 
 
-def plan_weights_preparation(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Plan:
+def plan_weights_preparation(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Plan:
     """The upload of weights for a call to come; its result is "weight".
 
     Args:
@@ -49,7 +49,7 @@ def plan_weights_preparation(call: ConvArguments, device_spec: DeviceSpec, *, fr
     return builder.finish({"weight": name}, known_works=OP_MODELS)
 
 
-def plan_bias_preparation(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Plan:
+def plan_bias_preparation(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Plan:
     """The upload of a bias for a call to come, as `plan_weights_preparation`; its result is "bias".
 
     A bias is prepared as the call does it, but that 1x1 kernels count as a matmul at any stride and padding.
@@ -64,7 +64,7 @@ def plan_bias_preparation(call: ConvArguments, device_spec: DeviceSpec, *, free_
     return builder.finish({"bias": name}, known_works=OP_MODELS)
 
 
-def plan_rows(call: ConvArguments, device_spec: DeviceSpec) -> Plan:
+def plan_rows(call: ConvCall, device_spec: DeviceSpec) -> Plan:
     """The weights and the bias in rows that the real preparation allocates, and releases, to plan a convolution.
 
     They are the operands of that convolution, whose input is in DRAM, and nothing is written into them.
@@ -84,7 +84,7 @@ def plan_rows(call: ConvArguments, device_spec: DeviceSpec) -> Plan:
     return builder.finish({}, known_works=OP_MODELS)
 
 
-def partition_preparation(call: ConvArguments, device_spec: DeviceSpec, slices: SliceConfig | None) -> PartitionedConv:
+def partition_preparation(call: ConvCall, device_spec: DeviceSpec, slices: SliceConfig | None) -> PartitionedConv:
     """The layout that weights are prepared for.
 
     It differs from the call's in this: full_inner_dim orders the rows of BLOCK weights; a given core_grid is not looked
@@ -117,7 +117,7 @@ def partition_preparation(call: ConvArguments, device_spec: DeviceSpec, slices: 
     return PartitionedConv(arguments=call, problem=problem, options=options, layout=layout, input_memory=memory)
 
 
-def _has_outputs(call: ConvArguments) -> bool:
+def _has_outputs(call: ConvCall) -> bool:
     """Whether there are any: a window with the paddings of the whole image may have none."""
     try:
         frame_of(call)
@@ -126,7 +126,7 @@ def _has_outputs(call: ConvArguments) -> bool:
     return True
 
 
-def _slices(call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> SliceConfig | None:
+def _slices(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> SliceConfig | None:
     """The slices that the call will run in; None if it takes the L1 path."""
     if takes_l1_path(call):
         return None

@@ -16,7 +16,7 @@ from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
 from ops.planners.conv.arguments import (
     AxisWindow,
-    ConvArguments,
+    ConvCall,
     SliceConfig,
     SliceType,
     frame_of,
@@ -79,7 +79,7 @@ def _length(window: AxisWindow) -> int:
     return window.stop - window.start
 
 
-def _filling(call: ConvArguments, part: OutputSlice) -> int:
+def _filling(call: ConvCall, part: OutputSlice) -> int:
     """Columns of output beyond a slice's own that fill its last tile; none if it reads the whole image."""
     whole = (_length(part.down), _length(part.across)) == (call.input_height, call.input_width)
     if call.conv_config.output_layout is not Layout.TILE or whole:
@@ -87,7 +87,7 @@ def _filling(call: ConvArguments, part: OutputSlice) -> int:
     return -(part.columns[1] - part.columns[0]) % TILE
 
 
-def rounding_of(call: ConvArguments, slice_type: SliceType) -> int:
+def rounding_of(call: ConvCall, slice_type: SliceType) -> int:
     """Outputs along the axis that is cut of which slices take whole multiples."""
     return TILE if call.conv_config.output_layout is Layout.TILE and slice_type is SliceType.DRAM_WIDTH else 1
 
@@ -97,17 +97,17 @@ def sliced_length(frame: PaddedInput, slice_type: SliceType) -> int:
     return frame.rows.outputs if slice_type is SliceType.DRAM_HEIGHT else frame.columns.outputs
 
 
-def most_slices(call: ConvArguments, slice_type: SliceType) -> int:
+def most_slices(call: ConvCall, slice_type: SliceType) -> int:
     """The most slices a call can be cut into."""
     return most_slices_of(call, frame_of(call), slice_type)
 
 
-def most_slices_of(call: ConvArguments, frame: PaddedInput, slice_type: SliceType) -> int:
+def most_slices_of(call: ConvCall, frame: PaddedInput, slice_type: SliceType) -> int:
     """The same, of a call whose frame is at hand."""
     return div_up(sliced_length(frame, slice_type), rounding_of(call, slice_type))
 
 
-def output_slices(call: ConvArguments, config: SliceConfig, frame: PaddedInput | None = None) -> Iterator[OutputSlice]:
+def output_slices(call: ConvCall, config: SliceConfig, frame: PaddedInput | None = None) -> Iterator[OutputSlice]:
     """The slices of a call, in order; those without outputs are left out.
 
     Args:
@@ -129,14 +129,14 @@ def output_slices(call: ConvArguments, config: SliceConfig, frame: PaddedInput |
             start += size
 
 
-def first_slice(call: ConvArguments, config: SliceConfig) -> OutputSlice:
+def first_slice(call: ConvCall, config: SliceConfig) -> OutputSlice:
     """The slice that weights are prepared for: the first, as high or as wide as any, and rounded up."""
     frame, rounding = frame_of(call), rounding_of(call, config.slice_type)
     size = rounding * div_up(div_up(sliced_length(frame, config.slice_type), rounding), config.num_slices)
     return _slice(call, frame, config.slice_type, (0, size), _uncut_window(call, frame, config.slice_type))
 
 
-def _uncut_window(call: ConvArguments, frame: PaddedInput, slice_type: SliceType) -> AxisWindow:
+def _uncut_window(call: ConvCall, frame: PaddedInput, slice_type: SliceType) -> AxisWindow:
     """What a slice reads along the axis that is not cut, the same for all."""
     axis = 1 if slice_type is SliceType.DRAM_HEIGHT else 0
     outputs = (frame.rows.outputs, frame.columns.outputs)[axis]
@@ -144,7 +144,7 @@ def _uncut_window(call: ConvArguments, frame: PaddedInput, slice_type: SliceType
 
 
 def _slice(
-    call: ConvArguments, frame: PaddedInput, slice_type: SliceType, bounds: tuple[int, int], uncut: AxisWindow
+    call: ConvCall, frame: PaddedInput, slice_type: SliceType, bounds: tuple[int, int], uncut: AxisWindow
 ) -> OutputSlice:
     """The slice of some outputs along the axis that is cut."""
     if slice_type is SliceType.DRAM_HEIGHT:
@@ -159,7 +159,7 @@ def _slice(
     return OutputSlice(part.rows, part.columns, part.down, call.rules.filled(call, part.across, filling))
 
 
-def slice_call(call: ConvArguments, part: OutputSlice) -> ConvArguments:
+def slice_call(call: ConvCall, part: OutputSlice) -> ConvCall:
     """The call that computes one slice."""
     height, width = _length(part.down), _length(part.across)
     padding = (*part.down.padding, *part.across.padding)
@@ -167,14 +167,14 @@ def slice_call(call: ConvArguments, part: OutputSlice) -> ConvArguments:
     return replace(call, input_height=height, input_width=width, padding=padding, output_padding=more)
 
 
-def given_slices(call: ConvArguments) -> SliceConfig | None:
+def given_slices(call: ConvCall) -> SliceConfig | None:
     """Several slices that the caller counted, each of which comes to its own call in shards."""
     given = call.slice_config
     several = given is not None and given.num_slices > 1 and not takes_l1_path(call) and not is_matmul(call)
     return given if several and 0 not in call.stride else None
 
 
-def too_many(call: ConvArguments, slices: SliceConfig) -> bool:
+def too_many(call: ConvCall, slices: SliceConfig) -> bool:
     """Whether a call cannot be cut into so many slices, of which its plan tells first."""
     try:
         return slices.num_slices > most_slices(call, slices.slice_type)
@@ -182,7 +182,7 @@ def too_many(call: ConvArguments, slices: SliceConfig) -> bool:
         return False
 
 
-def check_slice_count(call: ConvArguments, config: SliceConfig, frame: PaddedInput) -> None:
+def check_slice_count(call: ConvCall, config: SliceConfig, frame: PaddedInput) -> None:
     """Refuse more slices than the output of a call with this frame has rows, columns or tiles.
 
     Raises:
@@ -209,13 +209,13 @@ def too_many_line(slices: int, most: int) -> str:
 class SliceCores:
     """Cores among which the input window of a slice is dealt."""
 
-    call: ConvArguments  # The slice's own call
+    call: ConvCall  # The slice's own call
     cores: ParallelConfig
     choice: SchemeChoice | None  # Of their scheme, where the library made it
     frame: PaddedInput  # Of the slice's own call
 
 
-def input_cores(call: ConvArguments, part: OutputSlice, device_spec: DeviceSpec) -> SliceCores:
+def input_cores(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec) -> SliceCores:
     """Cores among which the input window of a slice is dealt."""
     own = slice_call(call, part)
     problem, options = lower(own)
@@ -224,7 +224,7 @@ def input_cores(call: ConvArguments, part: OutputSlice, device_spec: DeviceSpec)
 
 
 def _input_cores(
-    call: ConvArguments, part: OutputSlice, problem: ConvProblem, options: ConvOptions, device_spec: DeviceSpec
+    call: ConvCall, part: OutputSlice, problem: ConvProblem, options: ConvOptions, device_spec: DeviceSpec
 ) -> tuple[ParallelConfig, SchemeChoice | None]:
     """The same of a slice whose own problem is at hand, and the choice of their scheme."""
     nominal = _over(problem, _nominal(problem.frame, part, filling=_filling(call, part)))
@@ -238,7 +238,7 @@ def _input_cores(
     return cores, choice
 
 
-def _window_alignment(call: ConvArguments, part: OutputSlice, scheme: TensorMemoryLayout) -> int:
+def _window_alignment(call: ConvCall, part: OutputSlice, scheme: TensorMemoryLayout) -> int:
     """Channels a shard of the window is a multiple of; conv2d takes a window of the whole image for no slice."""
     whole = (_length(part.down), _length(part.across)) == (call.input_height, call.input_width)
     sliced = not whole or call.rules.whole_window_is_slice
@@ -246,7 +246,7 @@ def _window_alignment(call: ConvArguments, part: OutputSlice, scheme: TensorMemo
     return channel_alignment(scheme, row_major=row_major, sliced=sliced, matmul=False, shard_width=None)
 
 
-def input_memory(call: ConvArguments, part: OutputSlice, config: ParallelConfig) -> MemoryConfig:
+def input_memory(call: ConvCall, part: OutputSlice, config: ParallelConfig) -> MemoryConfig:
     """Where the input window of a slice is put in L1."""
     rows = call.batch_size * _length(part.down) * _length(part.across)
     unit = 1 if config.scheme is WIDTH and call.input.spec.layout is Layout.ROW_MAJOR else TILE
@@ -256,7 +256,7 @@ def input_memory(call: ConvArguments, part: OutputSlice, config: ParallelConfig)
     return MemoryConfig(config.scheme, BufferType.L1, ShardSpec(config.cores, (shard_rows, width), config.orientation))
 
 
-def slice_l1_bytes(call: ConvArguments, part: OutputSlice, device_spec: DeviceSpec, *, slices: int) -> int:
+def slice_l1_bytes(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec, *, slices: int) -> int:
     """L1 that one slice takes, as the real library estimates it when it looks for a number of slices."""
     problem, options = lower(slice_call(call, part))
     config, _ = _input_cores(call, part, problem, options, device_spec)
@@ -315,7 +315,7 @@ WIDE_IMAGE = 200  # tiled outputs of narrower images are cut along the height
 TALL_RATIO = 3  # row-major outputs of images taller than this times their width too
 
 
-def guess_slice_type(call: ConvArguments) -> SliceType:
+def guess_slice_type(call: ConvCall) -> SliceType:
     """Along which axis a call is cut if the caller does not say."""
     if call.conv_config.output_layout is Layout.ROW_MAJOR:
         tall = call.input_height > TALL_RATIO * call.input_width
@@ -356,7 +356,7 @@ def describe_slices(config: SliceConfig) -> str:
 
 
 def choose_slices(
-    call: ConvArguments, device_spec: DeviceSpec, *, free_l1_bytes: int, frame: PaddedInput | None = None
+    call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int, frame: PaddedInput | None = None
 ) -> ChosenSlices:
     """The smallest number of slices that fit the free L1, along the given axis or the better guess, then the other.
 
@@ -390,7 +390,7 @@ def choose_slices(
 
 
 def require_outputs(
-    call: ConvArguments,
+    call: ConvCall,
     refusal: str | None,
     free_l1_bytes: int | None,
     *,
@@ -415,7 +415,7 @@ def require_outputs(
     raise ArgumentError(refusal if first is None else f"{first}\n{refusal}")
 
 
-def _slices_of_nothing(call: ConvArguments, outputs: tuple[int, int], free_l1_bytes: int) -> str | None:
+def _slices_of_nothing(call: ConvCall, outputs: tuple[int, int], free_l1_bytes: int) -> str | None:
     """What the real library says of a call without outputs: that it finds no slices. None where it crashes instead.
 
     It says so where the axis that is cut has no outputs, and, if it is to choose the axis, where neither has.
@@ -430,7 +430,7 @@ def _slices_of_nothing(call: ConvArguments, outputs: tuple[int, int], free_l1_by
     return None if any(lengths) else _none_found(kinds[-1], 0, 0, free_l1_bytes)
 
 
-def _kinds(call: ConvArguments) -> list[SliceType]:
+def _kinds(call: ConvCall) -> list[SliceType]:
     """The axes along which slices are looked for, in order."""
     if call.slice_config is not None:
         return [call.slice_config.slice_type]
@@ -447,7 +447,7 @@ def _none_found(kind: SliceType, most: int, length: int, free_l1_bytes: int) -> 
     )
 
 
-def _excess(call: ConvArguments, needs: Iterable[int], free_l1_bytes: int) -> int | None:
+def _excess(call: ConvCall, needs: Iterable[int], free_l1_bytes: int) -> int | None:
     """L1 of the first slice that does not fit; None if all do.
 
     One without outputs of its own, where the real search can crash, does not fit: 0.

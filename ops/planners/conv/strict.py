@@ -11,7 +11,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, TensorMemoryLayout
 from device.numbers.block_floats import Integers, div_up
 from device.plan import Allocate, DeviceOp, Operation, Plan
-from ops.planners.conv.arguments import ConvArguments, fills_alignment, frame_of, is_matmul, takes_l1_path
+from ops.planners.conv.arguments import ConvCall, fills_alignment, frame_of, is_matmul, takes_l1_path
 from ops.planners.conv.checks import Check, claimed_shape, claimed_volume, operand_refusals
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
@@ -24,14 +24,14 @@ from ops.programs.tiling.uneven_pages import misplaced_rows
 from ops.window import PaddedAxis
 
 
-def refuse_first(operation: str, call: ConvArguments, checks: tuple[Check, ...]) -> None:
+def refuse_first(operation: str, call: ConvCall, checks: tuple[Check, ...]) -> None:
     """Raises ArgumentError, in the operation's name, with the first text that a check gives."""
     for check in checks:
         for text in check(call):
             raise ArgumentError(f"{operation}: {text}")
 
 
-def sizes_given(call: ConvArguments) -> Iterator[str]:
+def sizes_given(call: ConvCall) -> Iterator[str]:
     """Sizes that are nothing."""
     for name in ("in_channels", "out_channels", "batch_size", "input_height", "input_width"):
         if getattr(call, name) < 1:
@@ -40,26 +40,26 @@ def sizes_given(call: ConvArguments) -> Iterator[str]:
         yield (f"kernel_size must be at least (1, 1), not {call.kernel_size}")
 
 
-def groups_divide(call: ConvArguments) -> Iterator[str]:
+def groups_divide(call: ConvCall) -> Iterator[str]:
     """Groups that do not divide the channels."""
     for name in ("in_channels", "out_channels"):
         if call.groups and getattr(call, name) % call.groups:
             yield (f"groups must divide {name}, but {getattr(call, name)} is no multiple of {call.groups}")
 
 
-def groups_given(call: ConvArguments) -> Iterator[str]:
+def groups_given(call: ConvCall) -> Iterator[str]:
     """No groups."""
     if call.groups < 1:
         yield (f"groups must be at least 1, not {call.groups}")
 
 
-def dilation_given(call: ConvArguments) -> Iterator[str]:
+def dilation_given(call: ConvCall) -> Iterator[str]:
     """Taps that fall together."""
     if 0 in call.dilation:
         yield (f"dilation must be at least (1, 1), not {call.dilation}; 1 means neighboring taps")
 
 
-def _input(call: ConvArguments) -> Iterator[str]:
+def _input(call: ConvCall) -> Iterator[str]:
     spec, claimed = call.input.spec, claimed_volume(call)
     if _pads_channels(call):
         return
@@ -75,7 +75,7 @@ def _input(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def _pads_channels(call: ConvArguments) -> bool:
+def _pads_channels(call: ConvCall) -> bool:
     """Whether the input has channels behind those of the call that meet zero weights: it fills its shards in L1."""
     spec, place = call.input.spec, call.input.spec.memory_config
     same_sticks = spec.volume * call.in_channels == claimed_volume(call) * spec.shape[-1]
@@ -87,7 +87,7 @@ def _pads_channels(call: ConvArguments) -> bool:
     return place.memory_layout is TensorMemoryLayout.INTERLEAVED and not is_matmul(call)
 
 
-def _formats(call: ConvArguments) -> Iterator[str]:
+def _formats(call: ConvCall) -> Iterator[str]:
     weights = None if _refused_later(call) else call.weight.spec.data_format
     for name, data_format in (
         ("input_tensor", call.input.spec.data_format),
@@ -100,7 +100,7 @@ def _formats(call: ConvArguments) -> Iterator[str]:
             yield (f"{name} must be a floating-point type, not {data_format}; the result would be nonsense")
 
 
-def raw_weight(call: ConvArguments) -> Iterator[str]:
+def raw_weight(call: ConvCall) -> Iterator[str]:
     """A weight on the host has the shape of the call, in rows."""
     spec = call.weight.spec
     (kernel_rows, kernel_cols), groups = call.kernel_size, max(call.groups, 1)
@@ -117,12 +117,12 @@ def raw_weight(call: ConvArguments) -> Iterator[str]:
         yield ("weight_tensor on the host must be in ROW_MAJOR_LAYOUT: tiles would be read as rows")
 
 
-def _refused_later(call: ConvArguments) -> bool:
+def _refused_later(call: ConvCall) -> bool:
     """Whether weights or bias are refused, in the real library's words, once they are to be prepared."""
     return next(operand_refusals(call), None) is not None
 
 
-def _weight(call: ConvArguments) -> Iterator[str]:
+def _weight(call: ConvCall) -> Iterator[str]:
     if _refused_later(call):
         return
     if call.weight.on_host:
@@ -136,7 +136,7 @@ def _weight(call: ConvArguments) -> Iterator[str]:
         )
 
 
-def _bias(call: ConvArguments) -> Iterator[str]:
+def _bias(call: ConvCall) -> Iterator[str]:
     if call.bias is None or call.bias.on_host or _refused_later(call):
         return
     spec = call.bias.spec
@@ -154,7 +154,7 @@ DEALS_ROWS: Final = frozenset({Conversion.INTERLEAVED_TO_SHARDED, Conversion.RES
 MOST_IDLE: Final = 8  # one core in so many may be idle in a slice of the caller's cores
 
 
-def check_strict_plan(plan: Plan, call: ConvArguments) -> None:
+def check_strict_plan(plan: Plan, call: ConvCall) -> None:
     """Refuses a plan that the real library carries out and gets wrong.
 
     Raises:
@@ -165,7 +165,7 @@ def check_strict_plan(plan: Plan, call: ConvArguments) -> None:
         raise ArgumentError(fault)
 
 
-def plan_fault(plan: Plan, call: ConvArguments) -> str | None:
+def plan_fault(plan: Plan, call: ConvCall) -> str | None:
     """What is wrong with the results of a plan; None if nothing is.
 
     Args:
@@ -186,7 +186,7 @@ def _misplaced(plan: Plan) -> Iterator[str]:
         yield f"input_tensor: {text}"
 
 
-def _misused(plan: Plan, call: ConvArguments) -> Iterator[str]:
+def _misused(plan: Plan, call: ConvCall) -> Iterator[str]:
     """Prepared weights and bias that operations take for others."""
     made = {step.tensor: step.work for step in plan.steps if isinstance(step, Allocate)}
     made_here = set(made)
@@ -241,7 +241,7 @@ def _held_columns(spec: TensorSpec) -> int:
     return whole_shards(place)[1] if place.shard_spec is not None else spec.shape[-1]
 
 
-def _faults(works: list[DeviceOp | None], call: ConvArguments) -> Iterator[str]:
+def _faults(works: list[DeviceOp | None], call: ConvCall) -> Iterator[str]:
     last: Conv2dOp | PhaseConv2dOp | None = None
     halo: HaloOp | None = None
     windows = []
@@ -263,7 +263,7 @@ def _faults(works: list[DeviceOp | None], call: ConvArguments) -> Iterator[str]:
         yield from _unwritten(windows, call)
 
 
-def _program_faults(work: Conv2dOp, call: ConvArguments) -> Iterator[str]:
+def _program_faults(work: Conv2dOp, call: ConvCall) -> Iterator[str]:
     layout = work.layout
     if call.rules.transposed and work.options.full_inner_dim and layout.scheme is BLOCK:
         yield (
@@ -292,7 +292,7 @@ def _shard_faults(halo: HaloOp, work: Conv2dOp) -> Iterator[str]:
         )
 
 
-def _slice_faults(work: Conv2dOp | PhaseConv2dOp, window: Window, call: ConvArguments) -> Iterator[str]:
+def _slice_faults(work: Conv2dOp | PhaseConv2dOp, window: Window, call: ConvCall) -> Iterator[str]:
     """A slice that computes other outputs than those it stands for."""
     frame = work.problem.frame
     wanted, computed = _size(window), (frame.rows.outputs, frame.columns.outputs)
@@ -314,7 +314,7 @@ def _slice_faults(work: Conv2dOp | PhaseConv2dOp, window: Window, call: ConvArgu
             )
 
 
-def _idle_cores(work: Conv2dOp, call: ConvArguments) -> Iterator[str]:
+def _idle_cores(work: Conv2dOp, call: ConvCall) -> Iterator[str]:
     """A slice on the caller's HEIGHT_SHARDED cores that leaves more than an eighth of them without outputs.
 
     Then cores that have outputs may multiply zeros or stale memory instead of their windows. Why is not known, and no
@@ -349,7 +349,7 @@ def _nearest_inputs(axis: PaddedAxis, positions: Integers) -> Integers:
     return inputs
 
 
-def _unwritten(windows: list[Window], call: ConvArguments) -> Iterator[str]:
+def _unwritten(windows: list[Window], call: ConvCall) -> Iterator[str]:
     """Outputs that no slice writes."""
     frame = frame_of(call)
     outputs = frame.rows.outputs * frame.columns.outputs
@@ -366,11 +366,11 @@ def _size(window: Window) -> tuple[int, int]:
     return window.ends[1] - window.begins[1], window.ends[2] - window.begins[2]
 
 
-def _slices_name(call: ConvArguments) -> str:
+def _slices_name(call: ConvCall) -> str:
     return "dram_slice_config" if call.rules.transposed else "slice_config"
 
 
-def way_out(call: ConvArguments) -> str:
+def way_out(call: ConvCall) -> str:
     """What to do about slices that come out wrong; slices that were not given cannot be left out."""
     if call.slice_config is not None and call.slice_config.num_slices:
         return f"give another number of slices, cut along the other axis, or leave {_slices_name(call)} out"

@@ -15,7 +15,7 @@ from ops.op_model import NoModelError, OpModel, values_of_first
 from ops.op_models import OP_MODELS
 from ops.passes.cycles import TimedOperation, operations_of, run_cycles, steps_that_ran
 from ops.planners.conv.arguments import (
-    ConvArguments,
+    ConvCall,
     ConvConfig,
     Operand,
     SliceConfig,
@@ -56,7 +56,7 @@ def plan(spec, place=L1_MEMORY_CONFIG, *, side=32, channels=64, **changes):
         "conv_config": ConvConfig(shard_layout=TensorMemoryLayout.HEIGHT_SHARDED),
     }
     return plan_convolution(
-        ConvArguments(rules=CONV_TRANSPOSE2D, **facts | changes), spec, free_l1_bytes=spec.l1.usable_bytes // 2
+        ConvCall(rules=CONV_TRANSPOSE2D, **facts | changes), spec, free_l1_bytes=spec.l1.usable_bytes // 2
     )
 
 

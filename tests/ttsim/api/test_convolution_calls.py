@@ -9,7 +9,7 @@ import pytest
 
 import ttsim
 from ops.passes.caches import PlanCache
-from ops.planners.conv.arguments import ComputeConfig, ConvArguments, ConvConfig, Folding, SliceConfig
+from ops.planners.conv.arguments import ComputeConfig, ConvCall, ConvConfig, Folding, SliceConfig
 from ttsim.api import conv2d, conv_transpose2d
 from ttsim.types.configs import UnaryOpType, UnaryWithParam
 
@@ -149,7 +149,7 @@ def test_a_sweep_of_calls_keeps_a_bounded_number_of_plans() -> None:
 
 def test_no_argument_but_an_activation_has_fractions() -> None:
     """0.0 and -0.0 are equal and mean two things: `planned` tells them apart by the activation's words alone."""
-    kinds = (ConvArguments, ConvConfig, ComputeConfig, SliceConfig, Folding)
+    kinds = (ConvCall, ConvConfig, ComputeConfig, SliceConfig, Folding)
     fractions = {
         (kind.__name__, one.name)
         for kind in kinds

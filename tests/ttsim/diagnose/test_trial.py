@@ -7,14 +7,14 @@ from device.machine import Machine
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
-from ops.planners.conv.arguments import ConvArguments, Operand
+from ops.planners.conv.arguments import ConvCall, Operand
 from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D
 from ops.window import NoWindowError
 from ttsim.diagnose import MachineSnapshot, attempt
 
 MACHINE = Machine("wormhole_n150", l1_small_bytes=32768)
 GROUND = MachineSnapshot(MACHINE, {}, strict=True)
-CALL = ConvArguments(
+CALL = ConvCall(
     rules=CONV_TRANSPOSE2D,
     input=Operand(spec=TensorSpec((1, 1, 64, 32), BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG), on_host=True),
     weight=Operand(spec=TensorSpec((32, 32, 2, 2), BFLOAT16, Layout.ROW_MAJOR), on_host=True),

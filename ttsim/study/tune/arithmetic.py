@@ -12,7 +12,7 @@ from typing import Any, Final
 from device.errors import ArgumentError, shown
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import DeviceSpec
-from ops.planners.conv.arguments import ConvArguments, compute_config, output_format, weight_format
+from ops.planners.conv.arguments import ConvCall, compute_config, output_format, weight_format
 from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D_BY_PHASES
 from ttsim.study.layers.run import Settings, accuracy_of, call as make_call, exact_output, make_inputs, place
 from ttsim.types.configs import WormholeComputeKernelConfig
@@ -37,7 +37,7 @@ def allowed(names: Collection[str]) -> frozenset[str]:
     return frozenset(one for name in names for one in SHORT.get(name, (name,)))
 
 
-def arithmetics(call: ConvArguments, allow: Collection[str]) -> Iterator[ConvArguments]:
+def arithmetics(call: ConvCall, allow: Collection[str]) -> Iterator[ConvCall]:
     """The call with every arithmetic that is allowed, the given one first.
 
     Raises:
@@ -75,7 +75,7 @@ def _formats(given: Any) -> list[Any]:
     return [given, *(one for one in (BFLOAT16, BFLOAT8_B) if one.element_bits < given.element_bits)]
 
 
-def measured_error(call: ConvArguments, spec: DeviceSpec) -> float:
+def measured_error(call: ConvCall, spec: DeviceSpec) -> float:
     """Root mean squared error of a small image's output against float64, of its standard deviation."""
     layer = _small(call)
     settings = Settings(spec=spec, suggestions=False)
@@ -89,7 +89,7 @@ def measured_error(call: ConvArguments, spec: DeviceSpec) -> float:
     return found.rms_error / found.exact_std if found.exact_std else 0.0
 
 
-def _small(call: ConvArguments) -> Layer:
+def _small(call: ConvCall) -> Layer:
     """A layer with a small image; without padding, so that there are outputs."""
     compute = WormholeComputeKernelConfig.of(compute_config(call))
     given = {"BFLOAT16": "bfloat16", "FLOAT32": "float32", "BFLOAT8_B": "bfloat8_b"}

@@ -8,7 +8,7 @@ from device.memory.memory_config import BufferType
 from device.plan import MOVE, Plan, usage_per_core
 from ops.op_models import OP_MODELS
 from ops.passes.cycles import run_cycles, steps_that_ran
-from ops.planners.conv.arguments import ConvArguments
+from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.l1_path import CONV2D
 from ttsim.diagnose import MachineSnapshot, attempt
 from ttsim.report.cycles.whole import whole
@@ -18,7 +18,7 @@ from ttsim.report.cycles.whole import whole
 class Candidate:
     """A call that runs, and what it takes."""
 
-    call: ConvArguments
+    call: ConvCall
     cycles: int  # Of all its device operations that have a model
     around_cycles: int  # Those of all but convolutions and moves within L1
     untimed: int  # Operations without one
@@ -33,7 +33,7 @@ class Candidate:
         return self.plan.tensors[self.plan.results["output"]]
 
 
-def evaluate(call: ConvArguments, ground: MachineSnapshot, *, rms_error: float = 0.0) -> Candidate:
+def evaluate(call: ConvCall, ground: MachineSnapshot, *, rms_error: float = 0.0) -> Candidate:
     """What a call takes on a device as it is.
 
     Raises:

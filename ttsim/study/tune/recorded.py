@@ -8,7 +8,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
 from device.plan import MadeTensor, Operation
-from ops.planners.conv.arguments import ConvArguments, Operand, weight_format
+from ops.planners.conv.arguments import ConvCall, Operand, weight_format
 from ops.programs.movement.work import CopyTensor
 from ops.programs.tiling.work import TilizeOp
 from ttsim.diagnose import MachineSnapshot, fill_order, raw_weight_shape
@@ -23,7 +23,7 @@ class Recorded:
     number: int  # Of its call in the profile
     ran: RanCall
     # Its arguments, with raw weights: another config needs them prepared anew, which the host does once
-    call: ConvArguments
+    call: ConvCall
     output: TensorSpec  # What it handed on
     # The same after the call that only moved it elsewhere, if that alone read it; else None
     moved_to: TensorSpec | None
@@ -88,7 +88,7 @@ def _input_number(ran: RanCall) -> int | None:
     return None if made is None else made.number
 
 
-def _unprepared(call: ConvArguments) -> ConvArguments:
+def _unprepared(call: ConvCall) -> ConvCall:
     """The call with raw weights and bias on the host, prepared in the format that they had."""
     formats = weight_format(call)
     weight = _raw(raw_weight_shape(call), formats)

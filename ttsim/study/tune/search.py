@@ -13,7 +13,7 @@ from math import inf
 from typing import Final
 
 from device.errors import DeviceError
-from ops.planners.conv.arguments import ConvArguments
+from ops.planners.conv.arguments import ConvCall
 from ops.planners.lower_bounds import Least, least_of
 from ops.window import NoWindowError
 from ttsim.diagnose import MachineSnapshot
@@ -50,16 +50,14 @@ class Search:
     # Cycles beside convolutions and moves, of layouts that were tried (`Least.around`)
     around: dict[Hashable, int] = field(default_factory=dict)
 
-    def attempt(self, call: ConvArguments, *, rms_error: float = 0.0) -> Candidate:
+    def attempt(self, call: ConvCall, *, rms_error: float = 0.0) -> Candidate:
         """A call that is tried whatever is known of it; raises what it raises."""
         self.count.tried += 1
         made = evaluate(call, self.ground, rms_error=rms_error)
         self.front = front([*self.front, made])
         return made
 
-    def run(
-        self, space: Space, *, most_untimed: int, rms_error: float = 0.0, begin: Iterable[ConvArguments] = ()
-    ) -> None:
+    def run(self, space: Space, *, most_untimed: int, rms_error: float = 0.0, begin: Iterable[ConvCall] = ()) -> None:
         """Tries a space.
 
         Args:
@@ -89,7 +87,7 @@ class Search:
                 for member in space.members(first):
                     self._try(member, space, most_untimed, rms_error)
 
-    def _bounded(self, space: Space) -> Iterator[tuple[Least, ConvArguments]]:
+    def _bounded(self, space: Space) -> Iterator[tuple[Least, ConvCall]]:
         """Every family that can be laid out, and what it takes at least."""
         families = space.families()
         for first in islice(families, self.most_families):
@@ -101,7 +99,7 @@ class Search:
             self.count.untried += 1
             self.count.least_untried_cycles = 0
 
-    def _try(self, call: ConvArguments, space: Space, most_untimed: int, rms_error: float) -> None:
+    def _try(self, call: ConvCall, space: Space, most_untimed: int, rms_error: float) -> None:
         """A member of a family, if it can be better and is not like another."""
         try:
             least = least_of(call, space.spec, free_l1_bytes=space.free_l1_bytes)
@@ -126,7 +124,7 @@ class Search:
         """Cycles that a call is never below, with what is known of others like it."""
         return least.cycles + self.around.get(least.around, 0)
 
-    def _covers(self, least: Least, call: ConvArguments, rms_error: float) -> bool:
+    def _covers(self, least: Least, call: ConvCall, rms_error: float) -> bool:
         """Whether something found is as good as anything with these bounds, but for a gain too small to tell."""
         machine = self.ground.machine
         before = 0 if call.conv_config.deallocate_activation else l1_bytes_before(self.ground)

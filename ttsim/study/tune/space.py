@@ -15,7 +15,7 @@ from device.errors import DeviceError
 from device.memory.memory_config import TILE, BufferType, Layout, TensorMemoryLayout
 from device.numbers.block_floats import div_up
 from device.spec.device_spec import DeviceSpec
-from ops.planners.conv.arguments import ConvArguments, ConvConfig, SliceConfig, SliceType, is_matmul, takes_l1_path
+from ops.planners.conv.arguments import ConvCall, ConvConfig, SliceConfig, SliceType, is_matmul, takes_l1_path
 from ops.planners.conv.operands import PartitionedConv, partition_call
 from ops.planners.conv.slicing import most_slices
 from ops.planners.lower_bounds import pieces
@@ -55,25 +55,25 @@ SEARCHED: Final = (
 class Space:
     """What is searched."""
 
-    call: ConvArguments  # The call as it is given
+    call: ConvCall  # The call as it is given
     spec: DeviceSpec
     free_l1_bytes: int  # Free bytes of every L1 bank when the call begins
     kept: frozenset[str] = frozenset()  # Fields of `SEARCHED` that stay as they are given
 
-    def plain(self) -> ConvArguments:
+    def plain(self) -> ConvCall:
         """The call with all that is searched left to the library, kept fields included."""
         given = self.call.conv_config
         config = ConvConfig(**{name: getattr(given, name) for name in HELD})
         slices = self.call.slice_config if takes_l1_path(self.call) else None
         return replace(self.call, conv_config=config, slice_config=slices)
 
-    def families(self) -> Iterator[ConvArguments]:
+    def families(self) -> Iterator[ConvCall]:
         """The first member of every family, those that say least first."""
         for sliced in self._slicings():
             for partitioned in self._schemes(sliced):
                 yield from self._blocks(partitioned)
 
-    def members(self, first: ConvArguments) -> Iterator[ConvArguments]:
+    def members(self, first: ConvCall) -> Iterator[ConvCall]:
         """All calls of a family, given its first."""
         whole = takes_l1_path(first)
         given = self.call.conv_config.output_layout
@@ -89,7 +89,7 @@ class Space:
         for values in product(*free.values()):
             yield _with(first, **dict(zip(free, values, strict=True)))
 
-    def _slicings(self) -> Iterator[ConvArguments]:
+    def _slicings(self) -> Iterator[ConvCall]:
         """The call with every way to cut it, and all else of the config as in the first member of a family."""
         given = self.call.conv_config
         held = {name: getattr(given, name) for name in (*HELD, *self.kept & set(ConvConfig.__dataclass_fields__))}
@@ -109,7 +109,7 @@ class Space:
             for count in _slice_counts(cut, kind):
                 yield replace(cut, slice_config=SliceConfig(slice_type=kind, num_slices=count))
 
-    def _schemes(self, call: ConvArguments) -> Iterator[ConvArguments]:
+    def _schemes(self, call: ConvCall) -> Iterator[ConvCall]:
         """Every scheme and every rectangle of cores, the library's choice first."""
         yield call
         if "shard_layout" in self.kept:
@@ -132,7 +132,7 @@ class Space:
                     for grid in _grids(self.spec):
                         yield _with(chosen, override_sharding_config=True, core_grid=grid)
 
-    def _blocks(self, call: ConvArguments) -> Iterator[ConvArguments]:
+    def _blocks(self, call: ConvCall) -> Iterator[ConvCall]:
         """Every block that can differ, of one reader and of two; the call itself first."""
         yield call
         try:
@@ -162,7 +162,7 @@ class Space:
             if number:
                 yield _with(call, **dict(zip(choices, values, strict=True)))
 
-    def _heights(self, call: ConvArguments, piece: PartitionedConv, *, cut: bool) -> list[int]:
+    def _heights(self, call: ConvCall, piece: PartitionedConv, *, cut: bool) -> list[int]:
         """Heights of blocks in tiles that cut a core's share, or deal the rows to fewer cores, and may fit.
 
         Where the height does not choose the cores, because they are given or those of a slice, divisors of the share
@@ -178,11 +178,11 @@ class Space:
         return sorted(tiles for tiles in {*range(1, share), *fewer} - {share} if tiles <= most)
 
 
-def _with(call: ConvArguments, **changes: Any) -> ConvArguments:
+def _with(call: ConvCall, **changes: Any) -> ConvCall:
     return replace(call, conv_config=replace(call.conv_config, **changes))
 
 
-def _slice_counts(call: ConvArguments, kind: SliceType) -> list[int]:
+def _slice_counts(call: ConvCall, kind: SliceType) -> list[int]:
     """Numbers of slices of which the largest is smaller than with fewer."""
     try:
         most = most_slices(call, kind)

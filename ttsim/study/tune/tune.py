@@ -9,7 +9,7 @@ from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import BufferType
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
-from ops.planners.conv.arguments import ConvArguments
+from ops.planners.conv.arguments import ConvCall
 from ttsim.diagnose import MachineSnapshot, slice_argument
 from ttsim.recording.changes import arguments_source
 from ttsim.recording.profiling import copy_of, twin, uncaptured
@@ -35,7 +35,7 @@ SHORT_FAMILIES: Final = 500
 class Question:
     """What is asked of a tuner."""
 
-    call: ConvArguments  # The call as it is given
+    call: ConvCall  # The call as it is given
     ground: MachineSnapshot  # The device as it is before the call
     allow: frozenset[str] = frozenset()  # Fields that may change the result
     keep: frozenset[str] = frozenset()  # Searched fields that stay as they are given
@@ -158,7 +158,7 @@ def answer(question: Question, *, name: str = "") -> Tuned:
     )
 
 
-def _attempted(search: Search, call: ConvArguments, error: float) -> tuple[Candidate | None, str]:
+def _attempted(search: Search, call: ConvCall, error: float) -> tuple[Candidate | None, str]:
     try:
         return search.attempt(call, rms_error=error), ""
     except DeviceError as refused:

@@ -7,7 +7,7 @@ from device.cores import first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout, MemoryConfig, ShardSpec
 from device.numbers.formats import BFLOAT16
-from ops.planners.conv.arguments import ConvArguments, ConvRules, Operand, SliceConfig, SliceType
+from ops.planners.conv.arguments import ConvCall, ConvRules, Operand, SliceConfig, SliceType
 from ops.planners.conv.conv2d import CONV2D
 from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D
 from ops.reference import Geometry, plan_geometry
@@ -30,9 +30,9 @@ def height_sharded(buffer_type: BufferType) -> Operand:
     return operand(1, 1, 64, 32, place=place)
 
 
-def call(**changes: Any) -> ConvArguments:
+def call(**changes: Any) -> ConvCall:
     """An 8x8 image of 32 channels, kernel 3, stride 2, that every check accepts, with changes."""
-    good = ConvArguments(
+    good = ConvCall(
         rules=CONV_TRANSPOSE2D,
         input=operand(1, 1, 64, 32, place=DRAM_MEMORY_CONFIG),
         weight=operand(32, 32, 3, 3),
@@ -61,11 +61,11 @@ def sized_call(
     groups: int = 1,
     with_bias: bool = False,
     **changes: Any,
-) -> ConvArguments:
+) -> ConvCall:
     """Images of a size, [1, 1, batch * height * width, channels], and weights on the host; place None: images, too."""
     ins, outs = channels
     weight = (outs, ins // groups) if rules is CONV2D else (ins, outs // groups)
-    return ConvArguments(
+    return ConvCall(
         rules=rules,
         input=operand(1, 1, batch * size[0] * size[1], ins, place=place, layout=layout),
         weight=operand(*weight, *kernel),
@@ -81,7 +81,7 @@ def sized_call(
     )
 
 
-def geometry_of(made: ConvArguments) -> Geometry:
+def geometry_of(made: ConvCall) -> Geometry:
     """Which inputs and outputs a call relates."""
     return plan_geometry(
         (made.input_height, made.input_width),

@@ -9,7 +9,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, TensorMemory
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.planners.conv import dram_path
-from ops.planners.conv.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ops.planners.conv.arguments import ConvCall, ConvConfig, Operand, SliceConfig, SliceType
 from ops.planners.conv.conv2d import CONV2D
 from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D
 from ops.planners.conv.plan import plan_convolution
@@ -28,7 +28,7 @@ CONFIGS = [
 def call(rules, kind, layout, scheme):
     """32 channels to 32, 40 x 192, in six slices."""
     shape = (1, 1, 40 * 192, 32)
-    return ConvArguments(
+    return ConvCall(
         rules=rules,
         input=Operand(spec=TensorSpec(shape, BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG), on_host=False),
         weight=Operand(spec=TensorSpec((32, 32, 3, 3), BFLOAT16, Layout.ROW_MAJOR), on_host=True),

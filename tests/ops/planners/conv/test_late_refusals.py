@@ -12,7 +12,7 @@ from device.memory.memory_config import BufferType, Layout, MemoryConfig, Tensor
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT8, UINT16, UINT32, DataFormat
 from device.plan import Operation, Refuse
 from device.spec.device_spec import load_spec
-from ops.planners.conv.arguments import ConvArguments, ConvConfig, SliceConfig, SliceType
+from ops.planners.conv.arguments import ConvCall, ConvConfig, SliceConfig, SliceType
 from ops.planners.conv.plan import plan_convolution
 from tests.ops.planners.conv.good_call import operand, sized_call
 
@@ -24,7 +24,7 @@ WIDTH, HEIGHT, BLOCK = (
 )
 
 
-def call(channels: int, scheme: TensorMemoryLayout, grid: tuple[int, int, int, int]) -> ConvArguments:
+def call(channels: int, scheme: TensorMemoryLayout, grid: tuple[int, int, int, int]) -> ConvCall:
     """An 8x8 image in L1, kernel 2, stride 2, with as many output channels as input channels."""
     left, top, right, bottom = grid
     config = ConvConfig(
@@ -38,7 +38,7 @@ def call(channels: int, scheme: TensorMemoryLayout, grid: tuple[int, int, int, i
     )
 
 
-def refusals(made: ConvArguments) -> list[tuple[str, str]]:
+def refusals(made: ConvCall) -> list[tuple[str, str]]:
     """The operations of a plan that are refused, each with the first line of its reason."""
     steps = plan_convolution(made, SPEC, free_l1_bytes=1300000).steps
     return [
@@ -48,7 +48,7 @@ def refusals(made: ConvArguments) -> list[tuple[str, str]]:
     ]
 
 
-def in_format(made: ConvArguments, data_format: DataFormat) -> ConvArguments:
+def in_format(made: ConvCall, data_format: DataFormat) -> ConvCall:
     """The call of an input in another format."""
     spec = made.input.spec
     held = TensorSpec(spec.shape, data_format, spec.layout, spec.memory_config)
@@ -99,7 +99,7 @@ def test_lists_of_readers_are_refused_before_idle_cores() -> None:
     assert refusals(narrow)[0][1].startswith("Reader indices buffer page size")
 
 
-def override(scheme: TensorMemoryLayout | None, grid: tuple[int, int, int, int], *, inputs: bool) -> ConvArguments:
+def override(scheme: TensorMemoryLayout | None, grid: tuple[int, int, int, int], *, inputs: bool) -> ConvCall:
     """Cores given for the output, and for the input if so asked."""
     made = call(160, HEIGHT, grid)
     config = replace(made.conv_config, override_output_sharding_config=True, override_sharding_config=inputs)

@@ -16,7 +16,7 @@ from device.spec.device_spec import load_spec
 from ops.passes.memory import run_memory
 from ops.planners.conv.arguments import (
     ComputeConfig,
-    ConvArguments,
+    ConvCall,
     ConvConfig,
     Operand,
     SliceConfig,
@@ -61,7 +61,7 @@ def arguments(row):
     slices = None
     if row["slices"] != "-":
         slices = SliceConfig(slice_type=SliceType.DRAM_WIDTH, num_slices=int(row["slices"].removeprefix("W:")))
-    return ConvArguments(
+    return ConvCall(
         rules=CONV_TRANSPOSE2D,
         input=Operand(spec=TensorSpec((1, 1, batch * height * width, channels), act, layout), on_host=False),
         weight=Operand(

@@ -10,7 +10,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, La
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from ops.planners.conv.arguments import (
     ComputeConfig,
-    ConvArguments,
+    ConvCall,
     ConvConfig,
     Operand,
     SliceConfig,
@@ -44,7 +44,7 @@ def call(config=None, *, in_format=BFLOAT16, raw_format=BFLOAT16, **changes):
         "kernel_size": (3, 2),
         "conv_config": config or ConvConfig(),
     }
-    return ConvArguments(rules=CONV_TRANSPOSE2D, **facts | changes)
+    return ConvCall(rules=CONV_TRANSPOSE2D, **facts | changes)
 
 
 def test_formats_follow_the_tensors_unless_given():

@@ -3,12 +3,12 @@ from dataclasses import replace
 import pytest
 
 from device.memory.memory_config import L1_MEMORY_CONFIG, Layout
-from ops.planners.conv.arguments import ConvArguments, ConvConfig, Operand
+from ops.planners.conv.arguments import ConvCall, ConvConfig, Operand
 from ops.planners.conv.conv2d import CONV2D, folds
 from tests.ops.planners.conv.good_call import sized_call
 
 
-def call(**changes: object) -> ConvArguments:
+def call(**changes: object) -> ConvCall:
     """A patch embedding: an 8x8 image of 16 channels, windows of 4x4 side by side."""
     return replace(sized_call((8, 8), (16, 32), (4, 4), rules=CONV2D, stride=(4, 4)), **changes)
 

@@ -10,7 +10,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, La
 from device.numbers.formats import BFLOAT16
 from device.plan import Free, Operation, Plan
 from device.spec.device_spec import load_spec
-from ops.planners.conv.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ops.planners.conv.arguments import ConvCall, ConvConfig, Operand, SliceConfig, SliceType
 from ops.planners.conv.conv2d import CONV2D, plan_conv2d
 from tests.ops.planners.conv.good_call import sized_call
 from tests.shards import HEIGHT, in_box
@@ -19,12 +19,12 @@ SPEC = load_spec("wormhole_n150")
 FREE = SPEC.l1.bytes - SPEC.l1.base_bytes
 
 
-def call(place: MemoryConfig = L1_MEMORY_CONFIG, **changes: object) -> ConvArguments:
+def call(place: MemoryConfig = L1_MEMORY_CONFIG, **changes: object) -> ConvCall:
     good = sized_call((16, 16), (32, 64), rules=CONV2D, place=place, stride=(2, 2), padding=(1, 1, 1, 1))
     return replace(good, **changes)
 
 
-def plan(a: ConvArguments) -> Plan:
+def plan(a: ConvCall) -> Plan:
     return plan_conv2d(a, SPEC, free_l1_bytes=FREE, returns_weights=False)
 
 

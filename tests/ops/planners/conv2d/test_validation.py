@@ -8,7 +8,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, La
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, INT32
 from device.plan import Allocate, Operation, Refuse
 from device.spec.device_spec import load_spec
-from ops.planners.conv.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ops.planners.conv.arguments import ConvCall, ConvConfig, Operand, SliceConfig, SliceType
 from ops.planners.conv.checks import operand_refusals
 from ops.planners.conv.conv2d import CONV2D, check_arguments, check_strict, output_size, plan_conv2d, validate
 from tests.shards import high
@@ -16,8 +16,8 @@ from tests.shards import high
 SPEC = load_spec("wormhole_n150")
 
 
-def call(**changes: object) -> ConvArguments:
-    good = ConvArguments(
+def call(**changes: object) -> ConvCall:
+    good = ConvCall(
         rules=CONV2D,
         input=Operand(spec=TensorSpec((1, 1, 64, 32), BFLOAT16, Layout.ROW_MAJOR, L1_MEMORY_CONFIG), on_host=False),
         weight=weight(),

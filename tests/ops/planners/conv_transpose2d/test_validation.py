@@ -7,7 +7,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import load_spec
-from ops.planners.conv.arguments import ConvArguments, ConvConfig, Operand, SliceConfig, SliceType
+from ops.planners.conv.arguments import ConvCall, ConvConfig, Operand, SliceConfig, SliceType
 from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D, check_slices
 from ops.planners.conv.plan import plan_convolution
 from ops.planners.conv.strict import plan_fault
@@ -18,7 +18,7 @@ SPEC = load_spec("wormhole_n150")
 def call(side, kernel, stride=1, padding=0, slices=1):
     image = TensorSpec((1, 1, side * side, 32), BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
     weight = TensorSpec((32, 32, kernel, kernel), BFLOAT16, Layout.ROW_MAJOR)
-    return ConvArguments(
+    return ConvCall(
         rules=CONV_TRANSPOSE2D,
         input=Operand(spec=image, on_host=False),
         weight=Operand(spec=weight, on_host=True),

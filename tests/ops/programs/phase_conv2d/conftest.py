@@ -7,7 +7,7 @@ from device.memory.memory_config import L1_MEMORY_CONFIG, Layout, TensorMemoryLa
 from device.numbers.formats import BFLOAT16
 from device.plan import Operation
 from ops.op_models import load_spec
-from ops.planners.conv.arguments import ComputeConfig, ConvArguments, ConvConfig, Operand
+from ops.planners.conv.arguments import ComputeConfig, ConvCall, ConvConfig, Operand
 from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D, CONV_TRANSPOSE2D_BY_PHASES
 from ops.planners.conv.plan import plan_convolution
 
@@ -43,7 +43,7 @@ def planned():
         place = TensorSpec((1, 1, rows, channels[0]), given, Layout.ROW_MAJOR, L1_MEMORY_CONFIG)
         weight = TensorSpec((*channels, *kernel), BFLOAT16, Layout.ROW_MAJOR)
         row = TensorSpec((1, 1, 1, channels[1]), BFLOAT16, Layout.ROW_MAJOR)
-        call = ConvArguments(
+        call = ConvCall(
             rules=CONV_TRANSPOSE2D_BY_PHASES if phases else CONV_TRANSPOSE2D,
             input=Operand(spec=place, on_host=False),
             weight=Operand(spec=weight, on_host=True),
