@@ -34,10 +34,6 @@ def verify(plan: Plan, *, given: Collection[str], known_works: Collection[type] 
     Every name is known where it is used, every buffer that the plan allocates is released once or returned, nothing is
     read or released after its release, and every work has a meaning. A plan that ends in a refusal returns nothing.
 
-    Args:
-        given: Names of the caller's tensors.
-        known_works: Classes of work that have a meaning; None for any.
-
     Raises:
         AssertionError: What is wrong, and in which step.
     """
@@ -145,11 +141,7 @@ class PlanBuilder:
     """
 
     def __init__(self, device_spec: DeviceSpec, given: Mapping[str, TensorSpec]) -> None:
-        """Starts an empty plan.
-
-        Args:
-            given: The caller's tensors by the names that the plan calls them, on the host or on the device.
-        """
+        """Starts an empty plan."""
         self.device_spec = device_spec
         self._given = dict(given)
         self._tensors = dict(given)
@@ -170,18 +162,13 @@ class PlanBuilder:
         self._decisions |= {decision: None}
 
     def allocate(self, name: str, spec: TensorSpec, *, by: str = CREATED) -> PlanTensor:
-        """A tensor comes into being; an operation writes it later.
-
-        Args:
-            by: The function of the real library that asks for it.
-        """
+        """A tensor comes into being; an operation writes it later."""
         return self._allocated(Allocate(name, self._buffer(spec), by), spec)
 
     def upload(self, name: str, spec: TensorSpec, source: str, work: DeviceOp | None = None) -> PlanTensor:
         """A host tensor is written to the device; what ``spec`` pads it with is zero.
 
         Args:
-            source: Name of the caller's tensor.
             work: What the host does to it on the way; None writes it as it is.
         """
         return self._allocated(Allocate(name, self._buffer(spec), UPLOADED, source, work), spec)
@@ -203,13 +190,7 @@ class PlanBuilder:
         """One device operation.
 
         Args:
-            operation: Its name as a graph capture shows it.
-            work: What it computes.
             reads: Tensors it reads, in order; without an output it writes into the last of them.
-            output: The tensor that it makes, allocated before it runs.
-            resident: Config tensors that its cached program keeps.
-            circular_buffers: In order of allocation.
-            dataflow: They are dataflow buffers.
             key: What decides its program; by default the operation, its first input, its result and its work.
             refused: Why the program can not be built, if it can not.
             unfinished: Why it can not be finished once its config tensors are made.
@@ -242,8 +223,6 @@ class PlanBuilder:
         """Writes steps of this plan once more, with other tensors in the places of its own.
 
         Args:
-            steps: What was written.
-            prefix: What the names of tensors begin with that change; the steps use all others as they are.
             again: What the names of the tensors that take their places begin with.
         """
 
@@ -348,9 +327,7 @@ class PlanBuilder:
         """The plan, verified.
 
         Args:
-            results: Names of what the caller gets, by role.
             seen: What a result is where that is not what was allocated: the result of a view.
-            known_works: Classes of work that have a meaning; None for any.
 
         Raises:
             AssertionError: The plan is wrong, which is a bug of whoever wrote it; the text names the step.

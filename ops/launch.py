@@ -162,11 +162,7 @@ class Launch:
 
 
 def kernel_end_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Replay) -> list[float]:
-    """When the kernels of each program of a queue end; it begins when the first command is there to be made or fetched.
-
-    Args:
-        replay: How the commands come.
-    """
+    """When the kernels of each program of a queue end, from when its first command can be made or fetched on."""
     return _ends(_brought(queue, spec), _made_nanoseconds(queue, spec, replay), spec)
 
 

@@ -102,7 +102,6 @@ def plan_geometry(
 
     Args:
         input_shape: Spatial sizes, without batch and channels.
-        kernel: Taps on every axis.
         stride: As ``strides``.
         pad_before: As ``pads_begin``.
         pad_after: As ``pads_end``.
@@ -155,9 +154,7 @@ def data_gradient(diff_dst: Array, weights: Array, geometry: Geometry, *, groups
     """The gradient with respect to the source.
 
     Args:
-        diff_dst: [N, O, *output].
         weights: [I, O / groups, *kernel].
-        geometry: Of the forward operation.
 
     Returns:
         float64 [N, I, *input].
@@ -178,8 +175,6 @@ def weights_gradient(src: Array, diff_dst: Array, geometry: Geometry, *, groups:
 
     Args:
         src: [N, I, *input].
-        diff_dst: [N, O, *output].
-        geometry: Of the forward operation.
 
     Returns:
         float64 [I, O / groups, *kernel].

@@ -136,13 +136,7 @@ def convolution_axis(
 def gradient_axis(
     *, output_length: int, kernel: int, stride: int, padding: tuple[int, int], output_padding: int, dilation: int
 ) -> PaddedAxis:
-    """The axis of the data gradient of a transposed convolution: an ordinary convolution of its output's gradient.
-
-    Args:
-        output_length: Positions of the transposed convolution's output, which are the inputs here.
-        padding: Its padding, (before, after).
-        output_padding: What was added to the output is padded that much less.
-    """
+    """The axis of the data gradient of a transposed convolution: an ordinary convolution of its output's gradient."""
     before, after = padding
     return convolution_axis(
         input_length=output_length,
@@ -168,13 +162,7 @@ def axis_of_windows(
     """The axis whose frame begins and ends with its windows, of which the first begins at ``start``.
 
     Args:
-        input_length: As of the axis, like all that is not said here.
-        start: Where the first tap of the first window lies, counted from the first input.
-        dilation: From one tap to the next.
-        stride: From one window to the next.
-        input_dilation: From one input to the next.
         output_offset: Where the first output lies in the result.
-        output_stride: From one output to the next there.
     """
     reach = dilation * (kernel - 1) if kernel else 0
     before = -min(start, start + reach)
@@ -397,11 +385,7 @@ def data_breaks(frame: PaddedInput) -> Breaks:
 
 
 def count_breaks(frame: PaddedInput, numbers: Integers) -> Integers:
-    """How many of the data sticks below each of ``numbers`` are followed by padding.
-
-    Args:
-        numbers: Data numbers (of `data_before`).
-    """
+    """How many of the data sticks below each of ``numbers`` are followed by padding."""
     data_rows, data_columns = frame.data_shape
     if not data_columns:
         return np.zeros_like(numbers)
@@ -462,8 +446,6 @@ def dense_bounds(frame: PaddedInput, *, output_rows: int, cores: int) -> tuple[I
     Ranges grow where it takes that for neither end to fall from a core to the next, and hold one stick at least.
 
     Args:
-        frame: The frame with inserted zeros.
-        output_rows: Outputs of one core; the last cores may have fewer.
         cores: Cores among which the outputs are split; those behind the last output get its range.
     """
     dense, (height, width) = dense_frame(frame), (frame.rows.outputs, frame.columns.outputs)
@@ -505,10 +487,8 @@ def phase_outputs(frame: PaddedInput, phase: PaddedInput, *, output_rows: int, c
     """First output of a phase that each core computes, and last + 1, by the phase's own numbers.
 
     Args:
-        frame: The frame with inserted zeros.
         phase: The axes of the phase, which say where its outputs lie.
         output_rows: Outputs of one core, of all phases; the last cores may have fewer.
-        cores: Cores among which the outputs are split.
     """
     edges = np.minimum(np.arange(cores + 1, dtype=np.int64) * output_rows, frame.outputs)
     line, column = np.divmod(edges, frame.columns.outputs)
@@ -531,11 +511,6 @@ def sliding_window_text(frame: PaddedInput, cores: CoreRangeSet, *, nhw_cores: i
 
     A frame with zeros between or behind its inputs is told as that of a transposed convolution, whose padding is what
     its window reaches beyond the zeros ahead; any other as that of the convolution that it is.
-
-    Args:
-        frame: Images, zeros and windows.
-        cores: All cores of the program.
-        nhw_cores: Cores that split the rows.
     """
     rows, columns = frame.rows, frame.columns
     transposed = any(axis.input_dilation > 1 or axis.trailing for axis in (rows, columns))

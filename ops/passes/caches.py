@@ -56,11 +56,6 @@ class WeightCache:
     def made_of(self, raw: Array, work: DeviceOp, make: Callable[[], Array]) -> Array:
         """What a work makes of a host tensor.
 
-        Args:
-            raw: The tensor's values.
-            work: What makes it; the same work makes the same of the same values.
-            make: Does so.
-
         Returns:
             The array, read-only where it is kept.
         """
@@ -150,8 +145,6 @@ class ReplayCache:
         """The plan of a call whose moves were made.
 
         Args:
-            key: All that decides the plan, but for the device.
-            machine: The device, always the same; it is this thread's turn.
             place: Plans the call and makes its moves; to be called if they are not known or somebody listens.
         """
         if machine.recorders:
@@ -238,7 +231,6 @@ class PlanCache:
         """The plan of a call.
 
         Args:
-            key: All that decides the plan, but for the device.
             spec: The device; of equal ones `one_of_alike`.
             make: Plans the call; what it raises comes through, and nothing is kept.
         """
@@ -265,7 +257,6 @@ class PlanCache:
         """What is made of a plan: what was made under this key before, where the plan is kept.
 
         Args:
-            key: All that decides what is made, but for these two.
             make: Makes it, of nothing that lives on a device; it must not be changed.
         """
         latest = reversed(list(self._kept.values()))

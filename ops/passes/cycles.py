@@ -71,11 +71,6 @@ def run_cycles(
     """What the device operations of a plan take.
 
     Equal programs (slices often are) are timed once.
-
-    Args:
-        ran: Steps that ran, as of `operations_of`.
-        contention: Whether cores wait for each other at links and banks.
-        meanings: What the plan's works mean.
     """
     reading = CyclesContext(spec=spec, contention=contention)
     timed: list[TimedOperation] = []
@@ -97,15 +92,7 @@ def run_cycles(
 def timed_operation(
     name: str, work: DeviceOp | None, ends: Ends, reading: CyclesContext, meanings: Meanings = OP_MODELS
 ) -> TimedOperation:
-    """One operation: without cycles where there is no model, and only there.
-
-    Args:
-        name: As a graph capture shows it.
-        work: What it computes.
-        ends: The tensors at its ends.
-        reading: Which machine, and how it is read.
-        meanings: What the work means.
-    """
+    """One operation: without cycles where there is no model, and only there."""
     meaning = op_model_of(work, meanings)
     phases, account = meaning.fidelity_phases(work), meaning.account(work, ends, reading.spec)
     try:
@@ -189,7 +176,6 @@ def expected_error(measured_as: str, architecture: str) -> ExpectedError | None:
     """What is to be expected of a model; None if nothing of its kind was measured anywhere.
 
     Args:
-        measured_as: Under which name it was measured.
         architecture: Where it runs; if it was measured on others alone, the largest of their errors counts.
     """
     rows = expected_errors().get(measured_as, ())
@@ -217,7 +203,6 @@ def launches_of(
 
     Args:
         timed: The reading of its cycles, in the same order.
-        ran: Steps that ran, as of `operations_of`.
     """
     return tuple(
         Launch(_program(step, one.cycles, spec), 0.0 if one.cycles is None else one.cycles.cycles)

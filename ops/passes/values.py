@@ -24,8 +24,6 @@ def run_values(
 
     Args:
         inputs: Arrays of the plan's inputs, on the host or on the device, by name.
-        reading: The device and the arithmetic.
-        meanings: What the plan's works mean.
         kept: What was made of host tensors before, if that is kept; what is made now joins it.
 
     Returns:

@@ -172,9 +172,6 @@ def plan_concat(
     """Plan a concatenation of the tensors "input_0", "input_1" and so on.
 
     Args:
-        sources: The tensors; one alone is only brought to its place.
-        axis: Along which, counted from the first axis.
-        place: Where the result goes; None for DRAM.
         groups: Parts that each is cut into along the axis, if two tensors of HEIGHT shards are joined where they are;
             the library does not cut others.
 

@@ -197,10 +197,7 @@ def binary_buffers(
     An operand with activations has a buffer behind its own for what they give.
 
     Args:
-        left: The first operand.
-        right: The second; None for a number.
         kind: What is repeated within tiles: the operand is spread over two tiles of its own.
-        on_shards: See `works_on_shards`.
     """
 
     def held(name: str, tensor: PlanTensor) -> CircularBuffer:
@@ -385,8 +382,6 @@ def plan_unary(
     """Plan a function of the tensor "input".
 
     Args:
-        function: ttnn's name in lower case, and its parameters.
-        place: Where the result goes; None for where the tensor is.
         target: The caller's tensor "target" that the result is written into, if there is one.
 
     Raises:

@@ -59,9 +59,6 @@ UNKNOWN = Least()  # nothing is known without a plan
 def least_of(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Least:
     """What a call takes at least; of a matmul, of windows that are folded and of output phases nothing is known.
 
-    Args:
-        free_l1_bytes: Free bytes of every L1 bank when the call begins.
-
     Raises:
         DeviceError: The call cannot be laid out, or no number of slices fits.
         NoWindowError: A slice has no window.

@@ -97,9 +97,6 @@ MAX_TRANSPOSED_AXES = 4
 def check_arguments(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig) -> None:
     """Refuses what a program of single tiles can not do, or not rightly.
 
-    Args:
-        problem: What the program multiplies; without the bias if that is added later.
-
     Raises:
         ArgumentError: It can not.
     """
@@ -142,12 +139,7 @@ def _require_expected_shape(call: MatmulArguments) -> None:
 
 
 def batches_mismatch(axis: int, first: int, second: int) -> str:
-    """The real library's words where two batches do not pair.
-
-    Args:
-        axis: The axis on which they differ.
-        first: The first operand's extent there.
-    """
+    """The real library's words where two batches do not pair."""
     return (
         f"bmm (non-bcast matmul) expects input tensors of shapes BCMK*BCKN=BCMN or batch dimension {axis} mismatch: "
         f"a={first} vs b={second} (dimension mismatch only allowed when all batch dimensions of a are size 1 and using "
@@ -158,10 +150,6 @@ def batches_mismatch(axis: int, first: int, second: int) -> str:
 
 def plan_matmul(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Plan:
     """Plan a call; its operands are the tensors "input", "weight" and "bias".
-
-    Args:
-        arguments: The call, validated.
-        free_l1_bytes: Free bytes of every L1 bank.
 
     Raises:
         ArgumentError: The program that follows can not do it.

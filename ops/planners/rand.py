@@ -17,13 +17,7 @@ from ops.programs.tiling.plan import in_other_layout
 
 
 def plan_rand(made: TensorSpec, spec: DeviceSpec, *, low: float, high: float, seed: int) -> Plan:
-    """Plan a tensor of evenly distributed numbers.
-
-    Args:
-        low: The smallest number.
-        high: The end, which is left out.
-        seed: Equal seeds give equal numbers.
-    """
+    """Plan a tensor of evenly distributed numbers."""
     builder, place = PlanBuilder(spec, {}), made.memory_config
     drawn = made.data_format if made.data_format in (BFLOAT16, FLOAT32) else FLOAT32
     tiles = TensorSpec(made.shape, drawn, Layout.TILE, place)

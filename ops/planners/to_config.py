@@ -78,11 +78,7 @@ def plan_tilize(
     """Plan the rows of the tensor "input" as tiles.
 
     Args:
-        padded_shape: Shape with padding; None for the least.
-        pads: Rows may end within tiles.
         place: Where the tiles go; None for where the rows are.
-        data_format: Of the tiles; None for that of the rows.
-        on_one_core: One core does all.
 
     Raises:
         ArgumentError: The library would take padding of shards for rows.
@@ -186,11 +182,7 @@ def _viewed(builder: PlanBuilder, rows: PlanTensor, padded: tuple[int, ...]) -> 
 
 
 def _check_axes(rows: TensorSpec, padded: tuple[int, ...], spec: DeviceSpec) -> None:
-    """Raises DeviceError if the library, which untilizes four axes, can not view the rows in more axes.
-
-    Args:
-        padded: The shape, with padding, that the library views them in.
-    """
+    """Raises DeviceError if the library, which untilizes four axes, can not view the rows in more axes."""
     width, way_out = rows.padded_shape[-1], "input_tensor: reshape it to four axes first"
     if len(padded) <= RANK or padded == rows.padded_shape:
         return

@@ -44,10 +44,6 @@ def plan_upsample(
 ) -> Plan:
     """Plan every pixel of the tensor "input", [N, H, W, C], several times.
 
-    Args:
-        scale: How often, down and across; positive.
-        place: Where the result goes; None for where the tensor is.
-
     Raises:
         DeviceError: The result is to be sharded, and the tensor is not.
     """
@@ -200,12 +196,7 @@ def _refused(
 
 
 def _stick_bytes(pixels: TensorSpec, source: TensorSpec) -> int:
-    """Bytes of a core's part of a pixel; the library counts the columns of a BLOCK grid, whatever its orientation.
-
-    Args:
-        pixels: The source or the result.
-        source: Whose grid it is.
-    """
+    """Bytes of a core's part of a pixel; the library counts the columns of a BLOCK grid, whatever its orientation."""
     stick_bytes = row_bytes(pixels)
     shards = source.memory_config.shard_spec
     if shards is None or source.memory_config.memory_layout is not TensorMemoryLayout.BLOCK_SHARDED:

@@ -39,11 +39,7 @@ class Alternative(NamedTuple):
 
 
 def alternatives(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Iterator[Alternative]:
-    """Other ways to make a call that ran out of memory.
-
-    Args:
-        free_l1_bytes: Free bytes of every L1 bank: slice counts whose estimate is larger are passed over.
-    """
+    """Other ways to make a call that ran out of memory."""
     if not call.conv_config.act_block_w_div:  # which HEIGHT and BLOCK shards do not look at
         call = replace(call, conv_config=replace(call.conv_config, act_block_w_div=1))
     smaller = [*_lighter(call), *_lower_blocks(call, device_spec), *_narrower_blocks(call), *_lighter_weights(call)]

@@ -365,7 +365,6 @@ def output_lengths(call: ConvCall, *, unsigned: bool = False) -> tuple[int, int]
     """Height and width of the output; zero or less where no window fits.
 
     Args:
-        call: The call, whose strides are not 0.
         unsigned: Whether to count as the real library does, by 32 bits without a sign. An ordinary convolution divides
             by its stride after the difference has wrapped, so that -1 columns of stride 4 are 2**30.
     """

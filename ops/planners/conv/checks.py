@@ -62,9 +62,6 @@ def view_refusal(spec: TensorSpec, shape: tuple[int, ...]) -> str | None:
 
     Only a shard as wide as the tensor may lose its padding. It then counts as so many narrower rows, which must still
     be what its sharding asks for, and fill the buffer.
-
-    Args:
-        shape: The shape, of the same volume.
     """
     shards, (rows, cols) = spec.memory_config.shard_spec, spec.matrix
     if shards is None or spec.layout is Layout.TILE or spec.shape[-1] != shape[-1] or cols == shape[-1]:
@@ -508,9 +505,6 @@ POSITIONS: Final = 1 << 32  # the kernels of the real library count positions in
 
 def check_sizes(call: ConvCall, spec: DeviceSpec) -> None:
     """Refuses a call whose frame 32 bits cannot count, or whose tensors are larger than the DRAM of a device.
-
-    Args:
-        call: A call whose sizes were checked one by one.
 
     Raises:
         ArgumentError: Input, padding and inserted zeros together have 2^32 positions or more.

@@ -95,9 +95,6 @@ def folds(call: ConvCall) -> bool:
 def folded_input(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
     """The input with its windows folded into channels, as rows; every copy made on the way is released.
 
-    Args:
-        builder: The plan; its tensor "input" is the call's.
-
     Returns:
         "input.folded" [N, H / sh, W / sw, sh * sw * C].
 
@@ -261,10 +258,6 @@ def validate_whole(call: ConvCall) -> None:
 def validate_prepared(call: ConvCall, role: str) -> None:
     """Refuses the preparation of the weights or the bias of a call to come.
 
-    Args:
-        call: The call; the memory config of ``input`` is that of the input to come.
-        role: "weight" or "bias".
-
     Raises:
         ArgumentError: The first rule that is broken.
     """
@@ -284,9 +277,6 @@ def validate_prepared_blocks(call: ConvCall) -> None:
 
 def check_arguments(call: ConvCall, *, free_l1_bytes: int | None = None) -> None:
     """Refuses a call that the real library crashes on, and the ways to compute it that are not simulated.
-
-    Args:
-        free_l1_bytes: Free bytes of every L1 bank; None where nothing is computed yet.
 
     Raises:
         ArgumentError: The first rule that is broken.

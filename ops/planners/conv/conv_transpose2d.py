@@ -90,9 +90,6 @@ def validate_bias_preparation(call: ConvCall) -> None:
 def check_arguments(call: ConvCall, *, free_l1_bytes: int | None = None) -> None:
     """Refuses a call that the real library crashes on, or never returns from.
 
-    Args:
-        free_l1_bytes: Free bytes of every L1 bank; None where nothing is computed yet.
-
     Raises:
         ArgumentError: The first rule that is broken.
     """

@@ -44,9 +44,6 @@ def dram_path(builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, free_
     With a given slice type, one slice of a transposed convolution means the L1 path with the caller's own config, and a
     sharded output; with no slice config at all, or for conv2d, it means the L1 path between two copies.
 
-    Args:
-        free_l1_bytes: Free bytes of every L1 bank when the call begins.
-
     Returns:
         The output. Where more slices are asked for than there can be, or no number of slices fits, the plan ends in a
         refusal, behind the program that may have to make an image of the input.
@@ -232,8 +229,6 @@ def dram_image(
 
     Args:
         source: The caller's tensor; if it is on the host, its memory config does not matter.
-        shape: [N, H, W, C].
-        on_host: Whether it is still on the host.
     """
     start = uploaded_image(builder, source) if on_host else source
     spec = start.spec

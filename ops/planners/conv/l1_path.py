@@ -51,8 +51,6 @@ def l1_path(
     Args:
         builder: The plan. Prepared weights and bias, where the call uploads them, become its tensors "weight.prepared"
             and "bias.prepared".
-        prefix: What the names of its tensors begin with.
-        frame: The call's, where it is at hand.
 
     Returns:
         The output, in the call's memory config if that is given.

@@ -47,13 +47,7 @@ def matmul_refusal(
     activation: tuple[str, tuple[float, ...]] | None,
     device_grid: GridSpec,
 ) -> str | None:
-    """Why no matmul program of a 1x1 convolution can be built, in the real library's words and ours; None if it can.
-
-    Args:
-        memory: Where its input lies.
-        activation: What it fuses.
-        device_grid: The device's cores.
-    """
+    """Why no matmul program of a 1x1 convolution can be built, in the real library's words and ours; None if it can."""
     refused = _formats_refusal(problem, weights) or _place_refusal(partitioned, problem, memory, device_grid)
     refused = (
         refused or _weights_refusal(partitioned, problem, weights) or _shards_refusal(partitioned, problem, memory)
@@ -212,7 +206,6 @@ def matmul_path(
         builder: The plan. Prepared weights and bias, where the call uploads them, become its tensors "weight.prepared"
             and "bias.prepared".
         from_dram: It is on the DRAM path, which uploads a host input before anything else.
-        free_l1_bytes: Free bytes of every L1 bank when the call begins: they limit the blocks of an interleaved matmul.
 
     Returns:
         The output, in the call's memory config if that is given.
@@ -458,10 +451,7 @@ def matmul_input(
     Rows that are not height sharded become tiles first; height sharded ones only after the weights (`matmul_tiles`).
 
     Args:
-        source: The input as the caller left it.
         config: The shards it is dealt to, or would be: their scheme matters in any case; None leaves it as it is.
-        name: Name of the sharded copy; intermediates start with it.
-        deallocate: Conv2dConfig.deallocate_activation.
         shard: Whether it is sharded at all; not if the library chose the shard layout itself.
 
     Returns:
@@ -503,8 +493,6 @@ def matmul_tiles(builder: PlanBuilder, source: PlanTensor, name: str, *, consume
     """The input as tiles, after weights were uploaded.
 
     Args:
-        source: The input so far.
-        name: Name of the tiles, if they are made here.
         consumed: Whether the input so far is released once there are tiles of it.
     """
     if source.spec.layout is Layout.TILE:

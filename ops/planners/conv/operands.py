@@ -70,10 +70,6 @@ def partition_call(
 ) -> PartitionedConv:
     """Choose shard scheme and cores for a call, and lay its convolution out.
 
-    Args:
-        prefix: What the names of its tensors begin with.
-        frame: The call's, where it is at hand.
-
     Raises:
         DeviceError: The blocks do not fit the shares of the cores.
     """
@@ -135,9 +131,6 @@ def dealt_anew(call: ConvCall, problem: ConvProblem, config: ParallelConfig, *, 
     """Shards of all rows and channels of the input tensor, which may be others than the call says.
 
     WIDTH shards of rows keep the rows that fill the last tiles of a window that was cut out of tiles.
-
-    Args:
-        matmul: It runs as a matmul.
     """
     given = call.input.spec
     rows, channels = flattened(given.shape)[-2:]
@@ -383,9 +376,6 @@ def micro_op_work(
     """What it computes.
 
     Args:
-        problem: Its convolution, or that of some phases.
-        options: The choices that hold for it.
-        k_blocks: In their order.
         buffers: What decides its circular buffers, and so where partial sums lie.
     """
     return Conv2dOp(

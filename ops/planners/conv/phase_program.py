@@ -138,8 +138,6 @@ def phase_conv(
     """The program of all output phases.
 
     Args:
-        laid_out: The call, with prepared weights and bias in the plan.
-        groups: Its output phases.
         halo_arguments: Of the halo, which decide where the index tensor lies.
 
     Returns:

@@ -83,7 +83,6 @@ def plan_convolution(
     """Plan a call.
 
     Args:
-        free_l1_bytes: Free bytes of every L1 bank when the call begins: they decide how many slices are needed.
         returns_weights: The caller gets prepared weights and bias; otherwise they are released at the end.
 
     Raises:

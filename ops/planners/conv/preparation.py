@@ -33,10 +33,6 @@ from ops.window import NoWindowError
 def plan_weights_preparation(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Plan:
     """The upload of weights for a call to come; its result is "weight".
 
-    Args:
-        call: The call; the memory config of its input is that of the input to come.
-        free_l1_bytes: Free bytes of every L1 bank: they decide how many slices are needed.
-
     Raises:
         DeviceError: No number of slices fits, or the blocks do not fit.
     """
@@ -68,9 +64,6 @@ def plan_rows(call: ConvCall, device_spec: DeviceSpec) -> Plan:
     """The weights and the bias in rows that the real preparation allocates, and releases, to plan a convolution.
 
     They are the operands of that convolution, whose input is in DRAM, and nothing is written into them.
-
-    Args:
-        call: The call, whose windows are folded if they are to be.
     """
     data_format = weight_format(call)
     builder = PlanBuilder(device_spec, {})

@@ -108,12 +108,7 @@ def most_slices_of(call: ConvCall, frame: PaddedInput, slice_type: SliceType) ->
 
 
 def output_slices(call: ConvCall, config: SliceConfig, frame: PaddedInput | None = None) -> Iterator[OutputSlice]:
-    """The slices of a call, in order; those without outputs are left out.
-
-    Args:
-        config: Their axis and number.
-        frame: The call's, where it is at hand.
-    """
+    """The slices of a call, in order; those without outputs are left out."""
     frame, rounding = frame or frame_of(call), rounding_of(call, config.slice_type)
     length, uncut = sliced_length(frame, config.slice_type), _uncut_window(call, frame, config.slice_type)
     base, rest = divmod(div_up(length, rounding), config.num_slices)
@@ -292,12 +287,7 @@ def _over(problem: ConvProblem, frame: PaddedInput) -> ConvProblem:
 
 
 def _nominal(frame: PaddedInput, part: OutputSlice, *, filling: int = 0) -> PaddedInput:
-    """The frame with as many outputs as the slice stands for, where its own call computes more or fewer.
-
-    Args:
-        frame: Of the slice's own call.
-        filling: Columns that fill its last tile, and are to be counted.
-    """
+    """The frame with as many outputs as the slice stands for, where its own call computes more or fewer."""
     rows = _of_length(frame.rows, part.rows[1] - part.rows[0])
     columns = _of_length(frame.columns, part.columns[1] - part.columns[0] + filling)
     if rows is frame.rows and columns is frame.columns:
@@ -360,10 +350,6 @@ def choose_slices(
 ) -> ChosenSlices:
     """The smallest number of slices that fit the free L1, along the given axis or the better guess, then the other.
 
-    Args:
-        free_l1_bytes: Of every L1 bank.
-        frame: The call's, where it is at hand.
-
     Raises:
         OutOfMemoryError: No number of slices fits, with the real library's text.
     """
@@ -402,7 +388,6 @@ def require_outputs(
 
     Args:
         refusal: What we say of a call without outputs; None if it has some.
-        free_l1_bytes: Of every L1 bank; None where nothing is computed yet.
         folded: Height and width of the output where windows become channels, so that the plan is of another call.
     """
     if refusal is None:
@@ -451,10 +436,6 @@ def _excess(call: ConvCall, needs: Iterable[int], free_l1_bytes: int) -> int | N
     """L1 of the first slice that does not fit; None if all do.
 
     One without outputs of its own, where the real search can crash, does not fit: 0.
-
-    Args:
-        needs: L1 of each of them.
-        free_l1_bytes: What they have.
 
     Raises:
         DeviceError: The blocks of a slice are refused. Only given blocks can be: without any, the first slice that does

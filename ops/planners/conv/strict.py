@@ -166,11 +166,7 @@ def check_strict_plan(plan: Plan, call: ConvCall) -> None:
 
 
 def plan_fault(plan: Plan, call: ConvCall) -> str | None:
-    """What is wrong with the results of a plan; None if nothing is.
-
-    Args:
-        plan: The plan of the call, with the scheme, the blocks and the number of slices that were given or found.
-    """
+    """What is wrong with the results of a plan; None if nothing is."""
     operations = [step for step in plan.steps if isinstance(step, Operation)]
     if plan.refused or any(one.refused or one.unfinished for one in operations):  # an error of the real library's own
         return None

@@ -40,12 +40,6 @@ def forward(
     """ConvTranspose.
 
     Args:
-        src: The source.
-        weights: The weights.
-        bias: The bias.
-        given: The attributes.
-        precision: "ieee" or "device".
-        dst_shape: Declared shape of the destination, if any.
         strict: Output padding must be smaller than the stride, as oneDNN's CPU library has it.
 
     Raises:
@@ -118,13 +112,7 @@ def backward_weights(
     """ConvTransposeBackwardWeights, or under its older names ConvTransposeBackpropFilters.
 
     Args:
-        src: The source.
-        diff_dst: Gradient of the destination.
         weights_shape: Stored shape of the weights; None takes the declared one.
-        given: The attributes.
-        precision: "ieee" or "device".
-        names: Names of the arguments.
-        declared: Declared shape of the result, if any.
 
     Raises:
         ArgumentError: An argument breaks a rule of the text.

@@ -38,12 +38,7 @@ HOST_TENSOR = TensorSpec((1,), FLOAT32, Layout.ROW_MAJOR)
 def image_sticks(
     builder: PlanBuilder, d: Deconvolution, source: str, spatial: Sequence[int], channels: int, *, parts: int
 ) -> PlanTensor:
-    """An image as rows of channels.
-
-    Args:
-        source: Name of the host tensor.
-        parts: Parts of every number.
-    """
+    """An image as rows of channels."""
     made = sticks_spec(d.batch * prod(spatial), channels, d.slicing, parts)
     return builder.upload(f"{source}.sticks", made, source, PrepareSticks(d.channels_last))
 
@@ -58,14 +53,7 @@ def tap_matrices(
     *,
     back: bool,
 ) -> PlanTensor:
-    """The weights of some taps.
-
-    Args:
-        name: Name of the new tensor.
-        taps: Which taps of every axis.
-        patches: The patches they are multiplied with.
-        back: From destination channels to source channels.
-    """
+    """The weights of some taps."""
     work = PrepareTaps(weights_format=d.weights_format, groups=d.groups, taps=tuple(taps), towards_source=back)
     return builder.upload(name, weights_spec(patches, channels, d.slicing), "weights", work)
 
@@ -104,9 +92,6 @@ def frame_axis(axis: TransposedAxis) -> PaddedAxis:
 def plan_forward(d: Deconvolution, device_spec: DeviceSpec, *, bias: bool, lowering: Lowering = Lowering.FRAME) -> Plan:
     """Plan ConvTranspose.
 
-    Args:
-        lowering: How it is computed.
-
     Returns:
         A plan of the host tensors "src", "weights" and "bias", and of the result "dst", rows of channels on the device.
     """
@@ -121,10 +106,6 @@ def forward(builder: PlanBuilder, d: Deconvolution, src: PlanTensor, *, bias: bo
 
     Args:
         builder: The plan, with the host tensors "weights" and "bias"; all that it holds but the result is released.
-        d: The call.
-        src: The sticks.
-        bias: There is a bias.
-        lowering: How it is computed.
 
     Returns:
         The result "dst".
@@ -216,9 +197,6 @@ def strided_axis(axis: TransposedAxis) -> PaddedAxis:
 def plan_backward_data(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
     """Plan ConvTransposeBackwardData.
 
-    Args:
-        d: The forward call.
-
     Returns:
         A plan of the host tensors "diff_dst" and "weights", and of the result "diff_src", rows of channels on the
         device.
@@ -249,9 +227,6 @@ def plan_backward_data(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
 
 def plan_backward_weights(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
     """Plan ConvTransposeBackwardWeights.
-
-    Args:
-        d: The forward call.
 
     Returns:
         A plan of the host tensors "src" and "diff_dst", and of the result "diff_weights": the array is

@@ -106,12 +106,6 @@ def check_attributes(
 ) -> Attributes:
     """Attributes by the texts' names, checked.
 
-    Args:
-        given: Values by name; None for one that was left out.
-        rank: Spatial axes.
-        operation: What errors begin with.
-        format_name: Name of the attribute for the weights' order.
-
     Raises:
         ArgumentError: An attribute is missing, has a wrong length, is out of range or unknown.
     """

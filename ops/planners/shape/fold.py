@@ -37,12 +37,6 @@ def plan_fold(
 ) -> Plan:
     """Plan windows of the images "input", [N, H, W, C], as channels [N, H / rows, W / columns, rows * columns * C].
 
-    Args:
-        window: Rows and columns of a window.
-        padding: Zeros before and behind rows, columns and channels.
-        place: Where the result goes; None for where the images are.
-        collapsed: The result is [1, 1, windows, channels].
-
     Raises:
         ArgumentError: What is not simulated is asked for.
         DeviceError: Windows do not fill the images, or shards do not hold whole windows.

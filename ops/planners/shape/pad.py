@@ -39,10 +39,6 @@ def plan_pad(
 ) -> Plan:
     """Plan a number around the tensor "input"; the tensor itself, wherever it is wanted, if there is none to put.
 
-    Args:
-        padding: Before and behind, for each axis.
-        place: Where the result goes; None for where the tensor is.
-
     Raises:
         ArgumentError: The library takes programs that are not simulated.
         DeviceError: Tiles are padded in front, or shards do not hold what comes out.
@@ -58,9 +54,6 @@ def require_right_padding(plan: Plan, source: TensorSpec, padding: Around, value
 
     Source: tt-metal 0.81.1. Programs of rows write the number in bfloat16, twice, for each float32 (recorded: -1.5
     becomes -1.5019455). Tiles of block floats are filled behind the last column, too, and share exponents with that.
-
-    Args:
-        padding: Before and behind, for each axis.
 
     Raises:
         ArgumentError: The first rule that is broken.

@@ -48,10 +48,6 @@ def plan_permute(
 ) -> Plan:
     """Plan the axes of the tensor "input" in another order; the tensor itself, or a copy, if the order stays.
 
-    Args:
-        axes: The axis of the tensor that each axis of the result is.
-        place: Where the result goes; None for where the tensor is.
-
     Raises:
         ArgumentError: What is not simulated is asked for.
         DeviceError: Shards do not hold the result.

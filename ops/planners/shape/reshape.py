@@ -47,8 +47,6 @@ def plan_reshape(
     """Plan the tensor "input" in another shape: the same buffer where its pages stay, else by a program.
 
     Args:
-        shape: The other shape, of the same volume.
-        place: Where the result goes; None for where the tensor is, in shards that are dealt anew.
         filler: What the padding of tiles is to hold; None if that does not matter.
 
     Raises:
@@ -84,9 +82,6 @@ def plan_squeeze(source: TensorSpec, gone: Collection[int], spec: DeviceSpec) ->
     """Plan the tensor "input" without axes of length 1; errors as of `plan_reshape`.
 
     Rows keep the padding that their shards give them, as long as they stay rows of a matrix.
-
-    Args:
-        gone: The axes, counted from the first.
     """
     shape, padded = (
         tuple(side for axis, side in enumerate(sides) if axis not in gone)

@@ -44,9 +44,6 @@ def plan_slice(
     """Plan a box of the tensor "input", which is the tensor itself, or a copy of it, if it holds all.
 
     Args:
-        begins: First index on each axis; negative ones count from the end.
-        ends: One past the last index on each axis; so do these.
-        steps: From index to index; None for every index.
         place: Where the box goes; None for where the tensor is, in smaller shards.
 
     Raises:

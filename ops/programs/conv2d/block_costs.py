@@ -159,11 +159,7 @@ def _activations(work: Conv2dOp, spec: DeviceSpec) -> Shipment:
 
 
 def _hops(work: Conv2dOp, spec: DeviceSpec, *, across: bool) -> float:
-    """Links to a core that gets a block, in the mean half a ring: along one axis in BLOCK programs, else along both.
-
-    Args:
-        across: Between cores that hold other channels of the same rows.
-    """
+    """Links to a core that gets a block, in the mean half a ring: along one axis in BLOCK programs, else along both."""
     torus, layout = torus_of(spec), work.layout
     if layout.scheme is not BLOCK:
         return (torus.cols + torus.rows) / 2

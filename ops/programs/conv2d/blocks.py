@@ -62,15 +62,7 @@ def plan_shards(
     alignment: int,
     row_major: bool,
 ) -> Shards:
-    """Shard shapes for an input of [in_rows, in_channels] and an output of [out_rows, out_channels].
-
-    Args:
-        config: Cores of the input.
-        out_config: Cores of the output.
-        in_rows: N*H*W.
-        out_rows: N*OH*OW.
-        alignment: Channels an input shard is a multiple of.
-    """
+    """Shard shapes for an input of [in_rows, in_channels] and an output of [out_rows, out_channels]."""
     in_shard = input_shard(config, rows=in_rows, channels=in_channels, alignment=alignment, row_major=row_major)
     out_padded = round_up(out_channels, out_config.channel_cores * TILE)
     if config.scheme is WIDTH:
@@ -90,12 +82,7 @@ def plan_shards(
 def input_shard(
     config: ParallelConfig, *, rows: int, channels: int, alignment: int, row_major: bool
 ) -> tuple[int, int]:
-    """(rows, channels) of one shard of a matrix of rows and channels that is dealt to the cores of an input.
-
-    Args:
-        channels: Columns of the matrix.
-        alignment: Channels a shard is a multiple of.
-    """
+    """(rows, channels) of one shard of a matrix of rows and channels that is dealt to the cores of an input."""
     width = round_up(channels, config.channel_cores * alignment) // config.channel_cores
     if config.scheme is WIDTH:
         return rows if row_major else round_up(rows, TILE), width
@@ -167,12 +154,9 @@ def plan_blocks(
     """Block sizes of the conv2d micro-op.
 
     Args:
-        config: Cores of the input.
-        kernel: (kh, kw).
         act_block_h_override: Rows, 0 for the whole share of a core.
         act_block_w_div: Parts of a K block (WIDTH only).
         full_inner_dim: A HEIGHT or BLOCK core takes all kernel rows of its shard as one K block.
-        dst_tiles: Tiles that Dst holds in half-sync: 8 for bfloat16, 4 for float32.
     """
     act_h = act_block_height(shards.out_rows, act_block_h_override)
     act_w = k_block_tiles(
@@ -212,8 +196,6 @@ def width_refusal(
     """Why the WIDTH program cannot walk through these blocks, in the real library's words and ours; None if it can.
 
     Args:
-        shards: Their shares.
-        kernel: (kh, kw).
         given_width: Channels of one shard of the input as it lies; None for those of ``shards``.
         prepared_rows: Rows of the prepared weights; None for those that the program reads.
     """
@@ -279,11 +261,7 @@ class KBlock(NamedTuple):
 
 
 def weight_rows_of(blocks: Sequence[KBlock], columns: Sequence[Integers], kernel: tuple[int, int]) -> Integers:
-    """The row of the prepared matrix that each column of some K blocks meets; -1 for those that meet none.
-
-    Args:
-        kernel: (kh, kw).
-    """
+    """The row of the prepared matrix that each column of some K blocks meets; -1 for those that meet none."""
     if not blocks:
         return np.empty(0, np.int64)
     facts = [(b.weight_channels, len(b.kernel_rows) * kernel[1], b.weight_row, b.weight_stride) for b in blocks]

@@ -17,10 +17,6 @@ from ops.window import PaddedInput
 def check_reuse(config: ParallelConfig, *, act_h_tiles: int, columns: int) -> None:
     """Refuses blocks in which no second row of the image begins, for HEIGHT.
 
-    Args:
-        config: Cores of the input.
-        act_h_tiles: Height of an activation block.
-
     Raises:
         DeviceError: The block is not higher than a row of the image.
     """
@@ -56,15 +52,7 @@ def reuse_tiles(
     channels: int,
     kernel: tuple[int, int],
 ) -> int:
-    """Tiles of the buffer of one reader.
-
-    Args:
-        data_format: Format of the halo output.
-        act_h_tiles: Tile rows that the reader gathers of a block.
-        act_w_tiles: Width of a block.
-        channels: Padded channels of a tap.
-        kernel: (kh, kw).
-    """
+    """Tiles of the buffer of one reader."""
     row_tiles = div_up(columns, TILE)
     element_bytes = data_format.element_bytes or 0
     added = channels * kernel[1] * (1 + -columns % TILE * kernel[0]) * element_bytes
@@ -154,15 +142,7 @@ def partials_format(conv: ConvBuffersArguments) -> DataFormat:
 def conv_circular_buffers(
     conv: ConvBuffersArguments, *, output: str, halo: str, reader_indices: str, cores: CoreRangeSet
 ) -> tuple[CircularBuffer, ...]:
-    """All circular buffers of one conv2d program, in order of allocation.
-
-    Args:
-        conv: What decides them.
-        output: Name of the output tensor.
-        halo: Name of the halo output.
-        reader_indices: Name of the reader index tensor.
-        cores: The union of input and output cores.
-    """
+    """All circular buffers of one conv2d program, in order of allocation."""
     return placed_buffers(buffer_requests(conv), output=output, halo=halo, reader_indices=reader_indices, cores=cores)
 
 

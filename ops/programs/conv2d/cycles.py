@@ -40,11 +40,7 @@ from ops.window import PaddedAxis, count_met_taps
 
 
 def time_conv(work: Conv2dOp, spec: DeviceSpec, *, contention: bool = True) -> ConvTiming:
-    """Walk through a program.
-
-    Args:
-        contention: Whether the readers of weights share the bandwidth of DRAM.
-    """
+    """Walk through a program."""
     steps = conv_steps(work, spec, contention=contention)
     timing = begin([work], steps, spec)
     walk_blocks(work, steps, timing.cores, Ending(begun=lambda cores: None, finish=_Finishing(steps)))
@@ -313,11 +309,7 @@ class Role(NamedTuple):
 
 
 def conv_cycles(work: Conv2dOp, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
-    """What a convolution takes on a device.
-
-    Args:
-        contention: Whether the readers of weights share the bandwidth of DRAM.
-    """
+    """What a convolution takes on a device."""
     timing = time_conv(work, spec, contention=contention)
     roles = core_roles(work, timing)
     slowest = slowest_group(roles)

@@ -50,8 +50,6 @@ def channel_alignment(
 
     Args:
         scheme: Memory layout of the tensor the rule is asked for (INTERLEAVED if it is not sharded).
-        sliced: It is a window of a tensor in DRAM.
-        matmul: The convolution runs as a matmul.
         shard_width: Width of its shard; None if it is not sharded.
     """
     if matmul or scheme is WIDTH or not (row_major or sliced):
@@ -84,12 +82,9 @@ def input_parallel_config(
     """Cores that hold the input of a convolution with `rows` output rows (N*OH*OW).
 
     Args:
-        rows: Output rows; the input is dealt to as many cores as the output.
         out_channels: Output channels (they matter to a matmul only).
         alignment: Channels a BLOCK shard is a multiple of (`channel_alignment` of the tensor as it came).
         act_block_h_tiles: Height of an activation block in tiles, 1 if not overridden.
-        orientation: Of a BLOCK grid.
-        matmul: The convolution runs as a matmul.
     """
     row_tiles, out_tiles = div_up(rows, TILE), div_up(out_channels, TILE)
     cores = grid.cols * grid.rows
@@ -126,9 +121,6 @@ def output_parallel_config(
     """Cores that hold the output, given those of the input.
 
     Args:
-        config: Cores of the input.
-        grid: All cores.
-        matmul: It runs as a matmul.
         given: The caller's grid for the output, BLOCK only; none takes all cores.
 
     Raises:

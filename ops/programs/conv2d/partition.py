@@ -154,11 +154,7 @@ def partition_conv(
     """Shards, blocks and readers of a convolution whose input lies on `config`.
 
     Args:
-        options: The caller's choices.
-        config: Cores of the input.
-        alignment: Channels an input shard is a multiple of.
         reader_alignment: The same where it differs for the choice of readers (in estimates).
-        matmul: It runs as a matmul.
 
     Raises:
         DeviceError: The blocks can not be cut so, no activation can be reused, or the given output grid does not fit.
@@ -226,10 +222,6 @@ def buffers_arguments(
     """What decides the circular buffers of the micro-op.
 
     Args:
-        options: The caller's choices.
-        layout: How it is laid out.
-        halo_bytes: Bytes of the halo output on one core.
-        reader_indices_bytes: Bytes of the reader indices of one core.
         multicast: Whether activations are multicast, where an estimate takes another view of it.
         accumulation_blocks: K blocks that decide on L1 accumulation, where an estimate counts them in another way.
         tap_channels: Rows of weights of a tap, where an estimate counts them in another way.
@@ -294,10 +286,6 @@ def estimate_l1(
     problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, scheme: TensorMemoryLayout, *, matmul: bool
 ) -> L1Estimate:
     """Estimate one scheme, with the library's choice of cores.
-
-    Args:
-        options: The caller's choices.
-        matmul: It runs as a matmul.
 
     Raises:
         DeviceError: `partition_conv` refuses the blocks.

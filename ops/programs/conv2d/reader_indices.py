@@ -34,7 +34,6 @@ def reader_index_words(frame: PaddedInput, *, output_rows: int, cores: int, bloc
 
     Args:
         output_rows: Output rows of a core; the last cores may have fewer, or none.
-        cores: Cores that split the rows.
         block_rows: Rows that a reader takes at a time: one number, or two that alternate between two readers.
     """
     begin, end = _blocks(frame, output_rows=output_rows, cores=cores, block_rows=block_rows)
@@ -143,16 +142,8 @@ def uses_split_reader(
     """Whether both data-movement processors read activations.
 
     Args:
-        scheme: The shard scheme; WIDTH never splits, BLOCK always does.
-        rates: Measured rates of the device.
         act_h_tiles: Height of an activation block; a single tile row cannot be split.
-        act_w_tiles: Width of an activation block.
-        out_w_tiles: Width of an output block.
-        padded_channels: C_pad.
         dilation_w: Dilation along the width; above 1 a window row is not contiguous.
-        act_format: Format of the halo output.
-        out_format: Output format, into which activations are tilized.
-        fp32_dest: Dst accumulates in float32.
         forced: `force_split_reader` of the config; None lets the rates decide.
 
     Raises:

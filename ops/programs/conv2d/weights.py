@@ -165,7 +165,6 @@ def prepare_weights(weights: Array, layout: WeightsLayout) -> Array:
 
     Args:
         weights: [C, O / groups, kh, kw] (or out channels first), float32 or bfloat16.
-        layout: Sizes, order and format.
 
     Returns:
         [rows, padded_out_channels] in ``layout.data_format.storage``; padding is zero. Block floats share exponents
@@ -271,7 +270,6 @@ def prepare_bias(bias: Array, layout: WeightsLayout) -> Array:
 
     Args:
         bias: O values in any shape, float32 or bfloat16.
-        layout: As for the weights.
 
     Returns:
         [32, padded_out_channels] in ``layout.data_format.storage``: row 0 is the bias, the others are zero.
@@ -310,7 +308,6 @@ def misfit(made: DeviceOp | None, spec: TensorSpec, wanted: PrepareWeights | Pre
 
     Args:
         made: What prepared it, as it remembers; None for a tensor that nothing prepared.
-        wanted: What would have prepared it for its reader.
     """
     if isinstance(made, AsWanted):
         return None

@@ -139,14 +139,7 @@ def _padding_lists(padding: Padding, cores: int) -> tuple[Words, Words]:
 def config_words(
     frame: PaddedInput, ranges: StickRanges, cores: CoreOrder, *, input_rows: int, tiled: bool
 ) -> ConfigWords:
-    """Sizes of the four lists, counted without listing a transfer, but for a replicating frame.
-
-    Args:
-        ranges: What every core needs.
-        cores: Where the cores lie.
-        input_rows: Sticks of an input shard.
-        tiled: The input is in tiles.
-    """
+    """Sizes of the four lists, counted without listing a transfer, but for a replicating frame."""
     if frame.replicate:
         made = config_tensors(frame, ranges, cores, input_rows=input_rows, tiled=tiled)
         return ConfigWords(_widths(made.padding), _widths(made.gather))
@@ -174,12 +167,7 @@ def config_tensors(
     """The four lists.
 
     Args:
-        ranges: What every core needs.
-        cores: Where the cores lie.
-        input_rows: Sticks of an input shard.
-        tiled: The input is in tiles.
         noc_x: Network column of each grid column; grid columns themselves if None.
-        noc_y: Network row of each grid row.
     """
     listed = list_transfers(frame, ranges, input_rows=input_rows, block_rows=UNTILIZE_BLOCK_STICKS if tiled else 0)
     columns = np.arange(cores.x.max() + 1) if noc_x is None else noc_x
@@ -239,10 +227,8 @@ def gather_words_tiled(frame: PaddedInput, ranges: StickRanges, rank: Integers, 
     """Words of both gather lists of a tiled input with shards of ``input_rows`` sticks.
 
     Args:
-        ranges: What every core needs.
         rank: [cores] place of each core when they are ordered by x, then y: the order in which a stick is sent to
             several cores.
-        input_rows: Sticks of an input shard.
     """
     groups = _groups(frame, ranges, input_rows=input_rows)
     receivers = groups.high - groups.low + 1

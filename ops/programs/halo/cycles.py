@@ -79,13 +79,7 @@ class HaloTimes:
 def halo_cycles(
     plan: HaloPlan, spec: DeviceSpec, *, filled_by_stick: bool = False, contention: bool = True
 ) -> OperationCycles:
-    """Cycles of a halo.
-
-    Args:
-        filled_by_stick: Padding is not zero (a maximum pool's), so that every stick of it is copied by itself, in two
-            pieces.
-        contention: Whether transfers wait for others on the same links.
-    """
+    """Cycles of a halo."""
     halo = plan.arguments
     traffic = halo_traffic(plan, spec)
     times = halo_times(plan, traffic, spec, filled_by_stick=filled_by_stick)
@@ -211,8 +205,6 @@ def _moved(
 
     Args:
         order: Where its cores are.
-        sending: What its processors send.
-        config_bytes: Read from DRAM.
     """
     sent, away = [], np.sum([one.away_bytes.sum(axis=1) for one in sending], axis=0)  # [cores] to other cores
     for size in np.unique(away).tolist():

@@ -97,8 +97,6 @@ def plan_halo(halo: HaloArguments, *, input_tensor: str, output_tensor: str) -> 
     """Plans a halo.
 
     Args:
-        halo: What decides it.
-        input_tensor: Name of the sharded input.
         output_tensor: Name of the output; the config tensors are called ``<output>.padding_0`` and so on.
 
     Raises:

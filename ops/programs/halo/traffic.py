@@ -274,12 +274,8 @@ def _crossing(
     """[cores, blocks] bytes on the route of a core that meets most, and [cores] links to its farthest receiver.
 
     Args:
-        batches: What is sent.
-        gone: Those that one processor of every core sends to other cores.
         sent: [gone] their bytes.
-        blocks: Blocks that the processor has.
         places: Where the cores lie.
-        network: The one that the processor uses.
     """
     cores = len(places.col)
     crossing, farthest = np.zeros((cores, blocks)), np.zeros(cores, np.int64)

@@ -44,10 +44,6 @@ def stick_ranges(frame: PaddedInput, *, output_rows: int, cores: int) -> StickRa
 
     Columns outside the windows are included, which makes the range contiguous. A core behind the last output gets the
     range of the last output once more, or nothing where there is one output only, as in the real library.
-
-    Args:
-        output_rows: Outputs of one core; the last cores may have fewer.
-        cores: Cores among which the outputs are split.
     """
     return ranges_between(frame, *_bounds(frame, output_rows=output_rows, cores=cores))
 
@@ -128,8 +124,6 @@ def count_transfers(frame: PaddedInput, ranges: StickRanges, *, input_rows: int,
 
     Args:
         frame: The frame; it does not replicate.
-        ranges: What every core needs.
-        input_rows: Sticks of an input shard.
         block_rows: If positive, no transfer crosses a multiple of so many sticks of its source shard.
     """
     block_rows = block_rows or input_rows
@@ -172,8 +166,6 @@ def list_transfers(frame: PaddedInput, ranges: StickRanges, *, input_rows: int, 
     """All transfers.
 
     Args:
-        ranges: What every core needs.
-        input_rows: Sticks of an input shard.
         block_rows: If positive, no transfer crosses a multiple of so many sticks of its source shard.
     """
     sources = frame_sources(frame, 0, frame.sticks)
@@ -203,8 +195,6 @@ def _runs_of_cores(
 
     Args:
         cuts: [sticks - 1] whether a run ends between a stick and the next.
-        wanted: [sticks] whether a stick belongs to a run; the same for all sticks of a run.
-        ranges: What every core needs.
     """
     begin = np.concatenate([[0], np.flatnonzero(cuts) + 1])
     end = np.append(begin[1:], len(wanted))
@@ -234,12 +224,7 @@ class _Pieces(NamedTuple):
 
 
 def run_transfers(frame: PaddedInput, ranges: StickRanges, *, input_rows: int) -> Transfers:
-    """What `list_transfers` lists, in the same order.
-
-    Args:
-        ranges: What every core needs.
-        input_rows: Sticks of an input shard.
-    """
+    """What `list_transfers` lists, in the same order."""
     data = _data_runs(frame)
     if data is None:
         return list_transfers(frame, ranges, input_rows=input_rows)

@@ -43,13 +43,7 @@ def matmul_circular_buffers(
     output: str,
     out_sharded: bool,
 ) -> tuple[CircularBuffer, ...]:
-    """All circular buffers of one matmul program, in order of allocation.
-
-    Args:
-        source: Name of the first operand.
-        in_memory: Where that lies.
-        out_sharded: The output is sharded: its buffer is a view of it.
-    """
+    """All circular buffers of one matmul program, in order of allocation."""
     cores = program_cores(problem, config, in_memory)
     made: list[CircularBuffer] = []
 
@@ -116,7 +110,6 @@ def interleaved_config(problem: MatmulProblem, grid: GridSpec, *, in_dram: bool,
 
     Args:
         in_dram: Whether the first operand is in DRAM, too; otherwise it is in L1.
-        l1_bytes: L1 between its base and the lowest buffer in it.
     """
     factor = next((n for n in SQUARE_BLOCKS if buffers_bytes(problem, n, n, INTERLEAVED_BUFFERING) < l1_bytes), 1)
     down, across = div_up(problem.m_tiles, factor), div_up(problem.n_tiles, factor)

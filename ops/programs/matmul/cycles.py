@@ -104,11 +104,7 @@ class MatmulTiming:
 
 
 def walk_blocks(step: str, steps: MatmulSteps) -> MatmulTiming:
-    """Run the processors of one core through the program.
-
-    Args:
-        step: The program, for messages.
-    """
+    """Run the processors of one core through the program."""
     first, second, writer = movers(steps.processors, 3)
     compute, dram = Processor(), Processor()
     for processor in dict.fromkeys((first, second, writer, compute)):
@@ -225,9 +221,7 @@ def matmul_cycles(
     """Cycles of one matmul program.
 
     Args:
-        places: Where operands and output lie.
         cores: Cores that compute; the first of the grid if not given.
-        contention: Whether the cores share the links and the bandwidth of DRAM.
     """
     problem, config, operands = work.problem, work.config, operands_of(work, places)
     free = time_matmul(work, spec, places, contention=False)

@@ -39,8 +39,6 @@ def matmul_values(
         rows: [M, K] in storage of the input format; columns may lack the padding to tiles.
         weights: [K, N] the padded weight matrix, in storage of its format.
         bias: [N] or None, in storage of its own format.
-        spec: The device, for the ways in which matrix units differ.
-        arithmetic: How a block is multiplied and what is rounded where.
 
     Returns:
         [M, out_channels] in storage of the output format.
@@ -129,9 +127,7 @@ def transposed(data_format: DataFormat, values: Array, arithmetic: Arithmetic) -
     """The last two axes swapped, on the way through Dst: block floats share other exponents then.
 
     Args:
-        data_format: Of the tensor, before and after.
         values: [..., rows, columns] in its storage.
-        arithmetic: What is rounded where.
 
     Returns:
         [..., columns, rows] in its storage.
@@ -145,12 +141,7 @@ def transposed(data_format: DataFormat, values: Array, arithmetic: Arithmetic) -
 
 
 def transpose_cycles(read: TensorSpec, written: TensorSpec, spec: DeviceSpec, *, contention: bool) -> OperationCycles:
-    """Cycles of a transpose; no measurement: composed of a copy tile by tile and of turning each tile meanwhile.
-
-    Args:
-        written: The turned one.
-        contention: Whether cores share links and banks.
-    """
+    """Cycles of a transpose; no measurement: composed of a copy tile by tile and of turning each tile meanwhile."""
     copied = movement_cycles(copy_movement(read, written, spec), spec, contention=contention)
     slowest = copied.slowest
     core_tiles = div_up(prod(read.padded_shape) // TILE**2, copied.cores)

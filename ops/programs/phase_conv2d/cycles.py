@@ -38,11 +38,7 @@ from ops.window import convolution_axis
 
 
 def phase_cycles(work: PhaseConv2dOp, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
-    """What a program of output phases takes on a device.
-
-    Args:
-        contention: Whether the readers of weights share the bandwidth of DRAM.
-    """
+    """What a program of output phases takes on a device."""
     timing = time_phases(work, spec, contention=contention)
     roles = core_roles(work.parts[0].conv, timing)
     slowest = slowest_group(roles)
@@ -109,12 +105,7 @@ def _finish(work: PhaseConv2dOp, part: PhasePart, spec: DeviceSpec) -> Task | No
 
 
 def _placing(work: PhaseConv2dOp, beside: int, tile_rows: int) -> Conv2dOp:
-    """A 1x1 convolution whose activations are finished sticks: its reader copies them, and it tilizes them.
-
-    Args:
-        beside: Sticks that lie beside each other.
-        tile_rows: Rows of so many tiles.
-    """
+    """A 1x1 convolution whose activations are finished sticks: its reader copies them, and it tilizes them."""
     conv, shards = work.parts[0].conv, work.layout.shards
     axis = convolution_axis(input_length=1, kernel=1, stride=1, padding=(0, 0), dilation=1)
     frame = replace(conv.problem.frame, rows=axis, columns=axis)

@@ -53,11 +53,6 @@ def phase_options(options: ConvOptions, frame: PaddedInput, kernel: tuple[int, i
 
     It leaves sticks, in rows; one processor reads activations, and the other one weights. A whole window is one K block
     where that is no longer than a kernel row of the frame, so that weights come in no more blocks than there.
-
-    Args:
-        options: The caller's choices.
-        frame: The frame with inserted zeros.
-        kernel: (kh, kw) of the phase.
     """
     whole = kernel[0] * kernel[1] <= frame.columns.kernel
     return replace(options, untilize_out=True, activation_reuse=False, force_split_reader=False, whole_windows=whole)
@@ -70,11 +65,6 @@ def partition_phases(
 
     Phases that meet the same inputs are one group: what is gathered, tilized and sent for one of them serves all, and
     finished sticks of phases beside each other lie beside each other in the output, too.
-
-    Args:
-        options: The caller's choices.
-        layout: How it is laid out.
-        joins_rows: Phases of different rows are in one group, too.
 
     Raises:
         DeviceError: The blocks can not be cut so.
@@ -136,13 +126,7 @@ def _with_blocks(group: PhaseGroup, frame: PaddedInput, spec: DeviceSpec) -> Pha
 
 
 def group_windows(group: PhaseGroup, frame: PaddedInput, layout: ConvPartition) -> tuple[Integers, Integers]:
-    """First window of a group that each core computes, and last + 1: all that one of its phases needs there.
-
-    Args:
-        group: The group, whose first phase has most rows and columns.
-        frame: The frame with inserted zeros.
-        layout: How the convolution over it is laid out.
-    """
+    """First window of a group that each core computes, and last + 1: all that one of its phases needs there."""
     cores, most = layout.config.nhw_cores, group.frames[0]
     begins, ends = np.full(cores, frame.outputs), np.zeros(cores, np.int64)
     for phase in group.frames:
@@ -181,12 +165,6 @@ def weights_of_phases(
     """Taps and matrix of every part of the prepared weights, in their order.
 
     They are those of all phases that there can be, so that every slice of an image reads the same weights.
-
-    Args:
-        problem: The convolution over the frame with inserted zeros.
-        options: The caller's choices.
-        layout: How it is laid out.
-        whole: What its own weights would be.
     """
     made = []
     for taps in product(tap_classes(problem.frame.rows), tap_classes(problem.frame.columns)):
@@ -210,11 +188,6 @@ def phase_index_words(frame: PaddedInput, groups: tuple[PhaseGroup, ...], layout
 
     For every block of every group: how many segments follow, then each of them, a line of the image at most. The list
     tells both where windows begin and where their sticks belong.
-
-    Args:
-        frame: The frame with inserted zeros.
-        groups: All its phases.
-        layout: How the convolution over it is laid out.
     """
     words = np.zeros(layout.config.nhw_cores, np.int64)
     for group in groups:

@@ -59,14 +59,7 @@ def sticks_format(problem: ConvProblem) -> DataFormat:
 def phase_buffer_requests(
     phases: Sequence[ConvBuffersArguments], layout: ConvPartition, sticks: DataFormat, *, tiled: bool
 ) -> list[BufferRequest]:
-    """What a program asks for.
-
-    Args:
-        phases: What decides the buffers of the micro-op of each phase.
-        layout: How the convolution over the frame with inserted zeros is laid out.
-        sticks: What finished sticks are held in.
-        tiled: The output is in tiles.
-    """
+    """What a program asks for."""
     largest: dict[str, BufferRequest] = {}
     for conv in phases:
         for one in buffer_requests(conv):
