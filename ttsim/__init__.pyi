@@ -247,14 +247,16 @@ from ttsim.runtime.tensor_copies import (
     get_device_tensors as get_device_tensors,
 )
 from ttsim.runtime.traces import MeshEvent as MeshEvent, MeshTraceId as MeshTraceId
-from ttsim.study.design.result import DesignResult as DesignResult
-from ttsim.study.design.run import design as design
-from ttsim.study.sweep.result import SweepResult as SweepResult
-from ttsim.study.sweep.sweep import sweep as sweep
+from ttsim.study.design import DesignResult as DesignResult, design as design
+from ttsim.study.sweep import SweepResult as SweepResult, sweep as sweep
 from ttsim.study.tune.network import tune_network as tune_network
 from ttsim.study.tune.tune import tune as tune
-from ttsim.study.tune.tuned import Choice as Choice, Tuned as Tuned
-from ttsim.study.tune.tuned_network import TunedLayer as TunedLayer, TunedNetwork as TunedNetwork
+from ttsim.study.tune.tuned import (
+    Choice as Choice,
+    Tuned as Tuned,
+    TunedLayer as TunedLayer,
+    TunedNetwork as TunedNetwork,
+)
 from ttsim.types.configs import (
     Conv2dConfig as Conv2dConfig,
     Conv2dDRAMSliceHeight as Conv2dDRAMSliceHeight,

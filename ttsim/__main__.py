@@ -49,12 +49,18 @@ from ttsim.report.writers.progress import progress
 from ttsim.report.writers.table import print_layers
 from ttsim.report.writers.terminal import say
 from ttsim.runtime.settings import Values, add_changes, add_device, chosen_device
-from ttsim.study.design.command import add_design, design_command
+from ttsim.study.command import (
+    add_design,
+    add_sweep,
+    add_tune,
+    design_command,
+    faster_line,
+    sweep_command,
+    tune_command,
+)
 from ttsim.study.layers.flags import add_layers_flags, add_opening_flags, chosen_layers
 from ttsim.study.layers.run import Settings, run_layer
-from ttsim.study.points.version import model_version
-from ttsim.study.sweep.command import add_sweep, sweep_command
-from ttsim.study.tune.command import add_tune, faster_line, tune_command
+from ttsim.study.store import model_version
 
 VERSION = "0.1.0"
 FOLLOWED: Final = "ttnn 0.81.1"  # plans, memory, errors and values are compared with recorded runs of it

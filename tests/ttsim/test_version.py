@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ttsim.__main__ import VERSION, main, version_line
-from ttsim.study.points.version import model_version
+from ttsim.study.store import model_version
 
 ROOT = Path(__file__).resolve().parents[2]
 

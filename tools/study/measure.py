@@ -10,13 +10,11 @@ from ops.sensitivity.changes import load_spec
 from ttsim.api.conv_transpose2d import conv_transpose2d
 from ttsim.recording.profiling import estimate_cycles
 from ttsim.report.cycles.report import CycleReport
-from ttsim.study.design.result import DesignPoint, DesignResult
-from ttsim.study.design.run import design
-from ttsim.study.executor.crew import crew_of
+from ttsim.study.design import DesignPoint, DesignResult, design
+from ttsim.study.executor import crew_of
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.study.layers.run import Settings, make_inputs, place
-from ttsim.study.tune.reasons import differences
-from ttsim.study.tune.tune import EFFORT, tune
+from ttsim.study.tune.tune import EFFORT, differences, tune
 from ttsim.study.tune.tuned import Choice, Tuned
 from ttsim.types.layer import Layer
 

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from tools.study.measure import CARDS, COST, SPACE, Studied, Study, best_of
-from ttsim.study.design.result import DesignPoint
-from ttsim.study.plots.charts import Bars, Chart, Dot, Scatter
-from ttsim.study.plots.drawing import to_svg
+from ttsim.study.design import DesignPoint
+from ttsim.study.plots import Bars, Chart, Dot, Scatter, to_svg
 from ttsim.study.tune.tuned import Choice
 
 INVENTED: Final = "the invented device"

@@ -12,8 +12,8 @@ from ops.sensitivity.effects import fixed_launches, fixed_operations, with_model
 from ops.sensitivity.fields import fields_of, numeric_fields, scaled
 from ops.sensitivity.read_set import fields_asked, parts_asked
 from ops.sensitivity.samples import samples
-from ttsim.study.design.collapse import HeardPoint
-from ttsim.study.points.point import Evaluator
+from ttsim.study.design import HeardPoint
+from ttsim.study.evaluate import Evaluator
 from ttsim.types.layer import Layer
 
 SPEC = load_spec("wormhole_n150")

@@ -6,9 +6,9 @@ import pytest
 
 from tools.study.measure import LAYERS, SPACE, best_of, invented_of, report_on, studied
 from ttsim.errors import ArgumentError
-from ttsim.study.design.read import read_design
-from ttsim.study.design.run import design
-from ttsim.study.tune.reasons import differences
+from ttsim.study.design import design
+from ttsim.study.space import read_design
+from ttsim.study.tune.tune import differences
 from ttsim.types.layer import Layer
 
 

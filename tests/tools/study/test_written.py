@@ -10,8 +10,8 @@ from tools.study.__main__ import BEGIN, DOCUMENT
 from tools.study.measure import CARDS, LAYERS, SPACE, Study, invented_of, studied, study
 from tools.study.written import CONTENDED, INVENTED, charts, named, row, sums, tables
 from tools.zeros import updated
-from ttsim.study.design.read import read_design
-from ttsim.study.design.run import design
+from ttsim.study.design import design
+from ttsim.study.space import read_design
 
 TEXT = DOCUMENT.read_text(encoding="utf-8")
 SHORT = "vgg_unet.d3.up"  # the layer whose searches are the shortest

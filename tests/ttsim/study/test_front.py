@@ -1,6 +1,6 @@
 import numpy as np
 
-from ttsim.study.front import front
+from ttsim.study.store import front
 
 
 def test_what_nothing_beats():

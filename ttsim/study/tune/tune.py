@@ -1,6 +1,6 @@
 """The tuner: of all ways to make a call on a device those that are fastest, smallest and most exact."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, Final
@@ -9,20 +9,85 @@ from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import BufferType
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
+from ops.op_models import OP_MODELS
 from ops.planners.conv.arguments import ConvCall
 from ttsim.diagnose import MachineSnapshot, slice_argument
 from ttsim.recording.changes import arguments_source
 from ttsim.recording.profiling import copy_of, twin, uncaptured
+from ttsim.recording.timing import timed_call
+from ttsim.report.cycles.explain import cycles
+from ttsim.report.cycles.figures import OperationTime
+from ttsim.report.cycles.report import CycleReport, cycle_report
 from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
-from ttsim.study.tune.arithmetic import allowed, arithmetics, measured_error
-from ttsim.study.tune.candidate import Candidate
-from ttsim.study.tune.reasons import reasons
-from ttsim.study.tune.search import Search
-from ttsim.study.tune.space import SEARCHED, Space
+from ttsim.runtime.traces import RanCall
+from ttsim.study.tune.search import Candidate, Search
+from ttsim.study.tune.space import SEARCHED, Space, allowed, arithmetics, measured_error
 from ttsim.study.tune.tuned import Choice, Tuned
 from ttsim.types.configs import Conv2dConfig, Conv2dSliceConfig, WormholeComputeKernelConfig
 from ttsim.types.signature import require_type, required_integer
+
+TOLD_FACTS: Final = 5  # of those that an operation was planned apart in
+
+
+def report_on(candidate: Candidate, spec: DeviceSpec) -> CycleReport:
+    """The report on a call that was tried."""
+    ran = RanCall(function=f"ttnn.{candidate.call.rules.function}", plan=candidate.plan, ran=candidate.ran)
+    return cycle_report([timed_call(ran, spec, meanings=OP_MODELS)], spec)
+
+
+def reasons(best: Candidate, before: Candidate, spec: DeviceSpec) -> tuple[str, ...]:
+    """What `differences` says of two calls that were tried."""
+    return differences(report_on(best, spec), report_on(before, spec))
+
+
+def differences(after: CycleReport, other: CycleReport) -> tuple[str, ...]:
+    """What each kind of operation takes in the one and the other, where they were planned apart, and what is left."""
+    names = dict.fromkeys(one.name for report in (after, other) for one in report.operations)
+    found = [_operation(name, after, other) for name in names]
+    told = [text for gain, text in sorted(found, key=lambda one: -one[0]) if text]
+    roof = after.total.roofline
+    told.append(f"as it is laid out now, {roof.bound} alone takes {cycles(roof.cycles)} cycles (its roofline)")
+    return tuple(told)
+
+
+def _operation(name: str, after: CycleReport, before: CycleReport) -> tuple[int, str]:
+    """What is gained on one kind of operation, and that in words; no words where nothing changes."""
+    now, then = _of(name, after), _of(name, before)
+    taken, took = sum(one.cycles for one in now), sum(one.cycles for one in then)
+    if taken == took:
+        return 0, ""
+    text = f"{name}: {cycles(took)} -> {cycles(taken)} cycles"
+    if len(now) != len(then):
+        text += f", run {len(now)} times instead of {len(then)}"
+    if now and then:
+        text += "".join(f"; {difference}" for difference in _differences(_longest(now), _longest(then)))
+    return took - taken, text
+
+
+def _of(name: str, report: CycleReport) -> list[OperationTime]:
+    return [one for one in report.operations if one.name == name]
+
+
+def _longest(operations: list[OperationTime]) -> OperationTime:
+    return max(operations, key=lambda one: one.cycles)
+
+
+def _differences(now: OperationTime, then: OperationTime) -> Iterator[str]:
+    """How the longest of each was planned apart, and what binds it."""
+    known = {one.name: one for one in then.facts}
+    changed = [
+        f"{fact.text} instead of {known[fact.name].text}"
+        for fact in now.facts
+        if fact.name in known and known[fact.name].value != fact.value
+    ]
+    yield from changed[:TOLD_FACTS]
+    if len(changed) > TOLD_FACTS:
+        left = len(changed) - TOLD_FACTS
+        yield f"{left} more difference{'s' if left > 1 else ''}"
+    bound = f"bound by {now.bound_by}"
+    yield bound if now.bound_by == then.bound_by else f"{bound} instead of by {then.bound_by}"
+
 
 EFFORT: Final = 1000  # calls that are planned, placed and timed
 # What a short search keeps as it is given: what seldom pays, or changes what a layer hands on.

@@ -8,8 +8,8 @@ from device.errors import DeviceError
 from ops.planners.lower_bounds import UNKNOWN, least_of, pieces
 from ops.window import NoWindowError
 from tests.ttsim.study.tune.tuned_calls import question
-from ttsim.study.points.plan_key import plan_key
-from ttsim.study.tune.candidate import evaluate, l1_bytes_before
+from ttsim.study.evaluate import plan_key
+from ttsim.study.tune.search import evaluate, l1_bytes_before
 from ttsim.study.tune.space import Space
 
 FREE = 1_300_000

@@ -4,9 +4,9 @@ from dataclasses import replace
 from itertools import product
 
 from ops.sensitivity.changes import changed, load_spec
-from ttsim.study.design.collapse import Machine, rows_of
-from ttsim.study.design.space import DesignAxis
-from ttsim.study.points.point import Point, evaluate
+from ttsim.study.design import Machine, rows_of
+from ttsim.study.evaluate import Point, evaluate
+from ttsim.study.space import DesignAxis
 from ttsim.types.layer import Layer
 
 SPEC = load_spec("wormhole_n150")

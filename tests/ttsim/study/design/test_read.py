@@ -4,8 +4,7 @@ import pytest
 
 from device.errors import ArgumentError, SpecError
 from ops.sensitivity.changes import changed, load_spec
-from ttsim.study.design.read import read_design
-from ttsim.study.design.space import Design
+from ttsim.study.space import Design, read_design
 
 SMALL = """[[layer]]
 name = "small"

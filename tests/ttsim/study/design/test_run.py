@@ -10,10 +10,10 @@ import pytest
 import ttsim
 from device.errors import ArgumentError, DeviceError
 from ops.sensitivity.changes import formula, load_spec
-from ttsim.study.design.run import design
-from ttsim.study.design.space import Design, DesignAxis
-from ttsim.study.executor.crew import InProcess, PointExecutor
-from ttsim.study.points.point import Point, evaluate
+from ttsim.study.design import design
+from ttsim.study.evaluate import Point, evaluate
+from ttsim.study.executor import InProcess, PointExecutor
+from ttsim.study.space import Design, DesignAxis
 from ttsim.types.layer import Layer
 
 SPEC = load_spec("wormhole_n150")
@@ -141,7 +141,7 @@ def test_a_process_that_dies_is_told(monkeypatch):
         return future
 
     crew = nullcontext(PointExecutor(executor=executor, lanes=2, where="in 2 processes"))
-    monkeypatch.setattr("ttsim.study.design.run.crew_of", lambda **_: crew)
+    monkeypatch.setattr("ttsim.study.design.crew_of", lambda **_: crew)
     with pytest.raises(DeviceError, match=r"^design: a process that worked in 2 processes died \(gone\)"):
         design(SPACE)
 

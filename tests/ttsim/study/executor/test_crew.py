@@ -6,10 +6,9 @@ import pytest
 
 from device.errors import ArgumentError, DeviceError
 from ops.op_models import load_spec
-from ttsim.study.executor import crew
-from ttsim.study.executor.crew import THREADS, InProcess, PointExecutor, Pool, crew_of, same_spec
-from ttsim.study.executor.running import Run
-from ttsim.study.points.point import Point, evaluate
+from ttsim.study import executor as crew
+from ttsim.study.evaluate import Point, evaluate
+from ttsim.study.executor import THREADS, InProcess, PointExecutor, Pool, Run, crew_of, same_spec
 from ttsim.types.layer import Layer
 
 SPEC = load_spec("wormhole_n150")

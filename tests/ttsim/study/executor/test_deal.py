@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from ops.op_models import load_spec
-from ttsim.study.executor.deal import Scheduler
-from ttsim.study.points.point import Point
+from ttsim.study.evaluate import Point
+from ttsim.study.executor import Scheduler
 from ttsim.types.layer import Layer
 
 SPEC = load_spec("wormhole_n150")

@@ -5,10 +5,9 @@ import pytest
 
 from device.errors import ArgumentError, DeviceError
 from ops.op_models import load_spec
-from ttsim.study.executor.crew import InProcess, PointExecutor, look_into
-from ttsim.study.executor.running import Run
-from ttsim.study.points.point import Point, evaluate
-from ttsim.study.points.row import Verdict
+from ttsim.study.evaluate import Point, evaluate
+from ttsim.study.executor import InProcess, PointExecutor, Run, look_into
+from ttsim.study.store import Verdict
 from ttsim.types.layer import Layer
 
 SPEC = load_spec("wormhole_n150")
@@ -59,7 +58,7 @@ def test_all_points_have_their_rows():
 
 
 def test_points_whose_process_was_killed_once_are_looked_into_again(monkeypatch):
-    monkeypatch.setattr("ttsim.study.executor.deal.CHUNKS_OF_A_WORKER", 2)
+    monkeypatch.setattr("ttsim.study.executor.CHUNKS_OF_A_WORKER", 2)
     killed = []
 
     def once(points):
@@ -73,7 +72,7 @@ def test_points_whose_process_was_killed_once_are_looked_into_again(monkeypatch)
 
 
 def test_a_point_that_kills_twice_is_a_row_and_no_other_is_blamed(monkeypatch):
-    monkeypatch.setattr("ttsim.study.executor.deal.CHUNKS_OF_A_WORKER", 2)
+    monkeypatch.setattr("ttsim.study.executor.CHUNKS_OF_A_WORKER", 2)
     rows = run(lambda: Deadly(lambda points: POINTS[5] in points))
     assert rows["5"].verdict is Verdict.LOST
     assert rows["5"].error == "the process that looked into this point died twice: BrokenExecutor: a process died"
@@ -103,7 +102,7 @@ def test_what_a_future_that_was_canceled_stood_for_is_looked_into_again():
 
 
 def test_who_is_gone_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr("ttsim.study.executor.running.LISTEN_SECONDS", 0.01)
+    monkeypatch.setattr("ttsim.study.executor.LISTEN_SECONDS", 0.01)
 
     class Silent(InProcess):
         def submit(self, fn, /, *args, **kwargs):

@@ -2,8 +2,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ttsim.study.plots.charts import Bars, Dot, HeatMap, Scatter
-from ttsim.study.plots.drawing import to_html, to_svg
+from ttsim.study.plots import Bars, Dot, HeatMap, Scatter, to_html, to_svg
 
 MAP = HeatMap(
     title="map", x_name="x", y_name="y", columns=("1", "2"), rows=("a", "b"), cells=((1.0, 2.0), (None, 9.0)), unit="us"

@@ -1,6 +1,6 @@
 from xml.etree import ElementTree
 
-from ttsim.study.plots.picture import COLORS, WIDTH, Drawn, color, cut, html_document, key, svg_document, written
+from ttsim.study.plots import COLORS, WIDTH, Drawn, color, cut, html_document, key, svg_document, written
 
 
 def test_names_are_cut_in_their_middle():

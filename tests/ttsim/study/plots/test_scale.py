@@ -1,6 +1,6 @@
 import pytest
 
-from ttsim.study.plots.scale import Scale, number, scale_of
+from ttsim.study.plots import Scale, number, scale_of
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from device.errors import shown
 from device.numbers.formats import BFLOAT16
 from device.plan import Free, Plan
-from ttsim.study.points.plan_key import canonical, plan_key
+from ttsim.study.evaluate import canonical, plan_key
 
 
 @dataclass(frozen=True)

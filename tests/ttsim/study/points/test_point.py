@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 
 from ops.op_models import load_spec
+from ttsim.study.evaluate import Evaluator, Point, evaluate
 from ttsim.study.layers.run import Settings, run_layer
-from ttsim.study.points.point import Evaluator, Point, evaluate
-from ttsim.study.points.row import Verdict
+from ttsim.study.store import Verdict
 from ttsim.types.layer import Layer
 
 SPEC = load_spec("wormhole_n150")

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from ttsim.study.points.row import Row, Verdict
+from ttsim.study.store import Row, Verdict
 
 
 def test_a_row_survives_json():

@@ -1,4 +1,4 @@
-from ttsim.study.points.version import model_version, version_of
+from ttsim.study.store import model_version, version_of
 
 
 def test_one_version_of_a_process():

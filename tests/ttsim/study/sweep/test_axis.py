@@ -2,7 +2,7 @@ import pytest
 
 from device.errors import ArgumentError, ArgumentTypeError, SpecError
 from ops.op_models import load_spec
-from ttsim.study.sweep.axis import Variant, axis, setting_of
+from ttsim.study.space import Variant, axis, setting_of
 from ttsim.types.layer import Layer
 
 SPEC = load_spec("wormhole_n150")

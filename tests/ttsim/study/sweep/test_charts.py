@@ -1,9 +1,8 @@
 import pytest
 
 from device.errors import ArgumentError
-from ttsim.study.points.row import Row, Verdict
-from ttsim.study.sweep.charts import axes_of, charts_of, write_plot
-from ttsim.study.sweep.result import SweepResult
+from ttsim.study.store import Row, Verdict
+from ttsim.study.sweep import SweepResult, axes_of, charts_of, write_plot
 
 
 def sample(layer, device, a, b, cycles, peak=1024):

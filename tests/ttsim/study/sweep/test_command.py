@@ -3,8 +3,8 @@ import json
 import pytest
 
 from ttsim.__main__ import main
-from ttsim.study.sweep.command import _steps
-from ttsim.study.sweep.sweep import Progress
+from ttsim.study.command import _steps
+from ttsim.study.sweep import Progress
 
 LAYER = ["--shape", "1,6,5,32", "--out-channels", "16", "--stride", "2"]
 
@@ -88,7 +88,7 @@ def test_an_interrupt_ends_cleanly(capsys, monkeypatch, tmp_path):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ttsim.study.sweep.command.sweep", interrupted)
+    monkeypatch.setattr("ttsim.study.command.sweep", interrupted)
     assert main(["sweep", *LAYER, "--file", str(tmp_path / "rows")]) == 130
     assert "interrupted; the same command goes on with" in capsys.readouterr().err
     assert main(["sweep", *LAYER]) == 130

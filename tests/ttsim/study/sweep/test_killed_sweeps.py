@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ttsim.study.sweep.sweep import sweep
+from ttsim.study.sweep import sweep
 
 VARY = {
     "shard_layout": [None, "HEIGHT_SHARDED", "BLOCK_SHARDED"],
@@ -20,7 +20,7 @@ VARY = {
 }
 SCRIPT = f"""
 import sys
-from ttsim.study.sweep.sweep import sweep
+from ttsim.study.sweep import sweep
 
 if __name__ == "__main__":
     arguments = {{"scheduler": sys.argv[2]}} if len(sys.argv) > 2 else {{"processes": 2}}

@@ -1,7 +1,7 @@
 import pytest
 
 from device.errors import ArgumentError
-from ttsim.study.sweep.read import read_sweep
+from ttsim.study.space import read_sweep
 
 LAYER = "in_channels = 32\nout_channels = 16\ninput_height = 6\ninput_width = 5\n"
 TEXT = f"""

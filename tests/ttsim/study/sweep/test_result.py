@@ -4,8 +4,8 @@ from io import StringIO
 
 import pytest
 
-from ttsim.study.points.row import Row, Verdict
-from ttsim.study.sweep.result import SweepResult
+from ttsim.study.store import Row, Verdict
+from ttsim.study.sweep import SweepResult
 
 
 def row(cycles=None, **others):

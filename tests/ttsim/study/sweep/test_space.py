@@ -4,8 +4,7 @@ import pytest
 
 from device.errors import ArgumentError
 from ops.op_models import load_spec
-from ttsim.study.sweep.axis import axis
-from ttsim.study.sweep.space import Space
+from ttsim.study.space import Space, axis
 from ttsim.types.layer import Layer
 
 N150, P150 = load_spec("wormhole_n150"), load_spec("blackhole_p150")

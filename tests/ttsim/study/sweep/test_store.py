@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from device.errors import ArgumentError
-from ttsim.study.points.row import Row, Verdict
-from ttsim.study.sweep import store
-from ttsim.study.sweep.store import Store
+from ttsim.study import store
+from ttsim.study.store import Row, Store, Verdict
 
 ROWS = [Row(key=name, layer="l", device="d", verdict=Verdict.FITS, cycles=7, inputs={"x": "é"}) for name in "abc"]
 HEAD = b'{"ttsim_rows":1,"model":"m"}\n'
@@ -78,7 +77,7 @@ def test_a_file_of_something_else_is_left_alone(tmp_path, text):
 
 def test_two_processes_do_not_write_one_file(path):
     other = (
-        "import sys; from pathlib import Path; from ttsim.study.sweep.store import Store\n"
+        "import sys; from pathlib import Path; from ttsim.study.store import Store\n"
         "try: Store(Path(sys.argv[1]), 'm')\n"
         "except ValueError as error: print(error)"
     )

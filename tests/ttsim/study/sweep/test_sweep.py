@@ -3,8 +3,8 @@ import json
 import pytest
 
 from device.errors import ArgumentError
-from ttsim.study.points import point
-from ttsim.study.sweep.sweep import sweep
+from ttsim.study import evaluate as point
+from ttsim.study.sweep import sweep
 from ttsim.types.layer import Layer
 
 LAYER = Layer(name="up", in_channels=32, out_channels=16, input_height=16, input_width=16, stride=(2, 2))

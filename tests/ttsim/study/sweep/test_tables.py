@@ -1,6 +1,5 @@
-from ttsim.study.points.row import Row, Verdict
-from ttsim.study.sweep.result import SweepResult
-from ttsim.study.sweep.tables import best_table, words_of
+from ttsim.study.store import Row, Verdict
+from ttsim.study.sweep import SweepResult, best_table, words_of
 
 FITS = Row(
     key="k", layer="up", device="d", verdict=Verdict.FITS, cycles=1234, clock_hz=10**9, cycles_error_share=0.0271,

@@ -6,7 +6,7 @@ import pytest
 
 import ttsim
 from tests.ttsim.study.tune.tuned_calls import question
-from ttsim.study.tune.arithmetic import allowed, arithmetics, measured_error
+from ttsim.study.tune.space import allowed, arithmetics, measured_error
 
 
 def test_short_names():

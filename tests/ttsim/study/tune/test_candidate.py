@@ -5,7 +5,7 @@ import pytest
 import ttsim
 from device.errors import DeviceError
 from tests.ttsim.study.tune.tuned_calls import options, question
-from ttsim.study.tune.candidate import evaluate
+from ttsim.study.tune.search import evaluate
 
 
 @pytest.mark.parametrize("kind", ["l1", "dram"])

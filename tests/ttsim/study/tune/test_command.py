@@ -7,9 +7,9 @@ import pytest
 
 from ops.op_models import load_spec
 from ttsim.__main__ import main
+from ttsim.study.command import faster_line
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.study.layers.run import Settings
-from ttsim.study.tune.command import faster_line
 
 LAYER = ["--shape", "1,8,8,64", "--out-channels", "32", "--stride", "2", "--input-memory", "l1"]
 QUICK = ["--keep", "core_grid,transpose_shards", "--effort", "20"]

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from device.memory.memory_config import TensorMemoryLayout
 from tests.ttsim.study.tune.tuned_calls import question
-from ttsim.study.tune.candidate import evaluate
-from ttsim.study.tune.reasons import reasons, report_on
+from ttsim.study.tune.search import evaluate
+from ttsim.study.tune.tune import reasons, report_on
 
 
 def made(scheme):

@@ -1,7 +1,7 @@
 """Chains: convolutions are together where one reads what the other made, alone."""
 
 from tests.ttsim.study.tune.test_network import PLACE, block, recorded
-from ttsim.study.tune.recorded import chains, ground_of
+from ttsim.study.tune.network import chains, ground_of
 
 
 def test_two_that_follow_each_other_are_a_chain():

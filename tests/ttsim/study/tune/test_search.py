@@ -6,8 +6,7 @@ import pytest
 
 from device.errors import DeviceError
 from tests.ttsim.study.tune.tuned_calls import question
-from ttsim.study.tune.candidate import evaluate
-from ttsim.study.tune.search import GRAIN, Search, front
+from ttsim.study.tune.search import GRAIN, Search, evaluate, front
 from ttsim.study.tune.space import Space
 
 KEPT = frozenset({"core_grid", "output_layout", "transpose_shards"})

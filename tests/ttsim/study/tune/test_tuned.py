@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 import ttsim
-from ttsim.study.tune.tuned import Choice, Tuned
-from ttsim.study.tune.tuned_network import TunedLayer, TunedNetwork
+from ttsim.study.tune.tuned import Choice, Tuned, TunedLayer, TunedNetwork
 
 
 def choice(cycles, **changes):

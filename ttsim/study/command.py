@@ -1,0 +1,267 @@
+"""The commands sweep, tune and design: their flags, what they do, and what they print."""
+
+import argparse
+import sys
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from device.errors import ArgumentError, TTSimError, shown
+from ops.sensitivity.changes import load_spec, with_changes
+from ttsim.api.conv_transpose2d import conv_transpose2d
+from ttsim.report.columns import terminal_width
+from ttsim.report.plain import text
+from ttsim.report.printable import printable
+from ttsim.report.writers.progress import progress
+from ttsim.runtime.settings import Values, add_changes, add_device, chosen_device, default_spec
+from ttsim.study.design import design
+from ttsim.study.interrupts import exit_code, word_for
+from ttsim.study.layers.flags import add_layers_flags, add_opening_flags, chosen_layers, setting
+from ttsim.study.layers.read import LENGTHS
+from ttsim.study.layers.run import Placed, Settings, make_inputs, place
+from ttsim.study.space import read_sweep
+from ttsim.study.store import Verdict
+from ttsim.study.sweep import Progress, Watch, best_table, sweep, write_plot
+from ttsim.study.tune.space import ALLOWED, SEARCHED, SHORT
+from ttsim.study.tune.tune import EFFORT, short, tune
+from ttsim.study.tune.tuned import Tuned
+from ttsim.types.layer import Layer
+
+
+def add_sweep(commands: Any) -> None:
+    """Adds the command to what `add_subparsers` gave."""
+    parser = commands.add_parser(
+        "sweep",
+        help="run layers with many configs on many devices",
+        description="Plans and times every combination of layers, devices and settings, and prints the best of each "
+        "layer on each device.",
+    )
+    add = parser.add_argument
+    add("space", nargs="?", type=Path, metavar="FILE", help="TOML file of layers, devices and settings")
+    vary = "values of a setting, such as shard_layout=none,HEIGHT_SHARDED or dram.banks=6,12; may be repeated"
+    add("--vary", action="append", type=varied, default=[], metavar="KEY=V,V", help=vary)
+    add_layers_flags(parser)
+    add("--device", nargs="+", metavar="NAME", help="names or TOML files")
+    add_changes(parser)
+    add("--values", choices=get_args(Values), help="exact or fast: the accuracy of each point, too (default: off)")
+    add_opening_flags(parser, l1_small_size=None)
+    add("--file", type=Path, metavar="FILE", help="JSONL file that gets all rows; those that it has are not made again")
+    add("--processes", type=int, metavar="N", help="how many (default: one on each core, where there are many points)")
+    add(
+        "--scheduler", metavar="ADDRESS", help="of dask.distributed, such as tcp://127.0.0.1:8786, instead of processes"
+    )
+    add("--csv", type=Path, metavar="FILE", help="write a table of all points")
+    add("--json", type=Path, metavar="FILE", help="write all points as JSON")
+    add("--plot", type=Path, metavar="FILE", help="write charts: an .svg or .html that needs nothing else")
+    add("--across", nargs=2, default=(), metavar="KEY", help="the two settings of heat maps (default: the first two)")
+
+
+def sweep_command(options: argparse.Namespace) -> int:
+    """Runs a sweep. Returns the exit code: 0 though points do not fit, 1 if ttsim failed at one, 130 or 143 if ended.
+
+    Raises:
+        TTSimError: As of `ttsim.sweep`.
+        OSError: A file cannot be read or written.
+    """
+    try:
+        said = {} if options.space is None else read_sweep(options.space)
+        asked = said | _flags(options, said)
+        ways = {name: getattr(options, name) for name in ("file", "processes", "scheduler")}
+        with progress("points") as begin:
+            result = sweep(**asked, **ways, watch=_steps(begin))
+    except KeyboardInterrupt as interrupt:
+        kept = "give --file to keep rows" if options.file is None else f"the same command goes on with {options.file}"
+        sys.stderr.write(f"ttsim: {word_for(interrupt)}; {printable(kept)}\n")
+        return exit_code(interrupt)
+    for path, made in ((options.csv, result.to_csv), (options.json, result.to_json)):
+        if path is not None:
+            path.write_text(made(), encoding="utf-8", newline="")
+    if options.plot is not None:
+        write_plot(result, options.plot, options.across)
+    if result.note:
+        sys.stderr.write(f"ttsim: {printable(result.note)}\n")
+    sys.stdout.write(best_table(result, terminal_width()))
+    return int(bool({Verdict.FAILED.value, Verdict.LOST.value} & set(result.verdicts)))
+
+
+def _steps(begin: Callable[[int], Callable[[], None]]) -> Watch:
+    """What shows how far a sweep is; rows that its file had are no work, and do not count."""
+    steps: list[Callable[[], None]] = []
+    shown = 0
+
+    def watch(now: Progress) -> None:
+        nonlocal shown
+        if not steps:
+            steps.append(begin(now.total - now.found))
+        for _ in range(now.done - now.found - shown):
+            steps[0]()
+        shown = now.done - now.found
+
+    return watch
+
+
+def varied(text: str) -> tuple[str, list[Any]]:
+    """A setting and its values; raises ArgumentTypeError without either."""
+    key, equals, values = text.partition("=")
+    if not (key and equals and values):
+        raise argparse.ArgumentTypeError(f"what is varied is KEY=VALUE,VALUE, not {shown(text)}")
+    return key, [_plain(key, one.strip()) for one in values.split(",")]
+
+
+def _plain(key: str, text: str) -> Any:
+    """A value out of a text: none, true, false, a number, sizes such as 2x2, or words."""
+    if text.lower() == "none":
+        return None
+    if key.removeprefix("layer.") in LENGTHS:
+        sides = [int(side) if side.isdecimal() else side for side in text.split("x")]
+        return sides if len(sides) > 1 else sides[0]
+    return setting(f"{key}={text}")[1] if text else text
+
+
+def _flags(options: argparse.Namespace, said: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of a sweep that were given as flags, which stand above those of a file.
+
+    Raises:
+        ArgumentError: They contradict each other.
+        OSError: A file of layers cannot be read.
+    """
+    given: dict[str, Any] = {name: getattr(options, name) for name in ("values", "l1_small_size")}
+    given = {name: value for name, value in given.items() if value is not None}
+    names = options.device or said.get("devices") or [default_spec()]
+    given["devices"] = [with_changes(name, options.changes) for name in names]
+    given["vary"] = said.get("vary", {}) | dict(options.vary)
+    if len(dict(options.vary)) < len(options.vary):
+        raise ArgumentError("sweep: --vary names a setting twice; give all its values at once")
+    if options.no_strict:
+        given["strict"] = False
+    given["layers"] = chosen_layers(options, where="sweep", said=said.get("layers"))
+    return given
+
+
+WORTH_TELLING: Final = 1.5  # times as fast: what `ttsim run` says in its last line
+
+
+def add_tune(commands: Any) -> None:
+    """Adds the command to what `add_subparsers` gave."""
+    parser = commands.add_parser(
+        "tune",
+        help="find the best config of layers",
+        description="Compares all configs of a layer that can differ, and prints the fastest, why it is, and those "
+        "that are slower but take less L1 or are more exact.",
+    )
+    add_layers_flags(parser)
+    add_device(parser)
+    add_opening_flags(parser)
+    add = parser.add_argument
+    changed = ", ".join((*SHORT, *ALLOWED))
+    add("--allow", type=names, default=(), metavar="FIELD,...", help=f"change the result's precision, too: {changed}")
+    add("--keep", type=names, default=(), metavar="FIELD,...", help=f"leave as given: {', '.join(SEARCHED)}")
+    add("--effort", type=int, default=EFFORT, metavar="N", help=f"calls that may be tried (default: {EFFORT})")
+    add("--json", action="store_true", help="print JSON instead of words")
+
+
+def names(given: str) -> tuple[str, ...]:
+    """Comma-separated names."""
+    return tuple(part.strip() for part in given.split(",") if part.strip())
+
+
+def tune_command(options: argparse.Namespace) -> int:
+    """Tunes the chosen layers. Returns the exit code: 1 if one has no config that runs.
+
+    Raises:
+        TTSimError: A flag, a file or a device is wrong.
+        OSError: A file cannot be read.
+    """
+    settings = Settings(
+        spec=load_spec(chosen_device(options)),
+        values="off",
+        l1_small_size=options.l1_small_size,
+        strict=not options.no_strict,
+        suggestions=False,
+    )
+    found = []
+    for layer in chosen_layers(options, where="tune"):
+        found.append(tune_layer(layer, settings, allow=options.allow, keep=options.keep, effort=options.effort))
+        if not options.json:
+            sys.stdout.write(f"{found[-1]}\n")
+            sys.stdout.flush()
+    if options.json:
+        sys.stdout.write(text({"format": 1, "layers": [one.to_dict() for one in found]}) + "\n")
+    return int(any(one.best is None for one in found))
+
+
+def tune_layer(
+    layer: Layer,
+    settings: Settings,
+    *,
+    allow: Collection[str] = (),
+    keep: Collection[str] = (),
+    effort: int = EFFORT,
+) -> Tuned:
+    """What a tuner finds for a layer on a device of its own; arguments and errors as of `tune`."""
+    placed = _placed(layer, settings)
+    with placed.device as device:
+        return tune(
+            conv_transpose2d, device=device, allow=allow, keep=keep, effort=effort, name=layer.name, **_options(placed)
+        )
+
+
+def faster_line(layers: Sequence[Layer], settings: Settings) -> str:
+    """Which of some layers have a much faster config, found by a short search; empty if none has.
+
+    A layer that does not run, or whose search fails, is left out.
+    """
+    gains = []
+    for layer in layers:
+        try:
+            placed = _placed(layer, settings)
+            with placed.device as device:
+                gain = short(conv_transpose2d, _options(placed), device).gain_over_given
+        except TTSimError:
+            continue
+        if gain is not None and gain > WORTH_TELLING:
+            gains.append((layer.name, gain))
+    if not gains:
+        return ""
+    told = ", ".join(f"{printable(name)} {gain:.1f} times" for name, gain in sorted(gains, key=lambda one: -one[1]))
+    return f"Another config would make these much faster (`ttsim tune` prints it): {told}"
+
+
+def _placed(layer: Layer, settings: Settings) -> Placed:
+    return place(layer, make_inputs(layer, values=False), settings)
+
+
+def _options(placed: Placed) -> dict[str, Any]:
+    return {name: value for name, value in placed.arguments.items() if name != "device"}
+
+
+def add_design(commands: Any) -> None:
+    """Adds the command to what `add_subparsers` gave."""
+    parser = commands.add_parser(
+        "design",
+        help="vary fields of a device against costs",
+        description="Works out what layers take on every machine of a space, and what each machine costs, and prints "
+        "the machines of which no other is better in time and all costs (docs/design-a-machine.md).",
+    )
+    parser.add_argument("space", type=Path, metavar="FILE", help="TOML file of a device, a space, costs and layers")
+    parser.add_argument(
+        "--processes", type=int, metavar="N", help="how many (default: one on each core, where there is much to do)"
+    )
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="write a table of all machines")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures as JSON")
+
+
+def design_command(options: argparse.Namespace) -> int:
+    """Designs a machine. Returns the exit code: 1 if no machine runs all layers.
+
+    Raises:
+        TTSimError: As of `ttsim.design`.
+        OSError: A file cannot be read or written.
+    """
+    with progress("layers") as begin:
+        found = design(options.space, processes=options.processes, watch=begin)
+    for path, made in ((options.csv, found.to_csv), (options.json, found.to_json)):
+        if path is not None:
+            path.write_text(made(), encoding="utf-8", newline="")
+    sys.stdout.write(f"{found}\n")
+    return int(not found.front)

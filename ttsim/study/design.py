@@ -1,0 +1,473 @@
+"""ttsim.design: time and costs of every machine of a space, and the machines that no other beats."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import product
+from math import fsum
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from device.errors import ArgumentError, DeviceError, TTSimError, shown
+from device.spec.device_spec import DeviceSpec
+from ops.passes.sensitivity import Sensitivity, sensitivities
+from ops.sensitivity.fields import fields_of
+from ops.sensitivity.read_set import fields_asked
+from ttsim.recording.timing import cycles_of
+from ttsim.report.columns import aligned
+from ttsim.report.plain import csv_text, text
+from ttsim.report.printable import printable_lines
+from ttsim.runtime.traces import RanCall
+from ttsim.study.evaluate import Evaluator, Point
+from ttsim.study.executor import crew_of
+from ttsim.study.layers.run import Settings, call, make_inputs, place
+from ttsim.study.space import Design, DesignAxis, read_design
+from ttsim.study.store import Row, Verdict, front
+from ttsim.types.layer import Layer
+
+Asked: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeardPoint(Point):
+    """A point on a device that notes what is read; making its key would read all, and nobody needs it."""
+
+    @property
+    def key(self) -> str:
+        """None."""
+        return ""
+
+
+class Machine(NamedTuple):
+    """A device of a space, and what it has by the names of axes, spelled alike where that is alike."""
+
+    spec: DeviceSpec
+    values: Mapping[str, str]
+
+
+class LayerRows(NamedTuple):
+    """The rows of a layer on machines, in order; axes that any of them read; and how many were worked out."""
+
+    rows: tuple[Row, ...]
+    asked: frozenset[str]
+    looked: int
+
+
+def rows_of(layer: Layer, machines: Sequence[Machine], axes: Sequence[DesignAxis]) -> LayerRows:
+    """What becomes of a layer on machines of a space."""
+    known = Collapsing(layer, axes)
+    rows = tuple(known.row(machine) for machine in machines)
+    return LayerRows(rows, frozenset(known.asked), known.looked)
+
+
+class Collapsing:
+    """Rows of a layer on the machines of a space, each worked out once.
+
+    Attributes:
+        asked: Axes that any point read.
+        looked: How many points were worked out.
+    """
+
+    def __init__(self, layer: Layer, axes: Sequence[DesignAxis]) -> None:
+        self.asked: set[str] = set()
+        self.looked = 0
+        self._layer = layer
+        self._axes = tuple(axes)
+        self._known: dict[Asked, dict[tuple[str, ...], Row]] = {}
+
+    def row(self, machine: Machine) -> Row:
+        """What becomes of the layer on a machine."""
+        spec, values = machine
+        for asked, rows in self._known.items():
+            row = rows.get(tuple(values[name] for name in asked))
+            if row is not None:
+                return replace(row, device=spec.name, error=row.error.replace(row.device, spec.name))
+        row, asked = self._look(spec)
+        self._known.setdefault(asked, {})[tuple(values[name] for name in asked)] = row
+        return row
+
+    def _look(self, spec: DeviceSpec) -> tuple[Row, Asked]:
+        """A row, and the axes whose fields were read for it."""
+        rows: list[Row] = []
+        point = HeardPoint(layer=self._layer, spec=spec)
+        read = fields_asked(lambda heard: rows.append(Evaluator().row(replace(point, spec=heard))), spec)
+        asked = tuple(axis.name for axis in self._axes if read.intersection(axis.fields))
+        self.asked.update(asked)
+        self.looked += 1
+        return rows[0], asked
+
+
+FORMAT: Final = 1  # raised when a field changes its meaning or goes
+FIGURES: Final = ("nanoseconds", "cycles_error_share", "untimed_operations", "device", "reason")
+STRONGEST: Final = 5  # sensitivities that are told
+LONGEST_REASON: Final = 76  # characters of a line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerOutcome:
+    """A layer on a machine."""
+
+    layer: str
+    count: int  # How often a network runs it
+    verdict: str  # "fits", "does not fit", "refused" or "failed", as of `ttsim.study.store.Verdict`
+    error: str  # Why it does not run; empty if it does
+    cycles: int | None  # Of all device operations that have a model, for one run; None where it does not run
+    nanoseconds: float | None  # The same in time
+    cycles_error_share: float | None  # How far the cycles are to be expected off; None where nothing was measured
+    untimed_operations: int | None  # Device operations without a model, which the cycles leave out
+    l1_headroom_bytes: int | None  # Between circular buffers and buffers, of the tightest device operation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesignPoint:
+    """A machine of the space."""
+
+    values: Mapping[str, str]  # By axis
+    device: str  # Its name; empty where there is no such machine
+    reason: str  # Why there is no such machine, or which layer does not run; empty if all do
+    costs: Mapping[str, float]  # By name; none where there is no such machine
+    nanoseconds: float | None  # Of all layers together, each as often as a network runs it; None if not all run
+    # How far that is to be expected off: the mean of the layers' shares by time; None where a layer has none
+    cycles_error_share: float | None
+    untimed_operations: int | None  # Of all layers together
+    layers: tuple[LayerOutcome, ...]  # What becomes of each
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AxisEffect:
+    """What a field means in the space."""
+
+    name: str
+    values: int  # How many
+    read: bool  # Whether any point reads it; if not, it was collapsed
+    # By how much the slowest of its values is slower than the fastest, at most, with all other fields held; 0 if it
+    # moves no time; None where no two of its values run
+    moves_share: float | None
+    decides: bool  # Whether its values alone decide somewhere if all layers run
+    priced: bool  # Whether a cost names it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesignResult:
+    """Every machine of a space; ``print(result)`` shows the front, ``to_json()`` has all figures.
+
+    Attributes:
+        base: Name of the device that was varied.
+        layers: Names of the layers whose times are added.
+        axes: What each field means.
+        points: Every machine, in order of the space.
+        front: Numbers of the points of which no other is better in time and all costs, the fastest first; of points
+            that are alike in all of these the first.
+        alike: For each point of the front, how many others are as good in everything.
+        looked: Layers on machines that were worked out; the others could not differ from one of them.
+        sensitivity: On the base device with its plans held: what each figure means for the time, the strongest first.
+    """
+
+    base: str
+    layers: tuple[str, ...]
+    axes: tuple[AxisEffect, ...]
+    points: tuple[DesignPoint, ...]
+    front: tuple[int, ...]
+    alike: tuple[int, ...]
+    looked: int
+    sensitivity: tuple[Sensitivity, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures, by the names of their fields."""
+        return {"format": FORMAT, **asdict(self)}
+
+    def to_json(self) -> str:
+        """All figures; the same bytes for the same design."""
+        return text(self.to_dict())
+
+    def records(self) -> list[dict[str, Any]]:
+        """A flat dict of each machine, all with the same keys: ``pandas.DataFrame(found.records())``."""
+        costs = list(next((point.costs for point in self.points if point.device), {}))
+        return [
+            {
+                **point.values,
+                **{f"cost.{name}": point.costs.get(name) for name in costs},
+                **{name: getattr(point, name) for name in FIGURES},
+                "front": at in self.front,
+            }
+            for at, point in enumerate(self.points)
+        ]
+
+    def to_csv(self) -> str:
+        """A line of column names, then one for each machine; what is unknown is empty."""
+        records = self.records()
+        return csv_text(list(records[0]), records)
+
+    def __str__(self) -> str:
+        """The front; then what each field means, and what does not run."""
+        run = sum(point.nanoseconds is not None for point in self.points)
+        lines = [
+            f"Design around {self.base}: {len(self.points):,} machines, {len(self.layers)} layers; "
+            f"{run:,} machines run all of them.",
+            f"Worked out: {self.looked:,} of {len(self.points) * len(self.layers):,} layers on machines; the others "
+            "agree with one of them in all that is read.",
+            "",
+            *(self._front() if self.front else ["No machine runs all layers."]),
+            "",
+            *self._fields(),
+            *self._sensitivities(),
+            *self._refusals(),
+        ]
+        return printable_lines("\n".join(lines))
+
+    def _front(self) -> list[str]:
+        """A line for each machine of the front."""
+        costs = list(self.points[self.front[0]].costs)
+        names = [axis.name for axis in self.axes if axis.read or axis.priced]
+        rows = [[*names, "time", "error", *costs, "alike"]]
+        for at, alike in zip(self.front, self.alike, strict=True):
+            point = self.points[at]
+            share = "" if point.cycles_error_share is None else f"{100 * point.cycles_error_share:.1f} %"
+            figures = [f"{point.costs[name]:.6g}" for name in costs]
+            values = [point.values[name] for name in names]
+            rows.append([*values, f"{(point.nanoseconds or 0) / 1000:,.2f} us", share, *figures, f"{alike or ''}"])
+        return ["Pareto front, the fastest first:", *aligned(rows, words=range(len(names)))]
+
+    def _fields(self) -> list[str]:
+        """A line for each field of the space."""
+        return ["Fields of the space:", *(f"  {one.name}: {_means(one)}" for one in self.axes)]
+
+    def _sensitivities(self) -> list[str]:
+        """Which figures of the base device mean most, in the space or not."""
+        if not self.sensitivity:
+            return []
+        varied = {axis.name for axis in self.axes}
+        told = [
+            f"  {one.figure}: {one.time_elasticity:+.3f}{'' if one.figure in varied else ', not varied here'}"
+            for one in self.sensitivity[:STRONGEST]
+        ]
+        head = f"Strongest figures of {self.base} with plans held, log(time) over log(figure):"
+        return ["", head, *told]
+
+    def _refusals(self) -> list[str]:
+        """Why machines do not run all layers, with how many."""
+        counts: dict[str, int] = {}
+        for point in self.points:
+            if point.reason:
+                told = _shortened(point.reason)
+                counts[told] = counts.get(told, 0) + 1
+        if not counts:
+            return []
+        lines = (f"  {count:,} x {told}" for told, count in counts.items())
+        return ["", "Machines that do not run all layers:", *lines]
+
+
+def _means(axis: AxisEffect) -> str:
+    """What a field means, in words."""
+    decided = "decides whether layers fit" if axis.decides else ""
+    if not axis.read:
+        return f"no layer reads it; its values ({axis.values}) were collapsed"
+    if axis.moves_share is None:
+        return decided or ("one value" if axis.values == 1 else "no two of its values run")
+    if axis.moves_share == 0:
+        return f"moves no time{f'; {decided}' if decided else ''}"
+    return f"moves time by up to {100 * axis.moves_share:.3g} %{f'; {decided}' if decided else ''}"
+
+
+def _shortened(reason: str) -> str:
+    line = reason.splitlines()[0]
+    return line if len(line) <= LONGEST_REASON else f"{line[: LONGEST_REASON - 3]}..."
+
+
+Watch: TypeAlias = Callable[[int], Callable[[], object]]
+
+
+def design(file: str | Path | Design, *, processes: int | None = 1, watch: Watch | None = None) -> DesignResult:
+    """The Pareto front of time and costs over a space of machines.
+
+    Args:
+        file: A TOML file of a device, fields to vary, costs and layers, as docs/design-a-machine.md describes it; or
+            a `Design`.
+        processes: How many work, each at a layer; None for one on each core, where there is much to do. A script that
+            asks for more than one has `if __name__ == "__main__":`.
+        watch: Gets the number of layers, and gives what is called when one is done on all machines.
+
+    Raises:
+        ArgumentError: The file says something that is no design, or a cost cannot be worked out.
+        SpecError: A device or a field is unknown, or a value is none of the field.
+        DeviceError: A process died.
+        OSError: A file cannot be read.
+    """
+    if not isinstance(file, str | Path | Design):
+        raise ArgumentError(f"design: give the path of a TOML file, not {shown(file)}")
+    space = file if isinstance(file, Design) else read_design(Path(file))
+    values = [dict(zip((axis.name for axis in space.axes), one, strict=True)) for one in _combinations(space)]
+    devices = [space.device(one) for one in values]
+    machines = [Machine(spec, one) for spec, one in zip(devices, values, strict=True) if not isinstance(spec, str)]
+    costs = [_costs(space, one.spec) for one in machines]
+    found = _rows(space, machines, processes, watch)
+    rows = zip(*(one.rows for one in found), strict=True)
+    made = map(partial(_point, counts=[space.count(layer.name) for layer in space.layers]), machines, rows, costs)
+    points = tuple(
+        _no_machine(one, spec) if isinstance(spec, str) else next(made)
+        for one, spec in zip(values, devices, strict=True)
+    )
+    best, alike = _front(points)
+    return DesignResult(
+        base=space.base.name,
+        layers=tuple(layer.name for layer in space.layers),
+        axes=_effects(space, points, frozenset[str]().union(*(one.asked for one in found))),
+        points=points,
+        front=best,
+        alike=alike,
+        looked=sum(one.looked for one in found),
+        sensitivity=_sensitivity(space),
+    )
+
+
+def _combinations(space: Design) -> Iterator[tuple[str, ...]]:
+    """Values of every machine, the last field changing fastest."""
+    return product(*(axis.values for axis in space.axes))
+
+
+def _rows(space: Design, machines: Sequence[Machine], processes: int | None, watch: Watch | None) -> list[LayerRows]:
+    """What becomes of each layer on each machine.
+
+    Raises:
+        DeviceError: A process died.
+    """
+    quick = len(machines) * len(space.layers)
+    with crew_of(processes=processes, scheduler=None, quick=quick) as crew, crew.executor() as executor:
+        done = None if watch is None else watch(len(space.layers))
+        futures = []
+        for layer in space.layers:
+            futures.append(executor.submit(rows_of, layer, machines, space.axes))
+            if done is not None:
+                futures[-1].add_done_callback(lambda _: done())
+        try:
+            return [future.result() for future in futures]
+        except BrokenExecutor as error:
+            raise DeviceError(
+                f"design: a process that worked {crew.where} died ({error}); look for what ended it, such as too "
+                "little memory, or ask for one process"
+            ) from error
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+def _no_machine(values: Mapping[str, str], reason: str) -> DesignPoint:
+    """Values that contradict each other."""
+    return DesignPoint(
+        values=values, device="", reason=reason, costs={}, nanoseconds=None, cycles_error_share=None,
+        untimed_operations=None, layers=(),
+    )  # fmt: skip
+
+
+def _point(machine: Machine, rows: Sequence[Row], costs: Mapping[str, float], counts: Sequence[int]) -> DesignPoint:
+    """A machine with what becomes of its layers."""
+    layers = tuple(map(_outcome, rows, counts))
+    stopped = next((one for one in layers if one.verdict != Verdict.FITS), None)
+    if stopped is not None:
+        total, share = None, None
+        first = next(iter(stopped.error.splitlines()), "")
+        reason = f"{stopped.layer} {stopped.verdict}: {first}"
+    else:
+        times = [one.count * (one.nanoseconds or 0.0) for one in layers]
+        total, share, reason = fsum(times), _error_share(layers, times), ""
+    return DesignPoint(
+        values=machine.values,
+        device=machine.spec.name,
+        reason=reason,
+        costs=costs,
+        nanoseconds=total,
+        cycles_error_share=share,
+        untimed_operations=None if stopped else sum(one.count * (one.untimed_operations or 0) for one in layers),
+        layers=layers,
+    )
+
+
+def _error_share(layers: Sequence[LayerOutcome], times: Sequence[float]) -> float | None:
+    """The mean of the layers' expected errors by time; None if one is not known."""
+    shares = [one.cycles_error_share for one in layers]
+    known = [share for share in shares if share is not None]
+    if len(known) < len(shares) or not fsum(times):
+        return None
+    return fsum(share * time for share, time in zip(known, times, strict=True)) / fsum(times)
+
+
+def _outcome(row: Row, count: int) -> LayerOutcome:
+    return LayerOutcome(
+        layer=row.layer,
+        count=count,
+        verdict=row.verdict.value,
+        error=row.error,
+        cycles=row.cycles,
+        nanoseconds=row.nanoseconds,
+        cycles_error_share=row.cycles_error_share,
+        untimed_operations=row.untimed_operations,
+        l1_headroom_bytes=row.l1_headroom_bytes,
+    )
+
+
+def _costs(space: Design, spec: DeviceSpec) -> dict[str, float]:
+    """What a machine costs.
+
+    Raises:
+        ArgumentError: A formula has no value there.
+    """
+    fields = {field.name: field.value for field in fields_of(spec) if field.numeric} if space.costs else {}
+    found = {}
+    for name, one in space.costs.items():
+        try:
+            found[name] = one.value(fields)
+        except ArgumentError as error:
+            raise ArgumentError(f"design: costs.{name}: {error}") from error
+    return found
+
+
+def _front(points: Sequence[DesignPoint]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Numbers of the points that no other is better than, and how many others are alike with each."""
+    timed = [(at, point) for at, point in enumerate(points) if point.nanoseconds is not None]
+    aims = [(point.nanoseconds or 0.0, *point.costs.values()) for _, point in timed]
+    found, counts = front(aims), Counter(aims)
+    return tuple(timed[one][0] for one in found), tuple(counts[aims[one]] - 1 for one in found)
+
+
+def _effects(space: Design, points: Sequence[DesignPoint], asked: frozenset[str]) -> tuple[AxisEffect, ...]:
+    """What each field means in the space."""
+    found = []
+    named = {name for one in space.costs.values() for name in one.names}
+    for axis in space.axes:
+        groups: dict[tuple[str, ...], list[float | None]] = {}
+        for point in points:
+            if point.device:
+                others = tuple(value for name, value in point.values.items() if name != axis.name)
+                groups.setdefault(others, []).append(point.nanoseconds)
+        times = [[one for one in group if one is not None] for group in groups.values()]
+        shares = [max(group) / min(group) - 1 for group in times if len(group) > 1]
+        decides = any(0 < len(ran) < len(group) for ran, group in zip(times, groups.values(), strict=True))
+        found.append(
+            AxisEffect(
+                name=axis.name,
+                values=len(axis.values),
+                read=axis.name in asked,
+                moves_share=max(shares, default=None),
+                decides=decides,
+                priced=not named.isdisjoint(axis.fields),
+            )
+        )
+    return tuple(found)
+
+
+def _sensitivity(space: Design) -> tuple[Sensitivity, ...]:
+    """What each figure of the base device means for the layers that run there."""
+    ran = [(space.count(layer.name), one) for layer in space.layers for one in _ran(layer, space.base)]
+    return sensitivities(space.base, lambda spec: fsum(count * cycles_of(one, spec) for count, one in ran))
+
+
+def _ran(layer: Layer, spec: DeviceSpec) -> list[RanCall]:
+    """What a layer runs on a device; nothing if it does not fit."""
+    try:
+        placed = place(layer, make_inputs(layer, values=False), Settings(spec=spec, values="off", suggestions=False))
+        with placed.device:
+            return call(placed).profile.calls
+    except TTSimError:
+        return []

@@ -1,0 +1,394 @@
+"""Heat maps, bars and scatter charts with a Pareto front, as SVG or HTML that needs nothing else."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log10
+from typing import Final, NamedTuple
+
+from ttsim.report.writers.html.elements import Markup, joined, label, tag, text
+from ttsim.study.store import front
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatMap:
+    """A value for each combination of two settings; less is better, and is drawn paler."""
+
+    title: str  # What it shows
+    x_name: str  # What changes from left to right
+    y_name: str  # What changes from top to bottom
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+    cells: tuple[tuple[float | None, ...], ...]  # A value for each column, row by row; None where there is none
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bars:
+    """Values of several series, side by side in groups."""
+
+    title: str  # What it shows
+    value_name: str  # What the bars measure, with its unit
+    groups: tuple[str, ...]
+    # Name and values of each series, one for each group; None where there is none
+    series: tuple[tuple[str, tuple[float | None, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dot:
+    """A candidate."""
+
+    x: float
+    y: float
+    name: str
+    series: str = ""  # Of which it is one; series have colors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scatter:
+    """Candidates by two costs, of each series the Pareto front joined by a line."""
+
+    title: str  # What it shows
+    x_name: str  # The first cost, with its unit
+    y_name: str  # The second, likewise
+    dots: tuple[Dot, ...]  # The candidates, in any order
+
+
+Chart = HeatMap | Bars | Scatter
+
+
+STEPS: Final = (1, 2, 5, 10)
+MOST_TICKS: Final = 6
+WIDE: Final = 50  # times as much at the upper end as at the lower one: then each power of ten takes as much room
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """An axis from one value to another; between, values lie evenly or, on a logarithmic one, their ratios do."""
+
+    low: float  # At its beginning
+    high: float  # At its end; above the beginning
+    logarithmic: bool = False  # Whether ratios lie evenly
+
+    def share(self, value: float) -> float:
+        """How far along the axis a value lies, 0 to 1."""
+        if self.logarithmic:
+            return (log10(value) - log10(self.low)) / (log10(self.high) - log10(self.low))
+        return (value - self.low) / (self.high - self.low)
+
+    def ticks(self) -> list[float]:
+        """Round values on the axis."""
+        if not self.logarithmic:
+            step = _step((self.high - self.low) / MOST_TICKS)
+            return [step * at for at in range(ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9) + 1)]
+        powers = range(floor(log10(self.low)), ceil(log10(self.high)) + 1)
+        found = [factor * 10.0**power for power in powers for factor in STEPS[:-1]]
+        inside = [value for value in found if self.low * (1 - 1e-9) <= value <= self.high * (1 + 1e-9)]
+        whole = [value for value in inside if round(log10(value), 9).is_integer()]
+        return whole if len(inside) > 2 * MOST_TICKS else inside
+
+
+def scale_of(values: list[float], *, from_zero: bool = False) -> Scale:
+    """An axis on which some values fit, with round ends; logarithmic where they are positive and far apart.
+
+    Args:
+        values: At least one, finite.
+        from_zero: Begin at 0, as bars do; then it is not logarithmic.
+    """
+    low, high = min(values), max(values)
+    if from_zero:
+        low = min(low, 0.0)
+    elif low > 0 and high / low > WIDE:
+        return Scale(low=_below(low), high=_step(high), logarithmic=True)
+    if low == high:
+        room = abs(low) / 2 or 1.0
+        low, high = (low, high + room) if from_zero else (low - room, high + room)
+    step = _step((high - low) / MOST_TICKS)
+    return Scale(low=step * floor(low / step + 1e-9), high=step * ceil(high / step - 1e-9))
+
+
+def number(value: float) -> str:
+    """A value as an axis names it: 1,200 or 0.05 or 3.5M."""
+    size = abs(value)
+    for least, factor, prefix in ((1e9, 1e9, "G"), (1e6, 1e6, "M")):
+        if size >= least:
+            return f"{value / factor:.4g}{prefix}"
+    return f"{value:,.0f}" if size >= 1000 else f"{value:.4g}"
+
+
+def _step(size: float) -> float:
+    """The least 1, 2 or 5 times a power of ten that is at least so much."""
+    power = 10.0 ** floor(log10(size))
+    return power * next(factor for factor in STEPS if factor * power >= size * (1 - 1e-9))
+
+
+def _below(value: float) -> float:
+    """The greatest 1, 2 or 5 times a power of ten that is at most so much."""
+    power = 10.0 ** floor(log10(value))
+    return power * max(factor for factor in STEPS if factor * power <= value * (1 + 1e-9))
+
+
+WIDTH: Final = 900  # pixels of every chart
+MARGIN: Final = 12
+TITLE_HEIGHT: Final = 34
+LETTER: Final = 7.0  # pixels, about, of a letter
+COLORS: Final = 8
+STYLE: Final = """
+svg { --ground: #ffffff; --ink: #1c2024; --quiet: #5b6570; --line: #d5dae0; --hot: #d9822b;
+  --c0: #2f6db5; --c1: #d9822b; --c2: #3b9461; --c3: #b5446e; --c4: #7a5bb0; --c5: #8a6a3b;
+  --c6: #2a9aa8; --c7: #7c8794; }
+@media (prefers-color-scheme: dark) { svg { --ground: #14181c; --ink: #e6e9ec; --quiet: #a2adb8; --line: #39424b;
+  --hot: #b3661a; --c0: #6ea8ea; --c1: #f0a860; --c2: #6cc492; --c3: #e584a6; --c4: #b39ae0; --c5: #c9a877;
+  --c6: #63c9d6; --c7: #a2adb8; } }
+.ground { fill: var(--ground); }
+text { font: 12px system-ui, sans-serif; fill: var(--ink); }
+.title { font-size: 15px; font-weight: 600; }
+.quiet { fill: var(--quiet); }
+.middle { text-anchor: middle; } .end { text-anchor: end; }
+.grid { stroke: var(--line); stroke-width: 1; }
+.cell { fill: var(--hot); stroke: var(--ground); stroke-width: 1; }
+.none { fill: var(--line); fill-opacity: .35; }
+.front { fill: none; stroke-width: 2; }
+""" + "\n".join(f".color{at} {{ fill: var(--c{at}); }} .stroke{at} {{ stroke: var(--c{at}); }}" for at in range(COLORS))
+
+
+class Drawn(NamedTuple):
+    """A chart as markup."""
+
+    markup: Markup  # Elements of SVG, from the left upper corner on
+    height: float  # Pixels; all are as wide
+    title: str  # What it shows
+
+
+class Frame(NamedTuple):
+    """Where values are drawn, in pixels."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+    def across(self, share: float) -> float:
+        """Pixels from the left."""
+        return self.left + share * self.width
+
+    def down(self, share: float) -> float:
+        """Pixels from the top, of a share from the bottom."""
+        return self.top + (1 - share) * self.height
+
+
+def written(value: str, x: float, y: float, *classes: str) -> Markup:
+    """A text; its baseline begins, or with a class ends or has its middle, there."""
+    given = {"class_": " ".join(classes)} if classes else {}
+    return tag("text", label(value), x=pixels(x), y=pixels(y), **given)
+
+
+def titled(title: str) -> Markup:
+    """The heading of a chart."""
+    return written(title, MARGIN, 22, "title")
+
+
+def line(x1: float, y1: float, x2: float, y2: float) -> Markup:
+    """A thin line of a frame."""
+    return tag("line", x1=pixels(x1), y1=pixels(y1), x2=pixels(x2), y2=pixels(y2), class_="grid")
+
+
+def box(x: float, y: float, width: float, height: float, told: str, class_: str, opacity: float = 1.0) -> Markup:
+    """A rectangle that says what it is where the pointer rests on it."""
+    sides = {"x": pixels(x), "y": pixels(y), "width": pixels(width), "height": pixels(height)}
+    return tag("rect", tag("title", text(told)), class_=class_, fill_opacity=f"{opacity:.3f}", **sides)
+
+
+def upward(frame: Frame, scale: Scale, name: str) -> Markup:
+    """Lines across a frame, with the values of an axis that goes up, and its name above."""
+    parts = [written(name, frame.left, frame.top - 8, "quiet")]
+    for value in scale.ticks():
+        y = frame.down(scale.share(value))
+        parts += [
+            line(frame.left, y, frame.left + frame.width, y),
+            written(number(value), frame.left - 6, y + 4, "end"),
+        ]
+    return joined(parts)
+
+
+def sideways(frame: Frame, scale: Scale, name: str) -> Markup:
+    """Lines up a frame, with the values of an axis that goes to the right, and its name below."""
+    parts, bottom = [], frame.top + frame.height
+    for value in scale.ticks():
+        x = frame.across(scale.share(value))
+        parts += [line(x, frame.top, x, bottom), written(number(value), x, bottom + 16, "middle")]
+    return joined([*parts, written(name, frame.left + frame.width / 2, bottom + 34, "middle", "quiet")])
+
+
+def key(names: Sequence[str], y: float) -> tuple[Markup, float]:
+    """Colors with the names of series, in lines from some height on, and their height; nothing for a single one."""
+    if len(names) < 2:
+        return Markup(""), 0.0
+    parts, x, lines = [], float(MARGIN), 1
+    for at, name in enumerate(names):
+        room = 26 + LETTER * len(name)
+        if x > MARGIN and x + room > WIDTH:
+            x, lines = float(MARGIN), lines + 1
+        top = y + 18 * (lines - 1)
+        parts += [box(x, top, 12, 12, name, color(at)), written(name, x + 17, top + 10)]
+        x += room
+    return joined(parts), 18.0 * lines + 6
+
+
+def color(at: int) -> str:
+    """The class of a series."""
+    return f"color{at % COLORS}"
+
+
+def pixels(value: float) -> str:
+    """A length, short."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def cut(name: str, width: float) -> str:
+    """A name, shortened in its middle to what fits a width."""
+    room = max(4, int(width / LETTER))
+    return name if len(name) <= room else f"{name[: (room - 1) // 2]}…{name[len(name) - room // 2 :]}"
+
+
+def svg_document(charts: Iterable[Drawn]) -> str:
+    """Charts one below the other, as an SVG file."""
+    parts, top = [], 0.0
+    for one in charts:
+        parts.append(tag("g", one.markup, transform=f"translate(0 {pixels(top)})"))
+        top += one.height
+    return str(_svg(joined(parts), max(top, 1.0), "charts")) + "\n"
+
+
+def html_document(title: str, charts: Iterable[Drawn]) -> str:
+    """Charts one below the other, as a page that needs nothing else."""
+    figures = joined(tag("figure", _svg(one.markup, one.height, one.title)) for one in charts)
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    head = joined(
+        [
+            Markup('<meta charset="utf-8">'),
+            Markup(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
+            Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+            Markup('<meta name="color-scheme" content="light dark">'),
+            tag("title", label(title)),
+            tag("style", Markup("figure { margin: 0 0 1rem; } svg { max-width: 100%; height: auto; }")),
+        ]
+    )
+    body = joined([tag("h1", label(title), style="font: 600 20px system-ui, sans-serif"), figures])
+    return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'
+
+
+def _svg(markup: Markup, height: float, title: str) -> Markup:
+    ground = tag("rect", class_="ground", width=WIDTH, height=pixels(height))
+    sides = {"width": WIDTH, "height": pixels(height), "viewBox": f"0 0 {WIDTH} {pixels(height)}"}
+    style = tag("style", Markup(STYLE))
+    return tag("svg", style, ground, markup, xmlns="http://www.w3.org/2000/svg", role="img", aria_label=title, **sides)
+
+
+ROW_HEIGHT: Final = 30
+BAR_HEIGHT: Final = 240
+DOTS_HEIGHT: Final = 260
+AXIS_WIDTH: Final = 70
+PALEST, DARKEST = 0.08, 0.95
+
+
+def to_svg(charts: Sequence[Chart]) -> str:
+    """Charts one below the other, as an SVG file."""
+    return svg_document(map(drawn, charts))
+
+
+def to_html(title: str, charts: Sequence[Chart]) -> str:
+    """Charts one below the other, as a page that needs nothing else."""
+    return html_document(title, map(drawn, charts))
+
+
+def drawn(chart: Chart) -> Drawn:
+    """A picture; of a chart without any value, one that says so."""
+    if isinstance(chart, HeatMap):
+        return _heat_map(chart)
+    return _bars(chart) if isinstance(chart, Bars) else _scatter(chart)
+
+
+def _nothing(title: str) -> Drawn:
+    told = written("nothing to show: no value is known", MARGIN, TITLE_HEIGHT + 16, "quiet")
+    return Drawn(joined([titled(title), told]), TITLE_HEIGHT + 40, title)
+
+
+def _heat_map(chart: HeatMap) -> Drawn:
+    """A cell for each value, the darker the more, with the value in it."""
+    known = [value for row in chart.cells for value in row if value is not None]
+    if not known:
+        return _nothing(chart.title)
+    names = max([len(chart.y_name), *map(len, chart.rows)])
+    left = min(WIDTH / 3, MARGIN + 8 + LETTER * names)
+    frame = Frame(left, TITLE_HEIGHT + 40, WIDTH - left - MARGIN, ROW_HEIGHT * len(chart.rows))
+    scale, width = scale_of(known), frame.width / len(chart.columns)
+    parts = [titled(chart.title), written(chart.x_name, frame.across(0.5), TITLE_HEIGHT + 10, "middle", "quiet")]
+    parts.append(written(cut(chart.y_name, left), left - 8, frame.top - 8, "end", "quiet"))
+    for at, name in enumerate(chart.columns):
+        parts.append(written(cut(name, width), frame.left + (at + 0.5) * width, frame.top - 8, "middle"))
+    for down, (name, cells) in enumerate(zip(chart.rows, chart.cells, strict=True)):
+        top = frame.top + ROW_HEIGHT * down
+        parts.append(written(cut(name, left - 8), left - 8, top + 19, "end"))
+        for at, value in enumerate(cells):
+            x, told = frame.left + at * width, f"{chart.x_name} {chart.columns[at]}, {chart.y_name} {name}: "
+            if value is None:
+                parts.append(box(x, top, width, ROW_HEIGHT, f"{told}does not run", "none"))
+                continue
+            shade = PALEST + (DARKEST - PALEST) * scale.share(value)
+            parts.append(box(x, top, width, ROW_HEIGHT, f"{told}{number(value)} {chart.unit}", "cell", shade))
+            parts.append(written(cut(number(value), width), x + width / 2, top + 19, "middle"))
+    bottom = frame.top + frame.height
+    parts.append(written(f"{chart.unit}, least {number(min(known))}", left, bottom + 18, "quiet"))
+    return Drawn(joined(parts), bottom + 34, chart.title)
+
+
+def _bars(chart: Bars) -> Drawn:
+    """A bar for each value, groups from left to right."""
+    known = [value for _, values in chart.series for value in values if value is not None]
+    if not known:
+        return _nothing(chart.title)
+    keys, key_height = key([name for name, _ in chart.series], TITLE_HEIGHT)
+    frame = Frame(AXIS_WIDTH, TITLE_HEIGHT + key_height + 24, WIDTH - AXIS_WIDTH - MARGIN, BAR_HEIGHT)
+    scale, group = scale_of(known, from_zero=True), frame.width / len(chart.groups)
+    width = 0.8 * group / len(chart.series)
+    zero = frame.down(scale.share(0.0))
+    parts = [titled(chart.title), keys, upward(frame, scale, chart.value_name)]
+    for at, name in enumerate(chart.groups):
+        left = frame.left + (at + 0.1) * group
+        for order, (series, values) in enumerate(chart.series):
+            value = values[at]
+            if value is not None:
+                end = frame.down(scale.share(value))
+                told = f"{name}, {series}: {number(value)}"
+                x = left + order * width
+                parts.append(box(x, min(zero, end), width, max(abs(zero - end), 0.5), told, color(order)))
+        parts.append(written(cut(name, group), left + 0.4 * group, frame.top + frame.height + 16, "middle"))
+    return Drawn(joined(parts), frame.top + frame.height + 34, chart.title)
+
+
+def _scatter(chart: Scatter) -> Drawn:
+    """A dot for each candidate, and a line that joins those of a series that no other of it beats."""
+    if not chart.dots:
+        return _nothing(chart.title)
+    names = list(dict.fromkeys(one.series for one in chart.dots))
+    keys, key_height = key(names, TITLE_HEIGHT)
+    frame = Frame(AXIS_WIDTH, TITLE_HEIGHT + key_height + 24, WIDTH - AXIS_WIDTH - 3 * MARGIN, DOTS_HEIGHT)
+    across, up = scale_of([one.x for one in chart.dots]), scale_of([one.y for one in chart.dots])
+
+    def place(one: Dot) -> tuple[str, str]:
+        return pixels(frame.across(across.share(one.x))), pixels(frame.down(up.share(one.y)))
+
+    parts = [titled(chart.title), keys, sideways(frame, across, chart.x_name), upward(frame, up, chart.y_name)]
+    for at, name in enumerate(names):
+        own = [one for one in chart.dots if one.series == name]
+        best = front([(one.x, one.y) for one in own])
+        path = " ".join(",".join(place(own[one])) for one in best)
+        parts.append(tag("polyline", points=path, class_=f"front stroke{at % COLORS}"))
+        parts += [_dot(one, chart, place(one), color(at), large=order in best) for order, one in enumerate(own)]
+    return Drawn(joined(parts), frame.top + frame.height + 46, chart.title)
+
+
+def _dot(one: Dot, chart: Scatter, at: tuple[str, str], style: str, *, large: bool) -> Markup:
+    told = f"{one.name}: {number(one.x)} {chart.x_name}, {number(one.y)} {chart.y_name}"
+    shape = {"r": 5, "fill_opacity": "1"} if large else {"r": 3, "fill_opacity": "0.45"}
+    return tag("circle", tag("title", text(told)), cx=at[0], cy=at[1], class_=style, **shape)

@@ -1,0 +1,279 @@
+"""Rows of a study: what became of each point, and the file that keeps rows whatever ends the process that writes."""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from device.errors import ArgumentError, shown
+from device.time.stages import nanoseconds
+from ttsim.types.layer import Setting
+
+
+class Verdict(StrEnum):
+    """Whether a call runs; the values are the words of files and tables."""
+
+    FITS = "fits"
+    DOES_NOT_FIT = "does not fit"
+    REFUSED = "refused"
+    FAILED = "failed"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What a call takes, or why it does not run. Nothing in it depends on when or where it was found out.
+
+    Figures are None where the call does not run, or nobody asked.
+    """
+
+    key: str
+    layer: str
+    device: str
+    # "fits"; "does not fit": there is not enough memory; "refused": the arguments are; "failed": the simulator has a
+    # mistake; "lost": the process that looked into it died, twice
+    verdict: Verdict
+    # What else the point says, flat: "in_channels", "config.shard_layout", "lowering" ..
+    inputs: Mapping[str, Setting | None] = field(default_factory=dict)
+    error: str = ""  # Why it does not run; empty if it does
+    plan_key: str | None = None  # Equal for equal plans
+    shard_layout: str | None = None  # How the convolution was sharded
+    l1_peak_bytes: int | None = None  # Of a core: circular buffers and buffers together
+    l1_headroom_bytes: int | None = None  # Between circular buffers and buffers, of the tightest device operation
+    cycles: int | None = None  # Of all device operations that have a model
+    clock_hz: int | None = None  # Of the device, to make time of cycles
+    # How far the cycles are to be expected off; None where nothing was measured
+    cycles_error_share: float | None = None
+    cycles_unmeasured_share: float | None = None  # Of the cycles, those of operations without a measurement
+    untimed_operations: int | None = None  # Device operations without a model, which `cycles` leaves out
+    dram_read_bytes: int | None = None
+    dram_written_bytes: int | None = None
+    noc_bytes: int | None = None  # What leaves a core over a network; a multicast counts once
+    pcc: float | None = None  # Correlation of the output with float64
+    max_abs_error: float | None = None  # Largest difference to it
+    rms_error: float | None = None  # Root of the mean squared difference
+
+    @property
+    def nanoseconds(self) -> float | None:
+        """What the point takes, by the clock of its device; None where it has no cycles."""
+        return None if self.cycles is None or self.clock_hz is None else nanoseconds(self.cycles, self.clock_hz)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures, by the names of their fields."""
+        return asdict(self) | {"verdict": self.verdict.value}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The row of such figures.
+
+        Raises:
+            TypeError: They are not those of a row.
+            ValueError: There is no such verdict.
+        """
+        return cls(**{**values, "verdict": Verdict(values.get("verdict", ""))})
+
+
+def front(costs: Sequence[Sequence[float]]) -> tuple[int, ...]:
+    """Places of those that no other beats: none is at most as dear in all costs and cheaper in one.
+
+    Args:
+        costs: Of each candidate; all have as many, and less is better.
+
+    Returns:
+        In order of the first cost, then of the second, and so on; of equal candidates the first alone.
+    """
+    found: list[int] = []
+    for at in sorted(range(len(costs)), key=lambda one: (tuple(costs[one]), one)):
+        beaten = (all(held <= own for held, own in zip(costs[one], costs[at], strict=True)) for one in found)
+        if not any(beaten):  # what comes later in order can beat none that came before
+            found.append(at)
+    return tuple(found)
+
+
+PACKAGES: Final = ("device", "ops", "ttsim")
+KINDS: Final = (".py", ".toml")  # code, and figures of devices and of expected errors
+VERSION_DIGITS: Final = 16
+
+
+@cache
+def model_version() -> str:
+    """The first digits of a SHA-256 over names and contents of all sources; read once in a process.
+
+    Any change counts, of a comment, too: rows are never mixed that two different models may have made. Line ends do
+    not count.
+    """
+    return version_of((name, files(name)) for name in PACKAGES)
+
+
+def version_of(packages: Iterator[tuple[str, Traversable]]) -> str:
+    """The version of some packages.
+
+    Args:
+        packages: Name and folder of each.
+    """
+    digest = sha256()
+    for name, folder in packages:
+        for path, text in sorted(_sources(name, folder)):
+            digest.update(f"{path}\0{len(text)}\0".encode())
+            digest.update(text)
+    return digest.hexdigest()[:VERSION_DIGITS]
+
+
+def _sources(path: str, folder: Traversable) -> Iterator[tuple[str, bytes]]:
+    """Path and contents of each source under a folder, in no order."""
+    for entry in folder.iterdir():
+        inner = f"{path}/{entry.name}"
+        if entry.is_dir():
+            yield from _sources(inner, entry)
+        elif entry.name.endswith(KINDS):
+            yield inner, entry.read_bytes().replace(b"\r\n", b"\n")
+
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+FORMAT: Final = 1  # raised when a field of `Row` changes its meaning or goes
+HOW: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)  # the file is opened
+UNLOCKED: Final = "this system has no file locks that ttsim knows: let no two sweeps write to {path} at once"
+
+
+class Store:
+    """An open file of rows; a context manager that closes it.
+
+    Attributes:
+        path: The file.
+        rows: What it holds, by key.
+        note: What the user should know of it; empty if nothing.
+    """
+
+    def __init__(self, path: Path, model: str) -> None:
+        """Opens the file, or makes it.
+
+        Args:
+            path: The file; its folder is there.
+            model: Version of the model that rows are to be of.
+
+        Raises:
+            ArgumentError: It is open in another process, no file of rows, or one of another model.
+            OSError: It cannot be opened, read or written.
+        """
+        self.path = path
+        self.rows: dict[str, Row] = {}
+        self.note = "" if fcntl is not None else UNLOCKED.format(path=path)
+        self._file = FileIO(os.open(path, HOW, 0o666), "r+")
+        try:
+            self._lock()
+            self._recover(_line({"ttsim_rows": FORMAT, "model": model}))
+        except BaseException:
+            self._file.close()
+            raise
+
+    def append(self, rows: Iterable[Row]) -> None:
+        """Adds rows; when this returns they are the system's, whatever becomes of the process.
+
+        Raises:
+            OSError: They cannot be written; what was written of them is cut off when the file is opened again.
+        """
+        made = list(rows)
+        self._write(b"".join(_line(row.to_dict()) for row in made))
+        self.rows |= {row.key: row for row in made}
+
+    def close(self) -> None:
+        """Closes the file, and lets others write it."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _lock(self) -> None:
+        """Keeps others out, until the file is closed or the process ends.
+
+        Raises:
+            ArgumentError: Somebody else is in.
+        """
+        if fcntl is None:
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ArgumentError(
+                f"{self.path} is being written by another process; wait until it ends, or give another file"
+            ) from error
+
+    def _recover(self, head: bytes) -> None:
+        """Reads what is there, cuts off a line that was not finished, and begins a file that is new.
+
+        Args:
+            head: First line of a file of this model.
+        """
+        self._file.seek(0)
+        content = self._file.readall()
+        first, ended, _ = content.partition(b"\n")
+        if not ended and head.startswith(first):  # new, or its first line was not finished
+            self._file.truncate(0)
+            self._write(head)
+            return
+        self._require(first + ended, head)
+        whole = content.rfind(b"\n") + 1
+        lines = content[len(head) : whole].splitlines(keepends=True)
+        for number, line in enumerate(lines, start=2):
+            row = _row(line)
+            if row is not None:
+                self.rows[row.key] = row
+            elif number == len(lines) + 1:
+                whole -= len(line)
+            else:
+                raise ArgumentError(f"{self.path}: line {number} is no row; delete that line, or the file")
+        self._file.truncate(whole)
+
+    def _require(self, first: bytes, head: bytes) -> None:
+        """Refuses a file that was not begun with this first line."""
+        if first == head:
+            return
+        said = _loaded(first)
+        if not isinstance(said, dict) or "ttsim_rows" not in said:
+            raise ArgumentError(f"{self.path} is there and no file of rows of ttsim; give another name")
+        raise ArgumentError(
+            f"{self.path} has rows of another version of ttsim: it begins with {shown(first.decode().strip())}, and "
+            f"this version writes {head.decode().strip()}; rows are not mixed: give another file, or delete this one"
+        )
+
+    def _write(self, text: bytes) -> None:
+        rest = memoryview(text)
+        while rest:
+            rest = rest[self._file.write(rest) :]
+
+
+def _line(values: dict[str, Any]) -> bytes:
+    return json.dumps(values, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def _loaded(line: bytes) -> Any:
+    """The value of a line; None if it is no JSON."""
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
+
+
+def _row(line: bytes) -> Row | None:
+    """The row of a line; None if it is none."""
+    values = _loaded(line)
+    try:
+        return Row.from_dict(values) if isinstance(values, dict) else None
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,429 @@
+"""ttsim.sweep: evaluates every point of a space, keeps the rows in a file, and gives tables and charts of them."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from device.errors import ArgumentError, shown
+from device.spec.device_spec import DeviceSpec
+from ops.sensitivity.changes import load_spec
+from ttsim.report.columns import fitted
+from ttsim.report.cycles.explain import counted, cycles, percent, time
+from ttsim.report.plain import csv_text, text
+from ttsim.report.printable import printable, short_name
+from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, Values, default_spec
+from ttsim.study.evaluate import Point
+from ttsim.study.executor import Run, crew_of
+from ttsim.study.layers.read import DEFAULT_LAYERS, layer_of, read_layers
+from ttsim.study.plots import Bars, Chart, Dot, HeatMap, Scatter, to_html, to_svg
+from ttsim.study.space import Space, axis
+from ttsim.study.store import Row, Store, Verdict, model_version
+from ttsim.types.layer import Layer
+
+FORMAT: Final = 1  # raised when a column changes its meaning or goes
+FIGURES: Final = tuple(one.name for one in fields(Row) if one.name not in ("key", "layer", "device", "inputs"))
+TAIL: Final = (*FIGURES, "nanoseconds", "key")  # columns behind those of what a point is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Best:
+    """The fastest point of a layer on a device."""
+
+    layer: str
+    device: str
+    labels: Mapping[str, Any] | None  # The point's value on each axis; None if no point runs
+    row: Row | None  # The point's row; None if no point runs
+    fitting: int  # Points that run
+    points: int  # All points of this layer on this device
+    slowest_cycles: int | None  # Of the slowest point that runs, to see what the choice means; None if none runs
+    nanoseconds: float | None  # Of the fastest one; None if none runs
+    reason: str  # Why the first of the points does not run that do not, in a line; empty if all run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepResult:
+    """Every point of a sweep with its row.
+
+    Attributes:
+        axes: Names of the settings that were varied.
+        samples: Values on the axes, by name, and row of each point, in order.
+        note: What the user should know of the file; empty if nothing.
+    """
+
+    axes: tuple[str, ...]
+    samples: tuple[tuple[Mapping[str, Any], Row], ...]
+    note: str = ""
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The row of each point, in order."""
+        return tuple(row for _, row in self.samples)
+
+    @property
+    def verdicts(self) -> dict[str, int]:
+        """How many points there are of each verdict."""
+        return dict(Counter(row.verdict.value for row in self.rows))
+
+    @property
+    def plans(self) -> int:
+        """How many plans differ among those of points that run."""
+        return len({row.plan_key for row in self.rows if row.plan_key is not None})
+
+    def records(self) -> list[dict[str, Any]]:
+        """A flat dict of each point, all with the same keys: ``pandas.DataFrame(result.records())``."""
+        made = [_record(labels, row) for labels, row in self.samples]
+        names = list(dict.fromkeys(name for record in made for name in record if name not in TAIL))
+        return [{name: record.get(name) for name in (*names, *TAIL)} for record in made]
+
+    def best(self) -> tuple[Best, ...]:
+        """The fastest point of each layer on each device, in order; of equal ones the first.
+
+        A point with operations that have no model is behind all without.
+        """
+        groups: dict[tuple[str, str], list[tuple[Mapping[str, Any], Row]]] = {}
+        for labels, row in self.samples:
+            groups.setdefault((row.layer, row.device), []).append((labels, row))
+        return tuple(_best(layer, device, group) for (layer, device), group in groups.items())
+
+    def to_csv(self) -> str:
+        """A line of column names, then one for each point; what is unknown is empty."""
+        records = self.records()
+        return csv_text(list(records[0]) if records else [], records)
+
+    def to_json(self) -> str:
+        """All records; the same bytes for the same points."""
+        return text({"format": FORMAT, "axes": list(self.axes), "points": self.records()})
+
+
+def _record(labels: Mapping[str, Any], row: Row) -> dict[str, Any]:
+    """All of a point, flat; sizes of several axes are text, as in `Row.inputs`."""
+    values = row.to_dict()
+    inputs = values.pop("inputs")
+    others = {name: value for name, value in labels.items() if name not in inputs}
+    made = {"layer": row.layer, "device": row.device, **others, **inputs, **values}
+    return made | {"nanoseconds": row.nanoseconds}
+
+
+def _best(layer: str, device: str, group: list[tuple[Mapping[str, Any], Row]]) -> Best:
+    runs = [(labels, row) for labels, row in group if row.verdict is Verdict.FITS]
+    labels, row = min(runs, key=lambda one: (one[1].untimed_operations, one[1].cycles), default=(None, None))
+    return Best(
+        layer=layer,
+        device=device,
+        labels=labels,
+        row=row,
+        fitting=len(runs),
+        points=len(group),
+        slowest_cycles=max((row.cycles or 0 for _, row in runs), default=None),
+        nanoseconds=None if row is None else row.nanoseconds,
+        reason=next((row.error.partition("\n")[0] for _, row in group if row.error), ""),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a sweep is."""
+
+    total: int  # Points that differ
+    done: int  # Those whose rows are there
+    found: int  # Of them, those that the file had
+
+
+Watch = Callable[[Progress], object]
+Layers: TypeAlias = str | Path | Layer | Sequence[Layer | Mapping[str, Any]] | None
+Devices: TypeAlias = str | Path | DeviceSpec | Sequence[str | Path | DeviceSpec] | None
+
+
+def sweep(
+    layers: Layers = None,
+    devices: Devices = None,
+    *,
+    vary: Mapping[str, Sequence[Any]] | None = None,
+    values: Values = "off",
+    l1_small_size: int = USUAL_L1_SMALL_SIZE,
+    strict: bool = True,
+    file: str | Path | None = None,
+    processes: int | None = None,
+    scheduler: str | None = None,
+    watch: Watch | None = None,
+) -> SweepResult:
+    """Looks into every combination of layers, devices and settings.
+
+    Args:
+        layers: A TOML file of layers, a layer, or several, as `Layer` or as a dict of its fields; by default the eight
+            layers of two U-Nets.
+        devices: What `ttsim.load_spec` takes, or several; by default the usual device.
+        vary: Values by setting: fields of a layer, of Conv2dConfig, of the compute config, of a device (`dram.banks`),
+            or "lowering". None as a value of a config's field leaves it to the library.
+        values: "exact" or "fast" for the accuracy of each point, too, which takes longer.
+        l1_small_size: As of open_device.
+        strict: As of open_device.
+        file: JSONL file that gets a row for each point; rows that it has are not worked out again.
+        processes: How many; 1 for this one alone. By default one on each core, where there are many points.
+        scheduler: Address of a scheduler of dask.distributed, whose workers look into points instead.
+        watch: Told how far it is.
+
+    Raises:
+        ArgumentError: The space is empty or names something that does not exist, or the file is of something else.
+        SpecError: A device is unknown, or cannot be changed like that.
+        DeviceError: Processes die whatever they look into.
+        OSError: A file cannot be read or written.
+    """
+    if vary is not None and not isinstance(vary, Mapping):
+        raise ArgumentError(f"sweep: vary must be a dict of settings and their values, not {shown(vary)}")
+    specs = tuple(load_spec(one) for one in _several(default_spec() if devices is None else devices))
+    space = Space(
+        layers=_layers(layers),
+        devices=specs,
+        axes=tuple(axis(name, given, specs[0]) for name, given in (vary or {}).items() if specs),
+        values=values,
+        l1_small_size=l1_small_size,
+        strict=strict,
+    )
+    samples = [(sample.point.key, sample) for sample in space.samples()]
+    points = {key: sample.point for key, sample in samples}
+    with nullcontext() if file is None else Store(Path(file), model_version()) as store:
+        rows = _rows(points, store, processes=processes, scheduler=scheduler, watch=watch)
+        note = "" if store is None else store.note
+    return SweepResult(
+        axes=tuple(one.name for one in space.axes),
+        samples=tuple((sample.labels, rows[key]) for key, sample in samples),
+        note=note,
+    )
+
+
+def _rows(
+    points: Mapping[str, Point],
+    store: Store | None,
+    *,
+    processes: int | None,
+    scheduler: str | None,
+    watch: Watch | None,
+) -> dict[str, Row]:
+    """A row for each point, by their keys: those that the file has, and the others by a crew, which the file gets."""
+    rows: dict[str, Row] = {} if store is None else {key: store.rows[key] for key in points if key in store.rows}
+    found = len(rows)
+    missing = [point for key, point in points.items() if key not in rows]
+
+    def tell() -> None:
+        if watch is not None:
+            watch(Progress(total=len(points), done=len(rows), found=found))
+
+    def take(made: Iterable[Row]) -> None:
+        kept = list(made)
+        if store is not None:
+            store.append(row for row in kept if row.verdict is not Verdict.LOST)  # a lost one is tried again
+        rows.update({row.key: row for row in kept})
+        tell()
+
+    tell()
+    if missing:
+        quick = len(missing) if all(point.values == "off" for point in missing) else None
+        with crew_of(processes=processes, scheduler=scheduler, quick=quick) as crew:
+            Run(missing, crew, take).go()
+    return rows
+
+
+def _several(given: Any) -> Sequence[Any]:
+    """One thing as a list of it."""
+    return [given] if isinstance(given, str | Path | Layer | DeviceSpec | Mapping) else list(given)
+
+
+def _layers(given: Any) -> tuple[Layer, ...]:
+    """Layers, from whatever names them."""
+    if given is None:
+        return read_layers(DEFAULT_LAYERS)
+    if isinstance(given, str | Path):
+        return read_layers(Path(given))
+    return tuple(one if isinstance(one, Layer) else layer_of(one, where="sweep") for one in _several(given))
+
+
+HEADINGS: Final = ("layer", "device", "fit", "cycles", "+-", "time", "slowest", "L1 peak B", "headroom B", "fastest")
+WORDS: Final = ("layer", "device", "fastest")
+LEAST_NEEDED: Final = ("headroom B", "L1 peak B", "slowest", "+-", "fit", "time", "device")  # on a narrow terminal
+TOLD_MISTAKES: Final = 3
+LONGEST_REASON: Final = 100  # characters of an error in a line
+OF_DEVICE: Final = "device."
+
+
+def best_table(result: SweepResult, width: int | None = None) -> str:
+    """A line for each layer on each device: the settings of its fastest point, what that takes, and how many run.
+
+    Args:
+        width: Characters of a line; None: all columns stay.
+    """
+    lines = fitted([HEADINGS, *map(_cells, result.best())], width, words=WORDS, least_needed=LEAST_NEEDED)
+    told = f"{counted(len(result.samples), 'point')}, {counted(result.plans, 'different plan')}"
+    parts = [f"{count} {what}" for what, count in result.verdicts.items()]
+    return "\n".join([*lines, f"{told}: {', '.join(parts)}", *_mistakes(result), ""])
+
+
+def words_of(labels: Mapping[str, Any]) -> str:
+    """Values on the axes but those of devices, which their names have, as they would be given."""
+    told = [
+        f"{name.split('.', 1)[-1]}={word_of(value)}" for name, value in labels.items() if not name.startswith(OF_DEVICE)
+    ]
+    return ", ".join(told) or "as given"
+
+
+def word_of(value: Any) -> str:
+    """A value of an axis, as it would be given."""
+    if isinstance(value, tuple | list):
+        return "x".join(map(str, value))
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
+def _mistakes(result: SweepResult) -> list[str]:
+    """The errors that are not the points' own, each once, the first few."""
+    errors = dict.fromkeys(row.error for row in result.rows if row.verdict in (Verdict.FAILED, Verdict.LOST))
+    return [f"{Verdict.FAILED}: {printable(error)}" for error in [*errors][:TOLD_MISTAKES]]
+
+
+def _cells(best: Best) -> tuple[str, ...]:
+    fitting = f"{best.fitting} of {best.points}"
+    row, named = best.row, (short_name(best.layer), printable(best.device), fitting)
+    if row is None or row.cycles is None or best.labels is None:
+        return (*named, *[""] * 6, f"nothing runs: {short_name(best.reason, LONGEST_REASON)}")
+    return (
+        *named,
+        cycles(row.cycles),
+        "?" if row.cycles_error_share is None else percent(row.cycles_error_share),
+        time(best.nanoseconds or 0),
+        cycles(best.slowest_cycles or 0),
+        cycles(row.l1_peak_bytes or 0),
+        cycles(row.l1_headroom_bytes or 0),
+        printable(words_of(best.labels)),
+    )
+
+
+LAYER: Final = "layer"
+DEVICE: Final = "device"
+TIME: Final = "time, us"
+MEMORY: Final = "L1 peak of a core, KiB"
+
+
+def write_plot(result: SweepResult, path: Path, across: Sequence[str] = ()) -> None:
+    """Writes the charts of a sweep.
+
+    Args:
+        path: A file whose name ends in .svg or .html.
+        across: As of `charts_of`.
+
+    Raises:
+        ArgumentError: The name ends in something else, or an axis is none of the sweep's.
+        OSError: The file cannot be written.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in (".svg", ".html"):
+        raise ArgumentError(f"sweep: a plot is a file .svg or .html, not {shown(path.name)}")
+    charts = charts_of(result, across)
+    path.write_text(to_svg(charts) if suffix == ".svg" else to_html("ttsim sweep", charts), encoding="utf-8")
+
+
+def charts_of(result: SweepResult, across: Sequence[str] = ()) -> list[Chart]:
+    """The charts that a sweep has figures for.
+
+    Args:
+        across: Names of the two axes of heat maps, or "layer" and "device"; by default the first two that vary.
+
+    Raises:
+        ArgumentError: There are not two, or one is no axis of the sweep.
+    """
+    names = axes_of(result)
+    chosen = [_axis(name, names) for name in across] or [name for name in names if name not in (LAYER, DEVICE)][:2]
+    if across and len(set(chosen)) != 2:
+        raise ArgumentError(f"sweep: a heat map has two different axes, not {', '.join(across)}")
+    maps = _heat_maps(result, *chosen) if len(chosen) == 2 else []
+    return [best_bars(result), *maps, *memory_fronts(result)]
+
+
+def axes_of(result: SweepResult) -> dict[str, list[Any]]:
+    """Values by axis of those axes that have more than one; layers and devices are axes, too."""
+    found: dict[str, list[Any]] = {}
+    for labels, row in result.samples:
+        for name, value in _labels(labels, row).items():
+            held = found.setdefault(name, [])
+            if value not in held:
+                held.append(value)
+    return {name: values for name, values in found.items() if len(values) > 1}
+
+
+def best_bars(result: SweepResult) -> Bars:
+    """For each layer the least time on each device."""
+    best = {(one.layer, one.device): one.nanoseconds for one in result.best()}
+    layers, devices = (tuple(dict.fromkeys(names)) for names in zip(*best, strict=True))
+    return Bars(
+        title="The fastest of each layer",
+        value_name=TIME,
+        groups=layers,
+        series=tuple((device, tuple(_us(best.get((layer, device))) for layer in layers)) for device in devices),
+    )
+
+
+def memory_fronts(result: SweepResult) -> list[Scatter]:
+    """For each layer time against L1, a series for each device."""
+    dots: dict[str, list[Dot]] = {row.layer: [] for row in result.rows}
+    for labels, row in result.samples:
+        time = _us(row.nanoseconds)
+        if time is not None and row.l1_peak_bytes is not None:
+            dot = Dot(x=time, y=row.l1_peak_bytes / 1024, name=words_of(labels), series=row.device)
+            dots[row.layer].append(dot)
+    return [
+        Scatter(title=f"{layer}: time against memory", x_name=TIME, y_name=MEMORY, dots=tuple(own))
+        for layer, own in dots.items()
+    ]
+
+
+def _heat_maps(result: SweepResult, x: str, y: str) -> list[HeatMap]:
+    """The least time of all points of a cell: a map for each layer on each device, where these are no axis."""
+    layers, devices = (any(name.split(".")[0] == kind for name in (x, y)) for kind in (LAYER, DEVICE))
+    groups: dict[str, list[tuple[Mapping[str, Any], Row]]] = {}
+    for labels, row in result.samples:
+        named = ([] if layers else [row.layer]) + ([] if devices else [row.device])
+        groups.setdefault(", ".join(named) or "all", []).append((labels, row))
+    return [_heat_map(samples, name, x, y) for name, samples in groups.items()]
+
+
+def _heat_map(samples: Sequence[tuple[Mapping[str, Any], Row]], name: str, x: str, y: str) -> HeatMap:
+    cells: dict[tuple[str, str], float | None] = {}
+    for labels, row in samples:
+        values = _labels(labels, row)
+        at, time = (word_of(values[y]), word_of(values[x])), _us(row.nanoseconds)
+        cells[at] = _least(cells.get(at), time)
+    rows, columns = (tuple(dict.fromkeys(at[side] for at in cells)) for side in (0, 1))
+    return HeatMap(
+        title=f"{name}: the least time by {x} and {y}",
+        x_name=x,
+        y_name=y,
+        columns=columns,
+        rows=rows,
+        cells=tuple(tuple(cells.get((down, right)) for right in columns) for down in rows),
+        unit="us",
+    )
+
+
+def _axis(name: str, known: Iterable[str]) -> str:
+    """The axis of a name, which may leave out what stands before its first dot.
+
+    Raises:
+        ArgumentError: There is none.
+    """
+    found = [one for one in known if name in (one, one.split(".", 1)[-1])]
+    if len(found) != 1:
+        raise ArgumentError(f"sweep: {shown(name)} is none of the axes that vary: {', '.join(known) or 'none does'}")
+    return found[0]
+
+
+def _labels(labels: Mapping[str, Any], row: Row) -> dict[str, Any]:
+    return {LAYER: row.layer, DEVICE: row.device, **labels}
+
+
+def _us(nanoseconds: float | None) -> float | None:
+    return None if nanoseconds is None else nanoseconds / 1000
+
+
+def _least(*values: float | None) -> float | None:
+    return min((one for one in values if one is not None), default=None)
