@@ -18,16 +18,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.network import hands
 from device.time.stages import OperationCycles, Stage
 from ops.launch import Launch, LaunchedProgram
-from ops.op_model import (
-    NOTHING_TOLD,
-    CyclesContext,
-    Description,
-    Ends,
-    Meanings,
-    NoModelError,
-    OpModel,
-    op_model_of,
-)
+from ops.op_model import NOTHING_TOLD, CyclesContext, Description, Ends, Meanings, NoModelError, OpModel, op_model_of
 from ops.op_models import OP_MODELS
 
 

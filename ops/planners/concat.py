@@ -373,13 +373,7 @@ def _interleaved(
 
 
 def _paged(
-    builder: PlanBuilder,
-    inputs: list[PlanTensor],
-    axis: int,
-    place: MemoryConfig,
-    name: str,
-    *,
-    ragged: bool = False,
+    builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, name: str, *, ragged: bool = False
 ) -> PlanTensor:
     specs, spec = [one.spec for one in inputs], builder.device_spec
     made = PlanTensor(name, _joined(specs, axis, place))

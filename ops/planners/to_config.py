@@ -20,14 +20,7 @@ from ops.programs.movement.placement import resharding
 from ops.programs.movement.typecasting import typecast_by
 from ops.programs.movement.work import Conversion, CopyTensor
 from ops.programs.rearrange.views import seen_anew
-from ops.programs.tiling.plan import (
-    dealt,
-    in_other_layout,
-    rows_of,
-    tilized_by,
-    unpadded_by,
-    untilized_by,
-)
+from ops.programs.tiling.plan import dealt, in_other_layout, rows_of, tilized_by, unpadded_by, untilized_by
 from ops.programs.tiling.uneven_pages import misplaced_rows
 
 RANK = 4  # axes that the programs of the library take at most

@@ -277,11 +277,7 @@ def output_override(call: ConvCall) -> Iterator[str]:
         )
 
 
-SHARD_LAYOUTS = (
-    TensorMemoryLayout.HEIGHT_SHARDED,
-    TensorMemoryLayout.BLOCK_SHARDED,
-    TensorMemoryLayout.WIDTH_SHARDED,
-)
+SHARD_LAYOUTS = (TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.BLOCK_SHARDED, TensorMemoryLayout.WIDTH_SHARDED)
 IMAGE_AXES = 4
 
 Check = Callable[[ConvCall], Iterator[str]]

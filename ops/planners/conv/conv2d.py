@@ -7,13 +7,7 @@ from typing import Final
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import (
-    TILE,
-    BufferType,
-    Layout,
-    ShardSpec,
-    TensorMemoryLayout,
-)
+from device.memory.memory_config import TILE, BufferType, Layout, ShardSpec, TensorMemoryLayout
 from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import BFLOAT16, DataFormat
 from device.plan import Plan

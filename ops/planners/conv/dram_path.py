@@ -107,12 +107,7 @@ def _refused(builder: PlanBuilder, call: ConvCall, source: PlanTensor, error: TT
 
 
 def _slices(
-    builder: PlanBuilder,
-    call: ConvCall,
-    config: SliceConfig,
-    frame: PaddedInput,
-    image: PlanTensor,
-    target: PlanTensor,
+    builder: PlanBuilder, call: ConvCall, config: SliceConfig, frame: PaddedInput, image: PlanTensor, target: PlanTensor
 ) -> None:
     """One slice after the other; the first one that runs prepares the weights for all.
 

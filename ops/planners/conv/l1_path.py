@@ -282,11 +282,7 @@ def _conv(
             "cores as there are tiles of output channels"
         )
     buffers = buffers_arguments(
-        problem,
-        partitioned.options,
-        layout,
-        halo_bytes=sticks_bytes(halo, problem),
-        reader_indices_bytes=words,
+        problem, partitioned.options, layout, halo_bytes=sticks_bytes(halo, problem), reader_indices_bytes=words
     )
     work, reads = _work(partitioned, buffers), [halo, *operands(builder, partitioned.arguments)]
     if partitioned.options.untilize_out and problem.out_format.is_block:

@@ -376,11 +376,7 @@ def choose_slices(
 
 
 def require_outputs(
-    call: ConvCall,
-    refusal: str | None,
-    free_l1_bytes: int | None,
-    *,
-    folded: tuple[int, int] | None = None,
+    call: ConvCall, refusal: str | None, free_l1_bytes: int | None, *, folded: tuple[int, int] | None = None
 ) -> None:
     """Raises ArgumentError for a call without outputs, with the real library's first line where it has one.
 

@@ -15,11 +15,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
 from ops.programs.buffer_shapes import view_refusal
-from ops.programs.rearrange.buffers import (
-    chw_buffers,
-    hwc_buffers,
-    output_bytes,
-)
+from ops.programs.rearrange.buffers import chw_buffers, hwc_buffers, output_bytes
 from ops.programs.rearrange.work import ChannelsFirst, ChannelsLast
 
 RANK = 4  # of an image tensor
@@ -54,10 +50,7 @@ def plan_convert_to_hwc(
     result = builder.run(
         "ConvertToHWCDeviceOperation",
         ChannelsLast(
-            shape=(1, batch, channels, pixels),
-            channels=held,
-            source_format=source.data_format,
-            data_format=made_format,
+            shape=(1, batch, channels, pixels), channels=held, source_format=source.data_format, data_format=made_format
         ),
         [given],
         output=made,

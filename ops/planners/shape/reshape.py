@@ -9,13 +9,7 @@ from math import prod
 
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import (
-    TILE,
-    Layout,
-    MemoryConfig,
-    ShardOrientation,
-    TensorMemoryLayout,
-)
+from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
@@ -195,13 +189,7 @@ def _gathered(builder: PlanBuilder, source: PlanTensor) -> PlanTensor:
 
 
 def _tiles(
-    builder: PlanBuilder,
-    source: PlanTensor,
-    shape: Shape,
-    where: MemoryConfig,
-    *,
-    explicit: bool,
-    filler: float | None,
+    builder: PlanBuilder, source: PlanTensor, shape: Shape, where: MemoryConfig, *, explicit: bool, filler: float | None
 ) -> PlanTensor:
     """Rows of tiles move between tiles; block floats do so as bfloat16."""
     if source.spec.data_format.is_block:

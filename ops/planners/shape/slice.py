@@ -9,14 +9,7 @@ from math import prod
 
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec, aligned_page_bytes
-from device.memory.memory_config import (
-    L1_MEMORY_CONFIG,
-    TILE,
-    Layout,
-    MemoryConfig,
-    ShardSpec,
-    TensorMemoryLayout,
-)
+from device.memory.memory_config import L1_MEMORY_CONFIG, TILE, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.block_floats import div_up, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
@@ -196,10 +189,7 @@ def _smaller_shards(where: MemoryConfig, work: Cut, *, whole_tiles: bool) -> Mem
     held = {
         TensorMemoryLayout.HEIGHT_SHARDED: (round_up(div_up(rows, high), unit), columns),
         TensorMemoryLayout.WIDTH_SHARDED: (rows, round_up(div_up(columns, wide), unit)),
-        TensorMemoryLayout.BLOCK_SHARDED: (
-            round_up(div_up(rows, high), unit),
-            round_up(div_up(columns, wide), unit),
-        ),
+        TensorMemoryLayout.BLOCK_SHARDED: (round_up(div_up(rows, high), unit), round_up(div_up(columns, wide), unit)),
     }[where.memory_layout]
     return replace(where, shard_spec=ShardSpec(shards.grid, held, shards.orientation))
 

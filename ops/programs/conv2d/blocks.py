@@ -272,12 +272,7 @@ def weight_rows_of(blocks: Sequence[KBlock], columns: Sequence[Integers], kernel
 
 
 def k_block_order(
-    config: ParallelConfig,
-    shards: Shards,
-    blocks: Blocks,
-    kernel: tuple[int, int],
-    *,
-    full_inner_dim: bool,
+    config: ParallelConfig, shards: Shards, blocks: Blocks, kernel: tuple[int, int], *, full_inner_dim: bool
 ) -> tuple[KBlock, ...]:
     """The K blocks, first to last (docs/planning.md, K blocks).
 

@@ -44,13 +44,7 @@ def check_estimated_format(data_format: DataFormat) -> None:
 
 
 def reuse_tiles(
-    data_format: DataFormat,
-    *,
-    act_h_tiles: int,
-    act_w_tiles: int,
-    columns: int,
-    channels: int,
-    kernel: tuple[int, int],
+    data_format: DataFormat, *, act_h_tiles: int, act_w_tiles: int, columns: int, channels: int, kernel: tuple[int, int]
 ) -> int:
     """Tiles of the buffer of one reader."""
     row_tiles = div_up(columns, TILE)

@@ -48,9 +48,7 @@ def _facts(halo: HaloArguments, sticks: int) -> tuple[Detail, ...]:
             text="tiles untilized on the way" if halo.tiled else "input in rows already",
         ),
         Detail(
-            name="config_tensors_in_dram",
-            value=in_dram,
-            text=f"config tensors in {'DRAM' if in_dram else 'L1_SMALL'}",
+            name="config_tensors_in_dram", value=in_dram, text=f"config tensors in {'DRAM' if in_dram else 'L1_SMALL'}"
         ),
     )
 

@@ -162,10 +162,5 @@ OP_MODELS: Final = (
         fidelity_phases=lambda work: work.fidelity_phases,
         account=describe_matmul,
     ),
-    OpModel(
-        work=Transpose,
-        values=_turned,
-        cycles=_turned_cycles,
-        account=describe_transpose,
-    ),
+    OpModel(work=Transpose, values=_turned, cycles=_turned_cycles, account=describe_transpose),
 )
