@@ -27,7 +27,6 @@ from device.plan import (
 )
 from device.spec.device_spec import DeviceSpec
 from ops.passes.memory import run_memory
-from ops.planners.conv import conv2d as of_conv2d, conv_transpose2d as of_conv_transpose2d
 from ops.planners.conv.alternatives import (
     MOST_SLICES,
     TOGETHER,
@@ -37,11 +36,7 @@ from ops.planners.conv.alternatives import (
     index_tensors_in_dram,
 )
 from ops.planners.conv.arguments import ConvCall, ConvConfig, Operand, SliceConfig, SliceType
-from ops.planners.conv.conv2d import left_of, plan_conv2d
-from ops.planners.conv.conv_transpose2d import check_phase_weights, check_phases
-from ops.planners.conv.phase_program import runs_by_phases
-from ops.planners.conv.plan import plan_convolution
-from ops.planners.conv.strict import check_strict_plan
+from ops.planners.conv.call import check_call, plan_call
 from ops.window import NoWindowError
 from ttsim.types.configs import WormholeComputeKernelConfig
 from ttsim.types.tensors import DataType
@@ -308,39 +303,23 @@ def attempt(
     events: list[Event] = []
     plan: Plan | None = None
     try:
-        _require_allowed(call, strict=ground.strict)
+        check_call(call, ground.machine.spec, strict=ground.strict)
         machine = _copy(ground, l1_small_bytes, cached=cached)
         twins = l1_small_bytes is None
         inputs = {name: _input(machine, name, buffer, call, twins=twins) for name, buffer in ground.held.items()}
         free_l1_bytes = machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
         machine.recorders.append(events)
-        planned = plan_convolution if call.rules.transposed else plan_conv2d
-        plan = planned(call, machine.spec, free_l1_bytes=free_l1_bytes, returns_weights=returns_weights)
-        if ground.strict:
-            check_strict_plan(plan, call if call.rules.transposed else left_of(call, plan))
-        if call.rules.by_phases:
-            check_phase_weights(plan, call)
+        plan = plan_call(
+            call,
+            machine.spec,
+            free_l1_bytes=free_l1_bytes,
+            returns_weights=returns_weights,
+            strict=ground.strict,
+        )
         run_memory(plan, machine, inputs)
     except (ArgumentError, DeviceError, NoWindowError) as error:
         return Trial(tuple(events), str(error), plan)
     return Trial(tuple(events), None, plan)
-
-
-def _require_allowed(call: ConvCall, *, strict: bool) -> None:
-    """Raises what the call itself raises before it is planned."""
-    if not call.rules.transposed:
-        of_conv2d.validate(call)
-        of_conv2d.check_arguments(call)
-        if strict:
-            of_conv2d.check_strict(call)
-        return
-    of_conv_transpose2d.validate(call)
-    of_conv_transpose2d.check_arguments(call)
-    of_conv_transpose2d.check_slices(call)
-    if strict:
-        of_conv_transpose2d.check_strict(call)
-    if runs_by_phases(call):
-        check_phases(call)
 
 
 def _copy(ground: MachineSnapshot, l1_small_bytes: int | None, *, cached: bool) -> Machine:

@@ -25,6 +25,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
 from ops.programs.buffer_shapes import page_cores, row_bytes
+from ops.programs.halo.plan import walk_refusal
 from ops.programs.rearrange.views import seen_anew
 from ops.programs.upsample import (
     Upsample,
@@ -245,8 +246,10 @@ def refuse_bilinear(source: TensorSpec, scale: Sequence[float], spec: DeviceSpec
     elif source.layout is Layout.ROW_MAJOR:
         seen_anew(source, (1, 1, prod(source.shape[:-1]), channels), spec)  # refuses rows that shards cut and pad
     if place.memory_layout in (TensorMemoryLayout.INTERLEAVED, TensorMemoryLayout.HEIGHT_SHARDED):
-        if place.shard_spec is not None:
-            _check_walk(place.shard_spec)
+        if (shards := place.shard_spec) is not None:
+            walked = walk_refusal(shards.grid, row_major=shards.orientation is ShardOrientation.ROW_MAJOR)
+            if walked is not None:
+                raise DeviceError(f"{walked}\ninput_tensor: reshard it to cores from 0-0 on, row by row")
         if source.data_format not in FORMATS:
             raise DeviceError(f"Bilinear upsample requires BFLOAT16 input\ninput_tensor: typecast {source.data_format}")
         if channels % TILE:
@@ -262,17 +265,3 @@ def _check_dealt(source: TensorSpec, spec: DeviceSpec) -> None:
         shards = ShardSpec(cores, (div_up(pixels, cores.num_cores()), source.shape[-1]))
         place = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, shards)
         TensorSpec((1, 1, pixels, source.shape[-1]), source.data_format, Layout.TILE, place)
-
-
-def _check_walk(shards: ShardSpec) -> None:
-    """Raises DeviceError if the cores are not those of a box at the origin, row by row."""
-    columns = shards.grid.bounding_box().end.x - shards.grid.bounding_box().start.x + 1
-    for index, core in enumerate(shards.grid.cores(shards.orientation is ShardOrientation.ROW_MAJOR)):
-        row, column = divmod(index, columns)
-        if (core.x, core.y) != (column, row):
-            raise DeviceError(
-                f"Sliding-window shard grid core {index} is {core} but the origin-anchored row walk addresses it as "
-                f"{column}-{row}. Only an origin-anchored, row-filled grid is supported; any other grid hangs "
-                "max_pool2d/avg_pool2d or silently returns wrong conv2d results (#60513).\n"
-                "input_tensor: reshard it to cores from 0-0 on, row by row"
-            )

@@ -33,7 +33,7 @@ from ops.programs.conv2d.parallel_config import WIDTH
 from ops.programs.conv2d.partition import buffers_arguments, sharded_input
 from ops.programs.conv2d.reader_indices import WORD_BYTES, reader_index_words, reader_indices_refusal
 from ops.programs.eltwise.op import fused_by_conv_refusal
-from ops.programs.halo.plan import HaloArguments, HaloOp, HaloPlan, config_tensor_spec, plan_halo
+from ops.programs.halo.plan import HaloArguments, HaloOp, HaloPlan, config_tensor_spec, plan_halo, walk_refusal
 from ops.programs.movement import placement
 from ops.programs.movement.work import Conversion, CopyTensor
 from ops.window import PaddedInput, dense_frame
@@ -185,24 +185,14 @@ def _view_refusal(plan: HaloPlan, sharded: PlanTensor, spec: DeviceSpec) -> str 
 
 
 def _grid_refusal(partitioned: PartitionedConv) -> str | None:
-    """Why the halo can not address the cores, in the real library's words and ours; None if it can.
-
-    Shards are counted along rows as wide as the bounding box of the cores, reckoned from the device's corner.
-    """
+    """Why the halo can not address the cores, in the real library's words and ours; None if it can."""
     config = partitioned.layout.config
     box = config.cores.bounding_box()
     if config.cores.num_cores() == box.num_cores() and box.start == CoreCoord(0, 0):
         return None
-    for number, core in enumerate(config.cores.cores(config.orientation is ShardOrientation.ROW_MAJOR)):
-        row, column = divmod(number, box.end.x + 1)
-        if core != CoreCoord(column, row):
-            return (
-                f"Sliding-window shard grid core {number} is {core.x}-{core.y} but the origin-anchored row walk "
-                f"addresses it as {column}-{row}. Only an origin-anchored, row-filled grid is supported; any other "
-                "grid hangs max_pool2d/avg_pool2d or silently returns wrong conv2d results (#60513).\n"
-                "core_grid, or the grid of the input's shards: give cores that begin at (0, 0) and fill row after row"
-            )
-    return None
+    walked = walk_refusal(config.cores, row_major=config.orientation is ShardOrientation.ROW_MAJOR)
+    way_out = "core_grid, or the grid of the input's shards: give cores that begin at (0, 0) and fill row after row"
+    return None if walked is None else f"{walked}\n{way_out}"
 
 
 def _channels_refusal(partitioned: PartitionedConv) -> str | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from device.cores import CoreRangeSet
+from device.cores import CoreCoord, CoreRangeSet
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     TILE,
@@ -144,17 +144,17 @@ def core_order(halo: HaloArguments) -> CoreOrder:
     return CoreOrder(column, row)
 
 
-def walk_refusal(cores: CoreRangeSet) -> str | None:
-    """Why a halo can not address the cores of shards, in the library's words; None if it can.
+def walk_refusal(cores: CoreRangeSet, *, row_major: bool = True) -> str | None:
+    """Why a sliding window can not address the cores of shards, in the library's words; None if it can.
 
-    It counts them row by row from core (0, 0) on, as if they filled the rows of their bounding box.
+    The library counts cores row by row from core (0, 0) on, as if they filled the rows of their bounding box.
     """
     columns = cores.bounding_box().end.x + 1
-    for number, core in enumerate(cores.cores()):
+    for number, core in enumerate(cores.cores(row_major)):
         row, column = divmod(number, columns)
-        if (core.x, core.y) != (column, row):
+        if core != CoreCoord(column, row):
             return (
-                f"Sliding-window shard grid core {number} is {core.x}-{core.y} but the origin-anchored row walk "
+                f"Sliding-window shard grid core {number} is {core} but the origin-anchored row walk "
                 f"addresses it as {column}-{row}. Only an origin-anchored, row-filled grid is supported; any other "
                 "grid hangs max_pool2d/avg_pool2d or silently returns wrong conv2d results (#60513)."
             )
