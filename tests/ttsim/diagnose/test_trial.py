@@ -31,7 +31,7 @@ def failing(monkeypatch, error):
     def broken(*_, **__):
         raise error
 
-    monkeypatch.setattr("ttsim.diagnose.plan_convolution", broken)
+    monkeypatch.setattr("ttsim.diagnose.plan_call", broken)
 
 
 def test_a_call_that_fits():
