@@ -28,13 +28,12 @@ from ttsim.api.constraints import (
     OpConstraints as OpConstraints,
     query_op_constraints as query_op_constraints,
 )
-from ttsim.api.conv1d import Conv1dConfig as Conv1dConfig, conv1d as conv1d
-from ttsim.api.conv2d import conv2d as conv2d
-from ttsim.api.conv2d_preparation import (
-    prepare_conv_bias as prepare_conv_bias,
-    prepare_conv_weights as prepare_conv_weights,
+from ttsim.api.conv import (
+    Conv1dConfig as Conv1dConfig,
+    conv1d as conv1d,
+    conv2d as conv2d,
+    conv_transpose2d as conv_transpose2d,
 )
-from ttsim.api.conv_transpose2d import conv_transpose2d as conv_transpose2d
 from ttsim.api.conversions import (
     as_tensor as as_tensor,
     deallocate as deallocate,
@@ -111,9 +110,11 @@ from ttsim.api.modules import (
     tracer as tracer,
 )
 from ttsim.api.pool import max_pool2d as max_pool2d, upsample as upsample
-from ttsim.api.preparation import (
+from ttsim.api.prepare import (
+    prepare_conv_bias as prepare_conv_bias,
     prepare_conv_transpose2d_bias as prepare_conv_transpose2d_bias,
     prepare_conv_transpose2d_weights as prepare_conv_transpose2d_weights,
+    prepare_conv_weights as prepare_conv_weights,
 )
 from ttsim.api.shape import (
     concat as concat,

@@ -156,7 +156,7 @@ def test_help_shows_what_is_public():
 
 def test_signatures_and_pickles_are_those_of_the_home():
     assert list(inspect.signature(ttsim.open_device).parameters)[:2] == ["device_id", "l1_small_size"]
-    assert inspect.getmodule(ttsim.conv2d).__name__ == "ttsim.api.conv2d"
+    assert inspect.getmodule(ttsim.conv2d).__name__ == "ttsim.api.conv"
     config = ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat8_b, core_grid=None)
     values = (config, ttsim.TILE_LAYOUT, ttsim.UnaryOpType.RELU, ttsim.load_spec("blackhole_p150"))
     again = run(f"import pickle\nprint(pickle.dumps(pickle.loads({pickle.dumps(values)!r})) != b'')")

@@ -105,5 +105,4 @@ def _plain(text: str) -> str:
 def _stub_names(path: Path) -> Iterator[str]:
     """What a stub exports, a line each: the homes of the names are not public."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
-    listed = re.search(r"__all__ = \[(.*?)\]", text, re.DOTALL)
-    yield from re.findall(r'"(\w+)"', listed.group(1)) if listed else ()
+    yield from re.findall(r"\b(\w+) as \1\b", text)

@@ -7,7 +7,7 @@ from typing import Final
 
 from device.errors import ArgumentError
 from ops.sensitivity.changes import load_spec
-from ttsim.api.conv_transpose2d import conv_transpose2d
+from ttsim.api.conv import conv_transpose2d
 from ttsim.recording.profiling import estimate_cycles
 from ttsim.report.cycles.report import CycleReport
 from ttsim.study.design import DesignPoint, DesignResult, design

@@ -31,8 +31,7 @@ from tools.validate.network_between import BETWEEN, NS_PER_S, TimedKind, Walk
 from tools.validate.network_rows import NetworkStep
 from tools.validate.prediction import Row
 from tools.validate.software import OF_2025, with_software_of_2025
-from ttsim.api.conv2d import conv2d
-from ttsim.api.conv_transpose2d import conv_transpose2d
+from ttsim.api.conv import conv2d, conv_transpose2d
 from ttsim.recording.profiling import profile
 from ttsim.recording.timing import timed_call
 from ttsim.runtime.device import Device

@@ -8,7 +8,7 @@ from typing import Any, Final, get_args
 
 from device.errors import ArgumentError, TTSimError, shown
 from ops.sensitivity.changes import load_spec, with_changes
-from ttsim.api.conv_transpose2d import conv_transpose2d
+from ttsim.api.conv import conv_transpose2d
 from ttsim.report.columns import terminal_width
 from ttsim.report.plain import text
 from ttsim.report.printable import printable

@@ -177,7 +177,7 @@ def test_described_tensors_are_estimated():
 @pytest.mark.parametrize("suggestions", [True, False])
 def test_a_failing_call_is_searched_only_where_it_should(suggestions, monkeypatch):
     asked = []
-    monkeypatch.setattr("ttsim.api.conv_transpose2d.verdict", lambda *_, **__: asked.append(1) or "searched")
+    monkeypatch.setattr("ttsim.api.conv.explain_oom", lambda *_, **__: asked.append(1) or "searched")
     config = ttsim.Conv2dConfig(shard_layout=HEIGHT)
     with ttsim.open_device(l1_small_size=32768, values="off", suggestions=suggestions) as device:
         x = ttsim.Tensor(np.broadcast_to(np.float32(0), (1, 1, 256 * 256, 256)), ttsim.bfloat16).to(device)

@@ -20,7 +20,7 @@ from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.partition import ConvPartition
 from ops.programs.phase_conv2d.op import PhaseConv2dOp
 from ops.reference import Geometry, conv_transpose_channels_last, plan_geometry
-from ttsim.api.conv_transpose2d import conv_transpose2d
+from ttsim.api.conv import conv_transpose2d
 from ttsim.recording.changes import arguments_source
 from ttsim.recording.profiling import Profile, estimate_cycles, profile
 from ttsim.report.cycles.advice import Advice

@@ -7,8 +7,8 @@ import pytest
 
 import ops.planners.conv.preparation
 import ttsim
-import ttsim.api.conv_transpose2d
-import ttsim.api.preparation
+import ttsim.api.conv
+import ttsim.api.prepare
 from ttsim.__main__ import main
 
 BASE = {
@@ -29,8 +29,8 @@ def _unplanned(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("planning has begun")
 
     for module, names in (
-        (ttsim.api.conv_transpose2d, ("plan_convolution",)),
-        (ttsim.api.preparation, ("plan_weights_preparation", "plan_bias_preparation")),
+        (ttsim.api.conv, ("plan_convolution",)),
+        (ttsim.api.prepare, ("plan_weights_preparation", "plan_bias_preparation")),
         (ops.planners.conv.preparation, ("choose_slices", "first_slice")),
     ):
         for name in names:

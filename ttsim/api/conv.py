@@ -1,0 +1,494 @@
+"""ttnn's convolutions: tables of their parameters, and how a call of one is checked, planned and run.
+
+``lowering="phase"``, which computes each output phase by itself, is this library's own and not in ttnn.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from device.errors import ArgumentError, CircularBufferError, DeviceError, OutOfMemoryError, shown
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout, MemoryConfig
+from device.plan import Plan, ProgramKey
+from device.spec.device_spec import DeviceSpec
+from ops.planners.conv import conv2d as ordinary, conv_transpose2d as transposed
+from ops.planners.conv.arguments import (
+    ConvCall,
+    ConvConfig,
+    ConvRules,
+    Operand,
+    describe_no_outputs,
+    output_lengths,
+    plans_without_outputs,
+)
+from ops.planners.conv.checks import check_sizes, claimed_volume
+from ops.planners.conv.phase_program import runs_by_phases
+from ops.planners.conv.plan import plan_convolution, reads_free_l1
+from ops.planners.conv.strict import check_strict_plan
+from ops.planners.onednn.plan import Lowering
+from ttsim.diagnose import MachineSnapshot, explain_oom
+from ttsim.runtime.device import Device
+from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
+from ttsim.runtime.tensor import Tensor
+from ttsim.types.call import Call, function_of, param
+from ttsim.types.configs import Conv2dConfig, Conv2dSliceConfig, WormholeComputeKernelConfig
+from ttsim.types.signature import Padding, Pair, four, two
+from ttsim.types.tensors import DataType
+
+Conv1dConfig = Conv2dConfig
+
+
+class Convolution(Call):
+    """What all convolutions have, and the preparations of their weights and biases."""
+
+    device: Device = param("Where to run.")
+    in_channels: int = param("C.")
+    out_channels: int = param("O.")
+    batch_size: int = param("N.")
+    groups: int = param("Groups of channels; 0 counts as 1, as in the real library.", default=1)
+    conv_config: Conv2dConfig | None = param("Blocks and shards.", default=None)
+    compute_config: WormholeComputeKernelConfig | None = param(
+        "Fidelity and accumulators; None for HiFi4, with float32 sums if input and weights are float32.", default=None
+    )
+
+    def arguments(
+        self, rules: ConvRules, *, out: DataType | None, slices: Conv2dSliceConfig | None, **own: Any
+    ) -> ConvCall:
+        """The call in the machine's own types.
+
+        Args:
+            rules: Of the function.
+            out: Data type of the output; None for the input's.
+            slices: Slices of inputs in DRAM.
+            own: Further arguments of `ConvCall`.
+        """
+        config, compute = self.conv_config, self.compute_config
+        common: dict[str, Any] = {
+            "rules": rules,
+            "in_channels": self.in_channels,
+            "out_channels": self.out_channels,
+            "batch_size": self.batch_size,
+            "groups": self.groups,
+            "out_format": None if out is None else out.format,
+            "conv_config": ConvConfig() if config is None else config.argument(),
+            "compute_config": None if compute is None else compute.argument(),
+            "slice_config": None if slices is None else slices.argument(),
+        }
+        return ConvCall(**{**common, **self.window(), **own})
+
+    def window(self) -> dict[str, Any]:
+        """Sizes of the image and its windows."""
+        raise NotImplementedError
+
+
+class Windows2d(Convolution):
+    """A convolution of images."""
+
+    input_height: int = param("H.")
+    input_width: int = param("W.")
+    kernel_size: Pair = param("Height and width.")
+    stride: Pair = param("Down and across.", default=(1, 1))
+    padding: Padding = param("(height, width), or (top, bottom, left, right): zeros around the image.", default=(0, 0))
+    dilation: Pair = param("Down and across.", default=(1, 1))
+
+    def window(self) -> dict[str, Any]:
+        """Sizes of the image and its windows."""
+        return {
+            "input_height": self.input_height,
+            "input_width": self.input_width,
+            "kernel_size": two(self.kernel_size),
+            "stride": two(self.stride),
+            "padding": four(self.padding),
+            "dilation": two(self.dilation),
+        }
+
+
+class OfTensors(Convolution):
+    """A convolution that is carried out."""
+
+    input_tensor: Tensor = param("[N, H, W, C] or [1, 1, N*H*W, C], on the host or the device.")
+    weight_tensor: Tensor = param(
+        "[O, C / groups, kernel height, kernel width] on the host, or on the device in rows, from where it is fetched; "
+        "or prepared on the device."
+    )
+    dtype: DataType | None = param("Of the output; None for the input's.", default=None)
+    bias_tensor: Tensor | None = param("[1, 1, 1, O], where weight_tensor may be.", default=None)
+    memory_config: MemoryConfig | None = param("Place of the output, for inputs in L1.", default=None)
+    return_output_dim: bool = param("Return (height, width), too.", default=False)
+    return_weights_and_bias: bool = param(
+        "Return the prepared weights and bias, too; a later call may take them.", default=False
+    )
+
+    def carried_out(
+        self,
+        kind: "Kind",
+        tensors: Mapping[str, Tensor | None],
+        *,
+        slices: Conv2dSliceConfig | None,
+        **own: Any,
+    ) -> tuple[dict[str, Tensor], ConvCall]:
+        """The results of the call by their roles, and its arguments in the machine's own types.
+
+        Args:
+            kind: What the function adds to what all have.
+            tensors: "input", "weight" and "bias".
+            slices: Slices of inputs in DRAM.
+            own: Further arguments of `ConvCall`.
+        """
+        given = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+        operands: dict[str, Any] = {name: operand(tensor) for name, tensor in given.items()}
+        call = self.arguments(
+            kind.rules,
+            out=self.dtype,
+            slices=slices,
+            **{"groups": self.groups or 1, "memory_config": self.memory_config} | operands | own,
+        )
+        require_allocated(*given.values())
+        weights = self.return_weights_and_bias
+        return carry_out(kind, call, given, self.device, returns_weights=weights), call
+
+    def returned(self, results: Mapping[str, Tensor], output_dim: tuple[int, int] | int) -> Any:
+        """The output; or (output, (OH, OW)) (of rows (output, OL)), or (output, (weights, bias)), or all three."""
+        returned: list[Any] = [results["output"]]
+        if self.return_output_dim:
+            returned.append(output_dim)
+        if self.return_weights_and_bias:
+            returned.append((results["weight"], results.get("bias")))
+        return returned[0] if len(returned) == 1 else tuple(returned)
+
+
+class ConvTranspose2d(
+    OfTensors,
+    Windows2d,
+    name="conv_transpose2d",
+    parameters="input_tensor weight_tensor device in_channels out_channels batch_size input_height input_width "
+    "kernel_size stride padding output_padding dilation groups dtype bias_tensor conv_config compute_config "
+    "memory_config dram_slice_config mirror_kernel return_output_dim return_weights_and_bias lowering",
+):
+    """Transposed convolution of a channels-last tensor.
+
+    Returns:
+        The output [1, 1, N*OH*OW, O]; or (output, (OH, OW)), or (output, (weights, bias)), or all three.
+
+    Raises:
+        TypeError: An argument is unknown, missing or of the wrong type.
+        ArgumentError: Arguments contradict each other, or (on a strict device) would give a wrong result.
+        DeviceError: The call does not fit the device.
+    """
+
+    weight_tensor: Tensor = param(
+        "[C, O / groups, kernel height, kernel width] on the host, or prepared on the device."
+    )
+    bias_tensor: Tensor | None = param("[1, 1, 1, O] on the host, or prepared on the device.", default=None)
+    padding: Padding = param(
+        "(height, width), or (top, bottom, left, right): what is cut off the full output.", default=(0, 0)
+    )
+    output_padding: Pair = param("Rows and columns added at the bottom and on the right.", default=(0, 0))
+    dram_slice_config: Conv2dSliceConfig | None = param("Slices of inputs in DRAM.", default=None)
+    mirror_kernel: bool = param("False if the kernel was flipped already.", default=True)
+    lowering: str = param(
+        'An extension of this library that ttnn does not have. "frame" is what ttnn does, a convolution over the input '
+        'with zeros inserted; "phase" computes every output phase by a dense convolution of its own, without those '
+        "zeros, on the same cores, shards and slices. Prepared weights are of one of the two; what it cannot do is "
+        "refused by name.",
+        default="frame",
+    )
+
+    def run(self) -> Any:
+        """Carries the call out."""
+        kind = BY_PHASES if lowering_of(self.lowering) is Lowering.PHASE else TRANSPOSED
+        results, call = self.carried_out(
+            kind,
+            {"input": self.input_tensor, "weight": self.weight_tensor, "bias": self.bias_tensor},
+            slices=self.dram_slice_config,
+            output_padding=two(self.output_padding),
+            mirror_kernel=self.mirror_kernel,
+        )
+        return self.returned(results, output_lengths(call))
+
+
+class Conv2d(
+    OfTensors,
+    Windows2d,
+    name="conv2d",
+    parameters="input_tensor weight_tensor device in_channels out_channels batch_size input_height input_width "
+    "kernel_size stride padding dilation groups dtype bias_tensor conv_config compute_config memory_config "
+    "slice_config return_output_dim return_weights_and_bias",
+):
+    """Convolution of a channels-last tensor.
+
+    Returns:
+        The output [1, 1, N*OH*OW, O]; or (output, (OH, OW)), or (output, (weights, bias)), or all three.
+
+    Raises:
+        TypeError: An argument is unknown, missing or of the wrong type.
+        ArgumentError: Arguments contradict each other, ask for what is not simulated (activation reuse, the depthwise
+            convolution of a single row, folded windows of padded shards), or (on a strict device) would give a wrong
+            result.
+        DeviceError: The call does not fit the device.
+    """
+
+    slice_config: Conv2dSliceConfig | None = param("Slices of inputs in DRAM.", default=None)
+
+    def run(self) -> Any:
+        """Carries the call out."""
+        require_allocated(self.input_tensor, self.weight_tensor, self.bias_tensor)
+        tensors = {
+            "input": self.input_tensor,
+            "weight": fetched(self.weight_tensor),
+            "bias": None if self.bias_tensor is None else fetched(self.bias_tensor),
+        }
+        results, call = self.carried_out(CONV2D, tensors, slices=self.slice_config)
+        return self.returned(results, ordinary.output_size(call))
+
+
+class Conv1d(
+    OfTensors,
+    name="conv1d",
+    parameters="input_tensor weight_tensor device in_channels out_channels batch_size input_length kernel_size stride "
+    "padding dilation groups dtype bias_tensor conv_config compute_config memory_config slice_config "
+    "return_output_dim return_weights_and_bias",
+):
+    """Convolution of channels-last rows, which the real library computes as a conv2d of images of one row.
+
+    Its outputs were never compared with recordings of the real library; those of conv2d, which computes them, were.
+
+    Returns:
+        The output [1, 1, N*OL, O]; or (output, OL), or (output, (weights, bias)), or all three.
+
+    Raises:
+        TypeError: An argument is unknown, missing or of the wrong type.
+        ArgumentError: As of conv2d; a single row in as many groups as there are channels is not simulated, for one.
+        DeviceError: The call does not fit the device.
+    """
+
+    input_tensor: Tensor = param("[N, L, C], [N, 1, L, C] or [1, 1, N*L, C], on the host or the device.")
+    weight_tensor: Tensor = param(
+        "[O, C / groups, kernel] or [O, C / groups, 1, kernel]; on the host, in rows on the device, or prepared there."
+    )
+    input_length: int = param("L.")
+    kernel_size: int = param("Taps.")
+    stride: int = param("Along the row.", default=1)
+    padding: int | Pair = param("Zeros at both ends, or (left, right).", default=0)
+    dilation: int = param("Along the row.", default=1)
+    slice_config: Conv2dSliceConfig | None = param("Slices of inputs in DRAM.", default=None)
+    return_output_dim: bool = param("Return the length of the output, too.", default=False)
+
+    def window(self) -> dict[str, Any]:
+        """Sizes of images of one row."""
+        left, right = two(self.padding) if not isinstance(self.padding, int) else (self.padding, self.padding)
+        return {
+            "input_height": 1,
+            "input_width": self.input_length,
+            "kernel_size": (1, self.kernel_size),
+            "stride": (1, self.stride),
+            "padding": (0, 0, left, right),
+            "dilation": (1, self.dilation),
+        }
+
+    def run(self) -> Any:
+        """Carries the call out."""
+        require_allocated(self.input_tensor, self.weight_tensor, self.bias_tensor)
+        weight = fetched(self.weight_tensor)
+        if len(weight.shape) == 3 and weight.device() is None:
+            outs, ins, taps = weight.shape
+            weight = weight.reshape(outs, ins, 1, taps)
+        bias = None if self.bias_tensor is None else fetched(self.bias_tensor)
+        image = _image(self.input_tensor, (self.batch_size, 1, self.input_length, self.in_channels))
+        tensors = {"input": image, "weight": weight, "bias": bias}
+        results, call = self.carried_out(CONV1D, tensors, slices=self.slice_config)
+        return self.returned(results, ordinary.output_size(call)[1])
+
+
+def operand(tensor: Tensor) -> Operand:
+    """A tensor as an argument of a plan."""
+    return Operand(spec=tensor.spec, on_host=tensor.device() is None, made_by=tensor.made_by)
+
+
+def fetched(tensor: Tensor) -> Tensor:
+    """Weights or bias as they are prepared: those on the device that still have to be are brought to the host first.
+
+    They lie in rows, or have another shape than a matrix.
+    Where there are no values, what is brought is zeros, which nothing reads.
+    """
+    matrix = tensor.layout is Layout.TILE and tensor.spec.shape[:-2] == (1, 1)
+    if tensor.device() is None or matrix:
+        return tensor
+    if tensor.buffer.written:
+        return tensor.cpu()
+    spec = tensor.spec
+    zeros = np.broadcast_to(spec.data_format.storage.type(0), spec.shape)
+    return Tensor.of_host(zeros, TensorSpec(spec.shape, spec.data_format, spec.layout))
+
+
+def _image(rows: Tensor, shape: tuple[int, int, int, int]) -> Tensor:
+    """Rows of fewer than four axes as images of one row; raises DeviceError where they are not that many."""
+    if len(rows.shape) == 4:
+        return rows
+    if rows.spec.volume != shape[0] * shape[2] * shape[3]:
+        raise DeviceError(
+            f"Invalid arguments to reshape\nconv1d: input_tensor of the shape {list(rows.shape)} has not batch_size x "
+            f"input_length x in_channels = {shape[0]} x {shape[2]} x {shape[3]} elements"
+        )
+    return rows.reshape(shape)
+
+
+def lowering_of(name: str) -> Lowering:
+    """The lowering of a name; raises ArgumentError if there is none."""
+    known = [one.value for one in Lowering]
+    if not isinstance(name, str) or name not in known:
+        raise ArgumentError(f"conv_transpose2d: lowering must be one of {', '.join(known)}, not {shown(name)}")
+    return Lowering(name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """What a function adds to what all convolutions have."""
+
+    name: str  # As captures have it
+    rules: ConvRules
+    # Raises ArgumentError for a call that cannot be planned, DeviceError for one that no DRAM holds
+    check: Callable[[ConvCall, Device], None]
+    plan: Callable[..., Plan]  # Of a valid call; a strict one refuses plans that would give wrong results
+    reads_free_l1: Callable[[ConvCall], bool]  # Whether the free bytes of L1 can change the plan
+    useful_flops: Callable[[ConvCall], int]  # Multiplications and additions of the definition
+    explains_oom: bool  # Whether an error of a call that does not fit says what would
+
+
+def carry_out(
+    kind: Kind, call: ConvCall, tensors: Mapping[str, Tensor], device: Device, *, returns_weights: bool
+) -> dict[str, Tensor]:
+    """Checks, plans and runs a call.
+
+    Args:
+        kind: The function's.
+        call: Its arguments.
+        tensors: "input", "weight" and, if there is one, "bias".
+        device: Where.
+        returns_weights: Prepared weights and bias are asked for.
+
+    Returns:
+        The "output", and if asked for "weight" and "bias".
+
+    Raises:
+        ArgumentError: Arguments contradict each other, or the plan would give a wrong result.
+        DeviceError: The call does not fit the device.
+    """
+    free = free_l1_bytes(device) if kind.reads_free_l1(call) else None
+    numbers = repr(call.conv_config.activation)  # the only fractions of a call: 0.0 and -0.0 are equal, not the same
+    key = ProgramKey((kind.plan, call, numbers, free, returns_weights, device.strict))
+
+    def planned() -> Plan:
+        free_bytes, strict = free_l1_bytes(device), device.strict
+        return kind.plan(call, device.spec, free_l1_bytes=free_bytes, returns_weights=returns_weights, strict=strict)
+
+    if not device.plans.holds(key, device.spec):  # an equal call that was planned was valid
+        kind.check(call, device)
+    fixed = {name: tensor.buffer for name, tensor in tensors.items() if tensor.device() is not None}
+    device.asked = call
+    claimed = claimed_volume(call)  # sticks and channels that the call says its input has, which may have other ones
+    misfit = None if claimed == tensors["input"].logical_volume() else (claimed // call.in_channels, call.in_channels)
+    plan = None
+    try:
+        plan = device.plans.plan_of(key, device.spec, planned)
+        with device.function(kind.name), _told_lost_outputs(call):
+            flops = kind.useful_flops(call)
+            return run(plan, tensors, device, useful_flops=flops, asked=call, input_shape=misfit)
+    except (OutOfMemoryError, CircularBufferError) as error:
+        if not kind.explains_oom or not device.suggestions:
+            raise
+        told = explain_oom(call, MachineSnapshot(device.machine, fixed, device.strict), planned=plan is not None)
+        raise type(error)(f"{error}\n{told}") from error
+
+
+@contextmanager
+def _told_lost_outputs(call: ConvCall) -> Iterator[None]:
+    """Adds to an OutOfMemoryError of a call without outputs that there are none."""
+    try:
+        yield
+    except OutOfMemoryError as error:
+        if not plans_without_outputs(call):
+            raise
+        raise ArgumentError(f"{str(error).splitlines()[0]}\n{describe_no_outputs(call)}") from error
+
+
+def _check_transposed(call: ConvCall, device: Device) -> None:
+    transposed.validate(call)
+    transposed.check_arguments(call, free_l1_bytes=free_l1_bytes(device))
+    check_sizes(call, device.spec)
+    transposed.check_slices(call)
+    if device.strict:
+        transposed.check_strict(call)
+    if runs_by_phases(call):
+        transposed.check_phases(call)
+
+
+def _plan_transposed(
+    call: ConvCall, spec: DeviceSpec, *, free_l1_bytes: int, returns_weights: bool, strict: bool
+) -> Plan:
+    plan = plan_convolution(call, spec, free_l1_bytes=free_l1_bytes, returns_weights=returns_weights)
+    if strict:
+        check_strict_plan(plan, call)
+    if call.rules.by_phases:
+        transposed.check_phase_weights(plan, call)
+    return plan
+
+
+def transposed_flops(call: ConvCall) -> int:
+    """Multiplications and additions of the definition: every input element meets every kernel position of its group."""
+    pixels, kernel = call.batch_size * call.input_height * call.input_width, call.kernel_size
+    return 2 * pixels * call.in_channels * (call.out_channels // (call.groups or 1)) * kernel[0] * kernel[1]
+
+
+def _check_ordinary(call: ConvCall, device: Device) -> None:
+    ordinary.validate(call)
+    ordinary.check_arguments(call, free_l1_bytes=free_l1_bytes(device))
+    check_sizes(call, device.spec)
+    if device.strict:
+        ordinary.check_strict(call)
+
+
+def _plan_ordinary(
+    call: ConvCall, spec: DeviceSpec, *, free_l1_bytes: int, returns_weights: bool, strict: bool
+) -> Plan:
+    plan = ordinary.plan_conv2d(call, spec, free_l1_bytes=free_l1_bytes, returns_weights=returns_weights)
+    if strict:
+        check_strict_plan(plan, ordinary.left_of(call, plan))
+    return plan
+
+
+def ordinary_flops(call: ConvCall) -> int:
+    """Multiplications and additions of the definition: every output sees every kernel position, padding included."""
+    height, width = ordinary.output_size(call)
+    outputs = call.batch_size * height * width * call.out_channels
+    return 2 * outputs * (call.in_channels // call.groups) * call.kernel_size[0] * call.kernel_size[1]
+
+
+TRANSPOSED: Final = Kind(
+    name="ttnn.conv_transpose2d",
+    rules=transposed.CONV_TRANSPOSE2D,
+    check=_check_transposed,
+    plan=_plan_transposed,
+    reads_free_l1=reads_free_l1,
+    useful_flops=transposed_flops,
+    explains_oom=True,
+)
+BY_PHASES: Final = replace(TRANSPOSED, name="ttsim.conv_transpose2d", rules=transposed.CONV_TRANSPOSE2D_BY_PHASES)
+CONV2D: Final = Kind(
+    name="ttnn.conv2d",
+    rules=ordinary.CONV2D,
+    check=_check_ordinary,
+    plan=_plan_ordinary,
+    reads_free_l1=ordinary.conv2d_reads_free_l1,
+    useful_flops=ordinary_flops,
+    explains_oom=False,
+)
+CONV1D: Final = replace(CONV2D, name="ttnn.conv1d")
+
+conv_transpose2d = on_device(function_of(ConvTranspose2d))
+conv2d = on_device(function_of(Conv2d))
+conv1d = on_device(function_of(Conv1d))

@@ -1,0 +1,345 @@
+"""ttnn's preparations of weights and biases ahead of a convolution: tables of their parameters, and the uploads."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar, Final
+
+from device.errors import DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
+from device.numbers.formats import BFLOAT16, FLOAT32
+from device.plan import Allocate, Plan
+from ops.planners.conv import conv2d as ordinary, conv_transpose2d as transposed
+from ops.planners.conv.arguments import (
+    ConvCall,
+    ConvRules,
+    Folding,
+    Operand,
+    SliceConfig,
+    SliceType,
+    is_matmul,
+    prepared_as_matmul,
+    takes_l1_path,
+)
+from ops.planners.conv.checks import check_sizes, stride_given
+from ops.planners.conv.plan import plan_convolution
+from ops.planners.conv.preparation import plan_bias_preparation, plan_rows, plan_weights_preparation
+from ops.planners.conv.slicing import most_slices
+from ops.planners.conv.strict import groups_given, raw_weight, refuse_first
+from ops.programs.movement.placement import whole_shards
+from ttsim.api.conv import Windows2d, operand
+from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
+from ttsim.runtime.tensor import Tensor
+from ttsim.types.call import function_of, param
+from ttsim.types.configs import Conv2dConfig, Conv2dSliceConfig
+from ttsim.types.signature import Padding, Pair, two
+from ttsim.types.tensors import DataType
+
+
+class Preparation(Windows2d):
+    """What all preparations have: the call to come, whose input is described."""
+
+    input_memory_config: MemoryConfig = param("Of the input to come, as the other input_... arguments.")
+    input_layout: Layout = param("See input_memory_config.")
+    input_dtype: DataType = param("See input_memory_config.")
+    output_dtype: DataType | None = param("Of the output of the call to come; None for the input's.", default=None)
+    stride: Pair = param("Down and across.")
+    padding: Padding = param("(height, width), or (top, bottom, left, right).")
+    dilation: Pair = param("Down and across.")
+    groups: int = param("Groups of channels.")
+
+    _rules: ClassVar[ConvRules]
+
+    def call_to_come(self, *, weight: Operand, bias: Operand | None) -> ConvCall:
+        """The call that the tensor is prepared for."""
+        image = (self.batch_size, self.input_height, self.input_width, self.in_channels)
+        place = _future_input(image, self.input_dtype, self.input_layout, self.input_memory_config)
+        own = self.own_arguments()
+        return self.arguments(self._rules, out=self.output_dtype, input=place, weight=weight, bias=bias, **own)
+
+    def own_arguments(self) -> dict[str, Any]:
+        """Slices, and further arguments of `ConvCall` that only some preparations have."""
+        raise NotImplementedError
+
+    def prepare(self, call: ConvCall, role: str, tensor: Tensor) -> Tensor:
+        """The tensor ("weight" or "bias") as the call prepares it."""
+        raise NotImplementedError
+
+    def uploaded(
+        self,
+        call: ConvCall,
+        plans: Callable[..., Plan],
+        role: str,
+        tensor: Tensor,
+        *,
+        before: Plan | None = None,
+    ) -> Tensor:
+        """Carries out, of the plan of a preparation, only the upload of one tensor.
+
+        Args:
+            call: The call to come, validated.
+            plans: Plans the preparation, or the call itself.
+            role: "weight" or "bias".
+            tensor: On the host.
+            before: What the preparation allocates, and releases, before that.
+        """
+        device = self.device
+        plan = plans(call, device.spec, free_l1_bytes=free_l1_bytes(device))
+        steps, tensors = ((), {}) if before is None else (before.steps, before.tensors)
+        with device.function(f"ttnn.{self._name}"):
+            if plan.refused:  # raised once what the preparation does before has run
+                run(Plan(steps=(*steps, plan.steps[-1]), tensors=tensors), {}, device)
+            name = plan.results[role]
+            upload = tuple(step for step in plan.steps if isinstance(step, Allocate) and step.tensor == name)
+            part = Plan(steps=(*steps, *upload), tensors={**tensors, name: plan.tensors[name]}, results={role: name})
+            return run(part, {role: tensor}, device)[role]
+
+
+class ForConvTranspose2d(Preparation):
+    """A preparation for conv_transpose2d."""
+
+    dram_slice_config: Conv2dSliceConfig | None = param("Slices of inputs in DRAM.", default=None)
+
+    _rules = transposed.CONV_TRANSPOSE2D
+
+    def own_arguments(self) -> dict[str, Any]:
+        """Slices."""
+        return {"slices": self.dram_slice_config}
+
+    def prepare(self, call: ConvCall, role: str, tensor: Tensor) -> Tensor:
+        """The tensor as conv_transpose2d prepares it."""
+        call = _as_prepared(call)
+        if role == "weight":
+            transposed.validate_weights_preparation(call)
+        else:
+            transposed.validate_bias_preparation(call)
+        refuse_first(self._name, call, (stride_given,))
+        transposed.check_arguments(call)
+        refuse_first(self._name, call, (groups_given, raw_weight))
+        check_sizes(call, self.device.spec)
+        call = _within_reach(call)
+        transposed.check_slices(call)
+        before = plan_rows(call, self.device.spec) if role == "bias" and transposed.plans_in_dram(call) else None
+        return self.uploaded(call, PLANNERS[role], role, tensor, before=before)
+
+
+class ForConv2d(Preparation):
+    """A preparation for conv2d."""
+
+    slice_config: Conv2dSliceConfig | None = param("Slices of inputs in DRAM.", default=None)
+
+    _rules = ordinary.CONV2D
+
+    def own_arguments(self) -> dict[str, Any]:
+        """Slices."""
+        return {"slices": self.slice_config}
+
+    def prepare(self, call: ConvCall, role: str, tensor: Tensor) -> Tensor:
+        """The tensor as conv2d prepares it."""
+        refuse_first(self._name, call, (stride_given,))
+        call = _in_one_piece(_with_kept_shards(_as_prepared(call)))
+        ordinary.validate_prepared(call, role)
+        ordinary.check_arguments(call)
+        refuse_first(self._name, call, (groups_given,))
+        check_sizes(call, self.device.spec)
+        call = _folded(call) if ordinary.folds(call) else call
+        ordinary.validate_prepared_blocks(call)
+        if is_matmul(call):
+            return self.uploaded(call, plan_convolution, role, tensor)
+        in_l1 = takes_l1_path(call) or prepared_as_matmul(call)
+        before = None if in_l1 else plan_rows(call, self.device.spec)
+        return self.uploaded(_within_reach(call), PLANNERS[role], role, tensor, before=before)
+
+
+class OfWeights(Preparation):
+    """A preparation of weights."""
+
+    weight_tensor: Tensor = param("[O, C / groups, kernel height, kernel width].")
+    weights_format: str = param('"OIHW".')
+    has_bias: bool = param("Whether the call will have a bias.")
+
+    def run(self) -> Tensor:
+        """Prepares the weights."""
+        require_allocated(self.weight_tensor)
+        tensor = self.weight_tensor.cpu()
+        bias = _placeholder((1, 1, 1, self.out_channels)) if self.has_bias else None
+        call = self.call_to_come(weight=Operand(spec=tensor.spec, on_host=True), bias=bias)
+        return self.prepare(call, "weight", tensor)
+
+
+class OfBias(Preparation):
+    """A preparation of a bias."""
+
+    bias_tensor: Tensor = param("[1, 1, 1, O], on the host.")
+    conv_config: Conv2dConfig | None = param(
+        "Needed, with weights_dtype: the bias is prepared in that data type.", default=None
+    )
+
+    def run(self) -> Tensor:
+        """Prepares the bias."""
+        require_allocated(self.bias_tensor)
+        channels = (self.in_channels, self.out_channels)
+        first, second = channels if self._rules.transposed else channels[::-1]
+        weight = _placeholder((first, second // max(self.groups, 1), *two(self.kernel_size)))
+        call = self.call_to_come(weight=weight, bias=operand(self.bias_tensor))
+        return self.prepare(call, "bias", self.bias_tensor)
+
+
+class PrepareConvTranspose2dWeights(
+    OfWeights,
+    ForConvTranspose2d,
+    name="prepare_conv_transpose2d_weights",
+    parameters="weight_tensor input_memory_config input_layout weights_format in_channels out_channels batch_size "
+    "input_height input_width kernel_size stride padding output_padding dilation has_bias groups device input_dtype "
+    "output_dtype conv_config compute_config dram_slice_config mirror_kernel",
+    prefix="",
+):
+    """The weights as conv_transpose2d with the same arguments prepares them, on the device.
+
+    Raises:
+        TypeError: An argument is unknown, missing or of the wrong type.
+        ArgumentError: Arguments contradict each other.
+        OutOfMemoryError: No room in DRAM.
+    """
+
+    weight_tensor: Tensor = param("[C, O / groups, kernel height, kernel width].")
+    weights_format: str = param('"IOHW"; accepted as in ttnn, which does not read it.')
+    output_padding: Pair = param("Rows and columns added at the bottom and on the right.", default=(0, 0))
+    mirror_kernel: bool = param("False if the kernel was flipped already.", default=True)
+
+    def own_arguments(self) -> dict[str, Any]:
+        """Slices, output padding, and whether the kernel is flipped here."""
+        own = {"output_padding": two(self.output_padding), "mirror_kernel": self.mirror_kernel}
+        return super().own_arguments() | own
+
+
+class PrepareConvTranspose2dBias(
+    OfBias,
+    ForConvTranspose2d,
+    name="prepare_conv_transpose2d_bias",
+    parameters="bias_tensor input_memory_config input_layout in_channels out_channels batch_size input_height "
+    "input_width kernel_size stride padding dilation device groups input_dtype output_dtype conv_config "
+    "compute_config dram_slice_config",
+    prefix="",
+):
+    """The bias as conv_transpose2d with the same arguments prepares it, on the device.
+
+    Raises:
+        TypeError: An argument is unknown, missing or of the wrong type.
+        ArgumentError: Arguments contradict each other.
+        OutOfMemoryError: No room in DRAM.
+    """
+
+
+class PrepareConvWeights(
+    OfWeights,
+    ForConv2d,
+    name="prepare_conv_weights",
+    parameters="weight_tensor input_memory_config input_layout weights_format in_channels out_channels batch_size "
+    "input_height input_width kernel_size stride padding dilation has_bias groups device input_dtype output_dtype "
+    "conv_config compute_config slice_config",
+    prefix="",
+):
+    """The weights as conv2d with the same arguments prepares them, on the device.
+
+    Raises:
+        TypeError: An argument is unknown, missing or of the wrong type.
+        ArgumentError: Arguments contradict each other.
+        OutOfMemoryError: No room in DRAM.
+    """
+
+
+class PrepareConvBias(
+    OfBias,
+    ForConv2d,
+    name="prepare_conv_bias",
+    parameters="bias_tensor input_memory_config input_layout in_channels out_channels batch_size input_height "
+    "input_width kernel_size stride padding dilation device groups input_dtype output_dtype conv_config "
+    "compute_config slice_config",
+    prefix="",
+):
+    """The bias as conv2d with the same arguments prepares it, on the device.
+
+    Raises:
+        TypeError: An argument is unknown, missing or of the wrong type.
+        ArgumentError: Arguments contradict each other.
+        OutOfMemoryError: No room in DRAM.
+    """
+
+
+def _future_input(
+    image_shape: tuple[int, int, int, int], dtype: DataType, layout: Layout, place: MemoryConfig
+) -> Operand:
+    """The input that the call will have; shards are left to the call where the config names none.
+
+    Rows of block floats, which no tensor has, can be described all the same, and mean rows of bfloat16. So can shards
+    that the image does not fit: nothing but their cores and their width is asked.
+    """
+    batch, height, width, channels = image_shape
+    config = place if place.shard_spec is not None or not place.is_sharded() else DRAM_MEMORY_CONFIG
+    data_format = BFLOAT16 if dtype.format.is_block and layout is Layout.ROW_MAJOR else dtype.format
+    shape = (1, 1, batch * height * width, channels)
+    try:
+        spec = TensorSpec(shape, data_format, layout, config)
+    except DeviceError:
+        if config.shard_spec is None:
+            raise
+        spec = TensorSpec(shape, data_format, layout, config, (1, 1, *whole_shards(config)))
+    return Operand(spec=spec, on_host=False)
+
+
+def _as_prepared(call: ConvCall) -> ConvCall:
+    """The call as its operands are prepared: what its own checks refuse of its cores is left to them."""
+    config = call.conv_config
+    if config.core_grid is None:
+        call = replace(call, conv_config=replace(config, override_sharding_config=False))
+    return call
+
+
+def _within_reach(call: ConvCall) -> ConvCall:
+    """The call with an input that slices can be cut out of, and no more slices than there can be."""
+    config = call.slice_config
+    if config is None or takes_l1_path(call) or is_matmul(call):
+        return call
+    spec = call.input.spec
+    image = replace(call.input, spec=TensorSpec(spec.shape, spec.data_format, spec.layout, DRAM_MEMORY_CONFIG))
+    fewer = min(config.num_slices, most_slices(call, config.slice_type))
+    return replace(call, input=image, slice_config=replace(config, num_slices=fewer))
+
+
+def _placeholder(shape: tuple[int, ...]) -> Operand:
+    """A host tensor whose shape alone matters."""
+    return Operand(spec=TensorSpec(shape, FLOAT32, Layout.ROW_MAJOR), on_host=True)
+
+
+def _in_one_piece(call: ConvCall) -> ConvCall:
+    """A convolution of a single row, which the real library takes for one that is never cut into slices."""
+    if call.slice_config is not None or call.input_height != 1 or call.kernel_size[0] != 1:
+        return call
+    return replace(call, slice_config=SliceConfig(slice_type=SliceType.L1_FULL))
+
+
+def _with_kept_shards(call: ConvCall) -> ConvCall:
+    """A call without a shard_layout, whose shards are taken to stay where they are."""
+    place, config = call.input.spec.memory_config, call.conv_config
+    moved = config.shard_layout is not None or config.reshard_if_not_optimal or config.override_sharding_config
+    if moved or is_matmul(call) or place.shard_spec is None:
+        return call
+    return replace(call, conv_config=replace(config, shard_layout=place.memory_layout))
+
+
+def _folded(call: ConvCall) -> ConvCall:
+    """What is left of a call whose windows are folded into channels."""
+    (rows, columns), (top, bottom, left, right), given = call.stride, call.padding, call.input.spec
+    height, width = (call.input_height + top + bottom) // rows, (call.input_width + left + right) // columns
+    shape = (call.batch_size, height, width, rows * columns * call.in_channels)
+    folded = ordinary.folded_call(call, TensorSpec(shape, given.data_format, given.layout, given.memory_config))
+    return replace(folded, folding=Folding(kernel=call.kernel_size, stride=call.stride, weights=True))
+
+
+PLANNERS: Final = {"weight": plan_weights_preparation, "bias": plan_bias_preparation}
+
+prepare_conv_transpose2d_weights = on_device(function_of(PrepareConvTranspose2dWeights))
+prepare_conv_transpose2d_bias = on_device(function_of(PrepareConvTranspose2dBias))
+prepare_conv_weights = on_device(function_of(PrepareConvWeights))
+prepare_conv_bias = on_device(function_of(PrepareConvBias))

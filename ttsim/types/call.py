@@ -1,0 +1,113 @@
+"""Calls as tables: the parameters of a function stand once, as fields of a `Call`, and the function is made from them.
+
+A field has a kind (its annotation), a text and perhaps a default. From the fields come the function's signature, its
+docstring and the checks of its arguments; other modules read flags, files and texts of calls from them.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from inspect import Parameter, Signature as PythonSignature, cleandoc
+from textwrap import fill
+from typing import Any, ClassVar, ParamSpec, Protocol, TypeVar, dataclass_transform, get_type_hints
+
+from ttsim.types.signature import OPERATIONS, REQUIRED, Argument, Signature, kind_of
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+R = TypeVar("R")
+DOC_COLUMNS = 116  # of a line of a docstring that is made
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A parameter of a call: what it means, and its default."""
+
+    text: str
+    default: object = REQUIRED
+
+
+def param(text: str, *, default: Any = REQUIRED) -> Any:
+    """A field of a `Call`; required without a default."""
+    return Param(text, default)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(param,))
+class Call:
+    """A call of a function, its arguments checked and in their plain form.
+
+    A subclass has the parameters as fields, the function's docstring without the arguments, and a method ``run``.
+    Fields are inherited; a subclass with a name is a function, and lists its parameters in order.
+    """
+
+    _name: ClassVar[str] = ""
+    _params: ClassVar[Mapping[str, Param]] = {}
+    _signature: ClassVar[Signature]
+
+    def __init_subclass__(cls, *, name: str = "", parameters: str = "", prefix: str = OPERATIONS) -> None:
+        """Reads the fields of the subclass.
+
+        Args:
+            name: The function's.
+            parameters: Names of all fields, in the order of the function's signature.
+            prefix: What the real library's errors put before the name.
+        """
+        found = {
+            key: one for base in reversed(cls.__mro__) for key, one in vars(base).items() if isinstance(one, Param)
+        }
+        if name:
+            cls._name, order = name, parameters.split()
+            assert set(order) == set(found), set(order) ^ set(found)
+            cls._params = {key: found[key] for key in order}
+            hints = get_type_hints(cls, include_extras=True)
+            arguments = {key: Argument(kind_of(hints[key]), one.default) for key, one in cls._params.items()}
+            cls._signature = Signature(prefix + name, name, arguments)
+
+    def __init__(self, *args: object, **fields: object) -> None:
+        """Takes the fields by keyword; raises ArgumentTypeError for a wrong, unknown or missing one."""
+        vars(self).update(self._signature.bind(args, fields))
+
+
+class Runs(Protocol[R_co]):
+    """A call that can be carried out."""
+
+    def run(self) -> R_co:
+        """Carries the call out."""
+        ...
+
+
+def function_of(call: Callable[P, Runs[R]]) -> Callable[P, R]:
+    """The function that makes and carries out calls of one kind."""
+    kind: Any = call
+
+    def function(*args: P.args, **kwargs: P.kwargs) -> R:
+        return call(*args, **kwargs).run()
+
+    hints = get_type_hints(kind, include_extras=True)
+    parameters = [
+        Parameter(
+            name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if one.default is REQUIRED else one.default,
+            annotation=hints[name],
+        )
+        for name, one in kind._params.items()
+    ]
+    returns = get_type_hints(kind.run)["return"]
+    function.__name__ = function.__qualname__ = kind._name
+    function.__module__ = kind.__module__
+    function.__doc__ = _docstring(kind.__doc__, kind._params)
+    function.__signature__ = PythonSignature(parameters, return_annotation=returns)  # type: ignore[attr-defined]
+    return function
+
+
+def _docstring(doc: str, params: Mapping[str, Param]) -> str:
+    """A docstring with its arguments, which stand before what the function returns or raises."""
+    texts = (
+        fill(f"{name}: {one.text}", DOC_COLUMNS, initial_indent="    ", subsequent_indent="        ")
+        for name, one in params.items()
+    )
+    text = cleandoc(doc)
+    at = min(
+        (found for found in (text.find("\nReturns:\n"), text.find("\nRaises:\n")) if found >= 0), default=len(text)
+    )
+    return f"{text[:at].rstrip()}\n\nArgs:\n" + "\n".join(texts) + f"\n{text[at:]}"
