@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable
 from csv import Error as CsvError
 
-from ttsim.report.printable import printable
+from ttsim.report.formatting import printable
 
 
 def run_tool(name: str, main: Callable[[], int | None]) -> int:

@@ -173,8 +173,8 @@ from ttsim.recording.memory_reports import (
 )
 from ttsim.recording.profiling import Profile as Profile, estimate_cycles as estimate_cycles, profile as profile
 from ttsim.recording.saving import save_report as save_report
-from ttsim.report.cycles.report import CycleReport as CycleReport
-from ttsim.report.network.report import NetworkReport as NetworkReport
+from ttsim.report.cycle_report import CycleReport as CycleReport
+from ttsim.report.network import NetworkReport as NetworkReport
 from ttsim.runtime.device import (
     Arch as Arch,
     CloseDevice as CloseDevice,

@@ -36,18 +36,16 @@ from ttsim.dropin.script import run_script, within
 from ttsim.dropin.suite import run_tests
 from ttsim.recording.profiling import Profile
 from ttsim.recording.saving import reserved_name, save_report
-from ttsim.report.comparison.compare import compare
-from ttsim.report.comparison.read import read_report
+from ttsim.report.comparison import compare
 from ttsim.report.devices import explained
-from ttsim.report.page.pages import page_of_layers
-from ttsim.report.printable import printable, printable_lines, short_name
-from ttsim.report.writers.device_table import print_devices
-from ttsim.report.writers.field_table import print_fields
+from ttsim.report.formatting import printable, printable_lines, short_name
+from ttsim.report.pages import page_of_layers
+from ttsim.report.reported import read_report
+from ttsim.report.writers.device_table import print_devices, print_fields
 from ttsim.report.writers.html.document import page_html
 from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as_json
-from ttsim.report.writers.progress import progress
 from ttsim.report.writers.table import print_layers
-from ttsim.report.writers.terminal import say
+from ttsim.report.writers.terminal import progress, say
 from ttsim.runtime.settings import Values, add_changes, add_device, chosen_device
 from ttsim.study.command import (
     add_design,

@@ -19,10 +19,9 @@ from device.plan import (
     UsagePerCore as PeakMemoryUsagePerCore,
     usage_per_core,
 )
-from ttsim.recording import capture_nodes, capture_text
-from ttsim.recording.capture_nodes import Node
-from ttsim.recording.captured import captured_nodes
-from ttsim.recording.levelized import levelized_graph
+from ttsim.recording import capture, capture_graph
+from ttsim.recording.capture import Node, captured_nodes
+from ttsim.recording.capture_graph import levelized_graph
 from ttsim.runtime.session import Capture, current, remember
 from ttsim.types.signature import require_type, required_integer
 from ttsim.types.tensors import Shape
@@ -96,7 +95,7 @@ def end_graph_capture_to_file(report_path: str | Path) -> list[Node]:
 def pretty_format(captured_graph: Sequence[Mapping[str, Any]]) -> str:
     """Nodes of a capture as text, one line for each; raises ArgumentTypeError for no list of nodes."""
     try:
-        return capture_text.pretty_format(captured_graph)
+        return capture_graph.pretty_format(captured_graph)
     except (TypeError, LookupError):
         raise _no_trace("pretty_format", captured_graph) from None
 
@@ -230,7 +229,7 @@ def count_intermediate_and_output_tensors(trace: Sequence[Mapping[str, Any]]) ->
 def _events(function: str, trace: Sequence[Mapping[str, Any]]) -> list[Event]:
     """What the nodes of a trace say; raises ArgumentTypeError where they are none."""
     try:
-        return capture_nodes.events(trace)
+        return capture.events(trace)
     except (TypeError, LookupError, ValueError, AttributeError):
         raise _no_trace(function, trace) from None
 

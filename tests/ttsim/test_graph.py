@@ -8,7 +8,7 @@ from device.cores import first_cores
 from device.errors import CircularBufferError
 from device.plan import CircularBufferAllocated, CircularBuffersFreed, OperationBegin, OperationEnd, usage_per_core
 from ttsim import graph
-from ttsim.recording import capture_nodes
+from ttsim.recording import capture
 from ttsim.runtime import session
 from ttsim.runtime.device import Device
 
@@ -62,7 +62,7 @@ def test_nodes_have_the_real_librarys_form(device: Device) -> None:
 
 def test_operations_nest_and_name_their_circular_buffers() -> None:
     cores = first_cores(10, 8, 8)
-    trace = capture_nodes.nodes(
+    trace = capture.nodes(
         [
             OperationBegin("ttnn.conv_transpose2d"),
             OperationBegin("HaloDeviceOperation"),

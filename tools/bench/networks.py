@@ -17,7 +17,7 @@ from tools.validate.network_between import POOL, Walk
 from tools.validate.network_rows import DATA, NetworkStep, read_rows, steps_of
 from tools.validate.network_run import device_of, needed_again, network_passed, operand_shapes
 from ttsim.recording.profiling import profile
-from ttsim.report.memory.accuracy import measure
+from ttsim.report.accuracy import measure
 from ttsim.runtime.device import Device
 from ttsim.runtime.settings import DEFAULT_SPEC
 from ttsim.runtime.tensor import Tensor

@@ -9,7 +9,7 @@ from device.errors import ArgumentError
 from ops.sensitivity.changes import load_spec
 from ttsim.api.conv import conv_transpose2d
 from ttsim.recording.profiling import estimate_cycles
-from ttsim.report.cycles.report import CycleReport
+from ttsim.report.cycle_report import CycleReport
 from ttsim.study.design import DesignPoint, DesignResult, design
 from ttsim.study.executor import crew_of
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers

@@ -20,7 +20,7 @@ from tools.command import run_tool
 from tools.validate.prediction import NotPredicted, NotPredictedError, Prediction, Row
 from tools.validate.registry import Validator, validator_of
 from tools.validate.report import architecture_errors, console, error_table, group_errors, skipped_table, worst_table
-from ttsim.report.printable import printable
+from ttsim.report.formatting import printable
 
 LARGEST = 1 << 20  # of a size in a row; larger ones are no measurement, and would be planned for ever
 COUNTS = frozenset(  # columns of which there is at least one

@@ -33,7 +33,7 @@ from tools.validate.prediction import Row
 from tools.validate.software import OF_2025, with_software_of_2025
 from ttsim.api.conv import conv2d, conv_transpose2d
 from ttsim.recording.profiling import profile
-from ttsim.recording.timing import timed_call
+from ttsim.recording.runs import timed_call
 from ttsim.runtime.device import Device
 from ttsim.runtime.settings import Values
 from ttsim.runtime.tensor import Tensor

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from tools.validate.prediction import NotPredicted, Prediction
 from tools.validate.summary import Errors, sum_up
-from ttsim.report.printable import printable
+from ttsim.report.formatting import printable
 
 WIDTH_OF_A_PIPE = 140
 

@@ -1,17 +1,16 @@
-"""What people look at after a run: a page and a timeline, as files."""
+"""Reports as users get them: notebooks show them as a page, and a page and a timeline are files of a saved report."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 
 from device.spec.device_spec import DeviceSpec
 from ttsim.diagnose import estimate_source
-from ttsim.report.cycles.report import CycleReport
-from ttsim.report.network.figures import PassOperation
-from ttsim.report.network.report import NetworkReport
-from ttsim.report.page.figures import Page, Source
-from ttsim.report.page.pages import page_of_network
-from ttsim.report.page.trace import trace_of
-from ttsim.report.writers.chrome_trace import trace_json_gz
-from ttsim.report.writers.html.document import page_html
+from ttsim.report.cycle_report import CycleReport
+from ttsim.report.network import NetworkReport, PassOperation
+from ttsim.report.page_parts import Page, Source
+from ttsim.report.pages import page_of_calls, page_of_network, page_of_pass
+from ttsim.report.trace import trace_json_gz, trace_of
+from ttsim.report.writers.html.document import page_frame, page_html
 from ttsim.runtime.traces import RanCall
 
 
@@ -49,3 +48,33 @@ def page_files(
         "html": page_html(page).encode("utf-8"),
         "trace.json.gz": trace_json_gz(trace_of(page.parts[0], spec)),
     }
+
+
+class ShownCycles(CycleReport):
+    """A report on cycles."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        """A page in a frame."""
+        return page_frame(page_of_calls(self))
+
+
+class ShownNetwork(NetworkReport):
+    """A report on a network."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        """A page in a frame."""
+        return page_frame(page_of_pass(self))
+
+
+def shown_cycles(report: CycleReport) -> ShownCycles:
+    """The same report; what it finds out when asked for stays so."""
+    return ShownCycles(**vars(report))
+
+
+def shown_network(report: NetworkReport) -> ShownNetwork:
+    """The same report."""
+    return ShownNetwork(**{one.name: getattr(report, one.name) for one in fields(report)})

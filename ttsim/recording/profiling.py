@@ -13,17 +13,14 @@ from device.spec.device_spec import DeviceSpec
 from ops.passes.cycles import TimedOperation
 from ops.passes.sensitivity import sensitivities
 from ops.programs.conv2d.partition import SCHEME_DECISION
-from ttsim.recording.network import report_network
-from ttsim.recording.pages import page_of_run
-from ttsim.recording.shown import shown_cycles, shown_network
+from ttsim.recording.pages import page_of_run, shown_cycles, shown_network
+from ttsim.recording.runs import cycles_of, describe_call, report_network, timed_operations
 from ttsim.recording.suggestions import LEAST_SHARE, Measured, Search
-from ttsim.recording.timing import cycles_of, describe_call, timed_operations
-from ttsim.report.cycles.advice import Advice, machine_changes
-from ttsim.report.cycles.figures_of import TimedCall
-from ttsim.report.cycles.report import CycleReport, cycle_report
-from ttsim.report.cycles.whole import whole
-from ttsim.report.network.report import NetworkReport
-from ttsim.report.writers.html.notebook import page_frame
+from ttsim.report.advice import Advice, machine_changes
+from ttsim.report.cycle_report import CycleReport, cycle_report
+from ttsim.report.cycles import TimedCall, whole
+from ttsim.report.network import NetworkReport
+from ttsim.report.writers.html.document import page_frame
 from ttsim.runtime.device import Device
 from ttsim.runtime.session import current, locked, remember
 from ttsim.runtime.tensor import Tensor

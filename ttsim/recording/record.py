@@ -21,23 +21,26 @@ from device.plan import (
 from device.spec.device_spec import DeviceSpec
 from ops.op_model import op_model_of
 from ops.passes.cycles import TimedOperation, operations_of
-from ttsim.recording import capture_nodes
-from ttsim.recording.capture_nodes import Node, NodeText
-from ttsim.recording.network import places, report_network, sources
+from ttsim.recording.capture import Node, NodeText, nodes
 from ttsim.recording.profiling import Profile
-from ttsim.recording.timing import describe_call, timed_operations
-from ttsim.report.cycles.report import cycle_report
-from ttsim.report.memory.summary import living_after
-from ttsim.report.record.figures import Record, RecordedCall, RecordedOperation
-from ttsim.report.record.figures_of import (
+from ttsim.recording.runs import describe_call, places, report_network, sources, timed_operations
+from ttsim.report.cycle_report import cycle_report
+from ttsim.report.memory import living_after
+from ttsim.report.record import (
+    Chunks,
     RanStep,
+    Record,
+    RecordedCall,
+    RecordedOperation,
+    SeenCall,
     device_figures,
     known_arch,
+    lifetimes,
     numbered,
     recorded_operations,
+    until_refused,
 )
-from ttsim.report.record.memory_of import Chunks, SeenCall, lifetimes, until_refused
-from ttsim.report.record.timelines import Timeline, timeline
+from ttsim.report.timelines import Timeline, timeline
 from ttsim.runtime.execution import texts
 from ttsim.runtime.traces import RanCall
 
@@ -196,10 +199,10 @@ def _makes(step: Step) -> tuple[Allocate, ...]:
 def _nodes(call: RanCall, operations: Sequence[RecordedOperation], spec: DeviceSpec) -> list[Node]:
     """The graph of a call: its function around all that it did, and what each of its device operations took."""
     if call.error:
-        return capture_nodes.nodes(_that_failed(call))
+        return nodes(_that_failed(call))
     events = [OperationBegin(call.function), *_with_circular_buffers(call, spec), OperationEnd(call.function)]
     told = (NodeText(_nanoseconds(one), one.attributes) for one in operations)
-    return capture_nodes.nodes(events, lambda begin, end: next(told))
+    return nodes(events, lambda begin, end: next(told))
 
 
 def _that_failed(call: RanCall) -> list[Event]:

@@ -11,12 +11,11 @@ from ttsim.recording.memory_reports import memory_reports
 from ttsim.recording.pages import page_files
 from ttsim.recording.profiling import Profile
 from ttsim.recording.record import record_of
-from ttsim.report.export.device_log import device_log
 from ttsim.report.export.npe import npe_files
-from ttsim.report.export.ops_perf_results import ops_perf_results
-from ttsim.report.export.report_json import report_json
+from ttsim.report.export.profiler import device_log, ops_perf_results
 from ttsim.report.export.visualizer import config, database
-from ttsim.report.record.figures import Record
+from ttsim.report.record import Record
+from ttsim.report.writers.json import report_json
 from ttsim.types.signature import require_type
 
 OF_TIME: Final = (

@@ -9,10 +9,8 @@ from typing import Any, Final, get_args
 from device.errors import ArgumentError, TTSimError, shown
 from ops.sensitivity.changes import load_spec, with_changes
 from ttsim.api.conv import conv_transpose2d
-from ttsim.report.columns import terminal_width
-from ttsim.report.plain import text
-from ttsim.report.printable import printable
-from ttsim.report.writers.progress import progress
+from ttsim.report.formatting import printable, terminal_width, text
+from ttsim.report.writers.terminal import progress
 from ttsim.runtime.settings import Values, add_changes, add_device, chosen_device, default_spec
 from ttsim.study.design import design
 from ttsim.study.interrupts import exit_code, word_for

@@ -15,10 +15,8 @@ from device.spec.device_spec import DeviceSpec
 from ops.passes.sensitivity import Sensitivity, sensitivities
 from ops.sensitivity.fields import fields_of
 from ops.sensitivity.read_set import fields_asked
-from ttsim.recording.timing import cycles_of
-from ttsim.report.columns import aligned
-from ttsim.report.plain import csv_text, text
-from ttsim.report.printable import printable_lines
+from ttsim.recording.runs import cycles_of
+from ttsim.report.formatting import aligned, csv_text, printable_lines, text
 from ttsim.runtime.traces import RanCall
 from ttsim.study.evaluate import Evaluator, Point
 from ttsim.study.executor import crew_of

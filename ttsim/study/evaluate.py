@@ -17,10 +17,10 @@ from device.errors import CircularBufferError, OutOfMemoryError, TTSimError
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.parallel_config import ConvOptions
-from ttsim.recording.timing import timed_call
-from ttsim.report.cycles.figures_of import totals
-from ttsim.report.memory.summary import l1_use, operation_uses
-from ttsim.report.plain import plain
+from ttsim.recording.runs import timed_call
+from ttsim.report.cycles import totals
+from ttsim.report.formatting import plain
+from ttsim.report.memory import l1_use, operation_uses
 from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, Values
 from ttsim.study.layers.run import (
     Called,

@@ -10,10 +10,7 @@ from typing import Any, Final, TypeAlias
 from device.errors import ArgumentError, shown
 from device.spec.device_spec import DeviceSpec
 from ops.sensitivity.changes import load_spec
-from ttsim.report.columns import fitted
-from ttsim.report.cycles.explain import counted, cycles, percent, time
-from ttsim.report.plain import csv_text, text
-from ttsim.report.printable import printable, short_name
+from ttsim.report.formatting import counted, csv_text, cycles, fitted, percent, printable, short_name, text, time
 from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, Values, default_spec
 from ttsim.study.evaluate import Point
 from ttsim.study.executor import Run, crew_of

@@ -6,7 +6,7 @@ from ops.op_models import OP_MODELS, load_spec
 from ops.sensitivity.effects import fixed_launches, fixed_operations, with_model
 from ops.sensitivity.fields import Better, Dimension, numeric_fields, with_values
 from ops.sensitivity.samples import planners_samples, samples
-from ttsim.report.cycles.figures_of import OperationReading, operation_time
+from ttsim.report.cycles import OperationReading, operation_time
 
 ROUNDING = 1e-9
 PROGRAMS = {"conv2d", "eltwise", "halo", "matmul", "movement", "patch_matmul"}

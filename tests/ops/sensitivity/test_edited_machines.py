@@ -8,7 +8,7 @@ from ops.op_models import load_spec
 from ops.programs.kernel_costs import TransferCosts, multicast_cycles, read_page_cycles
 from ops.sensitivity.effects import FixedOperation, fixed_operations, with_model
 from ops.sensitivity.samples import planners_samples, samples
-from ttsim.report.cycles.figures_of import OperationReading, operation_time
+from ttsim.report.cycles import OperationReading, operation_time
 
 SPEC = load_spec("wormhole_n150")
 TILE_BYTES = 2048

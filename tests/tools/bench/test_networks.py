@@ -23,7 +23,7 @@ from tools.bench.networks import (
 )
 from tools.validate.network_rows import NetworkStep
 from tools.validate.network_run import device_of, operand_shapes
-from ttsim.report.memory.accuracy import measure
+from ttsim.report.accuracy import measure
 
 LAYER = {
     "op": "conv2d", "batch": "1", "k": "3", "s": "1", "pad": "1", "shard": "HS", "act_block_h": "", "act_dbuf": "0",

@@ -49,7 +49,7 @@ def test_a_script_whose_name_means_harm_is_told_without(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor is what a file gets as narrow as a terminal that is there."""
-    monkeypatch.setattr("ttsim.report.columns.shutil.get_terminal_size", lambda: os.terminal_size((80, 24)))
+    monkeypatch.setattr("ttsim.report.formatting.shutil.get_terminal_size", lambda: os.terminal_size((80, 24)))
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     script = tmp_path / "a, 'b'\n\x1b[31m\"<c>.py"
     script.write_text(CALL)

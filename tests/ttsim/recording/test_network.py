@@ -12,7 +12,7 @@ from device.numbers.formats import BFLOAT16
 from device.plan import BufferAllocated, BufferFreed, OperationBegin, OperationEnd, Plan
 from device.spec.device_spec import load_spec
 from ops.passes.cycles import operations_of
-from ttsim.recording.network import fullest_moments, places
+from ttsim.recording.runs import fullest_moments, places
 from ttsim.runtime.traces import CallSite, RanCall
 
 SPEC = load_spec("wormhole_n150")

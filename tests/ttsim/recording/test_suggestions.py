@@ -7,10 +7,8 @@ import pytest
 
 import ttsim
 from device.errors import DeviceError, OutOfMemoryError
-from ttsim.recording.changes import Attempt, attempts
-from ttsim.recording.suggestions import TRIALS, Measured, Search
-from ttsim.report.cycles.advice import Advice, Change, machine_changes
-from ttsim.report.cycles.advise import explain_advice
+from ttsim.recording.suggestions import TRIALS, Attempt, Measured, Search, attempts
+from ttsim.report.advice import Advice, Change, explain_advice, machine_changes
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.study.layers.run import Settings, make_inputs, place, run_layer
 

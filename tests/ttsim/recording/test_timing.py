@@ -2,8 +2,8 @@ import pytest
 
 from device.spec.device_spec import load_spec
 from ops.passes.cycles import operations_of, run_cycles
-from ttsim.recording.timing import timed_call
-from ttsim.report.cycles.whole import whole_operation
+from ttsim.recording.runs import timed_call
+from ttsim.report.cycles import whole_operation
 from ttsim.study.layers.run import Settings, call, make_inputs, place
 from ttsim.types.layer import Layer
 

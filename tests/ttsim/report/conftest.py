@@ -7,9 +7,8 @@ import pytest
 from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
 from device.spec.device_spec import load_spec
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
-from ttsim.report.cycles.figures import UntimedOperation
-from ttsim.report.cycles.figures_of import OperationReading, TimedCall
-from ttsim.report.cycles.report import cycle_report
+from ttsim.report.cycle_report import cycle_report
+from ttsim.report.cycles import OperationReading, TimedCall, UntimedOperation
 
 PRODUCT_FLOPS = 65536
 

@@ -1,4 +1,4 @@
-from ttsim.report.columns import aligned, fitted, fitting_columns, terminal_width, wrapped
+from ttsim.report.formatting import aligned, fitted, fitting_columns, terminal_width, wrapped
 
 ROWS = [("name", "a", "empty", "bb"), ("x", "123456", "", "1"), ("short",)]
 

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from device.errors import SpecError
 from ttsim.report.devices import explained, moved
-from ttsim.report.writers.field_table import print_fields
+from ttsim.report.writers.device_table import print_fields
 from ttsim.report.writers.json import fields_as_json
 
 

@@ -1,7 +1,7 @@
 """What differs between two devices."""
 
 from ops.sensitivity.changes import load_spec
-from ttsim.report.differences import FieldDifference, differences
+from ttsim.report.devices import FieldDifference, differences
 
 SPEC = load_spec("wormhole_n150")
 

@@ -1,6 +1,6 @@
 from math import inf, nan
 
-from ttsim.report.plain import csv_text, text
+from ttsim.report.formatting import csv_text, text
 
 
 def test_figures_that_json_has_not_are_null():

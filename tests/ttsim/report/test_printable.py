@@ -2,7 +2,7 @@
 
 import pytest
 
-from ttsim.report.printable import cells_of, printable, printable_lines, short_name, short_place
+from ttsim.report.formatting import cells_of, printable, printable_lines, short_name, short_place
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from device.time.network import Link
-from ttsim.report.record.figures import Record
-from ttsim.report.record.timelines import NetworkLoad, Timeline, TimelineStep, Transfer
+from ttsim.report.record import Record
+from ttsim.report.timelines import NetworkLoad, Timeline, TimelineStep, Transfer
 
 FORM: Final = "1.0.0"
 NETWORKS: Final = ("NOC0", "NOC1")

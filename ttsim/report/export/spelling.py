@@ -6,7 +6,7 @@ from typing import Final
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import MemoryConfig
 from ops.window import ranges_text
-from ttsim.report.printable import printable
+from ttsim.report.formatting import printable
 
 CORE: Final = re.compile(r"(\d+)-(\d+)")
 GENERATED: Final = "Codegen"  # in names such as UntilizeCodegenDeviceOperation

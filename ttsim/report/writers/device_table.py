@@ -1,4 +1,4 @@
-"""Devices for a terminal, drawn with rich: a line for each, all figures of one, what differs between two."""
+"""Devices for a terminal, drawn with rich: a line for each, all fields of one, what differs between two."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,9 +8,10 @@ from rich.table import Table
 
 from device.spec.device_spec import DeviceSpec
 from ops.sensitivity.fields import fields_of
-from ttsim.report.differences import FieldDifference, differences
+from ttsim.report.devices import DeviceFigures, FieldDifference, differences, moved
+from ttsim.report.formatting import short_name
 from ttsim.report.writers.table import kib
-from ttsim.report.writers.terminal import escaped
+from ttsim.report.writers.terminal import escaped, say, show
 
 NUMBERS = ("cores", "clock", "L1 a core", "DRAM banks", "DRAM")
 
@@ -79,3 +80,22 @@ def _shown(value: Any) -> str:
 
 def _ratio(one: FieldDifference) -> str:
     return "" if one.ratio is None else f"{one.ratio:.3g}"
+
+
+LEGEND = (
+    "moves: measured on small calls of every program. Cycles are those of plans that are held, launch those that pass "
+    "between their kernels; numbers are elasticities, log(cycles) over log(figure). On another clock a cycle takes "
+    "another time."
+)
+
+
+def print_fields(console: Console, device: DeviceFigures) -> None:
+    """Each field with its value, and below it what it moves and where it is from."""
+    show(console, [short_name(device.name, console.width)], style="bold")
+    for field in device.fields:
+        value = f"{field.value:,}" if type(field.value) in (int, float) else str(field.value)
+        better = f", {field.better} is better" if field.better else ""
+        say(console, f"{field.name} = {' '.join(filter(None, (value, field.unit)))}{better}", indent=4)
+        say(console, f"    moves: {'; '.join(moved(field)) or 'nothing here'}", indent=8)
+        say(console, f"    source: {field.source}", indent=8)
+    say(console, LEGEND, indent=2)

@@ -5,12 +5,13 @@ from dataclasses import asdict
 from typing import Any
 
 from device.spec.device_spec import DeviceSpec
-from ttsim.report.devices import DeviceFigures
-from ttsim.report.differences import differences
-from ttsim.report.memory.figures import LayerResult
-from ttsim.report.plain import text
+from ttsim.report.devices import DeviceFigures, differences
+from ttsim.report.formatting import text
+from ttsim.report.memory import LayerResult
+from ttsim.report.record import Record
 
 FORMAT = 2  # raised when a field changes its meaning or goes
+SAVED_FORMAT = 1  # of a saved report
 
 
 def layers_as_json(results: Sequence[LayerResult]) -> str:
@@ -39,3 +40,9 @@ def devices_as_json(specs: Sequence[DeviceSpec]) -> str:
 def fields_as_json(devices: Sequence[DeviceFigures]) -> str:
     """A document with every field of devices, and what it moves."""
     return text({"format": FORMAT, "devices": [asdict(device) for device in devices]})
+
+
+def report_json(record: Record) -> str:
+    """A saved report: the reports on cycles and on the network, in one file."""
+    cycles, network = record.cycles.to_dict(), record.network.to_dict()
+    return text({"format": SAVED_FORMAT, "name": record.name, "cycles": cycles, "network": network}) + "\n"

@@ -1,12 +1,15 @@
-"""Lines on a terminal: words break where it ends, and nothing in them is markup, or steers it."""
+"""Lines on a terminal, in which nothing is markup, and the progress of long runs."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from threading import Timer
 
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
-from ttsim.report.columns import wrapped
-from ttsim.report.printable import printable_lines
+from ttsim.report.formatting import printable_lines, short_name, wrapped
 
 
 def say(console: Console, text: str, *, indent: int = 0, style: str = "") -> None:
@@ -30,3 +33,53 @@ def show(console: Console, lines: Iterable[str], *, style: str = "") -> None:
 def escaped(text: str) -> str:
     """A text as a cell of a table shows it: nothing in it is markup, or steers the terminal."""
     return escape(printable_lines(text))
+
+
+PATIENCE_SECONDS = 1.0  # what is done sooner shows none
+
+
+class Rate(ProgressColumn):
+    """Steps in a second, once some are done."""
+
+    def render(self, task: Task) -> Text:
+        """The column."""
+        return Text("" if task.speed is None else f"{task.speed:.1f}/s")
+
+
+@contextmanager
+def progress(
+    what: str, *, console: Console | None = None, patience_seconds: float = PATIENCE_SECONDS
+) -> Iterator[Callable[[int], Callable[[], None]]]:
+    """Shows how far something is while a ``with`` block runs, and leaves nothing behind.
+
+    Args:
+        what: Is done, in a word or two.
+        console: Where; the error output without one.
+        patience_seconds: How long it may take before anything is shown.
+
+    Returns:
+        A function that is told how many steps there are, and gives the function to call after each.
+    """
+    shown = Console(stderr=True) if console is None else console
+    words = TextColumn("{task.description}", markup=False)
+    made = Progress(
+        words, BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn(), console=shown, transient=True
+    )
+    task = made.add_task(short_name(what), total=None)
+
+    def begin(steps: int) -> Callable[[], None]:
+        made.update(task, total=steps)
+        return lambda: made.advance(task)
+
+    late = Timer(patience_seconds, made.start)
+    late.daemon = True
+    if shown.is_terminal:
+        late.start()
+    try:
+        yield begin
+    finally:
+        late.cancel()
+        if late.ident is not None:  # it was started
+            late.join()
+        if made.live.is_started:
+            made.stop()

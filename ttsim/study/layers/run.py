@@ -21,12 +21,11 @@ from ops.programs.conv2d.partition import ConvPartition
 from ops.programs.phase_conv2d.op import PhaseConv2dOp
 from ops.reference import Geometry, conv_transpose_channels_last, plan_geometry
 from ttsim.api.conv import conv_transpose2d
-from ttsim.recording.changes import arguments_source
 from ttsim.recording.profiling import Profile, estimate_cycles, profile
-from ttsim.report.cycles.advice import Advice
-from ttsim.report.memory.accuracy import Accuracy, measure
-from ttsim.report.memory.figures import LayerResult, Summary
-from ttsim.report.memory.summary import operation_uses, summarize
+from ttsim.recording.suggestions import arguments_source
+from ttsim.report.accuracy import Accuracy, measure
+from ttsim.report.advice import Advice
+from ttsim.report.memory import LayerResult, Summary, operation_uses, summarize
 from ttsim.runtime.device import Device
 from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, Values
 from ttsim.runtime.tensor import Tensor

@@ -25,9 +25,9 @@ from ops.planners.to_config import plan_to_memory_config
 from ops.programs.movement.work import CopyTensor
 from ops.programs.tiling.work import TilizeOp
 from ttsim.diagnose import MachineSnapshot, fill_order, raw_weight_shape
-from ttsim.recording.network import places
 from ttsim.recording.profiling import Profile
-from ttsim.report.cycles.whole import whole
+from ttsim.recording.runs import places
+from ttsim.report.cycles import whole
 from ttsim.runtime.device import Device
 from ttsim.runtime.traces import RanCall
 from ttsim.study.tune.search import Candidate, Search, evaluate

@@ -23,7 +23,7 @@ from ops.planners.conv.l1_path import CONV2D
 from ops.planners.lower_bounds import Least, least_of
 from ops.window import NoWindowError
 from ttsim.diagnose import MachineSnapshot, attempt
-from ttsim.report.cycles.whole import whole
+from ttsim.report.cycles import whole
 from ttsim.study.store import front as unbeaten
 from ttsim.study.tune.space import Space
 

@@ -12,12 +12,12 @@ from device.time.stages import nanoseconds
 from ops.op_models import OP_MODELS
 from ops.planners.conv.arguments import ConvCall
 from ttsim.diagnose import MachineSnapshot, slice_argument
-from ttsim.recording.changes import arguments_source
 from ttsim.recording.profiling import copy_of, twin, uncaptured
-from ttsim.recording.timing import timed_call
-from ttsim.report.cycles.explain import cycles
-from ttsim.report.cycles.figures import OperationTime
-from ttsim.report.cycles.report import CycleReport, cycle_report
+from ttsim.recording.runs import timed_call
+from ttsim.recording.suggestions import arguments_source
+from ttsim.report.cycle_report import CycleReport, cycle_report
+from ttsim.report.cycles import OperationTime
+from ttsim.report.formatting import cycles
 from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.traces import RanCall

@@ -5,8 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from device.time.stages import nanoseconds
-from ttsim.report.cycles.explain import cycles, percent, time
-from ttsim.report.printable import printable, printable_lines
+from ttsim.report.formatting import cycles, percent, printable, printable_lines, time
 from ttsim.types.configs import Conv2dConfig, Conv2dSliceConfig, WormholeComputeKernelConfig
 
 

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from ttsim.report.comparison.causes import causes_of
-from ttsim.report.comparison.figures import ReportedOperation, ReportedTensor
+from ttsim.report.comparison import ReportedOperation, ReportedTensor, causes_of
 
 TENSOR = ReportedTensor(name="INPUT_0", shape="1x1x64x32", dtype="BFLOAT16", layout="TILE", memory="L1_HEIGHT_SHARDED")
 ONE = ReportedOperation(

@@ -2,9 +2,8 @@
 
 import pytest
 
-from ttsim.report.comparison.compare import compare
-from ttsim.report.comparison.figures import Reported, ReportedOperation
-from ttsim.report.printable import cells_of
+from ttsim.report.comparison import Reported, ReportedOperation, compare
+from ttsim.report.formatting import cells_of
 
 
 def operation(name: str, cycles: int | None, *, cores: int = 8, bound: str = "math", **stages: int):

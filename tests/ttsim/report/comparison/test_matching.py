@@ -6,8 +6,8 @@ from itertools import combinations
 import pytest
 
 from device.errors import ArgumentError
-from ttsim.report.comparison import matching
-from ttsim.report.comparison.matching import kind_of, matched
+from ttsim.report import comparison as matching
+from ttsim.report.comparison import kind_of, matched
 
 
 def test_equal_names_are_one_operation_and_the_others_stand_between() -> None:

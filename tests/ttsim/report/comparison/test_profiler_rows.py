@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from device.errors import ArgumentError
-from ttsim.report.comparison.figures import Reported, ReportedTensor
-from ttsim.report.comparison.profiler_rows import read_rows
+from ttsim.report.comparison import Reported, ReportedTensor
+from ttsim.report.reported import read_rows
 
 NEW = "OP CODE,OP TYPE,DEVICE ID,DEVICE ARCH,MATH FIDELITY,CORE COUNT,HOST START TS,DEVICE KERNEL DURATION [ns],"
 NEW_TENSOR = ",".join(f"INPUT_0_{axis}_PAD[LOGICAL]" for axis in "WZYX")

@@ -7,9 +7,8 @@ import pytest
 
 from device.errors import ArgumentError
 from device.spec.device_spec import load_spec
-from ttsim.report.comparison.read import read_report
-from ttsim.report.network.figures_of import RanOperation
-from ttsim.report.network.report import network_report
+from ttsim.report.network import RanOperation, network_report
+from ttsim.report.reported import read_report
 from ttsim.report.writers.json import layers_as_json
 from ttsim.study.layers.run import Settings, run_layer
 from ttsim.types.layer import Layer

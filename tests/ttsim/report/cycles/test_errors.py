@@ -6,9 +6,8 @@ from device.cores import first_cores
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
 from ops.op_model import Description
 from ops.passes.cycles import expected_error
-from ttsim.report.cycles.errors import ErrorBar, error_bar, total_error
-from ttsim.report.cycles.figures_of import OperationReading, TimedCall
-from ttsim.report.cycles.report import cycle_report
+from ttsim.report.cycle_report import cycle_report
+from ttsim.report.cycles import ErrorBar, OperationReading, TimedCall, error_bar, total_error
 
 
 def bar(share):

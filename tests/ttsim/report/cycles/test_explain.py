@@ -4,10 +4,10 @@ import ttsim
 from device.cores import first_cores
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
 from ops.op_model import Description, Detail
-from ttsim.report.cycles.explain import count_of, explain_call, percent
-from ttsim.report.cycles.figures import UntimedOperation
-from ttsim.report.cycles.figures_of import DOES, OperationReading, TimedCall, stage_times, tied_stages
-from ttsim.report.cycles.report import cycle_report
+from ttsim.report.cycle_report import cycle_report
+from ttsim.report.cycles import DOES, OperationReading, TimedCall, UntimedOperation, stage_times, tied_stages
+from ttsim.report.explain import explain_call
+from ttsim.report.formatting import count_of, percent
 
 
 def test_a_call_in_words(report):

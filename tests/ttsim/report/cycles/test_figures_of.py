@@ -5,7 +5,7 @@ import pytest
 from device.cores import first_cores
 from device.spec.device_spec import catalog_names, load_spec
 from device.time.stages import MovedBytes, Stage, StageCycles
-from ttsim.report.cycles.figures_of import (
+from ttsim.report.cycles import (
     TimedCall,
     call_times,
     operation_time,

@@ -6,8 +6,7 @@ import pytest
 
 from device.spec.device_spec import load_spec
 from ops.launch import Launch, LaunchedProgram
-from ttsim.report.cycles.launches import launch_lines, launch_times
-from ttsim.report.cycles.report import cycle_report
+from ttsim.report.cycle_report import cycle_report, launch_lines, launch_times
 from ttsim.study.layers.run import Settings, call, make_inputs, place
 from ttsim.types.layer import Layer
 

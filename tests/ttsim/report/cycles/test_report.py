@@ -5,10 +5,9 @@ import json
 import pytest
 from rich.console import Console
 
-from ttsim.report.cycles.figures import UntimedOperation
-from ttsim.report.cycles.figures_of import TimedCall
-from ttsim.report.cycles.report import cycle_report
-from ttsim.report.writers.cycle_table import cycles_line, print_call
+from ttsim.report.cycle_report import cycle_report
+from ttsim.report.cycles import TimedCall, UntimedOperation
+from ttsim.report.writers.table import cycles_line, print_call
 
 
 def drawn(report):

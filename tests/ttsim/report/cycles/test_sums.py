@@ -5,8 +5,7 @@ import pytest
 from device.cores import first_cores
 from device.time.network import bandwidth
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
-from ttsim.report.cycles.figures_of import OperationReading, sums_of
-from ttsim.report.cycles.sums import added, math_use, roofline, traffic
+from ttsim.report.cycles import OperationReading, added, math_use, roofline, sums_of, traffic
 
 PRODUCT_FLOPS = 65536
 

@@ -7,9 +7,8 @@ import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
-from ttsim.report.cycles.figures_of import OperationReading, operation_time
-from ttsim.report.cycles.report import cycle_report
-from ttsim.report.cycles.whole import whole, whole_operation
+from ttsim.report.cycle_report import cycle_report
+from ttsim.report.cycles import OperationReading, operation_time, whole, whole_operation
 
 
 @pytest.mark.parametrize(("cycles", "expected"), [(0.4, 0), (0.5, 0), (1.5, 2), (2.5, 2), (7.6, 8)])

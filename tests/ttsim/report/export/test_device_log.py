@@ -1,12 +1,12 @@
 """The device log, line by line."""
 
-from ttsim.report.export.device_log import COLUMNS, device_log
+from ttsim.report.export.profiler import LOG_COLUMNS, device_log
 
 
 def test_every_core_has_a_zone_of_each_operation(record):
     head, columns, *lines = device_log(record).splitlines()
     assert head == "ARCH: wormhole_b0, CHIP_FREQ[MHz]: 1000, Max Compute Cores: 64"
-    assert columns == COLUMNS
+    assert columns == LOG_COLUMNS
     assert len(lines) == 2 * sum(one.core_count for one in record.cycles.operations)
     assert {line.count(",") for line in (columns, *lines)} == {14}
     one = record.operations[0]

@@ -4,7 +4,7 @@ import csv
 import io
 import re
 
-from ttsim.report.export.ops_perf_results import COLUMNS, ops_perf_results
+from ttsim.report.export.profiler import COLUMNS, ops_perf_results
 
 
 def rows(record):

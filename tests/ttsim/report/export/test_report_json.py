@@ -2,7 +2,7 @@
 
 import json
 
-from ttsim.report.export.report_json import report_json
+from ttsim.report.writers.json import report_json
 
 
 def test_both_reports_are_in_it(record, hostile):

@@ -10,8 +10,7 @@ import pytest
 
 import ttsim as ttnn
 from ttsim.recording.record import record_of
-from ttsim.report.export.visualizer import config, database
-from ttsim.report.export.visualizer_tables import TABLES
+from ttsim.report.export.visualizer import TABLES, config, database
 
 SHARDS = re.compile(  # what the visualizer looks for
     r"shard_spec=ShardSpec\(grid=\{(\[.*?\])\},shape=\{(\d+),\s*(\d+)\},orientation=ShardOrientation::([A-Z_]+),halo=(\d+)\)"

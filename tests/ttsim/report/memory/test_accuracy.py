@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from ttsim.report.memory import accuracy
-from ttsim.report.memory.accuracy import measure
+from ttsim.report import accuracy
+from ttsim.report.accuracy import measure
 
 
 @given(st.integers(2, 300), st.integers(0, 2**32 - 1), st.integers(1, 64))

@@ -13,8 +13,8 @@ from device.plan import (
     OperationEnd,
 )
 from device.spec.device_spec import load_spec
-from ttsim.report.memory.accuracy import Accuracy
-from ttsim.report.memory.summary import fullest_core_bytes, living_after, operation_uses, summarize
+from ttsim.report.accuracy import Accuracy
+from ttsim.report.memory import fullest_core_bytes, living_after, operation_uses, summarize
 
 SPEC = load_spec("wormhole_n150")
 USABLE = SPEC.l1.usable_bytes

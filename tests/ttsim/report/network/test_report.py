@@ -8,9 +8,7 @@ from device.cores import first_cores
 from device.numbers.formats import BFLOAT16
 from device.plan import CircularBuffer
 from device.spec.device_spec import load_spec
-from ttsim.report.network.figures import HighWater, LivingBuffer, LivingCircularBuffer
-from ttsim.report.network.figures_of import RanOperation
-from ttsim.report.network.report import network_report
+from ttsim.report.network import HighWater, LivingBuffer, LivingCircularBuffer, RanOperation, network_report
 
 SPEC = load_spec("wormhole_n150")
 CORES = first_cores(2, 8, 8)

@@ -1,6 +1,6 @@
 """Device operations of a network that ran, as the tests of pages build them."""
 
-from ttsim.report.network.figures_of import RanOperation
+from ttsim.report.network import RanOperation
 
 
 def ran(name: str, cycles: int | None, *, where: str = "") -> RanOperation:

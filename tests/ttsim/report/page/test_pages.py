@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from tests.ttsim.report.page.ran_operations import ran
-from ttsim.report.network.report import network_report
-from ttsim.report.page.pages import page_of_network
+from ttsim.report.network import network_report
+from ttsim.report.pages import page_of_network
 from ttsim.report.writers.html.document import page_html
 
 

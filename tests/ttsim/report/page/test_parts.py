@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from ttsim.report.cycles.figures import UntimedOperation
-from ttsim.report.memory.l1_map import CIRCULAR, Held, l1_map
-from ttsim.report.page.parts import deeds, excesses, grid_of, grid_of_cores, roofs, stages_of, steps, times
+from ttsim.report.cycles import UntimedOperation
+from ttsim.report.l1_map import CIRCULAR, Held, l1_map
+from ttsim.report.page_parts import deeds, excesses, grid_of, grid_of_cores, roofs, stages_of, steps, times
 
 RAN = [("HaloDeviceOperation", 60, 40), ("MoveDeviceOperation", 0, 50), ("Conv2dDeviceOperation", 150, 50)]
 

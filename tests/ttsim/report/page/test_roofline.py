@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ttsim.report.page.parts import deeds
-from ttsim.report.page.roofline import roof_chart
+from ttsim.report.page_parts import deeds, roof_chart
 
 FLOPS = 32 * 50 * 65536  # issued, in 4000 cycles, with 100,000 bytes of DRAM
 

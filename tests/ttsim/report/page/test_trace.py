@@ -5,11 +5,11 @@ import pytest
 from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
 from tests.ttsim.report.page.ran_operations import ran
-from ttsim.report.cycles.figures_of import OperationReading, TimedCall
-from ttsim.report.cycles.report import cycle_report
-from ttsim.report.network.report import network_report
-from ttsim.report.page.pages import page_of_network
-from ttsim.report.page.trace import Level, Trace, trace_of
+from ttsim.report.cycle_report import cycle_report
+from ttsim.report.cycles import OperationReading, TimedCall
+from ttsim.report.network import network_report
+from ttsim.report.pages import page_of_network
+from ttsim.report.trace import Level, Trace, trace_of
 
 
 @pytest.fixture

@@ -9,12 +9,11 @@ from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16
 from device.plan import MadeTensor
 from ops.launch import Launch, LaunchedProgram, Replay, gaps_nanoseconds
-from ttsim.report.cycles.figures import UntimedOperation
-from ttsim.report.cycles.figures_of import TimedCall, operation_time
-from ttsim.report.cycles.report import cycle_report
-from ttsim.report.network.figures import PassOperation
-from ttsim.report.record.figures import CoreSpan
-from ttsim.report.record.figures_of import (
+from ttsim.report.cycle_report import cycle_report
+from ttsim.report.cycles import TimedCall, UntimedOperation, operation_time
+from ttsim.report.network import PassOperation
+from ttsim.report.record import (
+    CoreSpan,
     RanStep,
     core_spans,
     device_figures,

@@ -15,8 +15,7 @@ from device.memory.memory_config import (
 from device.numbers.formats import BFLOAT16
 from device.plan import BufferAllocated, BufferFreed, MadeTensor, OperationBegin, OperationEnd, ReadTensor, Refused
 from device.spec.device_spec import load_spec
-from ttsim.report.record.figures import Chunk, Lifetime
-from ttsim.report.record.memory_of import Chunks, SeenCall, lifetimes, until_refused
+from ttsim.report.record import Chunk, Chunks, Lifetime, SeenCall, lifetimes, until_refused
 
 TENSOR = TensorSpec([1, 1, 32, 32], BFLOAT16, Layout.TILE)
 

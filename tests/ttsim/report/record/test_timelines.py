@@ -5,7 +5,7 @@ import pytest
 from device.spec.device_spec import load_spec
 from device.time.network import Link
 from ops.op_model import Sent
-from ttsim.report.record.timelines import NetworkLoad, timeline
+from ttsim.report.timelines import NetworkLoad, timeline
 
 SPEC = load_spec("wormhole_n150")
 IDLE = NetworkLoad(demand=0.0, used=0.0, most=0.0)

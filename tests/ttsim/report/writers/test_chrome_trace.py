@@ -3,8 +3,7 @@
 import gzip
 import json
 
-from ttsim.report.page.trace import Flow, Level, Slice, Trace
-from ttsim.report.writers.chrome_trace import trace_json_gz
+from ttsim.report.trace import Flow, Level, Slice, Trace, trace_json_gz
 
 HOSTILE = '"\n\x00\u202e</script>' + "n" * 10_000
 

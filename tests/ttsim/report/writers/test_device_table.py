@@ -10,7 +10,7 @@ from device.spec.device_spec import catalog_names
 from ops.sensitivity.changes import load_spec
 from ops.sensitivity.fields import fields_of
 from ttsim.__main__ import main
-from ttsim.report.printable import cells_of
+from ttsim.report.formatting import cells_of
 from ttsim.report.writers.device_table import print_devices
 from ttsim.report.writers.json import devices_as_json
 

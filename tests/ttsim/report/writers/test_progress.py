@@ -6,7 +6,7 @@ import time
 import pytest
 from rich.console import Console
 
-from ttsim.report.writers.progress import progress
+from ttsim.report.writers.terminal import progress
 
 
 def shown(*, terminal: bool, patience_seconds: float, steps: int = 3) -> str:

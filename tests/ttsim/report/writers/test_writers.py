@@ -6,10 +6,11 @@ import pytest
 from rich.console import Console
 
 from ops.passes.sensitivity import Sensitivity
-from ttsim.report.cycles.advice import Advice, Change, MachineChange
+from ttsim.report.accuracy import Accuracy
+from ttsim.report.advice import Advice, Change, MachineChange
 from ttsim.report.devices import DeviceFigures, FieldFigures
-from ttsim.report.memory.accuracy import Accuracy
-from ttsim.report.memory.figures import (
+from ttsim.report.formatting import cells_of
+from ttsim.report.memory import (
     BufferUse,
     CircularBufferUse,
     L1Use,
@@ -19,11 +20,9 @@ from ttsim.report.memory.figures import (
     Partition,
     Summary,
 )
-from ttsim.report.printable import cells_of
-from ttsim.report.writers.cycle_table import code_lines, print_advice
-from ttsim.report.writers.field_table import print_fields
+from ttsim.report.writers.device_table import print_fields
 from ttsim.report.writers.json import layers_as_json
-from ttsim.report.writers.table import print_layers, print_overview
+from ttsim.report.writers.table import code_lines, print_advice, print_layers, print_overview
 from ttsim.types.layer import Layer
 
 LAYER = Layer(name="up[1]", in_channels=32, out_channels=16, input_height=4, input_width=5)

@@ -1,14 +1,14 @@
 """A page as one self-contained document: the same bytes for the same page."""
 
+from html import escape
 from typing import Final
 
-from ttsim.report.cycles.advise import advice_lines, paste_lines
-from ttsim.report.cycles.explain import operation_lines
-from ttsim.report.page.figures import Page, Part
+from ttsim.report.advice import advice_lines, paste_lines
+from ttsim.report.explain import operation_lines
+from ttsim.report.page_parts import Page, Part
 from ttsim.report.writers.html import pictures, tables
+from ttsim.report.writers.html.assets import HASH, SCRIPT, STYLE
 from ttsim.report.writers.html.elements import Markup, joined, label, lines, more, section, tag, text
-from ttsim.report.writers.html.script import HASH, SCRIPT
-from ttsim.report.writers.html.style import STYLE
 
 POLICY: Final = f"default-src 'none'; style-src 'unsafe-inline'; script-src '{HASH}'"  # nothing is loaded
 TOLD_CALLS: Final = 8  # of more, the words would be longer than the tables
@@ -199,3 +199,16 @@ def _source(source: str) -> Markup:
 
 def _long(rows: int, heading: str, content: Markup) -> Markup:
     return content if rows <= OPEN_ROWS or not content else more(f"{heading} ({rows})", content)
+
+
+def page_frame(page: Page) -> str:
+    """The frame, whose scripts can reach nothing outside it.
+
+    Args:
+        page: What it shows.
+    """
+    return (
+        f'<iframe title="{label(page.title)}" sandbox="allow-scripts" '
+        'style="width: 100%; height: 40rem; border: 1px solid #8888; resize: vertical" '
+        f'srcdoc="{escape(page_html(page))}"></iframe>'
+    )

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from html import escape
 from typing import Final, NewType
 
-from ttsim.report.printable import printable, printable_lines
+from ttsim.report.formatting import printable, printable_lines
 
 Markup = NewType("Markup", str)
 LONGEST_LABEL: Final = 120  # characters; longer names are cut, since a page shows each many times

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from itertools import cycle
 from typing import Final
 
-from ttsim.report.cycles.explain import count_of, cycles, percent, time
-from ttsim.report.memory.l1_map import CIRCULAR, L1Block, L1Map
-from ttsim.report.memory.summary import DEVICE_OPERATION
-from ttsim.report.page.figures import CoreMap, DeviceOpRow, Grid, Roof, RoofChart, RoofPoint, Tick
+from ttsim.report.formatting import count_of, cycles, percent, time
+from ttsim.report.l1_map import CIRCULAR, L1Block, L1Map
+from ttsim.report.memory import DEVICE_OPERATION
+from ttsim.report.page_parts import CoreMap, DeviceOpRow, Grid, Roof, RoofChart, RoofPoint, Tick
 from ttsim.report.writers.html.elements import Markup, hint, image, label, picture, share, short, tag, text
 
 COLORS: Final = tuple(f"color{at}" for at in range(12))  # of operations, in order of their names' first appearance

@@ -2,16 +2,15 @@
 
 from collections.abc import Sequence
 
-from ttsim.report.cycles.advice import Advice, Change
-from ttsim.report.cycles.advise import SENSITIVITY_HEADINGS, sensitivity_rows
-from ttsim.report.cycles.explain import FIDELITIES, count_of, cycles, percent, time
-from ttsim.report.cycles.figures import MathUse, Totals
-from ttsim.report.memory.accuracy import Accuracy
-from ttsim.report.memory.figures import OperationUse, Partition
-from ttsim.report.memory.l1_map import L1Map
-from ttsim.report.memory.summary import DEVICE_OPERATION
-from ttsim.report.network.figures import Sum
-from ttsim.report.page.figures import DeviceOpRow, Excess, Grid, Page, Roof
+from ttsim.report.accuracy import Accuracy
+from ttsim.report.advice import SENSITIVITY_HEADINGS, Advice, Change, sensitivity_rows
+from ttsim.report.cycles import MathUse, Totals
+from ttsim.report.explain import FIDELITIES
+from ttsim.report.formatting import count_of, cycles, percent, time
+from ttsim.report.l1_map import L1Map
+from ttsim.report.memory import DEVICE_OPERATION, OperationUse, Partition
+from ttsim.report.network import Sum
+from ttsim.report.page_parts import DeviceOpRow, Excess, Grid, Page, Roof
 from ttsim.report.writers.html.elements import Markup, table
 
 DEED_HEADINGS = ("#", "operation", "called by", "cycles", "time", "share", "bound by", "cores", "fidelity",

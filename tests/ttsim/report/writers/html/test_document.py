@@ -6,11 +6,11 @@ from html.parser import HTMLParser
 import pytest
 
 from device.spec.device_spec import load_spec
-from ttsim.report.cycles.explain import cycles
-from ttsim.report.memory.figures import LayerResult
-from ttsim.report.page.pages import page_of_layers
+from ttsim.report.formatting import cycles
+from ttsim.report.memory import LayerResult
+from ttsim.report.pages import page_of_layers
+from ttsim.report.writers.html.assets import HASH, SCRIPT
 from ttsim.report.writers.html.document import page_html
-from ttsim.report.writers.html.script import HASH, SCRIPT
 from ttsim.study.layers.run import Settings, run_layer
 from ttsim.types.layer import Layer
 

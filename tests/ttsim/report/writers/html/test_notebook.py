@@ -7,13 +7,10 @@ import pytest
 from device.cores import first_cores
 from device.numbers.formats import BFLOAT16
 from device.plan import CircularBuffer
-from ttsim.report.network.figures import LivingBuffer
-from ttsim.report.network.figures_of import RanOperation
-from ttsim.report.network.report import network_report
-from ttsim.report.page.figures import Page, Source
-from ttsim.report.page.pages import page_of_network
-from ttsim.report.writers.html.document import page_html
-from ttsim.report.writers.html.notebook import page_frame
+from ttsim.report.network import LivingBuffer, RanOperation, network_report
+from ttsim.report.page_parts import Page, Source
+from ttsim.report.pages import page_of_network
+from ttsim.report.writers.html.document import page_frame, page_html
 
 LONGEST_ATTRIBUTE = 300  # escaped: a name of 120 characters in a label
 HOSTILE = {

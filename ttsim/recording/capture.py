@@ -1,0 +1,390 @@
+"""Nodes of a graph capture, as the real library's ``end_graph_capture`` returns them, made of events; and back.
+
+A node is a dict: counter, node_type, params, connections (counters of what it leads to), arguments, input_tensors
+(counters of the tensors that a function reads) and stacking_level; the end of a function that ran device operations has
+duration_ns, their kernel time. What the real library's host does to weights before they go to the device is not there.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from device.cores import CoreRangeSet
+from device.memory.layouts import BufferSpec, TensorSpec
+from device.memory.memory_config import TILE, BufferType, Layout, TensorMemoryLayout
+from device.plan import (
+    BufferAllocated,
+    BufferFreed,
+    CircularBufferAllocated,
+    CircularBuffersFreed,
+    Event,
+    MadeTensor,
+    OperationBegin,
+    OperationEnd,
+)
+from ops.op_model import CyclesContext, Ends, Meanings
+from ops.passes.cycles import timed_operation
+from ttsim.report.cycles import whole
+from ttsim.report.record import kernel_nanoseconds
+
+MESH_ID = 1  # the real library numbers the first mesh so
+DEVICE_ID = 0  # and the first device of it
+FACE = TILE // 2
+DEVICE = "<MeshDevice>"
+
+
+def host_params(spec: TensorSpec, number: int) -> dict[str, object]:
+    """The parameters of the node of a tensor on the host."""
+    element_bytes = spec.data_format.element_bytes or 1  # as the real library counts block floats
+    return {
+        "dtype": _dtype(spec),
+        "layout": f"Layout::{spec.layout.name}",
+        "shape": shape_text(spec),
+        "size": spec.volume * element_bytes,
+        "storage_type": "HOST",
+        "tensor_id": number,
+    }
+
+
+def device_params(made: MadeTensor, buffer: Mapping[str, object]) -> dict[str, object]:
+    """The parameters of the node of a tensor on the device, in the buffer of a node."""
+    where = {"address": made.address, "device_id": DEVICE_ID, "mesh_device_id": MESH_ID}
+    return {
+        **host_params(made.spec, made.number),
+        "address": made.address,
+        "buffer_type": buffer["buffer_type"],
+        "device_id": buffer["device_id"],
+        "device_tensors": json.dumps([where], separators=(",", ":")),
+        "memory_config": str(made.spec.memory_config),
+        "storage_type": "DEVICE",
+    }
+
+
+def buffer_params(buffer: BufferSpec) -> dict[str, object]:
+    """What every node about a buffer says."""
+    kind = buffer.buffer_type
+    return {
+        "buffer_type": kind.value,
+        "device_id": MESH_ID,
+        "layout": buffer.memory_layout.name,
+        "size": buffer.size_bytes,
+        "type": "DRAM" if kind is BufferType.DRAM else "L1",
+    }
+
+
+def tensor_text(spec: TensorSpec, *, storage: str) -> str:
+    """A tensor as an argument; its storage is DeviceStorage or HostStorage."""
+    config = "RowMajorPageConfig()"
+    if spec.layout is Layout.TILE:
+        config = f"TilePageConfig(tile=Tile(tile_shape={{{TILE}, {TILE}}},face_shape={{{FACE}, {FACE}}},num_faces=4))"
+    return (
+        f"Tensor(storage={storage}(),tensor_spec=TensorSpec(logical_shape={shape_text(spec)},tensor_layout="
+        f"TensorLayout(dtype={_dtype(spec)},page_config=PageConfig(config={config}),"
+        f"memory_config={spec.memory_config})))"
+    )
+
+
+def operation_arguments(attributes: Iterable[tuple[str, str]], read: Iterable[TensorSpec]) -> list[str]:
+    """The two arguments of a device operation: what it was told, and the tensors that it reads."""
+    told = ", ".join(f"{name}={value}" for name, value in attributes)
+    tensors = ", ".join(tensor_text(one, storage="DeviceStorage") for one in read)
+    return [f"operation_attributes_t({told})", f"{{{tensors}}}"]
+
+
+def made_arguments(spec: TensorSpec) -> list[str]:
+    """The arguments of the function that makes a tensor on the device."""
+    return [shape_text(spec), _dtype(spec), f"Layout::{spec.layout.name}", DEVICE, str(spec.memory_config)]
+
+
+def sent_arguments(host: TensorSpec) -> list[str]:
+    """The arguments of the function that brings a tensor to the device."""
+    return [tensor_text(host, storage="HostStorage"), DEVICE, "<optional>"]
+
+
+def fetched_arguments(on_device: TensorSpec) -> list[str]:
+    """The arguments of the function that brings a tensor from the device: itself, and that it waits."""
+    return [tensor_text(on_device, storage="DeviceStorage"), "1"]
+
+
+def shape_text(spec: TensorSpec) -> str:
+    """The logical shape."""
+    return f"Shape({list(spec.shape)})"
+
+
+def _dtype(spec: TensorSpec) -> str:
+    return f"DataType::{spec.data_format.name.upper()}"
+
+
+Node = dict[str, Any]
+TO_DEVICE: Final = "Tensor::to_device"  # the function that allocates for what comes from the host
+CPU: Final = "Tensor::cpu"  # the function that reads what goes there
+CIRCULAR = ("circular_buffer_allocate", "globally_allocated")  # kind of node, and what it calls a view
+DATAFLOW = ("dataflow_buffer_allocate", "borrows_memory")
+SCRATCHPAD = "scratchpad_allocate"
+
+
+class NodeText(NamedTuple):
+    """What is known of a device operation that ended."""
+
+    nanoseconds: int = 0  # Its kernel time; 0 where no model knows it, or it did not run
+    attributes: tuple[tuple[str, str], ...] = ()  # What the real library's profiler prints of it, by name
+
+
+Tell = Callable[[OperationBegin, OperationEnd], NodeText]
+
+
+def nodes(events: Sequence[Event], tell: Tell = lambda begin, end: NodeText()) -> list[Node]:
+    """The nodes of a capture.
+
+    Args:
+        events: What happened.
+        tell: What is known of a device operation; asked at the end of each, in order.
+    """
+    writer = _Writer(tell, first_number=1 + max((_number(one) for one in events), default=0))
+    writer.node("capture_start", None)
+    for event in events:
+        writer.write(event)
+    writer.finish()
+    return writer.nodes
+
+
+def events(trace: Sequence[Mapping[str, Any]]) -> list[Event]:
+    """What the nodes say of buffers and circular buffers; names and grids are left out."""
+    found: list[Event] = []
+    for node in trace:
+        kind, params = node["node_type"], node["params"] or {}
+        if kind in ("buffer_allocate", "buffer_deallocate"):
+            number = node["connections"][0] if node["connections"] else -1
+            make = BufferAllocated if kind == "buffer_allocate" else BufferFreed
+            found.append(make(number, "", int(params.get("address", 0)), _buffer(params)))
+        elif kind in (CIRCULAR[0], DATAFLOW[0], SCRATCHPAD):
+            dataflow = kind != CIRCULAR[0]
+            view = str(params.get(DATAFLOW[1] if dataflow else CIRCULAR[1])) == "1"
+            size, address = int(params["size"]), int(params["address"])
+            found.append(CircularBufferAllocated("", "", size, address, CoreRangeSet(), view, dataflow))
+        elif kind == "circular_buffer_deallocate_all":
+            found.append(CircularBuffersFreed())
+    return found
+
+
+class _Writer:
+    """Turns events into nodes, keeping the open functions and the live buffers."""
+
+    def __init__(self, tell: Tell, *, first_number: int) -> None:
+        self.nodes: list[Node] = []
+        self._tell = tell
+        self._next_number = first_number  # of a tensor on the host, which has no buffer to be known by
+        self._open: list[Node] = []
+        self._begins: list[OperationBegin] = []
+        self._taken: list[int] = []  # nanoseconds of the device operations in each of them
+        self._buffers: dict[tuple[int, int], int] = {}  # (buffer number, address) -> counter of its buffer node
+        self._ended: dict[int, Node] = {}  # stacking level -> the function_end that waits for its successor
+
+    def write(self, event: Event) -> None:
+        """Appends the nodes of an event."""
+        if isinstance(event, OperationBegin):
+            self._begin(event, fetched_arguments(event.read[0].tensor.spec) if event.name == CPU else ())
+        elif isinstance(event, OperationEnd):
+            self._end(event)
+        elif isinstance(event, BufferAllocated | BufferFreed):
+            self._buffer_event(event)
+        elif isinstance(event, CircularBufferAllocated):
+            if event.shown:
+                self._circular_buffer(event)
+        elif isinstance(event, CircularBuffersFreed):
+            freed = self._child("circular_buffer_deallocate_all", {"device_id": MESH_ID})
+            if self._open:
+                freed["connections"].append(self._open[-1]["counter"])
+
+    def finish(self) -> None:
+        """Ends the functions that an error left open, and the capture."""
+        while self._open:
+            self._end(OperationEnd(self._begins[-1].name))
+        end = self.node("capture_end", None)
+        last = self._ended.pop(1, self.nodes[0])
+        last["connections"].append(end["counter"])
+
+    def node(self, kind: str, params: Mapping[str, object] | None) -> Node:
+        """Appends a node."""
+        made: Node = {
+            "arguments": [],
+            "connections": [],
+            "counter": len(self.nodes),
+            "input_tensors": [],
+            "node_type": kind,
+            "params": None if params is None else dict(params),
+            "stacking_level": len(self._open),
+        }
+        self.nodes.append(made)
+        return made
+
+    def _child(self, kind: str, params: Mapping[str, object]) -> Node:
+        """Appends a node that the open function leads to."""
+        made = self.node(kind, params)
+        if self._open:
+            self._open[-1]["connections"].append(made["counter"])
+        return made
+
+    def _begin(self, begin: OperationBegin, arguments: Sequence[str] = ()) -> None:
+        made = self._child("function_start", {"inputs": str(len(arguments)), "name": begin.name})
+        made["arguments"] = list(arguments)
+        if not self._open:
+            self.nodes[0]["connections"].append(made["counter"])
+        self._open.append(made)
+        self._begins.append(begin)
+        self._taken.append(0)
+        made["stacking_level"] = len(self._open)
+        waiting = self._ended.pop(len(self._open), None)
+        if waiting is not None:
+            waiting["connections"].append(made["counter"])
+        read = [self._device_tensor(one.tensor, one.buffer) for one in begin.read]
+        for node in (*read, *map(self._host_tensor, begin.hosts)):
+            node["connections"].append(made["counter"])
+            made["input_tensors"].append(node["counter"])
+
+    def _end(self, event: OperationEnd) -> None:
+        """Ends the open function, whose outputs and successor its end leads to."""
+        begin, start = self._begins.pop(), self._open[-1]
+        made = self._child(
+            "function_end", {"aborted": "true", "name": event.name} if event.aborted else {"name": event.name}
+        )
+        self._ended.pop(len(self._open) + 1, None)
+        self._ended[len(self._open)] = made
+        taken = self._taken.pop()
+        if begin.work is not None and not event.aborted:
+            told = self._tell(begin, event)
+            taken += told.nanoseconds
+            start["arguments"] = operation_arguments(told.attributes, [one.tensor.spec for one in begin.read])
+            start["params"]["inputs"] = str(len(start["arguments"]))
+            start["params"]["program_cache_hit"] = event.cached
+        if taken:
+            made["duration_ns"] = taken
+        for one in event.made:
+            made["connections"].append(self._device_tensor(one)["counter"])
+        for spec in event.hosts:
+            made["connections"].append(self._host_tensor(spec)["counter"])
+        if self._taken:
+            self._taken[-1] += taken
+        self._open.pop()
+
+    def _host_tensor(self, spec: TensorSpec) -> Node:
+        self._next_number += 1
+        return self.node("tensor", host_params(spec, self._next_number - 1))
+
+    def _device_tensor(self, tensor: MadeTensor, lies_in: BufferSpec | None = None) -> Node:
+        """Appends a tensor, which its buffer leads to; the buffer follows it if the capture has not seen it yet."""
+        key = (tensor.number, tensor.address)
+        if key in self._buffers:
+            buffer = self.nodes[self._buffers[key]]
+            node = self.node("tensor", device_params(tensor, buffer["params"]))
+        elif lies_in is not None:
+            node = self.node("tensor", device_params(tensor, buffer_params(lies_in)))
+            buffer = self._child("buffer", buffer_params(lies_in))
+            self._buffers[key] = buffer["counter"]
+        else:
+            raise AssertionError(f"buffer {tensor.number} of what was made was neither read nor allocated")
+        buffer["connections"].append(node["counter"])
+        return node
+
+    def _circular_buffer(self, event: CircularBufferAllocated) -> None:
+        kind, view = DATAFLOW if event.dataflow else CIRCULAR
+        lies_on = {} if event.scratchpad else {view: "1" if event.view else "0"}
+        params = {
+            "address": event.address,
+            "core_range_set": str(event.cores),
+            "device_id": DEVICE_ID,
+            **lies_on,
+            "size": event.size_bytes,
+        }
+        self._child(SCRATCHPAD if event.scratchpad else kind, params)
+
+    def _buffer_event(self, event: BufferAllocated | BufferFreed) -> None:
+        buffer, key = event.buffer, (event.number, event.address)
+        spec = event.tensor if isinstance(event, BufferAllocated) else None
+        if event.by:
+            self._begin_of_buffer(event.by, spec)
+        if key not in self._buffers:
+            self._buffers[key] = self._child("buffer", buffer_params(buffer))["counter"]
+        params = buffer_params(buffer) | {
+            "address": event.address,
+            "max_size_per_bank": buffer.bank_bytes,
+            "num_cores": buffer.num_cores,
+            "page_size": buffer.page_bytes,
+        }
+        freed = isinstance(event, BufferFreed)
+        made = self._child("buffer_deallocate" if freed else "buffer_allocate", params)
+        made["connections"].append(self._buffers[key])
+        if event.by:
+            tensor = () if spec is None else (MadeTensor(event.number, event.address, spec),)
+            self._end(OperationEnd(event.by, made=tensor))
+        if freed:
+            del self._buffers[key]
+
+    def _begin_of_buffer(self, name: str, spec: TensorSpec | None) -> None:
+        """The function that asks for a buffer, or gives it back: what it makes of which tensor, if that is known."""
+        if spec is None:
+            self._begin(OperationBegin(name))
+        elif name == TO_DEVICE:
+            host = TensorSpec(spec.shape, spec.data_format, spec.layout, padded_shape=spec.padded_shape)
+            self._begin(OperationBegin(name, hosts=(host,)), sent_arguments(host))
+        else:
+            self._begin(OperationBegin(name), made_arguments(spec))
+
+
+def _number(event: Event) -> int:
+    """The largest number of a tensor that an event tells of."""
+    if isinstance(event, OperationBegin):
+        return max((one.tensor.number for one in event.read), default=0)
+    return event.number if isinstance(event, BufferAllocated) else 0
+
+
+def _buffer(params: Mapping[str, Any]) -> BufferSpec:
+    """The buffer that a node tells of."""
+    kind = BufferType(int(params["buffer_type"])) if "buffer_type" in params else BufferType[params["type"]]
+    return BufferSpec(
+        buffer_type=kind,
+        memory_layout=TensorMemoryLayout[params["layout"]],
+        size_bytes=int(params["size"]),
+        page_bytes=int(params["page_size"]),
+        bank_bytes=int(params["max_size_per_bank"]),
+        num_cores=int(params.get("num_cores", 0)),
+    )
+
+
+def captured_nodes(events: Sequence[Event], meanings: Meanings) -> list[Node]:
+    """The nodes of a capture.
+
+    Args:
+        events: What happened while it ran.
+        meanings: What the works mean of the devices that it saw.
+    """
+    known: dict[object, NodeText] = {}
+
+    def tell(begin: OperationBegin, end: OperationEnd) -> NodeText:
+        """Equal programs, of which a network has many, are read once."""
+        key = (begin.name, begin.work, _ends(begin, end), begin.spec, begin.dispatched)
+        if key not in known:
+            known[key] = _told(begin, end, meanings)
+        return known[key]
+
+    return nodes(events, tell)
+
+
+def _told(begin: OperationBegin, end: OperationEnd, meanings: Meanings) -> NodeText:
+    ends = _ends(begin, end)
+    if begin.spec is None or ends is None:
+        return NodeText()
+    reading = CyclesContext(spec=begin.spec, contention=True)
+    timed = timed_operation(begin.name, begin.work, ends, reading, meanings)
+    takes = 0
+    if begin.dispatched and timed.cycles is not None:
+        takes = kernel_nanoseconds(whole(timed.cycles.cycles), begin.spec)
+    return NodeText(takes, timed.account.attributes)
+
+
+def _ends(begin: OperationBegin, end: OperationEnd) -> Ends | None:
+    """The tensor an operation reads first and the one it writes, which stands for both if it reads none."""
+    if not end.made:
+        return None
+    written = end.made[0].spec
+    return Ends(read=begin.read[0].tensor.spec if begin.read else written, written=written)

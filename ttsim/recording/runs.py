@@ -1,0 +1,200 @@
+"""Calls that ran: the cycles of each, L1 at its fullest moment, and the lines of the script that made it."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from math import fsum
+from os.path import basename, commonpath, dirname, isabs, relpath
+from pathlib import PurePath
+
+from device.memory.memory_config import BufferType
+from device.plan import BufferAllocated, BufferFreed, Operation, OperationBegin, OperationEnd
+from device.spec.device_spec import DeviceSpec
+from ops.launch import Launch
+from ops.op_model import Meanings
+from ops.op_models import OP_MODELS
+from ops.passes.caches import PlanCache
+from ops.passes.cycles import TimedOperation, launches_of, operations_of, run_cycles
+from ttsim.report.cycles import OperationReading, TimedCall, UntimedOperation, whole, whole_operation
+from ttsim.report.network import LivingBuffer, NetworkReport, RanOperation, network_report
+from ttsim.runtime.traces import CallSite, RanCall
+
+
+def timed_call(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = OP_MODELS) -> TimedCall:
+    """What a call took on a device; `meanings` say what its works mean."""
+    return call_of_operations(call, timed_operations(call, spec, meanings), spec)
+
+
+def timed_operations(
+    call: RanCall, spec: DeviceSpec, meanings: Meanings, plans: PlanCache | None = None
+) -> tuple[TimedOperation, ...]:
+    """The device operations of a call that ran, each with what it takes on a device.
+
+    Args:
+        meanings: What its works mean.
+        plans: Where the device keeps plans and what they take, if it does.
+    """
+    if plans is None:
+        return run_cycles(call.plan, spec, ran=call.ran, meanings=meanings).operations
+    return plans.cycles_of(call.plan, spec, ran=call.ran, meanings=meanings).operations
+
+
+def describe_call(
+    call: RanCall, ran: Sequence[TimedOperation], spec: DeviceSpec, *, meanings: Meanings, plans: PlanCache
+) -> TimedCall:
+    """A call whose `timed_operations` are known, as it was told before where its plan is kept."""
+    if meanings is not OP_MODELS:
+        return call_of_operations(call, ran, spec)
+    key = (call.function, call.ran, call.useful_flops)
+    return plans.made_of(call.plan, spec, key, lambda: call_of_operations(call, ran, spec))
+
+
+def call_of_operations(call: RanCall, ran: Sequence[TimedOperation], spec: DeviceSpec) -> TimedCall:
+    """A call whose `timed_operations` are known."""
+    return TimedCall(
+        name=call.function,
+        operations=tuple(
+            OperationReading(
+                name=one.name,
+                cycles=whole_operation(one.cycles),
+                fidelity_phases=one.fidelity_phases,
+                account=one.account,
+            )
+            for one in ran
+            if one.cycles is not None
+        ),
+        untimed=tuple(
+            UntimedOperation(name=one.name, reason=one.reason, position=position)
+            for position, one in enumerate(ran)
+            if one.cycles is None
+        ),
+        useful_flops=call.useful_flops,
+        decisions=call.plan.decisions,
+        launches=partial(launches_of, call.plan, ran, spec, ran=call.ran),
+    )
+
+
+def cycles_of(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = OP_MODELS) -> float:
+    """Cycles of what a call ran, on any machine; operations without a model count nothing."""
+    return fsum(one.cycles.cycles for one in timed_operations(call, spec, meanings) if one.cycles is not None)
+
+
+Maker = tuple[str, str]
+
+
+def report_network(
+    calls: Sequence[RanCall], operations: Sequence[Sequence[TimedOperation]], spec: DeviceSpec
+) -> NetworkReport:
+    """The report on calls that ran one after the other.
+
+    Args:
+        calls: What ran.
+        operations: Of each of them the device operations that ran, with what they take.
+    """
+    makers: dict[int, Maker] = {}
+    ran: list[RanOperation] = []
+    launches: list[Launch] = []
+    for number, (call, timed, where) in enumerate(zip(calls, operations, places(calls), strict=True)):
+        made = (event.number for event in call.events if isinstance(event, BufferAllocated))
+        makers.update((buffer, (call.function, where)) for buffer in made)
+        for step, one, live in zip(operations_of(call.plan, call.ran), timed, fullest_moments(call), strict=True):
+            ran.append(_operation(step, one, _living(live, makers), call=number, function=call.function, where=where))
+        launches += launches_of(call.plan, timed, spec, ran=call.ran)
+    return network_report(ran, launches, spec)
+
+
+def _operation(
+    step: Operation, timed: TimedOperation, live: tuple[LivingBuffer, ...], *, call: int, function: str, where: str
+) -> RanOperation:
+    cycles = timed.cycles
+    return RanOperation(
+        name=step.name,
+        call=call,
+        function=function,
+        where=where,
+        cycles=None if cycles is None else whole(cycles.cycles),
+        bound_by="" if cycles is None else cycles.bound_by.value,
+        core_count=0 if cycles is None else cycles.cores,
+        untimed=timed.reason,
+        circular_buffers=tuple(one for one in step.circular_buffers if one.view_of is None),
+        buffers=live,
+    )
+
+
+def _living(live: Iterable[BufferAllocated], makers: Mapping[int, Maker]) -> tuple[LivingBuffer, ...]:
+    return tuple(
+        LivingBuffer(
+            name=one.name,
+            memory=one.buffer.buffer_type.name,
+            bank_bytes=one.buffer.bank_bytes,
+            address=one.address,
+            function=makers.get(one.number, ("", ""))[0],
+            where=makers.get(one.number, ("", ""))[1],
+        )
+        for one in live
+    )
+
+
+def fullest_moments(call: RanCall) -> Iterator[tuple[BufferAllocated, ...]]:
+    """What lives in L1 at the fullest moment of each device operation of a call, oldest first."""
+    live = {one.number: one for one in call.before if one.buffer.buffer_type is not BufferType.DRAM}
+    most = 0
+    fullest: tuple[BufferAllocated, ...] | None = None
+    for event in call.events:
+        if isinstance(event, BufferAllocated) and event.buffer.buffer_type is not BufferType.DRAM:
+            live[event.number] = event
+        elif isinstance(event, BufferFreed):
+            live.pop(event.number, None)
+        if isinstance(event, OperationBegin) or fullest is not None:
+            now = sum(one.buffer.bank_bytes for one in live.values())
+            if fullest is None or now > most:
+                most, fullest = now, tuple(live.values())
+        if isinstance(event, OperationEnd) and fullest is not None:
+            yield fullest
+            fullest = None
+
+
+def places(calls: Sequence[RanCall]) -> list[str]:
+    """The lines that made each call, without those that all calls have in common, and without their folder.
+
+    So "net.py:12 > block.py:30" is the call that line 30 of block.py made when line 12 of net.py ran it; the innermost
+    line is always told. Files are told by their paths below the folder that holds all of them.
+    """
+    told = _told(calls)
+    folder = _folder(told)
+    return [_place(stack, folder) for stack in told]
+
+
+def sources(calls: Sequence[RanCall]) -> list[tuple[str, int]]:
+    """The innermost line that made each call, its file told as in `places`; an empty name and 0 where none is known."""
+    told = _told(calls)
+    folder = _folder(told)
+    return [(_file(stack[-1].file, folder), stack[-1].line) if stack else ("", 0) for stack in told]
+
+
+def _told(calls: Sequence[RanCall]) -> list[tuple[CallSite, ...]]:
+    """The lines of each call without those that all of them have in common."""
+    stacks = [call.sites for call in calls]
+    known = [stack for stack in stacks if stack]
+    shared = 0
+    while known and all(len(stack) > shared + 1 and stack[shared] == known[0][shared] for stack in known):
+        shared += 1
+    return [stack[shared:] for stack in stacks]
+
+
+def _folder(told: Sequence[Sequence[CallSite]]) -> str:
+    """The folder that holds the files of all lines."""
+    files = sorted({site.file for stack in told for site in stack if isabs(site.file)})
+    return commonpath([dirname(file) for file in files]) if files else ""
+
+
+def _place(stack: Sequence[CallSite], folder: str) -> str:
+    parts, last = [], ""
+    for site in stack:
+        parts.append(str(site.line) if site.file == last else f"{_file(site.file, folder)}:{site.line}")
+        last = site.file
+    return " > ".join(parts)
+
+
+def _file(file: str, folder: str) -> str:
+    """A file's path below a folder, with slashes; what is no path, such as <stdin>, as it is."""
+    return PurePath(relpath(file, folder)).as_posix() if isabs(file) else basename(file)

@@ -1,0 +1,146 @@
+"""What would make calls faster: changes that were tried on the model, what they gained, and the same in words."""
+
+from dataclasses import dataclass
+
+from ops.passes.sensitivity import Sensitivity
+from ttsim.report.formatting import count_of, cycles, fitted, percent, wrapped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Another way to make the same call, tried on the model."""
+
+    kind: str  # What was changed
+    text: str  # The change in short: "shard_layout=HEIGHT_SHARDED"
+    arguments: str  # The changed arguments of the call, to paste into a script that says ``import ttsim as ttnn``
+    cycles: int  # What the call then takes
+    saved_share: float  # Of its cycles as it is
+    price: str = ""  # What is given up for it; empty if nothing is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineChange:
+    """Another machine, with the plan as it is."""
+
+    figure: str  # What is changed, as part.field
+    factor: float  # 2 or 0.5
+    value: float  # The figure before
+    saved_share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """What would help."""
+
+    cycles: int
+    changes: tuple[Change, ...] = ()  # Changes of the call's configs: of each kind the best, the most helpful first
+    # The best of several such changes at once that was found; None if none is better than one alone
+    together: Change | None = None
+    at_a_price: tuple[Change, ...] = ()  # Changes that give something up, each by itself
+    machine: tuple[MachineChange, ...] = ()  # Changes of the machine, the most helpful first
+    sensitivity: tuple[Sensitivity, ...] = ()  # What each figure of the machine means, the strongest first
+    tried: int = 0  # Calls that were planned and timed to find out
+
+
+def machine_changes(
+    sensitivities: tuple[Sensitivity, ...], *, least_share: float, most: int
+) -> tuple[MachineChange, ...]:
+    """Twice or half of each figure, whichever is better.
+
+    Args:
+        sensitivities: What was found of each figure.
+        least_share: Of the time, that is worth telling.
+        most: How many to tell.
+    """
+    found = []
+    for one in sensitivities:
+        times = [(time, factor) for factor, time in ((2.0, one.doubled_time), (0.5, one.halved_time)) if time]
+        if times and 1 - min(times)[0] >= least_share:
+            time, factor = min(times)
+            found.append(MachineChange(figure=one.figure, factor=factor, value=one.value, saved_share=1 - time))
+    return tuple(sorted(found, key=lambda one: (-one.saved_share, one.figure))[:most])
+
+
+TOLD_CHANGES = 4
+LARGE = 1e6
+TOLD_FIGURES = 8
+
+
+def advice_lines(advice: Advice) -> list[str]:
+    """What would help, a line for each change, also of the machine."""
+    return [*help_lines(advice), *(f"  on another machine, {_machine(one)}" for one in advice.machine)]
+
+
+def help_lines(advice: Advice) -> list[str]:
+    """What would help on the same machine, a line for each change."""
+    tried = f"{advice.tried} calls tried on the model" if advice.tried else "tried on the model, with the plan held"
+    told = [*advice.changes[:TOLD_CHANGES], *([advice.together] if advice.together else [])]
+    lines = [f"What would help ({tried}; errors of the model are larger than small gains):"]
+    lines += [f"  {_change(one, advice)}" for one in told]
+    if advice.tried and not told:
+        lines.append("  no other config that was tried is faster")
+    return lines + [f"  at a price, {one.price}: {_change(one, advice)}" for one in advice.at_a_price]
+
+
+def paste_lines(advice: Advice) -> list[str]:
+    """The best way to make the call that was found, to paste."""
+    best = advice.together or (advice.changes[0] if advice.changes else None)
+    return [f"  {best.arguments}"] if best else []
+
+
+def sensitivity_rows(advice: Advice) -> list[tuple[str, ...]]:
+    """Figure, value, d log(time) / d log(figure), time with twice and half of it; the strongest first."""
+    return [
+        (
+            one.figure,
+            figure_value(one.value),
+            f"{one.cycles_elasticity:+.3f}",
+            f"{one.time_elasticity:+.3f}",
+            _times(one.doubled_time),
+            _times(one.halved_time),
+        )
+        for one in advice.sensitivity[:TOLD_FIGURES]
+    ]
+
+
+INDENT = 2
+LEAST_NEEDED = ("dlog cycles", "half", "twice", "value")  # of a table of figures
+SENSITIVITY_HEADINGS = ("figure", "value", "dlog cycles", "dlog time", "twice", "half")
+
+
+def explain_advice(advice: Advice) -> str:
+    """All of it in plain characters."""
+    return "\n".join([*advice_lines(advice), *paste_lines(advice), *sensitivity_lines(advice)])
+
+
+def sensitivity_lines(advice: Advice, width: int | None = None) -> list[str]:
+    """On which figures of the machine the call hangs, as a table; none if nobody asked.
+
+    Args:
+        width: Characters of a line; columns that do not fit are left out. None: all are there.
+    """
+    rows = sensitivity_rows(advice)
+    if not rows:
+        return []
+    room = None if width is None else width - INDENT
+    table = fitted([SENSITIVITY_HEADINGS, *rows], room, words=SENSITIVITY_HEADINGS[:1], least_needed=LEAST_NEEDED)
+    head = "Which part of the machine it hangs on (d log of cycles and time / d log of a figure):"
+    return [*wrapped(head, width, indent=INDENT), *(" " * INDENT + line for line in table)]
+
+
+def figure_value(value: float) -> str:
+    """A figure of a machine: large ones with a prefix."""
+    return count_of(value).strip() if value >= LARGE else f"{value:g}"
+
+
+def _change(one: Change, advice: Advice) -> str:
+    return f"{one.text}: {cycles(advice.cycles)} -> {cycles(one.cycles)} cycles (-{percent(one.saved_share)})"
+
+
+def _machine(one: MachineChange) -> str:
+    what = "twice" if one.factor > 1 else "half of"
+    return f"{what} {one.figure} ({figure_value(one.value)}): -{percent(one.saved_share)} of the time"
+
+
+def _times(time: float | None) -> str:
+    return "" if time is None else f"x{time:.3f}"

@@ -1,1 +1,0 @@
-"""The report on cycles: its figures, and what they say in words."""

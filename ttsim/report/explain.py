@@ -1,0 +1,225 @@
+"""Cycles in plain words.
+
+Every figure is taken from the report as it is. Only which of them to tell is decided here, and the shares of operations
+that are not told one by one are added up.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from device.numbers.vector_unit import UNCOMPARED_CALLS
+from ttsim.report.cycles import (
+    NO_MEASUREMENT,
+    CallTime,
+    ErrorBar,
+    OperationTime,
+    Roofline,
+    StageTime,
+    TotalError,
+    Totals,
+    UntimedOperation,
+)
+from ttsim.report.formatting import count_of, counted, cycles, joined, percent, time
+
+TOLD_SHARE = 0.05  # operations and stages below this share of the whole are not told one by one
+TOLD_STAGES = 4
+SENT_ON = {"reader": "activation multicast", "weight reader": "weight multicast"}  # by the same processor
+FIDELITIES = {1: "LoFi", 2: "HiFi2", 3: "HiFi3", 4: "HiFi4"}
+
+
+def explain_call(call: CallTime, device: str) -> str:
+    """One call: a paragraph for it, one for each operation that matters."""
+    if not call.operations:
+        return "\n".join(
+            [f"{call.name} takes no cycles on {device}{not_counting(call.untimed)}.", *untimed_lines(call)]
+        )
+    lines = [_overview(call, device), *operation_lines(call), *untimed_lines(call), *_uncompared(call)]
+    return "\n".join(lines)
+
+
+def _uncompared(call: CallTime) -> list[str]:
+    """That no output of a function was ever compared with a recording."""
+    name = call.name.rpartition(".")[2]
+    if name not in UNCOMPARED_CALLS:
+        return []
+    return [f"- Values: outputs of {name} were never compared with the real library's (docs/values.md, Activation)."]
+
+
+def operation_lines(call: CallTime) -> list[str]:
+    """A line for each operation that matters, the longest first, one for the others, and what the planner chose."""
+    told = [one for one in call.operations if one.share >= TOLD_SHARE] or list(call.operations)
+    ordered = sorted(told, key=lambda one: -one.cycles)
+    return [*(_operation(one) for one in ordered), *_rest(call, told), *_chosen(call)]
+
+
+def untimed_lines(call: CallTime) -> list[str]:
+    """Operations that ran and that no figure counts."""
+    return [f"- Not counted: {one.name}, {one.reason}" for one in call.untimed]
+
+
+def not_counting(untimed: Sequence[UntimedOperation]) -> str:
+    """What the first line of a report adds where operations are missing in its figures; nothing where all are in."""
+    names = list(dict.fromkeys(one.name for one in untimed))
+    return f", not counting {' and '.join(names)}" if names else ""
+
+
+def explain_inclusion(includes: Sequence[str], leaves_out: Sequence[str]) -> str:
+    """What the figures count."""
+    return f"Cycles count {'; '.join(includes)}. They leave out {'; '.join(leaves_out)}."
+
+
+def _overview(call: CallTime, device: str) -> str:
+    total, count = call.total, len(call.operations)
+    longest = max(call.operations, key=lambda one: one.cycles)
+    share = "" if count == 1 else f" {longest.name} takes {percent(longest.share)} of it."
+    return (
+        f"{call.name} takes {cycles(total.cycles)} cycles ({time(total.nanoseconds)}) on {device}, in "
+        f"{counted(count, 'device operation')}{not_counting(call.untimed)}.{share}"
+        f"{_expected(total.error)}{_definition(total)}"
+    )
+
+
+def _expected(error: TotalError) -> str:
+    """How far the cycles of a call are to be expected off."""
+    if error.share is None:
+        return ""
+    told = f" Cycles are to be expected {percent(error.share)} off"
+    return f"{told}{where_measured(error)}."
+
+
+def where_measured(error: TotalError) -> str:
+    """What goes behind an error: of which part of the cycles it says nothing."""
+    if not error.unmeasured_share:
+        return ""
+    return f" where models were measured; for {percent(error.unmeasured_share)} of the cycles there is no measurement"
+
+
+def _definition(total: Totals) -> str:
+    math = total.math
+    if not math.issued_flops:
+        return ""
+    return (
+        f" Its definition needs {count_of(math.useful_flops)}FLOP, the matrix units do "
+        f"{count_of(math.issued_flops)}FLOP ({percent(math.useful_share)} useful; the rest are inserted zeros and "
+        f"padding to tiles): {count_of(math.flops_per_second)}FLOP/s of useful work, all matrix units of the device "
+        f"{percent(math.device_utilization)} busy."
+    )
+
+
+def _operation(one: OperationTime) -> str:
+    return "".join(
+        [
+            f"- {one.name}: {cycles(one.cycles)} cycles ({percent(one.share)}) on {counted(one.core_count, 'core')}, ",
+            _bound(one),
+            _path(one.stages),
+            _math(one),
+            _traffic(one),
+            _roof(one.roofline),
+            _contention(one),
+            _imbalance(one),
+            _planned(one),
+            _error(one.error),
+        ]
+    )
+
+
+def _bound(one: OperationTime) -> str:
+    """What binds an operation, and what does so just as well."""
+    stages = {stage.stage: stage for stage in one.stages}
+    leads = stages.get(one.bound_by)
+    if leads is None:
+        return f"bound by {one.bound_by}."
+    if not one.tied_with:
+        return f"bound by {one.bound_by} ({leads.does})."
+    told = [_tied(stages[name], stages) for name in (one.bound_by, *one.tied_with)]
+    return f"bound by {told[0]}, nearly tied with {joined(told[1:])}."
+
+
+def _tied(stage: StageTime, stages: Mapping[str, StageTime]) -> str:
+    """A stage with its cycles, and with those in which the same processor sends on what it has read."""
+    spent = {one.stage: one.critical_cycles for one in stages.values()}
+    if not any(spent.values()):
+        spent = {one.stage: one.busy_cycles for one in stages.values()}
+    sent = SENT_ON.get(stage.stage, "")
+    then = f", and {cycles(spent[sent])} for its multicast" if spent.get(sent) else ""
+    return f"{stage.stage} ({stage.does}: {cycles(spent[stage.stage])} cycles{then})"
+
+
+def _path(stages: Sequence[StageTime]) -> str:
+    """Where the time goes: on the critical path, or else where cores are busy."""
+    known = any(stage.critical_cycles for stage in stages)
+    shares = {stage.stage: stage.critical_share if known else stage.busy_share for stage in stages}
+    ordered = sorted((name for name in shares if shares[name] >= TOLD_SHARE), key=lambda name: -shares[name])
+    if not ordered:
+        return ""
+    told = ", ".join(f"{name} {percent(shares[name])}" for name in ordered[:TOLD_STAGES])
+    waits = [stage for stage in stages if stage.stall_share >= TOLD_SHARE]
+    waiting = ", ".join(f"{stage.stage} {percent(stage.stall_share)}" for stage in waits)
+    place = "On the critical path" if known else "Busy"
+    return f" {place}: {told}." + (f" Waiting for others: {waiting}." if waiting else "")
+
+
+def _math(one: OperationTime) -> str:
+    if not one.math.issued_flops:
+        return ""
+    fidelity = FIDELITIES.get(one.fidelity_phases, "unknown fidelity")
+    return (
+        f" Its matrix units multiply {percent(one.math.utilization)} of the time ({fidelity}), "
+        f"{percent(one.math.useful_share)} of it useful."
+    )
+
+
+def _traffic(one: OperationTime) -> str:
+    traffic, told = one.traffic, []
+    if traffic.dram_read_bytes:
+        told.append(f"reads {count_of(traffic.dram_read_bytes)}B from DRAM")
+    if traffic.dram_written_bytes:
+        told.append(f"writes {count_of(traffic.dram_written_bytes)}B to DRAM")
+    if told:
+        rate = f"{count_of(traffic.dram_bytes_per_second)}B/s"
+        told[-1] += f" (at {rate}, {percent(traffic.dram_share)} of its peak)"
+    if traffic.network_bytes:
+        told.append(f"sends {count_of(traffic.network_bytes)}B between cores")
+    return f" It {joined(told)}." if told else ""
+
+
+def _roof(roof: Roofline) -> str:
+    if not roof.cycles:
+        return ""
+    return f" At best {roof.bound} would take {cycles(roof.cycles)} cycles: it reaches {percent(roof.share)} of that."
+
+
+def _contention(one: OperationTime) -> str:
+    if not one.contention_cycles:
+        return ""
+    return f" Without contention it would take {cycles(one.cycles_without_contention)} cycles."
+
+
+def _imbalance(one: OperationTime) -> str:
+    first = one.groups[-1]
+    if first.idle_share < TOLD_SHARE:
+        return ""
+    count = len(first.coordinates)
+    idle = "One of its cores is" if count == 1 else f"{count} of its cores are"
+    return f" {idle} done {percent(first.idle_share)} earlier than the last."
+
+
+def _planned(one: OperationTime) -> str:
+    return f" Planned: {', '.join(fact.text for fact in one.facts)}." if one.facts else ""
+
+
+def _error(error: ErrorBar) -> str:
+    if error.share is None:
+        return f" Error: {error.text}." if error.text != NO_MEASUREMENT else ""
+    return f" Expected error: {percent(error.share)} ({error.text})."
+
+
+def _rest(call: CallTime, told: Sequence[OperationTime]) -> list[str]:
+    rest = [one for one in call.operations if one not in told]
+    if not rest:
+        return []
+    share = percent(sum(one.share for one in rest))
+    return [f"- The others take {share}: {', '.join(one.name for one in rest)}."]
+
+
+def _chosen(call: CallTime) -> list[str]:
+    return [f"- Chosen for the call: {one.text}." for one in call.decisions]

@@ -1,0 +1,228 @@
+"""Text of reports: names without characters that steer a terminal, tables that fit a width, JSON and CSV."""
+
+import csv
+import json
+import re
+import shutil
+import sys
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from io import StringIO
+from itertools import accumulate
+from typing import Any, Final
+
+STEERING: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories: control, formatting, lone surrogates, separators
+LONGEST_NAME: Final = 40  # places of a name in a table: it leaves room for figures on a line of 80
+
+
+def printable(text: str) -> str:
+    """The text with characters that steer a terminal, or break a line, written out by their numbers."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_written(one) if unicodedata.category(one) in STEERING else one for one in text)
+
+
+def printable_lines(text: str) -> str:
+    """The same, line by line."""
+    return "\n".join(printable(line) for line in text.split("\n"))
+
+
+def short_name(text: str, longest: int = LONGEST_NAME) -> str:
+    """A name on one line of a table: what is too long ends in an ellipsis.
+
+    Args:
+        longest: Places of the line that it may take.
+    """
+    return _cut(printable(text[: longest + 1]), longest)
+
+
+def short_place(text: str, longest: int = LONGEST_NAME) -> str:
+    """A place in a script on one line of a table: what is too long begins with an ellipsis, its end has the line."""
+    return _cut(printable(text[-longest - 1 :])[::-1], longest)[::-1]
+
+
+def cells_of(text: str) -> int:
+    """How many places of a line a text takes: some characters take two, others none of their own."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_cells, text))
+
+
+def _cut(text: str, longest: int) -> str:
+    if cells_of(text) <= longest:
+        return text
+    ends = accumulate(map(_cells, text))
+    return "".join(one for one, end in zip(text, ends, strict=True) if end < longest) + "…"
+
+
+def _cells(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _written(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+UNIT = re.compile(r"(?<=\d) (?=%|us\b|cycles\b|[kKMGT]?i?B\b|[MGT]?FLOP|GHz|K blocks?\b)")  # the space in front of one
+NO_BREAK = "\N{NO-BREAK SPACE}"
+GAP = 2  # spaces between columns
+LEAST_WRAPPED = 40  # characters of a line of words, on a terminal that is narrower than that
+
+
+def fitting_columns(
+    rows: Sequence[Sequence[str]], width: int, *, gap: int, edge: int = 0, least_needed: Sequence[int] = ()
+) -> list[int]:
+    """Columns to show, in order; those without any entry below their heading are left out anyway.
+
+    Args:
+        rows: The cells as they show, the headings first; a row may be shorter than the table.
+        width: Characters of a line.
+        gap: What a column takes besides its cells.
+        edge: What the table takes besides its columns; below 0, what it saves.
+        least_needed: Columns that may go, in this order.
+    """
+    count = len(rows[0])
+    kept = [at for at in range(count) if any(row[at] for row in rows[1:] if at < len(row)) or len(rows) == 1]
+    widths = [max(cells_of(row[at]) for row in rows if at < len(row)) + gap for at in range(count)]
+    for at in least_needed:
+        if sum(widths[one] for one in kept) + edge <= width:
+            break
+        if at in kept:
+            kept.remove(at)
+    return kept
+
+
+def aligned(rows: Sequence[Sequence[str]], *, words: Collection[int]) -> list[str]:
+    """A table in plain characters, a line for each row: columns of words to the left, all others to the right.
+
+    Args:
+        rows: The cells, the headings first.
+        words: Numbers of the columns that hold words.
+    """
+    widths = [max(map(cells_of, column)) for column in zip(*rows, strict=True)]
+    return [
+        (" " * GAP)
+        .join(_padded(cell, width, left=at in words) for at, (cell, width) in enumerate(zip(row, widths, strict=True)))
+        .rstrip()
+        for row in rows
+    ]
+
+
+def fitted(
+    rows: Sequence[Sequence[str]], width: int | None, *, words: Collection[str], least_needed: Sequence[str] = ()
+) -> list[str]:
+    """A table in plain characters whose columns go, whole and the least needed first, until it fits.
+
+    Args:
+        rows: The cells, the headings first; a row may be shorter than the table.
+        width: Characters of a line; None: all columns stay.
+        words: Headings of the columns that hold words.
+        least_needed: Headings of the columns that may go, in this order.
+    """
+    headings = list(rows[0])
+    kept = list(range(len(headings)))
+    if width is not None:
+        may_go = [headings.index(name) for name in least_needed]
+        kept = fitting_columns(rows, width, gap=GAP, edge=-GAP, least_needed=may_go)
+    shown = [[row[at] if at < len(row) else "" for at in kept] for row in rows]
+    return aligned(shown, words=[at for at, column in enumerate(kept) if headings[column] in words])
+
+
+def wrapped(text: str, width: int | None, *, indent: int = 0) -> list[str]:
+    """A line of words as lines that fit, broken between words only, and not between figure and unit.
+
+    Args:
+        width: Characters of a line; None: it stays one line.
+        indent: Spaces in front of every line but the first.
+    """
+    if width is None:
+        return [text]
+    first, *words = UNIT.sub(NO_BREAK, text).split(" ")
+    lines, room = [first], max(width, LEAST_WRAPPED)
+    for word in words:
+        longer = f"{lines[-1]} {word}"
+        if cells_of(longer) <= room or not lines[-1].strip():
+            lines[-1] = longer
+        else:
+            lines.append(" " * indent + word)
+    return [line.replace(NO_BREAK, " ").rstrip() for line in lines]
+
+
+def terminal_width() -> int | None:
+    """Characters of a line where output goes to a terminal; None elsewhere, where nothing need be left out."""
+    return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else None
+
+
+def _padded(cell: str, width: int, *, left: bool) -> str:
+    room = " " * (width - cells_of(cell))
+    return cell + room if left else room + cell
+
+
+FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")  # what a cell begins with that a spreadsheet runs
+
+
+def text(document: dict[str, Any]) -> str:
+    """Indented, without NaN (which is no JSON): an infinite or undefined figure becomes null."""
+    return json.dumps(plain(document), indent=1, allow_nan=False)
+
+
+def csv_text(columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> str:
+    """A line of column names, then one for each record; what a record does not know is empty.
+
+    A text that a spreadsheet would run as a formula begins with an apostrophe; numbers stay numbers.
+    """
+    written = StringIO(newline="")
+    writer = csv.DictWriter(written, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _cell(value) for name, value in record.items()} for record in records)
+    return written.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULAS) else value
+
+
+def plain(value: Any) -> Any:
+    """Only what JSON has."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return None
+    return value
+
+
+def joined(parts: Sequence[str]) -> str:
+    """Parts of a sentence: a, b and c."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def counted(count: int, what: str) -> str:
+    """How many there are: one core, 8 cores."""
+    return f"one {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def percent(share: float) -> str:
+    """A share as 12.3 %."""
+    return f"{100 * share:.1f} %"
+
+
+def cycles(value: float) -> str:
+    """Cycles, without a fraction."""
+    return f"{value:,.0f}"
+
+
+def time(nanoseconds: float) -> str:
+    """Nanoseconds as microseconds."""
+    return f"{nanoseconds / 1e3:,.2f} us"
+
+
+def count_of(value: float) -> str:
+    """A number with a decimal prefix, which the unit follows: 1.23 M."""
+    for power, prefix in ((15, "P"), (12, "T"), (9, "G"), (6, "M"), (3, "k")):
+        if value >= 10**power:
+            return f"{value / 10**power:.3g} {prefix}"
+    return f"{value:.3g} "

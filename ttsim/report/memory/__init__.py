@@ -1,1 +1,0 @@
-"""The report on a call: memory, partition, output, accuracy."""

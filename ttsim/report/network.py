@@ -1,0 +1,419 @@
+"""The report on a network that users get: its device operations in order, their sums, and L1 at its fullest moment."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from device.cores import CoreRangeSet
+from device.memory.buffers import place
+from device.plan import CircularBuffer
+from device.spec.device_spec import DeviceSpec
+from device.time.stages import nanoseconds
+from ops.launch import Launch
+from ttsim.report.cycle_report import INCLUDES, LEAVES_OUT, LaunchTimes, launch_lines, launch_times
+from ttsim.report.cycles import share_of
+from ttsim.report.explain import explain_inclusion
+from ttsim.report.formatting import (
+    counted,
+    cycles,
+    fitted,
+    percent,
+    printable,
+    short_name,
+    short_place,
+    terminal_width,
+    text,
+    time,
+    wrapped,
+)
+from ttsim.report.l1_map import CIRCULAR, Held, L1Map, l1_map, ranges_of
+from ttsim.report.memory import fullest_core_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LivingBuffer:
+    """A buffer in L1 at some moment."""
+
+    name: str  # What it is, in the call that made it
+    memory: str  # "L1" or "L1_SMALL"
+    bank_bytes: int  # On the core that has most of it
+    address: int  # On every core that has it
+    function: str = ""  # The function of the library that made it; empty if it was there before the first call
+    where: str = ""  # The lines of the script that made it; empty likewise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LivingCircularBuffer:
+    """A circular buffer of a program that runs, if it has L1 of its own."""
+
+    name: str
+    size_bytes: int  # On each of its cores
+    cores: str  # Where, as ttnn prints it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassOperation:
+    """A device operation of a pass through a network."""
+
+    number: int  # Counted from 0
+    name: str  # As a graph capture shows it
+    call: int  # Number of the call that ran it, counted from 0
+    function: str
+    where: str  # The lines of the script that made the call, outermost first
+    start_nanoseconds: float  # Kernel time of all operations before it
+    cycles: int  # What it takes; 0 where no model knows it
+    nanoseconds: float  # The same in time
+    share: float  # Of all cycles
+    bound_by: str  # The stage that binds it; empty where no model knows it
+    core_count: int  # Cores that take part; 0 likewise
+    circular_bytes: int  # Its circular buffers that are no views, on the core that has most
+    buffer_bytes: int  # L1 and L1_SMALL buffers on a core, at the fullest moment while it runs
+    untimed: str = ""  # Why no model knows it; empty if one does
+
+    @property
+    def l1_bytes(self) -> int:
+        """Circular buffers and buffers together, on a core."""
+        return self.circular_bytes + self.buffer_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sum:
+    """Operations that have something in common, together."""
+
+    name: str  # The kind of operation, or the lines of the script
+    functions: tuple[str, ...]  # The functions that ran them, each once, in order
+    calls: int  # How many calls ran them
+    count: int  # How many operations
+    untimed: int  # How many of them no model knows
+    cycles: int  # Of all others
+    nanoseconds: float  # The same in time
+    share: float  # Of all cycles
+    l1_bytes: int  # The most that one of them finds and takes of a core's L1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HighWater:
+    """L1 of a core at the fullest moment of a pass, and what lives there.
+
+    Counted as ttnn's extract_resource_usage_per_core counts, with three differences: a program found in the program
+    cache has its circular buffers, too; those of the fullest core count; and so does what lay there before.
+    """
+
+    operation: int | None  # Number of the device operation that runs; None if no operation ran
+    nanoseconds: float  # Kernel time until that operation begins
+    usable_bytes: int  # What a program can use of L1, L1_SMALL included
+    total_bytes: int  # Circular buffers and buffers
+    share: float  # Of the usable bytes
+    circular_buffers: tuple[LivingCircularBuffer, ...] = ()  # In order of allocation
+    buffers: tuple[LivingBuffer, ...] = ()  # Oldest first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RanOperation:
+    """A device operation that ran, as it was read."""
+
+    name: str  # As a graph capture shows it
+    call: int
+    function: str
+    where: str  # The lines of the script that made the call
+    cycles: int | None  # In whole ones; None where no model knows it
+    bound_by: str  # The stage that binds it
+    core_count: int  # Cores that take part
+    untimed: str  # Why no model knows it
+    circular_buffers: tuple[CircularBuffer, ...]  # Those of its program that are no views, in order of allocation
+    buffers: tuple[LivingBuffer, ...]  # In L1 at the fullest moment while it ran, oldest first
+
+
+def pass_operations(ran: Sequence[RanOperation], spec: DeviceSpec) -> tuple[PassOperation, ...]:
+    """The operations of a pass, one after the other."""
+    everything = sum(one.cycles or 0 for one in ran)
+    found, before = [], 0
+    for number, one in enumerate(ran):
+        taken = one.cycles or 0
+        found.append(
+            PassOperation(
+                number=number,
+                name=one.name,
+                call=one.call,
+                function=one.function,
+                where=one.where,
+                start_nanoseconds=nanoseconds(before, spec.clock_hz),
+                cycles=taken,
+                nanoseconds=nanoseconds(taken, spec.clock_hz),
+                share=share_of(taken, everything),
+                bound_by=one.bound_by,
+                core_count=one.core_count,
+                circular_bytes=fullest_core_bytes(one.circular_buffers),
+                buffer_bytes=sum(buffer.bank_bytes for buffer in one.buffers),
+                untimed=one.untimed,
+            )
+        )
+        before += taken
+    return tuple(found)
+
+
+def sums(
+    operations: Sequence[PassOperation], spec: DeviceSpec, *, by: Callable[[PassOperation], str]
+) -> tuple[Sum, ...]:
+    """Operations put together, in order of their first one.
+
+    Args:
+        by: What they must have in common.
+    """
+    together: dict[str, list[PassOperation]] = {}
+    for one in operations:
+        together.setdefault(by(one), []).append(one)
+    everything = sum(one.cycles for one in operations)
+    return tuple(_sum(name, parts, everything, spec) for name, parts in together.items())
+
+
+def _sum(name: str, parts: Sequence[PassOperation], of_cycles: int, spec: DeviceSpec) -> Sum:
+    cycles = sum(one.cycles for one in parts)
+    return Sum(
+        name=name,
+        functions=tuple(dict.fromkeys(one.function for one in parts)),
+        calls=len({one.call for one in parts}),
+        count=len(parts),
+        untimed=sum(bool(one.untimed) for one in parts),
+        cycles=cycles,
+        nanoseconds=nanoseconds(cycles, spec.clock_hz),
+        share=share_of(cycles, of_cycles),
+        l1_bytes=max(one.l1_bytes for one in parts),
+    )
+
+
+def high_water(ran: Sequence[RanOperation], operations: Sequence[PassOperation], spec: DeviceSpec) -> HighWater:
+    """The fullest moment of a pass; of several the first."""
+    usable = spec.l1.usable_bytes
+    if not operations:
+        return HighWater(operation=None, nanoseconds=0.0, usable_bytes=usable, total_bytes=0, share=0.0)
+    fullest = max(operations, key=lambda one: one.l1_bytes)
+    there = ran[fullest.number]
+    return HighWater(
+        operation=fullest.number,
+        nanoseconds=fullest.start_nanoseconds,
+        usable_bytes=usable,
+        total_bytes=fullest.l1_bytes,
+        share=fullest.l1_bytes / usable,
+        circular_buffers=tuple(_circular(one.name, one.size_bytes, one.cores) for one in there.circular_buffers),
+        buffers=there.buffers,
+    )
+
+
+def held(one: RanOperation, spec: DeviceSpec) -> tuple[Held, ...]:
+    """What lies in L1 at the fullest moment of an operation: its circular buffers, and buffers, oldest first."""
+    requests = [(circular.size_bytes, circular.cores) for circular in one.circular_buffers]
+    addresses = place(requests, spec.l1).addresses
+    return (
+        *(
+            Held(
+                name=circular.name,
+                kind=CIRCULAR,
+                address=address,
+                size_bytes=circular.size_bytes,
+                cores=str(circular.cores),
+                ranges=ranges_of(circular.cores),
+            )
+            for circular, address in zip(one.circular_buffers, addresses, strict=True)
+        ),
+        *(
+            Held(
+                name=buffer.name,
+                kind=buffer.memory,
+                address=buffer.address,
+                size_bytes=buffer.bank_bytes,
+                made=f"{buffer.function}, {buffer.where}" if buffer.where else buffer.function,
+            )
+            for buffer in one.buffers
+        ),
+    )
+
+
+def _circular(name: str, size_bytes: int, cores: CoreRangeSet) -> LivingCircularBuffer:
+    return LivingCircularBuffer(name=name, size_bytes=size_bytes, cores=str(cores))
+
+
+FORMAT = 1  # raised when a field changes its meaning or goes
+NOWHERE = "(no line of a script)"
+SMALL = "L1_SMALL"
+OPERATION_HEADINGS = ("#", "operation", "function", "where", "begins", "cycles", "time", "share", "bound by", "cores",
+                      "L1 B")  # fmt: skip
+KIND_HEADINGS = ("operation", "count", "untimed", "cycles", "time", "share", "L1 B")
+LAYER_HEADINGS = ("where", "functions", "calls", *KIND_HEADINGS[1:])
+LONGEST_PLACE = 60  # places that a line of a script takes, outside of tables
+WORDS = ("operation", "function", "where", "bound by", "functions")
+OPERATION_LEAST_NEEDED = ("begins", "function", "cores", "time", "where", "L1 B", "share")
+KIND_LEAST_NEEDED = ("time", "L1 B", "untimed", "share")
+LAYER_LEAST_NEEDED = ("time", "functions", "L1 B", "untimed", "calls", "count", "share")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkReport:
+    """What calls did on a device, one after the other: ``print(report)`` shows tables, ``to_json()`` has all figures.
+
+    Attributes:
+        device: Its name.
+        clock_hz: Its clock.
+        calls: How many calls ran a device operation.
+        cycles: Of all operations that a model knows.
+        nanoseconds: The same in time.
+        operations: The device operations in order, those that no model knows among them.
+        kinds: Sums over operations of one name, in order of the first.
+        layers: Sums over operations that the same lines of the script ran, likewise.
+        high_water: L1 at its fullest moment.
+        l1: What lies in L1 of a core over all operations, each at its fullest moment.
+        launches: What passes between operations; no other figure has it in.
+        includes: What the cycles count.
+        leaves_out: What they do not count.
+    """
+
+    device: str
+    clock_hz: int
+    calls: int
+    cycles: int
+    nanoseconds: float
+    operations: tuple[PassOperation, ...]
+    kinds: tuple[Sum, ...]
+    layers: tuple[Sum, ...]
+    high_water: HighWater
+    l1: L1Map
+    launches: LaunchTimes
+    includes: tuple[str, ...] = INCLUDES
+    leaves_out: tuple[str, ...] = LEAVES_OUT
+
+    @property
+    def untimed(self) -> tuple[PassOperation, ...]:
+        """Operations that no model knows."""
+        return tuple(one for one in self.operations if one.untimed)
+
+    @property
+    def headline(self) -> str:
+        """What ran, and how long it took, in a line."""
+        missing = f", not counting {len(self.untimed)} of them" if self.untimed else ", all timed"
+        return (
+            f"{self.device}: {cycles(self.cycles)} cycles, {time(self.nanoseconds)} at {self.clock_hz / 1e9:g} GHz,"
+            f" in {counted(len(self.operations), 'device operation')} of {counted(self.calls, 'call')}{missing}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures, by the names of their fields."""
+        return {"format": FORMAT, **asdict(self)}
+
+    def to_json(self) -> str:
+        """All figures; the same bytes for the same calls."""
+        return text(self.to_dict())
+
+    def table(self, width: int | None = None) -> str:
+        """Tables: operations, kinds, layers; then the fullest moment of L1.
+
+        Args:
+            width: Characters of a line: what does not fit is left out column by column, and words go on below. None:
+                everything, on lines as long as it takes.
+        """
+        if not self.operations:
+            return f"No device operation ran on {self.device}."
+        kinds = [KIND_HEADINGS, *((short_name(one.name), *_cells(one)) for one in _longest(self.kinds))]
+        operations = [OPERATION_HEADINGS, *map(_operation_row, self.operations)]
+        below = [
+            *(f"Not counted: #{one.number} {one.name}, {one.untimed}" for one in self.untimed),
+            *launch_lines(self.launches),
+            explain_inclusion(self.includes, self.leaves_out),
+        ]
+        return "\n".join(
+            [
+                *wrapped(self.headline, width, indent=2),
+                "",
+                *fitted(operations, width, words=WORDS, least_needed=OPERATION_LEAST_NEEDED),
+                "\nBy kind",
+                *fitted(kinds, width, words=WORDS, least_needed=KIND_LEAST_NEEDED),
+                "\nBy line of the script",
+                *fitted(
+                    [LAYER_HEADINGS, *map(_layer_row, self.layers)], width, words=WORDS, least_needed=LAYER_LEAST_NEEDED
+                ),
+                "",
+                *(line for text in _fullest(self) for line in wrapped(text, width, indent=4)),
+                "",
+                *(line for text in below for line in wrapped(text, width, indent=2)),
+            ]
+        )
+
+    def __str__(self) -> str:
+        """The tables: as wide as the terminal where one shows them, whole elsewhere."""
+        return self.table(terminal_width())
+
+
+def network_report(ran: Sequence[RanOperation], launches: Sequence[Launch], spec: DeviceSpec) -> NetworkReport:
+    """The report on operations that ran one after the other on a device.
+
+    Args:
+        launches: Of the same operations.
+    """
+    operations = pass_operations(ran, spec)
+    taken = sum(one.cycles for one in operations)
+    in_time = nanoseconds(taken, spec.clock_hz)
+    return NetworkReport(
+        device=spec.name,
+        clock_hz=spec.clock_hz,
+        calls=len({one.call for one in operations}),
+        cycles=taken,
+        nanoseconds=in_time,
+        operations=operations,
+        kinds=sums(operations, spec, by=lambda one: one.name),
+        layers=sums(operations, spec, by=lambda one: one.where),
+        high_water=high_water(ran, operations, spec),
+        l1=l1_map([held(one, spec) for one in ran], spec),
+        launches=launch_times(launches, in_time, spec),
+    )
+
+
+def _longest(found: Sequence[Sum]) -> list[Sum]:
+    return sorted(found, key=lambda one: -one.cycles)
+
+
+def _operation_row(one: PassOperation) -> tuple[str, ...]:
+    taken = ("not timed", "", "") if one.untimed else (cycles(one.cycles), time(one.nanoseconds), percent(one.share))
+    cores = "" if one.untimed else str(one.core_count)
+    where = (short_name(one.name), short_name(one.function), short_place(one.where or NOWHERE))
+    return (str(one.number), *where, time(one.start_nanoseconds), *taken, one.bound_by, cores, f"{one.l1_bytes:,}")
+
+
+def _layer_row(one: Sum) -> tuple[str, ...]:
+    return (short_place(one.name or NOWHERE), ", ".join(one.functions), str(one.calls), *_cells(one))
+
+
+def _cells(one: Sum) -> tuple[str, ...]:
+    untimed = str(one.untimed) if one.untimed else ""
+    taken = (cycles(one.cycles), time(one.nanoseconds), percent(one.share))
+    return (str(one.count), untimed, *taken, f"{one.l1_bytes:,}")
+
+
+def _fullest(report: NetworkReport) -> Iterator[str]:
+    """The fullest moment of L1, and a line for all that lives there."""
+    mark = report.high_water
+    if mark.operation is None:
+        return
+    there = report.operations[mark.operation]
+    yield (
+        f"L1 is fullest in #{there.number} {there.name} of {there.function} ({_line(there.where)}), "
+        f"{time(mark.nanoseconds)} after the start: {mark.total_bytes:,} of {mark.usable_bytes:,} B of a core "
+        f"({percent(mark.share)}), {there.circular_bytes:,} of them circular buffers"
+    )
+    for circular in mark.circular_buffers:
+        yield f"  {circular.size_bytes:>9,} B  circular buffer {circular.name} on {circular.cores}"
+    for buffer in mark.buffers:
+        if buffer.memory != SMALL:
+            named = f"{printable(buffer.name)}, {_maker(buffer)}"
+            yield f"  {buffer.bank_bytes:>9,} B  {buffer.memory} at {buffer.address}: {named}"
+    small = [buffer.bank_bytes for buffer in mark.buffers if buffer.memory == SMALL]
+    if small:
+        yield f"  {sum(small):>9,} B  {SMALL}: {len(small)} config tensors of programs in the cache"
+
+
+def _line(where: str) -> str:
+    return short_place(where or NOWHERE, LONGEST_PLACE)
+
+
+def _maker(buffer: LivingBuffer) -> str:
+    if not buffer.function:
+        return "made outside of these calls"
+    return f"of {buffer.function} ({_line(buffer.where)})"

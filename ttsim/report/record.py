@@ -1,0 +1,402 @@
+"""The record of what ran on a device, from which `export` writes files for other tools."""
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from device.memory.layouts import TensorSpec, page_places
+from device.memory.memory_config import BufferType
+from device.plan import BufferAllocated, BufferFreed, Event, MadeTensor, OperationBegin, OperationEnd, Refused
+from device.spec.device_spec import DeviceSpec, catalog_names, load_spec
+from device.time.stages import nanoseconds
+from ops.launch import Launch, Replay, gaps_nanoseconds
+from ttsim.report.cycle_report import CycleReport
+from ttsim.report.cycles import CallTime, OperationTime
+from ttsim.report.memory import living_after
+from ttsim.report.network import NetworkReport, PassOperation
+from ttsim.report.timelines import Timeline
+
+CALL_COUNT_STEP: Final = 1024  # of the real library's profiler, from one device operation to the next
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreSpan:
+    """What one core does in a device operation."""
+
+    column: int
+    row: int
+    cycles: int  # From the start of the program to the end of the core's last stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelTime:
+    """A device operation in nanoseconds; whole figures of an `OperationTime`."""
+
+    kernel: int  # From the first core's start to the last core's end
+    least: int  # Of the core that ends first
+    mean: int  # Of all cores that take part
+    ideal: int  # What its roofline allows
+    products: int  # What the matrix units alone need for its products
+    dram: int  # What DRAM alone needs for its bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedOperation:
+    """A device operation."""
+
+    number: int  # Counted from 0
+    name: str  # As a graph capture shows it
+    call: int  # Number of its call, counted from 0 among those that ran
+    program: int  # Its program: equal numbers are one program, counted from 1
+    cached: bool  # Whether the program was found in the cache
+    inputs: tuple[TensorSpec, ...]  # What it reads
+    output: TensorSpec  # What it makes, or writes into
+    attributes: tuple[tuple[str, str], ...]  # What the real library's profiler prints of it, by name
+    fidelity_phases: int  # Fidelity phases, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
+    start_cycle: int  # When its kernels start, gaps before it included
+    end_cycle: int  # When the last of them ends; 0 cycles later where no model knows it
+    gap_nanoseconds: int  # What no kernel fills before it, in a trace replay
+    core_count: int  # Cores that take part; 0 where no model knows it
+    nanoseconds: KernelTime | None  # Its times; None where no model knows it
+    time: OperationTime | None  # All other figures; None likewise
+    spans: tuple[CoreSpan, ...]  # Every core's part, row by row
+
+    @property
+    def call_count(self) -> int:
+        """The number by which the real library's profiler knows it."""
+        return (self.number + 1) * CALL_COUNT_STEP
+
+    def end_of(self, span: CoreSpan) -> int:
+        """The cycle in which a core ends its part."""
+        return self.start_cycle + span.cycles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """The pages of an L1 buffer on one core."""
+
+    address: int  # Where the buffer begins in every bank
+    buffer_type: int  # L1 or L1_SMALL, as the real library numbers them
+    bank: int  # The core, counted row by row
+    column: int
+    row: int
+    start: int  # Address of the first page there
+    size_bytes: int  # From there to the end of the last page
+    page_bytes: int
+    pages: int  # How many there are
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lifetime:
+    """From when to when a tensor is there, in numbers of calls; None for none that was seen."""
+
+    tensor: int
+    made: int | None
+    last_read: int | None
+    freed: int | None  # The call that its buffer was freed in, or directly behind
+    made_at: tuple[str, int]  # File and line of the script that made it; empty and 0 where none is known
+    last_read_at: tuple[str, int]  # Likewise, of the last call that read it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedCall:
+    """A call of a function that ran device operations, or failed before it could."""
+
+    number: int  # Counted from 1
+    function: str
+    where: str  # The lines of the script that made it
+    nanoseconds: int  # Of its device operations
+    arguments: tuple[tuple[str, str], ...]  # What it was given and what was chosen for it, in words
+    inputs: tuple[int, ...]  # Numbers of the record's tensors that it read
+    outputs: tuple[int, ...]  # Numbers of those that it returned
+    living: tuple[BufferAllocated, ...]  # The buffers that live when it has ended, or when it failed, oldest first
+    chunks: tuple[Chunk, ...]  # The L1 buffers among them that hold tensors, by core
+    error: str  # Why it failed; empty if it did not
+    # Its graph, as a capture has it; each device operation ends with its circular buffers released
+    nodes: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceFigures:
+    """A device by the columns of the visualizer's table of devices; bytes are those of a core, totals of all."""
+
+    device_id: int
+    num_y_cores: int
+    num_x_cores: int
+    num_y_compute_cores: int
+    num_x_compute_cores: int
+    worker_l1_size: int
+    l1_num_banks: int
+    l1_bank_size: int
+    address_at_first_l1_bank: int
+    address_at_first_l1_cb_buffer: int
+    num_banks_per_storage_core: int
+    num_compute_cores: int
+    num_storage_cores: int
+    total_l1_memory: int
+    total_l1_for_tensors: int
+    total_l1_for_interleaved_buffers: int
+    total_l1_for_sharded_buffers: int
+    cb_limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """Everything that ran on a device between two moments."""
+
+    name: str
+    arch: str  # Architecture of the device, if viewers know it; empty otherwise
+    device: DeviceFigures
+    clock_mhz: int
+    calls: tuple[RecordedCall, ...]
+    operations: tuple[RecordedOperation, ...]  # Of all calls, in order
+    tensors: tuple[tuple[int, MadeTensor], ...]  # Tensors on the device that calls read or made, by number
+    lifetimes: tuple[Lifetime, ...]  # Of these, in the same order
+    # What programs send over the networks, by their number, of those whose model knows routes
+    timelines: tuple[tuple[int, Timeline], ...]
+    cycles: CycleReport  # The report on cycles
+    network: NetworkReport  # The report on all calls as one network
+
+
+LEAST_NANOSECONDS: Final = 1  # of a kernel: viewers take none for a measurement that failed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RanStep:
+    """A device operation that ran, as its plan has it."""
+
+    name: str  # As a graph capture shows it
+    key: Hashable  # Equal keys mean the same program
+    cached: bool  # Whether the program was found in the cache
+    inputs: tuple[TensorSpec, ...]  # What it reads
+    output: TensorSpec  # What it makes, or writes into
+    attributes: tuple[tuple[str, str], ...] = ()  # What the real library's profiler prints of it, by name
+    fidelity_phases: int = 0  # Fidelity phases, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
+
+
+def recorded_operations(
+    steps: Sequence[RanStep],
+    passed: Sequence[PassOperation],
+    calls: Iterable[CallTime],
+    launches: Sequence[Launch],
+    spec: DeviceSpec,
+) -> tuple[RecordedOperation, ...]:
+    """The device operations of a record.
+
+    Args:
+        steps: What ran.
+        passed: The same operations in the report on the network.
+        calls: The calls that ran them, in the report on cycles.
+        launches: Of the same operations.
+    """
+    programs: dict[Hashable, int] = {}
+    found, now = [], 0
+    times = (one for call in calls for one in call.in_order)
+    gaps = gaps_nanoseconds(launches, spec, Replay.TRACE)
+    for step, one, taken, gap in zip(steps, passed, times, gaps, strict=True):
+        time = taken if isinstance(taken, OperationTime) else None
+        now += round(gap * spec.clock_hz / 1e9)
+        spans = () if time is None else core_spans(time)
+        found.append(
+            RecordedOperation(
+                number=one.number,
+                name=step.name,
+                call=one.call,
+                program=programs.setdefault((step.name, step.key), len(programs) + 1),
+                cached=step.cached,
+                inputs=step.inputs,
+                output=step.output,
+                attributes=step.attributes,
+                fidelity_phases=step.fidelity_phases,
+                start_cycle=now,
+                end_cycle=now + one.cycles,
+                gap_nanoseconds=round(gap),
+                core_count=one.core_count,
+                nanoseconds=None if time is None else kernel_time(time, spans, spec),
+                time=time,
+                spans=spans,
+            )
+        )
+        now += one.cycles
+    return tuple(found)
+
+
+def core_spans(time: OperationTime) -> tuple[CoreSpan, ...]:
+    """Every core's part of an operation, row by row; a core of several groups is there until the last of them ends."""
+    ends: dict[tuple[int, int], int] = {}
+    for group in time.groups:
+        for column, row in group.coordinates:
+            ends[row, column] = max(ends.get((row, column), 0), group.cycles)
+    return tuple(CoreSpan(column=column, row=row, cycles=ends[row, column]) for row, column in sorted(ends))
+
+
+def kernel_time(time: OperationTime, spans: Sequence[CoreSpan], spec: DeviceSpec) -> KernelTime:
+    """The times of an operation."""
+    ends = [one.cycles for one in spans] or [time.cycles]
+    return KernelTime(
+        kernel=kernel_nanoseconds(time.cycles, spec),
+        least=kernel_nanoseconds(min(ends), spec),
+        mean=kernel_nanoseconds(sum(ends) / len(ends), spec),
+        ideal=kernel_nanoseconds(time.roofline.cycles, spec),
+        products=kernel_nanoseconds(time.roofline.math_cycles, spec),
+        dram=kernel_nanoseconds(time.roofline.dram_cycles, spec),
+    )
+
+
+def kernel_nanoseconds(cycles: float, spec: DeviceSpec) -> int:
+    """Cycles in whole nanoseconds; a kernel takes at least `LEAST_NANOSECONDS`."""
+    return max(round(nanoseconds(cycles, spec.clock_hz)), LEAST_NANOSECONDS)
+
+
+def numbered(tensors: Iterable[MadeTensor]) -> dict[MadeTensor, int]:
+    """A number for each tensor: that of its buffer; what sees a buffer as another tensor is counted behind the last."""
+    each = list(dict.fromkeys(tensors))
+    views, found = [], {}
+    taken: set[int] = set()
+    for one in each:
+        if one.number in taken:
+            views.append(one)
+            continue
+        taken.add(one.number)
+        found[one] = one.number
+    found.update((one, number) for number, one in enumerate(views, start=max(taken, default=0) + 1))
+    return found
+
+
+def device_figures(spec: DeviceSpec, l1_small_bytes: int) -> DeviceFigures:
+    """A device, with so many bytes of each core's L1 set apart for index tables."""
+    cores, bank = spec.grid.cores, spec.l1.usable_bytes - l1_small_bytes
+    return DeviceFigures(
+        device_id=0,
+        num_y_cores=spec.grid.rows,
+        num_x_cores=spec.grid.cols,
+        num_y_compute_cores=spec.grid.rows,
+        num_x_compute_cores=spec.grid.cols,
+        worker_l1_size=spec.l1.bytes,
+        l1_num_banks=cores,
+        l1_bank_size=bank,
+        address_at_first_l1_bank=spec.l1.base_bytes,
+        address_at_first_l1_cb_buffer=spec.l1.base_bytes,
+        num_banks_per_storage_core=1,
+        num_compute_cores=cores,
+        num_storage_cores=0,
+        total_l1_memory=spec.l1.bytes * cores,
+        total_l1_for_tensors=bank * cores,
+        total_l1_for_interleaved_buffers=bank * cores,
+        total_l1_for_sharded_buffers=bank * cores,
+        cb_limit=spec.l1.usable_bytes,
+    )
+
+
+def known_arch(spec: DeviceSpec) -> str:
+    """The family of a device if a device of the catalog has it, too; else nothing, for viewers refuse what is new."""
+    return spec.family if any(load_spec(name).family == spec.family for name in catalog_names()) else ""
+
+
+NOWHERE: Final = ("", 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenCall:
+    """A call, as far as memory goes."""
+
+    number: int  # Counted from 1
+    before: tuple[BufferAllocated, ...]  # What lay in the memories when it began
+    events: tuple[Event, ...]  # What happened meanwhile
+    at: tuple[str, int]  # File and line of the script that made it
+
+
+def until_refused(events: Iterable[Event]) -> Iterator[Event]:
+    """Events up to the moment when something did not fit; all of them if everything did."""
+    for event in events:
+        if isinstance(event, Refused):
+            return
+        yield event
+
+
+class Chunks:
+    """Finds the pages of buffers on their cores, of equal tensors once.
+
+    Args:
+        tensors: The tensor in each buffer, by the buffer's number; another buffer's pages are not told.
+        spec: The device.
+    """
+
+    def __init__(self, tensors: Mapping[int, TensorSpec], spec: DeviceSpec) -> None:
+        self._tensors = tensors
+        self._spec = spec
+        self._known: dict[TensorSpec, tuple[tuple[int, int, int, int], ...]] = {}
+
+    def of(self, living: Iterable[BufferAllocated]) -> Iterator[Chunk]:
+        """The pages in L1; L1_SMALL, which programs keep full of tables, and DRAM, which no core has, are left out."""
+        for one in living:
+            if one.buffer.buffer_type is BufferType.L1 and one.number in self._tensors:
+                yield from self._chunks(one, self._tensors[one.number])
+
+    def _chunks(self, one: BufferAllocated, tensor: TensorSpec) -> Iterator[Chunk]:
+        if tensor not in self._known:
+            self._known[tensor] = tuple(_banks(tensor, one.buffer.page_bytes, self._spec))
+        for bank, start, size, pages in self._known[tensor]:
+            row, column = divmod(bank, self._spec.grid.cols)
+            yield Chunk(
+                address=one.address,
+                buffer_type=one.buffer.buffer_type.value,
+                bank=bank,
+                column=column,
+                row=row,
+                start=one.address + start,
+                size_bytes=size,
+                page_bytes=one.buffer.page_bytes,
+                pages=pages,
+            )
+
+
+def _banks(tensor: TensorSpec, page_bytes: int, spec: DeviceSpec) -> Iterator[tuple[int, int, int, int]]:
+    """Bank, first offset, bytes to the end of the last page, and pages."""
+    places = page_places(tensor, spec)
+    for bank in np.unique(places.banks):
+        offsets = places.offsets[places.banks == bank]
+        first = int(offsets.min())
+        yield int(bank), first, int(offsets.max()) + page_bytes - first, len(offsets)
+
+
+def lifetimes(calls: Sequence[SeenCall], tensors: Mapping[MadeTensor, int]) -> tuple[Lifetime, ...]:
+    """From when to when tensors are there.
+
+    Args:
+        tensors: Their numbers.
+    """
+    made: dict[MadeTensor, SeenCall] = {}
+    read: dict[MadeTensor, SeenCall] = {}
+    for call in calls:
+        for event in call.events:
+            if isinstance(event, OperationBegin):
+                read.update((one.tensor, call) for one in event.read)
+            elif isinstance(event, OperationEnd):
+                made.update((one, call) for one in event.made if one not in made and one not in read)
+    freed = _freed(calls)
+    return tuple(
+        Lifetime(
+            tensor=number,
+            made=made[one].number if one in made else None,
+            last_read=read[one].number if one in read else None,
+            freed=freed.get(one.number),
+            made_at=made[one].at if one in made else NOWHERE,
+            last_read_at=read[one].at if one in read else NOWHERE,
+        )
+        for one, number in tensors.items()
+    )
+
+
+def _freed(calls: Sequence[SeenCall]) -> dict[int, int]:
+    """The call in which each buffer was freed, or the last one before it was gone."""
+    found: dict[int, int] = {}
+    for at, call in enumerate(calls):
+        found.update((event.number, call.number) for event in call.events if isinstance(event, BufferFreed))
+        if at + 1 < len(calls):
+            still = {one.number for one in calls[at + 1].before}
+            after = living_after(call.before, call.events)
+            found.update((number, call.number) for number in after if number not in still)
+    return found

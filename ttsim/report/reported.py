@@ -1,0 +1,240 @@
+"""Device operations of a report in a file: JSON, or an ``ops_perf_results`` CSV of a real card's profiler or of ours.
+
+Columns came and went with the profiler's versions: shapes are ``INPUT_0_W`` or ``INPUT_0_W_PAD[LOGICAL]``, and older
+files have no ``DEVICE ARCH``. Only the operation and its time are needed.
+"""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any, Final
+
+from device.errors import ArgumentError, shown
+from device.spec.device_spec import catalog_names
+from device.time.stages import nanoseconds
+from ops.op_models import load_spec
+from ttsim.report.comparison import Reported, ReportedOperation, ReportedTensor
+from ttsim.report.explain import FIDELITIES
+
+LONGEST_PATH: Final = 200  # characters of a path in an error
+NAME: Final = "OP CODE"
+KIND: Final = "OP TYPE"
+DEVICE: Final = "DEVICE ID"
+ARCH: Final = "DEVICE ARCH"
+TIME: Final = "DEVICE KERNEL DURATION [ns]"
+ORDER: Final = "HOST START TS"
+NEEDED: Final = (NAME, TIME)
+ON_DEVICE: Final = "tt_dnn_device"
+SIGNPOST: Final = "signpost"
+TENSOR: Final = re.compile(r"((?:IN|OUT)PUT_\d+)_DATATYPE")
+AXES: Final = "WZYX"
+LOGICAL: Final = re.compile(r"\d+\[(\d+)\]")  # padded[logical]
+MOMENT: Final = re.compile(r"\d{1,30}")
+PLACE: Final = re.compile(r"DEV_\d+_")
+Row = Mapping[str, str]
+
+
+def read_rows(path: Path, device_id: int | None = None) -> Reported:
+    """What a profiler's file tells; signposts and operations of the host are left out.
+
+    Raises:
+        ArgumentError: It is no such file, or has several devices, or not the one that is asked for.
+        OSError: It cannot be read.
+    """
+    named = f"compare: {shown(str(path), LONGEST_PATH)}"
+    try:
+        rows = _rows(path)
+        operations = [row for row in rows if _on_device(row)]
+        of_device = _of_device(operations, device_id)
+        archs = sorted({row[ARCH] for row in of_device if row.get(ARCH)})
+        if len(archs) > 1:
+            raise ArgumentError(f"its operations are of {' and '.join(map(shown, archs))}; keep the rows of one")
+        return Reported(
+            device=archs[0] if archs else "",
+            arch=archs[0] if archs else "",
+            clock_hz=0,
+            operations=tuple(_operation(row) for row in _in_order(of_device)),
+            left_out=tuple(_left_out(rows)),
+        )
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ArgumentError(f"{named} is no CSV of a profiler ({shown(str(error))})") from None
+    except ArgumentError as error:
+        raise ArgumentError(f"{named}: {error}") from None
+
+
+def _rows(path: Path) -> list[Row]:
+    """All rows that say something, by column; a byte order mark and spaces around names do not count."""
+    read = csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline=""), strict=True)
+    head = [name.strip() for name in next(read, [])]
+    missing = [name for name in NEEDED if name not in head]
+    if missing:
+        raise ArgumentError(
+            f"it has no column {' and no '.join(missing)}; give an ops_perf_results CSV of tt-metal's profiler, or a "
+            "report in JSON"
+        )
+    rows: list[Row] = [dict(zip(head, map(str.strip, row), strict=False)) for row in read if any(map(str.strip, row))]
+    if not any(map(_on_device, rows)):
+        raise ArgumentError("it has no row of a device operation; give a file with some")
+    return rows
+
+
+def _on_device(row: Row) -> bool:
+    return bool(row.get(NAME)) and row.get(KIND, ON_DEVICE) in (ON_DEVICE, "")
+
+
+def _of_device(rows: Sequence[Row], device_id: int | None) -> list[Row]:
+    """The rows of one device."""
+    found = sorted({row.get(DEVICE, "") for row in rows})
+    if device_id is None and len(found) > 1:
+        raise ArgumentError(f"it has the devices {_listed(found)}; choose one with --device-id")
+    chosen = [row for row in rows if device_id is None or row.get(DEVICE, "") == str(device_id)]
+    if not chosen:
+        raise ArgumentError(f"it has no device {device_id}, but {_listed(found)}; correct --device-id")
+    return chosen
+
+
+def _listed(found: Sequence[str]) -> str:
+    return ", ".join(shown(one) if not one.isdecimal() else one for one in found[:8]) + ", ..." * (len(found) > 8)
+
+
+def _in_order(rows: Sequence[Row]) -> list[Row]:
+    """As the host started them, where every row says when."""
+    if not all(MOMENT.fullmatch(row.get(ORDER, "")) for row in rows):
+        return list(rows)
+    return sorted(rows, key=lambda row: int(row[ORDER]))
+
+
+def _left_out(rows: Sequence[Row]) -> Iterator[str]:
+    """What is no operation of a device."""
+    others = [row for row in rows if not _on_device(row)]
+    signposts = sum(row.get(KIND) == SIGNPOST for row in others)
+    if signposts:
+        yield f"{signposts:,} signpost{'s' * (signposts > 1)}"
+    if len(others) > signposts:
+        host = len(others) - signposts
+        yield f"{host:,} other row{'s' * (host > 1)}"
+
+
+def _operation(row: Row) -> ReportedOperation:
+    tensors = (_tensor(match[1], row) for match in map(TENSOR.fullmatch, row) if match)
+    return ReportedOperation(
+        name=row[NAME],
+        cycles=None,
+        nanoseconds=_number(row, TIME),
+        bound_by="",
+        core_count=int(_number(row, "CORE COUNT") or 0),
+        fidelity=row.get("MATH FIDELITY", ""),
+        tensors=tuple(one for one in tensors if one is not None),
+    )
+
+
+def _number(row: Row, column: str) -> float | None:
+    """A number from 0 on; None where there is none.
+
+    Raises:
+        ArgumentError: It is something else.
+    """
+    text = row.get(column, "")
+    if not text:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not (isfinite(number) and number >= 0):
+        raise ArgumentError(f"{column} of {shown(row[NAME])} must be a number from 0 on, not {shown(text)}; correct it")
+    return number
+
+
+def _tensor(name: str, row: Row) -> ReportedTensor | None:
+    """One of the operation's; None if it has none there."""
+    sides = [_side(row.get(f"{name}_{axis}_PAD[LOGICAL]") or row.get(f"{name}_{axis}", "")) for axis in AXES]
+    found = ReportedTensor(
+        name=name,
+        shape="x".join(sides) if all(sides) else "",
+        dtype=row.get(f"{name}_DATATYPE", ""),
+        layout=row.get(f"{name}_LAYOUT", ""),
+        memory=PLACE.sub("", row.get(f"{name}_MEMORY", "")),
+    )
+    return found if found.dtype or found.shape else None
+
+
+def _side(text: str) -> str:
+    """The logical length of an axis."""
+    match = LOGICAL.fullmatch(text)
+    return match[1] if match else text
+
+
+def read_report(path: Path, device_id: int | None = None) -> Reported:
+    """What a report in a file tells.
+
+    Args:
+        path: What ``to_json()`` of a report, ``run --json``, ``exec --report`` or ``save_report`` wrote; or, ending in
+            .csv, the ops_perf_results of a card or of ours.
+        device_id: Which device of a CSV that has several.
+
+    Raises:
+        ArgumentError: It is no such report.
+        OSError: It cannot be read.
+    """
+    try:
+        if path.suffix.lower() == ".csv":
+            return read_rows(path, device_id)
+        document = json.loads(path.read_text(encoding="utf-8"))
+        reports = _reports(document)
+        if not reports:
+            return Reported(device="", clock_hz=0, operations=())
+        name, clock_hz = str(reports[0]["device"]), int(reports[0]["clock_hz"])
+        found = [_read_operation(one, clock_hz) for report in reports for one in _operations(report)]
+        return Reported(device=name, arch=_arch(name), clock_hz=clock_hz, operations=tuple(found))
+    except ArgumentError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ArithmeticError) as error:
+        named = shown(str(path), LONGEST_PATH)
+        raise ArgumentError(
+            f"compare: {named} is no report in JSON ({shown(str(error))}); give a file that run --json, "
+            "exec --report or to_json() of a report wrote, or the ops_perf_results CSV of a card"
+        ) from None
+
+
+def _arch(device: str) -> str:
+    """The architecture of a device of the catalog, changed or not; of others nothing is known."""
+    name = device.partition(",")[0]
+    return load_spec(name).arch if name in catalog_names() else ""
+
+
+def _reports(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Those of the layers that ran, that on cycles of a saved report, or the document itself."""
+    if "cycles" in document and "network" in document:
+        return [document["cycles"]]
+    if "layers" not in document or "launches" in document:  # a network has layers of its own
+        return [document]
+    summaries = [layer["summary"] for layer in document["layers"]]
+    return [one["cycles"] for one in summaries if one is not None and one["cycles"] is not None]
+
+
+def _operations(report: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Of a network, or of calls."""
+    if "operations" in report:
+        found: Sequence[Mapping[str, Any]] = report["operations"]
+        return found
+    return [one for call in report["calls"] for one in call["operations"]]
+
+
+def _read_operation(one: Mapping[str, Any], clock_hz: int) -> ReportedOperation:
+    stages = [(stage["stage"], stage["critical_cycles"], stage["busy_cycles"]) for stage in one.get("stages", ())]
+    walked = any(critical for _, critical, _ in stages)
+    cycles = None if one.get("untimed") else int(one["cycles"])
+    return ReportedOperation(
+        name=str(one["name"]),
+        cycles=cycles,
+        nanoseconds=None if cycles is None else nanoseconds(cycles, clock_hz),
+        bound_by=str(one["bound_by"]),
+        core_count=int(one["core_count"]),
+        fidelity=FIDELITIES.get(int(one.get("fidelity_phases", 0)), ""),
+        stages=tuple((str(name), int(critical if walked else busy)) for name, critical, busy in stages),
+    )
