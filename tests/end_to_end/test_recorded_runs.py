@@ -6,9 +6,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tools.recorded.call import layer_of_case, run
 from tools.recorded.compare import compare, distance_from_float64
-from tools.recorded.records import DATA, Outputs, inputs, read_records
+from tools.recorded.records import DATA, Outputs, inputs, layer_of_case, read_records, run
 from ttsim.study.layers.run import Inputs, exact_output
 
 RECORDS = {

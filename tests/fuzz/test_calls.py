@@ -2,8 +2,7 @@
 
 import pytest
 
-from tools.fuzz.calls import draw
-from tools.fuzz.making import pasteable
+from tools.fuzz.calls import draw, pasteable
 from tools.fuzz.oracles import judge
 
 PART = 25

@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 import ttsim
-from tools.fuzz.sequences.choices import Choices
 from tools.fuzz.sequences.operations import BESIDE, NOT_DRAWN, OPERATIONS
 from tools.fuzz.sequences.running import Fault, Record, Run, run
-from tools.fuzz.sequences.state import Draft
-from tools.fuzz.sequences.steps import Expected, Step
+from tools.fuzz.sequences.state import Choices, Draft, Expected, Step
 
 PART = 8
 LENGTH = 20

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from tools.fuzz import metamorphic
+from tools.fuzz import oracles as metamorphic
 from tools.fuzz.calls import draw
-from tools.fuzz.metamorphic import disagreements, twins
+from tools.fuzz.oracles import disagreements, twins
 
 
 @pytest.mark.parametrize("first", range(0, 60, 20))

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from tools.validate.__main__ import read_rows, validate
+from tools.validate.conv import predict_halo, read_halo_row
 from tools.validate.gemm import predict_gemm, read_gemm_row
-from tools.validate.halo import predict_halo, read_halo_row
 from tools.validate.layout_ops import read_layout_row
 from tools.validate.prediction import NotPredictedError
-from tools.validate.summary import sum_up
+from tools.validate.report import sum_up
 
 ROWS = Path(__file__).resolve().parents[1] / "data" / "measured"
 MOST_BYTES = 1_500_000

@@ -43,12 +43,10 @@ from rich.table import Table
 
 from tools.bench.exact import bench_exact
 from tools.bench.figure import Figure
-from tools.bench.imports import bench_imports
 from tools.bench.layers import bench_cycles, bench_layers, bench_planning, threads
-from tools.bench.memory import bench_memory
 from tools.bench.networks import bench_networks
 from tools.bench.onednn import bench_onednn
-from tools.bench.plans import bench_plans
+from tools.bench.plans import bench_imports, bench_memory, bench_plans
 from tools.command import run_tool
 
 BENCHES: dict[str, Callable[[int], Iterator[Figure]]] = {

@@ -13,8 +13,7 @@ from device.spec.device_spec import load_spec
 from tools.bench.figure import Figure, all_locked, least_seconds, run_times
 from tools.bench.layers import TORCH, clock_of, of_torch, threads, torch, unseen
 from tools.bench.loops import load_loops
-from tools.validate.network_between import POOL, Walk
-from tools.validate.network_rows import DATA, NetworkStep, read_rows, steps_of
+from tools.validate.network_rows import DATA, POOL, NetworkStep, Walk, read_rows, steps_of
 from tools.validate.network_run import device_of, needed_again, network_passed, operand_shapes
 from ttsim.recording.profiling import profile
 from ttsim.report.accuracy import measure

@@ -1,9 +1,12 @@
 """Planning alone: recorded calls of mode "plan", in processor time, and what stays allocated after many of them."""
 
 import gc
+import json
 import statistics
+import subprocess
 import sys
 import time
+import tracemalloc
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,13 +14,17 @@ from dataclasses import dataclass
 from device.errors import DeviceError
 from device.machine import Machine
 from device.memory.memory_config import BufferType
-from device.spec.device_spec import DeviceSpec
+from device.numbers.formats import FORMATS
+from device.spec.device_spec import DeviceSpec, load_spec
 from ops.planners.conv.arguments import ConvCall, is_matmul, takes_l1_path
 from ops.planners.conv.plan import plan_convolution
 from tools.bench.figure import Figure
 from tools.recorded.arguments import planner_arguments
-from tools.recorded.call import SPEC_OF_ARCH
-from tools.recorded.records import DATA, read_records
+from tools.recorded.records import DATA, SPEC_OF_ARCH, read_records
+from ttsim.runtime.settings import DEFAULT_SPEC
+from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
+from ttsim.study.layers.run import Settings, call, make_inputs, place, run_layer
+from ttsim.types.layer import Layer
 
 FULL_COLLECTION = DATA.parents[2] / "shared" / "oracle" / "ttnn"
 LIMIT_MS = 1.0  # a thousand plans a second, the mean over all calls
@@ -79,13 +86,13 @@ def plan_ms(call: Call, repeats: int) -> float:
 
 def blocks_kept(calls: Sequence[Call], rounds: int) -> int:
     """Blocks of memory that the interpreter holds after all calls were planned so many times more."""
-    for call in calls:
-        call.plan()
+    for recorded in calls:
+        recorded.plan()
     gc.collect()
     before = sys.getallocatedblocks()
     for _ in range(rounds):
-        for call in calls:
-            call.plan()
+        for recorded in calls:
+            recorded.plan()
     gc.collect()
     return sys.getallocatedblocks() - before
 
@@ -94,8 +101,8 @@ def bench_plans(repeats: int) -> Iterator[Figure]:
     """Every group of calls, then all; each repeat plans all calls twice, once for the time, once for the memory."""
     calls = list(recorded_calls())
     times: defaultdict[str, list[float]] = defaultdict(list)
-    for call in calls:
-        times[call.group].append(plan_ms(call, repeats))
+    for recorded in calls:
+        times[recorded.group].append(plan_ms(recorded, repeats))
     times["all"] = [one for found in list(times.values()) for one in found]
     for group, found in times.items():
         case, limit = f"{len(found)} calls, {group}", LIMIT_MS if group == "all" else None
@@ -105,3 +112,107 @@ def bench_plans(repeats: int) -> Iterator[Figure]:
         yield Figure(bench="plans", case=case, name="mean", value=statistics.fmean(found), unit="ms", limit=limit)
     case, kept = f"{repeats * len(calls)} plans", float(blocks_kept(calls, repeats))
     yield Figure(bench="plans", case=case, name="kept", value=kept, unit="blocks", limit=LIMIT_BLOCKS)
+
+
+LIMIT_SECONDS = 0.15
+ARRAYS = "import numpy, ml_dtypes"  # what every script loads anyway
+SCRIPT = "import time{before}; start = time.process_time(); {statement}; print(time.process_time() - start)"
+CASES = (
+    (ARRAYS, None, None),
+    ("import ttsim", ARRAYS, LIMIT_SECONDS),
+    ("import ttsim; ttsim.conv_transpose2d", ARRAYS, None),
+    ("from ttsim import *", ARRAYS, None),
+)
+
+
+def statement_seconds(statement: str, before: str | None, repeats: int) -> float:
+    """Processor time of the shortest of several runs of a statement, each in an interpreter of its own.
+
+    Args:
+        statement: What is measured.
+        before: What has run already.
+        repeats: How many runs.
+    """
+    script = SCRIPT.format(statement=statement, before=f"; {before}" if before else "")
+
+    def once() -> float:
+        return float(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout)
+
+    return min(once() for _ in range(repeats))
+
+
+def bench_imports(repeats: int) -> Iterator[Figure]:
+    """What numpy and ml_dtypes take, and what ttsim adds to them."""
+    for statement, before, limit in CASES:
+        seconds = statement_seconds(statement, before, max(repeats, 7))
+        name = "import" if before is None else "above numpy and ml_dtypes"
+        yield Figure(bench="import", case=statement, name=name, value=seconds, unit="s", limit=limit)
+
+
+LIMIT_OF_TENSORS = 2.1
+LIMIT_OF_STORED = 4.0
+LIMIT_OF_STORED_BLOCKS = 5.8  # of a block float input: what a script has in float32 alone takes 3.8 times as much
+MIB = 1 << 20
+
+
+def stored_bytes(elements: int, dtype: str) -> float:
+    """Bytes of a tensor in its data format."""
+    data_format = FORMATS[dtype]
+    return elements * data_format.tile_bytes / 1024
+
+
+def tensor_bytes(layer: Layer, output_elements: int) -> float:
+    """Bytes of input, weights and output in their data formats."""
+    inputs = make_inputs(layer)
+    weights = inputs.w.size + (0 if inputs.b is None else inputs.b.size)
+    return (
+        stored_bytes(inputs.x.size, layer.input_dtype)
+        + stored_bytes(weights, layer.weights_dtype)
+        + stored_bytes(output_elements, layer.dtype or layer.input_dtype)
+    )
+
+
+def measure_layer(layer: Layer) -> dict[str, float]:
+    """Peak bytes that Python and numpy allocate for a call, with its inputs and the output read back."""
+    settings = Settings(spec=load_spec(DEFAULT_SPEC))
+    run_layer(layer, settings)  # modules and compiled code that a first call loads are no part of a layer
+    tracemalloc.start()
+    inputs = make_inputs(layer)
+    placed = place(layer, inputs, settings)
+    output = call(placed).output.cpu().to_numpy()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    placed.device.close()
+    float32_bytes = sum(a.nbytes for a in (*inputs, output.astype("float32")) if a is not None)
+    return {"peak": peak, "stored": tensor_bytes(layer, output.size), "float32": float(float32_bytes)}
+
+
+def measure_apart(layer: Layer) -> dict[str, float]:
+    """`measure_layer` in an interpreter of its own."""
+    command = [sys.executable, "-m", "tools.bench.plans", layer.name]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return dict(json.loads(done.stdout))
+
+
+def bench_memory(repeats: int) -> Iterator[Figure]:
+    """Peak of every layer; once each, since allocations repeat."""
+    for layer in read_layers(DEFAULT_LAYERS):
+        found = measure_apart(layer)
+        case = layer.name
+        yield Figure(bench="memory", case=case, name="peak", value=found["peak"] / MIB, unit="MiB")
+        yield Figure(bench="memory", case=case, name="tensors as stored", value=found["stored"] / MIB, unit="MiB")
+        ratio = found["peak"] / found["stored"]
+        limit = LIMIT_OF_STORED_BLOCKS if FORMATS[layer.input_dtype].is_block else LIMIT_OF_STORED
+        yield Figure(bench="memory", case=case, name="of stored", value=ratio, unit="x", limit=limit)
+        ratio = found["peak"] / found["float32"]
+        yield Figure(bench="memory", case=case, name="of float32", value=ratio, unit="x", limit=LIMIT_OF_TENSORS)
+
+
+def main() -> None:
+    """Measure the layer that is named on the command line, for `measure_apart`."""
+    layer = next(layer for layer in read_layers(DEFAULT_LAYERS) if layer.name == sys.argv[1])
+    print(json.dumps(measure_layer(layer)))
+
+
+if __name__ == "__main__":
+    main()

@@ -17,11 +17,9 @@ from rich.table import Table
 
 from tools.calibrate.cases import READERS, Case, cases_in
 from tools.calibrate.fit import Fit
-from tools.calibrate.joint import changed_specs, cross_validated_errors, fit_jointly
-from tools.calibrate.priors import PRIORS
+from tools.calibrate.joint import PRIORS, changed_specs, cross_validated_errors, fit_jointly
 from tools.command import run_tool
-from tools.validate.report import console, error_table
-from tools.validate.summary import Errors, sum_up_errors
+from tools.validate.report import Errors, console, error_table, sum_up_errors
 
 ROWS = Path(__file__).resolve().parents[2] / "tests" / "data" / "measured"
 

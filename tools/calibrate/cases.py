@@ -19,7 +19,15 @@ from ops.programs.conv2d.cycles import time_conv
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.movement.cycles import movement_cycles
 from ops.programs.movement.movement import Movement
-from tools.validate.conv import configuration, measured_ns, read_conv_row
+from tools.validate.conv import (
+    HaloRow,
+    configuration,
+    halo_configuration,
+    halo_times_of,
+    measured_ns,
+    read_conv_row,
+    read_halo_row,
+)
 from tools.validate.dispatch import (
     dispatch_configuration,
     dispatch_cycles_of,
@@ -34,10 +42,8 @@ from tools.validate.gemm import (
     is_named_program,
     read_gemm_row,
 )
-from tools.validate.halo import HaloRow, halo_configuration, halo_times_of, read_halo_row
 from tools.validate.layout_ops import layout_configuration, operation, read_layout_row
-from tools.validate.prediction import NotPredictedError, Row
-from tools.validate.software import OF_2025
+from tools.validate.prediction import OF_2025, NotPredictedError, Row
 
 END_TIME_WEIGHT = 0.5
 

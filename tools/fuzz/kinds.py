@@ -6,12 +6,10 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from tools.fuzz import arguments, files, interrupts, threads
-from tools.fuzz.calls import draw
+from tools.fuzz.calls import draw, pasteable
 from tools.fuzz.finding import Finding
-from tools.fuzz.making import pasteable
-from tools.fuzz.metamorphic import disagreements
-from tools.fuzz.oracles import judge
-from tools.fuzz.sequences.check import check as check_sequence
+from tools.fuzz.oracles import disagreements, judge
+from tools.fuzz.sequences.running import check as check_sequence
 
 Check = Callable[[int, int], Finding]
 

@@ -20,13 +20,11 @@ from collections import Counter
 from pathlib import Path
 
 from tools.command import run_tool
-from tools.golden.answers import answers
-from tools.golden.calls import DEVICES, Call, read_calls
-from tools.golden.compare import compare_records, read_renames, summary
-from tools.golden.drawn import ALL, drawn_calls
-from tools.golden.plain import ROOT
+from tools.golden.answers import ROOT, answers
+from tools.golden.calls import DEVICES, Call, read_calls, recorded_calls
 from tools.golden.record import PARTS, write_record
-from tools.golden.recorded import recorded_calls
+from tools.golden.sequences import ALL, drawn_calls
+from tools.golden.store import compare_records, read_renames, summary
 
 DATA = ROOT / "tests" / "data"
 

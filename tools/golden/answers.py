@@ -1,19 +1,162 @@
 """What ttsim says to one call on one device: the texts of every public view of it."""
 
 import gc
+import hashlib
 import json
-from collections.abc import Callable, Mapping
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
 from io import StringIO
+from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 import ttsim
-from tools.golden.arrays import Numbers, array_lines
 from tools.golden.calls import Call
-from tools.golden.plain import lines_of, plain
+
+Array = npt.NDArray[Any]
+DIGITS: Final = 20  # of a hash, hexadecimal
+
+
+class Numbers:
+    """The arrays of calls: random ones, or zeros where values are off and nobody looks at them."""
+
+    def __init__(self, *, random: bool) -> None:
+        self.random = random
+
+    def normal(self, seed: int, *shapes: Sequence[int], scales: Sequence[float] = ()) -> Any:
+        """float32 arrays of normally distributed numbers from one generator, each times its scale.
+
+        Returns:
+            An array for a single shape, else a list.
+        """
+        rng = np.random.default_rng(seed)
+        made = [
+            (rng.standard_normal(shape) * scale).astype(np.float32) if self.random else zeros(shape)
+            for shape, scale in zip(shapes, scales or [1.0] * len(shapes), strict=True)
+        ]
+        return made if len(made) > 1 else made[0]
+
+    def integers(self, seed: int, shape: Sequence[int]) -> Array:
+        """int32 numbers from 0 to 99."""
+        return np.random.default_rng(seed).integers(0, 100, shape, dtype=np.int32)
+
+
+def zeros(shape: Sequence[int]) -> Array:
+    """float32 zeros that take no memory."""
+    return np.broadcast_to(np.float32(0), tuple(shape))
+
+
+def array_text(array: Array) -> str:
+    """Type, shape and hash of the bits of an array; all numbers where there are at most eight."""
+    bits = np.ascontiguousarray(array)
+    digest = hashlib.sha256(bits.tobytes()).hexdigest()[:DIGITS]
+    shown = f" {bits.ravel().tolist()}" if bits.size <= 8 else ""
+    return f"{bits.dtype} {list(bits.shape)} {digest}{shown}"
+
+
+def array_lines(array: Array) -> str:
+    """`array_text` of an array, and of each image of a batch, so that a difference can be located."""
+    rows = [f"[{index}] {array_text(one)}" for index, one in enumerate(array)] if 1 < len(array) <= 8 else []
+    return "\n".join([array_text(array), *rows])
+
+
+def column_text(column: Sequence[Any]) -> str:
+    """A column of figures as their sum and a hash, one of words as the different words and a hash of their order."""
+    if all(isinstance(one, int | float) for one in column):
+        return f"sum {sum(column)!r} hash {_digest(list(column))}"
+    words = list(dict.fromkeys(map(repr, column)))
+    return f"{', '.join(words)} hash {_digest([words.index(repr(one)) for one in column])}"
+
+
+def _digest(values: list[Any]) -> str:
+    return hashlib.sha256(repr(values).encode()).hexdigest()[:DIGITS]
+
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+
+# (pattern, what stands there instead): the reason is the comment of each
+REPLACED: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
+    (re.compile(re.escape(str(ROOT))), "<project>"),  # where the clone lies
+    (re.compile(re.escape(tempfile.gettempdir()) + r"/golden-[A-Za-z0-9_]+"), "<temporary>"),  # a command's own folder
+    (re.compile(re.escape(sys.prefix) + r"(?=/)"), "<python>"),  # where Python lies
+    (re.compile(re.escape(sys.base_prefix) + r"(?=/)"), "<python>"),  # where the Python of an environment lies
+    (re.compile(r"\bat 0x[0-9a-f]{6,}"), "at <address>"),  # addresses of Python's objects
+    (re.compile(r"\bin \d+\.\d+s\b"), "in <time> s"),  # how long pytest took
+    (re.compile(r"^ttsim compiles its loops .*\n?", re.MULTILINE), ""),  # once on a machine
+)
+# Of ttsim's sources, or of a plan in words that users do not see.
+HASH: Final = re.compile(r"(?<![.\w])[0-9a-f]{16}(?:[0-9a-f]{48})?(?!\w)")
+
+
+def plain(text: str) -> str:
+    """A text without what differs from machine to machine or from run to run."""
+    for pattern, instead in REPLACED:
+        text = pattern.sub(instead, text)
+    return HASH.sub(_plain_hash, text)
+
+
+def _plain_hash(match: re.Match[str]) -> str:
+    """A mark for a hash; digits alone are a figure."""
+    return match.group() if match.group().isdecimal() or match.group().isalpha() else "<hash>"
+
+
+def lines_of(value: Any) -> str:
+    """Data of JSON as lines of text: the path of an object, then its figures and words.
+
+    A list of many objects with equal keys, such as the cores of a device, is a line for each key: the sum and a hash
+    of its column, so that the key at fault is found without a line for each core.
+    """
+    lines: list[str] = []
+    _walk("", value, lines.append)
+    return "\n".join(lines)
+
+
+MANY: Final = 17  # objects of a list from which on columns are hashed: more than the stages of an operation
+
+
+def _walk(path: str, value: Any, write: Callable[[str], None]) -> None:
+    if isinstance(value, Mapping):
+        flat = {key: one for key, one in value.items() if _is_flat(one)}
+        inline = ", ".join(f"{key}: {one!r}" for key, one in flat.items())
+        if flat or not value:
+            write(f"{path or 'all'} {inline}")
+        for key, one in value.items():
+            if key not in flat:
+                _walk(f"{path}.{key}" if path else str(key), one, write)
+    elif isinstance(value, list) and not _is_flat(value):
+        keys = _shared_keys(value)
+        if len(value) >= MANY and keys:
+            write(f"{path} {len(value)} rows")
+            for key in keys:
+                write(f"{path}.{key} {column_text([row[key] for row in value])}")
+        else:
+            for index, one in enumerate(value):
+                _walk(f"{path}[{index}]", one, write)
+    else:
+        write(f"{path} {value!r}")
+
+
+def _is_flat(value: Any) -> bool:
+    """Whether a value is a figure, a word, or a list of these."""
+    if isinstance(value, list):
+        return not any(isinstance(one, Mapping | list) for one in value)
+    return not isinstance(value, Mapping)
+
+
+def _shared_keys(rows: list[Any]) -> list[str]:
+    """The keys of rows that all have the same flat ones; else none."""
+    if not all(isinstance(row, Mapping) for row in rows):
+        return []
+    keys = list(rows[0])
+    same = all(list(row) == keys and all(map(_is_flat, row.values())) for row in rows)
+    return keys if same else []
+
 
 Values = Literal["exact", "fast", "off"]
 Aspects = dict[str, str]

@@ -1,7 +1,9 @@
 """The calls that a record asks about: Python over public names of ttsim, kept as data beside the answers."""
 
+import gzip
 import json
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +18,7 @@ class Call:
     """What a user might write, in two pieces.
 
     The text knows ``ttnn`` (ttsim), ``np``, ``device`` (open, of the device that is asked), and of
-    `tools.golden.arrays.Numbers` the functions ``normal`` and ``integers``.
+    `tools.golden.answers.Numbers` the functions ``normal`` and ``integers``.
 
     Attributes:
         name: Group and number: "conv2d/0017".
@@ -72,3 +74,147 @@ def read_calls(folder: Path) -> list[Call]:
 
 def _call(fields: dict[str, Any]) -> Call:
     return Call(**{**fields, "values": tuple(fields["values"])})
+
+
+FILES: Final = ("recorded_runs.jsonl.gz", "cases.jsonl.gz")
+DEVICE_OF: Final = {"wh": "wormhole_n150", "bh": "blackhole_p150"}
+COMPUTE: Final = ("math_fidelity", "fp32_dest_acc_en", "packer_l1_acc", "math_approx_mode", "dst_full_sync_en")
+SLICES: Final = {"H": "Conv2dDRAMSliceHeight", "W": "Conv2dDRAMSliceWidth"}
+PREPARED_WITHOUT: Final = {"input_tensor", "weight_tensor", "bias_tensor", "output_padding", "mirror_kernel", "dtype"}
+
+
+def recorded_calls(folder: Path) -> list[Call]:
+    """The recorded calls of a folder, in the order of its file; their values where the real library's are recorded.
+
+    Raises:
+        ValueError: The folder has no recorded calls.
+    """
+    path = next((folder / file for file in FILES if (folder / file).exists()), None)
+    if path is None:
+        raise ValueError(f"{folder} has no {FILES[0]}; name a folder of recorded calls, such as tests/data")
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return [recorded_call(json.loads(line), number) for number, line in enumerate(lines)]
+
+
+def recorded_call(record: Mapping[str, Any], number: int) -> Call:
+    """A recorded call as Python."""
+    case = record["case"]
+    given = list(_given(case))
+    arguments = dict(_arguments(case))
+    if case.get("prep"):
+        given += _prepared(case, arguments)
+    text = ", ".join(f"{name}={value}" for name, value in arguments.items())
+    with_values = record["mode"] == "sim" and "error" not in record and not record.get("defect")
+    return Call(
+        name=f"recorded/{number:04}",
+        given="\n".join(given),
+        text=f"y = ttnn.conv_transpose2d({text}, return_output_dim=True, return_weights_and_bias=True)",
+        values=(DEVICE_OF[record["arch"]],) if with_values else (),
+        l1_small_size=case.get("l1_small_size", 32768),
+    )
+
+
+def _given(case: Mapping[str, Any]) -> Iterator[str]:
+    """Statements that make the tensors of a case."""
+    batch, height, width, channels = case.get("batch", 1), case["H"], case["W"], case["in_channels"]
+    outputs, groups, kernel = case["out_channels"], case.get("groups", 1), _pair(case["kernel"])
+    image, weights = (batch, height, width, channels), (channels, max(outputs // groups, 1), *kernel)
+    scale = case.get("w_scale")
+    if scale is None:
+        scale = 1 / math.sqrt(channels // groups * kernel[0] * kernel[1])
+    shapes = f"{image}, {weights}, {(1, 1, 1, outputs)}"
+    yield f"x, w, b = normal({case.get('seed', 0)}, {shapes}, scales=[1, {scale!r}, 1])"
+    shape = image if case.get("input_4d") else (1, 1, batch * height * width, channels)
+    dtype, layout = case.get("input_dtype", "bfloat16"), case.get("input_layout", "ROW_MAJOR")
+    host = f"ttnn.Tensor(x.reshape({shape}), ttnn.{dtype}, layout=ttnn.{layout}_LAYOUT)"
+    yield f"x = {host}" + ("" if case.get("input_memory") == "host" else f".to(device, {_memory(case)})")
+    held = case.get("weights_in_dtype", "bfloat16")
+    yield f"w = ttnn.Tensor(w, ttnn.{held})"
+    yield f"b = ttnn.Tensor(b, ttnn.{held})" if case.get("has_bias") else "b = None"
+
+
+def _memory(case: Mapping[str, Any]) -> str:
+    """Where the input lies."""
+    if not case.get("input_spec"):
+        return "ttnn.L1_MEMORY_CONFIG" if case.get("input_memory") == "l1" else "ttnn.DRAM_MEMORY_CONFIG"
+    scheme, shard, (column, row) = case["input_spec"]
+    cores = f"ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord({column}, {row}))])"
+    spec = f"ttnn.ShardSpec({cores}, {list(shard)}, ttnn.ShardOrientation.ROW_MAJOR)"
+    return f"ttnn.MemoryConfig(ttnn.TensorMemoryLayout.{scheme}_SHARDED, ttnn.BufferType.L1, {spec})"
+
+
+def _arguments(case: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Keyword arguments of the call."""
+    yield from (("input_tensor", "x"), ("weight_tensor", "w"), ("bias_tensor", "b"), ("device", "device"))
+    yield from (("in_channels", f"{case['in_channels']}"), ("out_channels", f"{case['out_channels']}"))
+    yield from (("batch_size", f"{case.get('batch', 1)}"), ("input_height", f"{case['H']}"))
+    yield "input_width", f"{case['W']}"
+    defaults = {"kernel": 1, "stride": 1, "padding": 0, "output_padding": 0, "dilation": 1}
+    for name, usual in defaults.items():
+        yield {"kernel": "kernel_size"}.get(name, name), f"{_pair(case.get(name, usual))}"
+    yield "groups", f"{case.get('groups', 1)}"
+    yield "dtype", f"ttnn.{case['dtype']}" if case.get("dtype") else "None"
+    yield "conv_config", _conv_config(case)
+    compute = {name: case[name] for name in COMPUTE if case.get(name) is not None}
+    if "math_fidelity" in compute:
+        compute["math_fidelity"] = f"ttnn.MathFidelity.{compute['math_fidelity']}"
+    settings = _keywords(compute)
+    yield "compute_config", f"ttnn.init_device_compute_kernel_config(device.arch(), {settings})" if settings else "None"
+    yield "dram_slice_config", _slices(case.get("slice"))
+    if case.get("mirror_kernel") is not None:
+        yield "mirror_kernel", f"{case['mirror_kernel']}"
+    if case.get("memory_config"):
+        yield "memory_config", f"ttnn.{case['memory_config']}"
+
+
+def _conv_config(case: Mapping[str, Any]) -> str:
+    fields = dict(case.get("conv_config", {}))
+    if "padding_mode" in fields:
+        fields["padding_mode"] = f"ttnn.PaddingMode.{fields['padding_mode']}"
+    if case.get("weights_dtype"):
+        fields["weights_dtype"] = f"ttnn.{case['weights_dtype']}"
+    if case.get("shard_layout"):
+        fields["shard_layout"] = f"ttnn.TensorMemoryLayout.{case['shard_layout']}_SHARDED"
+    if case.get("act_block_h_override"):
+        fields["act_block_h_override"] = case["act_block_h_override"]
+    if case.get("output_layout"):
+        fields["output_layout"] = f"ttnn.{case['output_layout']}_LAYOUT"
+    if case.get("activation"):
+        fields["activation"] = f"ttnn.UnaryWithParam(ttnn.UnaryOpType.{case['activation'].upper()})"
+    return f"ttnn.Conv2dConfig({_keywords(fields)})" if fields else "None"
+
+
+def _slices(cut: Any) -> str:
+    if cut is None:
+        return "None"
+    if cut == "l1_full":
+        return "ttnn.Conv2dL1FullSliceConfig"
+    number = f", num_slices={cut[1]}" if cut[1] is not None else ""
+    return f"ttnn.Conv2dSliceConfig(slice_type=ttnn.{SLICES[cut[0]]}{number})"
+
+
+def _prepared(case: Mapping[str, Any], arguments: Mapping[str, str]) -> list[str]:
+    """Statements that prepare weights and bias before the call."""
+    shared = {name: value for name, value in arguments.items() if name not in PREPARED_WITHOUT}
+    shared.pop("memory_config", None)
+    shared |= {
+        "input_memory_config": "x.memory_config()",
+        "input_layout": "x.layout",
+        "output_dtype": arguments["dtype"],
+    }
+    shared["input_dtype"] = f"ttnn.{case.get('input_dtype', 'bfloat16')}"
+    own = {"weight_tensor": "w", "weights_format": "'IOHW'", "output_padding": arguments["output_padding"]}
+    own["has_bias"] = f"{bool(case.get('has_bias'))}"
+    own |= {"mirror_kernel": arguments["mirror_kernel"]} if "mirror_kernel" in arguments else {}
+    lines = [f"w = ttnn.prepare_conv_transpose2d_weights({_keywords(own | shared)})"]
+    if case.get("has_bias"):
+        lines.append(f"b = ttnn.prepare_conv_transpose2d_bias({_keywords({'bias_tensor': 'b'} | shared)})")
+    return lines
+
+
+def _keywords(values: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
+def _pair(value: Any) -> list[int]:
+    return [value, value] if isinstance(value, int) else list(value)

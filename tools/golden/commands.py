@@ -1,15 +1,64 @@
 """What the command line prints and writes: every command, its help, and its errors."""
 
+import gzip
+import inspect
+import json
 import os
+import re
+import sqlite3
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from enum import Enum
 from pathlib import Path
-from typing import Final
+from pkgutil import resolve_name
+from types import ModuleType
+from typing import Any, Final
 
-from tools.golden.exports import file_text
-from tools.golden.plain import ROOT, plain
+import ttsim
+from tools.golden.answers import ROOT, execute, lines_of, namespace, opened, outcome, plain
+from tools.golden.calls import Call
 from tools.golden.store import Sections, title
+
+EVERY: Final = 40  # calls of a group of which the first one's files are recorded
+
+
+def exported(call: Call) -> bool:
+    """Whether the files of a call are recorded."""
+    return call.number % (EVERY // 4 if call.group in ("network", "trace", "repeated") else EVERY) == 0
+
+
+def export_sections(call: Call, device: str) -> Sections:
+    """The files that `save_report` writes of a call, whether it runs or fails."""
+    with opened(call, device, strict=False) as simulated, ttsim.profile(simulated) as profile:
+        names = namespace(simulated, random=False)
+        found = {**outcome(lambda: execute(call.given, names), named="given")}
+        if not found:
+            found |= outcome(lambda: execute(call.text, names), named="result")
+        with tempfile.TemporaryDirectory(prefix="golden-") as temporary:
+            folder = Path(temporary)
+            found |= outcome(lambda: ttsim.save_report(folder, profile), named="saving")
+            paths = sorted(path for path in folder.rglob("*") if path.is_file())
+            found |= {f"file {path.relative_to(folder).as_posix()}": plain(file_text(path)) for path in paths}
+    name = f"{call.name} {device}"
+    return {title(name, aspect): text for aspect, text in found.items()}
+
+
+def file_text(path: Path) -> str:
+    """A file as text with short lines: databases as statements, JSON as lines of figures and words."""
+    if path.suffix == ".sqlite":
+        with closing(sqlite3.connect(path)) as database:
+            return "\n".join(database.iterdump())
+    content = path.read_bytes()
+    if path.suffix == ".gz":
+        content = gzip.decompress(content)
+    text = content.decode("utf-8", errors="backslashreplace")
+    if path.name.endswith((".json", ".json.gz")):
+        return lines_of(json.loads(text))
+    return text
+
 
 FILES: Final = {
     "layers.toml": """\
@@ -208,3 +257,96 @@ def _run(arguments: str, folder: Path, columns: int) -> subprocess.CompletedProc
         check=False,
         stdin=subprocess.DEVNULL,
     )
+
+
+# Modules that ttnn has, too, and those that users import for themselves. The pytest plugin gives fixtures, which the
+# command line's pytest runs.
+MODULES: Final = (
+    *("graph", "onednn", "errors", "experimental", "cluster", "database", "device", "tracer", "model_preprocessing"),
+    "torch",
+)
+PRIVATE_HOME: Final = re.compile(r"\b(?:ttsim|ops|device|tools)(?:\.\w+)*\.(?=[A-Z]\w*)")  # modules may move
+FUNCTION: Final = re.compile(r"<function ([\w.<>]+) at <address>>")
+
+
+def surface_sections() -> Sections:
+    """Names, signatures, docstrings and the stub."""
+    listed = [sys.executable, "-c", "import ttsim; print(*dir(ttsim), sep='\\n')"]  # where nothing else was imported
+    names = subprocess.run(listed, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    found = {title("ttsim", "names"): names}
+    for path, value in public():
+        found |= {title(path, aspect): text for aspect, text in _aspects(value).items()}
+    stub = Path(ttsim.__file__).with_name("__init__.pyi")
+    found[title("ttsim", "stub")] = "\n".join(sorted(_stub_names(stub)))
+    return found
+
+
+def public() -> Iterator[tuple[str, Any]]:
+    """Every public name with its value; the public attributes of classes and modules with dots."""
+    for name in sorted(set(dir(ttsim)) - {name for name in dir(ttsim) if name.startswith("_")}):
+        value = getattr(ttsim, name)
+        if isinstance(value, ModuleType):
+            continue
+        yield name, value
+        if inspect.isclass(value):
+            yield from ((f"{name}.{one}", inspect.getattr_static(value, one)) for one in _members(value))
+    for module in MODULES:
+        try:
+            found = resolve_name(f"ttsim.{module}")
+        except (ImportError, AttributeError):  # resolve_name asks the package where the import fails
+            continue  # of an extra that is not installed
+        for name in sorted(getattr(found, "__all__", [one for one in vars(found) if not one.startswith("_")])):
+            value = getattr(found, name)
+            if not isinstance(value, ModuleType):
+                yield f"{module}.{name}", value
+
+
+def _members(value: type) -> list[str]:
+    """Public attributes of a class and of its bases, but for those of Python's own."""
+    mine = {
+        one
+        for base in value.__mro__
+        if base.__module__.split(".")[0] in ("ttsim", "ops", "device")
+        for one in vars(base)
+    }
+    return sorted(one for one in mine if not one.startswith("_"))
+
+
+def _aspects(value: Any) -> dict[str, str]:
+    """Kind, signature, annotations and docstring of a value."""
+    if isinstance(value, Enum) or not (callable(value) or isinstance(value, property | classmethod | staticmethod)):
+        shown = (
+            sorted(map(repr, value)) if isinstance(value, set | frozenset) else value
+        )  # sets have no order of their own
+        return {"value": _plain(f"{type(value).__name__} {shown!r}")}
+    target: Any = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+    kinds = ", ".join(base.__name__ for base in value.__mro__) if inspect.isclass(value) else type(value).__name__
+    found = {"kind": kinds, "docstring": inspect.getdoc(target) or ""}
+    try:
+        signature = inspect.signature(target)
+    except (TypeError, ValueError):
+        return found
+    lines = [f"returns {_annotation(signature.return_annotation)}"]
+    bare = []
+    for parameter in signature.parameters.values():
+        lines.append(f"{parameter.name}: {_annotation(parameter.annotation)}")
+        bare.append(parameter.replace(annotation=inspect.Parameter.empty))
+    plainly = signature.replace(parameters=bare, return_annotation=inspect.Signature.empty)
+    return {**found, "signature": _plain(f"{plainly}"), "annotations": "\n".join(lines)}
+
+
+def _annotation(annotation: Any) -> str:
+    if annotation is inspect.Parameter.empty:
+        return "nothing"
+    return _plain(inspect.formatannotation(annotation) if not isinstance(annotation, str) else annotation)
+
+
+def _plain(text: str) -> str:
+    """A text without the homes of classes, which users do not name, and without addresses."""
+    return FUNCTION.sub("<function>", PRIVATE_HOME.sub("", plain(text)))
+
+
+def _stub_names(path: Path) -> Iterator[str]:
+    """What a stub exports, a line each: the homes of the names are not public."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    yield from re.findall(r"\b(\w+) as \1\b", text)

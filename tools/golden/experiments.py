@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import ttsim
-from tools.golden.arrays import zeros
-from tools.golden.plain import lines_of, plain
+from tools.golden.answers import lines_of, plain, zeros
 from tools.golden.store import Sections, title
 
 UP: Final = {"kernel_size": (2, 2), "stride": (2, 2)}

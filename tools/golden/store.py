@@ -1,9 +1,17 @@
 """The files of a record: plain text in sections, compressed, the same bytes for the same sections."""
 
+import json
 import lzma
-from collections.abc import Iterable, Mapping
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 SUFFIX: Final = ".txt.xz"
 PRESET: Final = 1  # of xz: higher ones take three times as long for a tenth less
@@ -64,3 +72,193 @@ def clear(folder: Path, parts: Iterable[str], only: str = "") -> None:
         for path in sorted((folder / part).glob(f"*{SUFFIX}")):
             if only in f"{part}/{path.name.removesuffix(SUFFIX)}":
                 path.unlink()
+
+
+Kind = Literal["only before", "only after", "figure", "text"]
+FIGURE: Final = re.compile(r"(?<![A-Za-wyz_\d])[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?")  # of 8x8, too; not float32
+DIGEST: Final = re.compile(r"\b[0-9a-f]{20}\b")
+TOKEN: Final = re.compile(r"\d[\d,.]*\d|[\w.]+|[^\w\s]")
+LAYOUT: Final = re.compile(r"[\s─━│┃┏┓┗┛┡┩├┤┌┐└┘┬┴┼╇╈┳┻]+")  # what moves in a table when a word gets longer
+OUTCOME: Final = re.compile(r"\| (?:without dispatch: )?(?:result|error of result|error of given)$")
+LONGEST: Final = 300  # characters of a line that is shown
+CONTEXT: Final = 6  # words around the first difference that name a class
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A section that is not the same in both records."""
+
+    part: str  # Folder of the file
+    name: str  # Title of the section
+    kind: Kind  # Whether a figure or another word differs first, or which record alone has the section
+    of: str  # The class: aspect and words around the difference, without figures
+    lines: tuple[str, str]  # The first line that differs, of the first record and of the second
+    size: int  # Characters of both sections together: the smallest example is the easiest to look into
+
+
+def read_renames(path: Path) -> dict[str, str]:
+    """A rename map, old words to new ones, from TOML or JSON; tables in it are joined.
+
+    Raises:
+        ValueError: The file holds something else, or an entry without letters, which could hide a figure.
+    """
+    text = path.read_text(encoding="utf-8")
+    try:
+        data = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except (json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ValueError(f"{path}: {error}") from None
+    found: dict[str, str] = {}
+    for old, new in _entries(data, path):
+        if re.sub(r"\D", "", old) != re.sub(r"\D", "", new) or not re.search(r"[A-Za-z]", old):
+            raise ValueError(f"{path}: {old!r} -> {new!r} changes digits, which would hide a figure; rename words only")
+        found[old] = new
+    return found
+
+
+def _entries(data: object, path: Path) -> Iterator[tuple[str, str]]:
+    if not isinstance(data, Mapping):
+        raise ValueError(f"{path}: a rename map is a table of old words and new ones, not {type(data).__name__}")
+    for old, new in data.items():
+        if isinstance(new, str):
+            yield old, new
+        else:
+            yield from _entries(new, path)
+
+
+def renamer(renames: Mapping[str, str]) -> Callable[[str], str]:
+    """A function that replaces whole words, the longest first, all at once."""
+    if not renames:
+        return lambda text: text
+    words = "|".join(re.escape(word) for word in sorted(renames, key=len, reverse=True))
+    pattern = re.compile(rf"(?<!\w)(?:{words})(?!\w)")
+    return lambda text: pattern.sub(lambda match: renames[match.group()], text)
+
+
+def compare_records(
+    before: Path,
+    after: Path,
+    renames: Mapping[str, str],
+    *,
+    parts: Iterable[str] = (),
+    only: str = "",
+    processes: int | None = None,
+) -> list[Difference]:
+    """All sections that differ, of all files or of those of some parts whose path contains a text.
+
+    Raises:
+        ValueError: A folder holds no record, or no file is chosen.
+    """
+    chosen = set(parts)
+    files = sorted({*record_files(before), *record_files(after)})
+    files = [file for file in files if only in file and (not chosen or file.split("/")[0] in chosen)]
+    if not files:
+        raise ValueError(f"no file of the chosen parts has {only!r} in its path")
+    workers = min(processes or os.cpu_count() or 1, len(files))
+    compare = partial(compare_files, before, after, renames)
+    if workers <= 1:
+        found = map(compare, files)
+        return [difference for some in found for difference in some]
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        return [difference for some in pool.map(compare, files, chunksize=4) for difference in some]
+
+
+def compare_files(before: Path, after: Path, renames: Mapping[str, str], file: str) -> list[Difference]:
+    """The differences of a file; a record that lacks it lacks all of its sections."""
+    paths = (before / file, after / file)
+    if all(path.exists() for path in paths) and paths[0].read_bytes() == paths[1].read_bytes():
+        return []
+    old, new = (read_sections(path) if path.exists() else {} for path in paths)
+    return list(differences(file.split("/")[0], old, new, renamer(renames)))
+
+
+def differences(part: str, old: Sections, new: Sections, rename: Callable[[str], str]) -> Iterator[Difference]:
+    """What differs between the sections of two files."""
+    wanted = {rename(name): text for name, text in old.items()}
+    for name in sorted({*wanted, *new}):
+        aspect = name.rpartition(" | ")[2]
+        if name not in new or name not in wanted:
+            kind: Kind = "only before" if name in wanted else "only after"
+            text = wanted.get(name, new.get(name, ""))
+            first = " ".join(text.split("\n")[: 2 if aspect.endswith(("error of result", "error of given")) else 1])
+            shown = (_short(first), "") if name in wanted else ("", _short(first))
+            yield Difference(part, name, kind, f"{aspect}: {_template(first)}", shown, len(text))
+        elif wanted[name] != new[name]:
+            expected = rename(wanted[name])
+            if expected == new[name] or (expected != wanted[name] and _words(expected) == _words(new[name])):
+                continue
+            size = len(expected) + len(new[name])
+            yield _difference(part, name, aspect, *_first_lines(expected, new[name]), size=size)
+
+
+def _words(text: str) -> list[str]:
+    """A text without its layout: a longer word moves columns and breaks lines elsewhere."""
+    return LAYOUT.sub(" ", text).split()
+
+
+def _first_lines(old: str, new: str) -> tuple[str, str]:
+    """The first lines that differ."""
+    lines, others = old.split("\n"), new.split("\n")
+    for line, other in zip(lines, others, strict=False):
+        if line != other:
+            return line, other
+    shorter = min(len(lines), len(others))
+    return "\n".join(lines[shorter : shorter + 1]), "\n".join(others[shorter : shorter + 1])
+
+
+def _difference(part: str, name: str, aspect: str, before: str, after: str, *, size: int) -> Difference:
+    """The class of a pair of lines: whether figures alone differ, and the words before the first difference."""
+    kind: Kind = "figure" if _template(before) == _template(after) else "text"
+    words, others = TOKEN.findall(before), TOKEN.findall(after)
+    same = next((i for i, (one, other) in enumerate(zip(words, others, strict=False)) if one != other), None)
+    at = min(len(words), len(others)) if same is None else same
+    context = _template(" ".join(words[max(0, at - CONTEXT) : at]))
+    at_word = "" if kind == "figure" else f" {' '.join(words[at : at + 1])} -> {' '.join(others[at : at + 1])}"
+    path = _template(before.split(" ", 1)[0])
+    shown = (_short(_around(before, before, after)), _short(_around(after, before, after)))
+    return Difference(part, name, kind, f"{aspect}: {path} ... {context}{_template(at_word)}", shown, size)
+
+
+def _around(line: str, before: str, after: str) -> str:
+    """A line from shortly before the first character that differs."""
+    at = next((i for i, (one, other) in enumerate(zip(before, after, strict=False)) if one != other), 0)
+    return line if at < LONGEST // 2 else f"...{line[at - LONGEST // 3 :]}"
+
+
+def _template(text: str) -> str:
+    """A text with N for every figure and H for every hash."""
+    return FIGURE.sub("N", DIGEST.sub("H", text))[:LONGEST]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def summary(found: Iterable[Difference], *, most: int = 40) -> Iterator[str]:
+    """Lines about differences: how many there are of each part and class, and the smallest example of each class.
+
+    Where a call runs in one record and is refused in the other, everything else that is said to the call differs, too:
+    such sections are counted in a line, and not told one by one.
+    """
+    entries: dict[tuple[str, str], list[Difference]] = {}
+    for difference in found:
+        entries.setdefault((difference.part, difference.name.rpartition(" | ")[0]), []).append(difference)
+    classes: dict[tuple[str, Kind, str], list[Difference]] = {}
+    following = 0
+    for some in entries.values():
+        outcomes = [one for one in some if one.kind.startswith("only") and OUTCOME.search(one.name)]
+        following += len(some) - len(outcomes) if outcomes else 0
+        for difference in outcomes or some:
+            classes.setdefault((difference.part, difference.kind, difference.of), []).append(difference)
+    ordered = sorted(classes.items(), key=lambda item: (item[0][0], -len(item[1]), item[0]))
+    left = dict[str, int]()
+    for (part, kind, of), some in ordered:
+        left[part] = left.get(part, 0) + 1
+        if left[part] > most:
+            continue
+        smallest = min(some, key=lambda one: (one.size, one.name))
+        yield f"{part}, {len(some)} x {kind}: {of}"
+        yield f"    {smallest.name}"
+        yield from (f"    {mark} {line}" for mark, line in zip("-+", smallest.lines, strict=True) if line)
+    yield from (f"{part}: {number - most} more classes" for part, number in left.items() if number > most)
+    if following:
+        yield f"{following} more sections of calls that run in one record and are refused in the other"

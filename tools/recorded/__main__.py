@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tools.command import run_tool
-from tools.recorded.call import run
 from tools.recorded.compare import ASPECTS, compare
-from tools.recorded.records import DATA, Outputs, Record, read_records
+from tools.recorded.records import DATA, Outputs, Record, read_records, run
 
 
 def compare_all(directory: Path, only: str) -> Iterator[tuple[Record, dict[str, str | None]]]:

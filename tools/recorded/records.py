@@ -11,6 +11,13 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+import ttsim
+from device.spec.device_spec import load_spec
+from ttsim.runtime.settings import Values
+from ttsim.runtime.tensor import Tensor
+from ttsim.study.layers.run import Inputs, Placed, Settings, dtype, place
+from ttsim.types.layer import Layer
+
 Floats = npt.NDArray[np.float32]
 Record = Mapping[str, Any]
 
@@ -92,3 +99,156 @@ def inputs(case: Mapping[str, Any]) -> tuple[Floats, Floats, Floats]:
 def to_bfloat16(values: Floats) -> Floats:
     """Rounded to bfloat16, kept as float32."""
     return values.astype(ml_dtypes.bfloat16).astype(np.float32)
+
+
+SPEC_OF_ARCH = {"wh": "wormhole_n150", "bh": "blackhole_p150"}
+CONFIG_FIELDS = ("weights_dtype", "act_block_h_override", "output_layout", "activation")
+COMPUTE_FIELDS = ("math_fidelity", "fp32_dest_acc_en", "packer_l1_acc", "math_approx_mode", "dst_full_sync_en")
+PREPARED_WITH = (
+    *("device", "in_channels", "out_channels", "batch_size", "input_height", "input_width", "kernel_size", "stride"),
+    *("padding", "dilation", "groups", "conv_config", "compute_config", "dram_slice_config"),
+)
+
+
+def run(record: Record, values: Values = "exact") -> Outcome:
+    """Make the recorded call on a fresh simulated device; without values where none were recorded."""
+    case = record["case"]
+    outcome = Outcome()
+    settings = Settings(
+        spec=load_spec(SPEC_OF_ARCH[record["arch"]]),
+        values=values if record["mode"] == "sim" else "off",
+        l1_small_size=case.get("l1_small_size", 32768),
+        strict=False,  # records tell what the real library did, wrong results too
+    )
+    layer = layer_of_case(case)
+    x, w, b = inputs(case)
+    placed = place(layer, Inputs(x, w, b if layer.bias else None), settings)
+    mode = ttsim.graph.RunMode.NO_DISPATCH if record["mode"] == "mock" else ttsim.graph.RunMode.NORMAL
+    try:
+        finish(placed, case)
+        ttsim.graph.begin_graph_capture(mode)
+        try:
+            output, size, (weight, bias) = ttsim.conv_transpose2d(
+                **placed.arguments, return_output_dim=True, return_weights_and_bias=True
+            )
+        finally:
+            outcome.fields.update(read_trace(ttsim.graph.end_graph_capture()))
+        outcome.fields.update(
+            output=describe(output),
+            weight_prepared=describe(weight),
+            bias_prepared=None if bias is None else describe(bias),
+            output_hw=list(size),
+        )
+        if settings.values != "off":
+            outcome.values = np.array(output.cpu().to_list(), dtype=np.float32)
+    except (RuntimeError, ValueError, TypeError) as error:
+        outcome.error = str(error)
+    finally:
+        placed.device.close()
+    return outcome
+
+
+def layer_of_case(case: Mapping[str, Any]) -> Layer:
+    """The layer that a recorded call ran."""
+    config = dict(case.get("conv_config", {})) | {key: case[key] for key in CONFIG_FIELDS if case.get(key)}
+    if case.get("shard_layout"):
+        config["shard_layout"] = f"{case['shard_layout']}_SHARDED"
+    cut = case.get("slice")
+    return Layer(
+        name=case["name"],
+        batch_size=case.get("batch", 1),
+        in_channels=case["in_channels"],
+        out_channels=case["out_channels"],
+        input_height=case["H"],
+        input_width=case["W"],
+        kernel_size=tuple(pair(case["kernel"])),
+        stride=tuple(pair(case.get("stride", 1))),
+        padding=tuple(pair(case.get("padding", 0))),
+        output_padding=tuple(pair(case.get("output_padding", 0))),
+        dilation=tuple(pair(case.get("dilation", 1))),
+        groups=case.get("groups", 1),
+        bias=bool(case.get("has_bias")),
+        mirror_kernel=case.get("mirror_kernel") is not False,
+        input_dtype=case.get("input_dtype", "bfloat16"),
+        input_layout=case.get("input_layout", "ROW_MAJOR"),
+        input_memory=case.get("input_memory", "dram"),
+        input_4d=bool(case.get("input_4d")),
+        weights_dtype=case.get("weights_in_dtype", "bfloat16"),
+        dtype=case.get("dtype"),
+        slice=f"{cut[0]}:{cut[1] or 0}" if isinstance(cut, list) else cut,
+        config=config,
+        compute={key: case[key] for key in COMPUTE_FIELDS if case.get(key) is not None},
+    )
+
+
+def finish(placed: Placed, case: Mapping[str, Any]) -> None:
+    """What a recorded call may have beyond a layer: a sharded input, a memory config, weights prepared ahead."""
+    arguments = placed.arguments
+    if case.get("input_spec"):
+        kind, shard, end = case["input_spec"]
+        grid = ttsim.CoreRangeSet([ttsim.CoreRange(ttsim.CoreCoord(0, 0), ttsim.CoreCoord(*end))])
+        shards = ttsim.ShardSpec(grid, shard, ttsim.ShardOrientation.ROW_MAJOR)
+        scheme = ttsim.TensorMemoryLayout[f"{kind}_SHARDED"]
+        source: Tensor = arguments.pop("input_tensor")
+        memory = ttsim.MemoryConfig(scheme, ttsim.BufferType.L1, shards)
+        arguments["input_tensor"] = source.cpu().to(placed.device, memory)
+        source.deallocate()
+    if case.get("memory_config"):
+        arguments["memory_config"] = getattr(ttsim, case["memory_config"])
+    if case.get("prep"):
+        prepare(arguments, case)
+
+
+def prepare(arguments: dict[str, Any], case: Mapping[str, Any]) -> None:
+    """Send weight and bias of the call through the two preparation functions first."""
+    x, bias = arguments["input_tensor"], arguments["bias_tensor"]
+    shared: dict[str, Any] = {
+        "input_memory_config": x.memory_config(),
+        "input_layout": x.layout,
+        "input_dtype": dtype(case.get("input_dtype", "bfloat16")),
+        "output_dtype": arguments["dtype"],
+        **{key: arguments[key] for key in PREPARED_WITH},
+    }
+    arguments["weight_tensor"] = ttsim.prepare_conv_transpose2d_weights(
+        weight_tensor=arguments["weight_tensor"],
+        weights_format="IOHW",
+        output_padding=arguments["output_padding"],
+        has_bias=bias is not None,
+        mirror_kernel=arguments["mirror_kernel"],
+        **shared,
+    )
+    if bias is not None:
+        arguments["bias_tensor"] = ttsim.prepare_conv_transpose2d_bias(bias_tensor=bias, **shared)
+
+
+def describe(tensor: Tensor) -> dict[str, Any]:
+    """A tensor's spec in the record's words."""
+    return {
+        "shape": list(tensor.shape),
+        "padded_shape": list(tensor.padded_shape),
+        "dtype": str(tensor.dtype),
+        "layout": str(tensor.layout),
+        "memory_config": str(tensor.memory_config()),
+    }
+
+
+def read_trace(trace: Any) -> dict[str, Any]:
+    """Device operations, circular buffers, buffers and peaks of a captured graph, in the record's words."""
+    ops: list[str] = []
+    circular: list[dict[str, Any]] = []
+    buffers: list[dict[str, Any]] = []
+    stack: list[str] = []
+    for node in trace:
+        kind, parameters = node["node_type"], node.get("params") or {}
+        if kind == "function_start":
+            stack.append(parameters["name"])
+            ops.append(parameters["name"])
+        elif kind == "function_end" and stack:
+            stack.pop()
+        elif kind == "circular_buffer_allocate":
+            circular.append({**parameters, "op": stack[-1] if stack else None, "cores": parameters["core_range_set"]})
+        elif kind in ("buffer_allocate", "buffer_deallocate"):
+            buffers.append({**parameters, "ev": kind.removeprefix("buffer_")})
+    usage = ttsim.graph.extract_resource_usage_per_core(trace)
+    peaks = {key: getattr(usage, key) for key in PEAK_FIELDS}
+    return {"ops": ops, "cbs": circular, "buffers": buffers, "resource_per_core": peaks}

@@ -2,7 +2,7 @@
 
 A row gives shapes, layouts and memory of both sides, and the shards of its output. Shards of an input follow from the
 number of cores: whole rows of tiles each when height sharded, the evenest split when block sharded. All rows that count
-are profiler files of 2025, and are predicted with the software of that year (`tools.validate.software`).
+are profiler files of 2025, and are predicted with the software of that year (`tools.validate.prediction`).
 """
 
 import re
@@ -35,9 +35,15 @@ from ops.programs.movement.movements import (
 )
 from ops.programs.movement.work import Conversion
 from tools.validate.conv import measured_ns
-from tools.validate.devices import FORMATS, core_ranges, device_spec
-from tools.validate.prediction import NotPredictedError, Prediction, Row
-from tools.validate.software import with_software_of_2025
+from tools.validate.prediction import (
+    FORMATS,
+    NotPredictedError,
+    Prediction,
+    Row,
+    core_ranges,
+    device_spec,
+    with_software_of_2025,
+)
 
 CONVERSIONS = {one.value: one for one in Conversion if one not in (Conversion.PAD, Conversion.UNTILIZE_CODEGEN)}
 MODELED = {*CONVERSIONS, "Typecast", "PaddedSlice", "SliceWrite", "Reshape"}

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from device.spec.device_spec import DeviceSpec, load_spec
-from tools.validate.devices import device_spec
 from tools.validate.network_report import (
     NetworkTime,
     kinds_table,
@@ -26,7 +25,7 @@ from tools.validate.network_report import (
 )
 from tools.validate.network_rows import DATA, NetworkStep, WholeFigure, figures_of, read_rows, steps_of
 from tools.validate.network_run import LayerTime, run_network, softwares
-from tools.validate.prediction import NotPredictedError, Row
+from tools.validate.prediction import NotPredictedError, Row, device_spec
 from tools.validate.report import console
 
 _NOT_SEEN = {"shard_seen": "", "notes": "sharded as the release plans it; a profile shows otherwise"}

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from rich.table import Table
 
 from device.spec.device_spec import DeviceSpec
-from tools.validate.network_between import TimedKind
-from tools.validate.network_rows import WholeFigure
+from tools.validate.network_rows import TimedKind, WholeFigure
 from tools.validate.network_run import LayerTime, Software
 
 NS_PER_US = 1e3

@@ -1,11 +1,29 @@
 """The files of a network: its layers, what stands between them, and what was measured of the whole."""
 
 import csv
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import ttsim
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.errors import ArgumentError, DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
+    L1_MEMORY_CONFIG,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardSpec,
+    TensorMemoryLayout,
+)
+from device.numbers.block_floats import div_up
+from device.numbers.formats import BFLOAT16, Array, quantize
+from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
 from tools.validate.prediction import NotPredictedError, Row
+from ttsim.runtime.device import Device
+from ttsim.runtime.tensor import Tensor
 
 DATA = Path(__file__).resolve().parents[2] / "tests" / "data" / "measured"
 NS_PER_MS = 1e6
@@ -87,3 +105,236 @@ def _figure(row: Row) -> WholeFigure:
         case unit:
             raise NotPredictedError(f"a figure in {unit} gives no time")
     return WholeFigure(row, time_ns, measured="measured" in row["kind"], operations=int(row["n_ops"] or 0))
+
+
+POOL = 2  # size and stride of the pools
+INPUT_CHANNELS = 16  # what the first convolution's channels are padded to
+
+
+@dataclass(frozen=True, slots=True)
+class TimedKind:
+    """A device operation and its time."""
+
+    name: str  # Which, without the ending that all share
+    time_ns: float
+
+
+@dataclass(slots=True)
+class Walk:
+    """A network on its way through a device."""
+
+    device: Device
+    needed: frozenset[str]  # Names of layers whose outputs a later step takes up again
+    outputs: dict[str, Tensor] = field(default_factory=dict)  # Those that are there
+    # Names of those that a step took up: the script releases them at the end of its block
+    taken: list[str] = field(default_factory=list)
+    x: Tensor | None = None  # What the last step left; None if it left nothing
+    image: Array | None = None  # Numbers of the network's input, [N, C, H, W]; None where there are no values
+
+    def current(self) -> Tensor:
+        """What the last step left.
+
+        Raises:
+            DeviceError: It left nothing.
+        """
+        if self.x is None:
+            raise DeviceError("the layer before has no output")
+        return self.x
+
+    def kept(self, layer: str) -> Tensor:
+        """The output of an earlier layer.
+
+        Raises:
+            DeviceError: There is none.
+        """
+        if layer not in self.outputs:
+            raise DeviceError(f"the output of {layer} is not there")
+        self.taken.append(layer)
+        return self.outputs[layer]
+
+    def begin(self, step: NetworkStep) -> None:
+        """Releases the outputs that were taken up, where a step begins another block."""
+        if step.row is not None and step.row["op"] != "conv_transpose2d":
+            return
+        for layer in self.taken:
+            self.outputs.pop(layer).deallocate()
+        self.taken.clear()
+
+    def becomes(self, tensor: Tensor, layer: str = "") -> None:
+        """The next tensor takes the place of the last one, which is released unless it is needed later.
+
+        Args:
+            tensor: The next one.
+            layer: The layer whose output it is, if it is one.
+        """
+        last, self.x = self.x, tensor
+        if last is not None and last is not tensor and all(last is not kept for kept in self.outputs.values()):
+            last.deallocate()
+        if layer in self.needed:
+            self.outputs[layer] = tensor
+
+
+def _nothing(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
+    """The convolution takes what the last one left."""
+    return ()
+
+
+def _start(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
+    """The network's input [N, C, H, W], height sharded over the grid that is named: channels padded, and put last."""
+    grid, row = _grid(step.before[1]), _layer(step)
+    batch, channels, height, width = (int(row[name]) for name in ("batch", "in_c", "in_h", "in_w"))
+    rows, pixels = batch * INPUT_CHANNELS * height, batch * height * width
+    given = _made(
+        walk, (batch, channels, height, width), _sharded(HEIGHT, grid, (div_up(rows, grid.num_cores()), width))
+    )
+    walk.becomes(given)
+    try:
+        walk.becomes(ttsim.pad(given, [(0, 0), (0, INPUT_CHANNELS - channels), (0, 0), (0, 0)], 0.0))
+        turned = ttsim.permute(walk.current(), (0, 2, 3, 1))
+        walk.outputs["padded input"] = walk.current()  # a variable of the script holds it to the end
+        walk.becomes(turned)
+        walk.becomes(ttsim.reshape(walk.current(), (1, 1, pixels, INPUT_CHANNELS)))
+    except ArgumentError:  # shards that these are not simulated for
+        memory = _sharded(HEIGHT, grid, (div_up(pixels, grid.num_cores()), INPUT_CHANNELS))
+        walk.becomes(_made(walk, (1, 1, pixels, INPUT_CHANNELS), memory))
+        return ("Pad", "Transpose", "Transpose")
+    return ()
+
+
+def _start_flat(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
+    """The network's input [N, 1, C, H * W], width sharded over the grid that is named: channels put last."""
+    grid, row = _grid(step.before[1]), _layer(step)
+    batch, channels, pixels = int(row["batch"]), int(row["in_c"]), int(row["in_h"]) * int(row["in_w"])
+    memory = _sharded(WIDTH, grid, (channels, div_up(pixels, grid.num_cores())))
+    walk.becomes(_made(walk, (batch, 1, channels, pixels), memory))
+    walk.becomes(ttsim.experimental.convert_to_hwc(walk.current()))
+    return ()
+
+
+def _pool(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
+    """A maximum pool whose output a layer reads."""
+    row = _layer(step)
+    pooled = ttsim.max_pool2d(
+        input_tensor=walk.current(),
+        batch_size=int(row["batch"]),
+        input_h=POOL * int(row["in_h"]),
+        input_w=POOL * int(row["in_w"]),
+        channels=int(row["in_c"]),
+        kernel_size=[POOL, POOL],
+        stride=[POOL, POOL],
+        padding=[0, 0],
+        dilation=[1, 1],
+    )
+    walk.becomes(pooled)
+    return ()
+
+
+def _saved_and_pooled(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
+    """The output of the layer that is named is kept in DRAM, and pooled."""
+    walk.outputs[step.before[1]] = ttsim.to_memory_config(walk.current(), DRAM_MEMORY_CONFIG)
+    return _pool(walk, step)
+
+
+def _interleaved(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
+    """To L1, interleaved."""
+    walk.becomes(ttsim.sharded_to_interleaved(walk.current(), L1_MEMORY_CONFIG))
+    return ()
+
+
+def _block(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
+    """To block shards on the grid that is named, the same part for each core."""
+    x, grid = walk.current(), _grid(step.before[1])
+    corner = grid.bounding_box().end
+    shards = (div_up(x.shape[-2], corner.y + 1), div_up(x.shape[-1], corner.x + 1))
+    walk.becomes(ttsim.to_memory_config(x, _sharded(BLOCK, grid, shards)))
+    return ()
+
+
+def _concat(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
+    """With the output that is named: both height sharded over the grid that is named, then side by side."""
+    name, grid = step.before[1], _grid(step.before[2])
+    parts = [walk.current(), walk.kept(name)]
+    height = div_up(parts[0].shape[-2], grid.num_cores())
+    ready = [ttsim.to_memory_config(one, _sharded(HEIGHT, grid, (height, one.shape[-1]))) for one in parts]
+    channels = sum(one.shape[-1] for one in parts)
+    output = ttsim.concat(ready, dim=3, memory_config=_sharded(HEIGHT, grid, (height, channels)))
+    for copy, source in zip(ready, parts, strict=True):
+        if copy is not source:
+            copy.deallocate()
+    walk.becomes(output)
+    return ()
+
+
+def _concat_saved(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
+    """With the output that was saved in DRAM, on the shards of the last one; rows in between if "rows" is named."""
+    x, saved = walk.current(), walk.kept(step.before[1])
+    place = x.memory_config()
+    if place.shard_spec is None:
+        raise DeviceError("the layer before left no shards")
+    height, width = place.shard_spec.shape
+    side_by_side = _sharded(HEIGHT, place.shard_spec.grid, (height, 2 * width))
+    skip = ttsim.to_memory_config(saved, place)
+    if "rows" not in step.before:
+        walk.becomes(ttsim.concat([x, skip], dim=3, memory_config=side_by_side))
+        skip.deallocate()
+        return ()
+    rows = [ttsim.to_layout(one, Layout.ROW_MAJOR) for one in (x, skip)]
+    skip.deallocate()
+    walk.becomes(ttsim.concat(rows, dim=3, memory_config=side_by_side))
+    for one in rows:
+        one.deallocate()
+    walk.becomes(ttsim.to_layout(walk.current(), Layout.TILE, ttsim.bfloat8_b))
+    return ()
+
+
+def _sigmoid(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
+    """On the shards that the last convolution left."""
+    walk.becomes(ttsim.sigmoid(walk.current(), memory_config=walk.current().memory_config()))
+    return ()
+
+
+def _channels_first(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
+    """The output, channels first."""
+    walk.becomes(ttsim.experimental.convert_to_chw(walk.current(), dtype=ttsim.bfloat16))
+    return ()
+
+
+Does = Callable[[Walk, NetworkStep], tuple[str, ...]]
+BETWEEN: Mapping[str, Does] = {
+    "": _nothing,
+    "start": _start,
+    "start_flat": _start_flat,
+    "pool": _pool,
+    "save_pool": _saved_and_pooled,
+    "interleaved": _interleaved,
+    "block": _block,
+    "concat": _concat,
+    "concat_saved": _concat_saved,
+    "sigmoid": _sigmoid,
+    "channels_first": _channels_first,
+}  # each does it, and names the operations that the library has and that are not simulated
+
+
+def _layer(step: NetworkStep) -> Row:
+    """The layer that follows."""
+    if step.row is None:
+        raise DeviceError("no layer follows")
+    return step.row
+
+
+def _made(walk: Walk, shape: tuple[int, ...], memory: MemoryConfig) -> Tensor:
+    """A row-major tensor on the device, with the numbers of the image in their order if there are any."""
+    spec = TensorSpec(shape, BFLOAT16, Layout.ROW_MAJOR, memory)
+    buffer = walk.device.machine.allocate(spec.buffer(walk.device.spec), "tensor")
+    if walk.image is not None:
+        buffer.store(quantize(walk.image.reshape(shape), spec.data_format), spec)
+    return Tensor.of_buffer(walk.device, buffer, spec)
+
+
+def _grid(text: str) -> CoreRangeSet:
+    columns, rows = (int(side) for side in text.split("x"))
+    return CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(columns - 1, rows - 1))])
+
+
+def _sharded(scheme: TensorMemoryLayout, grid: CoreRangeSet, shape: tuple[int, int]) -> MemoryConfig:
+    return MemoryConfig(scheme, BufferType.L1, ShardSpec(grid, shape))

@@ -27,10 +27,8 @@ from ops.programs.movement.movements import tensor_copy_movement
 from ops.programs.movement.work import CopyTensor
 from ops.programs.tiling.work import TilizeOp
 from tools.validate.conv import SCHEMES
-from tools.validate.network_between import BETWEEN, NS_PER_S, TimedKind, Walk
-from tools.validate.network_rows import NetworkStep
-from tools.validate.prediction import Row
-from tools.validate.software import OF_2025, with_software_of_2025
+from tools.validate.network_rows import BETWEEN, NS_PER_S, NetworkStep, TimedKind, Walk
+from tools.validate.prediction import OF_2025, Row, with_software_of_2025
 from ttsim.api.conv import conv2d, conv_transpose2d
 from ttsim.recording.profiling import profile
 from ttsim.recording.runs import timed_call

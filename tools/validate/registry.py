@@ -7,11 +7,9 @@ predict. The name of the file, without folders and ending, says which one it is.
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tools.validate.conv import predict_conv
-from tools.validate.dispatch import predict_dispatch
-from tools.validate.dram_noc import predict_transfers
+from tools.validate.conv import predict_conv, predict_halo
+from tools.validate.dispatch import predict_dispatch, predict_transfers
 from tools.validate.gemm import predict_gemm
-from tools.validate.halo import predict_halo
 from tools.validate.layout_ops import predict_layout_op
 from tools.validate.prediction import Prediction, Row
 

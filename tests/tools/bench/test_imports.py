@@ -1,5 +1,5 @@
-from tools.bench import imports
-from tools.bench.imports import ARRAYS, LIMIT_SECONDS, bench_imports, statement_seconds
+from tools.bench import plans as imports
+from tools.bench.plans import ARRAYS, LIMIT_SECONDS, bench_imports, statement_seconds
 
 
 def test_one_import_has_a_limit(monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 from tools.bench import __main__ as bench
 from tools.bench.figure import Figure
 from tools.bench.layers import bench_planning, torch_call
-from tools.bench.memory import tensor_bytes
+from tools.bench.plans import tensor_bytes
 from ttsim.study.layers.run import exact_output, make_inputs
 from ttsim.types.layer import Layer
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.bench.memory import measure_layer, stored_bytes, tensor_bytes
+from tools.bench.plans import measure_layer, stored_bytes, tensor_bytes
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 
 LAYERS = {layer.name: layer for layer in read_layers(DEFAULT_LAYERS)}

@@ -6,9 +6,8 @@ from device.spec.device_spec import load_spec
 from ops.programs.kernel_costs import TransferCosts
 from tools.calibrate.__main__ import figures
 from tools.calibrate.cases import Case
-from tools.calibrate.joint import changed_specs, cross_validated_errors, fit_jointly
-from tools.calibrate.priors import PRIORS
-from tools.validate.summary import sum_up_errors
+from tools.calibrate.joint import PRIORS, changed_specs, cross_validated_errors, fit_jointly
+from tools.validate.report import sum_up_errors
 
 SPEC = load_spec("wormhole_n150")
 

@@ -5,8 +5,7 @@ import pytest
 
 import ttsim
 from tools.fuzz import oracles
-from tools.fuzz.calls import Call, draw
-from tools.fuzz.making import pasteable, run
+from tools.fuzz.calls import Call, draw, pasteable, run
 from tools.fuzz.oracles import judge, truth
 
 PLAIN = Call(
@@ -37,7 +36,7 @@ def test_a_seed_and_an_index_are_a_call():
     assert draw(3, 5) == draw(3, 5)
     assert draw(3, 5) != draw(3, 6)
     assert eval(repr(draw(3, 5)), {"Call": Call}) == draw(3, 5)
-    assert "tools.fuzz.making.run(Call(" in pasteable(draw(3, 5))
+    assert "tools.fuzz.calls.run(Call(" in pasteable(draw(3, 5))
 
 
 @pytest.mark.parametrize("function", ["conv_transpose2d", "conv2d"])

@@ -2,8 +2,7 @@ import json
 
 import pytest
 
-from tools.golden.compare import compare_records, differences, read_renames, renamer, summary
-from tools.golden.store import title, write_sections
+from tools.golden.store import compare_records, differences, read_renames, renamer, summary, title, write_sections
 
 NAME = title("conv2d/0001 wormhole_n150 strict", "explanation")
 LINES = "conv2d takes 95,776 cycles in 5 device operations.\n- HaloDeviceOperation: bound by second reader, 12.5 %."

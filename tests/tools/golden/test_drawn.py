@@ -4,7 +4,7 @@ import re
 import pytest
 
 import ttsim
-from tools.golden.drawn import ALL, dealt, drawn_calls
+from tools.golden.sequences import ALL, dealt, drawn_calls
 
 # Exported functions that take a tensor or make one, and that no random call names.
 OTHERWISE = {

@@ -3,7 +3,7 @@ import tempfile
 
 import pytest
 
-from tools.golden.plain import MANY, ROOT, lines_of, plain
+from tools.golden.answers import MANY, ROOT, lines_of, plain
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,8 @@ import pytest
 
 from tools.golden.answers import SAME, outcome
 from tools.golden.calls import Call, read_calls
-from tools.golden.compare import compare_records
 from tools.golden.record import write_record
-from tools.golden.store import read_sections, record_files
+from tools.golden.store import compare_records, read_sections, record_files
 
 ADD = Call(
     name="binary/0040",

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from tools.golden.answers import answers, execute, namespace, opened
-from tools.golden.recorded import DEVICE_OF, recorded_call, recorded_calls
+from tools.golden.calls import DEVICE_OF, recorded_call, recorded_calls
 from tools.recorded.records import DATA, Outputs, read_records
 
 RECORDS = read_records()

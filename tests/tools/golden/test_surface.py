@@ -1,5 +1,5 @@
 from tools.golden.answers import described
-from tools.golden.surface import _aspects, surface_sections
+from tools.golden.commands import _aspects, surface_sections
 
 
 def test_public_names_have_signatures_and_docstrings():

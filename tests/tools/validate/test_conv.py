@@ -7,10 +7,8 @@ import pytest
 
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT
 from tools.validate.conv import predict_conv, read_conv_row
-from tools.validate.devices import device_spec
-from tools.validate.prediction import NotPredictedError
-from tools.validate.software import OF_2025
-from tools.validate.summary import sum_up
+from tools.validate.prediction import OF_2025, NotPredictedError, device_spec
+from tools.validate.report import sum_up
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "measured" / "conv.csv"
 MEAN, BIAS, WORST = 0.05, 0.02, 0.20  # what is asked of each architecture

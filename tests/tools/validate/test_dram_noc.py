@@ -6,9 +6,9 @@ import pytest
 
 from device.spec.device_spec import load_spec
 from tools.validate.__main__ import read_rows, validate
-from tools.validate.dram_noc import predict_transfers, read_transfers
+from tools.validate.dispatch import predict_transfers, read_transfers
 from tools.validate.prediction import NotPredictedError
-from tools.validate.summary import sum_up
+from tools.validate.report import sum_up
 
 ROWS = Path(__file__).resolve().parents[2] / "data" / "measured" / "dram_noc.csv"
 SPEC = load_spec("blackhole_p150")

@@ -8,7 +8,7 @@ from ops.passes.cycles import expected_error, expected_errors
 from ops.programs.movement.meaning import UNMEASURED
 from ops.programs.movement.work import Conversion
 from tools.validate.__main__ import validate
-from tools.validate.summary import sum_up
+from tools.validate.report import sum_up
 
 ROWS = Path(__file__).resolve().parents[2] / "data" / "measured"
 UNSEEN_ADDS = 0.02  # and at most three quarters: what errors of unseen configurations may lie above those in sample

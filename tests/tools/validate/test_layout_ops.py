@@ -7,7 +7,7 @@ import pytest
 from tools.validate.__main__ import read_rows, require_plausible, validate
 from tools.validate.layout_ops import operation, predict_layout_op, read_layout_row
 from tools.validate.prediction import NotPredictedError
-from tools.validate.summary import sum_up
+from tools.validate.report import sum_up
 
 ROWS = Path(__file__).resolve().parents[2] / "data" / "measured" / "layout_ops.csv"
 

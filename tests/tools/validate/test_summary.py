@@ -3,7 +3,7 @@
 import pytest
 
 from tools.validate.prediction import Prediction
-from tools.validate.summary import sum_up
+from tools.validate.report import sum_up
 
 
 def prediction(name, measured, predicted):

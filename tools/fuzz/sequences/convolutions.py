@@ -12,14 +12,24 @@ from typing import Final
 import numpy as np
 
 from device.numbers.formats import Array
-from tools.fuzz.sequences.bounds import regrouped, sum_error
-from tools.fuzz.sequences.elementwise import FUNCTIONS, function_error
-from tools.fuzz.sequences.operands import Operand, operand
-from tools.fuzz.sequences.places import DRAM, KINDS, UNSPECIFIED, named, place, rectangles
-from tools.fuzz.sequences.products import compute_config, norm
-from tools.fuzz.sequences.references import Pair, Sides, convolved, framed, zeros_between
-from tools.fuzz.sequences.state import BLOCKS, INTEGERS, Draft, Shadow
-from tools.fuzz.sequences.steps import Expected, Step
+from tools.fuzz.sequences.elementwise import FUNCTIONS, compute_config, function_error, norm
+from tools.fuzz.sequences.references import Pair, Sides, convolved, framed, regrouped, sum_error, zeros_between
+from tools.fuzz.sequences.state import (
+    BLOCKS,
+    DRAM,
+    INTEGERS,
+    KINDS,
+    UNSPECIFIED,
+    Draft,
+    Expected,
+    Operand,
+    Shadow,
+    Step,
+    named,
+    operand,
+    place,
+    rectangles,
+)
 
 CHANNELS: Final = (32, 1, 3, 8, 16, 24, 33, 64, 96, 128)
 MOST_PRODUCTS: Final = 8_000_000

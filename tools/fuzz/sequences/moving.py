@@ -9,10 +9,15 @@ import numpy as np
 from device.memory.memory_config import TILE
 from device.numbers.block_floats import round_up
 from device.numbers.formats import Array
-from tools.fuzz.sequences.bounds import moving, rounding
-from tools.fuzz.sequences.places import (
+from tools.fuzz.sequences.references import moving, rounding
+from tools.fuzz.sequences.state import (
+    BLOCKS,
     DRAM,
     L1,
+    Draft,
+    Expected,
+    Shadow,
+    Step,
     asked,
     dtype,
     in_rows,
@@ -22,8 +27,6 @@ from tools.fuzz.sequences.places import (
     shards,
     twin,
 )
-from tools.fuzz.sequences.state import BLOCKS, Draft, Shadow
-from tools.fuzz.sequences.steps import Expected, Step
 
 
 def _moved(

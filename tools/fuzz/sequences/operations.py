@@ -4,12 +4,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from tools.fuzz.sequences import creation, moving, sessions, windows
+from tools.fuzz.sequences import creation, creation as sessions, moving, windows
 from tools.fuzz.sequences.convolutions import CONVOLUTIONS, again
-from tools.fuzz.sequences.elementwise import BINARY, UNARY
-from tools.fuzz.sequences.products import PRODUCTS
-from tools.fuzz.sequences.state import Draft
-from tools.fuzz.sequences.steps import Step
+from tools.fuzz.sequences.elementwise import BINARY, PRODUCTS, UNARY
+from tools.fuzz.sequences.state import Draft, Step
 
 Operation = Callable[[Draft], Step | None]
 

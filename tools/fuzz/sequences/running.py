@@ -4,19 +4,18 @@ import gc
 import os
 import re
 import tempfile
+import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 
 import ttsim
-from tools.fuzz.finding import MEMORIES, block_tables, unreadable
-from tools.fuzz.sequences.choices import Choices
+from tools.fuzz.finding import MEMORIES, Finding, block_tables, unreadable
 from tools.fuzz.sequences.operations import OPERATIONS, WEIGHTS
-from tools.fuzz.sequences.state import MOST_READ, PRELUDE, Draft, Shadow, State, exactly
-from tools.fuzz.sequences.steps import Expected, Step
+from tools.fuzz.sequences.state import MOST_READ, PRELUDE, Choices, Draft, Expected, Shadow, State, Step, exactly
 
 DEVICES: Final = ("wormhole_n150", "blackhole_p150")
 SMALL_SIZES: Final = (32768, 32768, 32768, 16384, 65536, 8192, 1024, 0)
@@ -400,3 +399,92 @@ def _place_of(error: BaseException) -> str:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     return "" if trace is None else f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
+
+
+SECONDS: Final = 60.0
+
+Again = Callable[[Record], Outcome]
+
+
+def shrunk(first: Outcome, again: Again, *, seconds: float = SECONDS) -> Outcome:
+    """The simplest outcome with the same kind of fault that was found in the given time.
+
+    Args:
+        first: An outcome with a fault.
+        again: Runs a record.
+        seconds: When to stop.
+    """
+    best, end = first, time.monotonic() + seconds
+    progress = True
+    while progress and time.monotonic() < end:
+        progress = False
+        for record in _simpler(best):
+            if time.monotonic() > end:
+                break
+            outcome = again(record)
+            if same_fault(outcome, first) and _size(outcome.record) < _size(best.record):
+                best, progress = outcome, True
+                break
+    return best
+
+
+def same_fault(outcome: Outcome, other: Outcome) -> bool:
+    """Whether both show the same fault."""
+    faults = (outcome.fault, other.fault)
+    if faults[0] is None or faults[1] is None:
+        return False
+    return (faults[0].operation, faults[0].kind) == (faults[1].operation, faults[1].kind)
+
+
+def _size(record: Record) -> tuple[int, int, tuple[int, ...]]:
+    """Smaller is simpler: fewer steps, fewer choices, lower choices."""
+    choices = tuple(choice for choices in record.steps.values() for choice in choices)
+    return len(record.steps), len(choices) + len(record.opening), (*record.opening, *choices)
+
+
+def _simpler(outcome: Outcome) -> Iterator[Record]:
+    """Simpler records, the boldest first."""
+    record = outcome.record
+    numbers = list(record.steps)
+    if 0 < len(outcome.needed) < len(numbers):
+        yield replace(record, steps={number: record.steps[number] for number in numbers if number in outcome.needed})
+    count = len(numbers)
+    size = count // 2
+    while size:
+        for start in range(count - size - 1, -1, -size):  # the last step, which shows the fault, stays
+            kept = numbers[:start] + numbers[start + size :]
+            yield replace(record, steps={number: record.steps[number] for number in kept})
+        size //= 2
+    for choices in _lower(record.opening):
+        yield replace(record, opening=choices)
+    for number in reversed(numbers):
+        for choices in _lower(record.steps[number]):
+            yield replace(record, steps={**record.steps, number: choices})
+
+
+def _lower(choices: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Lower choices, or fewer of them."""
+    for length in (4, 2, 1):
+        for place in range(len(choices) - length + 1):
+            if any(choices[place : place + length]):
+                yield (*choices[:place], *(0,) * length, *choices[place + length :])
+    for place, choice in enumerate(choices):
+        for lower in (choice // 2, choice - 1):
+            if 0 < lower < choice:
+                yield (*choices[:place], lower, *choices[place + 1 :])
+
+
+LENGTH = 20  # steps of a sequence
+
+
+def check(seed: int, index: int) -> Finding:
+    """Makes a sequence; a fault is shown by the shortest script that was found."""
+    begun = time.perf_counter()
+    outcome = run(Record((seed, index)), LENGTH)
+    seconds = time.perf_counter() - begun
+    if outcome.fault is None:
+        return Finding(outcome="right", calls=outcome.counts, seconds=seconds)
+    found = shrunk(outcome, lambda record: run(record, LENGTH))
+    return Finding(
+        outcome="fault", text=str(found.fault), again=found.script, calls=outcome.counts + Counter(), seconds=seconds
+    )

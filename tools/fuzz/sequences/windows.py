@@ -3,12 +3,8 @@
 import numpy as np
 
 from device.numbers.block_floats import div_up
-from tools.fuzz.sequences.bounds import moving, rounding
-from tools.fuzz.sequences.operands import operand
-from tools.fuzz.sequences.places import DRAM, L1, asked, in_rows, maybe_place, named
-from tools.fuzz.sequences.references import Sides, interpolated, largest
-from tools.fuzz.sequences.state import Draft
-from tools.fuzz.sequences.steps import Expected, Step
+from tools.fuzz.sequences.references import Sides, interpolated, largest, moving, rounding
+from tools.fuzz.sequences.state import DRAM, L1, Draft, Expected, Step, asked, in_rows, maybe_place, named, operand
 
 
 def max_pool2d(draft: Draft) -> Step | None:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from device.numbers.formats import FORMATS, quantize
-from tools.fuzz.sequences.bounds import moving, regrouped, rounding, sum_error
+from tools.fuzz.sequences.references import moving, regrouped, rounding, sum_error
 
 NUMBERS = np.random.default_rng(0).standard_normal((64, 40)).astype(np.float32) * np.float32(37)
 

@@ -1,6 +1,6 @@
 import numpy as np
 
-from tools.fuzz.sequences.choices import Choices
+from tools.fuzz.sequences.state import Choices
 
 
 def test_a_replay_makes_the_recorded_choices():

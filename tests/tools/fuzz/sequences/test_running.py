@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 
 import ttsim
-from tools.fuzz.sequences.choices import Choices
 from tools.fuzz.sequences.running import Fault, Record, Run, needed, run
-from tools.fuzz.sequences.steps import Expected, Step
+from tools.fuzz.sequences.state import Choices, Expected, Step
 
 STRICT, LAX = [0, 0, 0, 0], [0, 0, 99, 0]
 MADE = "t0 = ttsim.from_numpy(numbers(1, (32, 64)), ttsim.bfloat16, layout=ttsim.TILE_LAYOUT, device=device)"

@@ -1,7 +1,6 @@
 from collections import Counter
 
-from tools.fuzz.sequences.running import Fault, Outcome, Record
-from tools.fuzz.sequences.shrinking import same_fault, shrunk
+from tools.fuzz.sequences.running import Fault, Outcome, Record, same_fault, shrunk
 
 
 def outcome_of(record, fault, needed=frozenset()):
