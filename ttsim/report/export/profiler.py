@@ -1,4 +1,4 @@
-"""Files of tt-metal's profiler (v2.1): ops_perf_results.csv, a row for each device operation, and profile_log_device.csv.
+"""Files of tt-metal's profiler (v2.1): ops_perf_results.csv (a row a device operation), profile_log_device.csv.
 
 tt-perf-report and ttnn-visualizer read the first. FLOPs that they show of a convolution are issued ones: they know no
 inserted zeros. Rows are sorted by HOST START TS; the host's clock is not simulated, so that it counts them.
