@@ -14,8 +14,7 @@ from ttsim.report.writers.terminal import progress
 from ttsim.runtime.settings import Values, add_changes, add_device, chosen_device, default_spec
 from ttsim.study.design import design
 from ttsim.study.interrupts import exit_code, word_for
-from ttsim.study.layers.flags import add_layers_flags, add_opening_flags, chosen_layers, setting
-from ttsim.study.layers.read import LENGTHS
+from ttsim.study.layers.flags import add_layers_flags, add_opening_flags, chosen_layers
 from ttsim.study.layers.run import Placed, Settings, make_inputs, place
 from ttsim.study.space import read_sweep
 from ttsim.study.store import Verdict
@@ -23,7 +22,7 @@ from ttsim.study.sweep import Progress, Watch, best_table, sweep, write_plot
 from ttsim.study.tune.space import ALLOWED, SEARCHED, SHORT
 from ttsim.study.tune.tune import EFFORT, short, tune
 from ttsim.study.tune.tuned import Tuned
-from ttsim.types.layer import Layer
+from ttsim.types.layer import SEVERAL, Layer, setting
 
 
 def add_sweep(commands: Any) -> None:
@@ -110,7 +109,7 @@ def _plain(key: str, text: str) -> Any:
     """A value out of a text: none, true, false, a number, sizes such as 2x2, or words."""
     if text.lower() == "none":
         return None
-    if key.removeprefix("layer.") in LENGTHS:
+    if key.removeprefix("layer.") in SEVERAL:
         sides = [int(side) if side.isdecimal() else side for side in text.split("x")]
         return sides if len(sides) > 1 else sides[0]
     return setting(f"{key}={text}")[1] if text else text

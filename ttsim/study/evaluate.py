@@ -37,7 +37,7 @@ from ttsim.study.layers.run import (
     split,
 )
 from ttsim.study.store import Row, Verdict, model_version
-from ttsim.types.layer import Layer, Setting
+from ttsim.types.layer import FIELDS, SETTINGS, Layer, Setting
 
 DIGITS: Final = 16
 ASKED: Final[Mapping[type, frozenset[str]]] = {  # fields that a layout stands beside, which says what came of them
@@ -114,8 +114,7 @@ class _Text:
 
 
 PLANS_KEPT: Final = 4096  # whose cycles a process remembers: some hundred bytes each
-SETTINGS: Final = ("config", "compute")  # fields of a layer that are tables
-LAYER_INPUTS: Final = tuple(one.name for one in fields(Layer) if one.name not in ("name", "source", *SETTINGS))
+LAYER_INPUTS: Final = tuple(name for name in FIELDS if name not in ("name", "source", *SETTINGS))
 OTHERS: Final = ("lowering", "values", "l1_small_size", "strict")  # fields of a point beside layer and device
 DEFINITION: Final = ("activation", "padding_mode")  # settings of a config that the exact output hangs on
 

@@ -62,6 +62,11 @@ class Call:
             arguments = {key: Argument(kind_of(hints[key]), one.default) for key, one in cls._params.items()}
             cls._signature = Signature(prefix + name, name, arguments)
 
+    @classmethod
+    def parameters(cls) -> tuple[str, ...]:
+        """Names of the function's parameters, in order."""
+        return tuple(cls._params)
+
     def __init__(self, *args: object, **fields: object) -> None:
         """Takes the fields by keyword; raises ArgumentTypeError for a wrong, unknown or missing one."""
         vars(self).update(self._signature.bind(args, fields))

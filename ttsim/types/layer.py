@@ -1,41 +1,139 @@
-"""One transposed convolution to run: sizes, place of the input, options. Names only; no tensor and no device."""
+"""One transposed convolution to run, as a table: what files of layers, flags and sweeps may say, and how it is checked.
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+Fields named as parameters of conv_transpose2d are its arguments. Names only; no tensor and no device.
+"""
+
+from argparse import ArgumentTypeError, BooleanOptionalAction
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
+
+from device.errors import ArgumentError, shown
 
 Setting = bool | int | float | str
+
+
+def _whole(value: Any, least: int = 0) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def integers(text: str) -> tuple[int, ...]:
+    """Comma-separated integers; raises ValueError for anything else, which argparse reports."""
+    return tuple(int(part) for part in text.split(","))
+
+
+def setting(text: str) -> tuple[str, Setting]:
+    """KEY=VALUE with true, false and numbers understood; raises ArgumentTypeError without a key or a value."""
+    key, _, value = text.partition("=")
+    if not key or not value:
+        raise ArgumentTypeError(f"a setting is KEY=VALUE, not {shown(text)}")
+    words: dict[str, Setting] = {"true": True, "false": False}
+    if value.lower() in words:
+        return key, words[value.lower()]
+    return key, int(value) if value.lstrip("-").isdecimal() else value
+
+
+@dataclass(frozen=True, slots=True)
+class FieldKind:
+    """What a field of a layer may be, in a file and as a flag."""
+
+    wanted: str  # How a message names it
+    accepts: Callable[[Any], bool]
+    flag: Mapping[str, Any]  # What argparse is told
+    plain: Callable[[Any], Any] = lambda value: value  # The value in its plain form, before it is looked at
+
+
+def _spread(value: Any) -> Any:
+    """One integer stands for two equal ones."""
+    return (value, value) if _whole(value, -(1 << 62)) else tuple(value) if isinstance(value, list) else value
+
+
+def _at_least(least: int) -> FieldKind:
+    flag = {"type": int, "metavar": "N"}
+    return FieldKind(f"an integer of at least {least}", lambda value: _whole(value, least), flag)
+
+
+def _sizes(*lengths: int) -> FieldKind:
+    return FieldKind(
+        f"{' or '.join(map(str, lengths))} integers of at least 0",
+        lambda value: isinstance(value, tuple) and len(value) in lengths and all(map(_whole, value)),
+        {"type": integers, "metavar": "N,N"},
+        _spread,
+    )
+
+
+def _one_of(*names: str) -> FieldKind:
+    return FieldKind(f"one of {', '.join(names)}", lambda value: value in names, {"choices": names})
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(one, Setting) for one in value.values())
+
+
+SIZE: Final = _at_least(1)
+PAIR: Final = _sizes(2)
+TEXT: Final = FieldKind("a str", lambda value: isinstance(value, str), {})
+CHOICE: Final = FieldKind("a bool", lambda value: isinstance(value, bool), {"action": BooleanOptionalAction})
+SWITCH: Final = FieldKind(CHOICE.wanted, CHOICE.accepts, {"action": "store_const", "const": True})
+_KEYED: Final = {"action": "append", "type": setting, "metavar": "KEY=VALUE"}
+TABLE: Final = FieldKind("a table of plain values", _is_table, _KEYED)
+
+
+def _field(kind: FieldKind, help: str | None = None, **default: Any) -> Any:
+    """A field of a layer: its kind, what its flag's help says, and a default where it has one."""
+    return field(metadata={"kind": kind, "help": help}, **default)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
     """A call of conv_transpose2d on random numbers, as a user would write it down."""
 
-    name: str = "conv_transpose2d"  # What reports call it
-    source: str = ""  # Where its figures come from
-    batch_size: int = 1
-    in_channels: int
-    out_channels: int
-    input_height: int
-    input_width: int
-    kernel_size: tuple[int, ...] = (2, 2)  # (rows, columns)
-    stride: tuple[int, ...] = (1, 1)  # (rows, columns)
-    padding: tuple[int, ...] = (0, 0)  # (rows, columns), or (top, bottom, left, right)
-    output_padding: tuple[int, ...] = (0, 0)  # (rows, columns) added at the bottom and the right
-    dilation: tuple[int, ...] = (1, 1)  # (rows, columns)
-    groups: int = 1
-    bias: bool = True
-    mirror_kernel: bool = True  # The operation flips the kernel itself
-    input_dtype: str = "bfloat16"
-    input_layout: str = "ROW_MAJOR"  # "ROW_MAJOR" or "TILE"
-    input_memory: str = "dram"  # "dram", "l1" (both interleaved) or "host"
-    input_4d: bool = False  # The input has shape [N, H, W, C] instead of [1, 1, N*H*W, C]
-    # Of the weight and bias tensors on the host; config.weights_dtype is what they are prepared as
-    weights_dtype: str = "bfloat16"
-    dtype: str | None = None  # Of the output; None is the input's
-    # None, "l1_full", or "H:n" / "W:n" for n DRAM slices along an axis (0: as many as it takes)
-    slice: str | None = None
-    # Fields of Conv2dConfig by name; enumerations by their member's name, core_grid as "8x4" (columns by rows)
-    config: Mapping[str, Setting] = field(default_factory=dict)
-    # Fields of the compute kernel config by name; none at all passes None
-    compute: Mapping[str, Setting] = field(default_factory=dict)
-    seed: int = 0  # Of the random numbers
+    name: str = _field(TEXT, "what reports call it", default="conv_transpose2d")
+    source: str = _field(TEXT, default="")  # Where its figures come from
+    batch_size: int = _field(SIZE, default=1)
+    in_channels: int = _field(SIZE, "C")
+    out_channels: int = _field(SIZE, "O; C if left out")
+    input_height: int = _field(SIZE)
+    input_width: int = _field(SIZE)
+    kernel_size: tuple[int, ...] = _field(PAIR, "rows,columns; one number for both", default=(2, 2))
+    stride: tuple[int, ...] = _field(PAIR, default=(1, 1))
+    padding: tuple[int, ...] = _field(_sizes(2, 4), "rows,columns or top,bottom,left,right", default=(0, 0))
+    output_padding: tuple[int, ...] = _field(PAIR, default=(0, 0))  # Added at the bottom and the right
+    dilation: tuple[int, ...] = _field(PAIR, default=(1, 1))
+    groups: int = _field(SIZE, default=1)
+    bias: bool = _field(CHOICE, default=True)
+    mirror_kernel: bool = _field(CHOICE, default=True)  # The operation flips the kernel itself
+    input_dtype: str = _field(_one_of("bfloat16", "float32", "bfloat8_b"), default="bfloat16")
+    input_layout: str = _field(_one_of("ROW_MAJOR", "TILE"), default="ROW_MAJOR")
+    input_memory: str = _field(_one_of("dram", "l1", "host"), default="dram")  # Both on the device are interleaved
+    input_4d: bool = _field(SWITCH, "input of shape [N, H, W, C]", default=False)  # Instead of [1, 1, N*H*W, C]
+    weights_dtype: str = _field(
+        _one_of("bfloat16", "float32"),
+        "of the weights on the host; --config weights_dtype=... for what they are prepared as",
+        default="bfloat16",
+    )
+    dtype: str | None = _field(_one_of("bfloat16", "float32", "bfloat8_b"), default=None)  # Of the output
+    slice: str | None = _field(TEXT, "l1_full, or H:n or W:n for n DRAM slices (0: as few as fit)", default=None)
+    # Enumerations by their member's name, core_grid as "8x4" (columns by rows)
+    config: Mapping[str, Setting] = _field(
+        TABLE, "a field of Conv2dConfig, such as shard_layout=HEIGHT_SHARDED; may be repeated", default_factory=dict
+    )
+    compute: Mapping[str, Setting] = _field(  # None is passed where nothing is set
+        TABLE, "a field of the compute config, such as math_fidelity=LoFi; may be repeated", default_factory=dict
+    )
+    seed: int = _field(_at_least(0), "of the random numbers", default=0)
+
+
+FIELDS: Final = {one.name: one for one in fields(Layer)}
+KINDS: Final[Mapping[str, FieldKind]] = {name: one.metadata["kind"] for name, one in FIELDS.items()}
+SETTINGS: Final = tuple(name for name, kind in KINDS.items() if kind is TABLE)
+SEVERAL: Final = tuple(name for name, kind in KINDS.items() if kind.flag.get("type") is integers)
+
+
+def checked(where: str, name: str, value: Any) -> Any:
+    """The value of a field in its plain form; raises ArgumentError, which says what the field takes."""
+    kind = KINDS[name]
+    plain = kind.plain(value)
+    if not kind.accepts(plain):
+        raise ArgumentError(f"{where}: {name} must be {kind.wanted}, not {shown(value)}")
+    return plain

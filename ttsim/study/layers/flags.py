@@ -8,26 +8,8 @@ from typing import Any
 
 from device.errors import ArgumentError, shown
 from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE
-from ttsim.study.layers.read import CHOICES, DEFAULT_LAYERS, LEAST, LENGTHS, layer_of, read_layers
-from ttsim.types.layer import Layer, Setting
-
-HELP = {
-    "name": "what reports call it",
-    "in_channels": "C",
-    "out_channels": "O; C if left out",
-    "kernel_size": "rows,columns; one number for both",
-    "padding": "rows,columns or top,bottom,left,right",
-    "slice": "l1_full, or H:n or W:n for n DRAM slices (0: as few as fit)",
-    "seed": "of the random numbers",
-    "weights_dtype": "of the weights on the host; --config weights_dtype=... for what they are prepared as",
-}
-SWITCHES = ("input_4d",)
-SETTINGS = {
-    "config": "a field of Conv2dConfig, such as shard_layout=HEIGHT_SHARDED; may be repeated",
-    "compute": "a field of the compute config, such as math_fidelity=LoFi; may be repeated",
-}
-NUMBERS = [name for name in LEAST if name != "seed"]
-TEXTS = ("name", "slice")
+from ttsim.study.layers.read import DEFAULT_LAYERS, layer_of, read_layers
+from ttsim.types.layer import FIELDS, KINDS, TABLE, Layer, integers
 
 
 def add_layers_flags(parser: argparse.ArgumentParser) -> None:
@@ -55,41 +37,14 @@ def add_layer_flags(parser: argparse.ArgumentParser) -> None:
     """A flag for every field; none has a default, so that what was given can be told apart."""
     group = parser.add_argument_group("one layer from flags")
     group.add_argument("--shape", type=integers, metavar="N,H,W,C", help="of the input, all four at once")
-    for name in (*NUMBERS, "seed"):
-        group.add_argument(flag(name), type=int, metavar="N", help=HELP.get(name))
-    for name in LENGTHS:
-        group.add_argument(flag(name), type=integers, metavar="N,N", help=HELP.get(name))
-    for name, known in CHOICES.items():
-        group.add_argument(flag(name), choices=known, help=HELP.get(name))
-    for name in TEXTS:
-        group.add_argument(flag(name), help=HELP.get(name))
-    for name in ("bias", "mirror_kernel"):
-        group.add_argument(flag(name), action=argparse.BooleanOptionalAction, default=None)
-    for name in SWITCHES:
-        group.add_argument(flag(name), action="store_const", const=True, help="input of shape [N, H, W, C]")
-    for name, text in SETTINGS.items():
-        group.add_argument(flag(name), action="append", type=setting, metavar="KEY=VALUE", help=text)
+    for name, one in FIELDS.items():
+        if name != "source":
+            group.add_argument(flag(name), default=None, help=one.metadata["help"], **KINDS[name].flag)
 
 
 def flag(name: str) -> str:
     """The flag of a field."""
     return "--" + name.replace("_", "-")
-
-
-def integers(text: str) -> tuple[int, ...]:
-    """Comma-separated integers; raises ValueError for anything else, which argparse reports."""
-    return tuple(int(part) for part in text.split(","))
-
-
-def setting(text: str) -> tuple[str, Setting]:
-    """KEY=VALUE with true, false and numbers understood; raises ArgumentTypeError without a key or a value."""
-    key, _, value = text.partition("=")
-    if not key or not value:
-        raise argparse.ArgumentTypeError(f"a setting is KEY=VALUE, not {shown(text)}")
-    words: dict[str, Setting] = {"true": True, "false": False}
-    if value.lower() in words:
-        return key, words[value.lower()]
-    return key, int(value) if value.lstrip("-").isdecimal() else value
 
 
 def layer_from_flags(options: argparse.Namespace, *, where: str) -> Layer | None:
@@ -134,7 +89,7 @@ def chosen_layers(options: argparse.Namespace, *, where: str, said: Sequence[Lay
 
 def is_layer_flag(name: str) -> bool:
     """Whether an option describes a layer."""
-    return name == "shape" or name in Layer.__dataclass_fields__
+    return name == "shape" or name in FIELDS
 
 
 def fields_of(given: dict[str, Any], where: str) -> dict[str, Any]:
@@ -144,12 +99,11 @@ def fields_of(given: dict[str, Any], where: str) -> dict[str, Any]:
         fields.update(sizes_of(fields.pop("shape"), where))
     if "in_channels" in fields:
         fields.setdefault("out_channels", fields["in_channels"])
-    for name, lengths in LENGTHS.items():
-        if name in fields and len(fields[name]) == 1 and 1 not in lengths:
-            fields[name] = fields[name][0]
-    for name in SETTINGS:
-        if name in fields:
-            fields[name] = dict(fields[name])
+    for name, value in fields.items():
+        if KINDS[name] is TABLE:
+            fields[name] = dict(value)
+        elif isinstance(value, tuple) and len(value) == 1:
+            fields[name] = value[0]
     return fields
 
 

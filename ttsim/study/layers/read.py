@@ -6,13 +6,13 @@ all of them share; ``config`` and ``compute`` of a layer add to the common ones 
 
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from device.errors import ArgumentError, shown
-from ttsim.types.layer import Layer, Setting
+from ttsim.types.layer import FIELDS, Layer, checked
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
@@ -56,25 +56,7 @@ def leaves(table: Mapping[str, Any], *, whole: Collection[str] = ()) -> Iterator
 
 
 DEFAULT_LAYERS = Path(__file__).parent / "unet_conv_transpose2d.toml"
-FIELDS = {item.name: item for item in fields(Layer)}
-REQUIRED = tuple(name for name, item in FIELDS.items() if item.default is item.default_factory is MISSING)
-CHOICES = {
-    "input_dtype": ("bfloat16", "float32", "bfloat8_b"),
-    "weights_dtype": ("bfloat16", "float32"),
-    "dtype": ("bfloat16", "float32", "bfloat8_b"),
-    "input_layout": ("ROW_MAJOR", "TILE"),
-    "input_memory": ("dram", "l1", "host"),
-}
-LEAST = {
-    "batch_size": 1,
-    "in_channels": 1,
-    "out_channels": 1,
-    "input_height": 1,
-    "input_width": 1,
-    "groups": 1,
-    "seed": 0,
-}
-LENGTHS = {"kernel_size": (2,), "stride": (2,), "padding": (2, 4), "output_padding": (2,), "dilation": (2,)}
+REQUIRED = tuple(name for name, one in FIELDS.items() if one.default is one.default_factory is MISSING)
 
 
 def read_layers(path: Path) -> tuple[Layer, ...]:
@@ -158,44 +140,3 @@ def layer_of(table: Mapping[str, Any], *, where: str = "layer") -> Layer:
     if missing:
         raise ArgumentError(f"{where}: a layer needs {', '.join(REQUIRED)}; {', '.join(missing)} is missing")
     return Layer(**{name: checked(where, name, value) for name, value in table.items()})
-
-
-def checked(where: str, name: str, value: Any) -> Any:
-    """The value of one field, or an error that says what it takes."""
-    if name in LENGTHS:
-        return sizes(where, name, value, LENGTHS[name])
-    if name in ("config", "compute"):
-        return settings(where, name, value)
-    if name in LEAST:
-        return at_least(where, name, value)
-    default = FIELDS[name].default
-    kind = bool if isinstance(default, bool) else str
-    if name in CHOICES and value not in CHOICES[name]:
-        raise ArgumentError(f"{where}: {name} must be one of {', '.join(CHOICES[name])}, not {shown(value)}")
-    if not isinstance(value, kind):
-        raise ArgumentError(f"{where}: {name} must be a {kind.__name__}, not {shown(value)}")
-    return value
-
-
-def at_least(where: str, name: str, value: Any) -> int:
-    """An integer that is not too small."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < LEAST[name]:
-        raise ArgumentError(f"{where}: {name} must be an integer of at least {LEAST[name]}, not {shown(value)}")
-    return value
-
-
-def sizes(where: str, name: str, value: Any, lengths: Sequence[int]) -> tuple[int, ...]:
-    """A tuple of non-negative integers of one of the lengths; one integer stands for two equal ones."""
-    spread = [value, value] if isinstance(value, int) and not isinstance(value, bool) else value
-    good = isinstance(spread, list | tuple) and len(spread) in lengths
-    if not good or not all(isinstance(side, int) and not isinstance(side, bool) and side >= 0 for side in spread):
-        wanted = " or ".join(map(str, lengths))
-        raise ArgumentError(f"{where}: {name} must be {wanted} integers of at least 0, not {shown(value)}")
-    return tuple(spread)
-
-
-def settings(where: str, name: str, value: Any) -> dict[str, Setting]:
-    """A table of plain values."""
-    if not isinstance(value, Mapping) or not all(isinstance(item, Setting) for item in value.values()):
-        raise ArgumentError(f"{where}: {name} must be a table of plain values, not {shown(value)}")
-    return dict(value)

@@ -20,7 +20,7 @@ from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.partition import ConvPartition
 from ops.programs.phase_conv2d.op import PhaseConv2dOp
 from ops.reference import Geometry, conv_transpose_channels_last, plan_geometry
-from ttsim.api.conv import conv_transpose2d
+from ttsim.api.conv import ConvTranspose2d, conv_transpose2d
 from ttsim.recording.profiling import Profile, estimate_cycles, profile
 from ttsim.recording.suggestions import arguments_source
 from ttsim.report.accuracy import Accuracy, measure
@@ -43,7 +43,7 @@ from ttsim.types.configs import (
     WormholeComputeKernelConfig,
     init_device_compute_kernel_config,
 )
-from ttsim.types.layer import Layer, Setting
+from ttsim.types.layer import FIELDS, Layer, Setting
 from ttsim.types.tensors import DataType
 
 Floats = npt.NDArray[np.float32]
@@ -370,27 +370,21 @@ def place(layer: Layer, inputs: Inputs, settings: Settings) -> Placed:
     if layer.input_memory != "host":
         x = x.to(device, {"dram": DRAM_MEMORY_CONFIG, "l1": L1_MEMORY_CONFIG}[layer.input_memory])
     given = dtype(layer.weights_dtype)
-    arguments = {
+    own = {
         "input_tensor": x,
         "weight_tensor": Tensor(inputs.w, given),
         "bias_tensor": None if inputs.b is None else Tensor(inputs.b, given),
         "device": device,
-        "in_channels": layer.in_channels,
-        "out_channels": layer.out_channels,
-        "batch_size": layer.batch_size,
-        "input_height": layer.input_height,
-        "input_width": layer.input_width,
-        "kernel_size": layer.kernel_size,
-        "stride": layer.stride,
-        "padding": layer.padding,
-        "output_padding": layer.output_padding,
-        "dilation": layer.dilation,
-        "groups": layer.groups,
         "dtype": None if layer.dtype is None else dtype(layer.dtype),
         "conv_config": conv_config(layer),
         "compute_config": compute_config(layer, device.arch()),
         "dram_slice_config": slice_config(layer),
-        "mirror_kernel": layer.mirror_kernel,
+    }
+    # The other parameters are fields of a layer, if it says them
+    arguments = {
+        name: own[name] if name in own else getattr(layer, name)
+        for name in ConvTranspose2d.parameters()
+        if name in own or name in FIELDS
     }
     return Placed(device=device, arguments=arguments, events=events, before=len(events))
 

@@ -3,7 +3,7 @@ import shlex
 
 import pytest
 
-from ttsim.study.layers.flags import SWITCHES, add_layer_flags, flag, layer_from_flags
+from ttsim.study.layers.flags import add_layer_flags, flag, layer_from_flags
 from ttsim.types.layer import Layer
 
 EVERY_FLAG = """
@@ -72,7 +72,6 @@ def test_every_field_but_the_source_has_a_flag():
     add_layer_flags(parser)
     flags = set(parser._option_string_actions)
     assert {flag(name) for name in Layer.__dataclass_fields__} - flags == {"--source"}
-    assert set(SWITCHES) <= set(Layer.__dataclass_fields__)
 
 
 @pytest.mark.parametrize(
