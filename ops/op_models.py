@@ -12,28 +12,27 @@ from device.spec import device_spec
 from device.spec.device_spec import Costs, DeviceSpec
 from ops.launch import DispatchCosts
 from ops.op_model import Meanings
-from ops.programs.concat import OP_MODELS as CONCAT
 from ops.programs.conv2d.block_costs import ConvCosts
 from ops.programs.conv2d.model import OP_MODELS as CONV2D
+from ops.programs.data_movement.channels import OP_MODELS as CHANNELS
+from ops.programs.data_movement.concat import OP_MODELS as CONCAT
+from ops.programs.data_movement.models import OP_MODELS as MOVEMENT
+from ops.programs.data_movement.movement_cycles import MovementCosts
+from ops.programs.data_movement.pad import FILL_MODELS as FILLING, OP_MODELS as PADDING
+from ops.programs.data_movement.permute import OP_MODELS as AXES
+from ops.programs.data_movement.slice import OP_MODELS as SLICING
+from ops.programs.data_movement.tilize import OP_MODELS as TILING
+from ops.programs.data_movement.upsample import OP_MODELS as UPSAMPLE
 from ops.programs.eltwise.model import OP_MODELS as ELTWISE
 from ops.programs.halo.cycles import HaloCosts
 from ops.programs.halo.model import OP_MODELS as HALO
 from ops.programs.kernel_costs import ComputeCosts, TransferCosts
 from ops.programs.matmul.cycles import MatmulCosts
 from ops.programs.matmul.model import OP_MODELS as MATMUL
-from ops.programs.movement.costs import MovementCosts
-from ops.programs.movement.meaning import OP_MODELS as MOVEMENT
 from ops.programs.patch_matmul.meaning import OP_MODELS as PATCH_MATMUL
 from ops.programs.phase_conv2d.model import OP_MODELS as PHASE_CONV2D
-from ops.programs.pool2d import OP_MODELS as POOL2D
+from ops.programs.pool import OP_MODELS as POOL2D
 from ops.programs.rand import OP_MODELS as RAND
-from ops.programs.rearrange.axes import OP_MODELS as AXES
-from ops.programs.rearrange.channels import OP_MODELS as CHANNELS
-from ops.programs.rearrange.filling import OP_MODELS as FILLING
-from ops.programs.rearrange.padding import OP_MODELS as PADDING
-from ops.programs.rearrange.slicing import OP_MODELS as SLICING
-from ops.programs.tiling.work import OP_MODELS as TILING
-from ops.programs.upsample import OP_MODELS as UPSAMPLE
 
 OP_MODELS: Final[Meanings] = MappingProxyType(
     {

@@ -25,9 +25,9 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
 from ops.planners.shape.permute import seen, transposed_by
 from ops.planners.to_config import placed
-from ops.programs.concat import Concatenate, page_buffers, ragged_buffers, shard_views, turned_buffers
-from ops.programs.movement.work import Conversion
-from ops.programs.tiling.plan import dealt, tilized_by, unpadded_by
+from ops.programs.data_movement.concat import Concatenate, page_buffers, ragged_buffers, shard_views, turned_buffers
+from ops.programs.data_movement.copy import Conversion
+from ops.programs.data_movement.to_layout import dealt, tilized_by, unpadded_by
 
 HEIGHT, WIDTH = TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.WIDTH_SHARDED
 BLOCK = TensorMemoryLayout.BLOCK_SHARDED

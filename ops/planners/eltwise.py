@@ -12,8 +12,9 @@ from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
+from ops.programs.buffer_shapes import BUFFERING
+from ops.programs.data_movement.to_layout import in_other_layout
 from ops.programs.eltwise.buffers import (
-    BUFFERING,
     is_uneven,
     on_all_cores,
     rescaled,
@@ -23,7 +24,6 @@ from ops.programs.eltwise.buffers import (
     with_shards,
 )
 from ops.programs.eltwise.op import RELU, SUPPORTED, Activate, Activations, Binary, BinaryOperation
-from ops.programs.tiling.plan import in_other_layout
 
 RANGES = {UINT32: (0, 2**32 - 1), INT32: (-(2**31), 2**31 - 1)}  # of numbers that such a tensor is combined with
 NAMES = {BinaryOperation.ADD: "ADD", BinaryOperation.SUBTRACT: "SUB", BinaryOperation.MULTIPLY: "MUL"}

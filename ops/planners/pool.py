@@ -32,10 +32,10 @@ from ops.planners.to_config import placed
 from ops.programs.conv2d.parallel_config import ParallelConfig, block_range, largest_divisor, most_cores
 from ops.programs.conv2d.partition import sharded_input
 from ops.programs.conv2d.reader_indices import WORD_BYTES, reader_index_words
+from ops.programs.data_movement.placement import move_up
+from ops.programs.data_movement.reshape_plan import flattened, reshaped
 from ops.programs.halo.plan import HaloArguments, HaloOp, config_tensor_spec, plan_halo, walk_refusal
-from ops.programs.movement.placement import move_up
-from ops.programs.movement.reshape import flattened, reshaped
-from ops.programs.pool2d import MaxPool, PoolSizes, pool_buffers
+from ops.programs.pool import MaxPool, PoolSizes, pool_buffers
 from ops.window import NoWindowError, PaddedAxis, PaddedInput
 
 

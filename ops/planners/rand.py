@@ -11,9 +11,9 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
-from ops.programs.movement.typecasting import typecast_by
+from ops.programs.data_movement.to_layout import in_other_layout
+from ops.programs.data_movement.typecast import typecast_by
 from ops.programs.rand import EvenlyDistributed, rand_buffers
-from ops.programs.tiling.plan import in_other_layout
 
 
 def plan_rand(made: TensorSpec, spec: DeviceSpec, *, low: float, high: float, seed: int) -> Plan:

@@ -15,13 +15,12 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
 from ops.programs.buffer_shapes import row_bytes, rows_follow
-from ops.programs.movement.copy_buffers import moved_buffers, overlapping_buffers
-from ops.programs.movement.placement import resharding
-from ops.programs.movement.typecasting import typecast_by
-from ops.programs.movement.work import Conversion, CopyTensor
-from ops.programs.rearrange.views import seen_anew
-from ops.programs.tiling.plan import dealt, in_other_layout, rows_of, tilized_by, unpadded_by, untilized_by
-from ops.programs.tiling.uneven_pages import misplaced_rows
+from ops.programs.data_movement.copy import Conversion, CopyTensor, moved_buffers, overlapping_buffers
+from ops.programs.data_movement.placement import resharding
+from ops.programs.data_movement.reshape_plan import seen_anew
+from ops.programs.data_movement.reshard import misplaced_rows
+from ops.programs.data_movement.to_layout import dealt, in_other_layout, rows_of, tilized_by, unpadded_by, untilized_by
+from ops.programs.data_movement.typecast import typecast_by
 
 RANK = 4  # axes that the programs of the library take at most
 

@@ -25,9 +25,8 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
 from ops.programs.buffer_shapes import page_cores, row_bytes
-from ops.programs.halo.plan import walk_refusal
-from ops.programs.rearrange.views import seen_anew
-from ops.programs.upsample import (
+from ops.programs.data_movement.reshape_plan import seen_anew
+from ops.programs.data_movement.upsample import (
     Upsample,
     UpsampleProgram,
     interleaved_buffers,
@@ -36,6 +35,7 @@ from ops.programs.upsample import (
     shard_buffers,
     upsampled_shape,
 )
+from ops.programs.halo.plan import walk_refusal
 
 OPERATION = "UpsampleOperation"
 

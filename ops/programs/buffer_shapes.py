@@ -14,7 +14,7 @@ from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCyc
 from ops.builder import PlanTensor
 from ops.programs.kernel_costs import StickCosts
 
-BUFFERING = 2
+BUFFERING = 2  # pages on their way through a core
 
 
 def buffer(

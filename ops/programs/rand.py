@@ -18,13 +18,9 @@ from device.plan import CircularBuffer, DeviceOp
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
 from ops.op_model import CyclesContext, Description, Ends, OpModel, ValuesContext
-from ops.programs.buffer_shapes import tile_buffer
-from ops.programs.movement.account import describe_movement
-from ops.programs.movement.cycles import movement_cycles
-from ops.programs.movement.ends import got_at, pages_of
-from ops.programs.movement.movement import Access, Movement
-
-BUFFERING = 2  # tiles on their way through a core
+from ops.programs.buffer_shapes import BUFFERING, tile_buffer
+from ops.programs.data_movement.movement import Access, Movement, got_at, pages_of
+from ops.programs.data_movement.movement_cycles import describe_movement, movement_cycles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

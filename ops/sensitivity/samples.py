@@ -50,18 +50,12 @@ from ops.planners.shape.plan import (
 from ops.planners.shape.slice import plan_slice
 from ops.planners.to_config import plan_tilize
 from ops.planners.upsample import plan_upsample
+from ops.programs.data_movement.copy import Conversion, CopyTensor
+from ops.programs.data_movement.pad import FillPad, PadImage
+from ops.programs.data_movement.reshape import Reshape
+from ops.programs.data_movement.slice import PaddedSlice, SliceWrite, Window
+from ops.programs.data_movement.typecast import Typecast
 from ops.programs.eltwise.op import BinaryOperation
-from ops.programs.movement.work import (
-    Conversion,
-    CopyTensor,
-    FillPad,
-    PaddedSlice,
-    PadImage,
-    Reshape,
-    SliceWrite,
-    Typecast,
-    Window,
-)
 from ops.reference import plan_geometry
 
 ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE

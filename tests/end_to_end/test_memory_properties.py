@@ -32,7 +32,7 @@ from ops.planners.conv.conv_transpose2d import (
 from ops.planners.conv.plan import plan_convolution
 from ops.planners.conv.strict import plan_fault
 from ops.programs.conv2d.op import Conv2dOp
-from ops.programs.movement.work import SliceWrite
+from ops.programs.data_movement.slice import SliceWrite
 
 SPECS = {name: load_spec(name) for name in ("wormhole_n150", "blackhole_p150")}
 MEMORIES = (BufferType.DRAM, BufferType.L1, BufferType.L1_SMALL)

@@ -24,7 +24,7 @@ from ops.op_models import OP_MODELS
 from ops.passes.cycles import run_cycles
 from ops.passes.memory import run_memory
 from ops.passes.values import run_values
-from ops.programs.movement.work import Conversion, CopyTensor
+from ops.programs.data_movement.copy import Conversion, CopyTensor
 from ttsim import graph
 from ttsim.recording.profiling import estimate_cycles, profile
 from ttsim.runtime.device import Device
@@ -200,6 +200,6 @@ def test_without_its_line_in_the_table_nobody_knows_it():
     """There is no module state: what one device's table says, another's does not."""
     with opened(meanings=OP_MODELS) as device:
         x = uploaded(device)
-        with pytest.raises(AssertionError, match=r"^nothing is known of ScaleWork"):
+        with pytest.raises(AssertionError, match=r"^nothing is known of ScaleOp"):
             scale(x, device=device)
     assert ScaleOp not in OP_MODELS

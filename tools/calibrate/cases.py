@@ -17,8 +17,8 @@ from typing import TypeAlias
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.cycles import time_conv
 from ops.programs.conv2d.op import Conv2dOp
-from ops.programs.movement.cycles import movement_cycles
-from ops.programs.movement.movement import Movement
+from ops.programs.data_movement.movement import Movement
+from ops.programs.data_movement.movement_cycles import movement_cycles
 from tools.validate.conv import (
     HaloRow,
     configuration,

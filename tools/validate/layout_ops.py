@@ -24,16 +24,12 @@ from device.memory.memory_config import (
 from device.numbers.block_floats import div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
-from ops.programs.movement.cycles import movement_cycles
-from ops.programs.movement.movement import Movement
-from ops.programs.movement.movements import (
-    cast_movement,
-    reshape_movement,
-    slice_movement,
-    slice_write_movement,
-    tensor_copy_movement,
-)
-from ops.programs.movement.work import Conversion
+from ops.programs.data_movement.copy import Conversion, tensor_copy_movement
+from ops.programs.data_movement.movement import Movement
+from ops.programs.data_movement.movement_cycles import movement_cycles
+from ops.programs.data_movement.reshape import reshape_movement
+from ops.programs.data_movement.slice import slice_movement, slice_write_movement
+from ops.programs.data_movement.typecast import cast_movement
 from tools.validate.conv import measured_ns
 from tools.validate.prediction import (
     FORMATS,

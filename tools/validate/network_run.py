@@ -22,10 +22,9 @@ from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
 from ops.op_model import CyclesContext, Ends, Meanings
 from ops.op_models import OP_MODELS
-from ops.programs.movement.cycles import movement_cycles
-from ops.programs.movement.movements import tensor_copy_movement
-from ops.programs.movement.work import CopyTensor
-from ops.programs.tiling.work import TilizeOp
+from ops.programs.data_movement.copy import CopyTensor, tensor_copy_movement
+from ops.programs.data_movement.movement_cycles import movement_cycles
+from ops.programs.data_movement.tilize import TilizeOp
 from tools.validate.conv import SCHEMES
 from tools.validate.network_rows import BETWEEN, NS_PER_S, NetworkStep, TimedKind, Walk
 from tools.validate.prediction import OF_2025, Row, with_software_of_2025

@@ -26,7 +26,7 @@ from ops.planners.conv.plan import plan_convolution
 from ops.planners.conv.preparation import plan_bias_preparation, plan_rows, plan_weights_preparation
 from ops.planners.conv.slicing import most_slices
 from ops.planners.conv.strict import groups_given, raw_weight, refuse_first
-from ops.programs.movement.placement import whole_shards
+from ops.programs.data_movement.placement import whole_shards
 from ttsim.api.conv import Windows2d, operand
 from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor

@@ -20,7 +20,7 @@ from device.numbers.block_floats import round_up
 from device.numbers.formats import Array, quantize
 from device.plan import DeviceOp
 from ops.builder import CREATED
-from ops.programs.movement.reshape import memory_after
+from ops.programs.data_movement.reshape_plan import memory_after
 from ttsim.runtime.device import Device
 from ttsim.runtime.operators import Operators
 from ttsim.runtime.session import current, remember

@@ -17,7 +17,7 @@ from device.numbers.formats import FLOAT32, DataFormat
 from device.plan import DeviceOp
 from device.spec.parts import GridSpec
 from ops.programs.conv2d.parallel_config import ConvOptions, ConvProblem, channel_alignment
-from ops.programs.movement.reshape import flattened, memory_after
+from ops.programs.data_movement.reshape_plan import flattened, memory_after
 from ops.window import PaddedAxis, PaddedInput, count_windows, transposed_outputs
 
 

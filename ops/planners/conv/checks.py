@@ -23,7 +23,7 @@ from ops.planners.conv.arguments import (
     weight_format,
 )
 from ops.planners.conv.slicing import given_slices, too_many
-from ops.programs.movement.reshape import is_view
+from ops.programs.data_movement.reshape_plan import is_view
 from ops.window import NoWindowError, PaddedAxis
 
 WAY_OUT = "put input_tensor in DRAM, or leave dram_slice_config out"

@@ -32,10 +32,10 @@ from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.parallel_config import WIDTH
 from ops.programs.conv2d.partition import buffers_arguments, sharded_input
 from ops.programs.conv2d.reader_indices import WORD_BYTES, reader_index_words, reader_indices_refusal
+from ops.programs.data_movement import placement
+from ops.programs.data_movement.copy import Conversion, CopyTensor
 from ops.programs.eltwise.op import fused_by_conv_refusal
 from ops.programs.halo.plan import HaloArguments, HaloOp, HaloPlan, config_tensor_spec, plan_halo, walk_refusal
-from ops.programs.movement import placement
-from ops.programs.movement.work import Conversion, CopyTensor
 from ops.window import PaddedInput, dense_frame
 
 NO_SHARDS = "input_tensor: flat it has no shards, as its grid is no rectangle; give it as [1, 1, N*H*W, C]"

@@ -30,13 +30,13 @@ from ops.planners.conv.arguments import ConvCall, compute_config, flattened_memo
 from ops.planners.conv.operands import PartitionedConv, dealt_anew, operands, upload_weights
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.partition import ConvPartition, choose_cores, choose_scheme, partition_conv, sharded_input
+from ops.programs.data_movement import placement
+from ops.programs.data_movement.placement import replace_input, tilized, to_shards, uploaded_image, uploaded_rows
+from ops.programs.data_movement.reshape_plan import flattened, reshaped
 from ops.programs.eltwise.buffers import activated, with_row
 from ops.programs.eltwise.op import fused_by_matmul_refusal
 from ops.programs.matmul.buffers import interleaved_config, matmul_circular_buffers
 from ops.programs.matmul.config import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
-from ops.programs.movement import placement
-from ops.programs.movement.placement import replace_input, tilized, to_shards, uploaded_image, uploaded_rows
-from ops.programs.movement.reshape import flattened, reshaped
 
 
 def matmul_refusal(

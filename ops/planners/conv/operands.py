@@ -45,7 +45,7 @@ from ops.programs.conv2d.partition import (
 )
 from ops.programs.conv2d.reader_indices import UnknownRatesError
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayout
-from ops.programs.movement.reshape import flattened
+from ops.programs.data_movement.reshape_plan import flattened
 from ops.window import PaddedInput
 
 

@@ -16,11 +16,12 @@ from ops.planners.conv.checks import Check, claimed_shape, claimed_volume, opera
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, misfit
+from ops.programs.data_movement.copy import Conversion, CopyTensor
+from ops.programs.data_movement.placement import whole_shards
+from ops.programs.data_movement.reshard import misplaced_rows
+from ops.programs.data_movement.slice import SliceWrite, Window
 from ops.programs.halo.plan import HaloOp
-from ops.programs.movement.placement import whole_shards
-from ops.programs.movement.work import Conversion, CopyTensor, SliceWrite, Window
 from ops.programs.phase_conv2d.op import PhaseConv2dOp
-from ops.programs.tiling.uneven_pages import misplaced_rows
 from ops.window import PaddedAxis
 
 

@@ -17,10 +17,16 @@ from ops.op_models import OP_MODELS
 from ops.planners.shape.pad import Around, padded_by
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes
+from ops.programs.data_movement.fold import (
+    FoldWindows,
+    fold_buffers,
+    folded_format,
+    folds_tiles,
+    in_high_shards,
+    whole_windows,
+)
+from ops.programs.data_movement.to_layout import in_other_layout
 from ops.programs.halo.plan import HaloArguments, HaloOp, plan_halo
-from ops.programs.movement.work import FoldWindows
-from ops.programs.rearrange.folding import fold_buffers, folded_format, folds_tiles, in_high_shards, whole_windows
-from ops.programs.tiling.plan import in_other_layout
 from ops.window import PaddedAxis, PaddedInput
 
 RANK = 4  # of an image tensor

@@ -15,11 +15,9 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
 from ops.planners.to_config import placed
-from ops.programs.movement.filling import fill_buffers
-from ops.programs.movement.typecasting import typecast_by
-from ops.programs.rearrange.filling import FillTiles
-from ops.programs.rearrange.padding import PadWith, pad_buffers, row_room_bytes, writes_halves
-from ops.programs.rearrange.views import refuse_other_width
+from ops.programs.data_movement.pad import FillTiles, PadWith, fill_buffers, pad_buffers, row_room_bytes, writes_halves
+from ops.programs.data_movement.reshape_plan import refuse_other_width
+from ops.programs.data_movement.typecast import typecast_by
 
 PADDED_FORMATS = (BFLOAT16, FLOAT32, INT32, UINT32, UINT16)  # of rows, and of tiles beside bfloat8_b
 KERNEL_RANK = 4  # axes that the program knows; those before the first of them count with it

@@ -16,12 +16,20 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
 from ops.planners.to_config import placed
-from ops.programs.movement.typecasting import typecast_by
-from ops.programs.rearrange.permuting import keeps_tiles, permute_buffers
-from ops.programs.rearrange.transposing import is_dataflow, swapped_shape, transpose_buffers
-from ops.programs.rearrange.turned_shards import LAST_TWO, MIDDLE_TWO, place_of_swap, with_shards
-from ops.programs.rearrange.work import Permute
-from ops.programs.tiling.plan import cloned
+from ops.programs.data_movement.permute import Permute
+from ops.programs.data_movement.permute_buffers import (
+    LAST_TWO,
+    MIDDLE_TWO,
+    is_dataflow,
+    keeps_tiles,
+    permute_buffers,
+    place_of_swap,
+    swapped_shape,
+    transpose_buffers,
+    with_shards,
+)
+from ops.programs.data_movement.to_layout import cloned
+from ops.programs.data_movement.typecast import typecast_by
 
 RANK: Final = 4
 FIRST_TWO: Final = (0, 1)

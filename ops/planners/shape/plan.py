@@ -15,8 +15,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
 from ops.programs.buffer_shapes import view_refusal
-from ops.programs.rearrange.buffers import chw_buffers, hwc_buffers, output_bytes
-from ops.programs.rearrange.work import ChannelsFirst, ChannelsLast
+from ops.programs.data_movement.channels import ChannelsFirst, ChannelsLast, chw_buffers, hwc_buffers, output_bytes
 
 RANK = 4  # of an image tensor
 STICK_BYTES = 16  # channels that are put last fill whole multiples of this

@@ -18,12 +18,10 @@ from ops.op_models import OP_MODELS
 from ops.planners.shape.pad import fill_padding
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import row_bytes
-from ops.programs.movement.reshape import is_view, moved_rows, moved_tiles
-from ops.programs.movement.resharding import dealt_anew
-from ops.programs.movement.typecasting import typecast_by
-from ops.programs.movement.work import Conversion
-from ops.programs.rearrange.views import seen_anew
-from ops.programs.tiling.plan import dealt
+from ops.programs.data_movement.copy import Conversion
+from ops.programs.data_movement.reshape_plan import dealt_anew, is_view, moved_rows, moved_tiles, seen_anew
+from ops.programs.data_movement.to_layout import dealt
+from ops.programs.data_movement.typecast import typecast_by
 
 Shape = tuple[int, ...]
 

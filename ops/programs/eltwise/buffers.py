@@ -5,7 +5,6 @@ Source: tt-metal 0.81.1, compared with recorded runs and with its planner.
 
 from dataclasses import replace
 from math import prod
-from typing import Final
 
 from device.cores import first_cores
 from device.memory.layouts import TensorSpec
@@ -15,7 +14,7 @@ from device.numbers.formats import DataFormat
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.programs.buffer_shapes import rows_follow, tile_buffer
+from ops.programs.buffer_shapes import BUFFERING, rows_follow, tile_buffer
 from ops.programs.eltwise.op import Activate, AddRow, operation_refusal
 
 
@@ -82,9 +81,6 @@ def lies_in_place(read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> bo
         prod(one.shape) % TILE**2 == 0 and rows_follow(read, one.shape[1], spec)
         for one in (before.shard_spec, after.shard_spec)
     )
-
-
-BUFFERING: Final = 2  # tiles of each buffer
 
 
 def added_row_buffers(matrix: TensorSpec, row: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from ops.passes.cycles import expected_error, expected_errors
-from ops.programs.movement.meaning import UNMEASURED
-from ops.programs.movement.work import Conversion
+from ops.programs.data_movement.copy import Conversion
+from ops.programs.data_movement.models import UNMEASURED
 from tools.validate.__main__ import validate
 from tools.validate.report import sum_up
 

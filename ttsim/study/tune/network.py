@@ -22,8 +22,8 @@ from device.spec.device_spec import DeviceSpec
 from ops.passes.cycles import run_cycles
 from ops.planners.conv.arguments import ConvCall, Operand, weight_format
 from ops.planners.to_config import plan_to_memory_config
-from ops.programs.movement.work import CopyTensor
-from ops.programs.tiling.work import TilizeOp
+from ops.programs.data_movement.copy import CopyTensor
+from ops.programs.data_movement.tilize import TilizeOp
 from ttsim.diagnose import MachineSnapshot, fill_order, raw_weight_shape
 from ttsim.recording.profiling import Profile
 from ttsim.recording.runs import places

@@ -9,8 +9,8 @@ from device.plan import Allocate, Free, Operation, Relocate
 from device.spec.device_spec import load_spec
 from ops.builder import PlanBuilder
 from ops.planners.conv import dram_path, matmul_path
-from ops.programs.movement import placement, slicing
-from ops.programs.movement.work import SliceWrite, Window
+from ops.programs.data_movement import placement, slice as slicing
+from ops.programs.data_movement.slice import SliceWrite, Window
 from tests.shards import BLOCK, HEIGHT, WIDTH, in_box
 
 WORMHOLE = load_spec("wormhole_n150")

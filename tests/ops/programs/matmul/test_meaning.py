@@ -11,13 +11,13 @@ from device.spec.device_spec import load_spec
 from device.time.stages import Stage
 from ops.op_model import CyclesContext, Ends, ValuesContext
 from ops.op_models import OP_MODELS
+from ops.programs.data_movement.copy import copy_movement
+from ops.programs.data_movement.movement_cycles import movement_cycles
 from ops.programs.matmul.buffers import interleaved_config
 from ops.programs.matmul.config import MatmulOp, MatmulProblem
 from ops.programs.matmul.cycles import matmul_cycles
 from ops.programs.matmul.dealing import Place, Places
 from ops.programs.matmul.values import Transpose
-from ops.programs.movement.cycles import movement_cycles
-from ops.programs.movement.movements import copy_movement
 
 SPEC = load_spec("wormhole_n150")
 

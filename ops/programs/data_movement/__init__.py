@@ -1,0 +1,1 @@
+"""Programs that move the numbers of tensors, one file a family."""

@@ -1,0 +1,197 @@
+"""Channels put last or first, in shards: operations, buffers, cycles and values.
+
+Cycles are composed of measured actions: sticks are gathered, tilized, turned while they are untilized, and copied
+within the core. The whole is not measured. Source: tt-metal 0.81.1 (experimental/cnn), compared with recorded plans.
+"""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Final
+
+import numpy as np
+
+from device.matrix_unit.typecast import typecast
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import TILE, BufferType
+from device.numbers.block_floats import div_up
+from device.numbers.formats import BFLOAT16, Array, DataFormat
+from device.plan import CircularBuffer, DeviceOp
+from device.spec.device_spec import DeviceSpec
+from device.time.stages import OperationCycles, Stage
+from ops.builder import PlanTensor
+from ops.op_model import CyclesContext, Description, Detail, Ends, OpModel, values_of_first
+from ops.programs.buffer_shapes import alike_cycles, buffer, pipelined_cycles
+from ops.programs.kernel_costs import (
+    ComputeCosts,
+    TransferCosts,
+    local_sticks_cycles,
+    tilize_tile_cycles,
+    untilize_tile_cycles,
+    waited_read_cycles,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelsLast(DeviceOp):
+    """[1, B, C, H*W] becomes [1, 1, B*H*W, channels] in another format, zeros behind the channels."""
+
+    shape: tuple[int, ...]
+    channels: int
+    source_format: DataFormat
+    data_format: DataFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelsFirst(DeviceOp):
+    """[1, 1, H*W, C] becomes [1, 1, C, H*W] in another format."""
+
+    shape: tuple[int, ...]
+    source_format: DataFormat
+    data_format: DataFormat
+
+
+def channels_last(work: ChannelsLast, values: Array) -> Array:
+    """Pixels of all images, channels last."""
+    _, batch, channels, pixels = work.shape
+    rows = values.reshape(batch, channels, pixels).transpose(0, 2, 1).reshape(1, 1, batch * pixels, channels)
+    filled = np.pad(rows, ((0, 0), (0, 0), (0, 0), (0, work.channels - channels)))
+    return typecast(filled, work.source_format, work.data_format)
+
+
+def channels_first(work: ChannelsFirst, values: Array) -> Array:
+    """Pixels last."""
+    turned = np.ascontiguousarray(values.reshape(work.shape).swapaxes(-1, -2))
+    return typecast(turned, work.source_format, work.data_format)
+
+
+HWC_BLOCK = 1024  # pixels that are turned at once, at least, if shards are wider
+CHW_TILES = 16  # tiles on their way through a core that puts channels first
+
+
+def hwc_block(pixels: int) -> int:
+    """Pixels that a core with so many turns at once."""
+    return next((n for n in range(HWC_BLOCK, pixels + 1, TILE) if pixels % n == 0), pixels)
+
+
+def hwc_buffers(source: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, ...]:
+    """Circular buffers of a program that puts channels last: shards, gathered pixels, tiles in three stages, result."""
+    held, given = made.spec.shards, source.spec.shards
+    element_bytes = source.spec.data_format.element_bytes or 0
+    in_dram = source.spec.memory_config.buffer_type is BufferType.DRAM
+    channels, pixels = source.spec.shape[2], held.shape[0]
+    block = hwc_block(pixels)
+    rows = channels if in_dram else given.shape[0]
+    tiles = div_up(block, TILE) * BFLOAT16.tile_bytes
+    data_format = source.spec.data_format
+    return (
+        buffer(
+            "input", rows * given.shape[1] * element_bytes, data_format, held.grid, None if in_dram else source.name
+        ),
+        buffer("gathered", channels * block * element_bytes, data_format, held.grid),
+        *(buffer(name, tiles, BFLOAT16, held.grid) for name in ("tiled", "turned_0", "turned_1")),
+        buffer("output", output_bytes(source.spec, made.spec), data_format, held.grid, made.name),
+    )
+
+
+def output_bytes(source: TensorSpec, made: TensorSpec) -> int:
+    """Bytes of the buffer that lies on a shard of channels last; the library counts elements of the source."""
+    return prod(made.shards.shape) * (source.data_format.element_bytes or 0)
+
+
+def chw_buffers(source: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, ...]:
+    """Circular buffers of a program that puts channels first: both shards, and tiles on their way."""
+    held, given = made.spec.shards, source.spec.shards
+    in_bytes = prod(given.shape) // TILE**2 * source.spec.data_format.tile_bytes
+    out_bytes = prod(held.shape) * (made.spec.data_format.element_bytes or 0)
+    return (
+        buffer("input", in_bytes, source.spec.data_format, given.grid, source.name),
+        buffer("output", out_bytes, made.spec.data_format, given.grid, made.name),
+        buffer("turned", CHW_TILES * BFLOAT16.tile_bytes, BFLOAT16, given.grid),
+    )
+
+
+WRITERS: Final = 2  # processors that share the tiles that were turned
+CHW_BATCH: Final = CHW_TILES // 2  # tiles that are turned at once when channels are put first
+
+
+def channels_last_cycles(work: ChannelsLast, ends: Ends, reading: CyclesContext) -> OperationCycles:
+    """Block by block, each in one piece: a row of pixels of each channel is read, tilized, turned, and copied."""
+    spec = reading.spec
+    shards = ends.written.shards
+    pixels, channels = shards.shape
+    block = hwc_block(pixels)
+    tiles, blocks = div_up(block, TILE), div_up(pixels, block)
+    data_format = ends.read.data_format
+    row_bytes = block * (data_format.element_bytes or 0)
+    in_dram = ends.read.memory_config.buffer_type is BufferType.DRAM
+    read = waited_read_cycles(spec, row_bytes, in_dram=in_dram)
+    issue = spec.costs_of(TransferCosts).read_issue_cycles
+    read += (work.shape[2] - 1) * max(issue, row_bytes / spec.noc.link_bytes_per_cycle)
+    tilized = spec.costs_of(ComputeCosts).tilize_call_cycles + tiles * tilize_tile_cycles(spec, data_format, BFLOAT16)
+    turned = untilize_tile_cycles(spec, 1)
+    stick_bytes = channels * (data_format.element_bytes or 0)
+    copied = local_sticks_cycles(spec, TILE, stick_bytes)
+    of_block = read + tilized + turned + max((tiles - 1) * turned, div_up(tiles, WRITERS) * copied)
+    busy = {
+        Stage.READER: blocks * read,
+        Stage.TILIZE: blocks * tilized,
+        Stage.UNTILIZE: blocks * tiles * turned,
+        Stage.WRITER: blocks * div_up(tiles, WRITERS) * copied,
+    }
+    return alike_cycles(shards.grid, blocks * of_block, busy, spec)
+
+
+def channels_first_cycles(work: ChannelsFirst, ends: Ends, reading: CyclesContext) -> OperationCycles:
+    """A few tiles after the others: turned, and their channels copied to their rows meanwhile."""
+    spec = reading.spec
+    shards = ends.read.shards
+    tiles = div_up(shards.shape[0], TILE) * div_up(shards.shape[1], TILE)
+    batches = div_up(tiles, CHW_BATCH)
+    turned = CHW_BATCH * untilize_tile_cycles(spec, 1)
+    stick_bytes = TILE * (BFLOAT16.element_bytes or 0)
+    copied = local_sticks_cycles(spec, CHW_BATCH * work.shape[-1], stick_bytes)
+    body = pipelined_cycles((turned, copied), batches)
+    busy = {Stage.UNTILIZE: batches * turned, Stage.WRITER: batches * copied}
+    return alike_cycles(shards.grid, body, busy, spec)
+
+
+def _describe_last(work: ChannelsLast, ends: Ends, spec: DeviceSpec) -> Description:
+    pixels = ends.written.shards.shape[0]
+    block = hwc_block(pixels)
+    told = f"{pixels:,} pixels of a core in blocks of {block:,}"
+    return Description(
+        facts=(Detail(name="block_pixels", value=block, text=told),),
+        stages={
+            Stage.READER: "a block of pixels is read channel by channel",
+            Stage.TILIZE: "channels become tiles",
+            Stage.UNTILIZE: "tiles are turned and become rows",
+            Stage.WRITER: "two processors copy pixels out of the tiles, stick by stick",
+        },
+        composed_of="reading, tilizing, untilizing and copying sticks as in other programs",
+    )
+
+
+def _describe_first(work: ChannelsFirst, ends: Ends, spec: DeviceSpec) -> Description:
+    return Description(
+        stages={
+            Stage.UNTILIZE: "tiles are turned and become rows",
+            Stage.WRITER: "rows of channels are copied where they belong, stick by stick",
+        },
+        composed_of="untilizing and copying sticks as in other programs",
+    )
+
+
+OP_MODELS: Final = (
+    OpModel(
+        work=ChannelsLast,
+        values=values_of_first(channels_last),
+        cycles=channels_last_cycles,
+        account=_describe_last,
+    ),
+    OpModel(
+        work=ChannelsFirst,
+        values=values_of_first(channels_first),
+        cycles=channels_first_cycles,
+        account=_describe_first,
+    ),
+)

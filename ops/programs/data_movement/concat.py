@@ -1,0 +1,190 @@
+"""Concatenation: the operation, its buffers, its cycles and its values."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from typing import Final
+
+import numpy as np
+
+from device.cores import CoreRange, CoreRangeSet, first_cores
+from device.host.parts import parts_of
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import TILE, BufferType, Layout, TensorMemoryLayout
+from device.numbers.block_floats import div_up, round_up
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, Array, bit_patterns
+from device.plan import CircularBuffer, DeviceOp
+from device.spec.device_spec import DeviceSpec
+from device.time.stages import OperationCycles, Stage
+from ops.builder import PlanTensor
+from ops.op_model import CyclesContext, Description, Ends, OpModel, ValuesContext, given
+from ops.programs.buffer_shapes import BUFFERING, alike_cycles, page_cores, paged_buffer, shard_view, tile_buffer
+from ops.programs.data_movement.copy import copy_movement
+from ops.programs.data_movement.movement import Movement
+from ops.programs.data_movement.movement_cycles import describe_movement, movement_cycles
+from ops.programs.kernel_costs import ComputeCosts, local_sticks_cycles, pack_tile_cycles, unpack_tile_cycles
+
+COPIED_TOGETHER: Final = 1 << 20  # numbers that one thread copies at a time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concatenate(DeviceOp):
+    """Tensors one behind the other."""
+
+    axis: int
+    shapes: tuple[tuple[int, ...], ...]
+    # Parts that each is cut into along the axis: first the first parts of all, then the second, and so on
+    groups: int = 1
+
+
+def joined(work: Concatenate, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
+    """The tensors, or their parts in turn, along the axis."""
+    lead, total = prod(work.shapes[0][: work.axis]), sum(shape[work.axis] for shape in work.shapes)
+    dtype = np.result_type(*(given(one).dtype for one in inputs))
+    rows = [bit_patterns(given(one).astype(dtype, copy=False)).reshape(lead, -1) for one in inputs]
+    shape = (*work.shapes[0][: work.axis], total, *work.shapes[0][work.axis + 1 :])
+    result = np.empty(shape, dtype)
+    target = bit_patterns(result).reshape(lead, -1)
+
+    def copy(some: slice) -> None:
+        end = 0
+        for group in range(work.groups):
+            for one in rows:
+                width = one.shape[1] // work.groups
+                target[some, end : end + width] = one[some, group * width : (group + 1) * width]
+                end += width
+
+    reading.arithmetic.each(copy, parts_of(lead, target.shape[1], COPIED_TOGETHER))
+    return result
+
+
+def shard_views(inputs: Sequence[PlanTensor], made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """Views of the shards of all inputs and of the result."""
+    return tuple(shard_view(f"shards_{number}", tensor, spec) for number, tensor in enumerate([*inputs, made]))
+
+
+def turned_buffers(inputs: Sequence[PlanTensor], made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """Of two tensors in tiles of HEIGHT shards: views, and rows of tiles that are turned, joined and turned back.
+
+    bfloat8_b is bfloat16 while it is turned.
+    """
+    views = shard_views(inputs, made, spec)
+    data_format = made.spec.data_format
+    turned = BFLOAT16 if data_format == BFLOAT8_B else data_format
+    widths = [tensor.spec.shards.shape[1] // TILE for tensor in (*inputs, made)]
+    cores = views[0].cores
+    rows = [tile_buffer(f"turned_{number}", tiles, turned, cores) for number, tiles in enumerate(widths)]
+    return (*views, *rows, tile_buffer("turned_back", widths[-1], data_format, cores))
+
+
+def page_buffers(inputs: Sequence[TensorSpec], made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """Two pages on their way through each core, on as many cores as there are pages, column by column.
+
+    Pages are aligned as in DRAM if the first tensor or the result lies there.
+    """
+    rows, columns = made.matrix
+    page_bytes = columns * (made.data_format.element_bytes or 0)
+    pages = rows
+    if made.layout is Layout.TILE:
+        page_bytes, pages = made.data_format.tile_bytes, rows * columns // TILE**2
+    cores = page_cores(pages, spec.grid)
+    in_dram = any(one.memory_config.buffer_type is BufferType.DRAM for one in (inputs[0], made))
+    aligned = round_up(page_bytes, (spec.dram if in_dram else spec.l1).alignment_bytes)
+    return (paged_buffer("pages", BUFFERING, aligned, made.data_format, cores),)
+
+
+def ragged_buffers(inputs: Sequence[TensorSpec], made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """Of tiles whose columns end within tiles: a row of tiles is untilized, joined stick by stick and tilized."""
+    read = sum(one.matrix[1] // TILE for one in inputs)
+    written = made.matrix[1] // TILE
+    rows = made.matrix[0] // TILE
+    used = div_up(rows, div_up(rows, spec.grid.cores))
+    chosen = first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False)
+    cores = CoreRangeSet([CoreRange(core, core) for core in chosen.cores(row_major=False)])
+    sizes = {"tiles": BUFFERING * read, "sticks": read, "joined": written, "result": BUFFERING * written}
+    return tuple(tile_buffer(name, tiles, made.data_format, cores) for name, tiles in sizes.items())
+
+
+def concat_cycles(work: Concatenate, ends: Ends, reading: CyclesContext) -> OperationCycles:
+    """By where the tensors lie, and in which layout."""
+    spec = reading.spec
+    if not _joins_shards(ends):
+        return movement_cycles(_page_by_page(ends, spec), spec, contention=reading.contention)
+    body, busy = _turned(work, ends, spec) if is_turned(work, ends) else _copied(work, ends, spec)
+    return alike_cycles(ends.written.shards.grid, body, busy, spec)
+
+
+def is_turned(work: Concatenate, ends: Ends) -> bool:
+    """Whether tiles are turned: those of two tensors of HEIGHT shards, side by side."""
+    by_height = ends.written.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
+    side_by_side = len(work.shapes) == 2 and work.axis == len(work.shapes[0]) - 1
+    return by_height and side_by_side and ends.written.layout is Layout.TILE
+
+
+def _copied(work: Concatenate, ends: Ends, spec: DeviceSpec) -> tuple[float, dict[Stage, float]]:
+    """Sticks or tiles of every tensor in turn, half of them by each of two kernels, or all by the only processor."""
+    kernels = (Stage.READER, Stage.SECOND_READER)[: spec.data_movement.processors]
+    made, (rows, columns) = ends.written, ends.written.shards.shape
+    copying = 0.0
+    together = sum(shape[work.axis] for shape in work.shapes)
+    for shape in work.shapes:
+        part = shape[work.axis] / together
+        if made.layout is Layout.TILE:
+            pages, page_bytes = round(rows * columns * part / TILE**2), float(made.data_format.tile_bytes)
+        elif work.axis == len(shape) - 1:
+            pages, page_bytes = rows * work.groups, columns * part / work.groups * (made.data_format.element_bytes or 0)
+        else:
+            pages, page_bytes = round(rows * part), columns * (made.data_format.element_bytes or 0)
+        copying += local_sticks_cycles(spec, div_up(pages, len(kernels)), page_bytes)
+    return copying, dict.fromkeys(kernels, copying)
+
+
+def _turned(work: Concatenate, ends: Ends, spec: DeviceSpec) -> tuple[float, dict[Stage, float]]:
+    """For each row of tiles: turned, put side by side by a reader, turned back; one after the other."""
+    rows, columns = ends.written.shards.shape
+    tile_rows, tiles = div_up(rows, TILE), div_up(columns, TILE)
+    data_format = ends.written.data_format
+    between = BFLOAT16 if data_format.is_block else data_format
+    turning = unpack_tile_cycles(spec, data_format.tile_bytes) + pack_tile_cycles(spec, between.tile_bytes)
+    turning_back = unpack_tile_cycles(spec, between.tile_bytes) + pack_tile_cycles(spec, data_format.tile_bytes)
+    computed = 2 * spec.costs_of(ComputeCosts).block_cycles + tiles * (turning + turning_back)
+    together = sum(shape[work.axis] for shape in work.shapes)
+    widths = [tiles * shape[work.axis] / together * between.tile_bytes / work.groups for shape in work.shapes]
+    copied = sum(local_sticks_cycles(spec, work.groups, width) for width in widths)
+    return tile_rows * (computed + copied), {Stage.READER: tile_rows * copied, Stage.MATH: tile_rows * computed}
+
+
+def describe_concat(work: Concatenate, ends: Ends, spec: DeviceSpec) -> Description:
+    """What its stages do."""
+    if not _joins_shards(ends):
+        return describe_movement(partial(_page_by_page, ends, spec))
+    if is_turned(work, ends):
+        return Description(
+            stages={
+                Stage.READER: "rows of turned tiles are copied side by side within the core",
+                Stage.MATH: "tiles are turned before that, and turned back after it",
+            },
+            composed_of="unpacking, packing and copying tiles as in other programs",
+        )
+    return Description(
+        stages={
+            Stage.READER: "one processor copies half of the sticks within the core",
+            Stage.SECOND_READER: "the other copies the other half",
+        },
+        composed_of="copying sticks within a core as in other programs",
+    )
+
+
+def _page_by_page(ends: Ends, spec: DeviceSpec) -> Movement:
+    """A copy of the result from where the first tensor lies; of one that lies in shards, from the result's place."""
+    read, written = ends.read.memory_config, ends.written
+    place = written.memory_config if read.is_sharded() else read
+    return copy_movement(TensorSpec(written.shape, written.data_format, written.layout, place), written, spec)
+
+
+def _joins_shards(ends: Ends) -> bool:
+    return ends.read.memory_config.is_sharded() and ends.written.memory_config.is_sharded()
+
+
+OP_MODELS: Final = (OpModel(work=Concatenate, values=joined, cycles=concat_cycles, account=describe_concat),)

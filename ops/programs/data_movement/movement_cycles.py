@@ -1,0 +1,285 @@
+"""What moving a tensor takes: pages read, tiles reordered, pages written, block by block.
+
+Programs differ in how they wait. Most readers wait for each page, or for a group of pages or sticks, so that a page
+costs its part of a round trip; most writers of tiles wait for each. Shards are written one page after the other, and
+all cores share the bandwidth of the banks. Writers of sticks are bound by working out addresses. Stages hand
+blocks on to each other: the slowest works all the time, the others add their first block or their last.
+Constants by `tools.calibrate` from profiler rows.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from device.memory.memory_config import TILE
+from device.numbers.block_floats import div_up
+from device.numbers.formats import DataFormat
+from device.spec.device_spec import DeviceSpec
+from device.time.network import shared_cycles
+from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
+from ops.op_model import Description, Detail
+from ops.programs.data_movement.movement import Access, Movement, Pages
+from ops.programs.kernel_costs import (
+    StickCosts,
+    TransferCosts,
+    pack_tile_cycles,
+    read_page_cycles,
+    read_stick_cycles,
+    tilize_tile_cycles,
+    unpack_tile_cycles,
+    untilize_row_cycles,
+    waited_read_cycles,
+    waited_write_cycles,
+    write_latency_cycles,
+    write_page_cycles,
+    write_stick_cycles,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovementCosts(StickCosts):
+    """Constants of the model of data movement programs, in cycles: those of pages and sticks, and besides them others.
+
+    Attributes:
+        box_stick_cycles: Between two sticks written into a box of an image.
+        local_stick_cycles: Between two sticks copied within a core.
+        store_cycles: For each word that a processor fills, and for each byte that it copies by itself.
+        integer_tile_cycles: For each tile whose numbers become integers.
+        reshard_cycles: Setting up the copies of a reshard.
+        segment_cycles: For each piece that a reshape moves between pages.
+    """
+
+    box_stick_cycles: float
+    local_stick_cycles: float
+    store_cycles: float
+    integer_tile_cycles: float
+    reshard_cycles: float
+    segment_cycles: float
+
+
+STREAMS = (Access.STREAM, Access.STICKS, Access.BOX)  # accesses whose round trip comes once
+INSIDE = (Access.LOCAL, Access.LOCAL_STICKS)  # accesses that leave no core
+
+
+def movement_cycles(movement: Movement, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
+    """Cycles of a data movement program.
+
+    Args:
+        contention: Whether cores share the bandwidth of DRAM.
+    """
+    free = _stages(movement, spec, contention=False)
+    stages = _stages(movement, spec, contention=contention)
+    start = _start_cycles(movement, spec)
+    body = _overlapped(stages, movement, spec)
+    cycles = start + body
+    shown = (
+        StageCycles(Stage.START, start),
+        *(StageCycles(stage, spent) for stage, spent in stages.items() if spent),
+    )
+    reads, writes = movement.reads, movement.writes
+    return OperationCycles(
+        cycles=cycles,
+        groups=(CoreGroupCycles(cores=movement.cores, cycles=cycles, stages=shown),),
+        bound_by=binding_stage(shown),
+        dram_read_bytes=reads.all_bytes if reads is not None and reads.in_dram else 0,
+        dram_written_bytes=writes.all_bytes if writes is not None and writes.in_dram else 0,
+        network_bytes=sum(pages.all_bytes for pages in _sides(movement) if pages.access not in INSIDE),
+        contention_cycles=body - _overlapped(free, movement, spec),
+    )
+
+
+def _sides(movement: Movement) -> list[Pages]:
+    return [pages for pages in (movement.reads, movement.writes) if pages is not None]
+
+
+def _start_cycles(movement: Movement, spec: DeviceSpec) -> float:
+    """Until kernels run, and after the last page is written, where pages are not waited for one by one."""
+    costs, writes = spec.costs_of(MovementCosts), movement.writes
+    start = costs.start_cycles + (costs.reshard_cycles if movement.reshards else 0.0)
+    if writes is not None and writes.in_dram and writes.access in STREAMS:
+        start += write_latency_cycles(spec, in_dram=True)
+    return start
+
+
+def _overlapped(stages: dict[Stage, float], movement: Movement, spec: DeviceSpec) -> float:
+    """The slowest stage, and a block of each other; DRAM works for all of them at any time.
+
+    Reading and writing are one stage where one data movement processor does both.
+    """
+    moving = [stages[Stage.READER], stages[Stage.WRITER]]
+    working = [sum(moving)] if spec.data_movement.processors == 1 else moving
+    working += [stages[stage] for stage in (Stage.TILIZE, Stage.MATH, Stage.UNTILIZE)]
+    slowest = max(working)
+    return max(stages[Stage.DRAM], slowest + (sum(working) - slowest) / movement.blocks)
+
+
+def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[Stage, float]:
+    """Cycles of a core's stages."""
+    costs = spec.costs_of(MovementCosts)
+    others = movement.cores.num_cores() if contention else 0
+    made = dict.fromkeys((Stage.READER, Stage.TILIZE, Stage.MATH, Stage.UNTILIZE, Stage.WRITER, Stage.DRAM), 0.0)
+    if movement.reads is not None:
+        made[Stage.READER] = movement.reads.core_pages * _read_cycles(movement.reads, spec, others)
+        if movement.reads.in_dram and contention:
+            share = costs.dram_stick_share if movement.reads.access is Access.STICKS else 1.0
+            made[Stage.DRAM] += shared_cycles(spec, movement.reads.all_bytes, share)
+    if movement.writes is not None:
+        made[Stage.WRITER] = _write_cycles(movement.writes, spec, others)
+        if movement.writes.in_dram and contention:
+            alone = shared_cycles(spec, movement.writes.all_bytes, costs.dram_write_share)
+            made[Stage.DRAM] = max(alone, made[Stage.DRAM] + shared_cycles(spec, movement.writes.all_bytes))
+    if movement.tilized_tiles:
+        made[Stage.TILIZE] = movement.tilized_tiles * tilize_tile_cycles(spec, *movement.formats)
+    if movement.cast_tiles:
+        made[Stage.MATH] = movement.cast_tiles * _cast_cycles(spec, *movement.formats)
+    if movement.untilized_rows:
+        made[Stage.UNTILIZE] = movement.untilized_rows * untilize_row_cycles(spec, movement.width_tiles)
+    made[Stage.READER] += movement.segments * costs.segment_cycles + movement.stores * costs.store_cycles
+    return made
+
+
+def _cast_cycles(spec: DeviceSpec, before: DataFormat, after: DataFormat) -> float:
+    """A tile is unpacked and packed in another format; numbers become integers on the vector unit."""
+    rounded = before.is_float and not after.is_float
+    moved = unpack_tile_cycles(spec, before.tile_bytes) + pack_tile_cycles(spec, after.tile_bytes)
+    return moved + (spec.costs_of(MovementCosts).integer_tile_cycles if rounded else 0.0)
+
+
+def _read_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
+    """Cycles of a page on the reading side of a core, besides as many cores that read."""
+    wire = pages.page_bytes / spec.noc.link_bytes_per_cycle
+    match pages.access:
+        case Access.LOCAL:
+            return wire
+        case Access.WAIT:
+            issued = max(spec.costs_of(MovementCosts).stick_cycles, wire)
+            waited = waited_read_cycles(spec, pages.page_bytes, in_dram=pages.in_dram)
+            behind = waited_read_cycles(spec, pages.page_bytes, in_dram=pages.in_dram, readers=others) - waited
+            return (waited + (pages.in_flight - 1) * issued) / pages.in_flight + behind
+        case Access.BOUNCE:
+            waited = waited_read_cycles(spec, pages.page_bytes, in_dram=pages.in_dram, readers=others)
+            copied = 2 * spec.costs_of(MovementCosts).local_stick_cycles
+            issue = spec.costs_of(TransferCosts).read_issue_cycles
+            return max((waited + copied) / pages.in_flight, 2 * issue, 2 * wire)
+        case Access.STICKS if pages.in_dram:
+            return read_stick_cycles(spec, pages.page_bytes, readers=others)
+        case Access.STICKS:
+            return max(spec.costs_of(MovementCosts).stick_cycles, wire)
+        case _:
+            return read_page_cycles(spec, pages.page_bytes)
+
+
+def _write_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
+    """Cycles of all pages on the writing side of a core, besides as many cores that write."""
+    costs, wire = spec.costs_of(MovementCosts), pages.page_bytes / spec.noc.link_bytes_per_cycle
+    match pages.access:
+        case Access.WAIT:
+            page = waited_write_cycles(spec, pages.page_bytes, in_dram=pages.in_dram)
+        case Access.STICKS:
+            page = write_stick_cycles(spec, pages.page_bytes)
+        case Access.ROWS:
+            rows = div_up(pages.core_pages, TILE)
+            waited = rows * write_latency_cycles(spec, in_dram=pages.in_dram)
+            return waited + pages.core_pages * max(costs.stick_cycles, wire)
+        case Access.BOX:
+            behind = shared_cycles(spec, others * pages.page_bytes, costs.dram_write_share)
+            page = max(costs.box_stick_cycles, wire) + behind
+        case Access.LOCAL_STICKS:
+            page = max(costs.local_stick_cycles, wire)
+        case _:
+            page = write_page_cycles(spec, pages.page_bytes)
+    return pages.core_pages * page
+
+
+READING: Final = {
+    Access.STREAM: "one request after the other",
+    Access.STICKS: "one request after the other",
+    Access.ROWS: "row of tiles by row of tiles, each waited for",
+    Access.BOX: "with an address worked out for each",
+    Access.WAIT: "each waited for",
+    Access.BOUNCE: "each waited for and copied once more within L1",
+    Access.LOCAL: "within the core, in one piece",
+    Access.LOCAL_STICKS: "within the core, stick by stick",
+}
+
+
+def describe_movement(
+    movement: Callable[[], Movement], *, measured_as: str = "", details: tuple[Detail, ...] = ()
+) -> Description:
+    """How a data movement was planned.
+
+    Args:
+        movement: What it moves, found out when the account is read.
+        measured_as: The name under which such programs were measured, if they were.
+        details: What else was decided, behind the pages of both sides.
+    """
+    return Description(
+        facts=lambda: (*_facts(movement()), *details),
+        stages=lambda: _account_stages(movement()),
+        measured_as=measured_as,
+        composed_of="pages that are read and written as in other movements",
+    )
+
+
+def _facts(movement: Movement) -> tuple[Detail, ...]:
+    count = movement.cores.num_cores()
+    facts = [Detail(name="cores", value=count, text="one core" if count == 1 else f"{count} cores")]
+    if movement.reads is not None:
+        facts.append(_pages("read", movement.reads, movement))
+    if movement.writes is not None:
+        facts.append(_pages("written", movement.writes, movement))
+    return tuple(facts)
+
+
+def _account_stages(movement: Movement) -> dict[Stage, str]:
+    stages = {
+        Stage.TILIZE: "rows become tiles",
+        Stage.UNTILIZE: "tiles become rows",
+        Stage.DRAM: "DRAM delivers or takes the pages of all cores",
+    }
+    if movement.reads is not None:
+        stages[Stage.READER] = _reading(movement, movement.reads)
+    elif movement.segments:
+        stages[Stage.READER] = "pieces of rows are moved between tiles"
+    if movement.writes is not None:
+        stages[Stage.WRITER] = f"{_what(movement.writes)} are written {_to(movement.writes)}, {_how(movement.writes)}"
+    return stages
+
+
+def _pages(side: str, pages: Pages, movement: Movement) -> Detail:
+    where = _from(pages, movement) if side == "read" else _to(pages)
+    what = f"{pages.all_pages:,} {_what(pages)} of {pages.page_bytes:,} B"
+    return Detail(
+        name=f"pages_{side}", value=pages.all_pages, text=f"{what} {side} {where}, {pages.core_pages:,} by one core"
+    )
+
+
+def _reading(movement: Movement, pages: Pages) -> str:
+    if movement.reshards:
+        return f"pieces of shards are read {_from(pages, movement)}"
+    text = f"{_what(pages)} are read {_from(pages, movement)}, {_how(pages)}"
+    return f"{text}, and pieces of rows moved between tiles" if movement.segments else text
+
+
+def _what(pages: Pages) -> str:
+    return "tiles" if pages.tiles else "sticks"
+
+
+def _is_local(pages: Pages) -> bool:
+    return pages.access in (Access.LOCAL, Access.LOCAL_STICKS)
+
+
+def _from(pages: Pages, movement: Movement) -> str:
+    if pages.in_dram:
+        return "from DRAM"
+    if movement.reshards:
+        return "from the L1 of other cores"
+    return "in L1" if _is_local(pages) else "from L1"
+
+
+def _to(pages: Pages) -> str:
+    return "to DRAM" if pages.in_dram else "in L1" if _is_local(pages) else "to L1"
+
+
+def _how(pages: Pages) -> str:
+    return READING[pages.access] if pages.in_flight == 1 else f"{pages.in_flight} at a time, {READING[pages.access]}"

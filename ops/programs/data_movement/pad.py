@@ -1,0 +1,189 @@
+"""A number around a tensor, or in the padding of its tiles: operations, buffers, pages and values.
+
+Source: tt-metal 0.81.1 (data_movement/pad, fill_pad), compared with recorded plans. Cycles are composed: pages of the
+source are waited for and those of the result written, as in measured copies.
+"""
+
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Final
+
+import numpy as np
+
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import TILE, BufferType, Layout, TensorMemoryLayout
+from device.numbers.block_floats import div_up, round_up
+from device.numbers.formats import BFLOAT16, FLOAT32, Array, quantize
+from device.plan import CircularBuffer, DeviceOp
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanTensor
+from ops.op_model import Ends
+from ops.programs.buffer_shapes import BUFFERING, buffer, page_cores, row_bytes, scratchpad, shard_view, volume_tiles
+from ops.programs.data_movement.composed import composed
+from ops.programs.data_movement.copy import copy_movement
+from ops.programs.data_movement.movement import Movement
+
+
+@dataclass(frozen=True, slots=True)
+class FillPad(DeviceOp):
+    """Padding elements of the last input become zero; its logical elements stay.
+
+    A block float shares exponents between logical and padding elements, so padding must be harmless before a
+    conversion.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PadImage(DeviceOp):
+    """Zeros around the images of a tensor [N, H, W, C]."""
+
+    image: tuple[int, int, int, int]  # [N, H, W, C] of the input
+    padding: tuple[int, int, int, int]  # Rows above and below, columns at the left and at the right
+
+
+def padded_image(work: PadImage, values: Array) -> Array:
+    """Images [N, H, W, C] with zeros around them."""
+    top, bottom, left, right = work.padding
+    return np.pad(values.reshape(work.image), ((0, 0), (top, bottom), (left, right), (0, 0)))
+
+
+BARRIER_BYTES = 2048  # of rows that are waited for together, at least
+BARRIERS = 16  # on their way through a core, if they fit half of its L1
+HALF_BITS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PadWith(DeviceOp):
+    """A number around a tensor."""
+
+    shape: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]  # Before and behind, for each axis
+    value: float
+    in_halves: bool = False  # A 32-bit number is written as the number in bfloat16, twice
+
+
+def padded(work: PadWith, values: Array) -> Array:
+    """The number around the tensor, as its format holds it."""
+    number = np.asarray(work.value, values.dtype)
+    if work.in_halves:
+        bits = quantize(np.asarray([work.value], np.float32), BFLOAT16).astype(np.float32).view(np.uint32)
+        number = (bits | bits >> HALF_BITS).view(np.float32)[0]
+    return np.pad(values.reshape(work.shape), work.padding, constant_values=number)
+
+
+def pads_shards(source: TensorSpec, made: TensorSpec) -> bool:
+    """Whether rows are padded from HEIGHT shards into HEIGHT shards that are as wide as the result, and as high."""
+    before, after = source.memory_config, made.memory_config
+    if before.shard_spec is None or after.shard_spec is None or before.buffer_type is not BufferType.L1:
+        return False
+    by_height = {before.memory_layout, after.memory_layout} == {TensorMemoryLayout.HEIGHT_SHARDED}
+    high = after.shard_spec.shape[0] >= before.shard_spec.shape[0]
+    return by_height and high and source.layout is Layout.ROW_MAJOR and made.shape[-1] == after.shard_spec.shape[1]
+
+
+def writes_halves(source: TensorSpec, made: TensorSpec) -> bool:
+    """Whether the program writes a 32-bit number as two bfloat16 ones: every program of rows but that which widens."""
+    widens = pads_shards(source, made) and source.shape[-1] != made.shape[-1]
+    return source.layout is Layout.ROW_MAJOR and source.data_format == FLOAT32 and not widens
+
+
+def pad_buffers(source: PlanTensor, made: PlanTensor, front: int, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """Dataflow buffers of the program: tiles, shards, or rows on their way; and places for the number.
+
+    Args:
+        source: What it reads.
+        made: What it makes.
+        front: Columns before the first one of the source.
+    """
+    data_format = made.spec.data_format
+    if made.spec.layout is Layout.TILE:
+        cores, page = page_cores(volume_tiles(made.spec), spec.grid), data_format.tile_bytes
+        return buffer("tiles", BUFFERING * page, data_format, cores), scratchpad("number", page, data_format, cores)
+    if pads_shards(source.spec, made.spec):
+        return _shard_buffers(source, made, spec)
+    return _row_buffers(source.spec, made.spec, front, spec)
+
+
+def _shard_buffers(source: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """Views of both shards, of no more rows than there are, and a row of the number.
+
+    The program that widens rows runs on the cores that hold rows, the program that adds rows on the whole grid.
+    """
+    widens = source.spec.shape[-1] != made.spec.shape[-1]
+    result = shard_view("padded", made, spec, made.spec.data_cores if widens else None)
+    rows = min(source.spec.shards.shape[0], source.spec.matrix[0])
+    row, data_format = row_bytes(made.spec), made.spec.data_format
+    given = buffer(
+        "shards", rows * row_bytes(source.spec, source.spec.shape[-1]), data_format, result.cores, source.name
+    )
+    fill = scratchpad if widens else buffer
+    return given, result, fill("number", row, data_format, result.cores)
+
+
+def _row_buffers(source: TensorSpec, made: TensorSpec, front: int, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """Rows by groups that are waited for together, a row of the number, and one in which rows are aligned."""
+    data_format, cores = made.data_format, page_cores(made.matrix[0], spec.grid)
+    row = made.shape[-1] * (data_format.element_bytes or 0)
+    apart, in_dram = round_up(row, spec.l1.alignment_bytes), round_up(row, spec.dram.alignment_bytes)
+    group = div_up(BARRIER_BYTES, apart) * apart
+    depth = max(1, min(BARRIERS, row_room_bytes(spec) // group))
+    aligned = front or apart % spec.dram.alignment_bytes
+    names = ("number", "aligned") if aligned else ("number",)
+    return (
+        buffer("rows", depth * group, data_format, cores),
+        *(scratchpad(name, in_dram, data_format, cores) for name in names),
+    )
+
+
+def row_room_bytes(spec: DeviceSpec) -> int:
+    """Bytes that rows on their way through a core may take: half of its L1, but for what lies below all programs."""
+    return spec.l1.bytes // 2 - spec.l1.base_bytes
+
+
+OP_MODELS: Final = (composed(PadWith, padded),)
+
+
+def ragged_tiles(shape: tuple[int, ...]) -> int:
+    """Tiles that hold padding."""
+    *images, rows, columns = (1, *shape)  # a vector is one row
+    return prod(images) * (div_up(rows, TILE) * div_up(columns, TILE) - (rows // TILE) * (columns // TILE))
+
+
+def fill_buffers(tensor: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """Dataflow buffers of the program: tiles on both sides, and a mask for each side on which there is padding."""
+    data_format, shards = tensor.data_format, tensor.memory_config.shard_spec
+    cores = page_cores(ragged_tiles(tensor.shape), spec.grid) if shards is None else tensor.data_cores
+    masks = [name for name, side in (("right", -1), ("bottom", -2)) if (1, *tensor.shape)[side] % TILE]
+    sizes = {"read": BUFFERING, **dict.fromkeys(masks, 1), "written": BUFFERING}
+    return tuple(buffer(name, tiles * data_format.tile_bytes, data_format, cores) for name, tiles in sizes.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FillTiles(DeviceOp):
+    """A number in the padding of tiles; what comes out has the padded shape."""
+
+    shape: tuple[int, ...]
+    padded_shape: tuple[int, ...]  # The same in whole tiles
+    value: float
+
+
+def filled(work: FillTiles, values: Array) -> Array:
+    """The number behind the last row and column of every image, as the format holds it."""
+    if values.size == prod(work.padded_shape) != prod(work.shape):
+        values = values.reshape(work.padded_shape)[tuple(map(slice, work.shape))]
+    behind = [(0, whole - side) for side, whole in zip(work.shape, work.padded_shape, strict=True)]
+    return np.pad(values.reshape(work.shape), behind, constant_values=np.asarray(work.value, values.dtype))
+
+
+def _movement(work: FillTiles, ends: Ends, spec: DeviceSpec) -> Movement:
+    """A copy of the tiles that hold padding, in place."""
+    moved = copy_movement(ends.read, ends.written, spec)
+    if moved.reads is None or moved.writes is None:
+        return moved
+    tiles = ragged_tiles(work.shape)
+    core_tiles = div_up(tiles, moved.cores.num_cores())
+    sides = [replace(side, core_pages=core_tiles, all_pages=tiles) for side in (moved.reads, moved.writes)]
+    return replace(moved, reads=sides[0], writes=sides[1], blocks=core_tiles)
+
+
+FILL_MODELS: Final = (composed(FillTiles, filled, _movement),)

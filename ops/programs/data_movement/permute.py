@@ -1,0 +1,254 @@
+"""Axes in another order: the operation, its values, and what its programs take.
+
+Composed of measured actions. Rows that move to or from the last axis are read, tilized, turned while they are
+untilized, and written, a tile at a time; two such configurations were measured, of 7 and 9 channels on a Blackhole:
+the model is 11 % above and 10 % below. Sticks of shards are fetched by both data movement processors; the last two axes
+of shards are turned where they lie. Whole tiles and rows are copied; otherwise tiles are waited for as in copies, and
+pieces of rows are asked for and written one behind the other as the sticks of other movements are. Nothing was fitted:
+against public profiler rows on Blackhole (transposes and permutes of interleaved tensors, 20 and 110 cores) whole tiles
+come out 1 to 9 % too fast, and pieces between 46 % too fast and 8 % too slow. Source of the order of work: tt-metal
+0.81.1 (data_movement/permute, transpose).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from math import prod
+from typing import Final
+
+import numpy as np
+
+from device.cores import CoreRangeSet, first_cores
+from device.matrix_unit.packer import pack
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import FACE, TILE, BufferType, Layout
+from device.numbers.block_floats import div_up, round_up
+from device.numbers.formats import GROUP, Array, DataFormat
+from device.plan import DeviceOp
+from device.spec.device_spec import DeviceSpec
+from device.time.stages import OperationCycles, Stage
+from ops.op_model import CyclesContext, Description, Ends, OpModel, values_of_first
+from ops.programs.buffer_shapes import alike_cycles, pipelined_cycles
+from ops.programs.data_movement.copy import copy_movement
+from ops.programs.data_movement.movement import Access, Movement, Pages, Sides, ends_of
+from ops.programs.data_movement.movement_cycles import describe_movement, movement_cycles
+from ops.programs.data_movement.permute_buffers import keeps_tiles
+from ops.programs.kernel_costs import (
+    ComputeCosts,
+    StickCosts,
+    TransferCosts,
+    burst_cycles,
+    core_round_trip_cycles,
+    local_sticks_cycles,
+    tilize_tile_cycles,
+    untilize_tile_cycles,
+    waited_read_cycles,
+    write_latency_cycles,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permute(DeviceOp):
+    """Axes in another order."""
+
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]  # The axis of the source that each axis of the result is
+    # The block float that packs its groups anew, since they lie along other axes; None of other formats
+    packed: DataFormat | None = None
+
+
+def permuted(work: Permute, values: Array) -> Array:
+    """The axes in order; groups of a block float that ends between them are filled up with zeros."""
+    turned = np.ascontiguousarray(values.reshape(work.shape).transpose(work.axes))
+    if work.packed is None:
+        return turned
+    columns = turned.shape[-1]
+    filled = np.zeros((*turned.shape[:-1], round_up(columns, GROUP)), np.float32)
+    filled[..., :columns] = turned
+    return pack(filled, work.packed, fp32_dest=False)[..., :columns].astype(work.packed.storage)
+
+
+def turned_movement(source: TensorSpec, target: TensorSpec, axes: tuple[int, ...], spec: DeviceSpec) -> Movement:
+    """The movement of a program.
+
+    Args:
+        source: What it reads.
+        target: What it writes.
+        axes: The axis of the source that each axis of the target is; those before its own have one element.
+    """
+    in_tiles, last_stays = source.layout is Layout.TILE, axes[-1] == len(axes) - 1
+    if keeps_tiles(axes) if in_tiles else last_stays:
+        return copy_movement(source, target, spec)
+    ends = ends_of(source, target, spec)
+    if in_tiles and axes[-1] >= len(axes) - 2:
+        return _rows_of_tiles(ends, source)
+    return _blocks(ends, source, axes, spec)
+
+
+def _rows_of_tiles(ends: Sides, source: TensorSpec) -> Movement:
+    """Each tile is waited for, and its rows are written face by face."""
+    lines = prod(source.shape[:-1]) * div_up(source.shape[-1], FACE)
+    reads = replace(ends.read, access=Access.WAIT)
+    writes = _pieces(ends.written, lines, FACE * _element_bytes(source), ends.cores.num_cores())
+    return Movement(cores=ends.cores, reads=reads, writes=writes, blocks=reads.core_pages)
+
+
+def _blocks(ends: Sides, source: TensorSpec, axes: tuple[int, ...], spec: DeviceSpec) -> Movement:
+    """Blocks of both axes that are last, before and behind, read and written in pieces; of tiles, face by face.
+
+    What is written of a tile is whole: the padding of a ragged one, too.
+    """
+    shape = (1,) * (len(axes) - len(source.shape)) + source.shape
+    moved, columns = shape[axes[-1]], shape[-1]
+    others = prod(source.shape[:-1]) // moved
+    high, wide = div_up(moved, TILE), div_up(columns, TILE)
+    blocks = others * high * wide
+    core_blocks = div_up(blocks, spec.grid.cores)
+    cores = first_cores(div_up(blocks, core_blocks), spec.grid.cols, spec.grid.rows)
+    faces = TILE // FACE if source.layout is Layout.TILE else 1
+    longest, size = TILE // faces, _element_bytes(source)
+    reads = _pieces(ends.read, others * moved * wide * faces, min(longest, columns) * size, cores.num_cores())
+    writes = _pieces(ends.written, others * columns * high * faces, min(longest, moved) * size, cores.num_cores())
+    return Movement(cores=cores, reads=reads, writes=writes, blocks=core_blocks)
+
+
+def _pieces(pages: Pages, count: int, piece_bytes: int, cores: int) -> Pages:
+    """A side whose pages are got at in pieces, one behind the other."""
+    return replace(
+        pages,
+        access=Access.STICKS,
+        core_pages=div_up(count, cores),
+        page_bytes=piece_bytes,
+        all_pages=count,
+        tiles=False,
+    )
+
+
+def _element_bytes(tensor: TensorSpec) -> int:
+    return tensor.data_format.element_bytes or 1
+
+
+DIRECT_TILES: Final = 8  # tiles of a column whose rows the packer writes straight into the result
+
+Stages = dict[Stage, float]
+Model = Callable[[Permute, Ends, DeviceSpec], tuple[CoreRangeSet, float, Stages]]
+
+
+def permute_cycles(work: Permute, ends: Ends, reading: CyclesContext) -> OperationCycles:
+    """By where the tensors lie, and which axes move."""
+    spec, model = reading.spec, _model(work, ends)
+    if model is None:
+        movement = turned_movement(ends.read, ends.written, work.axes, spec)
+        return movement_cycles(movement, spec, contention=reading.contention)
+    cores, body, busy = model(work, ends, spec)
+    return alike_cycles(
+        cores,
+        body,
+        busy,
+        spec,
+        dram_read_bytes=_bytes(ends.read) if _in_dram(ends.read) else 0,
+        dram_written_bytes=_bytes(ends.written) if _in_dram(ends.written) else 0,
+    )
+
+
+def _model(work: Permute, ends: Ends) -> Model | None:
+    """How rows move; None for tiles, for rows that stay whole, and for shards whose axes move otherwise."""
+    rank = len(work.axes)
+    sharded = [one.memory_config.is_sharded() for one in (ends.read, ends.written)]
+    if ends.read.layout is not Layout.ROW_MAJOR or rank < 3:
+        return None
+    if not any(sharded):
+        return _by_tiles if work.axes[-1] != rank - 1 else None
+    moved = tuple(axis - rank for place, axis in enumerate(work.axes) if axis != place)
+    if all(sharded) and moved == (-1, -2):
+        return _turned_in_place
+    if all(sharded) and moved == (-2, -3):
+        return _fetched
+    return None
+
+
+def _by_tiles(work: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet, float, Stages]:
+    """Part of a tile after the other: rows along the axis that becomes the last, as far as a tile reaches."""
+    last, moved = work.shape[-1], work.shape[work.axes[-1]]
+    count = prod(work.shape) // (last * moved) * div_up(last, TILE) * div_up(moved, TILE)
+    used = min(count, spec.grid.cores)
+    rows, width = min(TILE, moved), min(TILE, last)
+    element_bytes = ends.read.data_format.element_bytes or 0
+    link = spec.noc.link_bytes_per_cycle
+    asked = waited_read_cycles(spec, 0, in_dram=_in_dram(ends.read))
+    read = burst_cycles(spec.costs_of(TransferCosts).page_issue_cycles, rows, width * element_bytes, asked, link)
+    told = write_latency_cycles(spec, in_dram=_in_dram(ends.written))
+    written = burst_cycles(spec.costs_of(StickCosts).stick_cycles, width, rows * element_bytes, told, link)
+    tilized, turned = _tilized(1, ends.read, spec), untilize_tile_cycles(spec, 1)
+    blocks, each = div_up(count, used), (read, tilized + turned, written)
+    body = pipelined_cycles(each, blocks)
+    stages = (Stage.READER, read), (Stage.TILIZE, tilized), (Stage.UNTILIZE, turned), (Stage.WRITER, written)
+    cores = first_cores(used, spec.grid.cols, spec.grid.rows)
+    return cores, body, {stage: blocks * cycles for stage, cycles in stages}
+
+
+def _fetched(work: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet, float, Stages]:
+    """Two kernels fetch half of a core's sticks each from where they lie, one after the other; or one all."""
+    kernels = (Stage.READER, Stage.SECOND_READER)[: spec.data_movement.processors]
+    shards = ends.written.shards
+    rows, columns = shards.shape
+    stick_bytes = columns * (ends.read.data_format.element_bytes or 0)
+    issue, link = spec.costs_of(TransferCosts).read_issue_cycles, spec.noc.link_bytes_per_cycle
+    share = burst_cycles(issue, div_up(rows, len(kernels)), stick_bytes, core_round_trip_cycles(spec), link)
+    return shards.grid, share, dict.fromkeys(kernels, share)
+
+
+def _turned_in_place(work: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet, float, Stages]:
+    """Image by image of a core's shard: sticks are copied to where they are tilized, and turned."""
+    shards = ends.read.shards
+    height, width = work.shape[-2:]
+    images = div_up(shards.shape[0], height)
+    element_bytes = ends.read.data_format.element_bytes or 0
+    down, across = div_up(height, TILE), div_up(width, TILE)
+    read = down * local_sticks_cycles(spec, min(TILE, height), width * element_bytes)
+    tilized = _tilized(down * across, ends.read, spec)
+    turned = down * across * untilize_tile_cycles(spec, down)
+    written = local_sticks_cycles(spec, width, height * element_bytes) if down > DIRECT_TILES else 0.0
+    each = (read, tilized + turned, written)
+    body = pipelined_cycles(each, images)
+    stages = (Stage.READER, read), (Stage.TILIZE, tilized), (Stage.UNTILIZE, turned), (Stage.WRITER, written)
+    return shards.grid, body, {stage: images * cycles for stage, cycles in stages}
+
+
+def _tilized(tiles: int, tensor: TensorSpec, spec: DeviceSpec) -> float:
+    one = tilize_tile_cycles(spec, tensor.data_format, tensor.data_format)
+    return spec.costs_of(ComputeCosts).tilize_call_cycles + tiles * one
+
+
+def _in_dram(tensor: TensorSpec) -> bool:
+    return tensor.memory_config.buffer_type is BufferType.DRAM
+
+
+def _bytes(tensor: TensorSpec) -> int:
+    return prod(tensor.shape) * (tensor.data_format.element_bytes or 0)
+
+
+def _describe(work: Permute, ends: Ends, spec: DeviceSpec) -> Description:
+    model = _model(work, ends)
+    if model is None:
+        return describe_movement(partial(turned_movement, ends.read, ends.written, work.axes, spec))
+    if model is _fetched:
+        return Description(
+            stages={
+                Stage.READER: "one processor fetches half of the sticks from where they lie",
+                Stage.SECOND_READER: "the other fetches the other half",
+            },
+            composed_of="reading sticks of other cores as in other programs",
+        )
+    return Description(
+        stages={
+            Stage.READER: "rows are read, as far as tiles reach",
+            Stage.TILIZE: "rows become tiles",
+            Stage.UNTILIZE: "tiles are turned and become rows",
+            Stage.WRITER: "rows are written where they belong",
+        },
+        composed_of="reading, tilizing, untilizing and writing rows as in other programs",
+    )
+
+
+OP_MODELS: Final = (OpModel(work=Permute, values=values_of_first(permuted), cycles=permute_cycles, account=_describe),)

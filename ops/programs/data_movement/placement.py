@@ -1,0 +1,336 @@
+"""Moving a tensor between host, DRAM and L1, interleaved and sharded: what is allocated, and in which order.
+
+Rules: tt-metal 0.81.1, compared with recorded runs. All functions leave their source allocated unless they say
+otherwise.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
+
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
+    TILE,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    TensorMemoryLayout,
+)
+from device.numbers.block_floats import div_up, round_up
+from device.plan import CircularBuffer
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor
+from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes, rows_follow
+from ops.programs.data_movement.copy import Conversion, CopyTensor, moved_buffers, overlapping_buffers
+from ops.programs.data_movement.reshape_plan import flattened, reshaped
+
+# Which program copies a tensor, by whether source and target are sharded.
+_CONVERSIONS: Final[Mapping[tuple[bool, bool], Conversion]] = MappingProxyType(
+    {
+        (True, True): Conversion.RESHARD,
+        (True, False): Conversion.SHARDED_TO_INTERLEAVED,
+        (False, True): Conversion.INTERLEAVED_TO_SHARDED,
+        (False, False): Conversion.COPY,
+    }
+)
+
+
+def in_memory(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
+    """The same tensor in another place, padded as it is there."""
+    return TensorSpec(spec.shape, spec.data_format, spec.layout, config)
+
+
+def sharded_spec(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
+    """A tensor as it is sharded for a convolution: whole shards on both axes, the last of them padding."""
+    shards = config.shard_spec
+    if shards is None:
+        return in_memory(spec, config)
+    return TensorSpec(spec.shape, spec.data_format, spec.layout, config, alignment=shards.shape)
+
+
+def _resharded_spec(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
+    """A sharded tensor dealt anew; rows that WIDTH shards hold beyond its own stay."""
+    shards = config.shard_spec
+    by_width = shards is not None and config.memory_layout is TensorMemoryLayout.WIDTH_SHARDED
+    if shards is None or not by_width or shards.shape[0] != spec.matrix[0] or spec.layout is Layout.TILE:
+        return in_memory(spec, config)
+    padded = (*spec.padded_shape[:-1], round_up(spec.shape[-1], shards.shape[1]))
+    return TensorSpec(spec.shape, spec.data_format, spec.layout, config, padded)
+
+
+def converted(
+    builder: PlanBuilder,
+    conversion: Conversion,
+    source: PlanTensor,
+    name: str,
+    made: TensorSpec,
+    circular_buffers: tuple[CircularBuffer, ...] = (),
+) -> PlanTensor:
+    """One program that lays a tensor out anew.
+
+    Args:
+        source: What it reads.
+        circular_buffers: Of that program, in order of allocation.
+    """
+    return builder.run(
+        f"{conversion.value}DeviceOperation",
+        CopyTensor(conversion),
+        [source],
+        output=PlanTensor(name, made),
+        circular_buffers=circular_buffers,
+    )
+
+
+def fill(builder: PlanBuilder, conversion: Conversion, source: PlanTensor, target: PlanTensor) -> None:
+    """One program that lays a tensor out anew in one that is there already."""
+    builder.run(f"{conversion.value}DeviceOperation", CopyTensor(conversion), [source, target])
+
+
+def move_up(builder: PlanBuilder, tensor: PlanTensor) -> None:
+    """A tensor is allocated once more, so that it lies as high in L1 as it can; shards are moved by views of them."""
+    spec, buffers = builder.device_spec, []
+    if not tensor.spec.memory_config.is_sharded():
+        buffers = [made(tensor.spec, tensor.spec, spec) for made in (moved_buffers, overlapping_buffers)]
+    builder.relocate(tensor, CopyTensor(Conversion.MOVE), *buffers)
+
+
+def to_shards(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
+    """A sharded copy of a tensor on the device, for a convolution.
+
+    The copy is allocated first, then filled: by one program if the source is interleaved; if it is sharded, by one
+    that deals the shards anew, or by way of DRAM where no such program exists. Rows that do not fill what L1 aligns
+    are copied by a program of their own. Only a copy of an interleaved tensor
+    counts whole shards; shards dealt anew count the rows that there are.
+    """
+    if not source.spec.memory_config.is_sharded():
+        copy = builder.allocate(name, sharded_spec(source.spec, config))
+        tiled = source.spec.layout is Layout.TILE
+        whole = tiled or rows_follow(source.spec, copy.spec.shards.shape[1], builder.device_spec)
+        fill(builder, Conversion.INTERLEAVED_TO_SHARDED if whole else Conversion.COPY, source, copy)
+        return copy
+    copy = builder.allocate(name, _resharded_spec(source.spec, config))
+    direct = resharding(source.spec, config, builder.device_spec)
+    if direct is None and not source.in_l1:  # only shards of L1 go by way of DRAM
+        direct = Conversion.COPY
+    if direct is not None:
+        fill(builder, direct, source, copy)
+    else:
+        by_way = to_interleaved(builder, source, DRAM_MEMORY_CONFIG, f"{name}.interleaved")
+        fill(builder, Conversion.INTERLEAVED_TO_SHARDED, by_way, copy)
+        builder.free(by_way)
+    return copy
+
+
+def resharding(before: TensorSpec, config: MemoryConfig, spec: DeviceSpec) -> Conversion | None:
+    """The one program that deals shards anew; None if they go by way of DRAM.
+
+    Reshard moves tiles and, of HEIGHT shards that stay HEIGHT, any rows. Other rows must fill
+    what their memories align in both places. Where the width changes with the scheme, and where Reshard can not, rows
+    go by way of DRAM if they do, and else through a Copy.
+    """
+    old, new = before.memory_config.shard_spec, config.shard_spec
+    if before.layout is Layout.TILE or old is None or new is None:
+        return Conversion.RESHARD
+    same_scheme = before.memory_config.memory_layout is config.memory_layout
+    ends = (before.memory_config, old), (config, new)
+    aligned = [row_bytes(before, held.shape[1]) % page_alignment_bytes(place, spec) == 0 for place, held in ends]
+    if old.shape[1] == new.shape[1] or same_scheme:
+        by_height = same_scheme and config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
+        if by_height or all(aligned):
+            return Conversion.RESHARD
+    return None if all(aligned) else Conversion.COPY
+
+
+def to_interleaved(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
+    """An interleaved copy of a sharded tensor."""
+    return converted(builder, Conversion.SHARDED_TO_INTERLEAVED, source, name, in_memory(source.spec, config))
+
+
+def convert(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
+    """A tensor in another place; the tensor itself if it is there."""
+    if config == source.spec.memory_config:
+        return source
+    made = in_memory(source.spec, config)
+    sharded = source.spec.memory_config.is_sharded()
+    direct = resharding(source.spec, config, builder.device_spec) if sharded and config.is_sharded() else None
+    if config.is_sharded() and sharded and direct is None:
+        by_way = to_interleaved(builder, source, DRAM_MEMORY_CONFIG, f"{name}.interleaved")
+        copy = converted(builder, Conversion.INTERLEAVED_TO_SHARDED, by_way, name, made)
+        builder.free(by_way)
+        return copy
+    return converted(builder, direct or _CONVERSIONS[sharded, config.is_sharded()], source, name, made)
+
+
+def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
+    """The result of a convolution where the caller wants it; the source is released when it is copied.
+
+    A sharded config that the output, or the device, does not fit is refused only when all before it has run, as by the
+    real library.
+    """
+    if config.is_sharded() and config.shard_spec is None:
+        layouts = {source.spec.memory_config.memory_layout, config.memory_layout}
+        rows = source.spec.layout is Layout.ROW_MAJOR and layouts == {TensorMemoryLayout.HEIGHT_SHARDED}
+        first = (
+            "MemoryConfig must have Shard Spec specified for sharded memory layout" if rows else "bad optional access"
+        )
+        conversion = _CONVERSIONS[source.spec.memory_config.is_sharded(), True]
+        refused = (
+            f"{first}\nmemory_config: {config.memory_layout.name} needs a "
+            "ShardSpec(grid, shape, orientation); leave memory_config out to have the output where the call puts it"
+        )
+        return builder.run(f"{conversion.value}DeviceOperation", CopyTensor(conversion), [source], refused=refused)
+    if config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED and config.buffer_type is BufferType.DRAM:
+        conversion = _CONVERSIONS[source.spec.memory_config.is_sharded(), True]
+        refused = "We don't support DRAM block sharding\nmemory_config: use another layout, or L1"
+        return builder.run(f"{conversion.value}DeviceOperation", CopyTensor(conversion), [source], refused=refused)
+    copy = builder.attempt(lambda: convert(builder, source, config, name), source)
+    if copy.name != source.name:
+        builder.free(source)
+    return copy
+
+
+def tilized(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor:
+    """A row-major tensor as tiles; of its padding only what fills the last tiles stays.
+
+    HEIGHT shards that do not fill their tiles are padded by programs of their own, across and then down. These share
+    the rows evenly, unless those below fit the shards that there are; as tiles, shards are whole.
+    """
+    spec = source.spec
+    whole = all(side % TILE == 0 for side in spec.padded_shape[-2:])
+    padded = (*spec.padded_shape[:-2], *(round_up(side, TILE) for side in spec.shape[-2:]))
+    place, current = spec.memory_config, source
+    if not whole and place.shard_spec is not None and place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
+        current, whole = _filled_tiles(builder, source, name), True
+        held = current.spec.memory_config.shard_spec or place.shard_spec
+        place = replace(place, shard_spec=replace(held, shape=(round_up(held.shape[0], TILE), padded[-1])))
+    made = TensorSpec(spec.shape, spec.data_format, Layout.TILE, place, padded)
+    conversion = Conversion.TILIZE if whole else Conversion.TILIZE_WITH_VAL_PADDING
+    tiles = converted(builder, conversion, current, name, made)
+    if current is not source:
+        builder.free(current)
+    return tiles
+
+
+def _filled_tiles(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor:
+    """HEIGHT shards whose last tiles are filled; the source stays allocated."""
+    current, (rows, columns) = source, source.spec.shape[-2:]
+    wide = round_up(columns, TILE)
+    for axis, filled in (("across", (rows, wide)), ("down", (round_up(rows, TILE), wide))):
+        spec, shards = current.spec, current.spec.memory_config.shard_spec
+        before = (rows, columns) if current is source else spec.matrix
+        if shards is None or filled == before:
+            continue
+        fits = axis == "down" and shards.shape[0] * shards.num_cores() >= filled[0]
+        held = shards.shape[0] if fits else div_up(filled[0], shards.num_cores())
+        place = replace(spec.memory_config, shard_spec=replace(shards, shape=(held, wide)))
+        made = TensorSpec(spec.shape, spec.data_format, spec.layout, place, (*spec.shape[:-2], *filled))
+        copy = converted(builder, Conversion.PAD, current, f"{name}.{axis}", made)
+        if current is not source:
+            builder.free(current)
+        current = copy
+    return current
+
+
+def padded_rows(builder: PlanBuilder, source: PlanTensor, padded: tuple[int, ...], name: str) -> PlanTensor:
+    """A row-major tensor with zero rows and columns added up to ``padded``, on the device; the source is released.
+
+    To the real library, what this adds is part of the tensor.
+    """
+    spec = source.spec
+    made = TensorSpec(padded, spec.data_format, spec.layout, spec.memory_config)
+    copy = converted(builder, Conversion.PAD, source, name, made)
+    builder.free(source)
+    return copy
+
+
+def whole_shards(config: MemoryConfig) -> tuple[int, int]:
+    """Rows and columns that all cores of a sharded config hold together."""
+    shards = config.shard_spec
+    if shards is None:
+        raise AssertionError("an interleaved config has no shards")
+    rows, cols = shards.shape
+    if config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
+        return rows * shards.num_cores(), cols
+    if config.memory_layout is TensorMemoryLayout.WIDTH_SHARDED:
+        return rows, cols * shards.num_cores()
+    box = shards.grid.bounding_box()
+    high, wide = box.rows, box.cols
+    if shards.orientation is ShardOrientation.COL_MAJOR:
+        high, wide = wide, high
+    return rows * high, cols * wide
+
+
+def uploaded_image(builder: PlanBuilder, source: PlanTensor) -> PlanTensor:
+    """A host tensor in DRAM as it is."""
+    return builder.upload(f"{source.name}.uploaded", in_memory(source.spec, DRAM_MEMORY_CONFIG), source.name)
+
+
+def sharded_input(
+    builder: PlanBuilder, source: PlanTensor, config: MemoryConfig | None, name: str, *, deallocate: bool
+) -> PlanTensor:
+    """An input on the device, flattened to rows of channels and dealt to cores.
+
+    Args:
+        source: The input as the caller or `dram_image` left it.
+        config: Where its shards go; None leaves them where they are.
+        name: Name of the sharded copy.
+        deallocate: Conv2dConfig.deallocate_activation: an input in L1 is released once it is copied, and the copy moved
+            up.
+    """
+    rows = reshaped(builder, source, flattened(source.spec.shape), f"{name}.rows")
+    if config is None:
+        return rows
+    copy = to_shards(builder, rows, config, name)
+    replace_input(builder, source, rows, copy, deallocate=deallocate)
+    return copy
+
+
+def replace_input(
+    builder: PlanBuilder, source: PlanTensor, old: PlanTensor, new: PlanTensor, *, deallocate: bool
+) -> None:
+    """``new``, made from ``old``, takes its place.
+
+    A copy that the call made is released; so is the caller's tensor in L1 with ``deallocate``, and then ``new`` is
+    moved up into the room that it leaves.
+    """
+    if deallocate and old.in_l1:
+        builder.free(old)
+        move_up(builder, new)
+    elif old.name != source.name:
+        builder.free(old)
+
+
+def uploaded_rows(
+    builder: PlanBuilder, source: PlanTensor, shards: MemoryConfig, place: MemoryConfig, name: str
+) -> PlanTensor:
+    """A host tensor padded to whole shards and uploaded.
+
+    Tiles are uploaded to their cores as they are. Rows are padded on the host first if whole rows go to each core.
+    Otherwise they are uploaded unpadded and padded on the device; or, if channels do not fill whole shards, by way of
+    DRAM.
+
+    Args:
+        source: The caller's tensor, which the names of intermediates start with.
+        place: Where to: that config, or DRAM.
+    """
+    spec, flat = source.spec, flattened(source.spec.shape)
+    if spec.layout is Layout.TILE:
+        padded = None if spec.shape == flat else flattened(spec.padded_shape)
+        return builder.upload(name, TensorSpec(flat, spec.data_format, spec.layout, place, padded), source.name)
+    whole = (1, 1, *whole_shards(shards))
+    if shards.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
+        return builder.upload(name, TensorSpec(flat, spec.data_format, spec.layout, place, whole), source.name)
+    rows = TensorSpec(flat, spec.data_format, spec.layout, DRAM_MEMORY_CONFIG)
+    if shards.shard_spec is not None and flat[-1] % shards.shard_spec.shape[1]:
+        target = builder.allocate(name, sharded_spec(rows, shards))
+        by_way = builder.upload(f"{source.name}.rows", rows, source.name)
+        fill(builder, Conversion.INTERLEAVED_TO_SHARDED, by_way, target)
+        builder.free(by_way)
+        return target
+    if flat == whole:
+        return builder.upload(name, in_memory(rows, place), source.name)
+    short = builder.upload(f"{name}.unpadded", in_memory(rows, place), source.name)
+    return padded_rows(builder, short, whole, name)

@@ -1,0 +1,138 @@
+"""Which parts of rows Reshard moves between shards of different widths, and where it loses or misplaces them.
+
+Source: tt-metal 0.81.1, reshard's get_core_page_ranges_diff_width. The program cuts rows into the largest units that
+fill the rows of both shards, and counts those of the shards' padding out. It finds the padding only in the last column
+of cores of the *grid*, so that in a wider grid, or one that does not begin at the first core, units are counted on.
+"""
+
+from collections.abc import Iterator
+from enum import Enum, auto
+from math import gcd, prod
+from typing import NamedTuple
+
+import numpy as np
+
+from device.cores import CoreCoord
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout, ShardOrientation, TensorMemoryLayout
+from device.numbers.block_floats import Integers, div_up
+from device.plan import Operation, Plan
+from ops.programs.buffer_shapes import row_bytes
+from ops.programs.data_movement.copy import Conversion
+
+WORD = 1 << 32  # the library counts units without a sign, in 32 bits
+CORES = 1 << 12  # more than there are in a row or column of cores
+
+
+class Uneven(Enum):
+    """What becomes of the units."""
+
+    MOVED = auto()
+    MISPLACED = auto()
+    LOST = auto()  # a core of the result gets none, which the library does not expect
+
+
+class _Rows(NamedTuple):
+    """Rows of a tensor in units."""
+
+    lines: int  # How many rows
+    units: int  # Of a row without padding
+    unit_bytes: int
+
+
+def uneven(source: TensorSpec, made: TensorSpec) -> Uneven:
+    """What Reshard makes of sharded rows that go to shards of another width; all else is moved."""
+    pages = [row_bytes(tensor, tensor.shards.shape[1]) for tensor in (source, made)]
+    same_scheme = source.memory_config.memory_layout is made.memory_config.memory_layout
+    by_block = source.memory_config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED
+    if source.layout is Layout.TILE or pages[0] == pages[1] or (same_scheme and not by_block):
+        return Uneven.MOVED
+    unit_bytes = gcd(*pages)
+    units = div_up(row_bytes(source, source.shape[-1]), unit_bytes)
+    if all(units * unit_bytes == row_bytes(tensor) for tensor in (source, made)):
+        return Uneven.MOVED
+    rows = _Rows(prod(source.shape[:-1]), units, unit_bytes)
+    given, wanted = _counted(source, rows), _counted(made, rows)
+    if set(_cores(made).ravel().tolist()) - set((wanted // WORD).tolist()):
+        return Uneven.LOST
+    moved = dict(zip(wanted.tolist(), given.tolist(), strict=True))
+    right = zip(_held(made, rows).tolist(), _held(source, rows).tolist(), strict=True)
+    return Uneven.MOVED if all(moved.get(at) == unit for at, unit in right) else Uneven.MISPLACED
+
+
+def misplaced_rows(plan: Plan) -> str | None:
+    """What a Reshard of a plan misplaces in the real library; None if it misplaces nothing, or refuses the call."""
+    for step in plan.steps:
+        if not isinstance(step, Operation) or step.name != f"{Conversion.RESHARD.value}DeviceOperation":
+            continue
+        if step.refused is not None:
+            return None
+        source = plan.tensors[step.inputs[0]]
+        made = plan.tensors[step.outputs[0].tensor if step.outputs else step.inputs[-1]]
+        if uneven(source, made) is not Uneven.MOVED:
+            return (
+                f"rows of {source.shape[-1]} do not fill their shards, whose grid has more columns of cores than they "
+                "take or does not begin at the first core: the real library misplaces parts of them; give a grid of "
+                "just these cores, or go by way of interleaved memory"
+            )
+    return None
+
+
+def _cores(tensor: TensorSpec) -> Integers:
+    """The core of each shard, down and across, as a number."""
+    (rows, columns), (high, wide) = tensor.matrix, tensor.shards.shape
+    shards, scheme = tensor.shards, tensor.memory_config.memory_layout
+    by_rows = shards.orientation is ShardOrientation.ROW_MAJOR
+    down, across = div_up(rows, high), div_up(columns, wide)
+    if scheme is TensorMemoryLayout.BLOCK_SHARDED:
+        start = shards.grid.bounding_box().start
+        places = [
+            (start.x + (j if by_rows else i), start.y + (i if by_rows else j)) for i, j in np.ndindex(down, across)
+        ]
+        cores = [CoreCoord(*place) for place in places]
+    else:
+        cores = list(shards.grid.cores(by_rows)[: down * across])
+    return np.array([core.x * CORES + core.y for core in cores], np.int64).reshape(down, across)
+
+
+def _held(tensor: TensorSpec, rows: _Rows) -> Integers:
+    """Where every unit lies, row by row: its core and its place among the core's units, as one number."""
+    high, wide = tensor.shards.shape
+    per_page = row_bytes(tensor, wide) // rows.unit_bytes
+    row, unit = np.indices((rows.lines, rows.units))
+    core = _cores(tensor)[row // high, unit // per_page]
+    return (core * WORD + row % high * per_page + unit % per_page).ravel()
+
+
+def _counted(tensor: TensorSpec, rows: _Rows) -> Integers:
+    """Where the library takes every unit to lie; units that it does not count lie first on the first core."""
+    high, wide = tensor.shards.shape
+    per_page, cores = row_bytes(tensor, wide) // rows.unit_bytes, _cores(tensor)
+    per_row = per_page * cores.shape[1]
+    begins, places = [], []
+    for (down, across), core in np.ndenumerate(cores):
+        row = np.arange(down * high, min((down + 1) * high, rows.lines))
+        begins.append(row * per_row + across * per_page)
+        places.append(core * WORD + (row - down * high) * per_page)
+    begin, place = np.concatenate(begins), np.concatenate(places)
+    line = begin // per_row
+    end = (line + 1) * rows.units
+    padding = next(_padding(tensor, place // WORD, (end - begin) % WORD, per_page), 0)
+    begin = begin - line * padding
+    valid = np.minimum((end - begin) % WORD, per_page)
+    unit = np.arange(per_page)
+    index = begin[:, None] + unit
+    counts = (unit < valid[:, None]) & (index >= 0) & (index < rows.lines * rows.units)
+    taken = np.zeros(rows.lines * rows.units, np.int64)
+    taken[index[counts]] = (place[:, None] + unit)[counts]  # of pages that meet, the last
+    return taken
+
+
+def _padding(tensor: TensorSpec, cores: Integers, left: Integers, per_page: int) -> Iterator[int]:
+    """Units of padding in pages of the last cores of the grid, page by page, where there are any."""
+    first = tensor.shards.grid.ranges[0]
+    if tensor.shards.orientation is ShardOrientation.ROW_MAJOR:
+        last = cores // CORES == first.end.x - first.start.x
+    else:
+        last = cores % CORES == first.end.y - first.start.y
+    yield from (int(per_page - one) for one in left[last] if one < per_page)

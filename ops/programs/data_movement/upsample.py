@@ -1,0 +1,200 @@
+"""Programs that repeat pixels: the operation, its buffers, its pages and its values.
+
+Source: tt-metal 0.81.1 (pool/upsample), compared with recorded plans and values.
+"""
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import partial
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from device.matrix_unit.packer import unpack
+from device.matrix_unit.typecast import typecast
+from device.memory.layouts import TensorSpec, aligned_page_bytes
+from device.memory.memory_config import TILE, Layout
+from device.numbers.block_floats import div_up, round_up
+from device.numbers.formats import FLOAT32, UINT16, Array, DataFormat
+from device.plan import CircularBuffer, DeviceOp
+from device.spec.device_spec import DeviceSpec
+from device.time.stages import OperationCycles
+from ops.builder import PlanTensor
+from ops.op_model import CyclesContext, Description, Ends, OpModel, values_of_first
+from ops.programs.buffer_shapes import BUFFERING, buffer, page_cores, paged_buffer, row_bytes
+from ops.programs.data_movement.copy import Conversion, copy_movement, tensor_copy_movement
+from ops.programs.data_movement.movement import Access, Movement, got_at, pages_of
+from ops.programs.data_movement.movement_cycles import describe_movement, movement_cycles
+
+Indices: TypeAlias = NDArray[np.int64]
+
+FIXED_ONE: Final = 1 << 16  # of the numbers that a reader finds its pixel with
+
+
+class UpsampleProgram(Enum):
+    """How pixels get to their places."""
+
+    STICKS = "sticks"  # Every stick is read once and written to all its places
+    TILES = "tiles"  # The same, behind an untilize
+    SHARDS = "shards"  # Every core gathers the sticks of its shard from the shards of others
+    PAGES = "pages"  # Every page of the result is read where it comes from
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upsample(DeviceOp):
+    """Every pixel of [N, H, W, C] several times, down and across."""
+
+    program: UpsampleProgram
+    shape: tuple[int, ...]
+    scale: tuple[float, float]  # How often, down and across
+    source_format: DataFormat
+    data_format: DataFormat
+
+    @property
+    def made_shape(self) -> tuple[int, int, int, int]:
+        """Shape of the result."""
+        return upsampled_shape(self.shape, self.scale)
+
+
+def upsampled_shape(shape: tuple[int, ...], scale: tuple[float, float]) -> tuple[int, int, int, int]:
+    """[N, H, W, C] with more rows and columns, rounded down, as products of float32."""
+    batch, height, width, channels = shape
+    high, wide = (
+        int(np.float32(side) * np.float32(factor)) for side, factor in zip((height, width), scale, strict=True)
+    )
+    return batch, high, wide, channels
+
+
+def upsampled(work: Upsample, values: Array) -> Array:
+    """The result in storage of its format.
+
+    Tiles pass a 16-bit Dst on their way to sticks, which cuts a float32.
+    """
+    images = values.reshape(work.shape)
+    if work.program is UpsampleProgram.TILES and work.source_format == FLOAT32:
+        images = unpack(np.ascontiguousarray(images), FLOAT32, fp32_dest=False)
+    if work.source_format != work.data_format:
+        images = typecast(images, work.source_format, work.data_format)
+    _, high, wide, _ = work.made_shape
+    rows, columns = (
+        _taken(made, side, factor) for made, side, factor in zip((high, wide), work.shape[1:3], work.scale, strict=True)
+    )
+    return np.ascontiguousarray(images[:, rows][:, :, columns])
+
+
+def _taken(made: int, side: int, factor: float) -> Indices:
+    """[made] which pixel of ``side`` each pixel of the result is; by a reciprocal rounded up to 16 bits."""
+    reciprocal = int(np.ceil(np.float32(1) / np.float32(factor) * np.float32(FIXED_ONE)))
+    places = np.arange(made, dtype=np.int64)
+    taken = places // int(factor) if float(factor).is_integer() else places * reciprocal // FIXED_ONE
+    return np.minimum(taken, side - 1)
+
+
+PAGES_IN_FLIGHT = 4  # pages of the result on their way through a core
+
+
+def interleaved_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """Of a source that is not sharded: two sticks or rows of tiles, or one where no core has more."""
+    rows, columns = source.matrix
+    if source.layout is Layout.TILE:
+        units, pages = rows // TILE, columns // TILE
+        page_bytes = {"tiles": source.data_format.tile_bytes, "sticks": made.data_format.tile_bytes}
+    else:
+        units, pages = rows, 1
+        stick_bytes = columns * (source.data_format.element_bytes or 0)
+        page_bytes = {"sticks": round_up(stick_bytes, spec.dram.alignment_bytes)}
+    if units > spec.grid.cores:
+        pages *= BUFFERING
+    cores = page_cores(units, spec.grid)
+    formats = {"tiles": source.data_format, "sticks": made.data_format}
+    return tuple(paged_buffer(name, pages, size, formats[name], cores) for name, size in page_bytes.items())
+
+
+def page_buffers(made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """Of a program that reads every page of the result where it comes from."""
+    pages = made.buffer(spec)
+    page_bytes = aligned_page_bytes(pages.page_bytes, pages.buffer_type, spec)
+    cores = page_cores(pages.size_bytes // pages.page_bytes, spec.grid)
+    return (paged_buffer("pages", PAGES_IN_FLIGHT, page_bytes, made.data_format, cores),)
+
+
+def shard_buffers(
+    source: PlanTensor, made: PlanTensor, lists: PlanTensor, stick_bytes: int, spec: DeviceSpec
+) -> tuple[CircularBuffer, ...]:
+    """Of shards: views of both and of the lists of sticks, on the cores that have lists.
+
+    Args:
+        source: What is read.
+        lists: A row of words for every core.
+        stick_bytes: Bytes of a core's part of a pixel.
+    """
+    page_bytes, cores = round_up(stick_bytes, spec.l1.alignment_bytes), lists.spec.shards.grid
+    views = [
+        paged_buffer(name, one.spec.shards.shape[0], page_bytes, one.spec.data_format, cores, one.name)
+        for name, one in (("source", source), ("result", made))
+    ]
+    return (*views, buffer("lists", row_bytes(lists.spec), UINT16, cores, lists.name))
+
+
+PROCESSORS = 2  # that gather the sticks of a core
+INTERVAL_WORDS = 4  # uint16: the column and the row of a core, its first stick and its last
+
+
+def interval_words(rows: int, width: int, repeats: int, shard_rows: int) -> int:
+    """uint16 words of a core's lists.
+
+    Args:
+        rows: Rows of pixels of all images.
+        width: Pixels of a row.
+        repeats: How often a row is repeated.
+        shard_rows: Pixels of a shard of the source.
+    """
+    row, column = np.divmod(np.arange(rows * repeats * width, dtype=np.int64), width)
+    row, again = np.divmod(row, repeats)
+    begins = (row * width + column) % shard_rows == 0
+    begins |= (column == 0) & (again > 0)
+    core_rows = shard_rows * repeats
+    core, stick = np.divmod(np.arange(len(begins), dtype=np.int64), core_rows)
+    first_half = (core_rows + 1) // PROCESSORS
+    begins |= (stick == 0) | (stick == first_half)
+    processor = PROCESSORS * core + (stick >= first_half)
+    longest = int(np.bincount(processor[begins]).max())
+    return PROCESSORS * INTERVAL_WORDS * longest
+
+
+def upsample_movement(work: Upsample, source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> Movement:
+    """The pages that one program reads and writes.
+
+    Args:
+        source: What is read.
+        made: What is written.
+    """
+    match work.program:
+        case UpsampleProgram.STICKS:
+            return copy_movement(source, made, spec)
+        case UpsampleProgram.TILES:
+            return tensor_copy_movement(Conversion.UNTILIZE, source, made, spec)
+        case UpsampleProgram.SHARDS:
+            shards = made.shards
+            gathered = pages_of(made, shards.num_cores())
+            gathered = replace(gathered, core_pages=div_up(gathered.core_pages, PROCESSORS))
+            return Movement(cores=shards.grid, reads=got_at(gathered, Access.STICKS))
+        case UpsampleProgram.PAGES:
+            pages = pages_of(made, 1)
+            cores = page_cores(pages.all_pages, spec.grid)
+            pages = replace(pages, core_pages=div_up(pages.all_pages, cores.num_cores()), access=Access.WAIT)
+            reads = replace(pages, in_dram=pages_of(source, 1).in_dram)
+            return Movement(cores=cores, reads=reads, writes=pages, blocks=pages.core_pages)
+
+
+def _cycles(work: Upsample, ends: Ends, reading: CyclesContext) -> OperationCycles:
+    movement = upsample_movement(work, ends.read, ends.written, reading.spec)
+    return movement_cycles(movement, reading.spec, contention=reading.contention)
+
+
+def _describe(work: Upsample, ends: Ends, spec: DeviceSpec) -> Description:
+    return describe_movement(partial(upsample_movement, work, ends.read, ends.written, spec))
+
+
+OP_MODELS: Final = (OpModel(work=Upsample, values=values_of_first(upsampled), cycles=_cycles, account=_describe),)

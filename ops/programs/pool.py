@@ -1,0 +1,240 @@
+"""What a pool program computes: the largest of the numbers under each window, channel by channel."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from device.cores import CoreRangeSet
+from device.host.parts import parts_of
+from device.matrix_unit.packer import without_nan
+from device.memory.memory_config import FACE, TILE
+from device.numbers.block_floats import div_up, round_up, whole_groups
+from device.numbers.formats import BFLOAT16, UINT16, Array, DataFormat
+from device.plan import CircularBuffer, DeviceOp
+from device.spec.device_spec import DeviceSpec
+from device.time.network import hands
+from device.time.stages import OperationCycles, Stage
+from ops.op_model import CyclesContext, Description, Ends, OpModel, ValuesContext, given
+from ops.programs.buffer_shapes import BUFFERING, alike_cycles, buffer
+from ops.programs.kernel_costs import ComputeCosts, TransferCosts, pack_tile_cycles, unpack_tile_cycles
+from ops.window import PaddedInput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaxPool(DeviceOp):
+    """One program."""
+
+    frame: PaddedInput  # The images with what lies around them, which is less than every number, and their windows
+    channels: int
+    channel_cores: int  # Cores that split them
+    core_outputs: int
+    in_format: DataFormat  # Format of the sticks that it reads
+    data_format: DataFormat
+    tiled: bool  # The result is in tiles
+
+    @property
+    def taps(self) -> int:
+        """Numbers under a window."""
+        return self.frame.rows.kernel * self.frame.columns.kernel
+
+
+def largest(work: MaxPool, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
+    """[1, 1, N*OH*OW, C] in storage of the result's format, of sticks [..., C].
+
+    A NaN is larger than infinity, or less than its negative, and packed as that.
+    """
+    rows, columns, batch = work.frame.rows, work.frame.columns, work.frame.batch
+    sticks = given(inputs[0]).reshape(-1, given(inputs[0]).shape[-1])[:, : work.channels]
+    sticks = sticks[: batch * rows.input_length * columns.input_length]
+    images = sticks.reshape(batch, rows.input_length, columns.input_length, work.channels)
+    result = np.empty((batch, rows.outputs, columns.outputs, work.channels), work.data_format.storage)
+
+    def pool(band: tuple[int, slice]) -> None:
+        image, part = band
+        outputs = result[image, part]
+        dst = _largest(_framed(images[image], work.frame, part.start, len(outputs)), work.frame, len(outputs))
+        if work.data_format.is_block:
+            dst = whole_groups(dst)
+        packed = reading.arithmetic.pack(dst, work.data_format, fp32_dest=False)
+        outputs[...] = packed[..., : work.channels]
+
+    parts = list(parts_of(rows.outputs, rows.stride * columns.length * work.channels))
+    reading.arithmetic.each(pool, [(image, part) for image in range(batch) for part in parts])
+    return result.reshape(1, 1, -1, work.channels)
+
+
+def _framed(image: Array, frame: PaddedInput, first: int, outputs: int) -> Array:
+    """The frame's rows [rows, columns, C] under so many rows of windows, float32: less than every number around."""
+    rows, columns = frame.rows, frame.columns
+    begin = first * rows.stride - rows.before  # in the image, where both may lie outside
+    end = begin + (outputs - 1) * rows.stride + rows.reach + 1
+    inside = slice(max(begin, 0), max(min(end, rows.input_length), 0))
+    if (inside.start, inside.stop) == (begin, end) and not columns.before and not columns.after:
+        return _ordered(image[inside].astype(np.float32))
+    framed = np.full((end - begin, columns.length, image.shape[-1]), -np.inf, np.float32)
+    part = image[inside]
+    framed[inside.start - begin :, columns.before :][: len(part), : columns.input_length] = part
+    return _ordered(framed)
+
+
+def _ordered(values: Array) -> Array:
+    """float32 with the infinity of its sign for every NaN."""
+    return without_nan(values.view(np.uint32)).view(np.float32)
+
+
+def _largest(framed: Array, frame: PaddedInput, outputs: int) -> Array:
+    """[outputs, columns, C] the largest under each window of rows of a frame."""
+    rows, columns = frame.rows, frame.columns
+    result = np.full((outputs, columns.outputs, framed.shape[-1]), -np.inf, np.float32)
+    for down in range(rows.kernel):
+        for across in range(columns.kernel):
+            first_row, first_column = down * rows.dilation, across * columns.dilation
+            met = framed[
+                first_row : first_row + (outputs - 1) * rows.stride + 1 : rows.stride,
+                first_column : first_column + (columns.outputs - 1) * columns.stride + 1 : columns.stride,
+            ]
+            np.maximum(result, met, out=result)
+    return result
+
+
+WIDEST = 8  # tiles of channels that are reduced at once
+ENTRY_BYTES = 6  # of a list in DRAM for each row of the result, by the library's estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolSizes:
+    """What decides the buffers."""
+
+    taps: int  # Numbers under a window
+    channels: int
+    out_shard: tuple[int, int]  # Rows and columns of a shard of the result
+    data_format: DataFormat
+    tiled: bool  # The result is in tiles
+    config_tensor_in_dram: bool = False  # The lists that say where windows begin are read from DRAM
+
+    @property
+    def channel_tiles(self) -> int:
+        """Tiles of a core's channels."""
+        return div_up(self.channels, TILE)
+
+    @property
+    def window_bytes(self) -> int:
+        """Bytes of the sticks under a window, whole tiles."""
+        rows = self.taps if self.taps <= FACE else TILE  # those of a face are tilized without the rest of their tile
+        elements = min(self.channel_tiles, WIDEST) * TILE * rows
+        return 2 * round_up(elements, TILE**2)
+
+    @property
+    def out_bytes(self) -> int:
+        """Bytes of a shard of the result."""
+        rows, columns = self.out_shard
+        if self.tiled:
+            return rows * columns // TILE**2 * self.data_format.tile_bytes
+        return rows * columns * (BFLOAT16.element_bytes or 0)
+
+    @property
+    def l1_bytes(self) -> int:
+        """Bytes of all that is no view of an input."""
+        pre_tilized = BFLOAT16.tile_bytes * self.channel_tiles if self.tiled else 0
+        lists = ENTRY_BYTES * self.out_shard[0] + 2 if self.config_tensor_in_dram else 0
+        windows = 2 * BUFFERING * self.window_bytes
+        return 3 * BFLOAT16.tile_bytes + windows + pre_tilized + lists + round_up(self.out_bytes, TILE)
+
+
+def pool_buffers(
+    sizes: PoolSizes, *, halo: str, halo_bytes: int, indices: str, indices_bytes: int, output: str, cores: CoreRangeSet
+) -> tuple[CircularBuffer, ...]:
+    """The buffers.
+
+    Args:
+        sizes: What decides them.
+        halo: Name of the sticks.
+        halo_bytes: Bytes of a shard of them.
+        indices: Name of the lists that say where windows begin.
+        indices_bytes: Bytes of a list, of which each of two readers takes half.
+        output: Name of the result.
+        cores: Where the program runs.
+    """
+    in_dram = sizes.config_tensor_in_dram
+
+    def one_page(
+        name: str, size_bytes: int, view_of: str | None = None, data_format: DataFormat = BFLOAT16
+    ) -> CircularBuffer:
+        return buffer(name, size_bytes, data_format, cores, view_of)
+
+    tile = BFLOAT16.tile_bytes
+    made = [
+        one_page("scalar", BUFFERING * tile),
+        one_page("least", tile),
+        one_page("sticks", halo_bytes, halo),
+        one_page(
+            "reader_indices",
+            indices_bytes if in_dram else round_up(indices_bytes // 2, 4),
+            None if in_dram else indices,
+            UINT16,
+        ),
+        *(one_page(f"windows_{reader}", BUFFERING * sizes.window_bytes) for reader in (0, 1)),
+    ]
+    if sizes.tiled:
+        made.append(one_page("untilized", tile * sizes.channel_tiles))
+    made.append(one_page("output", sizes.out_bytes, output, sizes.data_format))
+    return tuple(made)
+
+
+def pool_cycles(work: MaxPool, ends: Ends, reading: CyclesContext) -> OperationCycles:
+    """Cycles of the core that has most outputs; all have as many, but for the last."""
+    spec = reading.spec
+    read, reduced, packed = window_cycles(work, spec)
+    outputs = work.core_outputs
+    readers = hands(spec, 2)
+    body = read + reduced + packed + (outputs - 1) * max(read / readers, reduced, packed)
+    busy = {
+        Stage.READER: div_up(outputs, readers) * read,
+        Stage.SECOND_READER: (outputs - div_up(outputs, readers)) * read,
+        Stage.MATH: outputs * reduced,
+        Stage.PACK: outputs * packed,
+    }
+    return alike_cycles(ends.written.shards.grid, body, busy, spec)
+
+
+def window_cycles(work: MaxPool, spec: DeviceSpec) -> tuple[float, float, float]:
+    """Cycles of a reader, of the matrix unit and of the packer for one window."""
+    channels = div_up(work.channels, work.channel_cores)
+    sizes = PoolSizes(
+        taps=work.taps, channels=channels, out_shard=(1, channels), data_format=work.data_format, tiled=work.tiled
+    )
+    stick_bytes = channels * (work.in_format.element_bytes or 0)
+    neighbors = work.frame.columns.kernel if work.frame.columns.dilation == 1 and sizes.channel_tiles <= WIDEST else 1
+    burst_bytes = stick_bytes * neighbors
+    bursts = work.taps // neighbors
+    issue = spec.costs_of(TransferCosts).stateful_issue_cycles
+    read = bursts * max(issue, burst_bytes / spec.noc.link_bytes_per_cycle)
+    tile_bytes = work.in_format.tile_bytes
+    costs = spec.costs_of(ComputeCosts)
+    tile = costs.tilize_tile_cycles + unpack_tile_cycles(spec, tile_bytes) + spec.compute.phase_cycles
+    packed = sizes.channel_tiles * pack_tile_cycles(spec, tile_bytes / TILE)  # one row
+    if work.tiled:
+        packed += sizes.channel_tiles * pack_tile_cycles(spec, work.data_format.tile_bytes) / TILE
+    return read, sizes.channel_tiles * tile, packed
+
+
+STAGES: Final = MappingProxyType(
+    {
+        Stage.READER: "one reader gathers every other window",
+        Stage.SECOND_READER: "the other reader gathers the others",
+        Stage.MATH: "windows are tilized and reduced",
+        Stage.PACK: "results are packed into L1",
+    }
+)
+
+
+def _describe(work: MaxPool, ends: Ends, spec: DeviceSpec) -> Description:
+    return Description(
+        stages=STAGES, composed_of="gathering, tilizing, reducing and packing of windows as in other programs"
+    )
+
+
+OP_MODELS: Final = (OpModel(work=MaxPool, values=largest, cycles=pool_cycles, account=_describe),)

@@ -1,1 +1,0 @@
-"""Programs that put numbers in another order: permutations, padding, channels first or last."""

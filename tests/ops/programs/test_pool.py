@@ -1,0 +1,219 @@
+"""Pools: what they compute, their buffers, what they take."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from device.cores import first_cores
+from device.matrix_unit.arithmetic import EXACT, FAST
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import Layout
+from device.numbers.formats import BFLOAT8_B, BFLOAT16
+from device.time.stages import Stage
+from ops.op_model import CyclesContext, Ends, ValuesContext
+from ops.op_models import OP_MODELS, load_spec, load_spec as load_spec_with_costs
+from ops.programs.pool import MaxPool, PoolSizes, largest, pool_buffers, pool_cycles, window_cycles
+from ops.window import PaddedAxis, PaddedInput
+from tests.shards import high
+
+CORES = first_cores(4, 8, 8)
+
+
+def sizes(taps=4, channels=40, out_shard=(9, 64), tiled=False):
+    data_format = BFLOAT8_B if tiled else BFLOAT16
+    return PoolSizes(taps=taps, channels=channels, out_shard=out_shard, data_format=data_format, tiled=tiled)
+
+
+@pytest.mark.parametrize(
+    ("taps", "channels", "window_bytes"),
+    [
+        (4, 40, 2048),  # two tiles across, four rows: 256 elements, a tile's worth at least
+        (16, 256, 8192),  # 8 tiles across, 16 rows
+        (17, 64, 4096),  # whole tiles of 32 rows
+        (9, 512, 6144),  # 16 tiles across are reduced 8 at a time: 9 rows of 256, rounded up to tiles
+    ],
+)
+def test_windows_are_whole_tiles(taps, channels, window_bytes):
+    assert sizes(taps, channels).window_bytes == window_bytes
+
+
+def test_all_that_is_no_view_of_an_input():
+    """Scalars (two tiles), the least number (one), four windows, and 9 x 64 results of 2 bytes."""
+    assert sizes().l1_bytes == 3 * 2048 + 4 * 2048 + 1152
+
+
+def test_buffers_in_order_of_allocation():
+    made = pool_buffers(
+        sizes(out_shard=(32, 64), tiled=True), halo="halo", halo_bytes=800, indices="lists", indices_bytes=38,
+        output="output", cores=CORES,
+    )  # fmt: skip
+    assert [(one.name, one.size_bytes, one.view_of) for one in made] == [
+        ("scalar", 4096, None),
+        ("least", 2048, None),
+        ("sticks", 800, "halo"),
+        ("reader_indices", 20, "lists"),  # half a list, in words of 4 bytes
+        ("windows_0", 4096, None),
+        ("windows_1", 4096, None),
+        ("untilized", 4096, None),
+        ("output", 2176, "output"),
+    ]
+
+
+SPEC = load_spec("wormhole_n150").replace(
+    data_movement_processors=2,
+    noc_link_share=1.0,
+    compute_phase_cycles=16,
+    compute_unpack_bytes_per_cycle=64,
+    compute_unpack_tile_cycles=10,
+    compute_pack_bytes_per_cycle=64,
+    compute_costs_tilize_tile_cycles=3,
+    transfer_costs_stateful_issue_cycles=20,
+    movement_costs_start_cycles=500,
+)
+REDUCED = 3 + 32 + 16  # a tile of channels of one window
+
+
+def pool(taps=(2, 2), channels=64, spacing=1, **changes):
+    """Nine outputs on a core."""
+    rows, columns = (
+        PaddedAxis(input_length=16, before=0, after=0, kernel=count, dilation=spacing, stride=1) for count in taps
+    )
+    usual = {"channel_cores": 1, "core_outputs": 9, "in_format": BFLOAT16, "data_format": BFLOAT16, "tiled": False}
+    return MaxPool(frame=PaddedInput(batch=1, rows=rows, columns=columns), channels=channels, **(usual | changes))
+
+
+def timed(work, spec=SPEC):
+    tensor = TensorSpec((1, 1, 64, 64), BFLOAT16, Layout.ROW_MAJOR, high((32, 64), 2))
+    return pool_cycles(work, Ends(read=tensor, written=tensor), CyclesContext(spec=spec, contention=True))
+
+
+def busy(cycles):
+    return {one.stage: one.busy_cycles for one in cycles.slowest.stages}
+
+
+def test_windows_wait_for_the_slowest_stage():
+    """Two bursts of two sticks of 128 bytes to a window; two tiles of channels."""
+    made = timed(pool())
+    assert made.cycles == 500 + (40 + 2 * REDUCED + 2) + 8 * 2 * REDUCED
+    assert (made.bound_by, made.cores) == (Stage.MATH, 2)
+    assert busy(made) == {
+        Stage.START: 500,
+        Stage.READER: 5 * 40,
+        Stage.SECOND_READER: 4 * 40,
+        Stage.MATH: 9 * 2 * REDUCED,
+        Stage.PACK: 9 * 2,
+    }
+
+
+@pytest.mark.parametrize(("processors", "read", "windows"), [(2, 160, (5, 4)), (1, 320, (9, 0))])
+def test_readers_take_turns(processors, read, windows):
+    """16 taps apart are 16 bursts of 20 cycles: two readers do a window in half of that."""
+    made = timed(pool((4, 4), spacing=2), SPEC.replace(data_movement_processors=processors))
+    assert made.cycles == 500 + (320 + 2 * REDUCED + 2) + 8 * read
+    gathered = (busy(made).get(stage, 0) for stage in (Stage.READER, Stage.SECOND_READER))
+    assert tuple(gathered) == tuple(320 * count for count in windows)
+
+
+def test_cores_share_channels():
+    """65 channels on two cores: 33 of each, two tiles; sticks of 66 bytes."""
+    assert busy(timed(pool(channels=65, channel_cores=2)))[Stage.MATH] == 9 * 2 * REDUCED
+    assert busy(timed(pool(channels=64, channel_cores=2)))[Stage.MATH] == 9 * REDUCED
+
+
+def test_more_channels_than_are_reduced_at_once_are_read_stick_by_stick():
+    """Sticks of 512 bytes: two in 32 cycles; those of 9 tiles, 576 bytes, alone in the 20 that a transfer takes."""
+    assert busy(timed(pool(channels=256)))[Stage.READER] == 5 * 2 * 2 * 512 / 32
+    assert busy(timed(pool(channels=288)))[Stage.READER] == 5 * 4 * 20
+
+
+def test_a_result_in_tiles_is_packed_once_more():
+    """Of each tile of 1088 bytes, a window fills one row of 32."""
+    made = timed(pool(tiled=True, data_format=BFLOAT8_B))
+    assert busy(made)[Stage.PACK] == pytest.approx(9 * (2 + 2 * 1088 / 64 / 32))
+
+
+def test_every_stage_is_told():
+    made, tensor = timed(pool()), TensorSpec((1, 1, 64, 64), BFLOAT16, Layout.ROW_MAJOR)
+    account = OP_MODELS[MaxPool].account(pool(), Ends(read=tensor, written=tensor), SPEC)
+    assert set(busy(made)) - {Stage.START} == set(account.stages)
+    assert (account.measured_as, account.facts) == ("", ())
+    assert account.composed_of.startswith("gathering, tilizing, reducing and packing")
+
+
+def axis(length, taps, step, before=0, spacing=1):
+    return PaddedAxis(input_length=length, before=before, after=before, kernel=taps, dilation=spacing, stride=step)
+
+
+def work(rows, columns, channels=1, spacing=1):
+    frame = PaddedInput(batch=1, rows=rows, columns=columns)
+    return MaxPool(
+        frame=frame, channels=channels, channel_cores=1, core_outputs=1, in_format=BFLOAT16, data_format=BFLOAT16,
+        tiled=False,
+    )  # fmt: skip
+
+
+def pooled(one, image):
+    reading = ValuesContext(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
+    return largest(one, [image], reading).reshape(one.frame.rows.outputs, one.frame.columns.outputs).tolist()
+
+
+IMAGE = np.float32([[1, -2, 3], [-4, -5, -6], [7, 8, -9]]).reshape(1, 1, 9, 1)
+
+
+def test_windows_move_by_their_stride():
+    assert pooled(work(axis(3, 2, 1), axis(3, 2, 1)), IMAGE) == [[1, 3], [8, 8]]
+    assert pooled(work(axis(3, 2, 1), axis(3, 1, 2)), IMAGE) == [[1, 3], [7, -6]]
+
+
+def test_what_lies_around_is_less_than_every_number():
+    below = -np.abs(IMAGE)
+    assert pooled(work(axis(3, 2, 2, before=1), axis(3, 2, 2, before=1)), below) == [[-1, -2], [-4, -5]]
+
+
+def test_taps_lie_apart():
+    assert pooled(work(axis(3, 2, 1, spacing=2), axis(3, 2, 1, spacing=2)), IMAGE) == [[7]]
+
+
+@pytest.mark.parametrize("device", ["wormhole_n150", "blackhole_p150"])
+def test_neighbors_are_read_in_one_burst(device):
+    """Three taps beside each other are one burst; three taps apart are three."""
+    spec = load_spec_with_costs(device)
+    together, _, _ = window_cycles(work(axis(8, 1, 1), axis(8, 3, 1), 2048), spec)
+    apart, _, _ = window_cycles(work(axis(8, 1, 1), axis(8, 3, 1, spacing=2), 2048), spec)
+    assert together == apart == 3 * 4096 / spec.noc.link_bytes_per_cycle  # long ones take what the wire takes
+    together, _, _ = window_cycles(work(axis(8, 1, 1), axis(8, 3, 1), 8), spec)
+    apart, _, _ = window_cycles(work(axis(8, 1, 1), axis(8, 3, 1, spacing=2), 8), spec)
+    assert apart == 3 * together
+
+
+def test_rows_and_columns_that_fill_shards_are_no_pixels():
+    """Two images of 2 x 1 pixels of one channel, in sticks of three numbers, and a stick that fills a shard."""
+    one = work(axis(2, 2, 1), axis(1, 1, 1))
+    one = replace(one, frame=replace(one.frame, batch=2))
+    sticks = np.float32([[1, 9, 9], [2, 9, 9], [4, 9, 9], [3, 9, 9], [8, 8, 8]]).reshape(1, 1, 5, 3)
+    reading = ValuesContext(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
+    assert largest(one, [sticks], reading).tolist() == [[[[2], [4]]]]
+
+
+def test_channels_of_a_block_float_share_an_exponent():
+    """Beside 64, seven bits leave 1 of 1.25; of 17 channels the last has neighbors of its own."""
+    one = replace(work(axis(1, 1, 1), axis(1, 1, 1), channels=17), data_format=BFLOAT8_B, tiled=True)
+    sticks = np.float32([64, *[1.25] * 16]).reshape(1, 1, 1, 17)
+    reading = ValuesContext(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
+    assert largest(one, [sticks], reading).ravel().tolist() == [64, *[1] * 15, 1.25]
+
+
+@pytest.mark.parametrize("data_format", [BFLOAT16, BFLOAT8_B])
+@pytest.mark.parametrize("arithmetic", [EXACT, FAST], ids=["exact", "fast"])
+def test_bands_change_nothing(monkeypatch, data_format, arithmetic):
+    """Two images of 13 x 6 pixels with rows of windows that overlap, begin in the padding, and leave a row over."""
+    one = work(axis(13, 3, 2, before=1), axis(6, 2, 2, before=1, spacing=2), channels=3)
+    one = replace(one, frame=replace(one.frame, batch=2), data_format=data_format)
+    sticks = np.random.default_rng(1).standard_normal((1, 1, 2 * 13 * 6, 3), dtype=np.float32).astype(BFLOAT16.storage)
+    reading = ValuesContext(spec=load_spec("wormhole_n150"), arithmetic=arithmetic)
+    whole = largest(one, [sticks], reading)
+    assert whole.shape == (1, 1, 2 * one.frame.rows.outputs * one.frame.columns.outputs, 3)
+    for numbers in (1, 100):
+        monkeypatch.setattr("device.host.parts.PART_ELEMENTS", numbers)
+        assert largest(one, [sticks], reading).tobytes() == whole.tobytes()
