@@ -22,13 +22,13 @@ from ops.planners.conv.arguments import (
 )
 from ops.planners.conv.conv2d import folds
 from ops.planners.conv.l1_path import halo_arguments, reads_input
-from ops.planners.conv.operands import PartitionedConv, micro_op_work, output_spec, partition_call
+from ops.planners.conv.operands import PartitionedConv, micro_op, output_spec, partition_call
 from ops.planners.conv.phase_program import runs_by_phases
 from ops.planners.conv.slicing import OutputSlice, choose_slices, input_cores, input_memory, output_slices, slice_call
-from ops.programs.conv2d.buffers import buffer_requests, local_bytes
+from ops.programs.conv2d.buffers import ConvBuffers, buffer_requests, local_bytes
 from ops.programs.conv2d.cycles import least_cycles, time_conv
 from ops.programs.conv2d.op import Conv2dOp
-from ops.programs.conv2d.partition import buffers_arguments
+from ops.programs.conv2d.parallel_config import ConvOptions
 from ops.programs.halo.plan import halo_output
 from ops.programs.halo.transfers import most_sticks
 
@@ -117,9 +117,9 @@ def _slice(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec) -> ConvCa
 def _in_one_piece(call: ConvCall, device_spec: DeviceSpec) -> Least:
     """A call on the L1 path."""
     partitioned = partition_call(call, device_spec)
-    layout, problem = partitioned.layout, partitioned.problem
-    buffers = buffers_arguments(problem, partitioned.options, layout, halo_bytes=0, reader_indices_bytes=0)
-    work = micro_op_work(call, problem, partitioned.options, layout, k_blocks=(), buffers=buffers)
+    layout = partitioned.layout
+    buffers = ConvBuffers.of(layout)
+    work = micro_op(call, layout, buffers, k_blocks=())
     halo, output = _halo_bytes(partitioned, device_spec), output_spec(partitioned).buffer(device_spec).bank_bytes
     return Least(
         cycles=least_cycles(work, device_spec),
@@ -162,8 +162,7 @@ def _alike(partitioned: PartitionedConv) -> Hashable:
     place = partitioned.input_memory
     in_l1 = place.buffer_type is BufferType.L1
     return (
-        partitioned.layout,
-        partitioned.problem,
+        replace(partitioned.layout, options=ConvOptions()),
         place,
         in_l1 and partitioned.reshards,
         config,

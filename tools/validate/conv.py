@@ -18,8 +18,6 @@ from device.memory.memory_config import TILE, ShardOrientation, TensorMemoryLayo
 from device.numbers.block_floats import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
-from ops.programs.conv2d.blocks import k_block_order
-from ops.programs.conv2d.buffers import l1_accumulation, partials_format
 from ops.programs.conv2d.cycles import conv_cycles
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.parallel_config import (
@@ -31,7 +29,7 @@ from ops.programs.conv2d.parallel_config import (
     ParallelConfig,
     block_range,
 )
-from ops.programs.conv2d.partition import buffers_arguments, choose_cores, partition_conv, scheme_alignment
+from ops.programs.conv2d.partition import choose_cores, partition_conv, scheme_alignment
 from ops.programs.halo.cycles import HaloTimes, halo_times
 from ops.programs.halo.plan import HaloArguments, HaloPlan, plan_halo
 from ops.programs.halo.traffic import HaloTraffic, halo_traffic
@@ -128,26 +126,8 @@ def _work(row: Row, spec: DeviceSpec) -> Conv2dOp:
     alignment = scheme_alignment(problem, scheme)
     config = _given_cores(row, spec) or choose_cores(problem, options, spec, scheme, alignment=alignment)
     layout = partition_conv(problem, options, spec, config, alignment=alignment)
-    buffers = buffers_arguments(problem, options, layout, halo_bytes=0, reader_indices_bytes=0)
-    blocks = k_block_order(
-        config,
-        layout.shards,
-        layout.blocks,
-        problem.kernel,
-        full_inner_dim=options.full_inner_dim,
-    )
-    return Conv2dOp(
-        problem=problem,
-        options=options,
-        layout=layout,
-        k_blocks=blocks,
-        fidelity_phases=PHASES[row["fidelity"]],
-        partials_format=partials_format(buffers),
-        l1_accumulation=l1_accumulation(
-            requested=options.packer_l1_acc, bias=problem.bias, k_blocks=buffers.accumulation_blocks
-        ),
-        activation=("relu", ()) if "RELU" in row["config"] else None,
-    )
+    activation = ("relu", ()) if "RELU" in row["config"] else None
+    return Conv2dOp.of(layout, fidelity_phases=PHASES[row["fidelity"]], activation=activation)
 
 
 def _problem(row: Row) -> ConvProblem:

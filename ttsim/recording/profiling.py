@@ -12,7 +12,7 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.passes.cycles import TimedOperation
 from ops.passes.sensitivity import sensitivities
-from ops.programs.conv2d.partition import SCHEME_DECISION
+from ops.programs.conv2d.estimates import SCHEME_DECISION
 from ttsim.recording.pages import page_of_run, shown_cycles, shown_network
 from ttsim.recording.runs import cycles_of, describe_call, report_network, timed_operations
 from ttsim.recording.suggestions import LEAST_SHARE, Measured, Search

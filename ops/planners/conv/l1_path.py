@@ -16,7 +16,7 @@ from ops.planners.conv.arguments import ConvCall, compute_config
 from ops.planners.conv.checks import ROWS_OF_BLOCKS, rows_refusal
 from ops.planners.conv.operands import (
     PartitionedConv,
-    micro_op_work,
+    micro_op,
     operands,
     output_spec,
     partition_call,
@@ -26,11 +26,10 @@ from ops.planners.conv.operands import (
 )
 from ops.planners.conv.phase_program import phase_conv, phases_of, runs_by_phases, upload_phase_weights
 from ops.programs.buffer_shapes import view_refusal
-from ops.programs.conv2d.blocks import k_block_order, width_refusal
-from ops.programs.conv2d.buffers import ConvBuffersArguments, conv_circular_buffers, reuse_refusal
-from ops.programs.conv2d.op import Conv2dOp
+from ops.programs.conv2d.blocks import width_refusal
+from ops.programs.conv2d.buffers import ConvBuffers, buffer_requests, placed_buffers, reuse_refusal
 from ops.programs.conv2d.parallel_config import WIDTH
-from ops.programs.conv2d.partition import buffers_arguments, sharded_input
+from ops.programs.conv2d.partition import sharded_input
 from ops.programs.conv2d.reader_indices import WORD_BYTES, reader_index_words, reader_indices_refusal
 from ops.programs.data_movement import placement
 from ops.programs.data_movement.copy import Conversion, CopyTensor
@@ -221,18 +220,6 @@ def _reader_indices(partitioned: PartitionedConv, halo: HaloArguments) -> PlanTe
     return PlanTensor(f"{partitioned.prefix}reader_indices", config_tensor_spec(halo, words))
 
 
-def _work(partitioned: PartitionedConv, buffers: ConvBuffersArguments) -> Conv2dOp:
-    options, layout = partitioned.options, partitioned.layout
-    order = k_block_order(
-        layout.config,
-        layout.shards,
-        layout.blocks,
-        partitioned.problem.kernel,
-        full_inner_dim=options.joins_kernel_rows(layout.scheme),
-    )
-    return micro_op_work(partitioned.arguments, partitioned.problem, options, layout, k_blocks=order, buffers=buffers)
-
-
 def _conv(
     builder: PlanBuilder, partitioned: PartitionedConv, halo: PlanTensor, dealt: HaloArguments | None
 ) -> PlanTensor:
@@ -241,7 +228,8 @@ def _conv(
     problem = partitioned.problem
     if problem.weight_format != weights.data_format:  # programs ask the tensor, not the config
         problem = replace(problem, weight_format=weights.data_format)
-        partitioned = replace(partitioned, problem=problem)
+        layout = replace(layout, problem=problem)
+        partitioned = replace(partitioned, layout=layout)
     shards = partitioned.input_memory.shard_spec
     refused = rows_refusal(problem.out_format) if partitioned.options.untilize_out else None
     refused = refused or _channels_refusal(partitioned)
@@ -271,16 +259,15 @@ def _conv(
             f"them up to {core}, where it does not run; use one row of cores, whole rows of the device, or as many "
             "cores as there are tiles of output channels"
         )
-    buffers = buffers_arguments(
-        problem, partitioned.options, layout, halo_bytes=sticks_bytes(halo, problem), reader_indices_bytes=words
-    )
-    work, reads = _work(partitioned, buffers), [halo, *operands(builder, partitioned.arguments)]
+    buffers = ConvBuffers.of(layout, halo_bytes=sticks_bytes(halo, problem), reader_indices_bytes=words)
+    work, reads = micro_op(partitioned.arguments, layout, buffers), [halo, *operands(builder, partitioned.arguments)]
     if partitioned.options.untilize_out and problem.out_format.is_block:
         builder.run(CONV2D, work, reads, refused=ROWS_OF_BLOCKS)
         return halo
     output = PlanTensor(f"{partitioned.prefix}output", output_spec(partitioned))
-    made = conv_circular_buffers(
-        buffers, output=output.name, halo=halo.name, reader_indices=indices.name, cores=layout.program_cores
+    requests = buffer_requests(buffers)
+    made = placed_buffers(
+        requests, output=output.name, halo=halo.name, reader_indices=indices.name, cores=layout.program_cores
     )
     return builder.run(
         CONV2D,

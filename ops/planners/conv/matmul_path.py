@@ -28,8 +28,9 @@ from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import ConvCall, compute_config, flattened_memory, lower
 from ops.planners.conv.operands import PartitionedConv, dealt_anew, operands, upload_weights
+from ops.programs.conv2d.estimates import choose_scheme
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
-from ops.programs.conv2d.partition import ConvPartition, choose_cores, choose_scheme, partition_conv, sharded_input
+from ops.programs.conv2d.partition import ConvPartition, choose_cores, partition_conv, sharded_input
 from ops.programs.data_movement import placement
 from ops.programs.data_movement.placement import replace_input, tilized, to_shards, uploaded_image, uploaded_rows
 from ops.programs.data_movement.reshape_plan import flattened, reshaped
@@ -262,9 +263,7 @@ def partition_matmul(call: ConvCall, device_spec: DeviceSpec) -> tuple[Partition
         if not _must_reshard(call, memory):
             layout = partition_conv(problem, options, device_spec, sharded_input(memory), alignment=TILE, matmul=True)
             kept = flattened_memory(call)
-            return PartitionedConv(
-                arguments=call, problem=problem, options=options, layout=layout, input_memory=kept, reshards=False
-            ), True
+            return PartitionedConv(arguments=call, layout=layout, input_memory=kept, reshards=False), True
         if _parts_channels(call, memory):
             scheme = BLOCK
         if scheme is None:
@@ -280,8 +279,6 @@ def partition_matmul(call: ConvCall, device_spec: DeviceSpec) -> tuple[Partition
     reshards = scheme is None or elsewhere or _parts_channels(call, memory)
     partitioned = PartitionedConv(
         arguments=call,
-        problem=problem,
-        options=options,
         layout=layout,
         input_memory=place if reshards else flattened_memory(call),
         sharded=scheme is not None,

@@ -22,7 +22,8 @@ from ops.planners.conv.arguments import (
 )
 from ops.planners.conv.checks import refuse_operands
 from ops.programs.conv2d.blocks import KBlock, input_shard
-from ops.programs.conv2d.buffers import ConvBuffersArguments, partials_format
+from ops.programs.conv2d.buffers import ConvBuffers
+from ops.programs.conv2d.estimates import SchemeChoice, choose_scheme
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.parallel_config import (
     BLOCK,
@@ -35,9 +36,7 @@ from ops.programs.conv2d.parallel_config import (
 )
 from ops.programs.conv2d.partition import (
     ConvPartition,
-    SchemeChoice,
     choose_cores,
-    choose_scheme,
     partition_conv,
     scheme_alignment,
     sharded_input,
@@ -54,15 +53,23 @@ class PartitionedConv:
     """A call and how it lies on the device."""
 
     arguments: ConvCall
-    problem: ConvProblem
-    options: ConvOptions  # The caller's choices
-    layout: ConvPartition  # Partition, shards and blocks
+    layout: ConvPartition  # Sizes, options, partition, shards and blocks
     input_memory: MemoryConfig  # Where the halo finds its input
     sharded: bool = True  # The input is sharded; else the layout says only how weights are prepared for a plain matmul
     reshards: bool = True  # The input on the device is dealt to shards anew
     prefix: str = ""  # What the names of its tensors begin with: empty, or the slice it is
     choice: SchemeChoice | None = None  # Of its scheme, where the library made it
     refused: str | None = None  # Why no program can be built of the layout, if none can
+
+    @property
+    def problem(self) -> ConvProblem:
+        """Sizes and formats."""
+        return self.layout.problem
+
+    @property
+    def options(self) -> ConvOptions:
+        """The caller's choices."""
+        return self.layout.options
 
 
 def partition_call(
@@ -105,8 +112,6 @@ def partition_call(
             layout = replace(layout, config=layout.config._replace(cores=place.shard_spec.grid))
     return PartitionedConv(
         arguments=call,
-        problem=problem,
-        options=options,
         layout=layout,
         input_memory=place,
         reshards=reshards,
@@ -124,7 +129,8 @@ def _partitioned(
         return partition_conv(problem, options, spec, config, alignment=alignment), None
     except UnknownRatesError as error:
         known = replace(problem, out_format=problem.act_format)
-        return partition_conv(known, options, spec, config, alignment=alignment), str(error)
+        layout = partition_conv(known, options, spec, config, alignment=alignment)
+        return replace(layout, problem=problem), str(error)
 
 
 def dealt_anew(call: ConvCall, problem: ConvProblem, config: ParallelConfig, *, matmul: bool = False) -> MemoryConfig:
@@ -281,7 +287,7 @@ def read_layout(partitioned: PartitionedConv) -> WeightsLayout:
         folded=call.folding.stride if call.folding else (1, 1),
         raw_kernel=call.folding.kernel if call.folding else None,
         mirror=rules.transposed and call.mirror_kernel,
-        full_inner_dim=rules.orders_full_inner_dim and partitioned.options.joins_kernel_rows(layout.scheme),
+        full_inner_dim=rules.orders_full_inner_dim and layout.joins_kernel_rows,
         scheme=layout.scheme,
         padded_in_channels=shards.in_channels,
         padded_out_channels=columns,
@@ -364,30 +370,15 @@ def _other_cores(layout: ConvPartition, columns: int, bias_columns: int) -> str 
     return None
 
 
-def micro_op_work(
+def micro_op(
     call: ConvCall,
-    problem: ConvProblem,
-    options: ConvOptions,
     layout: ConvPartition,
-    *,
-    k_blocks: tuple[KBlock, ...],
-    buffers: ConvBuffersArguments,
+    buffers: ConvBuffers | None = None,
+    k_blocks: tuple[KBlock, ...] | None = None,
 ) -> Conv2dOp:
-    """What it computes.
-
-    Args:
-        buffers: What decides its circular buffers, and so where partial sums lie.
-    """
-    return Conv2dOp(
-        problem=problem,
-        options=options,
-        layout=layout,
-        k_blocks=k_blocks,
-        fidelity_phases=compute_config(call).fidelity_phases,
-        partials_format=partials_format(buffers),
-        l1_accumulation=buffers.l1_accumulation,
-        activation=call.conv_config.activation,
-    )
+    """The program of a call, or of some phases of it; arguments as of `Conv2dOp.of`."""
+    phases, activation = compute_config(call).fidelity_phases, call.conv_config.activation
+    return Conv2dOp.of(layout, fidelity_phases=phases, activation=activation, buffers=buffers, k_blocks=k_blocks)
 
 
 def sticks_bytes(halo: PlanTensor, problem: ConvProblem) -> int:

@@ -9,7 +9,7 @@ from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.checks import ROWS_OF_BLOCKS, refuse_operands
 from ops.planners.conv.operands import (
     PartitionedConv,
-    micro_op_work,
+    micro_op,
     operand_names,
     operands,
     output_spec,
@@ -17,16 +17,8 @@ from ops.planners.conv.operands import (
     sticks_bytes,
 )
 from ops.programs.conv2d.blocks import width_refusal
-from ops.programs.conv2d.buffers import (
-    BufferRequest,
-    ConvBuffersArguments,
-    buffer_requests,
-    local_bytes,
-    placed_buffers,
-)
-from ops.programs.conv2d.op import Conv2dOp
+from ops.programs.conv2d.buffers import BufferRequest, ConvBuffers, buffer_requests, local_bytes, placed_buffers
 from ops.programs.conv2d.parallel_config import HEIGHT, WIDTH
-from ops.programs.conv2d.partition import buffers_arguments
 from ops.programs.conv2d.reader_indices import WORD_BYTES
 from ops.programs.conv2d.weights import PrepareBias
 from ops.programs.halo.plan import HaloArguments, config_tensor_spec
@@ -38,7 +30,7 @@ from ops.programs.phase_conv2d.layout import (
     phase_index_words,
     weights_of_phases,
 )
-from ops.programs.phase_conv2d.op import PhaseConv2dOp, PhaseOutputs, PhasePart, phase_buffer_requests, sticks_format
+from ops.programs.phase_conv2d.op import PhaseConv2dOp, PhaseOutputs, PhasePart, phase_buffer_requests
 from ops.programs.phase_conv2d.values import PreparePhaseWeights
 from ops.window import dense_bounds
 
@@ -63,10 +55,7 @@ def phases_of(builder: PlanBuilder, partitioned: PartitionedConv) -> tuple[Phase
     if not runs_by_phases(partitioned.arguments):
         return None
     apart, joined = (
-        partition_phases(
-            partitioned.problem, partitioned.options, partitioned.layout, builder.device_spec, joins_rows=joins
-        )
-        for joins in (False, True)
+        partition_phases(partitioned.layout, builder.device_spec, joins_rows=joins) for joins in (False, True)
     )
     if partitioned.layout.scheme is HEIGHT or _products(joined) > _products(apart):
         return apart
@@ -93,8 +82,7 @@ def _frame_l1_bytes(partitioned: PartitionedConv) -> int:
     """The same of the micro-op over the frame with inserted zeros."""
     problem, layout = partitioned.problem, partitioned.layout
     sticks = most_sticks(problem.frame, output_rows=layout.shards.out_rows, cores=layout.config.nhw_cores)
-    buffers = buffers_arguments(problem, partitioned.options, layout, halo_bytes=0, reader_indices_bytes=0)
-    return _stick_bytes(partitioned) * sticks + local_bytes(buffer_requests(buffers))
+    return _stick_bytes(partitioned) * sticks + local_bytes(buffer_requests(ConvBuffers.of(layout)))
 
 
 def _stick_bytes(partitioned: PartitionedConv) -> int:
@@ -124,7 +112,7 @@ def upload_phase_weights(builder: PlanBuilder, partitioned: PartitionedConv) -> 
 def phase_weights(partitioned: PartitionedConv) -> PreparePhaseWeights:
     """How the weights of a call are prepared."""
     whole = read_layout(partitioned)
-    parts = weights_of_phases(partitioned.problem, partitioned.options, partitioned.layout, whole)
+    parts = weights_of_phases(partitioned.layout, whole)
     return PreparePhaseWeights(kernel=whole.kernel, mirror=whole.mirror, parts=parts)
 
 
@@ -150,12 +138,10 @@ def phase_conv(
     buffers = _buffers(groups)
     matrices = phase_weights(partitioned).rows
     work = PhaseConv2dOp(
-        problem=problem,
-        options=partitioned.options,
         layout=layout,
         parts=tuple(
             PhasePart(
-                conv=_conv_work(partitioned, group, conv),
+                conv=micro_op(partitioned.arguments, group.layout, conv, group_k_blocks(group)),
                 phases=tuple(
                     PhaseOutputs(frame=frame, weights=matrices.get(taps, range(0)))
                     for taps, frame in zip(group.taps, group.frames, strict=True)
@@ -191,34 +177,19 @@ def _requests(
     partitioned: PartitionedConv, groups: tuple[PhaseGroup, ...], *, halo_bytes: int = 0, index_bytes: int = 0
 ) -> list[BufferRequest]:
     """The circular buffers of the program; its views count nothing where their tensors are not known yet."""
-    buffers = [one._replace(halo_bytes=halo_bytes, reader_indices_bytes=index_bytes) for one in _buffers(groups)]
-    tiled = not partitioned.options.untilize_out
-    return phase_buffer_requests(buffers, partitioned.layout, sticks_format(partitioned.problem), tiled=tiled)
+    buffers = [replace(one, halo_bytes=halo_bytes, reader_indices_bytes=index_bytes) for one in _buffers(groups)]
+    return phase_buffer_requests(buffers, partitioned.layout)
 
 
-def _buffers(groups: tuple[PhaseGroup, ...]) -> list[ConvBuffersArguments]:
+def _buffers(groups: tuple[PhaseGroup, ...]) -> list[ConvBuffers]:
     """What decides the circular buffers of every group; partial sums of all are kept as those of the longest are."""
     made = []
     for group in groups:
-        conv = buffers_arguments(
-            group.problem,
-            group.options,
-            group.layout,
-            halo_bytes=0,
-            reader_indices_bytes=0,
-            tap_channels=0,  # asked for only where activations are reused
-        )
         rows, columns = group.kernel
-        joins = group.options.joins_kernel_rows(group.layout.scheme)
-        made.append(conv._replace(kernel=(1, rows * columns) if joins else group.kernel))
+        kernel = (1, rows * columns) if group.layout.joins_kernel_rows else group.kernel
+        made.append(replace(ConvBuffers.of(group.layout), kernel=kernel))
     longest = max(one.accumulation_blocks for one in made)
-    return [one._replace(accumulation_blocks=longest) for one in made]
-
-
-def _conv_work(partitioned: PartitionedConv, group: PhaseGroup, buffers: ConvBuffersArguments) -> Conv2dOp:
-    """What the micro-op computes of a group of phases."""
-    call, order = partitioned.arguments, group_k_blocks(group)
-    return micro_op_work(call, group.problem, group.options, group.layout, k_blocks=order, buffers=buffers)
+    return [replace(one, accumulation_blocks=longest) for one in made]
 
 
 def _refusal(group: PhaseGroup) -> str | None:

@@ -24,8 +24,9 @@ from ops.planners.conv.arguments import (
 from ops.planners.conv.operands import PartitionedConv, operand_names, weights_layout
 from ops.planners.conv.plan import builder_of, plan_convolution
 from ops.planners.conv.slicing import choose_slices, first_slice, input_cores, input_memory
+from ops.programs.conv2d.estimates import choose_scheme
 from ops.programs.conv2d.parallel_config import channel_alignment
-from ops.programs.conv2d.partition import choose_cores, choose_scheme, partition_conv, scheme_alignment, sharded_input
+from ops.programs.conv2d.partition import choose_cores, partition_conv, scheme_alignment, sharded_input
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights
 from ops.window import NoWindowError
 
@@ -107,7 +108,7 @@ def partition_preparation(call: ConvCall, device_spec: DeviceSpec, slices: Slice
         cores = choose_cores(problem, options, device_spec, scheme, alignment=before, matmul=matmul)
         alignment = scheme_alignment(problem, scheme, matmul=matmul)
     layout = partition_conv(problem, options, device_spec, cores, alignment=alignment, matmul=matmul)
-    return PartitionedConv(arguments=call, problem=problem, options=options, layout=layout, input_memory=memory)
+    return PartitionedConv(arguments=call, layout=layout, input_memory=memory)
 
 
 def _has_outputs(call: ConvCall) -> bool:

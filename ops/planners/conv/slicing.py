@@ -27,6 +27,13 @@ from ops.planners.conv.arguments import (
     takes_l1_path,
 )
 from ops.programs.conv2d.buffers import local_bytes
+from ops.programs.conv2d.estimates import (
+    SchemeChoice,
+    choose_scheme,
+    estimated_blocks,
+    estimated_buffers,
+    estimated_halo_bytes,
+)
 from ops.programs.conv2d.parallel_config import (
     BLOCK,
     WIDTH,
@@ -35,16 +42,7 @@ from ops.programs.conv2d.parallel_config import (
     ParallelConfig,
     channel_alignment,
 )
-from ops.programs.conv2d.partition import (
-    SchemeChoice,
-    choose_cores,
-    choose_scheme,
-    estimated_blocks,
-    estimated_buffers,
-    estimated_halo_bytes,
-    partition_conv,
-    scheme_alignment,
-)
+from ops.programs.conv2d.partition import choose_cores, partition_conv, scheme_alignment
 from ops.window import NoWindowError, PaddedAxis, PaddedInput
 
 
@@ -273,9 +271,9 @@ def slice_l1_bytes(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec, *
         alignment, counted = scheme_alignment(problem, config.scheme), problem
         layout = partition_conv(counted, options, device_spec, config, alignment=alignment)
         tap = round_up(problem.in_channels, alignment)
-        blocks = estimated_blocks(counted, layout, alignment)
+        blocks = estimated_blocks(layout, alignment)
         in_bytes = in_bytes // 2 if problem.in_format.is_block else in_bytes
-    buffers = estimated_buffers(counted, options, layout, accumulation_blocks=blocks, tap_channels=tap)
+    buffers = estimated_buffers(layout, accumulation_blocks=blocks, tap_channels=tap)
     halo_bytes = estimated_halo_bytes(problem, config.nhw_cores, shards.shape[1])
     output_bytes = next(b.size_bytes for b in buffers if b.name == "out")
     return max(halo_bytes + output_bytes + local_bytes(buffers), in_bytes + halo_bytes)

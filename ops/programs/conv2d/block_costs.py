@@ -119,7 +119,7 @@ def _read_cycles(work: Conv2dOp, spec: DeviceSpec, tile_rows: int, *, kernel_row
         bursts, burst_bytes = kernel_rows * kernel_columns, stick_bytes // work.options.act_block_w_div
     elif problem.frame.columns.dilation > 1:
         bursts, burst_bytes = kernel_columns, stick_bytes
-    if work.options.joins_kernel_rows(layout.scheme):
+    if layout.joins_kernel_rows:
         bursts *= kernel_rows
     per_burst = max(spec.costs_of(TransferCosts).stateful_issue_cycles, burst_bytes / spec.noc.link_bytes_per_cycle)
     return spec.noc.interface_cycles + tile_rows * TILE * bursts * per_burst

@@ -1,46 +1,19 @@
 """The circular buffers of the conv2d micro-op, in order of allocation (docs/planning.md, Circular buffers)."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
 from typing import Literal, NamedTuple, TypeAlias
 
 from device.cores import CoreRangeSet
-from device.errors import DeviceError
 from device.memory.memory_config import TILE
 from device.numbers.block_floats import div_up
 from device.numbers.formats import BFLOAT16, FLOAT32, UINT16, DataFormat
 from device.plan import CircularBuffer
-from ops.programs.conv2d.blocks import Blocks, Shards
+from ops.programs.conv2d.blocks import weight_rows
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH, ParallelConfig
+from ops.programs.conv2d.partition import ConvPartition
 from ops.window import PaddedInput
-
-
-def check_reuse(config: ParallelConfig, *, act_h_tiles: int, columns: int) -> None:
-    """Refuses blocks in which no second row of the image begins, for HEIGHT.
-
-    Raises:
-        DeviceError: The block is not higher than a row of the image.
-    """
-    row_tiles = div_up(columns, TILE)
-    if config.scheme is HEIGHT and act_h_tiles <= row_tiles:
-        raise DeviceError(
-            f"Activation reuse needs act block h ({act_h_tiles}) to be bigger than output image width in tiles "
-            f"({row_tiles}) for the optimization to give boost\n"
-            "conv_config.enable_activation_reuse: leave it out, or give every core more rows of the output"
-        )
-
-
-def check_estimated_format(data_format: DataFormat) -> None:
-    """Refuses a block float where L1 is estimated for two readers that reuse activations.
-
-    Raises:
-        DeviceError: The format has no bytes for an element.
-    """
-    if data_format.is_block:
-        raise DeviceError(
-            "datum for bfp2, bfp4, bfp8 is invalid\n"
-            f"conv_config.enable_activation_reuse: the buffers of an input in {data_format} can not be estimated with "
-            "it; leave it out, or use bfloat16"
-        )
 
 
 def reuse_tiles(
@@ -74,35 +47,45 @@ Viewed: TypeAlias = Literal["output", "halo", "reader_indices"]
 L1_ARRAY_BYTES = 64  # scratch for semaphores and addresses; same in every recorded run
 
 
-class ConvBuffersArguments(NamedTuple):
-    """What decides the circular buffers."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvBuffers:
+    """What decides the circular buffers of a conv2d program; `of` fills in what estimates count in another way."""
 
-    config: ParallelConfig  # Cores of the input
-    multicast: bool  # Activations are sent between the cores of a row (`multicasts_activations`)
-    accumulation_blocks: int  # K blocks as the real library counts them to decide on L1 accumulation
-    reused_columns: int  # Columns of the output if activations are reused, else 0
-    tap_channels: int  # Rows of weights of a tap
-    shards: Shards
-    blocks: Blocks
+    layout: ConvPartition
     kernel: tuple[int, int]  # (kh, kw)
-    act_format: DataFormat  # Format of the halo output
-    weight_format: DataFormat
-    out_format: DataFormat
-    fp32_dest: bool  # Dst accumulates in float32
-    packer_l1_acc: bool  # The config asks for accumulation in L1
-    bias: bool
-    untilize_out: bool  # The output is ROW_MAJOR
-    act_double_buffer: bool  # Activations are double buffered
-    weights_double_buffer: bool  # Weights are double buffered
-    split_reader: bool  # Both data-movement processors read activations
-    config_tensors_in_dram: bool  # Reader indices live in DRAM and get a local buffer
-    reader_indices_bytes: int  # Bytes of the reader indices of one core
-    halo_bytes: int  # Bytes of the halo output on one core
+    multicast: bool  # Activations are sent between the cores of a row
+    accumulation_blocks: int  # K blocks as the real library counts them to decide on L1 accumulation
+    tap_channels: int  # Rows of weights of a tap; read where activations are reused
+    reader_indices_bytes: int = 0  # Bytes of the reader indices of one core
+    halo_bytes: int = 0  # Bytes of the halo output on one core
+
+    @classmethod
+    def of(cls, layout: ConvPartition, *, reader_indices_bytes: int = 0, halo_bytes: int = 0) -> "ConvBuffers":
+        """Those of the program of a convolution."""
+        blocks, kernel = layout.blocks, layout.problem.kernel
+        reuses = layout.options.activation_reuse
+        return cls(
+            layout=layout,
+            kernel=kernel,
+            multicast=layout.multicasts_activations,
+            accumulation_blocks=blocks.k_blocks * (layout.out_config.channel_cores if layout.scheme is BLOCK else 1),
+            tap_channels=weight_rows(layout.scheme, blocks, layout.shards, kernel) // prod(kernel) if reuses else 0,
+            reader_indices_bytes=reader_indices_bytes,
+            halo_bytes=halo_bytes,
+        )
 
     @property
     def l1_accumulation(self) -> bool:
-        """Whether partial sums are added in L1."""
-        return l1_accumulation(requested=self.packer_l1_acc, bias=self.bias, k_blocks=self.accumulation_blocks)
+        """Whether packer_l1_acc has an effect: there must be something to accumulate that is not reloaded anyway."""
+        blocks, layout = self.accumulation_blocks, self.layout
+        return layout.options.packer_l1_acc and ((layout.problem.bias and blocks > 1) or blocks > 2)
+
+    @property
+    def partials_format(self) -> DataFormat:
+        """Format of the partial sums between K blocks."""
+        if self.l1_accumulation:
+            return FLOAT32 if self.layout.options.fp32_dest else BFLOAT16
+        return self.layout.problem.out_format
 
 
 class BufferRequest(NamedTuple):
@@ -116,34 +99,10 @@ class BufferRequest(NamedTuple):
     offset_bytes: int = 0  # Distance from the start of that shard
 
 
-def multicasts_activations(config: ParallelConfig, out_config: ParallelConfig) -> bool:
-    """Whether activations travel between cores: BLOCK and WIDTH with more than one channel core on either side."""
-    return config.scheme is not HEIGHT and (config.channel_cores > 1 or out_config.channel_cores > 1)
-
-
-def l1_accumulation(*, requested: bool, bias: bool, k_blocks: int) -> bool:
-    """Whether packer_l1_acc has an effect: there must be something to accumulate that is not reloaded anyway."""
-    return requested and ((bias and k_blocks > 1) or k_blocks > 2)
-
-
-def partials_format(conv: ConvBuffersArguments) -> DataFormat:
-    """Format of the partial sums between K blocks."""
-    if conv.l1_accumulation:
-        return FLOAT32 if conv.fp32_dest else BFLOAT16
-    return conv.out_format
-
-
-def conv_circular_buffers(
-    conv: ConvBuffersArguments, *, output: str, halo: str, reader_indices: str, cores: CoreRangeSet
-) -> tuple[CircularBuffer, ...]:
-    """All circular buffers of one conv2d program, in order of allocation."""
-    return placed_buffers(buffer_requests(conv), output=output, halo=halo, reader_indices=reader_indices, cores=cores)
-
-
 def placed_buffers(
     requests: Iterable[BufferRequest], *, output: str, halo: str, reader_indices: str, cores: CoreRangeSet
 ) -> tuple[CircularBuffer, ...]:
-    """What a program asks for as circular buffers; the other arguments as of `conv_circular_buffers`."""
+    """Circular buffers of a program, placed on the tensors that they are views of; ``cores`` run it."""
     tensors = {"output": output, "halo": halo, "reader_indices": reader_indices}
     return tuple(
         [
@@ -153,59 +112,61 @@ def placed_buffers(
     )
 
 
-def buffer_requests(conv: ConvBuffersArguments) -> list[BufferRequest]:
+def buffer_requests(conv: ConvBuffers) -> list[BufferRequest]:
     """What one conv2d program asks for, in order of allocation."""
-    scheme, blocks, shards = conv.config.scheme, conv.blocks, conv.shards
+    layout, problem, options = conv.layout, conv.layout.problem, conv.layout.options
+    scheme, blocks, shards = layout.scheme, layout.blocks, layout.shards
     act_h, act_w, out_w = blocks.act_h_tiles, blocks.act_w_tiles, shards.out_col_tiles
     h_blocks = shards.out_row_tiles // act_h
-    buffered = 2 if conv.weights_double_buffer else 1
+    buffered = 2 if options.weights_double_buffer else 1
     weight_blocks = conv.kernel[0] if scheme is HEIGHT and h_blocks > 1 else buffered
-    if scheme is HEIGHT and conv.reused_columns:
+    if options.reuses_activations(scheme):
         weight_blocks = 1
 
     first_tiles, second_tiles = _gathered(conv)
     # A BLOCK core whose activations need no conversion gathers them in the buffer they are multicast through.
-    gathers_in_act = scheme is BLOCK and conv.act_format == conv.out_format and conv.multicast
+    gathers_in_act = scheme is BLOCK and problem.act_format == problem.out_format and conv.multicast
     if scheme is HEIGHT:
-        act, gathered_tiles = _tiles("act", first_tiles, conv.act_format), 0
+        act, gathered_tiles = _tiles("act", first_tiles, problem.act_format), 0
     else:
-        act = _tiles("act", first_tiles + second_tiles if conv.multicast else 0, conv.out_format)
+        act = _tiles("act", first_tiles + second_tiles if conv.multicast else 0, problem.out_format)
         gathered_tiles = 2 * act_w if scheme is WIDTH else 0 if gathers_in_act else first_tiles
 
     made = (
-        _tiles("weights", out_w * act_w * weight_blocks, conv.weight_format),
+        _tiles("weights", out_w * act_w * weight_blocks, problem.weight_format),
         _partials(conv),
         act,
-        _tiles("act_second_reader", 0 if gathers_in_act else second_tiles, conv.act_format),
-        _tiles("act_tilized", act_h * act_w, conv.out_format),
-        _tiles("bias", out_w if conv.bias else 0, conv.weight_format),
-        _tiles("act_row_major", gathered_tiles, conv.act_format),
-        _tiles("out", shards.out_row_tiles * out_w, conv.out_format, "output"),
+        _tiles("act_second_reader", 0 if gathers_in_act else second_tiles, problem.act_format),
+        _tiles("act_tilized", act_h * act_w, problem.out_format),
+        _tiles("bias", out_w if problem.bias else 0, problem.weight_format),
+        _tiles("act_row_major", gathered_tiles, problem.act_format),
+        _tiles("out", shards.out_row_tiles * out_w, problem.out_format, "output"),
         _page(
             "reader_indices",
             conv.reader_indices_bytes,
             UINT16,
-            None if conv.config_tensors_in_dram else "reader_indices",
+            None if options.config_tensors_in_dram else "reader_indices",
         ),
         _page("l1_array", L1_ARRAY_BYTES, UINT16),
-        _page("act_sharded", conv.halo_bytes, conv.act_format, "halo"),
+        _page("act_sharded", conv.halo_bytes, problem.act_format, "halo"),
     )
     return [one for one in made if one.size_bytes]
 
 
-def _gathered(conv: ConvBuffersArguments) -> tuple[int, int]:
+def _gathered(conv: ConvBuffers) -> tuple[int, int]:
     """Tiles that the first reader gathers, and the second."""
-    blocks, double = conv.blocks, 2 if conv.act_double_buffer else 1
-    second = blocks.act_h_tiles // 2 if conv.split_reader else 0
+    layout, problem, options = conv.layout, conv.layout.problem, conv.layout.options
+    blocks, double = layout.blocks, 2 if options.act_double_buffer else 1
+    second = blocks.act_h_tiles // 2 if layout.split_reader else 0
     heights = (blocks.act_h_tiles - second, second)
-    if not (conv.reused_columns and conv.split_reader):
+    if not (options.activation_reuse and layout.split_reader):
         return heights[0] * blocks.act_w_tiles * double, heights[1] * blocks.act_w_tiles * double
     first_tiles, second_tiles = (
         reuse_tiles(
-            conv.act_format,
+            problem.act_format,
             act_h_tiles=height,
             act_w_tiles=blocks.act_w_tiles,
-            columns=conv.reused_columns,
+            columns=problem.frame.columns.outputs,
             channels=conv.tap_channels,
             kernel=conv.kernel,
         )
@@ -214,13 +175,13 @@ def _gathered(conv: ConvBuffersArguments) -> tuple[int, int]:
     return first_tiles * double, second_tiles * double
 
 
-def _partials(conv: ConvBuffersArguments) -> BufferRequest:
+def _partials(conv: ConvBuffers) -> BufferRequest:
     """Partial sums of one block; on the last block of the output where they have its format."""
-    partials, out_w = partials_format(conv), conv.shards.out_col_tiles
-    made = _tiles("partials", conv.blocks.act_h_tiles * out_w, partials)
-    if conv.untilize_out or partials != conv.out_format:
+    layout, partials, out_w = conv.layout, conv.partials_format, conv.layout.shards.out_col_tiles
+    made = _tiles("partials", layout.blocks.act_h_tiles * out_w, partials)
+    if layout.options.untilize_out or partials != layout.problem.out_format:
         return made
-    output_bytes = conv.shards.out_row_tiles * out_w * partials.tile_bytes
+    output_bytes = layout.shards.out_row_tiles * out_w * partials.tile_bytes
     return made._replace(view_of="output", offset_bytes=output_bytes - made.size_bytes)
 
 

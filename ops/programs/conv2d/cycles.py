@@ -23,7 +23,6 @@ from device.time.engine import (
 from device.time.network import movers
 from device.time.stages import CoreGroupCycles, MovedBytes, OperationCycles, Stage, StageCycles, binding_stage
 from ops.programs.conv2d.block_costs import ConvSteps, Shipment, conv_steps
-from ops.programs.conv2d.buffers import multicasts_activations
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.parallel_config import (
     HEIGHT,
@@ -155,7 +154,7 @@ def _multicast_block(work: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], en
     """BLOCK and WIDTH: cores tilize their own channels, then one after the other sends its block to all of its row."""
     layout = work.layout
     senders = layout.config.channel_cores
-    sends = multicasts_activations(layout.config, layout.out_config)
+    sends = layout.multicasts_activations
     for first_k_block in range(0, layout.blocks.k_blocks, senders):
         for core in cores:
             _gather(steps, core, layout.blocks.act_h_tiles if layout.scheme is WIDTH else 1)
@@ -467,7 +466,7 @@ def _sent_weight_bytes(work: Conv2dOp) -> int:
 
 def _sent_activation_bytes(work: Conv2dOp) -> int:
     layout, blocks = work.layout, work.layout.blocks
-    if not multicasts_activations(layout.config, layout.out_config):
+    if not layout.multicasts_activations:
         return 0
     block_bytes = blocks.act_h_tiles * blocks.act_w_tiles * work.problem.out_format.tile_bytes
     return work.out_blocks * blocks.k_blocks * layout.config.nhw_cores * block_bytes

@@ -8,7 +8,6 @@ from device.numbers.vector_unit import uncompared
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import Stage
 from ops.op_model import Description, Detail, Ends, OpModel, cycles_of_work, uncompared_fact, values_of_first
-from ops.programs.conv2d.buffers import multicasts_activations
 from ops.programs.conv2d.cycles import conv_cycles
 from ops.programs.conv2d.op import Conv2dOp, conv_attributes
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, ParallelConfig
@@ -74,10 +73,8 @@ def _facts(work: Conv2dOp, spec: DeviceSpec) -> tuple[Detail, ...]:
         Detail(name="weight_passes", value=work.weight_passes, text=_times(work.weight_passes)),
         Detail(
             name="act_multicast",
-            value=multicasts_activations(layout.config, layout.out_config),
-            text="activations multicast"
-            if multicasts_activations(layout.config, layout.out_config)
-            else "no activations sent between cores",
+            value=layout.multicasts_activations,
+            text="activations multicast" if layout.multicasts_activations else "no activations sent between cores",
         ),
         Detail(
             name="l1_accumulation",

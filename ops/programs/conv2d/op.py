@@ -1,11 +1,13 @@
 """What one conv2d program computes, as data for the readings of values and of cycles."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from device.numbers.formats import DataFormat
 from device.plan import DeviceOp
-from ops.programs.conv2d.blocks import KBlock
+from ops.programs.conv2d.blocks import KBlock, k_block_order
+from ops.programs.conv2d.buffers import ConvBuffers
 from ops.programs.conv2d.parallel_config import HEIGHT, ConvOptions, ConvProblem
 from ops.programs.conv2d.partition import ConvPartition
 from ops.window import sliding_window_text
@@ -15,16 +17,57 @@ from ops.window import sliding_window_text
 class Conv2dOp(DeviceOp):
     """One conv2d program."""
 
-    problem: ConvProblem  # Sizes and formats
-    options: ConvOptions  # The caller's choices
-    layout: ConvPartition  # Partition, shards and blocks
-    # The K blocks, first to last; they follow from the fields above, so that a hash need not look at them
+    layout: ConvPartition  # Sizes, options, partition, shards and blocks
+    # The K blocks, first to last; they follow from the layout, so that a hash need not look at them
     k_blocks: tuple[KBlock, ...] = field(hash=False)
     fidelity_phases: int  # Fidelity phases, 1 (LoFi) to 4 (HiFi4)
     partials_format: DataFormat  # What partial sums are packed to between K blocks
     l1_accumulation: bool  # Partial sums are added in L1
     # Fused activation: its name in lower case and its parameters; None without
     activation: tuple[str, tuple[float, ...]] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        layout: ConvPartition,
+        *,
+        fidelity_phases: int,
+        activation: tuple[str, tuple[float, ...]] | None = None,
+        buffers: ConvBuffers | None = None,
+        k_blocks: tuple[KBlock, ...] | None = None,
+    ) -> "Conv2dOp":
+        """The program of a convolution; its buffers and its order of K blocks are the usual ones if left out."""
+        buffers = buffers or ConvBuffers.of(layout)
+        if k_blocks is None:
+            k_blocks = k_block_order(
+                layout.config,
+                layout.shards,
+                layout.blocks,
+                layout.problem.kernel,
+                full_inner_dim=layout.joins_kernel_rows,
+            )
+        return cls(
+            layout=layout,
+            k_blocks=k_blocks,
+            fidelity_phases=fidelity_phases,
+            partials_format=buffers.partials_format,
+            l1_accumulation=buffers.l1_accumulation,
+            activation=activation,
+        )
+
+    @property
+    def problem(self) -> ConvProblem:
+        """Sizes and formats."""
+        return self.layout.problem
+
+    @property
+    def options(self) -> ConvOptions:
+        """The caller's choices."""
+        return self.layout.options
+
+    def with_problem(self, **changes: Any) -> "Conv2dOp":
+        """The same program of other sizes or formats."""
+        return replace(self, layout=replace(self.layout, problem=replace(self.problem, **changes)))
 
     @property
     def out_blocks(self) -> int:

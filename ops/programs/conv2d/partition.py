@@ -1,29 +1,17 @@
-"""How a convolution is laid out on a device: partition, shards, blocks and circular buffers in one value.
+"""How a convolution lies on a device: its sizes and options, cores, shards and blocks in one value.
 
-This is the one place where the pieces of `partition`, `blocks`, `reader_indices` and `circular_buffers` are put
-together; the choice of a shard scheme, the L1 estimates of slicing and the plan itself all read a `ConvPartition`.
+The circular buffers, the choice of a shard scheme, the estimates of L1, the plan, values and cycles all read a
+`ConvPartition`.
 """
 
-from dataclasses import dataclass, replace
-from math import prod
-from typing import Final
+from dataclasses import dataclass
 
 from device.cores import CoreCoord, CoreRangeSet, core_rectangle
 from device.errors import DeviceError
 from device.memory.memory_config import TILE, BufferType, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
 from device.numbers.block_floats import div_up, round_up
-from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
-from ops.programs.conv2d.blocks import Blocks, Shards, plan_blocks, plan_shards, weight_rows
-from ops.programs.conv2d.buffers import (
-    BufferRequest,
-    ConvBuffersArguments,
-    buffer_requests,
-    check_estimated_format,
-    check_reuse,
-    local_bytes,
-    multicasts_activations,
-)
+from ops.programs.conv2d.blocks import Blocks, Shards, plan_blocks, plan_shards
 from ops.programs.conv2d.parallel_config import (
     BLOCK,
     HEIGHT,
@@ -36,13 +24,14 @@ from ops.programs.conv2d.parallel_config import (
     output_parallel_config,
 )
 from ops.programs.conv2d.reader_indices import uses_split_reader
-from ops.programs.halo.transfers import most_sticks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvPartition:
     """A convolution on a device."""
 
+    problem: ConvProblem  # Sizes and formats
+    options: ConvOptions  # The caller's choices
     config: ParallelConfig  # Cores of the input
     out_config: ParallelConfig  # Cores of the output
     shards: Shards
@@ -53,6 +42,16 @@ class ConvPartition:
     def scheme(self) -> TensorMemoryLayout:
         """The shard scheme."""
         return self.config.scheme
+
+    @property
+    def joins_kernel_rows(self) -> bool:
+        """Whether all kernel rows of a shard are one K block."""
+        return self.options.joins_kernel_rows(self.scheme)
+
+    @property
+    def multicasts_activations(self) -> bool:
+        """Whether activations travel between cores: BLOCK and WIDTH with several channel cores on either side."""
+        return self.scheme is not HEIGHT and (self.config.channel_cores > 1 or self.out_config.channel_cores > 1)
 
     @property
     def program_cores(self) -> CoreRangeSet:
@@ -141,6 +140,21 @@ def choose_cores(
     )
 
 
+def check_reuse(config: ParallelConfig, *, act_h_tiles: int, columns: int) -> None:
+    """Refuses blocks in which no second row of the image begins, for HEIGHT.
+
+    Raises:
+        DeviceError: The block is not higher than a row of the image.
+    """
+    row_tiles = div_up(columns, TILE)
+    if config.scheme is HEIGHT and act_h_tiles <= row_tiles:
+        raise DeviceError(
+            f"Activation reuse needs act block h ({act_h_tiles}) to be bigger than output image width in tiles "
+            f"({row_tiles}) for the optimization to give boost\n"
+            "conv_config.enable_activation_reuse: leave it out, or give every core more rows of the output"
+        )
+
+
 def partition_conv(
     problem: ConvProblem,
     options: ConvOptions,
@@ -198,207 +212,19 @@ def partition_conv(
         fp32_dest=options.fp32_dest,
         forced=True if options.activation_reuse and options.force_split_reader is None else options.force_split_reader,
     )
-    return ConvPartition(config=config, out_config=out_config, shards=shards, blocks=blocks, split_reader=split)
+    return ConvPartition(
+        problem=problem,
+        options=options,
+        config=config,
+        out_config=out_config,
+        shards=shards,
+        blocks=blocks,
+        split_reader=split,
+    )
 
 
 def scheme_alignment(problem: ConvProblem, scheme: TensorMemoryLayout, *, matmul: bool = False) -> int:
     """Channel alignment of an input that is yet to be sharded by `scheme`."""
     return channel_alignment(
         scheme, row_major=problem.row_major, sliced=problem.sliced, matmul=matmul, shard_width=None
-    )
-
-
-def buffers_arguments(
-    problem: ConvProblem,
-    options: ConvOptions,
-    layout: ConvPartition,
-    *,
-    halo_bytes: int,
-    reader_indices_bytes: int,
-    multicast: bool | None = None,
-    accumulation_blocks: int | None = None,
-    tap_channels: int | None = None,
-) -> ConvBuffersArguments:
-    """What decides the circular buffers of the micro-op.
-
-    Args:
-        multicast: Whether activations are multicast, where an estimate takes another view of it.
-        accumulation_blocks: K blocks that decide on L1 accumulation, where an estimate counts them in another way.
-        tap_channels: Rows of weights of a tap, where an estimate counts them in another way.
-    """
-    blocks = layout.blocks
-    if multicast is None:
-        multicast = multicasts_activations(layout.config, layout.out_config)
-    if accumulation_blocks is None:
-        accumulation_blocks = blocks.k_blocks * (layout.out_config.channel_cores if layout.scheme is BLOCK else 1)
-    if tap_channels is None:
-        tap_channels = weight_rows(layout.scheme, blocks, layout.shards, problem.kernel) // prod(problem.kernel)
-    return ConvBuffersArguments(
-        config=layout.config,
-        multicast=multicast,
-        accumulation_blocks=accumulation_blocks,
-        reused_columns=problem.frame.columns.outputs if options.activation_reuse else 0,
-        tap_channels=tap_channels,
-        shards=layout.shards,
-        blocks=blocks,
-        kernel=problem.kernel,
-        act_format=problem.act_format,
-        weight_format=problem.weight_format,
-        out_format=problem.out_format,
-        fp32_dest=options.fp32_dest,
-        packer_l1_acc=options.packer_l1_acc,
-        bias=problem.bias,
-        untilize_out=options.untilize_out,
-        act_double_buffer=options.act_double_buffer,
-        weights_double_buffer=options.weights_double_buffer,
-        split_reader=layout.split_reader,
-        config_tensors_in_dram=options.config_tensors_in_dram,
-        reader_indices_bytes=reader_indices_bytes,
-        halo_bytes=halo_bytes,
-    )
-
-
-SCHEME_DECISION: Final = "shard_layout"  # under this name plans say which scheme was chosen
-BYTES_PER_INDEX = 2  # the estimate takes one uint16 for each output row
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class L1Estimate:
-    """Bytes on each core that a convolution takes, as the real library estimates them."""
-
-    layout: ConvPartition  # The layout they belong to
-    halo_bytes: int
-    output_bytes: int
-    buffers_bytes: int  # Circular buffers that take L1 of their own
-
-    @property
-    def total_bytes(self) -> int:
-        """What the choice of a scheme compares."""
-        return self.buffers_bytes + self.output_bytes + self.halo_bytes
-
-    @property
-    def cores(self) -> int:
-        """Cores of the larger side."""
-        return max(self.layout.config.cores.num_cores(), self.layout.out_config.cores.num_cores())
-
-
-def estimate_l1(
-    problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, scheme: TensorMemoryLayout, *, matmul: bool
-) -> L1Estimate:
-    """Estimate one scheme, with the library's choice of cores.
-
-    Raises:
-        DeviceError: `partition_conv` refuses the blocks.
-    """
-    alignment = scheme_alignment(problem, scheme, matmul=matmul)
-    free = options if options.core_grid is None else replace(options, core_grid=None)
-    config = choose_cores(problem, free, spec, scheme, alignment=alignment, matmul=matmul)
-    layout = partition_conv(problem, options, spec, config, alignment=alignment, matmul=matmul)
-    buffers = estimated_buffers(
-        problem,
-        options,
-        layout,
-        accumulation_blocks=estimated_blocks(problem, layout, alignment),
-        tap_channels=round_up(problem.in_channels, alignment),
-    )
-    halo_bytes = estimated_halo_bytes(problem, layout.config.nhw_cores, layout.shards.in_width)
-    return L1Estimate(
-        layout=layout,
-        halo_bytes=halo_bytes,
-        output_bytes=next(b.size_bytes for b in buffers if b.name == "out"),
-        buffers_bytes=local_bytes(buffers),
-    )
-
-
-def estimated_buffers(
-    problem: ConvProblem, options: ConvOptions, layout: ConvPartition, *, accumulation_blocks: int, tap_channels: int
-) -> list[BufferRequest]:
-    """Circular buffers as the estimates count them: all but HEIGHT multicast, every output row has a reader index.
-
-    Raises:
-        DeviceError: An activation block is higher than a core's share of the output, or the readers of a block float
-            would reuse activations.
-    """
-    shards, height = layout.shards, layout.blocks.act_h_tiles
-    if height > shards.out_row_tiles:
-        raise DeviceError(
-            f"Conv2d output block size {height * shards.out_col_tiles} exceeds the per-core output size "
-            f"{shards.out_row_tiles * shards.out_col_tiles}\n"
-            f"act_block_h_override={options.act_block_h_override} is more than a core's {shards.out_rows} output rows: "
-            "leave it 0 or set shard_layout to a scheme with more rows for each core"
-        )
-    if options.activation_reuse and layout.split_reader:
-        check_estimated_format(problem.in_format)
-    indices = layout.shards.out_row_tiles * TILE * BYTES_PER_INDEX
-    arguments = buffers_arguments(
-        problem,
-        options,
-        layout,
-        halo_bytes=0,
-        reader_indices_bytes=indices,
-        multicast=layout.scheme is not HEIGHT,
-        accumulation_blocks=accumulation_blocks,
-        tap_channels=tap_channels,
-    )
-    return buffer_requests(arguments)
-
-
-def estimated_blocks(problem: ConvProblem, layout: ConvPartition, alignment: int) -> int:
-    """K blocks as the real library counts them in L1 estimates, before the weights are laid out."""
-    kh, kw = problem.kernel
-    rows = round_up(problem.in_channels, alignment) * kh * kw // TILE
-    columns = div_up(problem.out_channels, TILE) // layout.shards.out_col_tiles
-    return rows // layout.blocks.act_w_tiles * (columns if layout.scheme is BLOCK else 1)
-
-
-def estimated_halo_bytes(problem: ConvProblem, nhw_cores: int, shard_width: int) -> int:
-    """Bytes of the halo output on one core."""
-    frame = problem.frame
-    rows = round_up(frame.outputs, nhw_cores * TILE) // nhw_cores
-    sticks = most_sticks(frame, output_rows=rows, cores=nhw_cores)
-    return sticks * shard_width * (problem.act_format.element_bytes or 0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemeChoice:
-    """A shard scheme that the library picked."""
-
-    layout: ConvPartition  # The layout that was estimated
-    decision: Decision  # What decided, for whoever asks
-
-    @property
-    def scheme(self) -> TensorMemoryLayout:
-        """Which."""
-        return self.layout.scheme
-
-
-def choose_scheme(problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, *, matmul: bool) -> SchemeChoice:
-    """The shard scheme the real library picks when none is given: least L1, with two conditions.
-
-    BLOCK must reach a grid row of cores, WIDTH cannot run a matmul. Arguments as of `estimate_l1`.
-    """
-    height, block, width = (
-        estimate_l1(problem, options, spec, scheme, matmul=matmul) for scheme in (HEIGHT, BLOCK, WIDTH)
-    )
-    best = height
-    if block.total_bytes < best.total_bytes and block.cores >= spec.grid.cols:
-        best = block
-    if width.total_bytes < best.total_bytes and not matmul:
-        best = width
-    return SchemeChoice(layout=best.layout, decision=_decision(best, (height, block, width)))
-
-
-def _decision(best: L1Estimate, all_three: tuple[L1Estimate, ...]) -> Decision:
-    """Why one of the schemes is taken: of those that may be, it is estimated to take least L1."""
-    name = best.layout.scheme.name
-    told = ", ".join(
-        f"{one.layout.scheme.name} {one.total_bytes:,} B on {'one core' if one.cores == 1 else f'each of {one.cores}'}"
-        for one in all_three
-    )
-    return Decision(
-        name=SCHEME_DECISION,
-        value=name,
-        text=f"shard_layout is the library's choice, {name}: of the schemes that may run it has the least L1 by the "
-        f"library's estimate ({told}), whatever it takes in time",
-        limits=tuple((f"{one.layout.scheme.name}_bytes", one.total_bytes) for one in all_three),
     )

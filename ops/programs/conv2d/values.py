@@ -470,7 +470,7 @@ def _written_out(work: Conv2dOp, sticks: Array) -> tuple[Conv2dOp, Array]:
         for axis in (frame.rows, frame.columns)
     )
     dense = PaddedInput(batch=frame.batch, rows=rows, columns=columns)
-    return replace(work, problem=replace(work.problem, frame=dense)), filled
+    return work.with_problem(frame=dense), filled
 
 
 def _multiply(reading: GatheredInput, image: Image, run: Run, operand: Array, *, has_bias: bool) -> Array | None:

@@ -63,7 +63,7 @@ def _multiplied(work: PhaseConv2dOp) -> list[Conv2dOp]:
 
 
 def _without_bias(conv: Conv2dOp) -> Conv2dOp:
-    return replace(conv, problem=replace(conv.problem, bias=False))
+    return conv.with_problem(bias=False)
 
 
 def _narrow(work: PhaseConv2dOp) -> Conv2dOp:
@@ -111,9 +111,9 @@ def _placing(work: PhaseConv2dOp, beside: int, tile_rows: int) -> Conv2dOp:
     frame = replace(conv.problem.frame, rows=axis, columns=axis)
     return replace(
         conv,
-        problem=replace(conv.problem, frame=frame, in_format=work.sticks_format, bias=False),
         layout=replace(
             conv.layout,
+            problem=replace(conv.problem, frame=frame, in_format=work.sticks_format, bias=False),
             config=conv.layout.config._replace(scheme=HEIGHT),
             shards=replace(shards, in_width=shards.out_width * beside),
             blocks=replace(conv.layout.blocks, act_h_tiles=tile_rows, act_w_tiles=shards.out_col_tiles),

@@ -14,7 +14,7 @@ from device.memory.memory_config import TILE
 from device.numbers.block_floats import Integers, round_up
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.blocks import KBlock, k_block_order, k_block_tiles, plan_blocks
-from ops.programs.conv2d.parallel_config import ConvOptions, ConvProblem
+from ops.programs.conv2d.parallel_config import ConvOptions
 from ops.programs.conv2d.partition import ConvPartition
 from ops.programs.conv2d.weights import WeightsLayout
 from ops.window import OutputPhase, PaddedInput, output_phases, phase_outputs, tap_classes
@@ -31,21 +31,19 @@ class PhaseGroup:
     taps: tuple[tuple[range, range], ...]
     frames: tuple[PaddedInput, ...]  # Windows of each phase, and where its outputs lie
     beside: int  # How many phases of a row there are
-    problem: ConvProblem  # The dense convolution, with the windows of the phase that has most
-    options: ConvOptions
-    # Its blocks; cores and shards of the call, but that an output shard has other rows, and is as wide as all phases
-    # together
+    # The dense convolution, with the windows of the phase that has most; cores and shards are the call's, but that an
+    # output shard has other rows, and is as wide as all phases together
     layout: ConvPartition
 
     @property
     def has_taps(self) -> bool:
         """Whether it meets inputs at all: a kernel smaller than the stride leaves outputs that do not."""
-        return all(self.problem.kernel)
+        return all(self.layout.problem.kernel)
 
     @property
     def kernel(self) -> tuple[int, int]:
         """(kh, kw) that blocks are cut for."""
-        return self.problem.kernel if self.has_taps else (1, 1)
+        return self.layout.problem.kernel if self.has_taps else (1, 1)
 
 
 def phase_options(options: ConvOptions, frame: PaddedInput, kernel: tuple[int, int]) -> ConvOptions:
@@ -58,9 +56,7 @@ def phase_options(options: ConvOptions, frame: PaddedInput, kernel: tuple[int, i
     return replace(options, untilize_out=True, activation_reuse=False, force_split_reader=False, whole_windows=whole)
 
 
-def partition_phases(
-    problem: ConvProblem, options: ConvOptions, layout: ConvPartition, spec: DeviceSpec, *, joins_rows: bool
-) -> tuple[PhaseGroup, ...]:
+def partition_phases(layout: ConvPartition, spec: DeviceSpec, *, joins_rows: bool) -> tuple[PhaseGroup, ...]:
     """The output phases of a convolution that is laid out over its frame with inserted zeros.
 
     Phases that meet the same inputs are one group: what is gathered, tilized and sent for one of them serves all, and
@@ -69,31 +65,23 @@ def partition_phases(
     Raises:
         DeviceError: The blocks can not be cut so.
     """
-    down, across = ([*output_phases(axis, whole=True)] for axis in (problem.frame.rows, problem.frame.columns))
+    frame = layout.problem.frame
+    down, across = ([*output_phases(axis, whole=True)] for axis in (frame.rows, frame.columns))
     rows = [list(same) for _, same in groupby(down, _windows)] if joins_rows else [[one] for one in down]
     columns = [list(same) for _, same in groupby(across, _windows)]
-    return tuple(_group(problem, options, layout, spec, above, beside) for above, beside in product(rows, columns))
+    return tuple(_group(layout, spec, above, beside) for above, beside in product(rows, columns))
 
 
-def _group(
-    problem: ConvProblem,
-    options: ConvOptions,
-    layout: ConvPartition,
-    spec: DeviceSpec,
-    above: list[OutputPhase],
-    beside: list[OutputPhase],
-) -> PhaseGroup:
+def _group(layout: ConvPartition, spec: DeviceSpec, above: list[OutputPhase], beside: list[OutputPhase]) -> PhaseGroup:
     """A group of the products of phases down and across."""
-    phases = list(product(above, beside))
+    phases, problem = list(product(above, beside)), layout.problem
     frames = tuple(replace(problem.frame, rows=down.axis, columns=across.axis) for down, across in phases)
     dense = replace(problem, frame=frames[0])
     made = PhaseGroup(
         taps=tuple((down.taps, across.taps) for down, across in phases),
         frames=frames,
         beside=len(beside),
-        problem=dense,
-        options=phase_options(options, problem.frame, dense.kernel),
-        layout=layout,
+        layout=replace(layout, problem=dense, options=phase_options(layout.options, problem.frame, dense.kernel)),
     )
     return _with_blocks(made, problem.frame, spec)
 
@@ -105,7 +93,7 @@ def _windows(phase: OutputPhase) -> tuple[int, int, int]:
 
 def _with_blocks(group: PhaseGroup, frame: PaddedInput, spec: DeviceSpec) -> PhaseGroup:
     """A group with rows and blocks of its own in the place of the call's."""
-    layout, options, phases = group.layout, group.options, len(group.frames)
+    layout, options, phases = group.layout, group.layout.options, len(group.frames)
     begins, ends = group_windows(group, frame, layout)
     shards = replace(
         layout.shards,
@@ -119,7 +107,7 @@ def _with_blocks(group: PhaseGroup, frame: PaddedInput, spec: DeviceSpec) -> Pha
         kernel=group.kernel,
         act_block_h_override=options.act_block_h_override,
         act_block_w_div=options.act_block_w_div,
-        full_inner_dim=options.joins_kernel_rows(layout.scheme),
+        full_inner_dim=layout.joins_kernel_rows,
         dst_tiles=spec.compute.dst_half_tiles(fp32_dest=options.fp32_dest),
     )
     return replace(group, layout=replace(layout, shards=shards, blocks=blocks, split_reader=False))
@@ -155,18 +143,18 @@ def group_k_blocks(group: PhaseGroup) -> tuple[KBlock, ...]:
         layout.shards,
         layout.blocks,
         group.kernel,
-        full_inner_dim=group.options.joins_kernel_rows(layout.scheme),
+        full_inner_dim=layout.joins_kernel_rows,
     )
 
 
 def weights_of_phases(
-    problem: ConvProblem, options: ConvOptions, layout: ConvPartition, whole: WeightsLayout
+    layout: ConvPartition, whole: WeightsLayout
 ) -> tuple[tuple[tuple[range, range], WeightsLayout], ...]:
     """Taps and matrix of every part of the prepared weights, in their order.
 
     They are those of all phases that there can be, so that every slice of an image reads the same weights.
     """
-    made = []
+    made, problem, options = [], layout.problem, layout.options
     for taps in product(tap_classes(problem.frame.rows), tap_classes(problem.frame.columns)):
         kernel = (len(taps[0]), len(taps[1]))
         joins = phase_options(options, problem.frame, kernel).joins_kernel_rows(layout.scheme)

@@ -1,11 +1,11 @@
 """What one program of output phases computes, as data for the readings of values and of cycles."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
 from device.plan import DeviceOp
-from ops.programs.conv2d.buffers import BufferRequest, ConvBuffersArguments, buffer_requests
+from ops.programs.conv2d.buffers import BufferRequest, ConvBuffers, buffer_requests
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.parallel_config import ConvOptions, ConvProblem
 from ops.programs.conv2d.partition import ConvPartition
@@ -33,17 +33,25 @@ class PhasePart:
 
     def conv_of(self, phase: PhaseOutputs) -> Conv2dOp:
         """The micro-op over the windows of one phase."""
-        return replace(self.conv, problem=replace(self.conv.problem, frame=phase.frame))
+        return self.conv.with_problem(frame=phase.frame)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseConv2dOp(DeviceOp):
     """One program of output phases."""
 
-    problem: ConvProblem  # Sizes and formats of the call; its frame is the one with inserted zeros
-    options: ConvOptions  # The caller's choices
-    layout: ConvPartition  # Partition and shards of the call, as a convolution over that frame has them
+    layout: ConvPartition  # The call as a convolution over the frame with inserted zeros
     parts: tuple[PhasePart, ...]  # All output phases, in the order in which they are computed
+
+    @property
+    def problem(self) -> ConvProblem:
+        """Sizes and formats of the call."""
+        return self.layout.problem
+
+    @property
+    def options(self) -> ConvOptions:
+        """The caller's choices."""
+        return self.layout.options
 
     @property
     def sticks_format(self) -> DataFormat:
@@ -56,17 +64,16 @@ def sticks_format(problem: ConvProblem) -> DataFormat:
     return FLOAT32 if problem.out_format == FLOAT32 else BFLOAT16
 
 
-def phase_buffer_requests(
-    phases: Sequence[ConvBuffersArguments], layout: ConvPartition, sticks: DataFormat, *, tiled: bool
-) -> list[BufferRequest]:
+def phase_buffer_requests(phases: Sequence[ConvBuffers], layout: ConvPartition) -> list[BufferRequest]:
     """What a program asks for."""
+    sticks, tiled = sticks_format(layout.problem), not layout.options.untilize_out
     largest: dict[str, BufferRequest] = {}
     for conv in phases:
         for one in buffer_requests(conv):
             known = largest.setdefault(one.name, one)
             largest[one.name] = max(known, one, key=lambda request: request.size_bytes)
     height, width = layout.shards.out_row_tiles, layout.shards.out_col_tiles
-    block = max(conv.blocks.act_h_tiles * conv.shards.out_col_tiles for conv in phases)
+    block = max(conv.layout.blocks.act_h_tiles * conv.layout.shards.out_col_tiles for conv in phases)
     own = [BufferRequest("out_sticks", block * sticks.tile_bytes, sticks.tile_bytes, sticks)]
     if tiled:
         own.append(BufferRequest("out_rows", height * width * sticks.tile_bytes, sticks.tile_bytes, sticks))

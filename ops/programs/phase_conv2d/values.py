@@ -1,7 +1,7 @@
 """What a program of output phases computes: every phase by the micro-op's own rules, each stick then in its place."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -35,7 +35,7 @@ def phases_convolved(work: PhaseConv2dOp, inputs: Sequence[Array | None], readin
     for part in work.parts:
         narrow = part.conv.layout.blocks.act_w_tiles == 1
         if narrow not in images:
-            whole = replace(part.conv, problem=replace(part.conv.problem, frame=frame))
+            whole = part.conv.with_problem(frame=frame)
             images[narrow] = prepare_image(GatheredInput(whole, reading.arithmetic, reading.spec), matrix(sticks))
         for phase in part.phases:
             conv = GatheredInput(part.conv_of(phase), reading.arithmetic, reading.spec)

@@ -6,8 +6,10 @@ from device.cores import first_cores
 from device.errors import DeviceError
 from device.memory.memory_config import ShardOrientation
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
-from ops.programs.conv2d.buffers import check_estimated_format, check_reuse, reuse_refusal, reuse_tiles
+from ops.programs.conv2d.buffers import reuse_refusal, reuse_tiles
+from ops.programs.conv2d.estimates import check_estimated_format
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH, ParallelConfig
+from ops.programs.conv2d.partition import check_reuse
 from ops.window import PaddedAxis, PaddedInput
 
 

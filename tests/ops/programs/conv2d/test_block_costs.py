@@ -37,15 +37,7 @@ def work(spec, scheme=HEIGHT, *, subblock=None, weight_format=BFLOAT8_B, dilatio
     if subblock is not None:
         height, width = subblock
         layout = replace(layout, blocks=replace(layout.blocks, subblock_h_tiles=height, subblock_w_tiles=width))
-    return Conv2dOp(
-        problem=problem,
-        options=chosen,
-        layout=layout,
-        k_blocks=(),
-        fidelity_phases=1,
-        partials_format=BFLOAT16,
-        l1_accumulation=False,
-    )
+    return Conv2dOp.of(layout, fidelity_phases=1, k_blocks=())
 
 
 def test_a_reader_takes_a_burst_for_each_kernel_row_of_a_window():

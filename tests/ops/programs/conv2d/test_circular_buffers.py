@@ -1,20 +1,26 @@
 """Circular buffers of the micro-op, by hand from the table in section 3.5 of the reference."""
 
+from dataclasses import replace
+from itertools import product
+
 import pytest
 
 from device.memory.memory_config import ShardOrientation
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.programs.conv2d.blocks import Blocks, Shards
-from ops.programs.conv2d.buffers import (
-    ConvBuffersArguments,
-    conv_circular_buffers,
-    l1_accumulation,
-    local_bytes,
-    multicasts_activations,
-    partials_format,
+from ops.programs.conv2d.buffers import ConvBuffers, buffer_requests, local_bytes, placed_buffers
+from ops.programs.conv2d.parallel_config import (
+    BLOCK,
+    HEIGHT,
+    WIDTH,
+    ConvOptions,
+    ConvProblem,
+    input_parallel_config,
+    output_parallel_config,
 )
-from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH, input_parallel_config, output_parallel_config
+from ops.programs.conv2d.partition import ConvPartition
+from ops.window import PaddedInput, convolution_axis
 
 GRID = load_spec("wormhole_n150").grid
 
@@ -34,37 +40,39 @@ def cores_of(scheme, in_channels=64, out_channels=64):
     return config, output_parallel_config(config, GRID, out_channels=out_channels, matmul=False)
 
 
+SMALL = {"reader_indices_bytes": 120, "halo_bytes": 5000}
+SIZES = ("in_format", "weight_format", "out_format", "bias")
+
+
 def arguments(scheme, **changes):
-    """Shares of 6 by 2 tiles, activation blocks of 3 by 5 tiles, bfloat16 everywhere."""
-    facts = {
-        "config": cores_of(scheme)[0],
-        "multicast": scheme is not HEIGHT,
-        "accumulation_blocks": 3,
-        "reused_columns": 0,
-        "tap_channels": 64,
+    """Shares of 6 by 2 tiles, activation blocks of 3 by 5 tiles under 7x3 taps, bfloat16 everywhere."""
+    axis = convolution_axis(input_length=30, kernel=7, stride=1, padding=(0, 0), dilation=1)
+    config, out_config = cores_of(scheme)
+    problem = dict.fromkeys(SIZES[:3], BFLOAT16)
+    layout = {
         "shards": Shards(in_rows=192, in_channels=64, in_width=32, out_rows=192, out_channels=128, out_width=64),
         "blocks": Blocks(act_h_tiles=3, act_w_tiles=5, subblock_h_tiles=1, subblock_w_tiles=2, k_blocks=3),
-        "kernel": (7, 3),
-        "act_format": BFLOAT16,
-        "weight_format": BFLOAT16,
-        "out_format": BFLOAT16,
-        "fp32_dest": False,
-        "packer_l1_acc": False,
-        "bias": False,
-        "untilize_out": False,
-        "act_double_buffer": False,
-        "weights_double_buffer": False,
         "split_reader": False,
-        "config_tensors_in_dram": False,
-        "reader_indices_bytes": 120,
-        "halo_bytes": 5000,
     }
-    return ConvBuffersArguments(**facts | changes)
+    given = {"multicast": scheme is not HEIGHT, "accumulation_blocks": 3, **SMALL}
+    problem |= {name: changes.pop(name) for name in SIZES if name in changes}
+    layout |= {name: changes.pop(name) for name in layout if name in changes}
+    given |= {name: changes.pop(name) for name in given if name in changes}
+    frame = PaddedInput(batch=1, rows=axis, columns=axis)
+    partition = ConvPartition(
+        problem=ConvProblem(frame=frame, in_channels=64, out_channels=128, row_major=True, **problem),
+        options=ConvOptions(**changes),
+        config=config,
+        out_config=out_config,
+        **layout,
+    )
+    return ConvBuffers(layout=partition, kernel=(7, 3), tap_channels=64, **given)
 
 
 def buffers(scheme, **changes):
     given = arguments(scheme, **changes)
-    return conv_circular_buffers(given, output="y", halo="x", reader_indices="i", cores=given.config.cores)
+    cores = given.layout.config.cores
+    return placed_buffers(buffer_requests(given), output="y", halo="x", reader_indices="i", cores=cores)
 
 
 def tiles(scheme, **changes):
@@ -122,7 +130,7 @@ def test_double_buffers():
 
 def test_formats():
     """Activations come in the halo's format and are tilized into the output's; weights and bias have their own."""
-    changes = {"act_format": FLOAT32, "weight_format": BFLOAT8_B, "out_format": BFLOAT16, "bias": True}
+    changes = {"in_format": FLOAT32, "weight_format": BFLOAT8_B, "out_format": BFLOAT16, "bias": True}
     formats = {scheme: {b.name: b.data_format for b in buffers(scheme, **changes)} for scheme in (HEIGHT, BLOCK, WIDTH)}
     for made in formats.values():
         assert (made["weights"], made["bias"]) == (BFLOAT8_B, BFLOAT8_B)
@@ -168,11 +176,14 @@ def test_reader_indices_in_dram_need_a_buffer():
     [(False, 1, False), (False, 2, False), (False, 3, True), (True, 1, False), (True, 2, True), (True, 3, True)],
 )
 def test_l1_accumulation_needs_something_to_add(bias, k_blocks, effective):
-    assert l1_accumulation(requested=True, bias=bias, k_blocks=k_blocks) == effective
-    assert not l1_accumulation(requested=False, bias=bias, k_blocks=k_blocks)
-    given = arguments(HEIGHT, packer_l1_acc=True, bias=bias, accumulation_blocks=k_blocks, out_format=BFLOAT8_B)
-    assert partials_format(given) is (BFLOAT16 if effective else BFLOAT8_B)
-    assert partials_format(given._replace(fp32_dest=True)) is (FLOAT32 if effective else BFLOAT8_B)
+    for asked, fp32_dest in product((True, False), repeat=2):
+        given = arguments(
+            HEIGHT, packer_l1_acc=asked, fp32_dest=fp32_dest, bias=bias, accumulation_blocks=k_blocks,
+            out_format=BFLOAT8_B,
+        )  # fmt: skip
+        assert given.l1_accumulation is (asked and effective)
+        wide = FLOAT32 if fp32_dest else BFLOAT16
+        assert given.partials_format is (wide if asked and effective else BFLOAT8_B)
 
 
 @pytest.mark.parametrize(
@@ -181,4 +192,7 @@ def test_l1_accumulation_needs_something_to_add(bias, k_blocks, effective):
      (WIDTH, 64, 32, True), (WIDTH, 32, 32, False)],
 )  # fmt: skip
 def test_activations_travel_if_channels_are_dealt(scheme, in_channels, out_channels, multicast):
-    assert multicasts_activations(*cores_of(scheme, in_channels, out_channels)) == multicast
+    config, out_config = cores_of(scheme, in_channels, out_channels)
+    layout = replace(arguments(scheme).layout, config=config, out_config=out_config)
+    assert layout.multicasts_activations is multicast
+    assert ConvBuffers.of(layout).multicast is multicast

@@ -10,11 +10,11 @@ from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientati
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.programs.conv2d.blocks import width_refusal
+from ops.programs.conv2d.buffers import ConvBuffers
+from ops.programs.conv2d.estimates import estimated_buffers
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH, ConvOptions, ConvProblem
 from ops.programs.conv2d.partition import (
-    buffers_arguments,
     choose_cores,
-    estimated_buffers,
     partition_conv,
     scheme_alignment,
     sharded_input,
@@ -146,7 +146,7 @@ def test_blocks_higher_than_a_cores_output_are_refused():
         DeviceError,
         match=r"^Conv2d output block size 4 exceeds the per-core output size 1\nact_block_h_override=128 is ",
     ):
-        estimated_buffers(facts, options, layout, accumulation_blocks=1, tap_channels=32)
+        estimated_buffers(layout, accumulation_blocks=1, tap_channels=32)
 
 
 def test_split_reader_is_the_callers_or_the_rates_choice_and_never_a_matmuls():
@@ -163,7 +163,7 @@ def test_block_counts_k_blocks_once_for_each_output_core():
     counted = {}
     for scheme in (HEIGHT, BLOCK, WIDTH):
         layout = partitioned(scheme, problem(out_channels=96))
-        given = buffers_arguments(problem(), ConvOptions(), layout, halo_bytes=1, reader_indices_bytes=2)
+        given = ConvBuffers.of(layout, halo_bytes=1, reader_indices_bytes=2)
         assert (given.halo_bytes, given.reader_indices_bytes) == (1, 2)
         counted[scheme] = (layout.blocks.k_blocks, given.accumulation_blocks)
     assert counted == {HEIGHT: (3, 3), BLOCK: (24, 72), WIDTH: (2, 2)}
