@@ -1,7 +1,7 @@
 """The borders between packages and their rooms, read from the source: who may import whom; and some habits."""
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -72,8 +72,25 @@ ROOMS: dict[str, dict[str, set[str]]] = {
     },
 }
 FILES = sorted(path for package in ARROWS for path in (ROOT / package).rglob("*.py"))
-IDS = [str(path.relative_to(ROOT)) for path in FILES]
-each_file = pytest.mark.parametrize("path", FILES, ids=IDS)
+
+
+def over(paths: Iterable[Path]) -> Callable[[Callable[[Path], None]], Callable[[], None]]:
+    """Makes one test out of a test of one file: it fails with what every file fails with."""
+
+    def decorate(test: Callable[[Path], None]) -> Callable[[], None]:
+        def whole() -> None:
+            failures = []
+            for path in paths:
+                try:
+                    test(path)
+                except AssertionError as error:
+                    failures.append(str(error))
+            assert not failures, "\n".join(failures)
+
+        return whole
+
+    return decorate
+
 
 LOADERS = {ROOT / "device" / "host" / "compiling.py", ROOT / "tools" / "bench" / "loops.py"}  # what they are told to
 LOADING = ("import_module", "worth_loading")
@@ -108,8 +125,13 @@ def room(module: str) -> str:
     return [*module.split("."), "__init__"][1]
 
 
-def imported(path: Path) -> Iterator[tuple[int, str]]:
+@cache
+def imported(path: Path) -> tuple[tuple[int, str], ...]:
     """(line, module) of every import; `from a import b` names a.b where that is a module of the project."""
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree(FACE.with_suffix(".pyi") if path == FACE else path)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
@@ -132,7 +154,7 @@ def test_every_package_has_sources():
     assert {package(path) for path in FILES} == set(ARROWS)
 
 
-@each_file
+@over(FILES)
 def test_imports_follow_the_arrows(path):
     ours = set(ARROWS) | OUTSIDE
     complain(
@@ -152,7 +174,7 @@ def test_every_room_has_its_arrows(name):
     assert all(allowed <= set(ROOMS[name]) for allowed in ROOMS[name].values())
 
 
-@each_file
+@over(FILES)
 def test_imports_follow_the_arrows_between_rooms(path):
     arrows = ROOMS.get(package(path))
     if arrows is None:
@@ -169,7 +191,7 @@ def test_imports_follow_the_arrows_between_rooms(path):
     )
 
 
-@each_file
+@over(FILES)
 def test_imports_are_absolute_and_at_the_top(path):
     found = []
     for node in ast.walk(tree(path)):
@@ -189,8 +211,12 @@ def test_no_import_cycle():
     assert not circle, "import cycle: " + " -> ".join([*circle, circle[0]])
 
 
-@pytest.mark.parametrize("folder", ["", *(name for name, path in MODULES.items() if path.name == "__init__.py")])
-def test_no_circle_of_folders(folder):
+def test_no_circle_of_folders():
+    for folder in ["", *(name for name, path in MODULES.items() if path.name == "__init__.py")]:
+        check_folder(folder)
+
+
+def check_folder(folder: str) -> None:
     """What stands in one folder, files and folders, imports in one direction; "" is the folder of the packages."""
     depth = len(folder.split(".")) if folder else 0
     inside = {name: path for name, path in MODULES.items() if not folder or name.startswith(f"{folder}.")}
@@ -226,7 +252,7 @@ def test_a_circle_is_found():
     assert circle_of({"a": ["b", "c"], "b": ["c"], "c": []}) == []
 
 
-@each_file
+@over(FILES)
 def test_only_the_edges_print(path):
     where = str(path.relative_to(ROOT))
     if package(path) == "tools" or where in MAY_PRINT:
@@ -234,7 +260,7 @@ def test_only_the_edges_print(path):
     complain(path, [f"{n.lineno}: print" for n in ast.walk(tree(path)) if isinstance(n, ast.Name) and n.id == "print"])
 
 
-@each_file
+@over(FILES)
 def test_rich_stays_in_its_writer(path):
     where = str(path.relative_to(ROOT))
     if package(path) == "tools" or where in RICH_IS_WELCOME:
@@ -242,7 +268,7 @@ def test_rich_stays_in_its_writer(path):
     complain(path, [f"{line}: imports rich" for line, name in imported(path) if name.split(".")[0] == "rich"])
 
 
-@pytest.mark.parametrize("path", WRITERS, ids=lambda path: path.stem)
+@over(WRITERS)
 def test_no_writer_computes_a_figure(path):
     """Writers choose figures and turn their units; what two figures make is a figure that belongs to the report."""
     computed = [
@@ -267,7 +293,7 @@ def names_decided_on(node: ast.AST) -> Iterator[ast.expr]:
         yield from node.args
 
 
-@each_file
+@over(FILES)
 def test_no_decision_by_a_device_name(path):
     if package(path) == "tools" or (ROOT / "device" / "spec" / "catalog") in path.parents:
         return
