@@ -129,11 +129,7 @@ def _ends(step: Operation, plan: Plan) -> Ends:
 
 
 def _cycles(meaning: OpModel[Any], work: DeviceOp | None, ends: Ends, reading: CyclesContext) -> OperationCycles:
-    """What a work takes.
-
-    Raises:
-        NoModelError: There is no model of it.
-    """
+    """What a work takes."""
     if meaning.cycles is None:
         raise NoModelError(meaning.no_model)
     return meaning.cycles(work, ends, reading)

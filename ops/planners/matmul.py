@@ -95,11 +95,7 @@ MAX_TRANSPOSED_AXES = 4
 
 
 def check_arguments(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig) -> None:
-    """Refuses what a program of single tiles can not do, or not rightly.
-
-    Raises:
-        ArgumentError: It can not.
-    """
+    """Refuses what a program of single tiles can not do, or not rightly."""
     if config.program is not MatmulProgram.SINGLE_TILES:
         return
     if problem.keeps_first:
@@ -246,11 +242,7 @@ FORMATS = (BFLOAT16, FLOAT32, BFLOAT8_B, BFLOAT4_B)
 
 
 def validate(call: MatmulArguments) -> None:
-    """Refuses a call.
-
-    Raises:
-        ArgumentError: The first rule that is broken.
-    """
+    """Refuses a call."""
     for check in (_operands, _shapes, _places, _bias):
         for text in check(call):
             raise ArgumentError(text)

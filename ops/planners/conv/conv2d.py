@@ -228,11 +228,7 @@ UNFOLD: Final = "conv_config.enable_kernel_stride_folding: leave it to the libra
 
 
 def validate(call: ConvCall) -> None:
-    """Refuses a call that the real library refuses, or that is not simulated.
-
-    Raises:
-        ArgumentError: The first rule that is broken.
-    """
+    """Refuses a call that the real library refuses, or that is not simulated."""
     raise_first(call, (_output_override,))
     raise_first(call, SIZE_CHECKS)
     raise_first(call, (_folded_sizes, _folded_rank))
@@ -241,21 +237,13 @@ def validate(call: ConvCall) -> None:
 
 
 def validate_whole(call: ConvCall) -> None:
-    """The checks of `validate` that come once windows are folded, if they are: of what is left of the call.
-
-    Raises:
-        ArgumentError: The first rule that is broken.
-    """
+    """The checks of `validate` that come once windows are folded, if they are: of what is left of the call."""
     raise_first(call, () if is_matmul(call) or _whole_windows(call) else INPUT_CHECKS)
     raise_first(call, (_sliced_weight_rank, *CONFIG_CHECKS), INPUT_RANK_CHECKS)
 
 
 def validate_prepared(call: ConvCall, role: str) -> None:
-    """Refuses the preparation of the weights or the bias of a call to come.
-
-    Raises:
-        ArgumentError: The first rule that is broken.
-    """
+    """Refuses the preparation of the weights or the bias of a call to come."""
     raise_first(call, (bias_format_known,) if role == "bias" else ())
     raise_first(call, SIZE_CHECKS, (_folded_lengths,) if folds(call) else ())
     raise_first(call, (weight_refusals,) if role == "weight" else (bias_shape,), CONFIG_CHECKS)
@@ -271,11 +259,7 @@ def validate_prepared_blocks(call: ConvCall) -> None:
 
 
 def check_arguments(call: ConvCall, *, free_l1_bytes: int | None = None) -> None:
-    """Refuses a call that the real library crashes on, and the ways to compute it that are not simulated.
-
-    Raises:
-        ArgumentError: The first rule that is broken.
-    """
+    """Refuses a call that the real library crashes on, and the ways to compute it that are not simulated."""
     refuse_first("conv2d", call, (sizes_given, groups_divide, groups_given, dilation_given))
     folded = output_size(call) if folds(call) else None
     require_outputs(call, next(_output_size(call), None), free_l1_bytes, folded=folded)
@@ -283,11 +267,7 @@ def check_arguments(call: ConvCall, *, free_l1_bytes: int | None = None) -> None
 
 
 def check_strict(call: ConvCall) -> None:
-    """Refuses a call that the real library accepts and gets wrong.
-
-    Raises:
-        ArgumentError: The first rule that is broken.
-    """
+    """Refuses a call that the real library accepts and gets wrong."""
     refuse_first("conv2d", call, (_folded_dilation, _folded_padding, _slices_with_input, *OPERAND_CHECKS))
 
 

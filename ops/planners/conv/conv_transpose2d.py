@@ -56,22 +56,14 @@ from ops.window import NoWindowError, PaddedAxis, transposed_axis
 
 
 def validate(call: ConvCall) -> None:
-    """Refuses a call that the real library refuses.
-
-    Raises:
-        ArgumentError: The first rule that is broken.
-    """
+    """Refuses a call that the real library refuses."""
     if _asks_for_slices(call):
         raise_first(call, SIZE_CHECKS, SEARCH_CHECKS, (_search_format_known,))
     raise_first(call, INPUT_CHECKS, SIZE_CHECKS, (transposed_weight_rank,), CONFIG_CHECKS, INPUT_RANK_CHECKS)
 
 
 def validate_weights_preparation(call: ConvCall) -> None:
-    """Refuses a call of prepare_conv_transpose2d_weights; the memory config of ``input`` is that of the future input.
-
-    Raises:
-        ArgumentError: The first rule that is broken.
-    """
+    """Refuses a call of prepare_conv_transpose2d_weights; its input has the memory config of the input to come."""
     if _searches_slices(call):
         raise_first(call, SIZE_CHECKS, SEARCH_CHECKS, (_search_format_known,))
     own = (weight_refusals, _prepared_slices, _kept_shards, output_override, _slice_shards)
@@ -79,30 +71,18 @@ def validate_weights_preparation(call: ConvCall) -> None:
 
 
 def validate_bias_preparation(call: ConvCall) -> None:
-    """Refuses a call of prepare_conv_transpose2d_bias.
-
-    Raises:
-        ArgumentError: The first rule that is broken.
-    """
+    """Refuses a call of prepare_conv_transpose2d_bias."""
     raise_first(call, (bias_format_known, _bias_on_host, _bias_of_dram_input), CONFIG_CHECKS, (bias_refusals,))
 
 
 def check_arguments(call: ConvCall, *, free_l1_bytes: int | None = None) -> None:
-    """Refuses a call that the real library crashes on, or never returns from.
-
-    Raises:
-        ArgumentError: The first rule that is broken.
-    """
+    """Refuses a call that the real library crashes on, or never returns from."""
     refuse_first("conv_transpose2d", call, (sizes_given, groups_divide))
     require_outputs(call, next(_output_size(call), None), free_l1_bytes)
 
 
 def check_strict(call: ConvCall) -> None:
-    """Refuses a call that the real library accepts and gets wrong.
-
-    Raises:
-        ArgumentError: The first rule that is broken.
-    """
+    """Refuses a call that the real library accepts and gets wrong."""
     own = (_padding, _matmul_output_padding)
     refuse_first("conv_transpose2d", call, (groups_given, dilation_given, *own, *OPERAND_CHECKS))
 
@@ -234,11 +214,7 @@ FUNCTION = 'conv_transpose2d, lowering="phase"'
 
 
 def check_phases(call: ConvCall) -> None:
-    """Refuses a call that this lowering can not carry out, and all that a strict device refuses.
-
-    Raises:
-        ArgumentError: The first rule that is broken.
-    """
+    """Refuses a call that this lowering can not carry out, and all that a strict device refuses."""
     check_strict(call)
     refuse_first(FUNCTION, call, (_config,))
 
@@ -255,11 +231,7 @@ def _config(call: ConvCall) -> Iterator[str]:
 
 
 def check_phase_weights(plan: Plan, call: ConvCall) -> None:
-    """Refuses weights on the device that were prepared for anything else than this plan.
-
-    Raises:
-        ArgumentError: They were.
-    """
+    """Refuses weights on the device that were prepared for anything else than this plan."""
     given: dict[str, DeviceOp | None] = (
         {} if call.weight.on_host else {call.weight.name or "weight": call.weight.made_by}
     )

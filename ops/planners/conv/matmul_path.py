@@ -331,11 +331,7 @@ def _sharded_matmul(builder: PlanBuilder, partitioned: PartitionedConv, tiles: P
 
 
 def _cores_with_blocks(layout: ConvPartition, problem: MatmulProblem) -> MemoryConfig:
-    """Where the output lies: on as many cores as there are output blocks, from the input's first one on.
-
-    Raises:
-        DeviceError: The box of the input's cores has fewer.
-    """
+    """Where the output lies: on as many cores as there are output blocks, from the input's first one on."""
     place, box = layout.output_memory, layout.out_config.cores.bounding_box()
     shards = place.shard_spec
     if shards is None or layout.scheme is WIDTH:
@@ -470,11 +466,7 @@ def matmul_input(
 
 
 def _require_whole_tiles(source: PlanTensor) -> None:
-    """Refuses HEIGHT shards of rows that no tiles can be made of where they lie.
-
-    Raises:
-        DeviceError: A shard is not whole tiles.
-    """
+    """Refuses HEIGHT shards of rows that no tiles can be made of where they lie."""
     place = source.spec.memory_config
     shards = place.shard_spec
     if shards is None or place.memory_layout is not HEIGHT or not any(side % TILE for side in shards.shape):

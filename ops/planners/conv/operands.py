@@ -224,11 +224,7 @@ def _raw_sizes(call: ConvCall) -> tuple[int, int, int, int] | None:
 def _made_of(
     partitioned: PartitionedConv, read: WeightsLayout, in_channels: int, out_channels: int, kernel: tuple[int, int]
 ) -> WeightsLayout:
-    """The layout of weights of other sizes than the call's, made for the cores and blocks of the call.
-
-    Raises:
-        DeviceError: A row of the kernel does not fit a K block of HEIGHT shards.
-    """
+    """The layout of weights of other sizes than the call's, made for the cores and blocks of the call."""
     shards = partitioned.input_memory.shard_spec
     alignment = channel_alignment(
         partitioned.layout.scheme,

@@ -45,9 +45,6 @@ def require_right_padding(plan: Plan, source: TensorSpec, padding: Around, value
 
     Source: tt-metal 0.81.1. Programs of rows write the number in bfloat16, twice, for each float32 (recorded: -1.5
     becomes -1.5019455). Tiles of block floats are filled behind the last column, too, and share exponents with that.
-
-    Raises:
-        ArgumentError: The first rule that is broken.
     """
     works = [step.work for step in plan.steps if isinstance(step, Operation)]
     if value and any(isinstance(work, PadWith) and work.in_halves for work in works):
