@@ -14,7 +14,6 @@ from device.errors import ArgumentError, CircularBufferError, DeviceError, OutOf
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
 from device.plan import Plan, ProgramKey
-from device.spec.device_spec import DeviceSpec
 from ops.planners.conv import conv2d as ordinary, conv_transpose2d as transposed
 from ops.planners.conv.arguments import (
     ConvCall,
@@ -25,10 +24,8 @@ from ops.planners.conv.arguments import (
     output_lengths,
     plans_without_outputs,
 )
-from ops.planners.conv.checks import check_sizes, claimed_volume
-from ops.planners.conv.phase_program import runs_by_phases
-from ops.planners.conv.plan import plan_convolution, reads_free_l1
-from ops.planners.conv.strict import check_strict_plan
+from ops.planners.conv.call import check_call, plan_call, plan_reads_free_l1
+from ops.planners.conv.checks import claimed_volume
 from ops.planners.onednn.plan import Lowering
 from ttsim.diagnose import MachineSnapshot, explain_oom
 from ttsim.runtime.device import Device
@@ -351,10 +348,6 @@ class Kind:
 
     name: str  # As captures have it
     rules: ConvRules
-    # Raises ArgumentError for a call that cannot be planned, DeviceError for one that no DRAM holds
-    check: Callable[[ConvCall, Device], None]
-    plan: Callable[..., Plan]  # Of a valid call; a strict one refuses plans that would give wrong results
-    reads_free_l1: Callable[[ConvCall], bool]  # Whether the free bytes of L1 can change the plan
     useful_flops: Callable[[ConvCall], int]  # Multiplications and additions of the definition
     explains_oom: bool  # Whether an error of a call that does not fit says what would
 
@@ -378,16 +371,16 @@ def carry_out(
         ArgumentError: Arguments contradict each other, or the plan would give a wrong result.
         DeviceError: The call does not fit the device.
     """
-    free = free_l1_bytes(device) if kind.reads_free_l1(call) else None
+    free = free_l1_bytes(device) if plan_reads_free_l1(call) else None
     numbers = repr(call.conv_config.activation)  # the only fractions of a call: 0.0 and -0.0 are equal, not the same
-    key = ProgramKey((kind.plan, call, numbers, free, returns_weights, device.strict))
+    key = ProgramKey((plan_call, call, numbers, free, returns_weights, device.strict))
 
     def planned() -> Plan:
         free_bytes, strict = free_l1_bytes(device), device.strict
-        return kind.plan(call, device.spec, free_l1_bytes=free_bytes, returns_weights=returns_weights, strict=strict)
+        return plan_call(call, device.spec, free_l1_bytes=free_bytes, returns_weights=returns_weights, strict=strict)
 
     if not device.plans.holds(key, device.spec):  # an equal call that was planned was valid
-        kind.check(call, device)
+        check_call(call, device.spec, strict=device.strict, free_l1_bytes=free_l1_bytes(device))
     fixed = {name: tensor.buffer for name, tensor in tensors.items() if tensor.device() is not None}
     device.asked = call
     claimed = claimed_volume(call)  # sticks and channels that the call says its input has, which may have other ones
@@ -416,49 +409,10 @@ def _told_lost_outputs(call: ConvCall) -> Iterator[None]:
         raise ArgumentError(f"{str(error).splitlines()[0]}\n{describe_no_outputs(call)}") from error
 
 
-def _check_transposed(call: ConvCall, device: Device) -> None:
-    transposed.validate(call)
-    transposed.check_arguments(call, free_l1_bytes=free_l1_bytes(device))
-    check_sizes(call, device.spec)
-    transposed.check_slices(call)
-    if device.strict:
-        transposed.check_strict(call)
-    if runs_by_phases(call):
-        transposed.check_phases(call)
-
-
-def _plan_transposed(
-    call: ConvCall, spec: DeviceSpec, *, free_l1_bytes: int, returns_weights: bool, strict: bool
-) -> Plan:
-    plan = plan_convolution(call, spec, free_l1_bytes=free_l1_bytes, returns_weights=returns_weights)
-    if strict:
-        check_strict_plan(plan, call)
-    if call.rules.by_phases:
-        transposed.check_phase_weights(plan, call)
-    return plan
-
-
 def transposed_flops(call: ConvCall) -> int:
     """Multiplications and additions of the definition: every input element meets every kernel position of its group."""
     pixels, kernel = call.batch_size * call.input_height * call.input_width, call.kernel_size
     return 2 * pixels * call.in_channels * (call.out_channels // (call.groups or 1)) * kernel[0] * kernel[1]
-
-
-def _check_ordinary(call: ConvCall, device: Device) -> None:
-    ordinary.validate(call)
-    ordinary.check_arguments(call, free_l1_bytes=free_l1_bytes(device))
-    check_sizes(call, device.spec)
-    if device.strict:
-        ordinary.check_strict(call)
-
-
-def _plan_ordinary(
-    call: ConvCall, spec: DeviceSpec, *, free_l1_bytes: int, returns_weights: bool, strict: bool
-) -> Plan:
-    plan = ordinary.plan_conv2d(call, spec, free_l1_bytes=free_l1_bytes, returns_weights=returns_weights)
-    if strict:
-        check_strict_plan(plan, ordinary.left_of(call, plan))
-    return plan
 
 
 def ordinary_flops(call: ConvCall) -> int:
@@ -471,9 +425,6 @@ def ordinary_flops(call: ConvCall) -> int:
 TRANSPOSED: Final = Kind(
     name="ttnn.conv_transpose2d",
     rules=transposed.CONV_TRANSPOSE2D,
-    check=_check_transposed,
-    plan=_plan_transposed,
-    reads_free_l1=reads_free_l1,
     useful_flops=transposed_flops,
     explains_oom=True,
 )
@@ -481,9 +432,6 @@ BY_PHASES: Final = replace(TRANSPOSED, name="ttsim.conv_transpose2d", rules=tran
 CONV2D: Final = Kind(
     name="ttnn.conv2d",
     rules=ordinary.CONV2D,
-    check=_check_ordinary,
-    plan=_plan_ordinary,
-    reads_free_l1=ordinary.conv2d_reads_free_l1,
     useful_flops=ordinary_flops,
     explains_oom=False,
 )

@@ -103,7 +103,7 @@ def test_a_mistake_of_ours_is_no_answer(monkeypatch):
     def broken(*_, **__):
         raise ValueError("a mistake")
 
-    monkeypatch.setattr("ttsim.api.conv.plan_convolution", broken)
+    monkeypatch.setattr("ttsim.api.conv.plan_call", broken)
     unplanned = load_spec("wormhole_n150").replace(name="one that has not planned it yet")
     with pytest.raises(ValueError, match="a mistake"):
         query_op_constraints(input_tensor=IMAGE, spec=unplanned, **CALL)

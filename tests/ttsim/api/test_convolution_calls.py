@@ -9,9 +9,8 @@ import pytest
 
 import ttsim
 from ops.passes.caches import PlanCache
-from ops.planners.conv import conv2d
+from ops.planners.conv import call as conv_call, conv2d
 from ops.planners.conv.arguments import ComputeConfig, ConvCall, ConvConfig, Folding, SliceConfig
-from ttsim.api import conv
 from ttsim.types.configs import UnaryOpType, UnaryWithParam
 
 SIDE, CHANNELS, OUT = 8, 32, 32
@@ -35,7 +34,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the functions whose calls were planned, in order."""
     names: list[str] = []
     _listen(monkeypatch, conv2d, "plan_conv2d", names)
-    _listen(monkeypatch, conv, "plan_convolution", names)
+    _listen(monkeypatch, conv_call, "plan_convolution", names)
     return names
 
 

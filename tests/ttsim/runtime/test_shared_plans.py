@@ -14,7 +14,7 @@ import pytest
 import ttsim
 from device.spec.device_spec import DeviceSpec
 from ops.passes.caches import PlanCache
-from ttsim.api import conv_transpose2d
+from ops.planners.conv import call as conv_call
 
 SIDE, CHANNELS, OUT = 8, 32, 32
 SPEC = ttsim.load_spec("wormhole_n150")
@@ -33,13 +33,13 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> PlanCache:
 def planned(monkeypatch: pytest.MonkeyPatch) -> list[DeviceSpec]:
     """Devices that calls were planned for, in order."""
     specs: list[DeviceSpec] = []
-    plan = conv_transpose2d.plan_convolution
+    plan = conv_call.plan_convolution
 
     def listened(call: Any, spec: DeviceSpec, **options: Any) -> Any:
         specs.append(spec)
         return plan(call, spec, **options)
 
-    monkeypatch.setattr(conv_transpose2d, "plan_convolution", listened)
+    monkeypatch.setattr(conv_call, "plan_convolution", listened)
     return specs
 
 
