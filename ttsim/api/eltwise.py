@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 from device.cores import PlainEnum
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
@@ -15,199 +15,185 @@ from ttsim.api.device_calls import require_left_out
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
+from ttsim.types.call import Call, function_of, param
 from ttsim.types.configs import UnaryOpType, UnaryWithParam
 from ttsim.types.signature import OPERATIONS, checked, incompatible
 from ttsim.types.tensors import DataType
 
-Activations = Sequence[str | UnaryWithParam | UnaryOpType]
 
+class Combination(Call):
+    """What all functions of two operands have."""
 
-def _binary(operation: BinaryOperation, meaning: str, units: str) -> Callable[..., Tensor]:
-    """One of the functions of two operands."""
-
-    def function(
-        input_tensor_a: object,
-        input_tensor_b: object,
-        *,
-        fast_and_approximate_mode: bool | None = None,
-        dtype: DataType | None = None,
-        memory_config: MemoryConfig | None = None,
-        output_tensor: Tensor | None = None,
-        activations: object = (),
-        input_tensor_a_activations: object = (),
-        input_tensor_b_activations: object = (),
-        use_legacy: object = None,
-        sub_core_grids: object = None,
-        sub_device_id: object = None,
-    ) -> Tensor:
-        require_left_out(
-            operation.value,
-            use_legacy=use_legacy,
-            sub_core_grids=sub_core_grids,
-            sub_device_id=sub_device_id,
-        )
-        return _combined(
-            operation,
-            operation.value,
-            (input_tensor_a, input_tensor_b),
-            out_format=None if dtype is None else dtype.format,
-            place=memory_config,
-            target=output_tensor,
-            activations=(activations, input_tensor_a_activations, input_tensor_b_activations),
-            fast=fast_and_approximate_mode is True,
-        )
-
-    function.__name__ = function.__qualname__ = operation.value
-    function.__doc__ = f"""{meaning}, element by element; sides of length 1 are repeated.
-
-    {units}
-
-    Args:
-        input_tensor_a: [..., rows, columns] on the device, tiles or rows; or a number, and then the other is a tensor.
-        input_tensor_b: A tensor likewise, or a number.
-        fast_and_approximate_mode: Whether the matrix unit computes a product; sums and differences know no other
-            mode.
-        dtype: Of the result; None for that of the first tensor.
-        memory_config: Where the result goes; None lets the call choose: where the first tensor is, mostly.
-        output_tensor: A tensor that the result is written into, and that is returned.
-        activations: Functions of the result in order, by name or as UnaryWithParam. Numbers of functions that are
-            applied here were never compared with recordings of the real kernels.
-        input_tensor_a_activations: Functions of the first operand.
-        input_tensor_b_activations: Functions of the second operand.
-        use_legacy: Not simulated; None lets the library choose.
-        sub_core_grids: Not simulated; None for all cores.
-        sub_device_id: Not simulated; None for all cores.
-
-    Returns:
-        The broadcast shape.
-
-    Raises:
-        ArgumentTypeError: An argument is unknown, missing or of the wrong type.
-        ArgumentError: What is not simulated is asked for.
-        DeviceError: The shapes do not go together, a tensor is on the host, or the result does not fit its place.
-        OutOfMemoryError: No room.
-    """
-    return on_device(checked(function))
-
-
-def _in_place(operation: BinaryOperation, meaning: str) -> Callable[..., Tensor]:
-    """One of the functions of two operands that write into the first."""
-    name = f"{operation.value}_"
-
-    def function(
-        input_tensor_a: Tensor,
-        input_tensor_b: object,
-        *,
-        activations: object = (),
-        input_tensor_a_activations: object = (),
-        input_tensor_b_activations: object = (),
-        fast_and_approximate_mode: bool | None = True,
-        sub_core_grids: object = None,
-        sub_device_id: object = None,
-    ) -> Tensor:
-        require_left_out(name, sub_core_grids=sub_core_grids, sub_device_id=sub_device_id)
-        operands = (input_tensor_a, input_tensor_b)
-        fast = fast_and_approximate_mode is True
-        functions = (activations, input_tensor_a_activations, input_tensor_b_activations)
-        return _combined(operation, name, operands, target=input_tensor_a, activations=functions, fast=fast)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""{meaning}, written into the first tensor and returned; else as `{operation.value}`.
-
-    Its outputs were never compared with recordings of the real library.
-
-    Args:
-        input_tensor_a: [..., rows, columns] on the device, in tiles; as large as the result.
-        input_tensor_b: A tensor likewise, or a number.
-        activations: Functions of the result in order, by name or as UnaryWithParam. Numbers of functions that are
-            applied here were never compared with recordings of the real kernels.
-        input_tensor_a_activations: Functions of the first operand.
-        input_tensor_b_activations: Functions of the second operand.
-        fast_and_approximate_mode: As of the function that it is named after, but True unless it is given.
-        sub_core_grids: Not simulated; None for all cores.
-        sub_device_id: Not simulated; None for all cores.
-
-    Raises:
-        ArgumentTypeError: An argument is unknown, missing or of the wrong type.
-        ArgumentError: What is not simulated is asked for.
-        DeviceError: The shapes do not go together, or a tensor is on the host.
-    """
-    return on_device(checked(function))
-
-
-def _combined(
-    operation: BinaryOperation,
-    name: str,
-    operands: tuple[object, object],
-    *,
-    out_format: DataFormat | None = None,
-    place: MemoryConfig | None = None,
-    target: Tensor | None = None,
-    activations: tuple[object, object, object] = ((), (), ()),
-    fast: bool = False,
-) -> Tensor:
-    """Carries out a function of two operands, one of which may be a number; named in captures as it was called.
-
-    ``activations`` are those of the result, of the first operand and of the second.
-    """
-    left, right = operands
-    scalar_first = isinstance(left, Real)
-    if scalar_first:
-        left, right = right, left
-    tensors = {}
-    for role, given in (("input", left), ("input_b", right)):
-        if isinstance(given, Tensor):
-            tensors[role] = given
-        elif role == "input" or not isinstance(given, Real):
-            wanted = "a Tensor or a number" if role == "input_b" else "a Tensor"
-            raise ArgumentTypeError(
-                f"{incompatible(OPERATIONS + name)}\n"
-                f"{name}: {'input_tensor_b' if role == 'input_b' else 'input_tensor_a'} must be {wanted}, "
-                f"not {shown(given)}"
-            )
-    if target is not None:
-        tensors["target"] = target
-    device = device_of(tensors)
-    of_result, of_left, of_right = (tuple(_activation(name, one) for one in _sequence(each)) for each in activations)
-    call = BinaryArguments(
-        operation=operation,
-        left=tensors["input"].spec,
-        right=tensors["input_b"].spec if "input_b" in tensors else None,
-        scalar=float(right) if isinstance(right, Real) else None,
-        out_format=out_format,
-        place=place,
-        activations=of_result,
-        left_activations=of_left,
-        right_activations=of_right,
-        target=None if target is None else target.spec,
-        fast=fast and operation is BinaryOperation.MULTIPLY,
-        scalar_first=scalar_first,
+    input_tensor_a: object = param(
+        "[..., rows, columns] on the device, tiles or rows; or a number, and then the other is a tensor.",
+        kw_only=False,
     )
-    plan = plan_binary(call, device.spec)
-    if target is not None and target.layout is Layout.ROW_MAJOR and (device.strict or device.values != "off"):
-        raise ArgumentError(
-            f"{name}: the result goes into a tensor in rows, and the real library writes tiles into pages of rows, "
-            f"which is planned with values off alone; use {operation.value} without an output, or bring it into "
-            "TILE_LAYOUT"
+    input_tensor_b: object = param("A tensor likewise, or a number.", kw_only=False)
+    activations: object = param(
+        "Functions of the result in order, by name or as UnaryWithParam. Numbers of functions that are applied here "
+        "were never compared with recordings of the real kernels.",
+        default=(),
+    )
+    input_tensor_a_activations: object = param("Functions of the first operand.", default=())
+    input_tensor_b_activations: object = param("Functions of the second operand.", default=())
+    sub_core_grids: object = param("Not simulated; None for all cores.", default=None)
+    sub_device_id: object = param("Not simulated; None for all cores.", default=None)
+
+    _operation: ClassVar[BinaryOperation]
+
+    def combined(
+        self,
+        *,
+        fast: bool | None,
+        out_format: DataFormat | None = None,
+        place: MemoryConfig | None = None,
+        target: Tensor | None = None,
+    ) -> Tensor:
+        """Carries out the function; one operand may be a number."""
+        name, operation = self._name, self._operation
+        left, right = self.input_tensor_a, self.input_tensor_b
+        scalar_first = isinstance(left, Real)
+        if scalar_first:
+            left, right = right, left
+        tensors = {}
+        for role, given in (("input", left), ("input_b", right)):
+            if isinstance(given, Tensor):
+                tensors[role] = given
+            elif role == "input" or not isinstance(given, Real):
+                wanted = "a Tensor or a number" if role == "input_b" else "a Tensor"
+                raise ArgumentTypeError(
+                    f"{incompatible(OPERATIONS + name)}\n"
+                    f"{name}: {'input_tensor_b' if role == 'input_b' else 'input_tensor_a'} must be {wanted}, "
+                    f"not {shown(given)}"
+                )
+        if target is not None:
+            tensors["target"] = target
+        device = device_of(tensors)
+        call = BinaryArguments(
+            operation=operation,
+            left=tensors["input"].spec,
+            right=tensors["input_b"].spec if "input_b" in tensors else None,
+            scalar=float(right) if isinstance(right, Real) else None,
+            out_format=out_format,
+            place=place,
+            activations=_activations(name, self.activations),
+            left_activations=_activations(name, self.input_tensor_a_activations),
+            right_activations=_activations(name, self.input_tensor_b_activations),
+            target=None if target is None else target.spec,
+            fast=fast is True and operation is BinaryOperation.MULTIPLY,
+            scalar_first=scalar_first,
         )
-    with device.function(f"ttnn.{name}"):
-        return run(plan, tensors, device)["output"]
+        plan = plan_binary(call, device.spec)
+        if target is not None and target.layout is Layout.ROW_MAJOR and (device.strict or device.values != "off"):
+            raise ArgumentError(
+                f"{name}: the result goes into a tensor in rows, and the real library writes tiles into pages of rows, "
+                f"which is planned with values off alone; use {operation.value} without an output, or bring it into "
+                "TILE_LAYOUT"
+            )
+        with device.function(f"ttnn.{name}"):
+            return run(plan, tensors, device)["output"]
 
 
+class Binary(Combination):
+    """A function of two operands."""
+
+    fast_and_approximate_mode: bool | None = param(
+        "Whether the matrix unit computes a product; sums and differences know no other mode.", default=None
+    )
+    dtype: DataType | None = param("Of the result; None for that of the first tensor.", default=None)
+    memory_config: MemoryConfig | None = param(
+        "Where the result goes; None lets the call choose: where the first tensor is, mostly.", default=None
+    )
+    output_tensor: Tensor | None = param(
+        "A tensor that the result is written into, and that is returned.", default=None
+    )
+    use_legacy: object = param("Not simulated; None lets the library choose.", default=None)
+
+    def run(self) -> Tensor:
+        """Combines the operands."""
+        require_left_out(
+            self._name,
+            use_legacy=self.use_legacy,
+            sub_core_grids=self.sub_core_grids,
+            sub_device_id=self.sub_device_id,
+        )
+        return self.combined(
+            fast=self.fast_and_approximate_mode,
+            out_format=None if self.dtype is None else self.dtype.format,
+            place=self.memory_config,
+            target=self.output_tensor,
+        )
+
+
+class InPlace(Combination):
+    """A function of two operands that writes into the first."""
+
+    input_tensor_a: Tensor = param(
+        "[..., rows, columns] on the device, in tiles; as large as the result.", kw_only=False
+    )
+    fast_and_approximate_mode: bool | None = param(
+        "As of the function that it is named after, but True unless it is given.", default=True
+    )
+
+    def run(self) -> Tensor:
+        """Combines the operands."""
+        require_left_out(self._name, sub_core_grids=self.sub_core_grids, sub_device_id=self.sub_device_id)
+        return self.combined(fast=self.fast_and_approximate_mode, target=self.input_tensor_a)
+
+
+def _binary(
+    operation: BinaryOperation, meaning: str, units: str
+) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
+    """The function of two operands, and the one that writes into the first."""
+
+    class Function(
+        Binary,
+        name=operation.value,
+        parameters="input_tensor_a input_tensor_b fast_and_approximate_mode dtype memory_config output_tensor "
+        "activations input_tensor_a_activations input_tensor_b_activations use_legacy sub_core_grids sub_device_id",
+    ):
+        __doc__ = f"""{meaning}, element by element; sides of length 1 are repeated.
+
+        {units}
+
+        Returns:
+            The broadcast shape.
+
+        Raises:
+            ArgumentTypeError: An argument is unknown, missing or of the wrong type.
+            ArgumentError: What is not simulated is asked for.
+            DeviceError: The shapes do not go together, a tensor is on the host, or the result does not fit its place.
+            OutOfMemoryError: No room.
+        """
+        _operation = operation
+
+    class FunctionInPlace(
+        InPlace,
+        name=f"{operation.value}_",
+        parameters="input_tensor_a input_tensor_b activations input_tensor_a_activations input_tensor_b_activations "
+        "fast_and_approximate_mode sub_core_grids sub_device_id",
+    ):
+        __doc__ = f"""{meaning}, written into the first tensor and returned; else as `{operation.value}`.
+
+        Its outputs were never compared with recordings of the real library.
+
+        Raises:
+            ArgumentTypeError: An argument is unknown, missing or of the wrong type.
+            ArgumentError: What is not simulated is asked for.
+            DeviceError: The shapes do not go together, or a tensor is on the host.
+        """
+        _operation = operation
+
+    return on_device(function_of(Function)), on_device(function_of(FunctionInPlace))
+
+
+_OPERANDS = "The {} of two tensors, or of a tensor and a number"
 _MATRIX_UNIT = "By the matrix unit; by the vector unit if both operands are float32."
 
-add = _binary(BinaryOperation.ADD, "The sum of two tensors, or of a tensor and a number", _MATRIX_UNIT)
-subtract = _binary(BinaryOperation.SUBTRACT, "The difference of two tensors, or of a tensor and a number", _MATRIX_UNIT)
-multiply = _binary(
-    BinaryOperation.MULTIPLY, "The product of two tensors, or of a tensor and a number", "By the vector unit."
-)
-add_ = _in_place(BinaryOperation.ADD, "The sum of two tensors, or of a tensor and a number")
-subtract_ = _in_place(BinaryOperation.SUBTRACT, "The difference of two tensors, or of a tensor and a number")
-multiply_ = _in_place(BinaryOperation.MULTIPLY, "The product of two tensors, or of a tensor and a number")
-sub = subtract  # ttnn has both names of each
-sub_ = subtract_
-mul = multiply
-mul_ = multiply_
+add, add_ = _binary(BinaryOperation.ADD, _OPERANDS.format("sum"), _MATRIX_UNIT)
+subtract, subtract_ = _binary(BinaryOperation.SUBTRACT, _OPERANDS.format("difference"), _MATRIX_UNIT)
+multiply, multiply_ = _binary(BinaryOperation.MULTIPLY, _OPERANDS.format("product"), "By the vector unit.")
+sub, sub_, mul, mul_ = subtract, subtract_, multiply, multiply_  # ttnn has both names of each
 
 
 def device_of(tensors: Mapping[str, Tensor]) -> Device:
@@ -229,10 +215,12 @@ def device_of(tensors: Mapping[str, Tensor]) -> Device:
     return found
 
 
-def _sequence(given: object) -> Activations:
+def _activations(owner: str, given: object) -> tuple[tuple[str, tuple[float, ...]], ...]:
+    """Activations by their names in lower case, and their parameters; a single one may stand alone."""
     if given is None:
         return ()
-    return given if isinstance(given, Sequence) and not isinstance(given, str) else (given,)  # type: ignore[return-value]
+    several = isinstance(given, Sequence) and not isinstance(given, str)
+    return tuple(_activation(owner, one) for one in (given if several else (given,)))  # type: ignore[attr-defined]
 
 
 def _activation(owner: str, given: object) -> tuple[str, tuple[float, ...]]:

@@ -24,11 +24,12 @@ class Param:
 
     text: str
     default: object = REQUIRED
+    kw_only: bool = True  # Whether it must be given by its name
 
 
-def param(text: str, *, default: Any = REQUIRED) -> Any:
+def param(text: str, *, default: Any = REQUIRED, kw_only: bool = True) -> Any:
     """A field of a `Call`; required without a default."""
-    return Param(text, default)
+    return Param(text, default, kw_only)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(param,))
@@ -36,10 +37,11 @@ class Call:
     """A call of a function, its arguments checked and in their plain form.
 
     A subclass has the parameters as fields, the function's docstring without the arguments, and a method ``run``.
-    Fields are inherited; a subclass with a name is a function, and lists its parameters in order.
+    Fields are inherited; a subclass with a name is a function.
     """
 
     _name: ClassVar[str] = ""
+    _by_position: ClassVar[tuple[str, ...]] = ()
     _params: ClassVar[Mapping[str, Param]] = {}
     _signature: ClassVar[Signature]
 
@@ -48,16 +50,18 @@ class Call:
 
         Args:
             name: The function's.
-            parameters: Names of all fields, in the order of the function's signature.
+            parameters: Names of all fields in the order of the function's signature; inherited fields come first
+                without it.
             prefix: What the real library's errors put before the name.
         """
         found = {
             key: one for base in reversed(cls.__mro__) for key, one in vars(base).items() if isinstance(one, Param)
         }
         if name:
-            cls._name, order = name, parameters.split()
+            cls._name, order = name, parameters.split() or list(found)
             assert set(order) == set(found), set(order) ^ set(found)
             cls._params = {key: found[key] for key in order}
+            cls._by_position = tuple(key for key, one in cls._params.items() if not one.kw_only)
             hints = get_type_hints(cls, include_extras=True)
             arguments = {key: Argument(kind_of(hints[key]), one.default) for key, one in cls._params.items()}
             cls._signature = Signature(prefix + name, name, arguments)
@@ -68,8 +72,8 @@ class Call:
         return tuple(cls._params)
 
     def __init__(self, *args: object, **fields: object) -> None:
-        """Takes the fields by keyword; raises ArgumentTypeError for a wrong, unknown or missing one."""
-        vars(self).update(self._signature.bind(args, fields))
+        """Takes the fields; raises ArgumentTypeError for a wrong, unknown, missing or doubled one."""
+        vars(self).update(self._signature.bind(args, fields, self._by_position))
 
 
 class Runs(Protocol[R_co]):
@@ -91,7 +95,7 @@ def function_of(call: Callable[P, Runs[R]]) -> Callable[P, R]:
     parameters = [
         Parameter(
             name,
-            Parameter.KEYWORD_ONLY,
+            Parameter.KEYWORD_ONLY if one.kw_only else Parameter.POSITIONAL_OR_KEYWORD,
             default=Parameter.empty if one.default is REQUIRED else one.default,
             annotation=hints[name],
         )

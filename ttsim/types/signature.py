@@ -166,12 +166,25 @@ class Signature:
     # Names that older versions had, with what to do instead: accepted with a warning, and ignored
     retired: Mapping[str, str] = field(default_factory=dict)
 
-    def bind(self, args: tuple[object, ...], given: Mapping[str, object]) -> dict[str, Any]:
+    def bind(
+        self, args: tuple[object, ...], given: Mapping[str, object], by_position: Sequence[str] = ()
+    ) -> dict[str, Any]:
         """Every argument in its plain form, defaults filled in.
 
+        Args:
+            args: Arguments without names.
+            given: Arguments by name.
+            by_position: Names of those that may be given without.
+
         Raises:
-            ArgumentTypeError: An argument is positional, unknown, missing or of the wrong type.
+            ArgumentTypeError: An argument is unknown, missing, given twice or of the wrong type; or one too many has no
+                name.
         """
+        named = dict(zip(by_position, args, strict=False))
+        for one in named:
+            if one in given:
+                raise ArgumentTypeError(self.refusal(given, f"{one} is given twice, by position and by name"))
+        args, given = args[len(named) :], {**named, **given}
         if args:
             raise ArgumentTypeError(
                 self.refusal(given, f"arguments are keyword-only, but {len(args)} came without a name")
@@ -268,11 +281,7 @@ def checked_as(prefix: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             name = call.__name__
             wanted = expected if name == expected.name else replace(expected, entry=prefix + name, name=name)
-            named = dict(zip(by_position, args, strict=False))
-            for one in named:
-                if one in kwargs:
-                    raise ArgumentTypeError(wanted.refusal(kwargs, f"{one} is given twice, by position and by name"))
-            return function(**wanted.bind(args[len(named) :], {**named, **kwargs}))  # type: ignore[call-arg]
+            return function(**wanted.bind(args, kwargs, by_position))  # type: ignore[call-arg]
 
         return call
 
