@@ -1,6 +1,6 @@
 """ttnn's functions that change the layout or the memory config of a tensor."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Annotated, Any, overload
 
 from device.cores import CoreCoord, CoreRangeSet, core_rectangle
@@ -14,6 +14,7 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
+from device.plan import Plan
 from ops.planners.to_config import (
     plan_interleaved_to_sharded,
     plan_move,
@@ -26,9 +27,11 @@ from ops.planners.to_config import (
 )
 from ops.programs.data_movement.to_layout import keeps_padding
 from ttsim.api.device_calls import carried_out, kept_plan, require_left_out, required_device
+from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import stored_in
+from ttsim.types.call import Call, function_of, param
 from ttsim.types.signature import checked, integers
 from ttsim.types.tensors import DataType
 
@@ -182,128 +185,93 @@ def reallocate(tensor: Tensor, memory_config: MemoryConfig | None = None) -> Ten
     return move(tensor, memory_config=memory_config)
 
 
-@on_device
-@checked
-def tilize(
-    input_tensor: Tensor,
-    *,
-    memory_config: MemoryConfig | None = None,
-    dtype: DataType | None = None,
-    use_multicore: bool = True,
-    use_low_perf: object = None,
-    sub_core_grids: object = None,
-) -> Tensor:
-    """Rows as tiles; they must be whole tiles.
+class LayoutChange(Call):
+    """What all changes of layout have."""
 
-    Args:
-        input_tensor: Rows on the device.
-        memory_config: Where the tiles go; None for where the rows are.
-        dtype: Of the tiles; None for that of the rows.
-        use_multicore: False has one core do it.
-        use_low_perf: Not simulated.
-        sub_core_grids: Not simulated.
+    input_tensor: Tensor = param("Rows or tiles on the device.", kw_only=False)
+    memory_config: MemoryConfig | None = param("Where the result goes; None for where the tensor is.", default=None)
+    use_multicore: bool = param("False has one core do it.", default=True)
+    sub_core_grids: object = param("Not simulated.", default=None)
+
+    def device(self) -> Device:
+        """Where the tensor is; refuses arguments that are not simulated, and a tensor on the host."""
+        require_left_out(self._name, sub_core_grids=self.sub_core_grids)
+        return required_device(self._name, self.input_tensor)
+
+    def changed(self, planner: Callable[..., Plan], *sizes: Hashable, **options: Hashable) -> Tensor:
+        """The result of a plan, by the planner of the tensor's spec, sizes and the spec of the device."""
+        device, one = self.device(), not self.use_multicore
+        plan = kept_plan(
+            planner, device, self.input_tensor.spec, *sizes, place=self.memory_config, on_one_core=one, **options
+        )
+        return carried_out(self._name, plan, self.input_tensor, device)
+
+
+class Tilize(
+    LayoutChange,
+    name="tilize",
+    parameters="input_tensor memory_config dtype use_multicore use_low_perf sub_core_grids",
+):
+    """Rows as tiles; they must be whole tiles.
 
     Raises:
         ArgumentError: What is not simulated is asked for.
         DeviceError: Rows or shards are no whole tiles.
         OutOfMemoryError: No room.
     """
-    require_left_out("tilize", use_low_perf=use_low_perf, sub_core_grids=sub_core_grids)
-    device = required_device("tilize", input_tensor)
-    data_format = None if dtype is None else dtype.format
-    one = not use_multicore
-    plan = kept_plan(
-        plan_tilize, device, input_tensor.spec, place=memory_config, data_format=data_format, on_one_core=one
-    )
-    return carried_out("tilize", plan, input_tensor, device)
+
+    dtype: DataType | None = param("Of the tiles; None for that of the rows.", default=None)
+    use_low_perf: object = param("Not simulated.", default=None)
+
+    def run(self) -> Tensor:
+        """Changes the layout."""
+        require_left_out(self._name, use_low_perf=self.use_low_perf)
+        return self.changed(plan_tilize, data_format=None if self.dtype is None else self.dtype.format)
 
 
-@on_device
-@checked
-def tilize_with_val_padding(
-    input_tensor: Tensor,
-    output_tensor_shape: object,
-    pad_value: object,
-    *,
-    memory_config: MemoryConfig | None = None,
-    dtype: DataType | None = None,
-    use_multicore: bool = True,
-    sub_core_grids: object = None,
-) -> Tensor:
+class TilizeWithValPadding(
+    LayoutChange,
+    name="tilize_with_val_padding",
+    parameters="input_tensor output_tensor_shape pad_value memory_config dtype use_multicore sub_core_grids",
+):
     """Rows as tiles, padded to a shape; a tensor in tiles itself.
-
-    Args:
-        input_tensor: Rows on the device.
-        output_tensor_shape: Shape with padding.
-        pad_value: What the padding holds; it is no part of the values here, which have no padding.
-        memory_config: Where the tiles go; None for where the rows are.
-        dtype: Of the tiles; None for that of the rows.
-        use_multicore: False has one core do it.
-        sub_core_grids: Not simulated.
 
     Raises:
         ArgumentError: What is not simulated is asked for.
         DeviceError: The tensor is larger than the shape, or shards are no whole tiles.
         OutOfMemoryError: No room.
     """
-    require_left_out("tilize_with_val_padding", sub_core_grids=sub_core_grids)
-    shape = _integers("output_tensor_shape", output_tensor_shape)
-    device = required_device("tilize_with_val_padding", input_tensor)
-    if input_tensor.layout is Layout.TILE:
-        return input_tensor
-    data_format = None if dtype is None else dtype.format
-    plan = plan_tilize(
-        input_tensor.spec,
-        device.spec,
-        padded_shape=shape,
-        pads=True,
-        on_one_core=not use_multicore,
-        place=memory_config,
-        data_format=data_format,
+
+    output_tensor_shape: object = param("Shape with padding.", kw_only=False)
+    pad_value: object = param(
+        "What the padding holds; it is no part of the values here, which have no padding.", kw_only=False
     )
-    return carried_out("tilize_with_val_padding", plan, input_tensor, device)
+    dtype: DataType | None = param("Of the tiles; None for that of the rows.", default=None)
+
+    def run(self) -> Tensor:
+        """Changes the layout."""
+        require_left_out(self._name, sub_core_grids=self.sub_core_grids)
+        shape = _integers("output_tensor_shape", self.output_tensor_shape)
+        self.device()
+        if self.input_tensor.layout is Layout.TILE:
+            return self.input_tensor
+        data_format = None if self.dtype is None else self.dtype.format
+        return self.changed(plan_tilize, padded_shape=shape, pads=True, data_format=data_format)
 
 
-@on_device
-@checked
-def tilize_with_zero_padding(
-    input_tensor: Tensor,
-    *,
-    memory_config: MemoryConfig | None = None,
-    use_multicore: bool = True,
-    sub_core_grids: object = None,
-) -> Tensor:
-    """Rows as tiles, the last of them filled with zeros; arguments as of `tilize_with_val_padding`."""
-    require_left_out("tilize_with_zero_padding", sub_core_grids=sub_core_grids)
-    device = required_device("tilize_with_zero_padding", input_tensor)
-    if input_tensor.layout is Layout.TILE:
-        return input_tensor
-    plan = plan_tilize(
-        input_tensor.spec,
-        device.spec,
-        pads=True,
-        on_one_core=not use_multicore,
-        place=memory_config,
-    )
-    return carried_out("tilize_with_zero_padding", plan, input_tensor, device)
+class TilizeWithZeroPadding(LayoutChange, name="tilize_with_zero_padding"):
+    """Rows as tiles, the last of them filled with zeros; a tensor in tiles itself."""
+
+    def run(self) -> Tensor:
+        """Changes the layout."""
+        self.device()
+        if self.input_tensor.layout is Layout.TILE:
+            return self.input_tensor
+        return self.changed(plan_tilize, pads=True)
 
 
-@on_device
-@checked
-def untilize(
-    input_tensor: Tensor,
-    *,
-    memory_config: MemoryConfig | None = None,
-    use_multicore: bool = True,
-    sub_core_grids: object = None,
-) -> Tensor:
+class Untilize(LayoutChange, name="untilize"):
     """Tiles as rows of the same shape; block floats become bfloat16.
-
-    Args:
-        input_tensor: Tiles on the device.
-        memory_config: Where the rows go; None for where the tiles are.
-        use_multicore: False has one core do it.
-        sub_core_grids: Not simulated.
 
     Raises:
         ArgumentError: What is not simulated is asked for, or (on a strict device) the library would take rows of
@@ -311,52 +279,51 @@ def untilize(
         DeviceError: Shards do not hold the rows.
         OutOfMemoryError: No room.
     """
-    require_left_out("untilize", sub_core_grids=sub_core_grids)
-    device = required_device("untilize", input_tensor)
-    place = input_tensor.spec.memory_config if memory_config is None else memory_config
-    if device.strict and keeps_padding(input_tensor.spec, place):
-        raise ArgumentError(
-            f"untilize: images of {input_tensor.shape[-2]} rows are padded to {input_tensor.padded_shape[-2]} in the "
-            "shards, and the library takes the padding for rows of the result; move the tensor to interleaved memory "
-            "first, or open the device with strict=False"
-        )
-    plan = kept_plan(plan_untilize, device, input_tensor.spec, place=memory_config, on_one_core=not use_multicore)
-    return carried_out("untilize", plan, input_tensor, device)
+
+    def run(self) -> Tensor:
+        """Changes the layout."""
+        device, tensor = self.device(), self.input_tensor
+        place = tensor.spec.memory_config if self.memory_config is None else self.memory_config
+        if device.strict and keeps_padding(tensor.spec, place):
+            raise ArgumentError(
+                f"untilize: images of {tensor.shape[-2]} rows are padded to {tensor.padded_shape[-2]} in the "
+                "shards, and the library takes the padding for rows of the result; move the tensor to interleaved "
+                "memory first, or open the device with strict=False"
+            )
+        return self.changed(plan_untilize)
 
 
-@on_device
-@checked
-def untilize_with_unpadding(
-    input_tensor: Tensor,
-    output_tensor_end: object,
-    *,
-    memory_config: MemoryConfig | None = None,
-    use_multicore: bool = True,
-    sub_core_grids: object = None,
-) -> Tensor:
+class UntilizeWithUnpadding(
+    LayoutChange,
+    name="untilize_with_unpadding",
+    parameters="input_tensor output_tensor_end memory_config use_multicore sub_core_grids",
+):
     """The first rows and columns of tiles as rows; block floats become bfloat16.
-
-    Args:
-        input_tensor: Tiles on the device.
-        output_tensor_end: The last index that is kept, on each axis; padding is not.
-        memory_config: Where the rows go; None for where the tiles are.
-        use_multicore: False has one core do it, between interleaved places.
-        sub_core_grids: Not simulated.
 
     Raises:
         ArgumentTypeError: ``output_tensor_end`` is no sequence of integers.
         ArgumentError: What is not simulated is asked for, or the end lies beyond the tensor.
         OutOfMemoryError: No room.
     """
-    require_left_out("untilize_with_unpadding", sub_core_grids=sub_core_grids)
-    shape = tuple(end + 1 for end in _integers("output_tensor_end", output_tensor_end))
-    sides = tuple(input_tensor.shape)
-    if len(shape) != len(sides) or any(kept > side for kept, side in zip(shape, sides, strict=True)):
-        raise ArgumentError(f"untilize_with_unpadding: output_tensor_end must lie within {list(sides)}, before padding")
-    device = required_device("untilize_with_unpadding", input_tensor)
-    one = not use_multicore
-    plan = plan_untilize_with_unpadding(input_tensor.spec, shape, device.spec, place=memory_config, on_one_core=one)
-    return carried_out("untilize_with_unpadding", plan, input_tensor, device)
+
+    output_tensor_end: object = param("The last index that is kept, on each axis; padding is not.", kw_only=False)
+    use_multicore: bool = param("False has one core do it, between interleaved places.", default=True)
+
+    def run(self) -> Tensor:
+        """Changes the layout."""
+        require_left_out(self._name, sub_core_grids=self.sub_core_grids)
+        shape = tuple(end + 1 for end in _integers("output_tensor_end", self.output_tensor_end))
+        sides = tuple(self.input_tensor.shape)
+        if len(shape) != len(sides) or any(kept > side for kept, side in zip(shape, sides, strict=True)):
+            raise ArgumentError(f"{self._name}: output_tensor_end must lie within {list(sides)}, before padding")
+        return self.changed(plan_untilize_with_unpadding, shape)
+
+
+tilize = on_device(function_of(Tilize))
+tilize_with_val_padding = on_device(function_of(TilizeWithValPadding))
+tilize_with_zero_padding = on_device(function_of(TilizeWithZeroPadding))
+untilize = on_device(function_of(Untilize))
+untilize_with_unpadding = on_device(function_of(UntilizeWithUnpadding))
 
 
 def _integers(name: str, given: object) -> tuple[int, ...]:
