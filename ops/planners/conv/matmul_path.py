@@ -37,7 +37,7 @@ from ops.programs.data_movement.reshape_plan import flattened, reshaped
 from ops.programs.eltwise.buffers import activated, with_row
 from ops.programs.eltwise.op import fused_by_matmul_refusal
 from ops.programs.matmul.buffers import interleaved_config, matmul_circular_buffers
-from ops.programs.matmul.config import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
+from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
 
 
 def matmul_refusal(

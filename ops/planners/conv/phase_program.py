@@ -23,14 +23,17 @@ from ops.programs.conv2d.reader_indices import WORD_BYTES
 from ops.programs.conv2d.weights import PrepareBias
 from ops.programs.halo.plan import HaloArguments, config_tensor_spec
 from ops.programs.halo.transfers import most_sticks
-from ops.programs.phase_conv2d.layout import (
+from ops.programs.phase_conv2d.plan import (
+    PhaseConv2dOp,
     PhaseGroup,
+    PhaseOutputs,
+    PhasePart,
     group_k_blocks,
     partition_phases,
+    phase_buffer_requests,
     phase_index_words,
     weights_of_phases,
 )
-from ops.programs.phase_conv2d.op import PhaseConv2dOp, PhaseOutputs, PhasePart, phase_buffer_requests
 from ops.programs.phase_conv2d.values import PreparePhaseWeights
 from ops.window import dense_bounds
 

@@ -21,7 +21,7 @@ from ops.programs.data_movement.placement import whole_shards
 from ops.programs.data_movement.reshard import misplaced_rows
 from ops.programs.data_movement.slice import SliceWrite, Window
 from ops.programs.halo.plan import HaloOp
-from ops.programs.phase_conv2d.op import PhaseConv2dOp
+from ops.programs.phase_conv2d.plan import PhaseConv2dOp
 from ops.window import PaddedAxis
 
 

@@ -22,19 +22,18 @@ from device.time.engine import (
 )
 from device.time.network import movers
 from device.time.stages import CoreGroupCycles, MovedBytes, OperationCycles, Stage, StageCycles, binding_stage
-from ops.programs.conv2d.block_costs import ConvSteps, Shipment, conv_steps
-from ops.programs.conv2d.op import Conv2dOp
-from ops.programs.conv2d.parallel_config import (
-    HEIGHT,
-    WIDTH,
-    ConvProblem,
+from ops.programs.conv2d.block_costs import (
+    ConvSteps,
     ConvTiming,
     Core,
     Ending,
-    ParallelConfig,
+    Shipment,
     buffers_of,
+    conv_steps,
     processors_of,
 )
+from ops.programs.conv2d.op import Conv2dOp
+from ops.programs.conv2d.parallel_config import HEIGHT, WIDTH, ConvProblem, ParallelConfig
 from ops.window import PaddedAxis, count_met_taps
 
 

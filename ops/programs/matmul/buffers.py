@@ -14,7 +14,7 @@ from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
 from device.plan import CircularBuffer
 from device.spec.parts import GridSpec
 from ops.programs.buffer_shapes import page_cores, tile_buffer
-from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram, k_blocks, partials_format
+from ops.programs.matmul.op import MatmulConfig, MatmulProblem, MatmulProgram, k_blocks, partials_format
 
 BUFFERING = 2  # blocks or tiles of an operand
 

@@ -27,10 +27,10 @@ from ops.programs.kernel_costs import (
     write_page_cycles,
 )
 from ops.programs.matmul.buffers import INTERLEAVED_BUFFERING
-from ops.programs.matmul.config import MatmulOp, k_blocks, partials_format, reloads
-from ops.programs.matmul.dealing import (
+from ops.programs.matmul.op import (
     IN_DRAM,
     TILE_PRODUCT_FLOPS,
+    MatmulOp,
     Operands,
     Place,
     Places,
@@ -38,8 +38,11 @@ from ops.programs.matmul.dealing import (
     cores_of,
     first_receivers,
     issued_flops,
+    k_blocks,
     operands_of,
     out_blocks,
+    partials_format,
+    reloads,
     second_receivers,
 )
 

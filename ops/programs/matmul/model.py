@@ -23,9 +23,18 @@ from ops.op_model import (
     row,
     uncompared_fact,
 )
-from ops.programs.matmul.config import MatmulConfig, MatmulOp, k_blocks
 from ops.programs.matmul.cycles import matmul_cycles
-from ops.programs.matmul.dealing import Place, Places, cores_of, out_blocks, sends_first, sends_second
+from ops.programs.matmul.op import (
+    MatmulConfig,
+    MatmulOp,
+    Place,
+    Places,
+    cores_of,
+    k_blocks,
+    out_blocks,
+    sends_first,
+    sends_second,
+)
 from ops.programs.matmul.values import Transpose, matmul_values, transpose_cycles, transposed
 
 

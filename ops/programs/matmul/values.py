@@ -25,7 +25,7 @@ from ops.programs.data_movement.copy import copy_movement
 from ops.programs.data_movement.movement_cycles import movement_cycles
 from ops.programs.kernel_costs import turn_tile_cycles
 from ops.programs.matmul.buffers import BUFFERING
-from ops.programs.matmul.config import MatmulOp, k_blocks, l1_accumulation, partials_format
+from ops.programs.matmul.op import MatmulOp, k_blocks, l1_accumulation, partials_format
 
 HALVES = 2  # 16-column halves of a tile
 

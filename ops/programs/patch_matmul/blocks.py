@@ -7,7 +7,7 @@ the whole of the other, by multicast; only where that leaves most of them idle a
 from device.numbers.block_floats import div_up
 from device.spec.parts import GridSpec
 from ops.programs.matmul.buffers import SUBBLOCKS, WIDE_DST_TILES, buffers_bytes, interleaved_config
-from ops.programs.matmul.config import MatmulConfig, MatmulProblem, MatmulProgram
+from ops.programs.matmul.op import MatmulConfig, MatmulProblem, MatmulProgram
 
 DEPTHS = (4, 2, 1)  # K tiles of a block, as tried: deeper ones need fewer handshakes
 

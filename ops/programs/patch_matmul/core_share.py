@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from device.memory.memory_config import TILE
 from device.numbers.block_floats import div_up
 from device.numbers.formats import FLOAT32, DataFormat
-from ops.programs.matmul.config import MatmulProgram
+from ops.programs.matmul.op import MatmulProgram
 from ops.programs.patch_matmul.work import Patches, PatchMatmul, PixelMatmul
 from ops.window import output_phases
 

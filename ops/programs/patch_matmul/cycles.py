@@ -26,7 +26,6 @@ from ops.programs.kernel_costs import (
     untilize_tile_cycles,
     write_stick_cycles,
 )
-from ops.programs.matmul.config import MatmulOp, k_blocks
 from ops.programs.matmul.cycles import (
     MatmulCosts,
     MatmulSteps,
@@ -36,13 +35,15 @@ from ops.programs.matmul.cycles import (
     send_cycles,
     walk_blocks,
 )
-from ops.programs.matmul.dealing import (
+from ops.programs.matmul.op import (
+    MatmulOp,
     Operands,
     Place,
     Places,
     cores_of,
     first_receivers,
     issued_flops,
+    k_blocks,
     operands_of,
     out_blocks,
 )

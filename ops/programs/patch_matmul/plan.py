@@ -16,7 +16,7 @@ from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.matmul.buffers import matmul_circular_buffers, program_cores
-from ops.programs.matmul.config import MatmulOp, MatmulProblem
+from ops.programs.matmul.op import MatmulOp, MatmulProblem
 from ops.programs.patch_matmul.blocks import gathering_config
 from ops.programs.patch_matmul.slicing import Slicing
 from ops.programs.patch_matmul.work import FillRows, Patches, PatchMatmul, PixelMatmul, SumSections

@@ -10,7 +10,7 @@ from device.memory.memory_config import TILE
 from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import DataFormat
 from device.plan import DeviceOp
-from ops.programs.matmul.config import MatmulOp
+from ops.programs.matmul.op import MatmulOp
 from ops.programs.patch_matmul.slicing import Slicing
 from ops.window import PaddedAxis
 

@@ -18,7 +18,7 @@ from functools import partial
 from device.spec.device_spec import DeviceSpec
 from device.time.engine import Slots, Task, check_emptied, critical_cycles, task_of
 from device.time.stages import OperationCycles, Stage, binding_stage
-from ops.programs.conv2d.block_costs import Shipment, conv_steps
+from ops.programs.conv2d.block_costs import ConvTiming, Core, Ending, Shipment, buffers_of, conv_steps
 from ops.programs.conv2d.cycles import (
     begin,
     bring_bias,
@@ -32,8 +32,8 @@ from ops.programs.conv2d.cycles import (
     weight_bytes,
 )
 from ops.programs.conv2d.op import Conv2dOp
-from ops.programs.conv2d.parallel_config import HEIGHT, ConvTiming, Core, Ending, buffers_of
-from ops.programs.phase_conv2d.op import PhaseConv2dOp, PhasePart
+from ops.programs.conv2d.parallel_config import HEIGHT
+from ops.programs.phase_conv2d.plan import PhaseConv2dOp, PhasePart
 from ops.window import convolution_axis
 
 

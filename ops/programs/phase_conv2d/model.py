@@ -8,7 +8,7 @@ from device.time.stages import Stage
 from ops.op_model import Description, Detail, Ends, OpModel, cycles_of_work, values_of_first
 from ops.programs.conv2d.model import STAGES as CONV_STAGES
 from ops.programs.phase_conv2d.cycles import phase_cycles
-from ops.programs.phase_conv2d.op import PhaseConv2dOp
+from ops.programs.phase_conv2d.plan import PhaseConv2dOp
 from ops.programs.phase_conv2d.values import PreparePhaseWeights, phases_convolved, prepared_phase_weights
 
 STAGES: Final = MappingProxyType(

@@ -15,7 +15,7 @@ from ops.op_model import ValuesContext, given, matrix, row
 from ops.programs.conv2d.gather import HALF, GatheredInput, Image, prepare_image
 from ops.programs.conv2d.values import at_once, convolve_into
 from ops.programs.conv2d.weights import WeightsLayout, prepare_weights
-from ops.programs.phase_conv2d.op import PhaseConv2dOp
+from ops.programs.phase_conv2d.plan import PhaseConv2dOp
 from ops.window import index_of
 
 

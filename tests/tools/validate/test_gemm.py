@@ -4,8 +4,7 @@ import pytest
 
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
 from device.spec.parts import GridSpec
-from ops.programs.matmul.config import MatmulProblem, MatmulProgram
-from ops.programs.matmul.dealing import Place
+from ops.programs.matmul.op import MatmulProblem, MatmulProgram, Place
 from tools.validate.gemm import benchmark_config, gemm_measured_cycles, kind_of, predict_gemm, read_gemm_row
 from tools.validate.prediction import NotPredictedError
 

@@ -18,7 +18,7 @@ from device.plan import Event, OperationBegin
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.partition import ConvPartition
-from ops.programs.phase_conv2d.op import PhaseConv2dOp
+from ops.programs.phase_conv2d.plan import PhaseConv2dOp
 from ops.reference import Geometry, conv_transpose_channels_last, plan_geometry
 from ttsim.api.conv import ConvTranspose2d, conv_transpose2d
 from ttsim.recording.profiling import Profile, estimate_cycles, profile

@@ -1,7 +1,7 @@
 """The search for the best ways to make a call: every family of its space, the least first, the hopeless passed over.
 
 A family is passed over where something found takes neither more cycles than the family at least takes, nor more L1, nor
-is less exact (`ops.planners.lower_bounds`): no member of it could be better in any respect. So what is left is the
+is less exact (`ops.planners.conv.lower_bounds`): no member of it could be better in any respect. So what is left is the
 Pareto front of the whole space, unless the search ran out of its effort.
 """
 
@@ -20,7 +20,7 @@ from ops.op_models import OP_MODELS
 from ops.passes.cycles import run_cycles, steps_that_ran
 from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.l1_path import CONV2D
-from ops.planners.lower_bounds import Least, least_of
+from ops.planners.conv.lower_bounds import Least, least_of
 from ops.window import NoWindowError
 from ttsim.diagnose import MachineSnapshot, attempt
 from ttsim.report.cycles import whole

@@ -2,7 +2,7 @@
 
 A *family* is a call laid out in one way: slices, scheme, cores, blocks, readers. Its *members* differ in what is
 buffered twice, whether the halo's output is moved, and the layout of the output; its first member takes no more cycles
-and L1 at least (`ops.planners.lower_bounds`) than any other.
+and L1 at least (`ops.planners.conv.lower_bounds`) than any other.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -28,9 +28,9 @@ from ops.planners.conv.arguments import (
     weight_format,
 )
 from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D_BY_PHASES
+from ops.planners.conv.lower_bounds import pieces
 from ops.planners.conv.operands import PartitionedConv, partition_call
 from ops.planners.conv.slicing import most_slices
-from ops.planners.lower_bounds import pieces
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
 from ops.window import NoWindowError
 from ttsim.study.layers.run import Settings, accuracy_of, call as make_call, exact_output, make_inputs, place

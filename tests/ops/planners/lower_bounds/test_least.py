@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from device.errors import DeviceError
-from ops.planners.lower_bounds import UNKNOWN, least_of, pieces
+from ops.planners.conv.lower_bounds import UNKNOWN, least_of, pieces
 from ops.window import NoWindowError
 from tests.ttsim.study.tune.tuned_calls import question
 from ttsim.study.evaluate import plan_key

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ops.planners.lower_bounds import least_of
+from ops.planners.conv.lower_bounds import least_of
 from ops.programs.conv2d.cycles import least_cycles, time_conv
 from tests.ttsim.study.tune.tuned_calls import question
 

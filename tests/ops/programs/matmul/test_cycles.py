@@ -11,9 +11,8 @@ from device.spec.parts import GridSpec
 from device.time.network import bandwidth
 from device.time.stages import Stage
 from ops.programs.kernel_costs import ComputeCosts
-from ops.programs.matmul.config import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
 from ops.programs.matmul.cycles import matmul_cycles
-from ops.programs.matmul.dealing import Place, Places, cores_of
+from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram, Place, Places, cores_of
 
 FIGURES = {
     "matmul_costs_start_cycles": 2000.0,

@@ -9,7 +9,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.parts import GridSpec
 from ops.programs.matmul.buffers import buffers_bytes, interleaved_config, matmul_circular_buffers, program_cores
-from ops.programs.matmul.config import MatmulProblem, MatmulProgram, k_blocks
+from ops.programs.matmul.op import MatmulProblem, MatmulProgram, k_blocks
 
 GRID = GridSpec(cols=8, rows=8)
 L1_BYTES = 1360544

@@ -14,9 +14,8 @@ from ops.op_models import OP_MODELS
 from ops.programs.data_movement.copy import copy_movement
 from ops.programs.data_movement.movement_cycles import movement_cycles
 from ops.programs.matmul.buffers import interleaved_config
-from ops.programs.matmul.config import MatmulOp, MatmulProblem
 from ops.programs.matmul.cycles import matmul_cycles
-from ops.programs.matmul.dealing import Place, Places
+from ops.programs.matmul.op import MatmulOp, MatmulProblem, Place, Places
 from ops.programs.matmul.values import Transpose
 
 SPEC = load_spec("wormhole_n150")

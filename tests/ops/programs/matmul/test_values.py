@@ -10,7 +10,7 @@ from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
 from device.spec.device_spec import load_spec
 from device.spec.parts import GridSpec
-from ops.programs.matmul.config import (
+from ops.programs.matmul.op import (
     MatmulConfig,
     MatmulOp,
     MatmulProblem,

@@ -7,7 +7,7 @@ from device.time.stages import Stage
 from ops.op_model import Ends
 from ops.op_models import OP_MODELS
 from ops.programs.phase_conv2d.cycles import phase_cycles
-from ops.programs.phase_conv2d.op import PhaseConv2dOp
+from ops.programs.phase_conv2d.plan import PhaseConv2dOp
 
 
 def account(made):
