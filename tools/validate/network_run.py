@@ -148,7 +148,7 @@ def _step(walk: Walk, step: NetworkStep, software: Software) -> LayerTime:
 
 def _times(calls: Iterable[RanCall], spec: DeviceSpec, software: Software) -> tuple[TimedKind, ...]:
     return tuple(
-        TimedKind(one.name.removesuffix("DeviceOperation"), one.cycles.cycles / spec.clock_hz * NS_PER_S)
+        TimedKind(one.name.removesuffix("DeviceOperation"), one.taken.cycles / spec.clock_hz * NS_PER_S)
         for call in calls
         for one in timed_call(call, spec, meanings=MEANINGS_OF[software]).operations
     )

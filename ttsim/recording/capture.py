@@ -24,8 +24,7 @@ from device.plan import (
 )
 from ops.op_model import CyclesContext, Ends, Meanings
 from ops.passes.cycles import timed_operation
-from ttsim.report.cycles import whole
-from ttsim.report.record import kernel_nanoseconds
+from ttsim.report.cycles import kernel_nanoseconds, whole
 
 MESH_ID = 1  # the real library numbers the first mesh so
 DEVICE_ID = 0  # and the first device of it

@@ -6,9 +6,10 @@ from dataclasses import fields
 from device.spec.device_spec import DeviceSpec
 from ttsim.diagnose import estimate_source
 from ttsim.report.cycle_report import CycleReport
-from ttsim.report.network import NetworkReport, PassOperation
+from ttsim.report.network import NetworkReport
 from ttsim.report.page_parts import Page, Source
 from ttsim.report.pages import page_of_calls, page_of_network, page_of_pass
+from ttsim.report.runs import OpRun
 from ttsim.report.trace import trace_json_gz, trace_of
 from ttsim.report.writers.html.document import page_frame, page_html
 from ttsim.runtime.traces import RanCall
@@ -26,7 +27,7 @@ def page_of_run(network: NetworkReport, report: CycleReport, calls: Sequence[Ran
 
 def _sources(network: NetworkReport, calls: Sequence[RanCall]) -> Iterator[Source]:
     """The convolutions as Python, each under the number of its first device operation."""
-    first: dict[int, PassOperation] = {}
+    first: dict[int, OpRun] = {}
     for one in network.operations:
         first.setdefault(one.call, one)
     for number, call in enumerate(calls):

@@ -1,6 +1,6 @@
 """What calls take: a profile of all calls of a ``with`` block, and the estimate of a single one."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from inspect import signature
@@ -10,16 +10,16 @@ from typing import Any, Final
 from device.errors import ArgumentTypeError, shown
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
-from ops.passes.cycles import TimedOperation
 from ops.passes.sensitivity import sensitivities
 from ops.programs.conv2d.estimates import SCHEME_DECISION
 from ttsim.recording.pages import page_of_run, shown_cycles, shown_network
-from ttsim.recording.runs import cycles_of, describe_call, report_network, timed_operations
+from ttsim.recording.runs import cycles_of, runs_of, timed_call
 from ttsim.recording.suggestions import LEAST_SHARE, Measured, Search
 from ttsim.report.advice import Advice, machine_changes
 from ttsim.report.cycle_report import CycleReport, cycle_report
-from ttsim.report.cycles import TimedCall, whole
-from ttsim.report.network import NetworkReport
+from ttsim.report.cycles import CallRun
+from ttsim.report.network import NetworkReport, network_report
+from ttsim.report.runs import Runs
 from ttsim.report.writers.html.document import page_frame
 from ttsim.runtime.device import Device
 from ttsim.runtime.session import current, locked, remember
@@ -53,7 +53,7 @@ class Profile:
                 cycles again for every figure. (What other configs would give, `estimate_cycles` finds out.)
         """
         spec = self.device.spec
-        report = shown_cycles(cycle_report(self._timed(), spec))
+        report = shown_cycles(cycle_report(self.taken(), spec))
         return replace(report, advice=self.machine_advice(report.cycles)) if suggestions else report
 
     def network(self) -> NetworkReport:
@@ -61,8 +61,7 @@ class Profile:
 
         All device operations in order, sums of them by kind and by line of the script, and L1 at its fullest moment.
         """
-        spec, calls = self.device.spec, self.ran
-        return shown_network(report_network(calls, self._operations(calls), spec))
+        return shown_network(network_report(self.runs(), self.device.spec))
 
     def _repr_html_(self) -> str:
         """A page in a frame, for notebooks."""
@@ -84,25 +83,23 @@ class Profile:
 
     def measured(self) -> Measured:
         """What the calls take that have run so far."""
-        timed = self._timed()
+        taken = self.taken()
         chosen = [one.value for call in self.calls for one in call.plan.decisions if one.name == SCHEME_DECISION]
         return Measured(
-            cycles=sum(whole(operation.cycles.cycles) for call in timed for operation in call.operations),
-            untimed=sum(len(call.untimed) for call in timed),
+            cycles=sum(call.total.cycles for call in taken),
+            untimed=sum(len(call.untimed) for call in taken),
             effort=sum(len(call.plan.steps) + _most_rows(call.plan) // ROWS_OF_A_STEP for call in self.calls),
             scheme=", ".join(map(str, chosen)),
         )
 
-    def _timed(self) -> list[TimedCall]:
-        device, calls = self.device, self.ran
-        return [
-            describe_call(call, ran, device.spec, meanings=device.meanings, plans=device.plans)
-            for call, ran in zip(calls, self._operations(calls), strict=True)
-        ]
-
-    def _operations(self, calls: Iterable[RanCall]) -> list[tuple[TimedOperation, ...]]:
+    def taken(self) -> list[CallRun]:
+        """What each of the calls took that ran."""
         device = self.device
-        return [timed_operations(call, device.spec, device.meanings, device.plans) for call in calls]
+        return [timed_call(call, device.spec, meanings=device.meanings, plans=device.plans) for call in self.ran]
+
+    def runs(self) -> Runs:
+        """The device operations of these calls."""
+        return runs_of(self.ran, self.taken(), self.device.spec)
 
     def _cycles_on(self, spec: DeviceSpec) -> float:
         """Cycles of the same plans on another machine, in fractions, so that small changes show."""

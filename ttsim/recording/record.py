@@ -1,10 +1,9 @@
 """The record of what a profile saw, from which files for other tools are written."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from device.memory.buffers import place
-from device.memory.layouts import TensorSpec
 from device.plan import (
     Allocate,
     CircularBufferAllocated,
@@ -14,32 +13,30 @@ from device.plan import (
     Operation,
     OperationBegin,
     OperationEnd,
-    Plan,
     Refuse,
     Step,
 )
 from device.spec.device_spec import DeviceSpec
 from ops.op_model import op_model_of
-from ops.passes.cycles import TimedOperation, operations_of
+from ops.passes.cycles import operations_of
 from ttsim.recording.capture import Node, NodeText, nodes
 from ttsim.recording.profiling import Profile
-from ttsim.recording.runs import describe_call, places, report_network, sources, timed_operations
+from ttsim.recording.runs import ends_of_operations, places, runs_of, sources
 from ttsim.report.cycle_report import cycle_report
 from ttsim.report.memory import living_after
+from ttsim.report.network import network_report
 from ttsim.report.record import (
     Chunks,
-    RanStep,
     Record,
     RecordedCall,
-    RecordedOperation,
     SeenCall,
     device_figures,
     known_arch,
     lifetimes,
     numbered,
-    recorded_operations,
     until_refused,
 )
+from ttsim.report.runs import OpRun
 from ttsim.report.timelines import Timeline, timeline
 from ttsim.runtime.execution import texts
 from ttsim.runtime.traces import RanCall
@@ -54,19 +51,9 @@ def record_of(profile: Profile, name: str) -> Record:
     device, spec = profile.device, profile.device.spec
     told = [call for call in profile.calls if call.ran or call.error]
     calls = [call for call in told if call.ran]
-    read = [timed_operations(call, spec, device.meanings, device.plans) for call in calls]
-    timed = [
-        describe_call(call, ran, spec, meanings=device.meanings, plans=device.plans)
-        for call, ran in zip(calls, read, strict=True)
-    ]
-    cycles, network = cycle_report(timed, spec), report_network(calls, read, spec)
-    operations = recorded_operations(
-        [step for call, ran in zip(calls, read, strict=True) for step in _steps(call, ran)],
-        network.operations,
-        cycles.calls,
-        [launch for call in timed for launch in call.launches],
-        spec,
-    )
+    taken = profile.taken()
+    operations = runs_of(calls, taken, spec)
+    cycles, network = cycle_report(taken, spec), network_report(operations, spec)
     tensors = numbered(tensor for call in told for tensor in _tensors(call))
     of_calls = groupby(operations, key=lambda one: one.call)
     seen = [
@@ -83,44 +70,26 @@ def record_of(profile: Profile, name: str) -> Record:
             _call(call, number, list(next(of_calls)[1]) if call.ran else [], where, tensors, chunks, spec)
             for number, (call, where) in enumerate(zip(told, places(told), strict=True), start=1)
         ),
-        operations=operations,
+        operations=tuple(operations),
         tensors=tuple((number, tensor) for tensor, number in tensors.items()),
         lifetimes=lifetimes(seen, tensors),
-        timelines=tuple(_timelines(calls, operations, profile)),
+        timelines=tuple(_timelines(operations, profile)),
         cycles=cycles,
         network=network,
     )
 
 
-def _steps(call: RanCall, ran: Sequence[TimedOperation]) -> Iterator[RanStep]:
-    """The device operations of a call that ran."""
-    steps = operations_of(call.plan, call.ran)
-    for step, one, end in zip(steps, ran, _ends_of_operations(call.events), strict=True):
-        yield RanStep(
-            name=step.name,
-            key=step.key,
-            cached=end.cached,
-            inputs=tuple(call.plan.tensors[name] for name in _reads(step)),
-            output=_output(step, call.plan),
-            attributes=one.account.attributes,
-            fidelity_phases=one.fidelity_phases,
-        )
-
-
-def _timelines(
-    calls: Sequence[RanCall], operations: Sequence[RecordedOperation], profile: Profile
-) -> Iterator[tuple[int, Timeline]]:
+def _timelines(operations: Iterable[OpRun], profile: Profile) -> Iterator[tuple[int, Timeline]]:
     """What programs send over the networks, each program once."""
-    steps = (step for call in calls for step in operations_of(call.plan, call.ran))
     told = set()
-    for step, one in zip(steps, operations, strict=True):
-        if one.program in told:
+    for op in operations:
+        if op.program in told:
             continue
-        told.add(one.program)
-        meaning = op_model_of(step.work, profile.device.meanings)
-        sent = () if meaning.sent is None else meaning.sent(step.work, profile.device.spec)
+        told.add(op.program)
+        model = op_model_of(op.step.work, profile.device.meanings)
+        sent = () if model.sent is None else model.sent(op.step.work, profile.device.spec)
         if sent:
-            yield one.program, timeline(sent, profile.device.spec)
+            yield op.program, timeline(sent, profile.device.spec)
 
 
 def _reads(step: Operation) -> tuple[str, ...]:
@@ -128,24 +97,10 @@ def _reads(step: Operation) -> tuple[str, ...]:
     return step.inputs if step.outputs or len(step.inputs) == 1 else step.inputs[:-1]
 
 
-def _output(step: Operation, plan: Plan) -> TensorSpec:
-    return plan.tensors[step.outputs[0].tensor if step.outputs else step.inputs[-1]]
-
-
-def _ends_of_operations(events: Sequence[Event]) -> Iterator[OperationEnd]:
-    """The ends of device operations, which functions of the library are not."""
-    works = []
-    for event in events:
-        if isinstance(event, OperationBegin):
-            works.append(event.work)
-        elif isinstance(event, OperationEnd) and works.pop() is not None:
-            yield event
-
-
 def _call(
     call: RanCall,
     number: int,
-    operations: Sequence[RecordedOperation],
+    operations: Sequence[OpRun],
     where: str,
     tensors: Mapping[MadeTensor, int],
     chunks: Chunks,
@@ -159,7 +114,7 @@ def _call(
         number=number,
         function=call.function,
         where=where,
-        nanoseconds=sum(map(_nanoseconds, operations)),
+        nanoseconds=sum(op.kernel_nanoseconds for op in operations),
         arguments=tuple(_arguments(call)),
         inputs=tuple(tensors[one] for name, one in call.inputs if name in read),
         outputs=tuple(tensors[one] for _, one in call.results),
@@ -173,7 +128,7 @@ def _call(
 def _tensors(call: RanCall) -> Iterator[MadeTensor]:
     """Tensors on the device that a call read or made."""
     yield from (one for _, one in call.inputs)  # what it writes into among them
-    for end in _ends_of_operations(call.events):
+    for end in ends_of_operations(call.events):
         yield from end.made
     yield from (one for _, one in call.results)
 
@@ -196,12 +151,12 @@ def _makes(step: Step) -> tuple[Allocate, ...]:
     return (step,) if isinstance(step, Allocate) else ()
 
 
-def _nodes(call: RanCall, operations: Sequence[RecordedOperation], spec: DeviceSpec) -> list[Node]:
+def _nodes(call: RanCall, operations: Sequence[OpRun], spec: DeviceSpec) -> list[Node]:
     """The graph of a call: its function around all that it did, and what each of its device operations took."""
     if call.error:
         return nodes(_that_failed(call))
     events = [OperationBegin(call.function), *_with_circular_buffers(call, spec), OperationEnd(call.function)]
-    told = (NodeText(_nanoseconds(one), one.attributes) for one in operations)
+    told = (NodeText(one.kernel_nanoseconds, one.attributes) for one in operations)
     return nodes(events, lambda begin, end: next(told))
 
 
@@ -210,10 +165,6 @@ def _that_failed(call: RanCall) -> list[Event]:
     refused = [event for event in call.events if isinstance(event, OperationEnd) and event.aborted]
     inside = [event for end in refused for event in (OperationBegin(end.name), end)]
     return [OperationBegin(call.function), *inside, OperationEnd(call.function, aborted=True)]
-
-
-def _nanoseconds(operation: RecordedOperation) -> int:
-    return 0 if operation.nanoseconds is None else operation.nanoseconds.kernel
 
 
 def _with_circular_buffers(call: RanCall, spec: DeviceSpec) -> Iterator[Event]:

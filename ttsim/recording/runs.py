@@ -7,66 +7,41 @@ from os.path import basename, commonpath, dirname, isabs, relpath
 from pathlib import PurePath
 
 from device.memory.memory_config import BufferType
-from device.plan import BufferAllocated, BufferFreed, Operation, OperationBegin, OperationEnd
+from device.plan import BufferAllocated, BufferFreed, Event, OperationBegin, OperationEnd
 from device.spec.device_spec import DeviceSpec
-from ops.launch import Launch
 from ops.op_model import Meanings
 from ops.op_models import OP_MODELS
 from ops.passes.caches import PlanCache
 from ops.passes.cycles import TimedOperation, launches_of, operations_of, run_cycles
-from ttsim.report.cycles import OperationReading, TimedCall, UntimedOperation, whole, whole_operation
-from ttsim.report.network import LivingBuffer, NetworkReport, RanOperation, network_report
+from ttsim.report.cycles import CallRun
+from ttsim.report.memory import fullest_core_bytes
+from ttsim.report.runs import LivingBuffer, Runs
 from ttsim.runtime.traces import CallSite, RanCall
 
 
-def timed_call(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = OP_MODELS) -> TimedCall:
-    """What a call took on a device; `meanings` say what its works mean."""
-    return call_of_operations(call, timed_operations(call, spec, meanings), spec)
-
-
-def timed_operations(
-    call: RanCall, spec: DeviceSpec, meanings: Meanings, plans: PlanCache | None = None
-) -> tuple[TimedOperation, ...]:
-    """The device operations of a call that ran, each with what it takes on a device.
+def timed_call(
+    call: RanCall, spec: DeviceSpec, *, meanings: Meanings = OP_MODELS, plans: PlanCache | None = None
+) -> CallRun:
+    """What a call took on a device.
 
     Args:
         meanings: What its works mean.
         plans: Where the device keeps plans and what they take, if it does.
     """
-    if plans is None:
-        return run_cycles(call.plan, spec, ran=call.ran, meanings=meanings).operations
-    return plans.cycles_of(call.plan, spec, ran=call.ran, meanings=meanings).operations
+    if plans is None or meanings is not OP_MODELS:
+        return _call_run(call, run_cycles(call.plan, spec, ran=call.ran, meanings=meanings).operations, spec)
+
+    def read() -> CallRun:
+        return _call_run(call, plans.cycles_of(call.plan, spec, ran=call.ran).operations, spec)
+
+    return plans.made_of(call.plan, spec, (call.function, call.ran, call.useful_flops), read)
 
 
-def describe_call(
-    call: RanCall, ran: Sequence[TimedOperation], spec: DeviceSpec, *, meanings: Meanings, plans: PlanCache
-) -> TimedCall:
-    """A call whose `timed_operations` are known, as it was told before where its plan is kept."""
-    if meanings is not OP_MODELS:
-        return call_of_operations(call, ran, spec)
-    key = (call.function, call.ran, call.useful_flops)
-    return plans.made_of(call.plan, spec, key, lambda: call_of_operations(call, ran, spec))
-
-
-def call_of_operations(call: RanCall, ran: Sequence[TimedOperation], spec: DeviceSpec) -> TimedCall:
-    """A call whose `timed_operations` are known."""
-    return TimedCall(
+def _call_run(call: RanCall, ran: tuple[TimedOperation, ...], spec: DeviceSpec) -> CallRun:
+    return CallRun(
         name=call.function,
-        operations=tuple(
-            OperationReading(
-                name=one.name,
-                cycles=whole_operation(one.cycles),
-                fidelity_phases=one.fidelity_phases,
-                account=one.account,
-            )
-            for one in ran
-            if one.cycles is not None
-        ),
-        untimed=tuple(
-            UntimedOperation(name=one.name, reason=one.reason, position=position)
-            for position, one in enumerate(ran)
-            if one.cycles is None
-        ),
+        ran=ran,
+        spec=spec,
         useful_flops=call.useful_flops,
         decisions=call.plan.decisions,
         launches=partial(launches_of, call.plan, ran, spec, ran=call.ran),
@@ -75,49 +50,58 @@ def call_of_operations(call: RanCall, ran: Sequence[TimedOperation], spec: Devic
 
 def cycles_of(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = OP_MODELS) -> float:
     """Cycles of what a call ran, on any machine; operations without a model count nothing."""
-    return fsum(one.cycles.cycles for one in timed_operations(call, spec, meanings) if one.cycles is not None)
+    return fsum(
+        one.cycles.cycles
+        for one in run_cycles(call.plan, spec, ran=call.ran, meanings=meanings).operations
+        if one.cycles is not None
+    )
 
 
 Maker = tuple[str, str]
 
 
-def report_network(
-    calls: Sequence[RanCall], operations: Sequence[Sequence[TimedOperation]], spec: DeviceSpec
-) -> NetworkReport:
-    """The report on calls that ran one after the other.
+def runs_of(calls: Sequence[RanCall], taken: Sequence[CallRun], spec: DeviceSpec) -> Runs:
+    """The device operations of calls that ran one after the other.
 
     Args:
-        calls: What ran.
-        operations: Of each of them the device operations that ran, with what they take.
+        taken: What each of the calls took.
     """
     makers: dict[int, Maker] = {}
-    ran: list[RanOperation] = []
-    launches: list[Launch] = []
-    for number, (call, timed, where) in enumerate(zip(calls, operations, places(calls), strict=True)):
+    runs = Runs(spec.clock_hz, spec)
+    for number, (call, run, where) in enumerate(zip(calls, taken, places(calls), strict=True)):
         made = (event.number for event in call.events if isinstance(event, BufferAllocated))
         makers.update((buffer, (call.function, where)) for buffer in made)
-        for step, one, live in zip(operations_of(call.plan, call.ran), timed, fullest_moments(call), strict=True):
-            ran.append(_operation(step, one, _living(live, makers), call=number, function=call.function, where=where))
-        launches += launches_of(call.plan, timed, spec, ran=call.ran)
-    return network_report(ran, launches, spec)
+        steps, ends = operations_of(call.plan, call.ran), ends_of_operations(call.events)
+        for step, timed, figures, live, end in zip(
+            steps, run.ran, run.in_order, fullest_moments(call), ends, strict=True
+        ):
+            buffers = _living(live, makers)
+            circular = [buffer for buffer in step.circular_buffers if buffer.view_of is None]
+            runs.add(
+                name=step.name,
+                call=number,
+                function=call.function,
+                where=where,
+                taken=figures,
+                l1=(fullest_core_bytes(circular), sum(buffer.bank_bytes for buffer in buffers)),
+                buffers=buffers,
+                step=step,
+                tensors=call.plan.tensors,
+                timed=timed,
+                cached=end.cached,
+            )
+        runs.launches += run.launches
+    return runs
 
 
-def _operation(
-    step: Operation, timed: TimedOperation, live: tuple[LivingBuffer, ...], *, call: int, function: str, where: str
-) -> RanOperation:
-    cycles = timed.cycles
-    return RanOperation(
-        name=step.name,
-        call=call,
-        function=function,
-        where=where,
-        cycles=None if cycles is None else whole(cycles.cycles),
-        bound_by="" if cycles is None else cycles.bound_by.value,
-        core_count=0 if cycles is None else cycles.cores,
-        untimed=timed.reason,
-        circular_buffers=tuple(one for one in step.circular_buffers if one.view_of is None),
-        buffers=live,
-    )
+def ends_of_operations(events: Sequence[Event]) -> Iterator[OperationEnd]:
+    """The ends of device operations, which functions of the library are not."""
+    works = []
+    for event in events:
+        if isinstance(event, OperationBegin):
+            works.append(event.work)
+        elif isinstance(event, OperationEnd) and works.pop() is not None:
+            yield event
 
 
 def _living(live: Iterable[BufferAllocated], makers: Mapping[int, Maker]) -> tuple[LivingBuffer, ...]:

@@ -1,7 +1,7 @@
 """The report on cycles that users get, with its table and the launch overhead between operations."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 from device.spec.device_spec import DeviceSpec
@@ -9,9 +9,10 @@ from device.time.stages import Lazy
 from ops.launch import Launch, Replay, between_kernels_nanoseconds
 from ops.passes.cycles import ASSUMPTIONS
 from ttsim.report.advice import Advice, explain_advice
-from ttsim.report.cycles import CallTime, OperationTime, TimedCall, Totals, call_times, totals
+from ttsim.report.cycles import CallRun, CallTime, OperationTime, Totals, call_times, totals
 from ttsim.report.explain import explain_call, explain_inclusion, not_counting, untimed_lines, where_measured
 from ttsim.report.formatting import count_of, cycles, fitted, percent, short_name, terminal_width, text, time, wrapped
+from ttsim.report.rows import as_dict
 
 ERROR_SHARE: Final = 0.04  # mean, on tests that the fit has not seen: docs/cycles.md, Between operations
 BASES: Final = {
@@ -214,7 +215,7 @@ class CycleReport:
 
     def to_dict(self) -> dict[str, Any]:
         """All figures, by the names of their fields."""
-        return {"format": FORMAT, **asdict(self)}
+        return {"format": FORMAT, **as_dict(self)}
 
     def to_json(self) -> str:
         """All figures; the same bytes for the same calls."""
@@ -244,9 +245,9 @@ class CycleReport:
         return self.table(terminal_width())
 
 
-def cycle_report(calls: Sequence[TimedCall], spec: DeviceSpec) -> CycleReport:
+def cycle_report(calls: Sequence[CallRun], spec: DeviceSpec) -> CycleReport:
     """The report on calls that ran one after the other on a device."""
-    made = call_times(calls, spec)
+    made = call_times(calls)
     total = made[0].total if len(made) == 1 else totals(calls, spec)
     return CycleReport(
         device=spec.name,

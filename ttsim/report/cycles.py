@@ -1,8 +1,8 @@
 """What device operations and calls take: cycles, time, stages, cores, traffic, roofline, and expected errors."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property
 from math import fsum, hypot
 from typing import Final, NamedTuple
 
@@ -13,8 +13,9 @@ from device.spec.device_spec import DeviceSpec
 from device.time.network import bandwidth
 from device.time.stages import CoreGroupCycles, Lazy, MovedBytes, OperationCycles, Stage, StageCycles, nanoseconds
 from ops.launch import Launch
-from ops.op_model import NOTHING_TOLD, Description, Detail
-from ops.passes.cycles import expected_error
+from ops.op_model import Description, Detail
+from ops.passes.cycles import TimedOperation, expected_error
+from ttsim.report.rows import SOURCE, Column, Row, ValueT
 
 NO_MEASUREMENT: Final = "no measurement"
 
@@ -146,48 +147,6 @@ class Roofline:
     issued_flops_per_dram_byte: float  # Arithmetic intensity; 0 without bytes to or from DRAM
 
 
-@dataclass(frozen=True, kw_only=True)
-class OperationTime:
-    """One device operation.
-
-    Attributes:
-        tied_with: Stages that bind it just as well, as far as the model can tell. This, the facts, the stages and
-            the groups are found out when asked for.
-        facts: How it was planned: scheme, blocks, readers ...
-        stages: Of the cores that end last.
-        groups: All cores, the slowest first.
-    """
-
-    name: str  # As a graph capture shows it
-    cycles: int  # From the first core's start to the last core's end
-    nanoseconds: float  # The same in time
-    share: float  # Of the call's cycles
-    bound_by: str  # The stage that binds it
-    tied_with: Lazy[tuple[str, ...]] = Lazy()  # noqa: RUF009 (a descriptor, not a default)
-    facts: Lazy[tuple[Detail, ...]] = Lazy()  # noqa: RUF009
-    error: ErrorBar  # How far its cycles are to be expected off
-    core_count: int  # Cores that take part
-    fidelity_phases: int  # 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
-    contention_cycles: int  # Part of `cycles` due to cores that share links, banks or receivers
-    cycles_without_contention: int
-    stages: Lazy[tuple[StageTime, ...]] = Lazy()  # noqa: RUF009
-    groups: Lazy[tuple[CoreGroupTime, ...]] = Lazy()  # noqa: RUF009
-    traffic: Traffic
-    math: MathUse  # The matrix units
-    roofline: Roofline  # What it could take at best
-
-    def on_core(self, column: int, row: int) -> CoreGroupTime:
-        """What one core does.
-
-        Raises:
-            ArgumentError: It takes no part.
-        """
-        for group in self.groups:
-            if (column, row) in group.coordinates:
-                return group
-        raise ArgumentError(f"{self.name}: core {column}-{row} takes no part; {self.core_count} others do")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreTime:
     """One core over a call, or over all."""
@@ -204,27 +163,6 @@ class CoreTime:
     network_bytes: int = 0  # That leave it over a network, likewise
 
 
-@dataclass(frozen=True, kw_only=True)
-class Totals:
-    """Operations that ran one after the other, together.
-
-    Attributes:
-        stages: Of the slowest cores of each operation, added up by stage; computed when asked for.
-        cores: Every core that took part, row by row; computed when asked for.
-    """
-
-    cycles: int
-    nanoseconds: float  # The same in time
-    contention_cycles: int  # Part of them due to contention
-    cycles_without_contention: int
-    stages: Lazy[tuple[StageTime, ...]] = Lazy()  # noqa: RUF009 (a descriptor, not a default)
-    cores: Lazy[tuple[CoreTime, ...]] = Lazy()  # noqa: RUF009
-    traffic: Traffic
-    math: MathUse  # The matrix units; `utilization` is weighted by the cores and cycles of each operation
-    roofline: Roofline  # The operations' rooflines added up; `bound` is what most of it is
-    error: TotalError  # How far the cycles are to be expected off
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UntimedOperation:
     """A device operation that ran and that no model knows."""
@@ -232,25 +170,6 @@ class UntimedOperation:
     name: str
     reason: str
     position: int  # Where it stands among the device operations of its call, timed or not, from 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallTime:
-    """One call of a function."""
-
-    name: str
-    share: float  # Of the report's cycles
-    total: Totals  # Its operations together
-    operations: tuple[OperationTime, ...]
-    untimed: tuple[UntimedOperation, ...] = ()  # Those that no model knows; no figure has them in
-    decisions: tuple[Decision, ...] = ()  # What the planner chose for the caller, and what it came from
-
-    @property
-    def in_order(self) -> tuple[OperationTime | UntimedOperation, ...]:
-        """All device operations that ran, those that no model knows at their places."""
-        timed, untimed = iter(self.operations), {one.position: one for one in self.untimed}
-        count = len(self.operations) + len(self.untimed)
-        return tuple(untimed[place] if place in untimed else next(timed) for place in range(count))
 
 
 class Sums(NamedTuple):
@@ -394,120 +313,6 @@ DOES: Final[Mapping[Stage, str]] = {  # whatever the operation
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperationReading:
-    """A device operation that ran, and what it takes."""
-
-    name: str
-    cycles: OperationCycles  # The reading of cycles, in whole ones (`whole_operation`)
-    fidelity_phases: int = 0  # Fidelity phases, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
-    account: Description = NOTHING_TOLD  # What its program tells of it
-
-    @property
-    def product_phases(self) -> float:
-        """Fidelity phases of all its tile products."""
-        return self.cycles.issued_flops / FLOPS_OF_A_PRODUCT * max(self.fidelity_phases, 1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TimedCall:
-    """A call and the device operations that it ran.
-
-    Attributes:
-        launches: What was launched, untimed operations included, in order; found out when asked for.
-    """
-
-    name: str
-    operations: tuple[OperationReading, ...]
-    untimed: tuple[UntimedOperation, ...] = ()  # Those that no model knows; figures leave them out
-    # Multiplications and additions of its definition; None for the sum over the operations
-    useful_flops: int | None = None
-    decisions: tuple[Decision, ...] = ()  # What the planner chose for the caller
-    launches: Lazy[tuple[Launch, ...]] = Lazy(lambda call: ())  # noqa: RUF009 (a descriptor, not a default)
-
-    def figures(self, spec: DeviceSpec) -> tuple[Totals, tuple[OperationTime, ...]]:
-        """Those of all its operations together, and of each; worked out once for a device."""
-        known: tuple[DeviceSpec, Totals, tuple[OperationTime, ...]] | None = self.__dict__.get("known")
-        if known is None or known[0] is not spec:
-            total = totals([self], spec)
-            each = tuple(operation_time(one, spec, of_cycles=total.cycles) for one in self.operations)
-            known = self.__dict__["known"] = (spec, total, each)
-        return known[1:]
-
-
-def call_times(calls: Sequence[TimedCall], spec: DeviceSpec) -> tuple[CallTime, ...]:
-    """The figures of each call."""
-    made = [call.figures(spec) for call in calls]
-    everything = sum(total.cycles for total, _ in made)
-    return tuple(
-        CallTime(
-            name=call.name,
-            share=share_of(total.cycles, everything),
-            total=total,
-            operations=operations,
-            untimed=call.untimed,
-            decisions=call.decisions,
-        )
-        for call, (total, operations) in zip(calls, made, strict=True)
-    )
-
-
-def operation_time(operation: OperationReading, spec: DeviceSpec, *, of_cycles: float) -> OperationTime:
-    """The figures of one operation.
-
-    Args:
-        operation: What ran.
-        of_cycles: Cycles of the call, for its share.
-    """
-    timed, sums = operation.cycles, sums_of(operation, spec)
-    return OperationTime(
-        name=operation.name,
-        cycles=whole(timed.cycles),
-        nanoseconds=nanoseconds(timed.cycles, spec.clock_hz),
-        share=share_of(timed.cycles, of_cycles),
-        bound_by=timed.bound_by.value,
-        tied_with=lambda: tied_stages(_stages_of(operation), timed.bound_by.value, whole(timed.cycles)),
-        facts=lambda: operation.account.facts,
-        error=error_bar(operation.account, spec.arch),
-        core_count=timed.cores,
-        fidelity_phases=operation.fidelity_phases,
-        contention_cycles=whole(timed.contention_cycles),
-        cycles_without_contention=whole(timed.cycles - timed.contention_cycles),
-        stages=partial(_stages_of, operation),
-        groups=partial(_group_times, operation),
-        traffic=traffic(sums, spec),
-        math=math_use(sums, spec, useful_flops=timed.useful_flops),
-        roofline=roofline(sums),
-    )
-
-
-def totals(calls: Sequence[TimedCall], spec: DeviceSpec) -> Totals:
-    """The figures of calls that ran one after the other."""
-    operations = [operation for call in calls for operation in call.operations]
-    sums = added([sums_of(operation, spec) for operation in operations])
-    cycles = sums.cycles
-    contention = sum(whole(operation.cycles.contention_cycles) for operation in operations)
-    return Totals(
-        cycles=cycles,
-        nanoseconds=nanoseconds(cycles, spec.clock_hz),
-        contention_cycles=contention,
-        cycles_without_contention=cycles - contention,
-        stages=lambda: stage_times(
-            (stage for operation in operations for stage in operation.cycles.slowest.stages), of_cycles=cycles
-        ),
-        cores=partial(_core_times, operations, cycles),
-        traffic=traffic(sums, spec),
-        math=math_use(sums, spec, useful_flops=sum(_useful_flops(call) for call in calls)),
-        roofline=roofline(sums),
-        error=total_error(
-            [
-                (one.account.measured_as, whole(one.cycles.cycles), error_bar(one.account, spec.arch))
-                for one in operations
-            ]
-        ),
-    )
-
-
 def tied_stages(stages: Sequence[StageTime], bound_by: str, cycles: int) -> tuple[str, ...]:
     """Stages that bind an operation as well as the one that is called so, the nearest first.
 
@@ -554,45 +359,6 @@ def stage_times(
     )
 
 
-def sums_of(operation: OperationReading, spec: DeviceSpec) -> Sums:
-    """What one operation does."""
-    timed, cycles = operation.cycles, whole(operation.cycles.cycles)
-    products = spec.compute.phase_cycles * operation.product_phases
-    roofs = (
-        whole(products / spec.grid.cores),
-        whole((timed.dram_read_bytes + timed.dram_written_bytes) / bandwidth(spec)),
-        whole(timed.network_bytes / (NETWORKS * timed.cores * spec.noc.link_bytes_per_cycle)),
-    )
-    return Sums(
-        cycles,
-        timed.cores * cycles,
-        timed.dram_read_bytes,
-        timed.dram_written_bytes,
-        timed.network_bytes,
-        timed.issued_flops,
-        whole(products),
-        *roofs,
-        max(roofs),
-    )
-
-
-def _words(operation: OperationReading) -> dict[Stage, str]:
-    """What its stages do."""
-    return {**DOES, **operation.account.stages}
-
-
-def _stages_of(operation: OperationReading) -> tuple[StageTime, ...]:
-    """Those of the cores that end last."""
-    timed = operation.cycles
-    return stage_times(timed.slowest.stages, of_cycles=timed.cycles, words=_words(operation))
-
-
-def _group_times(operation: OperationReading) -> tuple[CoreGroupTime, ...]:
-    timed, words = operation.cycles, _words(operation)
-    groups = sorted(timed.groups, key=lambda group: -group.cycles)
-    return tuple(_group_time(group, whole(timed.cycles), words) for group in groups)
-
-
 def _group_time(group: CoreGroupCycles, of_cycles: int, words: Mapping[Stage, str]) -> CoreGroupTime:
     cores = group.cores.merged()
     return CoreGroupTime(
@@ -604,12 +370,12 @@ def _group_time(group: CoreGroupCycles, of_cycles: int, words: Mapping[Stage, st
     )
 
 
-def _core_times(operations: Sequence[OperationReading], of_cycles: float) -> tuple[CoreTime, ...]:
+def _core_times(operations: Sequence[OperationCycles], of_cycles: float) -> tuple[CoreTime, ...]:
     """Every core's cycles, added up; a core of several groups of an operation is there until the last of them ends."""
     added: dict[tuple[int, int], tuple[int, int, int]] = {}
     for operation in operations:
         own: dict[tuple[int, int], tuple[int, int, int]] = {}
-        for group in operation.cycles.groups:
+        for group in operation.groups:
             took = (
                 whole(group.cycles),
                 max((whole(stage.busy_cycles) for stage in group.stages), default=0),
@@ -621,7 +387,7 @@ def _core_times(operations: Sequence[OperationReading], of_cycles: float) -> tup
         for at, (cycles, busy, stall) in own.items():
             before = added.get(at, (0, 0, 0))
             added[at] = (before[0] + cycles, before[1] + busy, before[2] + stall)
-    moved = _core_bytes(one for operation in operations for one in operation.cycles.moved)
+    moved = _core_bytes(one for operation in operations for one in operation.moved)
     return tuple(
         CoreTime(
             column=column,
@@ -656,7 +422,262 @@ def _core_bytes(moved: Iterable[MovedBytes]) -> dict[tuple[int, int], tuple[int,
     return added
 
 
-def _useful_flops(call: TimedCall) -> int:
-    if call.useful_flops is not None:
-        return call.useful_flops
-    return sum(operation.cycles.useful_flops for operation in call.operations)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreSpan:
+    """What one core does in a device operation."""
+
+    column: int
+    row: int
+    cycles: int  # From the start of the program to the end of the core's last stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelTime:
+    """A device operation in nanoseconds; whole figures of an `OperationTime`."""
+
+    kernel: int  # From the first core's start to the last core's end
+    least: int  # Of the core that ends first
+    mean: int  # Of all cores that take part
+    ideal: int  # What its roofline allows
+    products: int  # What the matrix units alone need for its products
+    dram: int  # What DRAM alone needs for its bytes
+
+
+LEAST_NANOSECONDS: Final = 1  # of a kernel: viewers take none for a measurement that failed
+
+
+def kernel_nanoseconds(cycles: float, spec: DeviceSpec) -> int:
+    """Cycles in whole nanoseconds; a kernel takes at least `LEAST_NANOSECONDS`."""
+    return max(round(nanoseconds(cycles, spec.clock_hz)), LEAST_NANOSECONDS)
+
+
+OperationColumn = Column["OperationTime", ValueT]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class OperationTime(Row):
+    """One device operation that a model knows."""
+
+    timed: TimedOperation = field(metadata=SOURCE)  # What ran; its cycles are not None
+    spec: DeviceSpec = field(metadata=SOURCE)
+    call_cycles: int = field(metadata=SOURCE)  # Of all operations of its call that a model knows
+
+    name = OperationColumn[str](lambda op: op.timed.name)  # As a graph capture shows it
+    cycles = OperationColumn[int](
+        lambda op: whole(op.taken.cycles)
+    )  # From the first core's start to the last one's end
+    nanoseconds = OperationColumn[float](lambda op: nanoseconds(op.cycles, op.spec.clock_hz))  # The same in time
+    share = OperationColumn[float](lambda op: share_of(op.cycles, op.call_cycles))  # Of the call's cycles
+    bound_by = OperationColumn[str](lambda op: op.taken.bound_by.value)  # The stage that binds it
+    # Stages that bind it just as well, as far as the model can tell
+    tied_with = OperationColumn[tuple[str, ...]](lambda op: tied_stages(op.slowest_stages, op.bound_by, op.cycles))
+    facts = OperationColumn[tuple[Detail, ...]](lambda op: op.timed.account.facts)  # How it was planned
+    error = OperationColumn[ErrorBar](lambda op: error_bar(op.timed.account, op.spec.arch))  # Expected of its cycles
+    core_count = OperationColumn[int](lambda op: op.taken.cores)  # Cores that take part
+    # Fidelity phases, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
+    fidelity_phases = OperationColumn[int](lambda op: op.timed.fidelity_phases)
+    # Part of its cycles due to cores that share links, banks or receivers
+    contention_cycles = OperationColumn[int](lambda op: whole(op.taken.contention_cycles))
+    cycles_without_contention = OperationColumn[int](lambda op: op.cycles - op.contention_cycles)
+    stages = OperationColumn[tuple[StageTime, ...]](  # Of the cores that end last
+        lambda op: op.slowest_stages
+    )
+    groups = OperationColumn[tuple[CoreGroupTime, ...]](  # All cores, the slowest first
+        lambda op: tuple(
+            _group_time(group, op.cycles, op.words) for group in sorted(op.taken.groups, key=lambda one: -one.cycles)
+        )
+    )
+    traffic = OperationColumn[Traffic](lambda op: traffic(op.sums, op.spec))
+    math = OperationColumn[MathUse](lambda op: math_use(op.sums, op.spec, useful_flops=op.taken.useful_flops))
+    roofline = OperationColumn[Roofline](lambda op: roofline(op.sums))  # What it could take at best
+
+    @cached_property
+    def taken(self) -> OperationCycles:
+        """Its cycles in whole ones."""
+        assert self.timed.cycles is not None
+        return whole_operation(self.timed.cycles)
+
+    @cached_property
+    def slowest_stages(self) -> tuple[StageTime, ...]:
+        """Stages of the cores that end last."""
+        return stage_times(self.taken.slowest.stages, of_cycles=self.cycles, words=self.words)
+
+    @property
+    def words(self) -> Mapping[Stage, str]:
+        """What its stages do."""
+        return {**DOES, **self.timed.account.stages}
+
+    @cached_property
+    def sums(self) -> Sums:
+        """What it does; a tile product takes `phase_cycles` for each of its fidelity phases."""
+        taken, spec = self.taken, self.spec
+        phases = taken.issued_flops / FLOPS_OF_A_PRODUCT * max(self.fidelity_phases, 1)
+        products = spec.compute.phase_cycles * phases
+        roofs = (
+            whole(products / spec.grid.cores),
+            whole((taken.dram_read_bytes + taken.dram_written_bytes) / bandwidth(spec)),
+            whole(taken.network_bytes / (NETWORKS * taken.cores * spec.noc.link_bytes_per_cycle)),
+        )
+        return Sums(
+            self.cycles,
+            taken.cores * self.cycles,
+            taken.dram_read_bytes,
+            taken.dram_written_bytes,
+            taken.network_bytes,
+            taken.issued_flops,
+            whole(products),
+            *roofs,
+            max(roofs),
+        )
+
+    @cached_property
+    def spans(self) -> tuple[CoreSpan, ...]:
+        """Every core's part, row by row; a core of several groups is there until the last of them ends."""
+        ends: dict[tuple[int, int], int] = {}
+        for group in self.groups:
+            for column, row in group.coordinates:
+                ends[row, column] = max(ends.get((row, column), 0), group.cycles)
+        return tuple(CoreSpan(column=column, row=row, cycles=ends[row, column]) for row, column in sorted(ends))
+
+    @cached_property
+    def kernel(self) -> KernelTime:
+        """Its times in whole nanoseconds."""
+        ends = [span.cycles for span in self.spans] or [self.cycles]
+        return KernelTime(
+            kernel=kernel_nanoseconds(self.cycles, self.spec),
+            least=kernel_nanoseconds(min(ends), self.spec),
+            mean=kernel_nanoseconds(sum(ends) / len(ends), self.spec),
+            ideal=kernel_nanoseconds(self.roofline.cycles, self.spec),
+            products=kernel_nanoseconds(self.roofline.math_cycles, self.spec),
+            dram=kernel_nanoseconds(self.roofline.dram_cycles, self.spec),
+        )
+
+    def on_core(self, column: int, row: int) -> CoreGroupTime:
+        """What one core does.
+
+        Raises:
+            ArgumentError: It takes no part.
+        """
+        for group in self.groups:
+            if (column, row) in group.coordinates:
+                return group
+        raise ArgumentError(f"{self.name}: core {column}-{row} takes no part; {self.core_count} others do")
+
+
+TotalsColumn = Column["Totals", ValueT]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Totals(Row):
+    """Operations that ran one after the other, together."""
+
+    operations: tuple[OperationTime, ...] = field(metadata=SOURCE)
+    spec: DeviceSpec = field(metadata=SOURCE)
+    useful_flops: int = field(metadata=SOURCE)  # Multiplications and additions of the calls' definitions
+
+    cycles = TotalsColumn[int](lambda total: total.sums.cycles)
+    nanoseconds = TotalsColumn[float](lambda total: nanoseconds(total.cycles, total.spec.clock_hz))  # The same in time
+    # Part of the cycles due to contention
+    contention_cycles = TotalsColumn[int](lambda total: sum(op.contention_cycles for op in total.operations))
+    cycles_without_contention = TotalsColumn[int](lambda total: total.cycles - total.contention_cycles)
+    stages = TotalsColumn[tuple[StageTime, ...]](  # Of the slowest cores of each operation, added up by stage
+        lambda total: stage_times(
+            (stage for op in total.operations for stage in op.taken.slowest.stages), of_cycles=total.cycles
+        )
+    )
+    cores = TotalsColumn[tuple[CoreTime, ...]](  # Every core that took part, row by row
+        lambda total: _core_times([op.taken for op in total.operations], total.cycles)
+    )
+    traffic = TotalsColumn[Traffic](lambda total: traffic(total.sums, total.spec))
+    # The matrix units; `utilization` is weighted by the cores and cycles of each operation
+    math = TotalsColumn[MathUse](lambda total: math_use(total.sums, total.spec, useful_flops=total.useful_flops))
+    # The operations' rooflines added up; `bound` is what most of the sum is
+    roofline = TotalsColumn[Roofline](lambda total: roofline(total.sums))
+    error = TotalsColumn[TotalError](  # How far the cycles are to be expected off
+        lambda total: total_error([(op.timed.account.measured_as, op.cycles, op.error) for op in total.operations])
+    )
+
+    @cached_property
+    def sums(self) -> Sums:
+        """What all operations do."""
+        return added([op.sums for op in self.operations])
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallRun:
+    """A call that ran, and the device operations that it ran.
+
+    Attributes:
+        launches: What was launched, untimed operations included, in order; found out when asked for.
+    """
+
+    name: str
+    ran: tuple[TimedOperation, ...]  # In order, those that no model knows among them
+    spec: DeviceSpec
+    # Multiplications and additions of its definition; None for the sum over the operations
+    useful_flops: int | None = None
+    decisions: tuple[Decision, ...] = ()  # What the planner chose for the caller
+    launches: Lazy[tuple[Launch, ...]] = Lazy(lambda call: ())  # noqa: RUF009 (a descriptor, not a default)
+
+    @cached_property
+    def in_order(self) -> tuple[OperationTime | UntimedOperation, ...]:
+        """All device operations that ran, those that no model knows at their places."""
+        together = sum(whole(one.cycles.cycles) for one in self.ran if one.cycles is not None)
+        return tuple(
+            UntimedOperation(name=one.name, reason=one.reason, position=position)
+            if one.cycles is None
+            else OperationTime(timed=one, spec=self.spec, call_cycles=together)
+            for position, one in enumerate(self.ran)
+        )
+
+    @cached_property
+    def operations(self) -> tuple[OperationTime, ...]:
+        """Those that a model knows."""
+        return tuple(one for one in self.in_order if isinstance(one, OperationTime))
+
+    @cached_property
+    def untimed(self) -> tuple[UntimedOperation, ...]:
+        """Those that no model knows; figures leave them out."""
+        return tuple(one for one in self.in_order if isinstance(one, UntimedOperation))
+
+    @cached_property
+    def total(self) -> Totals:
+        """Its operations together."""
+        return totals([self], self.spec)
+
+
+CallColumn = Column["CallTime", ValueT]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class CallTime(Row):
+    """One call of a function, in a report."""
+
+    run: CallRun = field(metadata=SOURCE)
+    report_cycles: int = field(metadata=SOURCE)
+
+    name = CallColumn[str](lambda call: call.run.name)
+    share = CallColumn[float](
+        lambda call: share_of(call.run.total.cycles, call.report_cycles)
+    )  # Of the report's cycles
+    total = CallColumn[Totals](lambda call: call.run.total)  # Its operations together
+    operations = CallColumn[tuple[OperationTime, ...]](lambda call: call.run.operations)
+    # Those that no model knows; no figure has them in
+    untimed = CallColumn[tuple[UntimedOperation, ...]](lambda call: call.run.untimed)
+    # What the planner chose for the caller, and what it came from
+    decisions = CallColumn[tuple[Decision, ...]](lambda call: call.run.decisions)
+
+
+def call_times(calls: Sequence[CallRun]) -> tuple[CallTime, ...]:
+    """The figures of each call of a report."""
+    together = sum(call.total.cycles for call in calls)
+    return tuple(CallTime(run=call, report_cycles=together) for call in calls)
+
+
+def totals(calls: Sequence[CallRun], spec: DeviceSpec) -> Totals:
+    """The figures of calls that ran one after the other; what a call without a definition needs, its operations say."""
+    useful = (
+        sum(op.taken.useful_flops for op in call.operations) if call.useful_flops is None else call.useful_flops
+        for call in calls
+    )
+    return Totals(operations=tuple(op for call in calls for op in call.operations), spec=spec, useful_flops=sum(useful))

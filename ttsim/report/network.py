@@ -1,15 +1,13 @@
 """The report on a network that users get: its device operations in order, their sums, and L1 at its fullest moment."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from device.cores import CoreRangeSet
 from device.memory.buffers import place
-from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
-from ops.launch import Launch
 from ttsim.report.cycle_report import INCLUDES, LEAVES_OUT, LaunchTimes, launch_lines, launch_times
 from ttsim.report.cycles import share_of
 from ttsim.report.explain import explain_inclusion
@@ -27,19 +25,8 @@ from ttsim.report.formatting import (
     wrapped,
 )
 from ttsim.report.l1_map import CIRCULAR, Held, L1Map, l1_map, ranges_of
-from ttsim.report.memory import fullest_core_bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LivingBuffer:
-    """A buffer in L1 at some moment."""
-
-    name: str  # What it is, in the call that made it
-    memory: str  # "L1" or "L1_SMALL"
-    bank_bytes: int  # On the core that has most of it
-    address: int  # On every core that has it
-    function: str = ""  # The function of the library that made it; empty if it was there before the first call
-    where: str = ""  # The lines of the script that made it; empty likewise
+from ttsim.report.rows import as_dict
+from ttsim.report.runs import LivingBuffer, OpRun, Runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,31 +36,6 @@ class LivingCircularBuffer:
     name: str
     size_bytes: int  # On each of its cores
     cores: str  # Where, as ttnn prints it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassOperation:
-    """A device operation of a pass through a network."""
-
-    number: int  # Counted from 0
-    name: str  # As a graph capture shows it
-    call: int  # Number of the call that ran it, counted from 0
-    function: str
-    where: str  # The lines of the script that made the call, outermost first
-    start_nanoseconds: float  # Kernel time of all operations before it
-    cycles: int  # What it takes; 0 where no model knows it
-    nanoseconds: float  # The same in time
-    share: float  # Of all cycles
-    bound_by: str  # The stage that binds it; empty where no model knows it
-    core_count: int  # Cores that take part; 0 likewise
-    circular_bytes: int  # Its circular buffers that are no views, on the core that has most
-    buffer_bytes: int  # L1 and L1_SMALL buffers on a core, at the fullest moment while it runs
-    untimed: str = ""  # Why no model knows it; empty if one does
-
-    @property
-    def l1_bytes(self) -> int:
-        """Circular buffers and buffers together, on a core."""
-        return self.circular_bytes + self.buffer_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,66 +70,20 @@ class HighWater:
     buffers: tuple[LivingBuffer, ...] = ()  # Oldest first
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RanOperation:
-    """A device operation that ran, as it was read."""
-
-    name: str  # As a graph capture shows it
-    call: int
-    function: str
-    where: str  # The lines of the script that made the call
-    cycles: int | None  # In whole ones; None where no model knows it
-    bound_by: str  # The stage that binds it
-    core_count: int  # Cores that take part
-    untimed: str  # Why no model knows it
-    circular_buffers: tuple[CircularBuffer, ...]  # Those of its program that are no views, in order of allocation
-    buffers: tuple[LivingBuffer, ...]  # In L1 at the fullest moment while it ran, oldest first
-
-
-def pass_operations(ran: Sequence[RanOperation], spec: DeviceSpec) -> tuple[PassOperation, ...]:
-    """The operations of a pass, one after the other."""
-    everything = sum(one.cycles or 0 for one in ran)
-    found, before = [], 0
-    for number, one in enumerate(ran):
-        taken = one.cycles or 0
-        found.append(
-            PassOperation(
-                number=number,
-                name=one.name,
-                call=one.call,
-                function=one.function,
-                where=one.where,
-                start_nanoseconds=nanoseconds(before, spec.clock_hz),
-                cycles=taken,
-                nanoseconds=nanoseconds(taken, spec.clock_hz),
-                share=share_of(taken, everything),
-                bound_by=one.bound_by,
-                core_count=one.core_count,
-                circular_bytes=fullest_core_bytes(one.circular_buffers),
-                buffer_bytes=sum(buffer.bank_bytes for buffer in one.buffers),
-                untimed=one.untimed,
-            )
-        )
-        before += taken
-    return tuple(found)
-
-
-def sums(
-    operations: Sequence[PassOperation], spec: DeviceSpec, *, by: Callable[[PassOperation], str]
-) -> tuple[Sum, ...]:
+def sums(operations: Sequence[OpRun], spec: DeviceSpec, *, by: Callable[[OpRun], str]) -> tuple[Sum, ...]:
     """Operations put together, in order of their first one.
 
     Args:
         by: What they must have in common.
     """
-    together: dict[str, list[PassOperation]] = {}
+    together: dict[str, list[OpRun]] = {}
     for one in operations:
         together.setdefault(by(one), []).append(one)
     everything = sum(one.cycles for one in operations)
     return tuple(_sum(name, parts, everything, spec) for name, parts in together.items())
 
 
-def _sum(name: str, parts: Sequence[PassOperation], of_cycles: int, spec: DeviceSpec) -> Sum:
+def _sum(name: str, parts: Sequence[OpRun], of_cycles: int, spec: DeviceSpec) -> Sum:
     cycles = sum(one.cycles for one in parts)
     return Sum(
         name=name,
@@ -182,25 +98,24 @@ def _sum(name: str, parts: Sequence[PassOperation], of_cycles: int, spec: Device
     )
 
 
-def high_water(ran: Sequence[RanOperation], operations: Sequence[PassOperation], spec: DeviceSpec) -> HighWater:
+def high_water(operations: Sequence[OpRun], spec: DeviceSpec) -> HighWater:
     """The fullest moment of a pass; of several the first."""
     usable = spec.l1.usable_bytes
     if not operations:
         return HighWater(operation=None, nanoseconds=0.0, usable_bytes=usable, total_bytes=0, share=0.0)
     fullest = max(operations, key=lambda one: one.l1_bytes)
-    there = ran[fullest.number]
     return HighWater(
         operation=fullest.number,
         nanoseconds=fullest.start_nanoseconds,
         usable_bytes=usable,
         total_bytes=fullest.l1_bytes,
         share=fullest.l1_bytes / usable,
-        circular_buffers=tuple(_circular(one.name, one.size_bytes, one.cores) for one in there.circular_buffers),
-        buffers=there.buffers,
+        circular_buffers=tuple(_circular(one.name, one.size_bytes, one.cores) for one in fullest.circular_buffers),
+        buffers=fullest.buffers,
     )
 
 
-def held(one: RanOperation, spec: DeviceSpec) -> tuple[Held, ...]:
+def held(one: OpRun, spec: DeviceSpec) -> tuple[Held, ...]:
     """What lies in L1 at the fullest moment of an operation: its circular buffers, and buffers, oldest first."""
     requests = [(circular.size_bytes, circular.cores) for circular in one.circular_buffers]
     addresses = place(requests, spec.l1).addresses
@@ -272,7 +187,7 @@ class NetworkReport:
     calls: int
     cycles: int
     nanoseconds: float
-    operations: tuple[PassOperation, ...]
+    operations: tuple[OpRun, ...]
     kinds: tuple[Sum, ...]
     layers: tuple[Sum, ...]
     high_water: HighWater
@@ -282,7 +197,7 @@ class NetworkReport:
     leaves_out: tuple[str, ...] = LEAVES_OUT
 
     @property
-    def untimed(self) -> tuple[PassOperation, ...]:
+    def untimed(self) -> tuple[OpRun, ...]:
         """Operations that no model knows."""
         return tuple(one for one in self.operations if one.untimed)
 
@@ -297,7 +212,7 @@ class NetworkReport:
 
     def to_dict(self) -> dict[str, Any]:
         """All figures, by the names of their fields."""
-        return {"format": FORMAT, **asdict(self)}
+        return {"format": FORMAT, **as_dict(self)}
 
     def to_json(self) -> str:
         """All figures; the same bytes for the same calls."""
@@ -342,27 +257,20 @@ class NetworkReport:
         return self.table(terminal_width())
 
 
-def network_report(ran: Sequence[RanOperation], launches: Sequence[Launch], spec: DeviceSpec) -> NetworkReport:
-    """The report on operations that ran one after the other on a device.
-
-    Args:
-        launches: Of the same operations.
-    """
-    operations = pass_operations(ran, spec)
-    taken = sum(one.cycles for one in operations)
-    in_time = nanoseconds(taken, spec.clock_hz)
+def network_report(runs: Runs, spec: DeviceSpec) -> NetworkReport:
+    """The report on operations that ran one after the other on a device."""
     return NetworkReport(
         device=spec.name,
         clock_hz=spec.clock_hz,
-        calls=len({one.call for one in operations}),
-        cycles=taken,
-        nanoseconds=in_time,
-        operations=operations,
-        kinds=sums(operations, spec, by=lambda one: one.name),
-        layers=sums(operations, spec, by=lambda one: one.where),
-        high_water=high_water(ran, operations, spec),
-        l1=l1_map([held(one, spec) for one in ran], spec),
-        launches=launch_times(launches, in_time, spec),
+        calls=len({op.call for op in runs}),
+        cycles=runs.cycles,
+        nanoseconds=runs.nanoseconds,
+        operations=tuple(runs),
+        kinds=sums(runs, spec, by=lambda op: op.name),
+        layers=sums(runs, spec, by=lambda op: op.where),
+        high_water=high_water(runs, spec),
+        l1=l1_map([held(op, spec) for op in runs], spec),
+        launches=launch_times(runs.launches, runs.nanoseconds, spec),
     )
 
 
@@ -370,7 +278,7 @@ def _longest(found: Sequence[Sum]) -> list[Sum]:
     return sorted(found, key=lambda one: -one.cycles)
 
 
-def _operation_row(one: PassOperation) -> tuple[str, ...]:
+def _operation_row(one: OpRun) -> tuple[str, ...]:
     taken = ("not timed", "", "") if one.untimed else (cycles(one.cycles), time(one.nanoseconds), percent(one.share))
     cores = "" if one.untimed else str(one.core_count)
     where = (short_name(one.name), short_name(one.function), short_place(one.where or NOWHERE))

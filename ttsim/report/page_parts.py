@@ -9,41 +9,20 @@ from device.spec.device_spec import DeviceSpec
 from device.time.stages import Stage
 from ttsim.report.accuracy import Accuracy
 from ttsim.report.advice import Advice
-from ttsim.report.cycles import CallTime, CoreTime, OperationTime, Totals, UntimedOperation
+from ttsim.report.cycles import CallTime, CoreTime, OperationTime, Totals
 from ttsim.report.explain import FIDELITIES
 from ttsim.report.formatting import count_of
 from ttsim.report.l1_map import CIRCULAR, L1Map
 from ttsim.report.memory import OperationUse, Partition
-from ttsim.report.network import PassOperation, Sum
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceOpRow:
-    """A device operation, as every section tells of it."""
-
-    number: int  # Counted from 0
-    name: str  # As a graph capture shows it
-    place: str  # The function that ran it and the lines of the script; empty for one call
-    start_nanoseconds: float  # Kernel time of all operations before it
-    left_share: float  # The same, of all kernel time
-    width_share: float  # Its kernel time, likewise
-    cycles: int | None  # What it takes; None where no model knows it
-    nanoseconds: float  # The same in time; 0 likewise
-    bound_by: str  # The stage that binds it; empty likewise
-    core_count: int  # Cores that take part; 0 likewise
-    time: OperationTime | None  # The same in detail; None where no model knows it, or only its sum is known
-    untimed: str  # Why; empty if one does
-    circular_bytes: int  # Circular buffers, on the core that has most
-    buffer_bytes: int  # Buffers on a core
-    l1_bytes: int  # Both together
-    l1_share: float  # The same, of what a program can use
+from ttsim.report.network import Sum
+from ttsim.report.runs import OpRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roof:
     """How near an operation comes to what the machine could do at best."""
 
-    deed: DeviceOpRow
+    op: OpRun
     math_share: float  # Least cycles of the matrix units, of its cycles
     dram_share: float
     network_share: float
@@ -53,7 +32,7 @@ class Roof:
 class Excess:
     """How far an operation is above the least that the machine needs for it: where there is most to gain."""
 
-    deed: DeviceOpRow
+    op: OpRun
     cycles: int  # Above its roof
     share: float  # The same, of all cycles
     stages: tuple[str, ...]  # What binds it, and what does so just as well
@@ -72,7 +51,7 @@ class Tick:
 class RoofPoint:
     """An operation in the chart."""
 
-    deed: DeviceOpRow
+    op: OpRun
     flops_per_byte: float  # Issued, of each byte from or to DRAM
     flops_per_second: float
     left_share: float  # Where it stands
@@ -146,7 +125,8 @@ class Part:
     asked: tuple[tuple[str, str], ...]  # What was to run, in lines of name and text
     verdict: tuple[str, ...]  # Lines that say what came out
     error: str | None  # Why it failed; None if it did not
-    deeds: tuple[DeviceOpRow, ...]  # Device operations in order
+    operations: tuple[OpRun, ...]  # In order
+    detailed: bool  # Whether it tells more of each than the sums of its cycles
     total: Totals | None  # Of all that are timed; None if nothing is
     calls: tuple[CallTime, ...]  # The calls in the report on cycles, for what is said in words
     memory: tuple[OperationUse, ...]  # The device operations with their buffers and headroom; none for a network
@@ -186,95 +166,20 @@ MOST_TIMES: Final = 6
 UNITS: Final = ((1e6, "ms"), (1e3, "us"), (1.0, "ns"))  # nanoseconds of each
 
 
-def deeds(
-    ran: Sequence[tuple[str, int, int]], calls: Sequence[CallTime] | None, usable_bytes: int
-) -> tuple[DeviceOpRow, ...]:
-    """Device operations one after the other, each with what it takes.
-
-    Args:
-        ran: Name, bytes of circular buffers and bytes of buffers of each that ran, in order.
-        calls: The cycles of the calls that ran all of them, in order; None where no cycles are known.
-        usable_bytes: L1 that a program can use.
-    """
-    each = [None] * len(ran) if calls is None else [one for call in calls for one in call.in_order]
-    whole = sum(one.nanoseconds for one in each if isinstance(one, OperationTime))
-    found: list[DeviceOpRow] = []
-    before = 0.0
-    for (name, circular_bytes, buffer_bytes), taken in zip(ran, each, strict=True):
-        time = taken if isinstance(taken, OperationTime) else None
-        here = 0.0 if time is None else time.nanoseconds
-        found.append(
-            DeviceOpRow(
-                number=len(found),
-                name=name,
-                place="",
-                start_nanoseconds=before,
-                left_share=before / whole if whole else 0.0,
-                width_share=here / whole if whole else 0.0,
-                cycles=None if time is None else time.cycles,
-                nanoseconds=here,
-                bound_by="" if time is None else time.bound_by,
-                core_count=0 if time is None else time.core_count,
-                time=time,
-                untimed=taken.reason if isinstance(taken, UntimedOperation) else "no cycles" if taken is None else "",
-                circular_bytes=circular_bytes,
-                buffer_bytes=buffer_bytes,
-                l1_bytes=circular_bytes + buffer_bytes,
-                l1_share=(circular_bytes + buffer_bytes) / usable_bytes if usable_bytes else 0.0,
-            )
-        )
-        before += here
-    return tuple(found)
-
-
-def deeds_of_pass(
-    operations: Sequence[PassOperation], usable_bytes: int, calls: Sequence[CallTime] | None = None
-) -> tuple[DeviceOpRow, ...]:
-    """The device operations of a network, each with what it takes; the pass itself says which have a model.
-
-    Args:
-        usable_bytes: L1 that a program can use.
-        calls: The cycles of the calls that ran all of them, in order; None where only their sums are known.
-    """
-    each = [None] * len(operations) if calls is None else [one for call in calls for one in call.in_order]
-    whole = sum(one.nanoseconds for one in operations)
-    return tuple(
-        DeviceOpRow(
-            number=one.number,
-            name=one.name,
-            place=f"{one.function}, {one.where}" if one.where else one.function,
-            start_nanoseconds=one.start_nanoseconds,
-            left_share=one.start_nanoseconds / whole if whole else 0.0,
-            width_share=one.nanoseconds / whole if whole else 0.0,
-            cycles=None if one.untimed else one.cycles,
-            nanoseconds=one.nanoseconds,
-            bound_by=one.bound_by,
-            core_count=one.core_count,
-            time=time if isinstance(time, OperationTime) else None,
-            untimed=one.untimed,
-            circular_bytes=one.circular_bytes,
-            buffer_bytes=one.buffer_bytes,
-            l1_bytes=one.l1_bytes,
-            l1_share=one.l1_bytes / usable_bytes,
-        )
-        for one, time in zip(operations, each, strict=True)
-    )
-
-
-def stages_of(found: Sequence[DeviceOpRow]) -> tuple[str, ...]:
+def stages_of(found: Sequence[OpRun]) -> tuple[str, ...]:
     """Stages in which any operation spends time."""
     spent = (stage for one in found if one.time for stage in one.time.stages)
     used = {stage.stage for stage in spent if stage.busy_cycles or stage.critical_cycles}
     return tuple(one.value for one in Stage if one.value in used)
 
 
-def roofs(found: Sequence[DeviceOpRow]) -> tuple[Roof, ...]:
+def roofs(found: Sequence[OpRun]) -> tuple[Roof, ...]:
     """The longest operations beside what resources need for them at least."""
     timed = [(one, one.time) for one in found if one.time is not None and one.time.cycles]
     longest = sorted(timed, key=lambda one: -one[1].cycles)[:SHOWN_ROOFS]
     return tuple(
         Roof(
-            deed=one,
+            op=one,
             math_share=time.roofline.math_cycles / time.cycles,
             dram_share=time.roofline.dram_cycles / time.cycles,
             network_share=time.roofline.network_cycles / time.cycles,
@@ -283,7 +188,7 @@ def roofs(found: Sequence[DeviceOpRow]) -> tuple[Roof, ...]:
     )
 
 
-def excesses(found: Sequence[DeviceOpRow]) -> tuple[Excess, ...]:
+def excesses(found: Sequence[OpRun]) -> tuple[Excess, ...]:
     """The operations that are farthest above the least that the machine needs for them."""
     timed = [(one, one.time) for one in found if one.time is not None]
     whole = sum(time.cycles for _, time in timed)
@@ -291,7 +196,7 @@ def excesses(found: Sequence[DeviceOpRow]) -> tuple[Excess, ...]:
     farthest = sorted((one for one in above if one[0] > 0), key=lambda one: -one[0])[:SHOWN_EXCESSES]
     return tuple(
         Excess(
-            deed=one,
+            op=one,
             cycles=cycles,
             share=cycles / whole,
             stages=(time.bound_by, *time.tied_with),
@@ -433,9 +338,11 @@ class _Axis:
         return tuple(Tick(text=f"{count_of(10.0**at)}{unit}", share=self.share(10.0**at)) for at in powers)
 
 
-def roof_chart(deeds: Sequence[DeviceOpRow]) -> RoofChart | None:
+def roof_chart(operations: Sequence[OpRun]) -> RoofChart | None:
     """The chart of some operations; None if none of them multiplies and moves bytes from or to DRAM."""
-    placed = [(one, one.time) for one in deeds if one.time is not None and one.time.roofline.issued_flops_per_dram_byte]
+    placed = [
+        (one, one.time) for one in operations if one.time is not None and one.time.roofline.issued_flops_per_dram_byte
+    ]
     if not placed:
         return None
     rates = [time.math.issued_flops / time.nanoseconds * 1e9 for _, time in placed]
@@ -446,13 +353,13 @@ def roof_chart(deeds: Sequence[DeviceOpRow]) -> RoofChart | None:
     upward = _axis([*rates, *peaks.values()])
     points = (
         RoofPoint(
-            deed=deed,
+            op=op,
             flops_per_byte=intensity,
             flops_per_second=rate,
             left_share=across.share(intensity),
             top_share=1 - upward.share(rate),
         )
-        for (deed, _), intensity, rate in zip(placed, intensities, rates, strict=True)
+        for (op, _), intensity, rate in zip(placed, intensities, rates, strict=True)
     )
     return RoofChart(
         points=tuple(points),

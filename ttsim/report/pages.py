@@ -16,8 +16,6 @@ from ttsim.report.page_parts import (
     Page,
     Part,
     Source,
-    deeds,
-    deeds_of_pass,
     excesses,
     grid_of,
     grid_of_cores,
@@ -27,6 +25,7 @@ from ttsim.report.page_parts import (
     steps,
     times,
 )
+from ttsim.report.runs import Runs
 from ttsim.types.layer import Layer
 
 NO_L1: Final = L1Map(base_bytes=0, end_bytes=0, base_share=0.0, operations=0, blocks=())
@@ -37,9 +36,10 @@ NO_REFERENCE: Final = "Not known: what a network should give, only its script kn
 def page_of_calls(report: CycleReport) -> Page:
     """The page of a report on cycles alone."""
     operations, total, calls = report.operations, report.total, report.calls
-    callers = [call.name for call in calls for _ in call.in_order]
-    ran = deeds([(one.name, 0, 0) for call in calls for one in call.in_order], calls, 0)
-    found = tuple(replace(deed, place=caller) for deed, caller in zip(ran, callers, strict=True))
+    found = Runs(report.clock_hz)
+    for number, call in enumerate(calls):
+        for taken in call.run.in_order:
+            found.add(name=taken.name, call=number, function=call.name, where="", taken=taken)
     ran_in = counted(len(operations), "device operation")
     told = f"{cycles(total.cycles)} cycles, {time(total.nanoseconds)} of kernel time, in {ran_in}"
     part = Part(
@@ -47,7 +47,8 @@ def page_of_calls(report: CycleReport) -> Page:
         asked=(("calls", f"{len(calls)}"), ("device operations", f"{len(operations)}")),
         verdict=(f"It takes {told}{_without(sum(len(one.untimed) for one in calls))}.",),
         error=None,
-        deeds=found,
+        operations=tuple(found),
+        detailed=True,
         total=total if operations else None,
         calls=calls,
         memory=(),
@@ -76,7 +77,8 @@ def part_of_pass(network: NetworkReport) -> Part:
         asked=(("calls", f"{network.calls}"), ("device operations", f"{len(network.operations)}")),
         verdict=tuple(_verdict(network)),
         error=None,
-        deeds=deeds_of_pass(network.operations, network.high_water.usable_bytes),
+        operations=network.operations,
+        detailed=False,
         total=None,
         calls=(),
         memory=(),
@@ -149,10 +151,10 @@ def page_of_network(
         report: The cycles of the same calls.
         sources: Its convolutions as Python.
     """
-    found = deeds_of_pass(network.operations, spec.l1.usable_bytes, report.calls)
+    found = network.operations
     part = replace(
         part_of_pass(network),
-        deeds=found,
+        detailed=True,
         total=report.total if report.operations else None,
         calls=report.calls,
         grid=grid_of(spec, report.total.cores, network.l1),
@@ -171,14 +173,19 @@ def _part_of_layer(result: LayerResult, spec: DeviceSpec) -> Part:
     operations = result.reached if summary is None else summary.operations
     report = None if summary is None else summary.cycles
     calls = None if report is None else report.calls
-    found = deeds([(one.name, one.circular_bytes, one.buffer_bytes) for one in operations], calls, spec.l1.usable_bytes)
+    each = [None] * len(operations) if calls is None else [taken for call in calls for taken in call.run.in_order]
+    found = Runs(spec.clock_hz, spec)
+    for use, taken in zip(operations, each, strict=True):
+        l1 = (use.circular_bytes, use.buffer_bytes)
+        found.add(name=use.name, call=0, function="", where="", taken=taken, l1=l1)
     memory = l1_map([_held(one) for one in operations], spec)
     return Part(
         name=result.layer.name,
         asked=tuple(_asked(result.layer)),
         verdict=() if summary is None else tuple(_pages_verdict(summary)),
         error=result.error,
-        deeds=found,
+        operations=tuple(found),
+        detailed=True,
         total=report.total if report is not None and report.operations else None,
         calls=calls or (),
         memory=operations,

@@ -1,6 +1,6 @@
 """The record of what ran on a device, from which `export` writes files for other tools."""
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,67 +10,11 @@ from device.memory.layouts import TensorSpec, page_places
 from device.memory.memory_config import BufferType
 from device.plan import BufferAllocated, BufferFreed, Event, MadeTensor, OperationBegin, OperationEnd, Refused
 from device.spec.device_spec import DeviceSpec, catalog_names, load_spec
-from device.time.stages import nanoseconds
-from ops.launch import Launch, Replay, gaps_nanoseconds
 from ttsim.report.cycle_report import CycleReport
-from ttsim.report.cycles import CallTime, OperationTime
 from ttsim.report.memory import living_after
-from ttsim.report.network import NetworkReport, PassOperation
+from ttsim.report.network import NetworkReport
+from ttsim.report.runs import OpRun
 from ttsim.report.timelines import Timeline
-
-CALL_COUNT_STEP: Final = 1024  # of the real library's profiler, from one device operation to the next
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoreSpan:
-    """What one core does in a device operation."""
-
-    column: int
-    row: int
-    cycles: int  # From the start of the program to the end of the core's last stage
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelTime:
-    """A device operation in nanoseconds; whole figures of an `OperationTime`."""
-
-    kernel: int  # From the first core's start to the last core's end
-    least: int  # Of the core that ends first
-    mean: int  # Of all cores that take part
-    ideal: int  # What its roofline allows
-    products: int  # What the matrix units alone need for its products
-    dram: int  # What DRAM alone needs for its bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedOperation:
-    """A device operation."""
-
-    number: int  # Counted from 0
-    name: str  # As a graph capture shows it
-    call: int  # Number of its call, counted from 0 among those that ran
-    program: int  # Its program: equal numbers are one program, counted from 1
-    cached: bool  # Whether the program was found in the cache
-    inputs: tuple[TensorSpec, ...]  # What it reads
-    output: TensorSpec  # What it makes, or writes into
-    attributes: tuple[tuple[str, str], ...]  # What the real library's profiler prints of it, by name
-    fidelity_phases: int  # Fidelity phases, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
-    start_cycle: int  # When its kernels start, gaps before it included
-    end_cycle: int  # When the last of them ends; 0 cycles later where no model knows it
-    gap_nanoseconds: int  # What no kernel fills before it, in a trace replay
-    core_count: int  # Cores that take part; 0 where no model knows it
-    nanoseconds: KernelTime | None  # Its times; None where no model knows it
-    time: OperationTime | None  # All other figures; None likewise
-    spans: tuple[CoreSpan, ...]  # Every core's part, row by row
-
-    @property
-    def call_count(self) -> int:
-        """The number by which the real library's profiler knows it."""
-        return (self.number + 1) * CALL_COUNT_STEP
-
-    def end_of(self, span: CoreSpan) -> int:
-        """The cycle in which a core ends its part."""
-        return self.start_cycle + span.cycles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,103 +95,13 @@ class Record:
     device: DeviceFigures
     clock_mhz: int
     calls: tuple[RecordedCall, ...]
-    operations: tuple[RecordedOperation, ...]  # Of all calls, in order
+    operations: tuple[OpRun, ...]  # Of all calls, in order
     tensors: tuple[tuple[int, MadeTensor], ...]  # Tensors on the device that calls read or made, by number
     lifetimes: tuple[Lifetime, ...]  # Of these, in the same order
     # What programs send over the networks, by their number, of those whose model knows routes
     timelines: tuple[tuple[int, Timeline], ...]
     cycles: CycleReport  # The report on cycles
     network: NetworkReport  # The report on all calls as one network
-
-
-LEAST_NANOSECONDS: Final = 1  # of a kernel: viewers take none for a measurement that failed
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RanStep:
-    """A device operation that ran, as its plan has it."""
-
-    name: str  # As a graph capture shows it
-    key: Hashable  # Equal keys mean the same program
-    cached: bool  # Whether the program was found in the cache
-    inputs: tuple[TensorSpec, ...]  # What it reads
-    output: TensorSpec  # What it makes, or writes into
-    attributes: tuple[tuple[str, str], ...] = ()  # What the real library's profiler prints of it, by name
-    fidelity_phases: int = 0  # Fidelity phases, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
-
-
-def recorded_operations(
-    steps: Sequence[RanStep],
-    passed: Sequence[PassOperation],
-    calls: Iterable[CallTime],
-    launches: Sequence[Launch],
-    spec: DeviceSpec,
-) -> tuple[RecordedOperation, ...]:
-    """The device operations of a record.
-
-    Args:
-        steps: What ran.
-        passed: The same operations in the report on the network.
-        calls: The calls that ran them, in the report on cycles.
-        launches: Of the same operations.
-    """
-    programs: dict[Hashable, int] = {}
-    found, now = [], 0
-    times = (one for call in calls for one in call.in_order)
-    gaps = gaps_nanoseconds(launches, spec, Replay.TRACE)
-    for step, one, taken, gap in zip(steps, passed, times, gaps, strict=True):
-        time = taken if isinstance(taken, OperationTime) else None
-        now += round(gap * spec.clock_hz / 1e9)
-        spans = () if time is None else core_spans(time)
-        found.append(
-            RecordedOperation(
-                number=one.number,
-                name=step.name,
-                call=one.call,
-                program=programs.setdefault((step.name, step.key), len(programs) + 1),
-                cached=step.cached,
-                inputs=step.inputs,
-                output=step.output,
-                attributes=step.attributes,
-                fidelity_phases=step.fidelity_phases,
-                start_cycle=now,
-                end_cycle=now + one.cycles,
-                gap_nanoseconds=round(gap),
-                core_count=one.core_count,
-                nanoseconds=None if time is None else kernel_time(time, spans, spec),
-                time=time,
-                spans=spans,
-            )
-        )
-        now += one.cycles
-    return tuple(found)
-
-
-def core_spans(time: OperationTime) -> tuple[CoreSpan, ...]:
-    """Every core's part of an operation, row by row; a core of several groups is there until the last of them ends."""
-    ends: dict[tuple[int, int], int] = {}
-    for group in time.groups:
-        for column, row in group.coordinates:
-            ends[row, column] = max(ends.get((row, column), 0), group.cycles)
-    return tuple(CoreSpan(column=column, row=row, cycles=ends[row, column]) for row, column in sorted(ends))
-
-
-def kernel_time(time: OperationTime, spans: Sequence[CoreSpan], spec: DeviceSpec) -> KernelTime:
-    """The times of an operation."""
-    ends = [one.cycles for one in spans] or [time.cycles]
-    return KernelTime(
-        kernel=kernel_nanoseconds(time.cycles, spec),
-        least=kernel_nanoseconds(min(ends), spec),
-        mean=kernel_nanoseconds(sum(ends) / len(ends), spec),
-        ideal=kernel_nanoseconds(time.roofline.cycles, spec),
-        products=kernel_nanoseconds(time.roofline.math_cycles, spec),
-        dram=kernel_nanoseconds(time.roofline.dram_cycles, spec),
-    )
-
-
-def kernel_nanoseconds(cycles: float, spec: DeviceSpec) -> int:
-    """Cycles in whole nanoseconds; a kernel takes at least `LEAST_NANOSECONDS`."""
-    return max(round(nanoseconds(cycles, spec.clock_hz)), LEAST_NANOSECONDS)
 
 
 def numbered(tensors: Iterable[MadeTensor]) -> dict[MadeTensor, int]:

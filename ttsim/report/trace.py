@@ -15,7 +15,8 @@ from device.spec.device_spec import DeviceSpec
 from device.time.stages import Stage, nanoseconds
 from ttsim.report.cycles import CoreGroupTime, OperationTime, StageTime
 from ttsim.report.formatting import printable
-from ttsim.report.page_parts import DeviceOpRow, Part
+from ttsim.report.page_parts import Part
+from ttsim.report.runs import OpRun
 
 HALO: Final = "HaloDeviceOperation"
 MULTICASTS: Final = (Stage.ACT_MULTICAST, Stage.WEIGHT_MULTICAST)
@@ -89,8 +90,8 @@ def trace_of(part: Part, spec: DeviceSpec) -> Trace:
     Args:
         part: What ran.
     """
-    timed = [(one, one.time) for one in part.deeds if one.time is not None]
-    slices = [one for deed, time in timed for one in _slices(deed, time, spec)]
+    timed = [(one, one.time) for one in part.operations if one.time is not None]
+    slices = [one for op, time in timed for one in _slices(op, time, spec)]
     cores = sorted({one.core for one in slices if one.core is not None}, key=lambda core: (core[1], core[0]))
     used = {one.stage for one in slices}
     return Trace(
@@ -104,26 +105,26 @@ def trace_of(part: Part, spec: DeviceSpec) -> Trace:
     )
 
 
-def _slices(deed: DeviceOpRow, time: OperationTime, spec: DeviceSpec) -> Iterator[Slice]:
+def _slices(op: OpRun, time: OperationTime, spec: DeviceSpec) -> Iterator[Slice]:
     """The operation on the device, then on every core, then its stages there."""
-    arguments = (("cycles", time.cycles), ("bound by", time.bound_by), ("operation", deed.number))
-    yield _slice(None, "", deed, time.nanoseconds, arguments)
+    arguments = (("cycles", time.cycles), ("bound by", time.bound_by), ("operation", op.number))
+    yield _slice(None, "", op, time.nanoseconds, arguments)
     for group in time.groups:
         whole = nanoseconds(group.cycles, spec.clock_hz)
-        own = (("cycles", group.cycles), ("operation", deed.number))
+        own = (("cycles", group.cycles), ("operation", op.number))
         stages = [(one.stage, *_extent(one, group, spec)) for one in group.stages if one.busy_cycles]
         for core in group.coordinates:
-            yield _slice(core, "", deed, whole, own)
+            yield _slice(core, "", op, whole, own)
             for stage, lasts, told in stages:
-                yield _slice(core, stage, deed, lasts, told)
+                yield _slice(core, stage, op, lasts, told)
 
 
-def _slice(core: Core | None, stage: str, deed: DeviceOpRow, lasts: float, arguments: Arguments) -> Slice:
+def _slice(core: Core | None, stage: str, op: OpRun, lasts: float, arguments: Arguments) -> Slice:
     return Slice(
         core=core,
         stage=stage,
-        name=deed.name,
-        start_nanoseconds=deed.start_nanoseconds,
+        name=op.name,
+        start_nanoseconds=op.start_nanoseconds,
         nanoseconds=lasts,
         arguments=arguments,
     )
@@ -138,42 +139,42 @@ def _extent(stage: StageTime, group: CoreGroupTime, spec: DeviceSpec) -> tuple[f
 
 def _levels(part: Part) -> Iterator[Level]:
     """L1 from each operation on."""
-    for deed in part.deeds:
+    for op in part.operations:
         yield Level(
-            start_nanoseconds=deed.start_nanoseconds,
-            circular_bytes=deed.circular_bytes,
-            buffer_bytes=deed.buffer_bytes,
+            start_nanoseconds=op.start_nanoseconds,
+            circular_bytes=op.circular_bytes,
+            buffer_bytes=op.buffer_bytes,
         )
-    if part.deeds and part.total is not None:
+    if part.operations and part.total is not None:
         yield Level(start_nanoseconds=part.total.nanoseconds, circular_bytes=0, buffer_bytes=0)
 
 
-def _flows(timed: Sequence[tuple[DeviceOpRow, OperationTime]], spec: DeviceSpec) -> Iterator[Flow]:
+def _flows(timed: Sequence[tuple[OpRun, OperationTime]], spec: DeviceSpec) -> Iterator[Flow]:
     """What halos leave on each core for the next operation, and from who multicasts to groups that do not."""
-    for at, (deed, time) in enumerate(timed):
-        if deed.name == HALO and at + 1 < len(timed):
+    for at, (op, time) in enumerate(timed):
+        if op.name == HALO and at + 1 < len(timed):
             after = timed[at + 1][0].start_nanoseconds
             there = {core for group in timed[at + 1][1].groups for core in group.coordinates}
             for group in time.groups:
-                begins = deed.start_nanoseconds
+                begins = op.start_nanoseconds
                 for core in group.coordinates:
                     if core in there:
                         yield _flow("halo", core, "", core, begins, after)
         for stage in MULTICASTS:
-            yield from _multicast(deed, time, stage, spec)
+            yield from _multicast(op, time, stage, spec)
 
 
-def _multicast(deed: DeviceOpRow, time: OperationTime, stage: Stage, spec: DeviceSpec) -> Iterator[Flow]:
+def _multicast(op: OpRun, time: OperationTime, stage: Stage, spec: DeviceSpec) -> Iterator[Flow]:
     """From the first core that sends to the first core of each group that does not."""
     senders = [group for group in time.groups if any(one.stage == stage and one.busy_cycles for one in group.stages)]
     if not senders:
         return
     source = senders[0].coordinates[0]
     spent = next(one.busy_cycles for one in senders[0].stages if one.stage == stage)
-    arrives = deed.start_nanoseconds + nanoseconds(min(spent, senders[0].cycles), spec.clock_hz)
+    arrives = op.start_nanoseconds + nanoseconds(min(spent, senders[0].cycles), spec.clock_hz)
     for group in time.groups:
         if group not in senders:
-            yield _flow(stage.value, source, stage.value, group.coordinates[0], deed.start_nanoseconds, arrives)
+            yield _flow(stage.value, source, stage.value, group.coordinates[0], op.start_nanoseconds, arrives)
 
 
 def _flow(name: str, source: Core, stage: str, target: Core, begins: float, ends: float) -> Flow:

@@ -3,10 +3,11 @@
 import pytest
 
 from ops.op_models import OP_MODELS, load_spec
+from ops.passes.cycles import TimedOperation
 from ops.sensitivity.effects import fixed_launches, fixed_operations, with_model
 from ops.sensitivity.fields import Better, Dimension, numeric_fields, with_values
 from ops.sensitivity.samples import planners_samples, samples
-from ttsim.report.cycles import OperationReading, operation_time
+from ttsim.report.cycles import OperationTime
 
 ROUNDING = 1e-9
 PROGRAMS = {"conv2d", "eltwise", "halo", "matmul", "movement", "patch_matmul"}
@@ -58,8 +59,8 @@ def test_nothing_is_faster_than_it_can_be(machines):
     everywhere = {(None, 1.0): (machines.spec, before), **machines.changed}
     for (field, factor), (device, after) in everywhere.items():
         for held, cycles in after.items():
-            reading = OperationReading(name=held.name, cycles=cycles, fidelity_phases=phases_of(held))
-            time = operation_time(reading, device, of_cycles=cycles.cycles)
+            reading = TimedOperation(name=held.name, cycles=cycles, fidelity_phases=phases_of(held))
+            time = OperationTime(timed=reading, spec=device, call_cycles=0)
             shares = {
                 f"roof of {time.roofline.bound}": time.roofline.share,
                 "DRAM": time.traffic.dram_share,

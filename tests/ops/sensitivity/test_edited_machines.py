@@ -5,10 +5,11 @@ import pytest
 from device.time.network import page_round_trip_cycles, read_latency_cycles, shared_cycles, torus_of
 from device.time.stages import Stage
 from ops.op_models import load_spec
+from ops.passes.cycles import TimedOperation
 from ops.programs.kernel_costs import TransferCosts, multicast_cycles, read_page_cycles
 from ops.sensitivity.effects import FixedOperation, fixed_operations, with_model
 from ops.sensitivity.samples import planners_samples, samples
-from ttsim.report.cycles import OperationReading, operation_time
+from ttsim.report.cycles import OperationTime
 
 SPEC = load_spec("wormhole_n150")
 TILE_BYTES = 2048
@@ -125,8 +126,8 @@ def test_every_grid_runs_every_program(name, cols, rows):
     held = with_model(fixed_operations((*samples(), *planners_samples()), spec), spec)
     assert {one.program for one in held} >= {"conv2d", "matmul", "movement", "patch_matmul"}
     for one in held:
-        reading = OperationReading(name=one.name, cycles=one.operation(spec))
-        time = operation_time(reading, spec, of_cycles=reading.cycles.cycles)
+        reading = TimedOperation(name=one.name, cycles=one.operation(spec))
+        time = OperationTime(timed=reading, spec=spec, call_cycles=0)
         assert time.cycles > 0
         assert time.math.utilization <= 1 + 1e-9
         assert time.roofline.share <= 1 + 1e-9, (one.name, time.roofline)

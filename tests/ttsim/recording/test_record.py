@@ -45,7 +45,7 @@ def test_graphs_are_those_of_functions_with_durations(record):
     for call, operation in zip(record.calls, record.operations, strict=True):
         ends = [node for node in call.nodes if "duration_ns" in node]
         assert [node["params"]["name"] for node in ends] == [operation.name, call.function]
-        assert {node["duration_ns"] for node in ends} == {operation.nanoseconds.kernel} == {call.nanoseconds}
+        assert {node["duration_ns"] for node in ends} == {operation.kernel_nanoseconds} == {call.nanoseconds}
         assert call.where.startswith("test_record.py:")
 
 

@@ -23,7 +23,7 @@ def test_cycles_and_fidelity_of_a_call(fidelity):
     made = ran_call(compute={"math_fidelity": fidelity})
     timed = timed_call(made, SPEC)
     read = run_cycles(made.plan, SPEC, ran=made.ran).operations
-    assert [(one.name, one.cycles) for one in timed.operations] == [
+    assert [(one.name, one.taken) for one in timed.operations] == [
         (one.name, whole_operation(one.cycles)) for one in read
     ]
     assert [one.name for one in timed.operations] == [one.name for one in operations_of(made.plan, made.ran)]
@@ -49,4 +49,4 @@ def test_inserted_zeros_are_issued():
     """Without padding and with whole tiles, a stride issues its square of what is useful."""
     made = ran_call(in_channels=64, out_channels=32, input_height=32, input_width=32, kernel_size=(2, 2), stride=(2, 2))
     timed = timed_call(made, SPEC)
-    assert sum(one.cycles.issued_flops for one in timed.operations) == 4 * made.useful_flops
+    assert sum(one.taken.issued_flops for one in timed.operations) == 4 * made.useful_flops

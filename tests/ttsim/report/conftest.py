@@ -7,8 +7,10 @@ import pytest
 from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
 from device.spec.device_spec import load_spec
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
+from ops.passes.cycles import TimedOperation
+from tests.ttsim.report.ran_operations import untimed
 from ttsim.report.cycle_report import cycle_report
-from ttsim.report.cycles import OperationReading, TimedCall, UntimedOperation
+from ttsim.report.cycles import CallRun
 
 PRODUCT_FLOPS = 65536
 
@@ -35,7 +37,7 @@ def halo():
         network_bytes=12_000,
         contention_cycles=250,
     )
-    return OperationReading(name="HaloDeviceOperation", cycles=cycles)
+    return TimedOperation(name="HaloDeviceOperation", cycles=cycles)
 
 
 @pytest.fixture
@@ -56,12 +58,12 @@ def conv():
         useful_flops=32 * 20 * PRODUCT_FLOPS,
         contention_cycles=0,
     )
-    return OperationReading(name="Conv2dDeviceOperation", cycles=cycles, fidelity_phases=2)
+    return TimedOperation(name="Conv2dDeviceOperation", cycles=cycles, fidelity_phases=2)
 
 
 @pytest.fixture
-def call(halo, conv):
-    return TimedCall(name="ttnn.conv_transpose2d", operations=(halo, conv), useful_flops=32 * 10 * PRODUCT_FLOPS)
+def call(halo, conv, spec):
+    return CallRun(name="ttnn.conv_transpose2d", ran=(halo, conv), spec=spec, useful_flops=32 * 10 * PRODUCT_FLOPS)
 
 
 @pytest.fixture
@@ -72,5 +74,5 @@ def report(call, spec):
 @pytest.fixture
 def report_with_a_move(call, spec):
     """The same, with a move between the two that no model knows."""
-    missing = UntimedOperation(name="MoveDeviceOperation", reason="nobody knows", position=1)
-    return cycle_report([replace(call, untimed=(missing,))], spec)
+    halo, conv = call.ran
+    return cycle_report([replace(call, ran=(halo, untimed(), conv))], spec)

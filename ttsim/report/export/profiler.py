@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from device.memory.layouts import TensorSpec
-from ttsim.report.cycles import OperationTime
+from ttsim.report.cycles import CoreSpan, OperationTime
 from ttsim.report.explain import FIDELITIES
 from ttsim.report.export.spelling import dtype_text, operation_name, place_text
 from ttsim.report.formatting import csv_text, printable
-from ttsim.report.record import CoreSpan, KernelTime, Record, RecordedOperation
+from ttsim.report.record import Record
+from ttsim.report.runs import OpRun
 
 INPUTS: Final = 3
 AXES: Final = "WZYX"
@@ -44,7 +45,7 @@ def ops_perf_results(record: Record) -> str:
     return csv_text(COLUMNS, (_row(one, record) for one in record.operations))
 
 
-def _row(one: RecordedOperation, record: Record) -> dict[str, object]:
+def _row(one: OpRun, record: Record) -> dict[str, object]:
     row: dict[str, object] = {
         "OP CODE": operation_name(one.name),
         "OP TYPE": "tt_dnn_device",
@@ -52,7 +53,7 @@ def _row(one: RecordedOperation, record: Record) -> dict[str, object]:
         "DEVICE ID": record.device.device_id,
         "DEVICE ARCH": record.arch,
         "ATTRIBUTES": _attributes(one.attributes),
-        "MATH FIDELITY": FIDELITIES.get(one.fidelity_phases, ""),
+        "MATH FIDELITY": FIDELITIES.get(one.timed.fidelity_phases, ""),
         "CORE COUNT": one.core_count,
         "AVAILABLE WORKER CORE COUNT": record.device.num_compute_cores,
         "HOST START TS": one.number + 1,
@@ -62,14 +63,15 @@ def _row(one: RecordedOperation, record: Record) -> dict[str, object]:
         "PROGRAM HASH": one.program,
         "PROGRAM CACHE HIT": one.cached,
     }
-    if one.time is not None and one.nanoseconds is not None:
-        row.update(_times(one.time, one.nanoseconds))
+    if one.time is not None:
+        row.update(_times(one.time))
     for tensor, spec in zip(TENSORS, one.inputs, strict=False):
         row.update(_tensor(tensor, spec))
     return {**row, **_tensor(TENSORS[-1], one.output)}
 
 
-def _times(time: OperationTime, taken: KernelTime) -> dict[str, object]:
+def _times(time: OperationTime) -> dict[str, object]:
+    taken = time.kernel
     return {
         "DEVICE FW DURATION [ns]": taken.kernel,
         "DEVICE KERNEL DURATION [ns]": taken.kernel,
@@ -112,10 +114,12 @@ def device_log(record: Record) -> str:
     """The file's text."""
     cores = record.device.num_compute_cores
     head = f"ARCH: {record.arch or 'unknown'}, CHIP_FREQ[MHz]: {record.clock_mhz}, Max Compute Cores: {cores}"
-    lines = (line for one in record.operations for span in one.spans for line in _zone(one, span))
+    lines = (
+        line for one in record.operations for span in (one.time.spans if one.time else ()) for line in _zone(one, span)
+    )
     return "".join(f"{line}\n" for line in (head, LOG_COLUMNS, *lines))
 
 
-def _zone(one: RecordedOperation, span: CoreSpan) -> Iterator[str]:
-    for kind, cycle in (("ZONE_START", one.start_cycle), ("ZONE_END", one.end_of(span))):
+def _zone(one: OpRun, span: CoreSpan) -> Iterator[str]:
+    for kind, cycle in (("ZONE_START", one.start_cycle), ("ZONE_END", one.start_cycle + span.cycles)):
         yield f"0,{span.column},{span.row},BRISC,{TIMER},{cycle},0,{one.call_count},,,BRISC-FW,{kind},0,,"

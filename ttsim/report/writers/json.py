@@ -9,6 +9,7 @@ from ttsim.report.devices import DeviceFigures, differences
 from ttsim.report.formatting import text
 from ttsim.report.memory import LayerResult
 from ttsim.report.record import Record
+from ttsim.report.rows import as_dict
 
 FORMAT = 2  # raised when a field changes its meaning or goes
 SAVED_FORMAT = 1  # of a saved report
@@ -23,9 +24,9 @@ def entry(result: LayerResult) -> dict[str, Any]:
     """One layer."""
     return {
         "layer": asdict(result.layer),
-        "summary": None if result.summary is None else asdict(result.summary),
+        "summary": None if result.summary is None else as_dict(result.summary),
         "error": result.error,
-        "reached": [asdict(operation) for operation in result.reached],
+        "reached": [as_dict(operation) for operation in result.reached],
     }
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from device.errors import ArgumentError
 from device.spec.device_spec import load_spec
-from ttsim.report.network import RanOperation, network_report
+from tests.ttsim.report.ran_operations import runs_of, timed, untimed
+from ttsim.report.network import network_report
 from ttsim.report.reported import read_report
 from ttsim.report.writers.json import layers_as_json
 from ttsim.study.layers.run import Settings, run_layer
@@ -41,14 +42,8 @@ def test_the_architecture_of_a_device_that_nobody_knows(report, tmp_path: Path) 
 
 
 def test_a_network(spec, tmp_path: Path) -> None:
-    ran = [
-        RanOperation(
-            name="A", call=0, function="f", where="", cycles=taken, bound_by="", core_count=0,
-            untimed="" if taken else "nobody knows", circular_buffers=(), buffers=(),
-        )
-        for taken in (7, None)
-    ]  # fmt: skip
-    (tmp_path / "r.json").write_text(network_report(ran, (), spec).to_json())
+    report = network_report(runs_of(spec, timed("A", 7), untimed("A")), spec)
+    (tmp_path / "r.json").write_text(report.to_json())
     assert [one.cycles for one in read_report(tmp_path / "r.json").operations] == [7, None]
 
 

@@ -5,9 +5,9 @@ import pytest
 from device.cores import first_cores
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
 from ops.op_model import Description
-from ops.passes.cycles import expected_error
+from ops.passes.cycles import TimedOperation, expected_error
 from ttsim.report.cycle_report import cycle_report
-from ttsim.report.cycles import ErrorBar, OperationReading, TimedCall, error_bar, total_error
+from ttsim.report.cycles import CallRun, ErrorBar, error_bar, total_error
 
 
 def bar(share):
@@ -43,14 +43,14 @@ def test_where_an_error_comes_from():
 def operation(cycles, account):
     group = CoreGroupCycles(cores=first_cores(4, 8, 8), cycles=cycles, stages=(StageCycles(Stage.MATH, cycles),))
     made = OperationCycles(cycles=cycles, groups=(group,), bound_by=Stage.MATH)
-    return OperationReading(name="Op", cycles=made, account=account)
+    return TimedOperation(name="Op", cycles=made, account=account)
 
 
 def test_errors_in_words(spec):
     share = expected_error("convolution", spec.arch).share
     measured, composed = Description(measured_as="convolution"), Description(composed_of="a matmul")
     both = (operation(900, measured), operation(100, composed))
-    report = cycle_report([TimedCall(name="f", operations=both)], spec)
+    report = cycle_report([CallRun(name="f", spec=spec, ran=both)], spec)
     assert report.total.error.share == share
     first, one, two, *_ = report.explain().splitlines()
     assert f"expected {100 * share:.1f} % off where models were measured; for 10.0 % of the cycles there is no" in first

@@ -4,8 +4,10 @@ import ttsim
 from device.cores import first_cores
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
 from ops.op_model import Description, Detail
+from ops.passes.cycles import TimedOperation
+from tests.ttsim.report.ran_operations import untimed
 from ttsim.report.cycle_report import cycle_report
-from ttsim.report.cycles import DOES, OperationReading, TimedCall, UntimedOperation, stage_times, tied_stages
+from ttsim.report.cycles import DOES, CallRun, stage_times, tied_stages
 from ttsim.report.explain import explain_call
 from ttsim.report.formatting import count_of, percent
 
@@ -36,26 +38,26 @@ def test_a_call_in_words(report):
 
 
 def test_small_operations_are_told_together(halo, conv, spec):
-    report = cycle_report([TimedCall(name="f", operations=(conv,) * 30)], spec)
+    report = cycle_report([CallRun(name="f", spec=spec, ran=(conv,) * 30)], spec)
     assert report.explain().count("\n- ") == 30  # none is above the limit: all are told
-    report = cycle_report([TimedCall(name="f", operations=(*(conv,) * 10, halo))], spec)
+    report = cycle_report([CallRun(name="f", spec=spec, ran=(*(conv,) * 10, halo))], spec)
     assert "- The others take 2.4 %: HaloDeviceOperation." in report.explain()
 
 
 def test_one_operation_alone(conv, spec):
-    report = cycle_report([TimedCall(name="f", operations=(conv,))], spec)
+    report = cycle_report([CallRun(name="f", spec=spec, ran=(conv,))], spec)
     assert "in one device operation." in report.explain()
 
 
 def test_calls_without_operations(spec):
     assert cycle_report([], spec).explain() == "No call that takes cycles was made on wormhole_n150."
-    empty = cycle_report([TimedCall(name="f", operations=())], spec)
+    empty = cycle_report([CallRun(name="f", spec=spec, ran=())], spec)
     assert empty.explain().startswith("f takes no cycles on wormhole_n150.\nCycles count ")
 
 
 def test_operations_without_a_model_are_named(conv, spec):
-    unknown = UntimedOperation(name="SortDeviceOperation", reason="nothing is known of it", position=1)
-    report = cycle_report([TimedCall(name="f", operations=(conv,), untimed=(unknown,))], spec)
+    unknown = untimed("SortDeviceOperation", "nothing is known of it")
+    report = cycle_report([CallRun(name="f", spec=spec, ran=(conv, unknown))], spec)
     line = "- Not counted: SortDeviceOperation, nothing is known of it"
     assert line in report.explain().splitlines()
     assert line in str(report).splitlines()
@@ -64,14 +66,11 @@ def test_operations_without_a_model_are_named(conv, spec):
 
 def test_what_is_not_counted_is_said_first(conv, spec):
     """Each name once; a report of which nothing is missing does not mention it."""
-    missing = [
-        UntimedOperation(name=name, reason="no model", position=position)
-        for position, name in enumerate(("Sort", "Fold", "Sort"))
-    ]
+    missing = [untimed(name, "no model") for name in ("Sort", "Fold", "Sort")]
     calls = [
-        TimedCall(name="f", operations=(conv,), untimed=(missing[0],)),
-        TimedCall(name="g", operations=(), untimed=tuple(missing)),
-        TimedCall(name="h", operations=(conv,)),
+        CallRun(name="f", spec=spec, ran=(conv, missing[0])),
+        CallRun(name="g", spec=spec, ran=tuple(missing)),
+        CallRun(name="h", spec=spec, ran=(conv,)),
     ]
     report = cycle_report(calls, spec)
     assert str(report).splitlines()[0] == ("wormhole_n150: 8,000 cycles, 8.00 us at 1 GHz, not counting Sort and Fold")
@@ -98,11 +97,11 @@ def bound(*stages, account=Description(), cycles=100_000):  # noqa: B008 - froze
     """An operation whose first stage is said to bind it."""
     group = CoreGroupCycles(cores=first_cores(4, 8, 8), cycles=cycles, stages=stages)
     made = OperationCycles(cycles=cycles, groups=(group,), bound_by=stages[0].stage)
-    return OperationReading(name="Op", cycles=made, account=account)
+    return TimedOperation(name="Op", cycles=made, account=account)
 
 
 def told(operation, spec):
-    report = cycle_report([TimedCall(name="f", operations=(operation,))], spec)
+    report = cycle_report([CallRun(name="f", spec=spec, ran=(operation,))], spec)
     return report.operations[0], report.explain().splitlines()[1]
 
 

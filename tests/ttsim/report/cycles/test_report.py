@@ -5,8 +5,9 @@ import json
 import pytest
 from rich.console import Console
 
+from tests.ttsim.report.ran_operations import untimed
 from ttsim.report.cycle_report import cycle_report
-from ttsim.report.cycles import TimedCall, UntimedOperation
+from ttsim.report.cycles import CallRun
 from ttsim.report.writers.table import cycles_line, print_call
 
 
@@ -40,8 +41,8 @@ def test_printed(report):
 
 def test_several_calls_are_told_apart(halo, conv, spec):
     calls = [
-        TimedCall(name="onednn.ConvTranspose", operations=(halo, conv)),
-        TimedCall(name="ttnn.add", operations=(halo,)),
+        CallRun(name="onednn.ConvTranspose", spec=spec, ran=(halo, conv)),
+        CallRun(name="ttnn.add", spec=spec, ran=(halo,)),
     ]
     lines = cycle_report(calls, spec).table().splitlines()[2:-1]
     moved = ["HaloDeviceOperation", "1,000"]
@@ -86,13 +87,14 @@ def test_a_call_in_one_line(report):
     )
 
 
-def test_the_line_of_a_call_says_what_is_missing(report):
-    missing = (UntimedOperation(name="Sort", reason="no model", position=1),)
-    (call,) = report.calls
-    line = cycles_line(report, dataclasses.replace(call, untimed=missing))
+def test_the_line_of_a_call_says_what_is_missing(report, spec):
+    halo, conv = (one.timed for one in report.operations)
+    sort = untimed("Sort", "no model")
+    some = cycle_report([CallRun(name="f", spec=spec, ran=(halo, sort, conv))], spec)
+    line = cycles_line(some, some.calls[0])
     assert line.startswith("5,000 in 5.00 us at 1 GHz, not counting Sort, 80.0 % of it Conv2dDeviceOperation")
-    nothing = dataclasses.replace(call, untimed=(dataclasses.replace(missing[0], position=0),), operations=())
-    assert cycles_line(report, nothing) == "no operation that takes cycles, not counting Sort"
+    none = cycle_report([CallRun(name="f", spec=spec, ran=(sort,))], spec)
+    assert cycles_line(none, none.calls[0]) == "no operation that takes cycles, not counting Sort"
 
 
 def test_json_holds_every_figure(report, call, spec):

@@ -5,7 +5,8 @@ import pytest
 from device.cores import first_cores
 from device.time.network import bandwidth
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
-from ttsim.report.cycles import OperationReading, added, math_use, roofline, sums_of, traffic
+from ops.passes.cycles import TimedOperation
+from ttsim.report.cycles import OperationTime, added, math_use, roofline, traffic
 
 PRODUCT_FLOPS = 65536
 
@@ -15,12 +16,20 @@ def products(count, *, fidelity_phases, cores=1, cycles=1000.0):
     timed = OperationCycles(
         cycles=cycles, groups=(group,), bound_by=Stage.MATH, issued_flops=count * PRODUCT_FLOPS, useful_flops=0
     )
-    return OperationReading(name="Op", cycles=timed, fidelity_phases=fidelity_phases)
+    return TimedOperation(name="Op", cycles=timed, fidelity_phases=fidelity_phases)
+
+
+def sums_of(timed, spec):
+    return OperationTime(timed=timed, spec=spec, call_cycles=0).sums
 
 
 @pytest.mark.parametrize(("fidelity_phases", "cycles"), [(1, 16), (2, 32), (3, 48), (4, 64)])
 def test_a_tile_product_costs_16_cycles_a_phase(fidelity_phases, cycles, spec):
-    found = math_use(sums_of(products(1, fidelity_phases=fidelity_phases), spec), spec, useful_flops=0)
+    found = math_use(
+        sums_of(products(1, fidelity_phases=fidelity_phases), spec),
+        spec,
+        useful_flops=0,
+    )
     assert found.product_cycles == cycles
     assert found.utilization == cycles / 1000
     assert found.device_utilization == cycles / 1000 / 64

@@ -7,8 +7,9 @@ import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
+from ops.passes.cycles import TimedOperation
 from ttsim.report.cycle_report import cycle_report
-from ttsim.report.cycles import OperationReading, operation_time, whole, whole_operation
+from ttsim.report.cycles import OperationTime, whole, whole_operation
 
 
 @pytest.mark.parametrize(("cycles", "expected"), [(0.4, 0), (0.5, 0), (1.5, 2), (2.5, 2), (7.6, 8)])
@@ -56,8 +57,8 @@ def test_an_operation_in_whole_cycles():
 
 
 def test_cores_are_rectangles(spec):
-    reading = OperationReading(name="Op", cycles=whole_operation(operation()))
-    group = operation_time(reading, spec, of_cycles=100).groups[0]
+    reading = TimedOperation(name="Op", cycles=whole_operation(operation()))
+    group = OperationTime(timed=reading, spec=spec, call_cycles=100).groups[0]
     assert (group.cores, group.ranges) == ("{[1-0 - 3-1]}", ((1, 0, 3, 1),))
     assert group.coordinates == ((1, 0), (2, 0), (3, 0), (1, 1), (2, 1), (3, 1))
 

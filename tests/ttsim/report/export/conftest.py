@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
+from ops.op_model import Description
 from ttsim.recording.record import record_of
 
 HOSTILE = "a,b;c'd\"e\nf\r\tg\x00\x1b[31mh\ud800<i>&\u202e=1+1" + "x" * 10_000
@@ -56,7 +57,10 @@ def hostile(record):
         )
         for one in record.calls
     )
-    operations = tuple(replace(one, name=HOSTILE, attributes=((HOSTILE, HOSTILE),)) for one in record.operations)
+    attributes = Description(attributes=((HOSTILE, HOSTILE),))
+    operations = tuple(
+        replace(one, name=HOSTILE, timed=replace(one.timed, account=attributes)) for one in record.operations
+    )
     lifetimes = tuple(replace(one, made_at=(HOSTILE, 1), last_read_at=(HOSTILE, 2)) for one in record.lifetimes)
     cycles = replace(record.cycles, device=HOSTILE)
     return replace(record, calls=calls, operations=operations, lifetimes=lifetimes, cycles=cycles)

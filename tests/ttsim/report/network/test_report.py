@@ -6,9 +6,11 @@ import pytest
 
 from device.cores import first_cores
 from device.numbers.formats import BFLOAT16
-from device.plan import CircularBuffer
+from device.plan import CircularBuffer, Operation
 from device.spec.device_spec import load_spec
-from ttsim.report.network import HighWater, LivingBuffer, LivingCircularBuffer, RanOperation, network_report
+from tests.ttsim.report.ran_operations import runs_of, timed, untimed
+from ttsim.report.network import HighWater, LivingCircularBuffer, network_report
+from ttsim.report.runs import LivingBuffer, Runs
 
 SPEC = load_spec("wormhole_n150")
 CORES = first_cores(2, 8, 8)
@@ -20,30 +22,20 @@ def circular(name: str, size_bytes: int) -> CircularBuffer:
     return CircularBuffer(name=name, size_bytes=size_bytes, page_bytes=32, data_format=BFLOAT16, cores=CORES)
 
 
-def ran(name: str, call: int, where: str, cycles: int | None, *, circular_buffers=(), buffers=()) -> RanOperation:
-    return RanOperation(
-        name=name,
-        call=call,
-        function="ttnn.f",
-        where=where,
-        cycles=cycles,
-        bound_by="" if cycles is None else "reader",
-        core_count=0 if cycles is None else 2,
-        untimed="nobody measured it" if cycles is None else "",
-        circular_buffers=circular_buffers,
-        buffers=buffers,
-    )
-
-
-OPERATIONS = [
-    ran("A", 0, "net.py:1", 100, circular_buffers=(circular("in", 64), circular("out", 32)), buffers=(HELD, TABLE)),
-    ran("B", 0, "net.py:1", None, buffers=(HELD,)),
-    ran("A", 1, "", 300, buffers=(HELD,)),
-]
+def found(number: int | None = None) -> Runs:
+    """The first of the operations, or all."""
+    ran = [timed("A", 100), untimed("B", "nobody measured it"), timed("A", 300)]
+    step = Operation(name="A", inputs=(), circular_buffers=(circular("in", 64), circular("out", 32)))
+    facts = [
+        {"where": "net.py:1", "step": step, "l1": (96, 516), "buffers": (HELD, TABLE)},
+        {"where": "net.py:1", "l1": (0, 500), "buffers": (HELD,)},
+        {"call": 1, "l1": (0, 500), "buffers": (HELD,)},
+    ]
+    return runs_of(SPEC, *ran[:number], facts=facts[:number])
 
 
 def test_operations_follow_each_other() -> None:
-    report = network_report(OPERATIONS, (), SPEC)
+    report = network_report(found(), SPEC)
     assert (report.cycles, report.nanoseconds, report.calls) == (400, 400.0, 2)
     assert [(one.start_nanoseconds, one.cycles, one.share) for one in report.operations] == [
         (0, 100, 0.25), (100, 0, 0), (100, 300, 0.75)
@@ -53,7 +45,7 @@ def test_operations_follow_each_other() -> None:
 
 
 def test_operations_are_put_together_by_kind_and_by_line() -> None:
-    report = network_report(OPERATIONS, (), SPEC)
+    report = network_report(found(), SPEC)
     shown = [(one.name, one.calls, one.count, one.untimed, one.cycles, one.l1_bytes) for one in report.kinds]
     assert shown == [("A", 2, 2, 0, 400, 612), ("B", 1, 1, 1, 0, 500)]
     shown = [(one.name, one.calls, one.count, one.untimed, one.cycles, one.share) for one in report.layers]
@@ -62,12 +54,12 @@ def test_operations_are_put_together_by_kind_and_by_line() -> None:
 
 def test_shares_of_sums_are_those_of_their_cycles() -> None:
     """Not sums of shares, whose last digit depends on the Python that adds them."""
-    (kind,) = network_report([ran("A", 0, "", 1)] * 10, (), SPEC).kinds
+    (kind,) = network_report(runs_of(SPEC, *[timed("A", 1)] * 10), SPEC).kinds
     assert kind.share == 1.0
 
 
 def test_the_fullest_moment_has_all_that_lives() -> None:
-    assert network_report(OPERATIONS, (), SPEC).high_water == HighWater(
+    assert network_report(found(), SPEC).high_water == HighWater(
         operation=0,
         nanoseconds=0.0,
         usable_bytes=SPEC.l1.usable_bytes,
@@ -93,16 +85,16 @@ def test_the_fullest_moment_has_all_that_lives() -> None:
     ],
 )
 def test_the_text_says(line: str) -> None:
-    assert line.strip() in [one.strip() for one in str(network_report(OPERATIONS, (), SPEC)).splitlines()]
+    assert line.strip() in [one.strip() for one in str(network_report(found(), SPEC)).splitlines()]
 
 
 def test_one_is_told_in_words() -> None:
-    report = network_report(OPERATIONS[:1], (), SPEC)
+    report = network_report(found(1), SPEC)
     assert report.headline.endswith("in one device operation of one call, all timed")
 
 
 def test_nothing_that_ran_is_said() -> None:
-    report = network_report((), (), SPEC)
+    report = network_report(found(0), SPEC)
     assert str(report) == "No device operation ran on wormhole_n150."
     assert report.high_water.operation is None
 
@@ -115,8 +107,9 @@ def test_tables_of_any_width_have_whole_rows(width: int) -> None:
     """Whatever the names: columns go, and no figure is cut."""
     taken = 123_456_789
     name = "InterleavedToShardedDeviceOperation"
-    found = [ran(name, 0, LONG, taken, buffers=(HELD,)), ran("B\n[red]" * 2000, 1, "net.py:1", 7)]
-    text = network_report(found, (), SPEC).table(width)
+    facts = [{"where": LONG, "l1": (0, 500), "buffers": (HELD,)}, {"where": "net.py:1", "call": 1}]
+    runs = runs_of(SPEC, timed(name, taken), timed("B\n[red]" * 2000, 7), facts=facts)
+    text = network_report(runs, SPEC).table(width)
     lines = text.split("\n")
     assert max(map(len, lines)) <= width
     assert "\x1b" not in text

@@ -4,48 +4,46 @@ from dataclasses import replace
 
 import pytest
 
-from ttsim.report.cycles import UntimedOperation
+from tests.ttsim.report.ran_operations import runs_of, untimed
 from ttsim.report.l1_map import CIRCULAR, Held, l1_map
-from ttsim.report.page_parts import deeds, excesses, grid_of, grid_of_cores, roofs, stages_of, steps, times
-
-RAN = [("HaloDeviceOperation", 60, 40), ("MoveDeviceOperation", 0, 50), ("Conv2dDeviceOperation", 150, 50)]
+from ttsim.report.page_parts import excesses, grid_of, grid_of_cores, roofs, stages_of, steps, times
 
 
-def told(report):
-    missing = UntimedOperation(name="MoveDeviceOperation", reason="nobody knows", position=1)
-    return deeds(RAN, [replace(report.calls[0], untimed=(missing,))], 1000)
+@pytest.fixture
+def found(halo, conv, spec):
+    """A halo, a move that no model knows, and a convolution."""
+    l1 = [{"l1": (60, 40)}, {"l1": (0, 50)}, {"l1": (150, 50)}]
+    return runs_of(spec, halo, untimed(), conv, facts=l1)
 
 
-def test_operations_of_one_name_are_told_apart_by_their_places(report) -> None:
+def test_operations_of_one_name_are_told_apart_by_their_places(halo, conv, spec) -> None:
     """The second of three moves is the one that no model knows; names alone would make it the first."""
-    (call,) = report.calls
-    moves = [replace(one, name="MoveDeviceOperation") for one in call.operations]
-    missing = UntimedOperation(name="MoveDeviceOperation", reason="nobody knows", position=1)
-    ran = [("MoveDeviceOperation", 0, 50)] * 3
-    found = deeds(ran, [replace(call, operations=tuple(moves), untimed=(missing,))], 1000)
-    assert [one.time for one in found] == [moves[0], None, moves[1]]
-    assert [one.untimed for one in found] == ["", "nobody knows", ""]
+    moves = [replace(one, name="MoveDeviceOperation") for one in (halo, conv)]
+    first, second, third = runs_of(spec, moves[0], untimed(), moves[1])
+    assert [one.time and one.time.cycles for one in (first, second, third)] == [1000, None, 4000]
+    assert [one.untimed for one in (first, second, third)] == ["", "nobody knows", ""]
 
 
-def test_operations_without_cycles_say_so() -> None:
-    assert [(one.time, one.untimed) for one in deeds(RAN, None, 1000)] == [(None, "no cycles")] * 3
+def test_operations_without_cycles_say_so(spec) -> None:
+    (only,) = runs_of(spec, untimed(), taken=None)
+    assert (only.time, only.untimed, only.cycles) == (None, "no cycles", 0)
 
 
-def test_operations_stand_one_after_the_other(report) -> None:
-    halo, move, conv = told(report)
+def test_operations_stand_one_after_the_other(found, spec) -> None:
+    halo, move, conv = found
     assert (halo.left_share, halo.width_share) == (0.0, 0.2)  # 1000 and 4000 cycles
     assert (move.left_share, move.width_share, move.untimed, move.time) == (0.2, 0.0, "nobody knows", None)
-    assert (conv.left_share, conv.width_share, conv.l1_share) == (0.2, 0.8, 0.2)
+    assert (conv.left_share, conv.width_share, conv.l1_share) == (0.2, 0.8, 200 / spec.l1.usable_bytes)
     assert conv.start_nanoseconds == 1000.0
 
 
-def test_only_stages_that_take_time_have_a_lane(report) -> None:
-    assert stages_of(told(report)) == ("start", "reader", "math", "network", "dram")
+def test_only_stages_that_take_time_have_a_lane(report, found) -> None:
+    assert stages_of(found) == ("start", "reader", "math", "network", "dram")
 
 
-def test_the_longest_operations_come_first(report) -> None:
-    longest, other = roofs(told(report))
-    assert (longest.deed.name, other.deed.name) == ("Conv2dDeviceOperation", "HaloDeviceOperation")
+def test_the_longest_operations_come_first(report, found) -> None:
+    longest, other = roofs(found)
+    assert (longest.op.name, other.op.name) == ("Conv2dDeviceOperation", "HaloDeviceOperation")
     assert longest.math_share == report.operations[1].roofline.math_cycles / 4000
 
 
@@ -85,10 +83,10 @@ def test_without_a_device_the_grid_is_as_large_as_what_worked(report) -> None:
     assert grid_of_cores(()).maps == ()
 
 
-def test_the_farthest_above_their_roofs_come_first(report) -> None:
-    conv, halo = excesses(told(report))
+def test_the_farthest_above_their_roofs_come_first(report, found) -> None:
+    conv, halo = excesses(found)
     roof = report.operations[1].roofline.cycles
-    assert (conv.deed.name, conv.cycles, conv.share) == ("Conv2dDeviceOperation", 4000 - roof, (4000 - roof) / 5000)
+    assert (conv.op.name, conv.cycles, conv.share) == ("Conv2dDeviceOperation", 4000 - roof, (4000 - roof) / 5000)
     assert (conv.stages, conv.does) == (("math",), "the matrix unit multiplies")
     assert halo.cycles < conv.cycles
 

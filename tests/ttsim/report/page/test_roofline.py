@@ -4,22 +4,22 @@ from dataclasses import replace
 
 import pytest
 
-from ttsim.report.page_parts import deeds, roof_chart
+from tests.ttsim.report.ran_operations import runs_of
+from ttsim.report.page_parts import roof_chart
 
 FLOPS = 32 * 50 * 65536  # issued, in 4000 cycles, with 100,000 bytes of DRAM
 
 
 @pytest.fixture
-def found(report):
-    operations = report.operations
-    return deeds([(one.name, 0, 0) for one in operations], report.calls, 1000)
+def found(halo, conv, spec):
+    return runs_of(spec, halo, conv)
 
 
 def test_what_multiplies_and_moves_bytes_of_dram_is_a_point(found) -> None:
     chart = roof_chart(found)
     assert chart is not None
     (point,) = chart.points  # the halo has no place
-    assert point.deed.name == "Conv2dDeviceOperation"
+    assert point.op.name == "Conv2dDeviceOperation"
     assert point.flops_per_byte == FLOPS / 100_000  # 1049
     assert point.flops_per_second == pytest.approx(FLOPS / 4e-6)  # 26.2 T
     assert 0 <= point.left_share <= 1
@@ -47,4 +47,4 @@ def test_axes_are_powers_of_ten_that_hold_everything(found) -> None:
 
 def test_without_such_an_operation_there_is_no_chart(found) -> None:
     assert roof_chart([one for one in found if one.name == "HaloDeviceOperation"]) is None
-    assert roof_chart([replace(one, time=None) for one in found]) is None
+    assert roof_chart([replace(one, taken=None) for one in found]) is None

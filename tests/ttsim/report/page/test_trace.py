@@ -4,17 +4,18 @@ import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
-from tests.ttsim.report.page.ran_operations import ran
+from ops.passes.cycles import TimedOperation
+from tests.ttsim.report.ran_operations import runs_of
 from ttsim.report.cycle_report import cycle_report
-from ttsim.report.cycles import OperationReading, TimedCall
+from ttsim.report.cycles import CallRun
 from ttsim.report.network import network_report
 from ttsim.report.pages import page_of_network
 from ttsim.report.trace import Level, Trace, trace_of
 
 
 @pytest.fixture
-def trace(report, spec) -> Trace:
-    network = network_report([ran("HaloDeviceOperation", 1000), ran("Conv2dDeviceOperation", 4000)], (), spec)
+def trace(report, halo, conv, spec) -> Trace:
+    network = network_report(runs_of(spec, halo, conv), spec)
     return trace_of(page_of_network(network, report, spec).parts[0], spec)
 
 
@@ -57,9 +58,9 @@ def test_a_multicast_arrives_when_its_sender_has_sent(spec) -> None:
     rest = CoreRangeSet(CoreRange(CoreCoord(1, 0), CoreCoord(3, 0)))
     receives = CoreGroupCycles(cores=rest, cycles=1000, stages=(StageCycles(Stage.MATH, 700),))
     cycles = OperationCycles(cycles=1000, groups=(sends, receives), bound_by=Stage.MATH)
-    reading = OperationReading(name="Conv2dDeviceOperation", cycles=cycles)
-    report = cycle_report([TimedCall(name="f", operations=(reading, reading))], fast)
-    network = network_report([ran("Conv2dDeviceOperation", 1000), ran("Conv2dDeviceOperation", 1000)], (), fast)
+    reading = TimedOperation(name="Conv2dDeviceOperation", cycles=cycles)
+    report = cycle_report([CallRun(name="f", spec=fast, ran=(reading, reading))], fast)
+    network = network_report(runs_of(fast, reading, reading), fast)
     flows = trace_of(page_of_network(network, report, fast).parts[0], fast).flows
     assert [(one.name, one.source, one.source_stage, one.target) for one in flows] == [
         ("weight multicast", (0, 0), "weight multicast", (1, 0))

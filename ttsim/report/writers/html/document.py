@@ -76,7 +76,13 @@ def _part(part: Part, at: int, heading: str) -> Markup:
         "article",
         tag("h2", label(heading), id=f"part{at}"),
         _verdict(part),
-        section("Operations", _long(len(part.deeds), "All operations", tables.deeds_table(part.deeds)), _sums(part)),
+        section(
+            "Operations",
+            _long(
+                len(part.operations), "All operations", tables.operations_table(part.operations, detailed=part.detailed)
+            ),
+            _sums(part),
+        ),
         section("What to change", _changes(part)),
         section("L1 of a core", *_memory(part)),
         section("Timeline", *_timeline(part)),
@@ -119,12 +125,12 @@ def _memory(part: Part) -> tuple[Markup, ...]:
 
 
 def _timeline(part: Part) -> tuple[Markup, ...]:
-    if not any(one.width_share for one in part.deeds):
+    if not any(one.width_share for one in part.operations):
         return ()
     return (
         tag("p", text(TIMELINE if part.stages else "Kernel time from left to right.")),
-        pictures.timeline(part.deeds, part.stages, part.times),
-        more("Stages in numbers", tables.stages_table(part.deeds, part.stages)),
+        pictures.timeline(part.operations, part.stages, part.times),
+        more("Stages in numbers", tables.stages_table(part.operations, part.stages) if part.detailed else Markup("")),
         lines(part.between),
     )
 
@@ -143,7 +149,7 @@ def _roofline(part: Part) -> tuple[Markup, ...]:
     if not part.roofs:
         return ()
     told = "What each resource of the device needs at least, with all of it busy; the full width is what it takes."
-    if len(part.roofs) < len(part.deeds):
+    if len(part.roofs) < len(part.operations):
         told = f"{told} The {len(part.roofs)} longest operations."
     chart = Markup("")
     if part.chart is not None:

@@ -7,7 +7,8 @@ from typing import Final
 from ttsim.report.formatting import count_of, cycles, percent, time
 from ttsim.report.l1_map import CIRCULAR, L1Block, L1Map
 from ttsim.report.memory import DEVICE_OPERATION
-from ttsim.report.page_parts import CoreMap, DeviceOpRow, Grid, Roof, RoofChart, RoofPoint, Tick
+from ttsim.report.page_parts import CoreMap, Grid, Roof, RoofChart, RoofPoint, Tick
+from ttsim.report.runs import OpRun
 from ttsim.report.writers.html.elements import Markup, hint, image, label, picture, share, short, tag, text
 
 COLORS: Final = tuple(f"color{at}" for at in range(12))  # of operations, in order of their names' first appearance
@@ -17,16 +18,16 @@ LAST_SHARE: Final = 0.95  # of an axis: marks behind it stand before their place
 NAMED_WIDTH: Final = 0.1  # nor have narrower ones
 
 
-def colors_of(deeds: Sequence[DeviceOpRow]) -> dict[str, str]:
+def colors_of(operations: Sequence[OpRun]) -> dict[str, str]:
     """A class for each name of an operation."""
-    names = dict.fromkeys(one.name for one in deeds)
+    names = dict.fromkeys(one.name for one in operations)
     return dict(zip(names, cycle(COLORS), strict=False))
 
 
-def timeline(deeds: Sequence[DeviceOpRow], stages: Sequence[str], times: Sequence[Tick]) -> Markup:
+def timeline(operations: Sequence[OpRun], stages: Sequence[str], times: Sequence[Tick]) -> Markup:
     """A lane for operations, and one for each stage of their slowest cores: the darker, the busier."""
-    colors = colors_of(deeds)
-    timed = [one for one in deeds if one.cycles is not None]
+    colors = colors_of(operations)
+    timed = [one for one in operations if not one.untimed]
     bars = [_bar(one, f"{_told(one)}, bound by {one.bound_by}{_by(one.place)}", colors[one.name]) for one in timed]
     lanes = [_lane("operations", bars), *(_stage_lane(stage, timed) for stage in stages)]
     keys = (tag("li", tag("i", class_=color), label(name)) for name, color in colors.items())
@@ -66,7 +67,7 @@ def roof_bars(roofs: Sequence[Roof]) -> Markup:
         bars = (
             tag(
                 "rect",
-                hint(f"#{one.deed.number} {one.deed.name}: {name} needs at least {percent(value)} of the time"),
+                hint(f"#{one.op.number} {one.op.name}: {name} needs at least {percent(value)} of the time"),
                 class_=f"roof-{name.lower()}",
                 width=share(value),
                 height=6,
@@ -78,7 +79,7 @@ def roof_bars(roofs: Sequence[Roof]) -> Markup:
         shown.append(
             tag(
                 "div",
-                tag("span", label(f"#{one.deed.number} {one.deed.name.removesuffix(DEVICE_OPERATION)}")),
+                tag("span", label(f"#{one.op.number} {one.op.name.removesuffix(DEVICE_OPERATION)}")),
                 drawn,
                 class_="lane",
             )
@@ -119,11 +120,11 @@ def roof_chart_picture(chart: RoofChart) -> Markup:
 
 def _placed(one: RoofPoint) -> str:
     rate, intensity = count_of(one.flops_per_second), count_of(one.flops_per_byte)
-    return f"{_told(one.deed)}: issues {rate}FLOP/s, {intensity}FLOP of each byte from or to DRAM"
+    return f"{_told(one.op)}: issues {rate}FLOP/s, {intensity}FLOP of each byte from or to DRAM"
 
 
-def _told(one: DeviceOpRow) -> str:
-    taken = "" if one.cycles is None else f", {cycles(one.cycles)} cycles, {time(one.nanoseconds)}"
+def _told(one: OpRun) -> str:
+    taken = "" if one.untimed else f", {cycles(one.cycles)} cycles, {time(one.nanoseconds)}"
     return f"#{one.number} {short(one.name)}{taken}"
 
 
@@ -142,7 +143,7 @@ def _axis(ticks: Sequence[Tick]) -> Markup:
     return tag("svg", *lines, *marks, class_="axis", aria_hidden="true") if ticks else Markup("")
 
 
-def _bar(one: DeviceOpRow, told: str, style: str, opacity: str = "", *, y: str = "0", height: str = "100%") -> Markup:
+def _bar(one: OpRun, told: str, style: str, opacity: str = "", *, y: str = "0", height: str = "100%") -> Markup:
     darkness = {"fill_opacity": opacity} if opacity else {}
     return tag(
         "rect",
@@ -156,9 +157,9 @@ def _bar(one: DeviceOpRow, told: str, style: str, opacity: str = "", *, y: str =
     )
 
 
-def _stage_lane(name: str, deeds: Sequence[DeviceOpRow]) -> Markup:
+def _stage_lane(name: str, operations: Sequence[OpRun]) -> Markup:
     bars = []
-    for one in deeds:
+    for one in operations:
         for own in one.time.stages if one.time else ():
             if own.stage == name and (own.busy_cycles or own.critical_cycles):
                 shares = f"busy {percent(own.busy_share)}, waiting {percent(own.stall_share)}"

@@ -10,10 +10,11 @@ from ttsim.report.formatting import count_of, cycles, percent, time
 from ttsim.report.l1_map import L1Map
 from ttsim.report.memory import DEVICE_OPERATION, OperationUse, Partition
 from ttsim.report.network import Sum
-from ttsim.report.page_parts import DeviceOpRow, Excess, Grid, Page, Roof
+from ttsim.report.page_parts import Excess, Grid, Page, Roof
+from ttsim.report.runs import OpRun
 from ttsim.report.writers.html.elements import Markup, table
 
-DEED_HEADINGS = ("#", "operation", "called by", "cycles", "time", "share", "bound by", "cores", "fidelity",
+OPERATION_HEADINGS = ("#", "operation", "called by", "cycles", "time", "share", "bound by", "cores", "fidelity",
                  "issued FLOP", "useful FLOP", "DRAM read B", "DRAM written B", "network B", "L1 B a core", "of L1",
                  "of roof", "error expected", "not timed")  # fmt: skip
 
@@ -28,15 +29,20 @@ def overview_table(page: Page) -> Markup:
     return table("What ran", ("name", "verdict", "cycles", "time", "PCC"), rows, words=(0, 1))
 
 
-def deeds_table(deeds: Sequence[DeviceOpRow]) -> Markup:
+def operations_table(operations: Sequence[OpRun], *, detailed: bool) -> Markup:
     """The device operations."""
-    return table("Device operations in order", DEED_HEADINGS, map(_deed_row, deeds), words=(1, 2, 6, 8, 18))
+    return table(
+        "Device operations in order",
+        OPERATION_HEADINGS,
+        (_operation_row(op, detailed=detailed) for op in operations),
+        words=(1, 2, 6, 8, 18),
+    )
 
 
-def stages_table(deeds: Sequence[DeviceOpRow], stages: Sequence[str]) -> Markup:
+def stages_table(operations: Sequence[OpRun], stages: Sequence[str]) -> Markup:
     """How busy each stage of an operation's slowest cores is."""
     rows = []
-    for one in deeds:
+    for one in operations:
         if one.time is not None:
             own = {stage.stage: stage for stage in one.time.stages}
             rows.append(
@@ -109,11 +115,11 @@ def roof_table(roofs: Sequence[Roof]) -> Markup:
     """What resources need at least."""
     rows = []
     for one in roofs:
-        if one.deed.time is not None:
-            least = one.deed.time.roofline
+        if one.op.time is not None:
+            least = one.op.time.roofline
             shares = (percent(one.math_share), percent(one.dram_share), percent(one.network_share))
             intensity = f"{least.issued_flops_per_dram_byte:,.1f}" if least.issued_flops_per_dram_byte else ""
-            rows.append((f"{one.deed.number}", one.deed.name, *shares, percent(least.share), least.bound, intensity))
+            rows.append((f"{one.op.number}", one.op.name, *shares, percent(least.share), least.bound, intensity))
     headings = ("#", "operation", "math", "DRAM", "network", "of roof", "roof", "issued FLOP a DRAM B")
     return table("What the machine needs at least, of what each operation takes", headings, rows, words=(1, 6))
 
@@ -122,13 +128,13 @@ def excesses_table(excesses: Sequence[Excess]) -> Markup:
     """Operations far above their roofs."""
     rows = [
         (
-            f"{one.deed.number}",
-            one.deed.name.removesuffix(DEVICE_OPERATION),
-            cycles(one.deed.cycles or 0),
+            f"{one.op.number}",
+            one.op.name.removesuffix(DEVICE_OPERATION),
+            cycles(one.op.cycles),
             cycles(one.cycles),
             percent(one.share),
             f"{', '.join(one.stages)}: {one.does}" if one.does else ", ".join(one.stages),
-            one.deed.place,
+            one.op.place,
         )
         for one in excesses
     ]
@@ -212,14 +218,14 @@ def sums_table(caption: str, sums: Sequence[Sum]) -> Markup:
     return table(caption, ("name", "calls", "operations", "cycles", "time", "share", "L1 B"), rows)
 
 
-def _deed_row(one: DeviceOpRow) -> tuple[str, ...]:
+def _operation_row(one: OpRun, *, detailed: bool) -> tuple[str, ...]:
     l1 = (f"{one.l1_bytes:,}", percent(one.l1_share))
     number = f"{one.number}"
-    if one.cycles is None:
+    if one.untimed:
         return (number, one.name, one.place, *[""] * 11, *l1, "", "", one.untimed)
     told = (number, one.name, one.place, cycles(one.cycles), time(one.nanoseconds), percent(one.width_share))
     took = one.time
-    if took is None:
+    if took is None or not detailed:
         return (*told, one.bound_by, f"{one.core_count}", *[""] * 6, *l1, "", "", "")
     math, traffic = took.math, took.traffic
     return (

@@ -6,10 +6,14 @@ import pytest
 
 from device.cores import first_cores
 from device.numbers.formats import BFLOAT16
-from device.plan import CircularBuffer
-from ttsim.report.network import LivingBuffer, RanOperation, network_report
+from device.plan import CircularBuffer, Operation
+from tests.ttsim.report.ran_operations import runs_of, untimed
+from ttsim.report.cycle_report import cycle_report
+from ttsim.report.cycles import CallRun
+from ttsim.report.network import network_report
 from ttsim.report.page_parts import Page, Source
 from ttsim.report.pages import page_of_network
+from ttsim.report.runs import LivingBuffer
 from ttsim.report.writers.html.document import page_frame, page_html
 
 LONGEST_ATTRIBUTE = 300  # escaped: a name of 120 characters in a label
@@ -44,7 +48,7 @@ class Reader(HTMLParser):
 
 
 @pytest.fixture
-def page_named(report_with_a_move, spec):
+def page_named(halo, conv, spec):
     """The page of a network where everything that a script can name is called so."""
     cores = first_cores(4, 8, 8)
 
@@ -53,14 +57,12 @@ def page_named(report_with_a_move, spec):
             name=name, size_bytes=2048, page_bytes=2048, data_format=BFLOAT16, cores=cores, view_of=None
         )
         living = LivingBuffer(name=name, memory="L1", bank_bytes=64, address=9000, function=name, where=name)
-        operations = [
-            RanOperation(
-                name=kind, call=0, function=name, where=name, cycles=taken, bound_by="math", core_count=4,
-                untimed="" if taken else name, circular_buffers=(circular,), buffers=(living,))
-            for kind, taken in (("HaloDeviceOperation", 1000), (name, None), ("Conv2dDeviceOperation", 4000))
-        ]  # fmt: skip
+        step = Operation(name=name, inputs=(), circular_buffers=(circular,))
+        ran = (halo, untimed(name, name), conv)
+        runs = runs_of(spec, *ran, function=name, where=name, step=step, buffers=(living,), l1=(2048, 64))
+        report = cycle_report([CallRun(name="f", ran=ran, spec=spec)], spec)
         sources = (Source(name=name, text=name), Source(name=name, text=f"x = {name!r}"))
-        return page_of_network(network_report(operations, (), spec), report_with_a_move, spec, sources)
+        return page_of_network(network_report(runs, spec), report, spec, sources)
 
     return named
 

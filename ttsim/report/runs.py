@@ -1,0 +1,215 @@
+"""The device operations that ran, in order: a row for each, filled once while the events of calls are walked."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, Final
+
+from device.memory.layouts import TensorSpec
+from device.plan import CircularBuffer, Operation
+from device.spec.device_spec import DeviceSpec
+from device.time.stages import nanoseconds
+from ops.launch import Launch, Replay, gaps_nanoseconds
+from ops.passes.cycles import TimedOperation
+from ttsim.report.cycles import OperationTime, UntimedOperation, share_of
+from ttsim.report.rows import SOURCE, Column, Row, ValueT
+
+CALL_COUNT_STEP: Final = 1024  # of the real library's profiler, from one device operation to the next
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LivingBuffer:
+    """A buffer in L1 at some moment."""
+
+    name: str  # What it is, in the call that made it
+    memory: str  # "L1" or "L1_SMALL"
+    bank_bytes: int  # On the core that has most of it
+    address: int  # On every core that has it
+    function: str = ""  # The function of the library that made it; empty if it was there before the first call
+    where: str = ""  # The lines of the script that made it; empty likewise
+
+
+OpColumn = Column["OpRun", ValueT]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class OpRun(Row):
+    """A device operation that ran."""
+
+    number: int  # Counted from 0
+    name: str  # As a graph capture shows it
+    call: int  # Number of the call that ran it, counted from 0
+    function: str
+    where: str  # The lines of the script that made the call, outermost first
+
+    runs: "Runs" = field(metadata=SOURCE)  # All that ran
+    taken: OperationTime | UntimedOperation | None = field(metadata=SOURCE)  # None where nobody asked for cycles
+    # Bytes of circular buffers that are no views, on the core that has most; and of L1 and L1_SMALL buffers on a core,
+    # at the fullest moment while it runs
+    l1: tuple[int, int] = field(default=(0, 0), metadata=SOURCE)
+    buffers: tuple[LivingBuffer, ...] = field(default=(), metadata=SOURCE)  # Which these are, oldest first
+    step: Operation = field(default=Operation(name="", inputs=()), metadata=SOURCE)  # What its plan has
+    tensors: Mapping[str, TensorSpec] = field(default_factory=dict, metadata=SOURCE)  # Of the plan, by their names
+    timed: TimedOperation = field(default=TimedOperation("", None), metadata=SOURCE)  # What its program tells
+    cached: bool = field(default=False, metadata=SOURCE)  # Whether the program was found in the cache
+
+    start_nanoseconds = OpColumn[float](  # Kernel time of all operations before it
+        lambda op: nanoseconds(op.runs.starts[op.number], op.runs.clock_hz)
+    )
+    cycles = OpColumn[int](lambda op: 0 if op.time is None else op.time.cycles)  # 0 where no model knows it
+    nanoseconds = OpColumn[float](lambda op: nanoseconds(op.cycles, op.runs.clock_hz))  # The same in time
+    share = OpColumn[float](lambda op: share_of(op.cycles, op.runs.cycles))  # Of all cycles
+    bound_by = OpColumn[str](lambda op: "" if op.time is None else op.time.bound_by)  # The stage that binds it
+    core_count = OpColumn[int](lambda op: 0 if op.time is None else op.time.core_count)  # Cores that take part
+    circular_bytes = OpColumn[int](lambda op: op.l1[0])
+    buffer_bytes = OpColumn[int](lambda op: op.l1[1])
+    untimed = OpColumn[str](lambda op: op.reason)  # Why no model knows it; empty if one does
+
+    @property
+    def time(self) -> OperationTime | None:
+        """All figures of its cycles; None where no model knows it."""
+        return self.taken if isinstance(self.taken, OperationTime) else None
+
+    @property
+    def reason(self) -> str:
+        """Why its cycles are not known; empty if they are."""
+        if self.taken is None:
+            return "no cycles"
+        return self.taken.reason if isinstance(self.taken, UntimedOperation) else ""
+
+    @property
+    def place(self) -> str:
+        """The function that ran it, and the lines of the script."""
+        return f"{self.function}, {self.where}" if self.where else self.function
+
+    @property
+    def l1_bytes(self) -> int:
+        """Circular buffers and buffers together, on a core."""
+        return sum(self.l1)
+
+    @property
+    def l1_share(self) -> float:
+        """The same, of what a program can use; 0 where no device is known."""
+        return share_of(self.l1_bytes, self.runs.usable_bytes)
+
+    @property
+    def left_share(self) -> float:
+        """Of all kernel time, that before it."""
+        return share_of(self.start_nanoseconds, self.runs.nanoseconds)
+
+    @property
+    def width_share(self) -> float:
+        """Of all kernel time, its own."""
+        return share_of(self.nanoseconds, self.runs.nanoseconds)
+
+    @property
+    def circular_buffers(self) -> tuple[CircularBuffer, ...]:
+        """Those of its program that are no views, in order of allocation."""
+        return tuple(buffer for buffer in self.step.circular_buffers if buffer.view_of is None)
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """Names of tensors that it reads; an operation that makes nothing writes into the last of its inputs."""
+        inputs = self.step.inputs
+        return inputs if self.step.outputs or len(inputs) == 1 else inputs[:-1]
+
+    @property
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """What it reads."""
+        return tuple(self.tensors[name] for name in self.read)
+
+    @property
+    def output(self) -> TensorSpec:
+        """What it makes, or writes into."""
+        return self.tensors[self.step.outputs[0].tensor if self.step.outputs else self.step.inputs[-1]]
+
+    @property
+    def attributes(self) -> tuple[tuple[str, str], ...]:
+        """What the real library's profiler prints of it, by name."""
+        return self.timed.account.attributes
+
+    @property
+    def kernel_nanoseconds(self) -> int:
+        """Whole nanoseconds of its kernels; 0 where no model knows it."""
+        return 0 if self.time is None else self.time.kernel.kernel
+
+    @property
+    def program(self) -> int:
+        """The number of its program, counted from 1."""
+        return self.runs.programs[self.number]
+
+    @property
+    def gap_nanoseconds(self) -> int:
+        """What no kernel fills before it, in a trace replay."""
+        return round(self.runs.gaps[self.number])
+
+    @property
+    def start_cycle(self) -> int:
+        """When its kernels start, gaps before it included."""
+        return self.runs.start_cycles[self.number]
+
+    @property
+    def end_cycle(self) -> int:
+        """When the last of its kernels ends."""
+        return self.start_cycle + self.cycles
+
+    @property
+    def call_count(self) -> int:
+        """The number by which the real library's profiler knows it."""
+        return (self.number + 1) * CALL_COUNT_STEP
+
+
+class Runs(list[OpRun]):
+    """All device operations that ran, in order."""
+
+    clock_hz: int
+    spec: DeviceSpec | None  # None where nothing but its clock is known
+    launches: list[Launch]  # Of the same operations
+
+    def __init__(self, clock_hz: int, spec: DeviceSpec | None = None) -> None:
+        super().__init__()
+        self.clock_hz = clock_hz
+        self.spec = spec
+        self.launches = []
+
+    def add(self, **facts: Any) -> None:
+        """Appends an operation, given the fields of its row but for its number."""
+        self.append(OpRun(number=len(self), runs=self, **facts))
+
+    @property
+    def usable_bytes(self) -> int:
+        """L1 of a core that a program can use; 0 where no device is known."""
+        return 0 if self.spec is None else self.spec.l1.usable_bytes
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """Cycles before each operation, and at last those of all."""
+        return [0, *accumulate(op.cycles for op in self)]
+
+    @property
+    def cycles(self) -> int:
+        """Of all operations that a model knows."""
+        return self.starts[-1]
+
+    @property
+    def nanoseconds(self) -> float:
+        """The same in time."""
+        return nanoseconds(self.cycles, self.clock_hz)
+
+    @cached_property
+    def programs(self) -> list[int]:
+        """The number of each operation's program: equal numbers are one program, counted from 1."""
+        numbers: dict[Hashable, int] = {}
+        return [numbers.setdefault((op.name, op.step.key), len(numbers) + 1) for op in self]
+
+    @cached_property
+    def gaps(self) -> list[float]:
+        """Nanoseconds before each operation that no kernel fills, in a trace replay."""
+        return [] if self.spec is None else list(gaps_nanoseconds(self.launches, self.spec, Replay.TRACE))
+
+    @cached_property
+    def start_cycles(self) -> list[int]:
+        """The cycle in which each operation starts, gaps included."""
+        waited = accumulate(round(gap * self.clock_hz / 1e9) for gap in self.gaps)
+        return [start + gap for start, gap in zip(self.starts, waited, strict=False)]
