@@ -12,7 +12,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
 from ops.launch import Launch, Replay, gaps_nanoseconds
 from ops.passes.cycles import TimedOperation
-from ttsim.report.cycles import OperationTime, UntimedOperation, share_of
+from ttsim.report.cycles import CoreSpan, OperationTime, UntimedOperation, share_of
 from ttsim.report.rows import SOURCE, Column, Row, ValueT
 
 CALL_COUNT_STEP: Final = 1024  # of the real library's profiler, from one device operation to the next
@@ -153,6 +153,10 @@ class OpRun(Row):
     def end_cycle(self) -> int:
         """When the last of its kernels ends."""
         return self.start_cycle + self.cycles
+
+    def end_of(self, span: CoreSpan) -> int:
+        """The cycle in which a core ends its part."""
+        return self.start_cycle + span.cycles
 
     @property
     def call_count(self) -> int:

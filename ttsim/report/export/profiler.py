@@ -121,5 +121,5 @@ def device_log(record: Record) -> str:
 
 
 def _zone(one: OpRun, span: CoreSpan) -> Iterator[str]:
-    for kind, cycle in (("ZONE_START", one.start_cycle), ("ZONE_END", one.start_cycle + span.cycles)):
+    for kind, cycle in (("ZONE_START", one.start_cycle), ("ZONE_END", one.end_of(span))):
         yield f"0,{span.column},{span.row},BRISC,{TIMER},{cycle},0,{one.call_count},,,BRISC-FW,{kind},0,,"
