@@ -63,9 +63,7 @@ def query_op_constraints(
     call would raise.
 
     Args:
-        spec: As of open_device.
-        l1_small_size: As of open_device, but the usual bytes by default.
-        strict: As of open_device.
+        l1_small_size: As of open_device, as spec and strict, but the usual bytes by default.
         arguments: Those of conv_transpose2d without ``device``. Tensors may be given as such (only their shape, data
             type, layout and place count) or as a TensorDescription; without ``weight_tensor``, raw weights on the host
             in bfloat16 are assumed.

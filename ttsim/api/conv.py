@@ -58,7 +58,6 @@ class Convolution(Call):
         """The call in the machine's own types.
 
         Args:
-            rules: Of the function.
             out: Data type of the output; None for the input's.
             slices: Slices of inputs in DRAM.
             own: Further arguments of `ConvCall`.
@@ -358,10 +357,7 @@ def carry_out(
     """Checks, plans and runs a call.
 
     Args:
-        kind: The function's.
-        call: Its arguments.
         tensors: "input", "weight" and, if there is one, "bias".
-        device: Where.
         returns_weights: Prepared weights and bias are asked for.
 
     Returns:

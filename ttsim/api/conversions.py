@@ -44,13 +44,11 @@ def from_torch(
     """A tensor of a torch tensor (numpy arrays are taken too).
 
     Args:
-        tensor: The values.
         dtype: What to round them to; None for what they are.
         spec: Data type, layout and place of another tensor, in place of the three.
         tile: Of 32 x 32 elements.
         pad_value: Accepted as in ttnn; padding never reaches a result.
         layout: ROW_MAJOR by default, TILE for block floats.
-        device: Where to put it; None for the host.
         memory_config: Place on the device; DRAM by default.
         mesh_mapper: Accepted as in ttnn; there is one device.
         cq_id: Accepted as in ttnn; there is one queue.
@@ -100,17 +98,11 @@ def as_tensor(
     mesh_mapper: object = None,
     cache_dump_mode: object = None,
 ) -> Tensor:
-    """A tensor of a torch tensor.
+    """A tensor of a torch tensor; arguments that are not told here are those of `from_torch`.
 
     Args:
-        tensor: The values.
-        dtype: See from_torch.
-        layout: See there.
-        device: See there.
-        memory_config: See there.
         cache_file_name: Accepted as in ttnn; files are not cached.
         preprocess: Called with the values; what it returns is taken.
-        mesh_mapper: See from_torch.
         cache_dump_mode: Accepted as in ttnn, like ``cache_file_name``.
 
     Raises:
@@ -132,11 +124,9 @@ def to_torch(
     """The values as a torch tensor.
 
     Args:
-        tensor: The tensor.
         dtype: A torch dtype to convert to; None for the nearest of the tensor's.
         torch_rank: Axes to keep: sides of 1 at the front are left out, while there are more.
         mesh_composer: Accepted as in ttnn; there is one device.
-        device: Likewise.
         cq_id: Accepted as in ttnn; there is one queue.
 
     Raises:
@@ -238,8 +228,6 @@ def typecast(
     """The tensor in another data type: on a device by a device operation, whatever type it has.
 
     Args:
-        input_tensor: The tensor.
-        dtype: The data type.
         memory_config: Place of the result; None for that of the tensor.
         output_tensor: A tensor of the same shape that takes the result.
         sub_core_grids: Not simulated.
@@ -319,7 +307,6 @@ def dump_tensor(file_name: str | Path, tensor: Tensor) -> None:
 
     Args:
         file_name: The file; the name is taken as it is.
-        tensor: The tensor.
 
     Raises:
         DeviceError: It was deallocated, or its device computes no values.
@@ -335,7 +322,6 @@ def load_tensor(file_name: str | Path, device: Device | None = None) -> Tensor:
     """A tensor that `dump_tensor` wrote.
 
     Args:
-        file_name: The file.
         device: Where to put it, in DRAM; None for the host.
 
     Raises:

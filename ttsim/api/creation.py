@@ -31,11 +31,8 @@ def full(
     """A tensor of one number.
 
     Args:
-        shape: Its shape.
-        fill_value: The number.
         dtype: bfloat16 by default.
         layout: ROW_MAJOR by default.
-        device: Where to put it; None for the host.
         memory_config: Place on the device; DRAM by default.
 
     Raises:
@@ -95,12 +92,7 @@ def full_like(
     the number cut to bfloat16. All else is made on the host.
 
     Args:
-        tensor: The other one.
-        fill_value: The number.
-        dtype: None for that of the other.
-        layout: Likewise.
-        device: Likewise.
-        memory_config: Likewise.
+        dtype: None for that of the other, as for the arguments that follow.
 
     Raises:
         ArgumentTypeError: An argument is of another type.
@@ -155,12 +147,7 @@ def arange(
 
     Args:
         start: The first; with ``end`` left out this is the end, and the first is 0.
-        end: See there.
         step: From one to the next.
-        dtype: What to round them to.
-        device: Where to put them; None for the host.
-        memory_config: Place on the device.
-        layout: Tiles or rows.
 
     Raises:
         ArgumentTypeError: An argument is of another type.
@@ -188,12 +175,6 @@ def rand(
     """Evenly distributed numbers; the distribution is the real library's, the numbers are not.
 
     Args:
-        shape: Of the tensor.
-        device: Where to put it.
-        dtype: What to round them to.
-        layout: Tiles or rows.
-        memory_config: Place on the device.
-        low: The smallest.
         high: The end, which is left out.
         seed: The same seed gives the same numbers. The real library takes a seed of its own for 0; here 0 is a seed.
 

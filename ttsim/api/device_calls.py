@@ -29,9 +29,7 @@ def kept_plan(planner: Callable[..., Plan], device: Device, *arguments: Hashable
 
     Args:
         planner: Plans the call by its arguments, the spec of the device, and its options.
-        device: Where.
         arguments: Of the planner, no fractions among them: 0.0 and -0.0 are equal, not the same.
-        options: Likewise.
     """
     spec, key = device.spec, ProgramKey((planner, arguments, *options.items()))
     return device.plans.plan_of(key, spec, lambda: planner(*arguments, spec, **options))

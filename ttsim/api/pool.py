@@ -45,10 +45,6 @@ def max_pool2d(
     Args:
         input_tensor: [1, 1, N*H*W, C] or [N, H, W, C] on the device, bfloat16 or block floats, rows or tiles,
             interleaved or sharded.
-        batch_size: N.
-        input_h: H.
-        input_w: W.
-        channels: C.
         kernel_size: Rows and columns of a window.
         stride: From one window to the next, down and across.
         padding: (height, width) or (top, bottom, left, right), at most half a window.
@@ -60,8 +56,6 @@ def max_pool2d(
         deallocate_input: The sharded input is released once it is read.
         reallocate_halo_output: What is read of it is moved up into the room that it leaves.
         return_indices: Not simulated.
-        dtype: Of the result.
-        output_layout: Of the result.
         compute_kernel_config: Accepted as in ttnn; the largest number is the same whatever it says.
         config_tensor_in_dram: What tells the programs where windows lie is kept in DRAM, not in L1_SMALL.
 

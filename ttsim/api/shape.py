@@ -134,7 +134,6 @@ def permute(
     """The axes in another order.
 
     Args:
-        input_tensor: On the device.
         dims: The axis of the tensor that each axis of the result is.
         memory_config: Where the result goes; None for where the tensor is.
         pad_value: Accepted as in ttnn; padding is no part of the values here.
@@ -192,7 +191,6 @@ def pad(
     Args:
         input_tensor: On the device; rows, or tiles that are padded behind alone.
         padding: (before, behind) for each of the last axes.
-        value: The number.
         use_multicore: False, which has one core pad, changes nothing for shards, and is not simulated of others.
         memory_config: Where the result goes; None for where the tensor is.
         sub_core_grids: Not simulated.
@@ -286,7 +284,6 @@ def reshape(
     do, are moved by a program, and sharded tensors are dealt to their cores anew.
 
     Args:
-        input_tensor: The tensor.
         shape: The other shape.
         memory_config: Where the result goes; None for where the tensor is.
         pad_value: What the padding of tiles is filled with where a program moved them, behind it.
@@ -325,7 +322,6 @@ def squeeze(input_tensor: Tensor, dim: int | Sequence[int] | None = None) -> Ten
     """The same elements without sides of 1.
 
     Args:
-        input_tensor: The tensor.
         dim: Which sides, if they are 1; None for all.
 
     Raises:
@@ -397,7 +393,6 @@ def slice(
     """A box of a tensor, in its layout; block floats that begin within tiles become bfloat16.
 
     Args:
-        input_tensor: On the device.
         slice_start: First index on each axis.
         slice_end: One past the last index on each axis.
         slice_step: From index to index; None for every index.

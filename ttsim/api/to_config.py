@@ -122,7 +122,6 @@ def sharded_to_interleaved(
     """An interleaved copy of a sharded tensor; an interleaved tensor itself, wherever it lies.
 
     Args:
-        input_tensor: On the device.
         memory_config: Where it goes; DRAM by default.
         output_dtype: Of the copy; None for that of the tensor.
 
@@ -144,7 +143,6 @@ def reshard(input_tensor: Tensor, output_memory_config: MemoryConfig, output_ten
     """A copy of a sharded tensor in other shards.
 
     Args:
-        input_tensor: On the device.
         output_memory_config: The other shards.
         output_tensor: A tensor of the same shape that takes the result.
 

@@ -51,7 +51,6 @@ def begin_trace_capture(mesh_device: Device, *, cq_id: int | None = None) -> Mes
     """Remembers, until end_trace_capture, the calls on a device; they run meanwhile, too.
 
     Args:
-        mesh_device: The device.
         cq_id: Has no meaning here: there is one queue.
 
     Raises:
@@ -70,11 +69,6 @@ def begin_trace_capture(mesh_device: Device, *, cq_id: int | None = None) -> Mes
 def end_trace_capture(mesh_device: Device, trace_id: MeshTraceId, *, cq_id: int | None = None) -> None:
     """Ends a capture.
 
-    Args:
-        mesh_device: The device.
-        trace_id: What begin_trace_capture gave.
-        cq_id: Has no meaning here.
-
     Raises:
         ArgumentError: This trace is not being captured.
     """
@@ -91,9 +85,6 @@ def execute_trace(
     """Carries out the calls of a trace on what their inputs hold now; profiles see them again.
 
     Args:
-        mesh_device: The device.
-        trace_id: What begin_trace_capture gave.
-        cq_id: Has no meaning here.
         blocking: Has no meaning here: the calls have finished when it returns.
 
     Raises:
@@ -135,10 +126,8 @@ def record_event(
     """An event on a queue, which has passed.
 
     Args:
-        mesh_device: The device.
         cq_id: The queue's number, for display.
         sub_device_ids: Has no meaning here: there is one.
-        device_range: Likewise.
     """
     require_type("record_event", Device, mesh_device=mesh_device)
     number, mesh_device.traces.events = mesh_device.traces.events, mesh_device.traces.events + 1

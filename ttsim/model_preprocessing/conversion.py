@@ -188,7 +188,6 @@ def preprocess_model(
         device: Where tensors go; None for the host.
         prefix: What the names of modules begin with.
         run_model: Runs the model once, so that layers get ``ttnn_module_args``.
-        reader_patterns_cache: Has no meaning here.
 
     Raises:
         ArgumentError: There is no ``initialize_model``, or a preprocessor takes other arguments.

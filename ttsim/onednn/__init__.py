@@ -66,7 +66,6 @@ def conv_transpose(
         groups: Groups of channels.
         data_format: "NXC" or "NCX".
         weights_format: "XOI", "IOX", "OIX" or "XIO".
-        device: Where to run.
         precision: "ieee", "device" or "float64".
         lowering: "frame" inserts zeros between the positions of src, as ttnn does; "phase" computes each output phase
             as a small dense convolution.
@@ -109,17 +108,9 @@ def conv_transpose_backward_data(
     Args:
         diff_dst: Gradient of dst.
         weights: The weights of the forward operation.
-        strides: See `conv_transpose`.
-        pads_begin: See `conv_transpose`.
-        pads_end: See `conv_transpose`.
-        dilations: See `conv_transpose`.
         auto_pad: See `conv_transpose`; the padding is that of the forward operation.
         output_padding: See `conv_transpose`; left out, what is over of diff_dst is taken for it.
-        groups: See `conv_transpose`.
-        data_format: See `conv_transpose`.
-        weights_format: See `conv_transpose`.
         src_shape: Shape the result must have.
-        device: Where to run.
         precision: "ieee", "device" or "float64".
 
     Returns:
@@ -159,17 +150,9 @@ def conv_transpose_backward_weights(
         src: The source of the forward operation.
         diff_dst: Gradient of dst.
         weights_shape: Stored shape of the weights, groups included.
-        strides: See `conv_transpose`.
-        pads_begin: See `conv_transpose`.
-        pads_end: See `conv_transpose`.
-        dilations: See `conv_transpose`.
         auto_pad: See `conv_transpose`; the padding is that of the forward operation.
         output_padding: See `conv_transpose`; left out, what is over of diff_dst is taken for it.
-        groups: See `conv_transpose`.
-        data_format: See `conv_transpose`.
-        weights_format: See `conv_transpose`.
         diff_weights_shape: Shape the result must have; it stands in for weights_shape.
-        device: Where to run.
         precision: "ieee", "device" or "float64".
 
     Returns:
@@ -209,16 +192,7 @@ def conv_transpose_backprop_filters(
         input_forward: The source of the forward operation.
         output_delta: Gradient of its result.
         filter_shape: Stored shape of the filter, groups included.
-        strides: See `conv_transpose`.
-        pads_begin: See `conv_transpose`.
-        pads_end: See `conv_transpose`.
-        dilations: See `conv_transpose`.
-        auto_pad: See `conv_transpose`.
-        output_padding: See `conv_transpose_backward_weights`.
-        groups: See `conv_transpose`.
-        data_format: See `conv_transpose`.
         filter_format: "XIO" or "OIX"; the newer formats are understood, too.
-        device: Where to run.
         precision: "ieee", "device" or "float64".
 
     Returns:

@@ -210,9 +210,7 @@ def run(
     """Runs a plan.
 
     Args:
-        plan: What to do.
         tensors: The caller's tensors by their names in the plan, on the host or on the device.
-        device: Where.
         useful_flops: Multiplications and additions of the call's definition, for profiles.
         asked: The arguments of a convolution, for profiles.
         input_shape: Sticks and channels that the call says its input has, if the input has other ones: what it has too
@@ -296,7 +294,6 @@ def place(
     """Allocates what a plan needs, and tells profiles which of its device operations ran.
 
     Args:
-        plan: What to do.
         held: Buffers of the plan's tensors that are on the device already, by name.
         useful_flops: Multiplications and additions of the call's definition.
         asked: The arguments of a convolution.

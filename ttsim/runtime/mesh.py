@@ -50,13 +50,8 @@ def open_mesh_device(
 
     Args:
         mesh_shape: 1 x 1; None for that.
-        l1_small_size: See open_device.
-        trace_region_size: See there.
-        num_command_queues: See there.
-        dispatch_core_config: See there.
         offset: The place of the mesh in the system; None or all zeros.
         physical_device_ids: Which devices: none, or one number, which the device gets.
-        worker_l1_size: See open_device.
 
     Raises:
         ArgumentError: The mesh has more than one device.

@@ -75,7 +75,6 @@ def placed(device: Device, values: Array | None, spec: TensorSpec, *, by: str) -
     """A new buffer for a tensor, with values if there are any.
 
     Args:
-        device: Where it goes.
         values: In storage of the format, in the logical or the padded shape.
         by: The function of the real library that asks for it.
     """

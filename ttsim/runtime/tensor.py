@@ -267,7 +267,6 @@ class Tensor(TensorFacts, TensorPadding, Operators):
         Args:
             data: The values, in logical order.
             data_type: What to round them to; None for what the array holds.
-            device: Where to put them; None for the host.
             layout: TILE by default for block floats, else ROW_MAJOR.
             mem_config: Place on the device; DRAM by default.
 
@@ -479,8 +478,6 @@ class Tensor(TensorFacts, TensorPadding, Operators):
             target: A device, or a layout; or else one of the two by its own name.
             mem_config: Place on the device; DRAM by default.
             cq_id: Has no meaning here: there is one queue.
-            device: A device.
-            target_layout: A layout.
 
         Raises:
             ArgumentTypeError: The target or ``mem_config`` is something else.

@@ -23,7 +23,6 @@ def stored_in(output_tensor: Tensor, made: Tensor, *, argument: str = "output_te
 
     Args:
         output_tensor: Where they go.
-        made: The other one.
         argument: What the caller calls the first, for its error.
 
     Raises:
@@ -40,7 +39,6 @@ def copy_host_to_device_tensor(host_tensor: Tensor, device_tensor: Tensor, cq_id
     """Puts the values of a host tensor into a device tensor of the same shape, data type and layout, at its address.
 
     Args:
-        host_tensor: The values.
         device_tensor: Where they go.
         cq_id: Has no meaning here: there is one queue.
 
@@ -59,10 +57,8 @@ def copy_device_to_host_tensor(
     """Puts the values of a device tensor into a host tensor of the same shape, data type and layout.
 
     Args:
-        device_tensor: The values.
         host_tensor: Where they go.
         blocking: Has no meaning here: the values are there at once.
-        cq_id: Likewise: there is one queue.
 
     Raises:
         DeviceError: The tensors differ, or one is not where it should be.
@@ -80,7 +76,6 @@ def allocate_tensor_on_device(spec: TensorSpec | Sequence[int], *place: Any) -> 
     Args:
         spec: A tensor's spec, and then the device; or its shape, and then data type, layout, device and, if not
             DRAM, memory config.
-        *place: See there.
 
     Raises:
         ArgumentTypeError: These are other arguments.

@@ -53,8 +53,6 @@ class _OnDevice(torch.nn.modules.conv._ConvTransposeNd):
         """A module; the arguments ahead of the star are torch's.
 
         Args:
-            in_channels: C.
-            out_channels: O.
             kernel_size: For every axis, or one for all.
             stride: Distance of inputs in the result.
             padding: Cut off at both ends.

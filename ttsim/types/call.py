@@ -49,7 +49,6 @@ class Call:
         """Reads the fields of the subclass.
 
         Args:
-            name: The function's.
             parameters: Names of all fields in the order of the function's signature; inherited fields come first
                 without it.
             prefix: What the real library's errors put before the name.

@@ -355,12 +355,6 @@ def init_device_compute_kernel_config(
     Args:
         arch: The architecture; it changes nothing.
         device_kernel_config: A config to give back as it is, instead of making one of the other arguments.
-        math_fidelity: See WormholeComputeKernelConfig, as the other arguments.
-        math_approx_mode: See there.
-        fp32_dest_acc_en: See there.
-        packer_l1_acc: See there.
-        dst_full_sync_en: See there.
-        throttle_level: See there.
     """
     if device_kernel_config is not None:
         return device_kernel_config

@@ -111,7 +111,6 @@ def num_cores_to_corerangeset(target_num_cores: int, grid_size: CoreCoord, row_w
     """The first cores of a grid: whole rows and the rest of one, or whole columns.
 
     Args:
-        target_num_cores: How many.
         grid_size: Columns and rows of the grid.
         row_wise: Row by row; otherwise column by column.
 

@@ -172,8 +172,6 @@ class Signature:
         """Every argument in its plain form, defaults filled in.
 
         Args:
-            args: Arguments without names.
-            given: Arguments by name.
             by_position: Names of those that may be given without.
 
         Raises:

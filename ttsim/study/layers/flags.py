@@ -52,7 +52,6 @@ def layer_from_flags(options: argparse.Namespace, *, where: str) -> Layer | None
 
     Args:
         options: The flags of a layer.
-        where: The command, for errors.
 
     Raises:
         ArgumentError: They do not describe a layer.
@@ -68,7 +67,6 @@ def chosen_layers(options: argparse.Namespace, *, where: str, said: Sequence[Lay
 
     Args:
         options: The flags of a layer, ``layers``, ``only`` and ``seed``.
-        where: The command, for errors.
         said: Layers that something else says, where no flag does; those of the usual file without it.
 
     Raises:

@@ -312,7 +312,6 @@ def run_layer(layer: Layer, settings: Settings, *, watch: Callable[[Profile], ob
     """Run one layer on a device of its own; the reason why it can not run is part of the result, too.
 
     Args:
-        settings: How it is run.
         watch: Gets the profile of a call that ran, while the device is open.
     """
     try:
