@@ -379,10 +379,10 @@ def place(layer: Layer, inputs: Inputs, settings: Settings) -> Placed:
         "compute_config": compute_config(layer, device.arch()),
         "dram_slice_config": slice_config(layer),
     }
-    # The other parameters are fields of a layer, if it says them
+    # Tensors come first; the other parameters are fields of a layer, if it says them
     arguments = {
         name: own[name] if name in own else getattr(layer, name)
-        for name in ConvTranspose2d.parameters()
+        for name in sorted(ConvTranspose2d.parameters(), key=lambda name: name not in TENSORS)
         if name in own or name in FIELDS
     }
     return Placed(device=device, arguments=arguments, events=events, before=len(events))
