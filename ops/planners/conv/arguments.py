@@ -102,6 +102,14 @@ class AxisWindow(NamedTuple):
     output_padding: int  # Output padding of the slice's own call; 0 if it is not transposed
 
 
+class Freed(Enum):
+    """After which step of the L1 path a tensor of it is released."""
+
+    AFTER_HALO = 0
+    AFTER_PROGRAM = 1
+    AFTER_MOVE = 2  # Of the output to the call's memory_config
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvRules:
     """What tells conv2d from conv_transpose2d; everything else is the same for both."""
@@ -118,8 +126,8 @@ class ConvRules:
     whole_window_is_slice: bool  # A window that is the whole image is laid out as a slice is
     # A host input of a matmul on the DRAM path is sharded from the image in DRAM, not uploaded once more
     shards_uploaded_image: bool
-    frees_copy_after_halo: bool  # A sharded copy of the input is released after the halo, not at the end
-    frees_halo_last: bool  # The halo's output is released after the output was moved to memory_config, not before
+    copy_freed: Freed  # When a sharded copy of the input is released
+    halo_freed: Freed  # When the halo's output is
     skips_halo: bool  # The micro-op reads a WIDTH sharded input itself if it has no padding
     orders_full_inner_dim: bool  # Weights are prepared in the order that full_inner_dim reads them in
     reuses_activations: bool  # The micro-op obeys enable_activation_reuse; else only estimates count on it

@@ -12,7 +12,7 @@ from device.errors import DeviceError
 from device.memory.memory_config import TILE, ShardOrientation
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.conv.arguments import ConvCall, compute_config
+from ops.planners.conv.arguments import ConvCall, Freed, compute_config
 from ops.planners.conv.checks import ROWS_OF_BLOCKS, rows_refusal
 from ops.planners.conv.operands import (
     PartitionedConv,
@@ -64,7 +64,6 @@ def l1_path(
     else:
         new = place if partitioned.reshards else None
         sharded = placement.sharded_input(builder, source, new, name, deallocate=deallocate)
-    copied, activations, dealt = sharded.name != source.name, sharded, None
     phases = phases_of(builder, partitioned)
     if phases is None:
         upload_weights(builder, partitioned)
@@ -72,12 +71,25 @@ def l1_path(
         upload_phase_weights(builder, partitioned)
     if builder.refused:
         return sharded
+    owned: dict[Freed, list[PlanTensor]] = {freed: [] for freed in Freed}  # what the path releases, and when
+    if sharded.name != source.name:
+        owned[call.rules.copy_freed].append(sharded)
+        owned[Freed.AFTER_MOVE].append(sharded)  # where there is no halo
+    if deallocate:
+        owned[Freed.AFTER_HALO].append(sharded)
+
+    def release(freed: Freed, *, kept: PlanTensor | None = None) -> None:
+        for tensor in owned[freed]:
+            if tensor is not kept and builder.is_live(tensor):
+                builder.free(tensor)
+
+    activations, dealt = sharded, None
     if not reads_input(partitioned):
         activations, dealt = _halo(builder, partitioned, sharded)
         if activations.name == sharded.name:  # it is refused, and nothing after it is reached
             return activations
-        if deallocate or (copied and call.rules.frees_copy_after_halo):
-            builder.free(sharded)
+        release(Freed.AFTER_HALO)
+        owned[call.rules.halo_freed].insert(0, activations)
         if call.conv_config.reallocate_halo_output:
             placement.move_up(builder, activations)
     if phases is None:
@@ -85,20 +97,14 @@ def l1_path(
     else:
         output = phase_conv(builder, partitioned, phases, activations, halo_arguments(partitioned, builder.device_spec))
     if output is activations:  # the program was refused
-        if copied and activations.name != sharded.name and builder.is_live(sharded):
-            builder.free(sharded)
+        release(Freed.AFTER_MOVE, kept=output)
         return output
-    framed = activations.name != sharded.name
-    if framed and not call.rules.frees_halo_last:
-        builder.free(activations)
+    release(Freed.AFTER_PROGRAM)
     if call.memory_config is not None:
         output = placement.to_config(builder, output, call.memory_config, f"{prefix}output.placed")
         if builder.refused:
             return output
-    if framed and call.rules.frees_halo_last:
-        builder.free(activations)
-    if copied and builder.is_live(sharded):
-        builder.free(sharded)
+    release(Freed.AFTER_MOVE)
     return output
 
 
