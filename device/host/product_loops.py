@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from device.host.compiling import called_with, compiled
-from device.host.depths import depth_of_part
+from device.host.pieces import depth_of_part
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _numba: Any = importlib.import_module("numba")
@@ -59,7 +59,7 @@ _depth_of_part: Any = compiled(depth_of_part)
 
 @compiled
 def product_in_parts(sgemm: Any, orders: Any, sizes: Any, left: Any, right: Any, kept: np.float32, total: Any) -> None:
-    """``product`` of matrices by rows, summed up in the parts of `device.host.depths`."""
+    """``product`` of matrices by rows, summed up in the parts of `device.host.pieces`."""
     rows, columns, depth = sizes
     done = 0
     while done < depth:

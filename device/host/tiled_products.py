@@ -1,4 +1,4 @@
-"""Products of matrices in compiled loops, of float32 numbers or of bfloat16 pairs (`device.host.product_tiles`).
+"""Products of matrices in compiled loops, of float32 numbers or of bfloat16 pairs (`device.host.vector_code`).
 
 This module needs numba, also to be loaded. A change here is seen by loops of other files once these change, too
 (`device.host.compiling`).
@@ -10,9 +10,20 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from device.host.compiling import compiled
-from device.host.depths import depth_of_part
-from device.host.product_tiles import LANES, ROWS, UPPER, VECTORS, pair_vector, tile_1, tile_2, tile_3, tile_4
-from device.host.vector_code import BYTES, BYTES_OF_SIZE
+from device.host.pieces import depth_of_part
+from device.host.vector_code import (
+    BYTES,
+    BYTES_OF_SIZE,
+    LANES,
+    ROWS,
+    UPPER,
+    VECTORS,
+    pair_vector,
+    tile_1,
+    tile_2,
+    tile_3,
+    tile_4,
+)
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -65,7 +76,7 @@ def _multiply_vectors(sizes: Any, left: Any, right: Any, paired: bool, adds: boo
 
 @apart
 def product_in_tiles(sizes: Any, left: Any, right: Any, together: int, adds: bool, rounds: bool, total: Any) -> None:
-    """A product, summed up in the parts of `device.host.depths`, replaces what is there or is added to it.
+    """A product, summed up in the parts of `device.host.pieces`, replaces what is there or is added to it.
 
     A word is a float32 number, or two neighbors of the depth as bits of bfloat16: the first one in its upper half, the
     second one in the lower half. Rows are computed six at a time: those behind the last are computed, too, if they are

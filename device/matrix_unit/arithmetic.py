@@ -14,8 +14,7 @@ from device.host.threads import on_all_cores, side_by_side
 from device.matrix_unit import fast, packer
 from device.matrix_unit.blocks import block_product
 from device.matrix_unit.exact import MatrixUnitMode
-from device.matrix_unit.whole_runs import Trips, WholeRun, whole_runs
-from device.matrix_unit.window_runs import WindowRun, window_runs
+from device.matrix_unit.fast import Trips, WholeRun, WindowRun, whole_runs, window_runs
 from device.numbers.formats import BFLOAT16, Array, DataFormat
 
 _SIGN: Final = 0x8000  # of bfloat16

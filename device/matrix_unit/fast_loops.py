@@ -1,6 +1,6 @@
 """Products of K blocks and their way to the output as machine code.
 
-Loaded by ``device.matrix_unit.whole_runs``, which says what happens on the way and in which order. Products are BLAS's,
+Loaded by ``device.matrix_unit.fast``, which says what happens on the way and in which order. Products are BLAS's,
 by the very function that numpy calls.
 """
 
@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from device.host.compiling import called_with, compiled
-from device.host.depths import DEPTH
+from device.host.pieces import DEPTH
 from device.host.product_loops import product_in_parts
 from device.host.products import AS_IT_IS, BY_ROWS
 from device.numbers.loops import share
@@ -214,7 +214,7 @@ def run(
     first: int,
     place: Any,
 ) -> None:
-    """Rows of outputs, each in its place; arguments as ``device.matrix_unit.whole_runs`` makes them.
+    """Rows of outputs, each in its place; arguments as ``device.matrix_unit.fast`` makes them.
 
     Args:
         sgemm: Where BLAS's product is.

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from device.host.parts import parts_of
+from device.host.pieces import parts_of
 from device.matrix_unit.packer import pack, share_exponents
 from device.numbers.block_floats import whole_groups
 from device.numbers.formats import BFLOAT8_B, FLOAT32, Array, DataFormat, quantize

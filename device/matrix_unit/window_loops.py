@@ -1,6 +1,6 @@
 """Products of windows over an image, and their way to the output as machine code.
 
-Loaded by ``device.matrix_unit.window_runs``, which says what is multiplied; what happens to products is as in
+Loaded by ``device.matrix_unit.fast``, which says what is multiplied; what happens to products is as in
 ``device.matrix_unit.fast_loops``. Some outputs at a time meet all K blocks, so that their sums and what they are
 multiplied by stay in the fastest cache.
 """
@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from device.host.compiling import called_with, compiled, readonly
-from device.host.depths import DEPTH
+from device.host.pieces import DEPTH
 from device.host.tiled_products import make_pairs, mask_of_pair, product_in_tiles
 from device.matrix_unit.fast_loops import add_block, leave, settle
 
@@ -224,7 +224,7 @@ def run(
     first: int,
     place: Any,
 ) -> None:
-    """Rows of outputs, each in its place; arguments as ``device.matrix_unit.window_runs`` makes them.
+    """Rows of outputs, each in its place; arguments as ``device.matrix_unit.fast`` makes them.
 
     Args:
         pixels: Integers, the image [rows, columns, channels], flat.

@@ -17,9 +17,8 @@ from ops.planners.onednn import checks as validation, problem as operands
 from ops.planners.onednn.plan import Lowering, plan_backward_data, plan_backward_weights, plan_forward
 from ops.planners.onednn.problem import Deconvolution, Operand, once_for_alike
 from ops.programs.patch_matmul import float64
-from ops.programs.patch_matmul.host_values import image_of, weights_of
-from ops.programs.patch_matmul.slicing import Precision
-from ops.programs.patch_matmul.weight_formats import from_canonical
+from ops.programs.patch_matmul.op import Precision
+from ops.programs.patch_matmul.values import from_canonical, image_of, weights_of
 from ttsim.runtime.device import Device, open_device
 from ttsim.runtime.execution import locked_on, place, values_reading
 from ttsim.runtime.session import current

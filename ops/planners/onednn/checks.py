@@ -19,8 +19,8 @@ from ops.planners.onednn.problem import (
     check_attributes,
     integers,
 )
-from ops.programs.patch_matmul.slicing import Precision
-from ops.programs.patch_matmul.weight_formats import WEIGHTS_FORMATS, canonical_shape
+from ops.programs.patch_matmul.op import Precision
+from ops.programs.patch_matmul.values import WEIGHTS_FORMATS, canonical_shape
 from ops.reference import Geometry, input_size_of, plan_geometry
 
 RANKS: Final = (1, 2, 3)

@@ -13,8 +13,8 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
 from ops.planners.onednn.problem import Deconvolution
-from ops.programs.patch_matmul.bundles import bundle_count
-from ops.programs.patch_matmul.host_work import PrepareBias, PrepareSticks, PrepareTaps
+from ops.programs.patch_matmul.gather import bundle_count
+from ops.programs.patch_matmul.op import FillRows, Patches, PrepareBias, PrepareSticks, PrepareTaps
 from ops.programs.patch_matmul.plan import (
     bias_spec,
     patch_matmul_work,
@@ -27,7 +27,6 @@ from ops.programs.patch_matmul.plan import (
     transposed_spec,
     weights_spec,
 )
-from ops.programs.patch_matmul.work import FillRows, Patches
 from ops.reference import TransposedAxis
 from ops.window import OutputPhase, PaddedAxis, gradient_axis, output_phases, transposed_axis
 

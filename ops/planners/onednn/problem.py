@@ -12,7 +12,7 @@ import numpy as np
 
 from device.errors import ArgumentError, shown
 from device.numbers.formats import BFLOAT16, FLOAT16, FLOAT32, DataFormat
-from ops.programs.patch_matmul.slicing import ALL_PHASES, Precision, Slicing, slicing_of
+from ops.programs.patch_matmul.op import ALL_PHASES, Precision, Slicing, slicing_of
 from ops.reference import Geometry, automatic_padding
 
 

@@ -11,7 +11,7 @@ from itertools import accumulate, product
 
 import numpy as np
 
-from device.host.parts import parts_of
+from device.host.pieces import parts_of
 from device.matrix_unit.arithmetic import Arithmetic
 from device.matrix_unit.exact import MatrixUnitMode
 from device.numbers.block_floats import Integers, div_up

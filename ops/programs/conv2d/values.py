@@ -12,13 +12,14 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from device.host.depths import DEPTH
-from device.host.shared import Shared
-from device.host.threads import free_threads
+from device.host.pieces import DEPTH
+from device.host.threads import Shared, free_threads
 from device.matrix_unit.arithmetic import Arithmetic, arithmetic_of
-from device.matrix_unit.whole_runs import RunOperands, Trips, WholeRun
-from device.matrix_unit.window_runs import (
+from device.matrix_unit.fast import (
     ALIKE_COLUMNS,
+    RunOperands,
+    Trips,
+    WholeRun,
     WindowBlock,
     WindowOperands,
     WindowRun,

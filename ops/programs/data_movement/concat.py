@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from device.cores import CoreRange, CoreRangeSet, first_cores
-from device.host.parts import parts_of
+from device.host.pieces import parts_of
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, TensorMemoryLayout
 from device.numbers.block_floats import div_up, round_up

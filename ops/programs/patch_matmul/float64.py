@@ -15,9 +15,9 @@ import numpy as np
 from device.numbers.formats import Array
 from device.plan import DeviceOp
 from ops.op_model import Meanings, ValuesContext, ValuesOf, given
-from ops.programs.patch_matmul import meaning
+from ops.programs.patch_matmul import model as meaning
 from ops.programs.patch_matmul.gather import places
-from ops.programs.patch_matmul.work import FillRows, PatchMatmul, PixelMatmul, SumSections
+from ops.programs.patch_matmul.op import FillRows, PatchMatmul, PixelMatmul, SumSections
 from ops.window import PaddedAxis
 
 

@@ -8,12 +8,14 @@ from functools import partial
 from itertools import pairwise, product
 from math import prod
 from threading import local
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from device.host.compiling import loops_of, worth_loading
 from device.host.threads import locked
+from device.memory.memory_config import TILE
 from device.numbers.block_floats import div_up
 from device.numbers.formats import Array
 from ops.window import PaddedAxis, margins
@@ -163,3 +165,61 @@ class Scratch(local):
         copied = self.array(view.shape)
         np.copyto(copied, view)
         return copied.reshape(rows, -1)
+
+
+COPIED_ROWS: Final = 32  # of all taps, that are worth another piece
+NUMPY_SECONDS: Final = 1.5e-9  # for a number of a transposed copy
+
+
+def in_one_piece(weights: Array, each: Each) -> Array:
+    """Weights float32 [parts, *taps, rows, columns], contiguous: themselves, or a copy [parts, taps, rows, columns].
+
+    Args:
+        weights: The weights, in any order of axes in memory.
+        each: Carries out a function for each of several pieces.
+    """
+    if weights.flags.c_contiguous:
+        return weights
+    source = weights.reshape(len(weights), -1, *weights.shape[-2:])
+    copied = np.empty(source.shape, np.float32)
+    if worth_loading("ops.programs.patch_matmul.loops", source.size * NUMPY_SECONDS):
+        source.flags.writeable = False  # always, so that the loop is compiled for one kind of argument
+        copy = loops_of("ops.programs.patch_matmul.loops").copy_taps
+        cuts = range(0, source.shape[-2], COPIED_ROWS)
+        parts = zip(copied, source, strict=True)
+        each(do, [partial(copy, target, part, first, first + COPIED_ROWS) for target, part in parts for first in cuts])
+    else:
+        copy_in_pieces(np.moveaxis(copied, -2, 0), np.moveaxis(source, -2, 0), each)
+    return copied
+
+
+BUNDLE = 32  # channels from which it is
+
+
+def bundle_count(groups: int, *channels: int) -> int:
+    """Bundles of groups: as many as leave each at least a tile wide on every side.
+
+    Args:
+        channels: Channels of each side, all groups together.
+    """
+    for size in range(1, groups + 1):
+        if groups % size == 0 and all(side // groups * size >= TILE for side in channels):
+            return groups // size
+    return 1
+
+
+def bundle_size(groups: int, ins: int, outs: int, *, least: int = BUNDLE) -> int:
+    """How many groups BLAS multiplies as one dense matrix, to have so many channels of each side if it can."""
+    sizes = (size for size in range(1, groups + 1) if groups % size == 0)
+    return next((size for size in sizes if size * min(ins, outs) >= least), groups)
+
+
+def dense_bundles(weights: Array, size: int) -> Array:
+    """[groups, taps, in, out] as [bundles, taps, size * in, size * out], zero where groups do not meet themselves."""
+    if size == 1:
+        return weights
+    groups, taps, ins, outs = weights.shape
+    dense = np.zeros((groups // size, taps, size, ins, size, outs), np.float32)
+    for group in range(size):
+        dense[:, :, group, :, group] = weights[group::size]
+    return dense.reshape(groups // size, taps, size * ins, size * outs)

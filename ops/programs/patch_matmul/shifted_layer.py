@@ -1,6 +1,6 @@
 """How whole images lie shifted against each other, so that every tap of a bundle of groups is one product.
 
-Images lie in cells (`ops.programs.patch_matmul.shifts`) with zeros around them, bundles of groups apart. Flat, a row
+Images lie in cells with zeros around them, bundles of groups apart. Flat, a row
 behind the other, all outputs meet their inputs equally far on, whatever their row: a product of BLAS for each tap, as
 long as the image. What it makes between the end of a row and the next belongs to nothing. Where channels are too few
 for BLAS, neighbors on the last axis are *folded*: they lie side by side, and taps equally far on are one matrix.
@@ -9,23 +9,210 @@ for BLAS, neighbors on the last axis are *folded*: they lie side by side, and ta
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
-from math import prod
-from typing import NamedTuple
+from itertools import pairwise, product
+from math import gcd, prod
+from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
-from device.host.products import UNPACKED
-from device.numbers.block_floats import round_up
+from device.host.products import CALL_SECONDS, UNPACKED, Products
+from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import Array
-from ops.programs.patch_matmul.cell_copies import Asked, copies_of
-from ops.programs.patch_matmul.shifts import AxisShifts, axis_shifts
 from ops.window import PaddedAxis
+
+MOST_KEPT = 64  # axes that are kept
+
+
+class Cells(NamedTuple):
+    """Positions in cells."""
+
+    low: int  # The first position of cell 0, at most 0 or what is met first
+    size: int  # Positions of a cell
+    length: int  # Positions that there are, from 0 on; all others are zeros
+
+
+class Run(NamedTuple):
+    """Positions of an array that lie evenly among cells of one residue."""
+
+    residue: int
+    cell: int  # The cell of the first, counted from the first of those that were asked for
+    position: int
+    positions: int  # How many there are
+
+
+class Shift(NamedTuple):
+    """What a tap does."""
+
+    tap: int
+    source: int  # Residue of the inputs that it meets
+    target: int  # Residue of the outputs under which it meets them
+    cells: int  # How many cells farther on the inputs lie
+
+
+@dataclass(frozen=True, slots=True)
+class AxisShifts:
+    """One axis."""
+
+    sources: Cells
+    targets: Cells
+    cells: int  # Cells that hold all outputs
+    reach: int  # The farthest shift
+    taps: tuple[Shift, ...]  # What each tap does; none that meets no input at all
+
+
+@lru_cache(MOST_KEPT)
+def axis_shifts(axis: PaddedAxis) -> AxisShifts | None:
+    """An axis whose outputs are all that there are; None if no tap meets an input.
+
+    Where the cells of outputs begin is chosen so that shifts are short.
+    """
+    size = axis.input_dilation // gcd(axis.input_dilation, axis.stride)
+    tries = [_beginning_at(axis, size, -before) for before in range(size)]
+    return min((one for one in tries if one is not None), key=lambda one: one.reach, default=None)
+
+
+def _beginning_at(axis: PaddedAxis, size: int, low: int) -> AxisShifts | None:
+    """The axis with cells of so many outputs, the first of which begins at ``low``."""
+    step = size * axis.stride // axis.input_dilation
+    met = []
+    for tap in range(axis.kernel):
+        for target in range(size):
+            place, between = divmod(
+                (low + target) * axis.stride + axis.start + tap * axis.dilation, axis.input_dilation
+            )
+            if not between:
+                met.append((tap, target, place))
+    if not met:
+        return None
+    first = min(place for _, _, place in met)
+    shifts = tuple(Shift(tap, (place - first) % step, target, (place - first) // step) for tap, target, place in met)
+    return AxisShifts(
+        sources=Cells(first, step, axis.input_length),
+        targets=Cells(low, size, axis.outputs),
+        cells=div_up(axis.outputs - low, size),
+        reach=max(one.cells for one in shifts),
+        taps=shifts,
+    )
+
+
+def runs_of(cells: Cells, first: int, count: int) -> list[Run]:
+    """Where positions lie among ``count`` cells from ``first`` on; residues that have none are left out."""
+    found = []
+    for residue in range(cells.size):
+        begin = max(first, div_up(-cells.low - residue, cells.size))
+        end = min(first + count, div_up(cells.length - cells.low - residue, cells.size))
+        if begin < end:
+            found.append(Run(residue, begin - first, cells.low + begin * cells.size + residue, end - begin))
+    return found
+
+
+def positions_of(cells: Cells, first: int, count: int) -> list[Run]:
+    """The same as one run, of cells of one position each: residues lie side by side."""
+    low = cells.low + first * cells.size
+    return runs_of(Cells(low, 1, cells.length), 0, count * cells.size)
+
+
+_BACK: Final = (1, 0, 2, 3, 4, 7, 8, 5, 6)  # columns of copies the other way
+
+
+class Asked(NamedTuple):
+    """Cells of an axis that are wanted: the first, and how many."""
+
+    first: int
+    cells: int
+
+
+class Bundles(NamedTuple):
+    """So many bundles of channels are copied: how far they lie apart in the target and in the source."""
+
+    times: int
+    target: int
+    source: int
+
+
+def copies_of(
+    cells: Sequence[Cells], asked: Sequence[Asked], pitch: Sequence[int], channels: tuple[int, int], *, folded: bool
+) -> Array:
+    """The copies from an image [*spatial, C] to a bundle's cells [planes, *cells, residues side by side, channels].
+
+    Args:
+        cells: Positions of each axis in cells.
+        asked: Which cells of each axis there are; what holds no positions is not copied.
+        pitch: Cells from one to the next on each axis.
+        channels: Of a bundle, and of all.
+        folded: Residues of the last axis lie side by side, not on planes.
+
+    Returns:
+        int64 [copies, 9]: where each begins in cells and image, rows, columns, numbers in one piece, and how far rows
+        and columns lie apart in both.
+    """
+    own, every = channels
+    runs = [runs_of(one, *those) for one, those in zip(cells, asked, strict=True)]
+    sizes = [one.size for one in cells]
+    width = own
+    if folded:
+        runs[-1], width, sizes[-1] = positions_of(cells[-1], *asked[-1]), own * sizes[-1], 1
+    into = [width * n for n in pitch[:-1]] + [own if folded else width]
+    apart = [every * prod(one.length for one in cells[axis + 1 :]) for axis in range(len(cells))]
+    plane = width * asked[0].cells * pitch[0]
+    found: list[tuple[int, ...]] = []
+    for combination in product(*runs):
+        residue, begin, source = 0, 0, 0
+        for run, size, to, of in zip(combination, sizes, into, apart, strict=True):
+            residue, begin, source = residue * size + run.residue, begin + run.cell * to, source + run.position * of
+        steps = [
+            (run.positions, to, size * of) for run, size, to, of in zip(combination, sizes, into, apart, strict=True)
+        ]
+        *outer, (rows, to_row, of_row), (columns, to_column, of_column) = [(1, 0, 0), *steps]
+        together = columns if to_column == of_column == own else 1
+        for index in product(*(range(count) for count, _, _ in outer)):
+            on, off = (sum(n * step[side] for n, step in zip(index, outer, strict=True)) for side in (1, 2))
+            found.append((
+                residue * plane + begin + on, source + off, rows, columns // together, own * together,
+                to_row, to_column, of_row, of_column,
+            ))  # fmt: skip
+    return np.array(found, np.int64).reshape(-1, len(_BACK))
+
+
+def back(copies: Array) -> Array:
+    """The same copies from cells to the image."""
+    return np.ascontiguousarray(copies[:, _BACK])
+
+
+def gaps_of(copies: Array, numbers: int) -> Array:
+    """What copies to a bundle leave out: int64 [gaps, 2], the first number of each and the one behind its last."""
+    left_out = np.ones(numbers + 2, np.int8)
+    left_out[[0, -1]] = 0
+    for begin, _, *shape, to_row, to_column, _, _ in copies.tolist():
+        _strided(left_out[begin + 1 :], tuple(shape), (to_row, to_column, 1))[...] = 0
+    return np.flatnonzero(np.diff(left_out)).reshape(-1, 2)
+
+
+def copy_cells(target: Array, source: Array, copies: Array, bundles: Bundles) -> None:
+    """Makes copies for several bundles.
+
+    Args:
+        target: Flat, contiguous, from the first number of bundle 0.
+        source: Likewise, float32.
+        copies: As `copies_of` or `back` has them.
+        bundles: How many, and where.
+    """
+    with np.errstate(over="ignore"):
+        for begin, first, *shape, to_row, to_column, of_row, of_column in copies.tolist():
+            whole = (bundles.times, *shape)
+            into = _strided(target[begin:], whole, (bundles.target, to_row, to_column, 1))
+            into[...] = _strided(source[first:], whole, (bundles.source, of_row, of_column, 1))
+
+
+def _strided(flat: Array, shape: tuple[int, ...], apart: tuple[int, ...]) -> Array:
+    """Numbers that lie so many numbers apart."""
+    return as_strided(flat, shape, [flat.itemsize * n for n in apart])
+
 
 LANES = 16  # columns that BLAS multiplies at a time
 LEAST_POSITIONS = 128  # of a product that is worth BLAS
 MOST_WASTE = 1.5  # positions of products for each that is wanted
-MOST_KEPT = 64  # layers that are kept
 
 
 class Slot(NamedTuple):
@@ -211,3 +398,45 @@ def weights_of(one: Bundled, sums: Array, channels: tuple[int, int]) -> Array:
             for group in range(size):
                 made[:, group, :, tap] = given[:, :, slot.matrix, slot.target, group, :, slot.source, group]
     return made.reshape(len(given) * size, -1, outs, ins)
+
+
+MOST_NUMBERS: Final = 1 << 18  # of a piece: a MiB
+PIECES: Final = 8  # that the work is cut into, at least, where there are as many rows and bundles
+SHARE: Final = 4  # times as many rows are copied as are copied twice, at least
+NUMPY_SECONDS: Final = 1e-9  # for a number that is copied
+
+
+def numbers_of(one: Bundled, widths: tuple[int, int], rows: int) -> tuple[int, int]:
+    """Numbers of a bundle's inputs and outputs, for some rows of cells and so many numbers of a cell of either."""
+    cells, planes = one.layer.cells(rows), one.layer.planes
+    return cells[0] * planes[0] * widths[0], cells[1] * planes[1] * widths[1]
+
+
+def bands_of(one: Bundled, widths: tuple[int, int], parts: int, batch: int) -> tuple[list[tuple[int, int]], int]:
+    """Bands of rows of cells, alike or nearly so, and the bundles of a piece.
+
+    Many bundles are worked on together, since their channels lie side by side in images; as few rows as that takes.
+
+    Args:
+        widths: Numbers of a cell of a bundle of inputs and of outputs.
+        parts: Bundles of an image.
+    """
+    axis = one.layer.axes[0]
+    least = min(axis.cells, max(SHARE * axis.reach, 1))
+    counts = [n for n in range(1, parts + 1) if parts % n == 0]
+    together = max((n for n in counts if n * sum(numbers_of(one, widths, least)) <= MOST_NUMBERS), default=1)
+    bands = div_up(together * sum(numbers_of(one, widths, axis.cells)), MOST_NUMBERS)
+    bands = min(max(bands, div_up(PIECES, batch * parts // together)), div_up(axis.cells, least))
+    begins = [axis.cells * band // bands for band in range(bands + 1)]
+    return [(first, end - first) for first, end in pairwise(begins)], together
+
+
+def runs_of_products(positions: int, widths: tuple[int, int]) -> Sequence[tuple[int, int]]:
+    """First positions and those behind the last, of products that BLAS does not copy."""
+    runs = div_up(positions * prod(widths), UNPACKED)
+    return list(pairwise([*range(0, positions, div_up(positions, runs)), positions]))
+
+
+def numpy_seconds(products: Products, numbers: tuple[int, int]) -> float:
+    """What a bundle of a band takes without compiled loops."""
+    return CALL_SECONDS * len(products.calls) + NUMPY_SECONDS * sum(numbers)

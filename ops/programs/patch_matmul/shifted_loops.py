@@ -22,7 +22,7 @@ PAIR: Final = "UniTuple(int64, 2)"
 
 @compiled
 def _copy(target: Array, source: Array, copies: Array, begins: tuple[int, int], bundles: tuple[int, int, int]) -> None:
-    """Makes copies of `ops.programs.patch_matmul.cell_copies`.
+    """Makes copies of `ops.programs.patch_matmul.shifted_layer`.
 
     Args:
         target: float32 [numbers].

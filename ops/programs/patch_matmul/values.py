@@ -5,22 +5,41 @@ zeros changes no bit. Every K block but the first adds to the whole float32 part
 the numbers.
 """
 
+from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import product
 from math import prod
+from types import MappingProxyType
+from typing import Any, Final
 
 import numpy as np
 
+from device.host.threads import side_by_side
 from device.matrix_unit.exact import MatrixUnitMode
 from device.memory.memory_config import TILE
 from device.numbers.block_floats import round_up
 from device.numbers.formats import Array, DataFormat
 from ops.op_model import ValuesContext
-from ops.programs.patch_matmul import fast, fast_pixels
-from ops.programs.patch_matmul.bundles import dense_bundles
-from ops.programs.patch_matmul.gather import Margin, places, runs
-from ops.programs.patch_matmul.slicing import IN0_BITS, IN1_BITS, Slicing, grid_exponent, multiplied_whole, slices
-from ops.programs.patch_matmul.work import HALF, FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
-from ops.window import OutputPhase, output_phases
+from ops.programs.patch_matmul import fast, fast as fast_pixels
+from ops.programs.patch_matmul.gather import Margin, copy_in_pieces, dense_bundles, places, runs
+from ops.programs.patch_matmul.op import (
+    HALF,
+    IN0_BITS,
+    IN1_BITS,
+    FillRows,
+    Patches,
+    PatchMatmul,
+    PixelMatmul,
+    PrepareBias,
+    PrepareSticks,
+    PrepareTaps,
+    Slicing,
+    SumSections,
+    grid_exponent,
+    multiplied_whole,
+    slices,
+)
+from ops.window import OutputPhase, index_of, output_phases
 
 SLICED_ROWS = 2048  # patches multiplied at a time
 STACKED_ELEMENTS = 1 << 22  # of the operands of several passes that are multiplied in one call
@@ -235,3 +254,81 @@ def sum_sections(work: SumSections, sums: Array) -> Array:
     for more in sums[1:]:
         total = total + more
     return rounded(total, work.out_format)
+
+
+# For each format, the places of I and O / groups; the kernel's axes fill the others in order.
+_CHANNEL_AXES: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
+    {"IOX": (0, 1), "OIX": (1, 0), "XOI": (-1, -2), "XIO": (-2, -1)}
+)
+WEIGHTS_FORMATS: Final = tuple(_CHANNEL_AXES)
+
+
+@cache
+def canonical_axes(weights_format: str, rank: int) -> tuple[int, ...]:
+    """Which stored axis each canonical axis (I, O / groups, *kernel) is.
+
+    Args:
+        weights_format: One of `WEIGHTS_FORMATS`.
+        rank: Axes of the stored array.
+    """
+    ins, outs = (axis % rank for axis in _CHANNEL_AXES[weights_format])
+    return (ins, outs, *(axis for axis in range(rank) if axis not in (ins, outs)))
+
+
+def canonical_shape(shape: Sequence[int], weights_format: str) -> tuple[int, ...]:
+    """(I, O / groups, *kernel) of a stored shape."""
+    return tuple(shape[axis] for axis in canonical_axes(weights_format, len(shape)))
+
+
+def to_canonical(weights: Array, weights_format: str) -> Array:
+    """A stored array as a view [I, O / groups, *kernel]."""
+    return weights.transpose(canonical_axes(weights_format, weights.ndim))
+
+
+def from_canonical(weights: Array, weights_format: str) -> Array:
+    """An array [I, O / groups, *kernel] as a view in the order of a format."""
+    axes = canonical_axes(weights_format, weights.ndim)
+    stored = sorted(range(weights.ndim), key=lambda axis: axes[axis])
+    return weights.transpose(stored)
+
+
+def prepare_sticks(work: PrepareSticks, image: Array) -> Array:
+    """[N, *spatial, C] of an image in the caller's order, as a view."""
+    return image if work.channels_last else np.moveaxis(image, 1, -1)
+
+
+def prepare_bias(work: PrepareBias, bias: Array) -> Array:
+    """A row [O], `widened`."""
+    return widened(bias).reshape(-1)
+
+
+def widened(values: Array) -> Array:
+    """float32; float64 stays what it is."""
+    return values if values.dtype in (np.float32, np.float64) else values.astype(np.float32)
+
+
+def prepare_taps(work: PrepareTaps, weights: Array) -> Array:
+    """[groups, *taps, in, out] of stored weights, `widened`: a view where that is possible."""
+    canonical = to_canonical(widened(weights), work.weights_format)
+    ins, outs, *kernel = canonical.shape
+    grouped = canonical.reshape(work.groups, ins // work.groups, outs, *kernel)
+    index: list[Any] = [index_of(taps) for taps in work.taps]
+    picked = grouped[(..., *index)]
+    channels = (2, 1) if work.towards_source else (1, 2)
+    return picked.transpose(0, *range(3, picked.ndim), *channels)
+
+
+def weights_of(sums: Array, weights_format: str) -> Array:
+    """Stored weights of matrices [groups, *taps, in, out], contiguous."""
+    groups, ins, outs = sums.shape[0], sums.shape[-2], sums.shape[-1]
+    kernel = sums.shape[1:-2]
+    canonical = sums.transpose(0, sums.ndim - 2, sums.ndim - 1, *range(1, sums.ndim - 2))
+    stored = from_canonical(canonical.reshape(groups * ins, outs, *kernel), weights_format)
+    made = np.empty(stored.shape, stored.dtype)
+    copy_in_pieces(made, stored, side_by_side)
+    return made
+
+
+def image_of(sticks: Array, *, channels_last: bool) -> Array:
+    """[N, *spatial, C] in the caller's order, contiguous."""
+    return sticks if channels_last else np.ascontiguousarray(np.moveaxis(sticks, -1, 1))

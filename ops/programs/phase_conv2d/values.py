@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from device.host.parts import parts_of
+from device.host.pieces import parts_of
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.block_floats import round_up

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from device.host.depths import depth_of_part
+from device.host.pieces import depth_of_part
 from device.host.products import multiplies_in_place
 from device.matrix_unit.exact import MatrixUnitMode
 from device.matrix_unit.fast import product

@@ -2,7 +2,7 @@
 
 import pytest
 
-from device.host.parts import PART_ELEMENTS, parts_of
+from device.host.pieces import PART_ELEMENTS, parts_of
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from weakref import ref
 import numpy as np
 import pytest
 
-from device.host.shared import Shared
+from device.host.threads import Shared
 
 
 def test_it_is_made_when_it_is_taken_first_and_gone_with_the_last():

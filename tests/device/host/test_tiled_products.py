@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from device.host import products
-from device.host.depths import depth_of_part
+from device.host.pieces import depth_of_part
 from device.numbers.formats import BFLOAT16
 
 needs_numba = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
@@ -134,7 +134,7 @@ def test_neighbors_change_places_and_are_cut(count):
 
 @needs_numba
 def test_other_processors_have_the_same_bits(monkeypatch):
-    tiles, numba = importlib.import_module("device.host.product_tiles"), importlib.import_module("numba")
+    tiles, numba = importlib.import_module("device.host.vector_code"), importlib.import_module("numba")
     monkeypatch.setattr(tiles, "_INSTRUCTION", False)
     tile = tiles._tile_of(32 // tiles.LANES)
 

@@ -5,8 +5,8 @@ import pytest
 
 from device.host.compiling import numba_installed
 from device.host.products import sgemm_address
-from device.matrix_unit import whole_runs
-from device.matrix_unit.whole_runs import RunOperands, Trips
+from device.matrix_unit import fast as whole_runs
+from device.matrix_unit.fast import RunOperands, Trips
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT16, FLOAT32
 
 needs_loops = pytest.mark.skipif(

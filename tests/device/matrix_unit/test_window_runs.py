@@ -7,9 +7,8 @@ import pytest
 
 from device.host.compiling import numba_installed
 from device.host.products import multiplies_numbers
-from device.matrix_unit import window_runs
-from device.matrix_unit.whole_runs import Trips
-from device.matrix_unit.window_runs import WindowBlock, WindowOperands, WindowWeights
+from device.matrix_unit import fast as window_runs
+from device.matrix_unit.fast import Trips, WindowBlock, WindowOperands, WindowWeights
 from device.numbers.block_floats import to_read
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT16, FLOAT32
 

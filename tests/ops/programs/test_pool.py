@@ -215,5 +215,5 @@ def test_bands_change_nothing(monkeypatch, data_format, arithmetic):
     whole = largest(one, [sticks], reading)
     assert whole.shape == (1, 1, 2 * one.frame.rows.outputs * one.frame.columns.outputs, 3)
     for numbers in (1, 100):
-        monkeypatch.setattr("device.host.parts.PART_ELEMENTS", numbers)
+        monkeypatch.setattr("device.host.pieces.PART_ELEMENTS", numbers)
         assert largest(one, [sticks], reading).tobytes() == whole.tobytes()

@@ -13,8 +13,8 @@ from ops.passes.values import run_values
 from ops.planners.onednn.plan import Lowering, plan_forward
 from ops.planners.onednn.problem import Deconvolution
 from ops.programs.patch_matmul.cycles import patch_matmul_cycles
-from ops.programs.patch_matmul.host_values import image_of
-from ops.programs.patch_matmul.work import FillRows, PatchMatmul
+from ops.programs.patch_matmul.op import FillRows, PatchMatmul
+from ops.programs.patch_matmul.values import image_of
 from ops.reference import conv_transpose, plan_geometry
 
 SPEC = load_spec("wormhole_n150")

@@ -12,7 +12,7 @@ from ops.passes.memory import run_memory
 from ops.passes.values import run_values
 from ops.planners.onednn.plan import plan_backward_data, plan_backward_weights, strided_axis
 from ops.planners.onednn.problem import Deconvolution
-from ops.programs.patch_matmul.host_values import weights_of
+from ops.programs.patch_matmul.values import weights_of
 from ops.reference import data_gradient, plan_geometry, weights_gradient
 
 SPEC = load_spec("wormhole_n150")

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from device.host.shared import Shared
-from device.host.threads import locked
+from device.host.threads import Shared, locked
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.block_floats import round_up
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize

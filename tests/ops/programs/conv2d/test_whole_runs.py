@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings, strategies as st
 
 from device.host.compiling import numba_installed
 from device.host.products import sgemm_address
-from device.matrix_unit import whole_runs as device_whole_runs, window_runs
+from device.matrix_unit import fast
 from device.matrix_unit.arithmetic import FAST
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32
 from ops.programs.conv2d import values, values as whole_runs
@@ -25,7 +25,7 @@ STEPWISE = replace(FEW, whole_runs=lambda trips, elements: None, window_runs=lam
 @pytest.fixture(params=[False, True], ids=["one by one", "in pairs"])
 def in_pairs(request, monkeypatch):
     """Whether bfloat16 numbers are multiplied in pairs."""
-    monkeypatch.setattr(window_runs, "multiplies_pairs", lambda: request.param)
+    monkeypatch.setattr(fast, "multiplies_pairs", lambda: request.param)
     return request.param
 
 
@@ -33,21 +33,23 @@ def in_pairs(request, monkeypatch):
 def counted(in_pairs, monkeypatch):
     """Runs that are computed at once, as soon as that is possible; few numbers at a time."""
     counts = []
-    monkeypatch.setattr(device_whole_runs, "CHUNK_ELEMENTS", 1 << 10)
-    monkeypatch.setattr(window_runs, "MOST_WORDS", 1 << 10)
-    monkeypatch.setattr(window_runs, "OUTPUTS_TOGETHER", 12)
+    monkeypatch.setattr(fast, "CHUNK_ELEMENTS", 1 << 10)
+    monkeypatch.setattr(fast, "MOST_WORDS", 1 << 10)
+    monkeypatch.setattr(fast, "OUTPUTS_TOGETHER", 12)
     monkeypatch.setattr(values, "LEAST_COLUMNS", 32)
     monkeypatch.setattr(values, "PART_COLUMNS", 64)
-    for module in (device_whole_runs, window_runs):
-        compute = module.run
-        monkeypatch.setattr(module, "worth_loading", lambda module, seconds: True)
-        monkeypatch.setattr(module, "run", lambda *given, compute=compute: (counts.append(compute), compute(*given)))
+    monkeypatch.setattr(fast, "worth_loading", lambda module, seconds: True)
+    for name in ("compute_whole_run", "compute_window_run"):
+        compute = getattr(fast, name)
+        monkeypatch.setattr(
+            fast, name, lambda *given, name=name, compute=compute: (counts.append(name), compute(*given))
+        )
     return counts
 
 
 def windows_among(counted):
     """Those of them that are windows."""
-    return [run for run in counted if run.__module__ == window_runs.__name__]
+    return [name for name in counted if name == "compute_window_run"]
 
 
 def bits(case, seed, arithmetic):
@@ -70,7 +72,7 @@ def test_any_convolution_is_the_same(counted):
 
 @pytest.mark.parametrize("outputs", [20, 24, 40])
 def test_columns_that_blas_sums_otherwise_in_other_sizes_go_step_by_step(monkeypatch, outputs):
-    monkeypatch.setattr(device_whole_runs, "worth_loading", lambda module, seconds: True)
+    monkeypatch.setattr(fast, "worth_loading", lambda module, seconds: True)
     case = Case(size=(20, 23), channels=1024, outputs=outputs, kernel=(3, 3), bias=False)
     assert np.array_equal(bits(case, 7, FAST)[0], bits(case, 7, STEPWISE)[0])
 
@@ -141,7 +143,7 @@ def test_what_is_multiplied_at_a_time_changes_no_bit(counted, monkeypatch, chann
     expected = bits(case, 3, STEPWISE)[0]
     assert np.array_equal(bits(case, 3, FEW)[0], expected)
     for name, value in change.items():
-        monkeypatch.setattr(device_whole_runs, name, value)
+        monkeypatch.setattr(fast, name, value)
     assert np.array_equal(bits(case, 3, FEW)[0], expected)
     assert counted
 
@@ -157,7 +159,7 @@ def test_what_is_more_than_one_product_or_less_goes_step_by_step(counted, in_pai
 
 
 def test_rows_of_too_many_products_go_step_by_step(counted, monkeypatch):
-    monkeypatch.setattr(window_runs, "multiplies_pairs", lambda: False)
+    monkeypatch.setattr(fast, "multiplies_pairs", lambda: False)
     case = Case(kernel=(1, 1), stride=(1, 1), outputs=16)
     monkeypatch.setattr(whole_runs, "MOST_OF_A_ROW", 4 * 16 - 1)
     bits(case, 1, FEW)
@@ -170,8 +172,8 @@ def test_rows_of_too_many_products_go_step_by_step(counted, monkeypatch):
 @pytest.mark.parametrize(("size", "threads", "pieces"), [((4, 4), 2, 4), ((4, 4), 4, 8), ((4, 80), 2, 8)])
 def test_short_windows_have_more_columns_where_every_thread_has_two_pieces(monkeypatch, size, threads, pieces):
     """1,024 columns in each of two strips, in parts of 512 or 256; of 320 outputs 512 would be too many."""
-    monkeypatch.setattr(window_runs, "worth_loading", lambda module, seconds: True)
-    monkeypatch.setattr(window_runs, "multiplies_pairs", lambda: True)
+    monkeypatch.setattr(fast, "worth_loading", lambda module, seconds: True)
+    monkeypatch.setattr(fast, "multiplies_pairs", lambda: True)
     monkeypatch.setattr(values, "free_threads", lambda: threads)
     dealt = []
 

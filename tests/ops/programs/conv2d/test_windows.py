@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from device.matrix_unit import window_runs
+from device.matrix_unit import fast as window_runs
 from device.numbers.formats import BFLOAT16
 from ops.programs.conv2d.blocks import KBlock
 from ops.programs.conv2d.gather import Image, strips

@@ -5,7 +5,7 @@ from device.numbers.formats import BFLOAT16, FLOAT32
 from device.spec.parts import GridSpec
 from ops.programs.matmul.buffers import buffers_bytes
 from ops.programs.matmul.op import MatmulProblem, MatmulProgram
-from ops.programs.patch_matmul.blocks import gathering_config
+from ops.programs.patch_matmul.plan import gathering_config
 
 GRID = GridSpec(cols=8, rows=8)
 L1_BYTES = 500_000

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ops.programs.patch_matmul.bundles import bundle_count, bundle_size, dense_bundles
+from ops.programs.patch_matmul.gather import bundle_count, bundle_size, dense_bundles
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from ops.programs.patch_matmul.cell_copies import Asked, Bundles, back, copies_of, copy_cells, gaps_of
-from ops.programs.patch_matmul.shifts import Cells
+from ops.programs.patch_matmul.shifted_layer import Asked, Bundles, Cells, back, copies_of, copy_cells, gaps_of
 
 # 3 x 5 positions of 2 bundles of 2 channels; rows in cells of one from position -1 on, columns in cells of two from -1
 IMAGE = np.arange(1, 61, dtype=np.float32).reshape(3, 5, 4)

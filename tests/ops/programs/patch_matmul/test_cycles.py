@@ -10,9 +10,8 @@ from ops.programs.patch_matmul.cycles import (
     pixel_matmul_cycles,
     sum_sections_cycles,
 )
+from ops.programs.patch_matmul.op import FillRows, Patches, Precision, SumSections, slicing_of
 from ops.programs.patch_matmul.plan import patch_matmul_work, pixel_matmul_work
-from ops.programs.patch_matmul.slicing import Precision, slicing_of
-from ops.programs.patch_matmul.work import FillRows, Patches, SumSections
 from ops.window import axis_of_windows, output_phases
 
 SPEC = load_spec("wormhole_n150")

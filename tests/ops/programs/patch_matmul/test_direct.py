@@ -7,8 +7,7 @@ import pytest
 
 from device.host.products import UNPACKED, blas_adds
 from device.host.threads import locked, side_by_side
-from ops.programs.patch_matmul.direct import PIECES, add_up_directly, direct, whole
-from ops.programs.patch_matmul.direct_pixels import direct_pixels, sum_directly
+from ops.programs.patch_matmul.direct import PIECES, add_up_directly, direct, direct_pixels, sum_directly, whole
 from ops.programs.patch_matmul.float64 import _gathered, _products
 from tests.ops.programs.patch_matmul.padded_axes import strided, transposed
 

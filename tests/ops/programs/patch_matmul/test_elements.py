@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from device.host.threads import side_by_side
-from ops.programs.patch_matmul import elements as module
-from ops.programs.patch_matmul.elements import PIECES, add_up_elements, elements
+from ops.programs.patch_matmul import depthwise as module
+from ops.programs.patch_matmul.depthwise import PIECES, add_up_elements, elements
 from ops.programs.patch_matmul.float64 import _gathered
 from tests.ops.programs.patch_matmul.padded_axes import strided, transposed
 

@@ -5,9 +5,9 @@ import pytest
 
 from device.host import threads
 from ops.programs.patch_matmul import fast, gather
-from ops.programs.patch_matmul.fast_pixels import pixel_matmul
+from ops.programs.patch_matmul.fast import pixel_matmul
 from ops.programs.patch_matmul.float64 import _gathered
-from ops.programs.patch_matmul.work import Patches
+from ops.programs.patch_matmul.op import Patches
 from ops.window import convolution_axis, transposed_axis
 
 

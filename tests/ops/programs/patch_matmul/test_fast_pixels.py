@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from device.host import threads
-from ops.programs.patch_matmul.fast_pixels import OrderedSum
+from ops.programs.patch_matmul.fast import OrderedSum
 from ops.programs.patch_matmul.gather import do
 
 LARGE, ONE = np.float32(2**24), np.float32(1)

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from ops.programs.patch_matmul import fast_scatter, gather
-from ops.programs.patch_matmul.fast_scatter import scattered, scatters
+from ops.programs.patch_matmul import gather, scatter as fast_scatter
+from ops.programs.patch_matmul.scatter import scattered, scatters
 from ops.window import convolution_axis, transposed_axis
 
 

@@ -11,7 +11,7 @@ from ops.passes.values import run_values
 from ops.planners.onednn import checks as validation, problem as operands
 from ops.planners.onednn.plan import Lowering, plan_backward_data, plan_backward_weights, plan_forward
 from ops.programs.patch_matmul import float64
-from ops.programs.patch_matmul.work import SumSections
+from ops.programs.patch_matmul.op import SumSections
 from ops.reference import conv_transpose, data_gradient, weights_gradient
 
 SPEC = load_spec("wormhole_n150")

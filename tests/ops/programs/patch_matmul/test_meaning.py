@@ -8,10 +8,18 @@ from device.numbers.formats import FLOAT32
 from device.spec.device_spec import load_spec
 from ops.op_model import ValuesContext
 from ops.op_models import OP_MODELS
-from ops.programs.patch_matmul.host_work import PrepareBias, PrepareSticks
+from ops.programs.patch_matmul.op import (
+    FillRows,
+    Patches,
+    PatchMatmul,
+    PixelMatmul,
+    Precision,
+    PrepareBias,
+    PrepareSticks,
+    SumSections,
+    slicing_of,
+)
 from ops.programs.patch_matmul.plan import patch_matmul_work, pixel_matmul_work
-from ops.programs.patch_matmul.slicing import Precision, slicing_of
-from ops.programs.patch_matmul.work import FillRows, Patches, PatchMatmul, PixelMatmul, SumSections
 from ops.window import PaddedAxis, axis_of_windows
 
 SPEC = load_spec("wormhole_n150")

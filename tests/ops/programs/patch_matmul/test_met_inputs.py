@@ -2,7 +2,7 @@
 
 import pytest
 
-from ops.programs.patch_matmul.met_inputs import (
+from ops.programs.patch_matmul.direct import (
     Met,
     MetTogether,
     distances,

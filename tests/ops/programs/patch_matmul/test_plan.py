@@ -8,7 +8,8 @@ from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.spec.device_spec import catalog_names, load_spec
 from ops.builder import PlanBuilder
-from ops.programs.patch_matmul.bundles import bundle_count
+from ops.programs.patch_matmul.gather import bundle_count
+from ops.programs.patch_matmul.op import Patches, PixelMatmul, Precision, slicing_of
 from ops.programs.patch_matmul.plan import (
     patch_matmul_work,
     pixel_matmul_work,
@@ -16,8 +17,6 @@ from ops.programs.patch_matmul.plan import (
     run_pixel_matmul,
     sections_spec,
 )
-from ops.programs.patch_matmul.slicing import Precision, slicing_of
-from ops.programs.patch_matmul.work import Patches, PixelMatmul
 from ops.window import axis_of_windows
 
 SPEC = load_spec("wormhole_n150")

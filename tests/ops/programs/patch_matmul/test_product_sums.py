@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from device.host.threads import side_by_side
-from ops.programs.patch_matmul import product_sums as module
-from ops.programs.patch_matmul.fast_scatter import PLANES, scattered
+from ops.programs.patch_matmul import scatter as module
 from ops.programs.patch_matmul.float64 import _gathered
 from ops.programs.patch_matmul.gather import do
+from ops.programs.patch_matmul.scatter import PLANES, scattered
 from tests.ops.programs.patch_matmul.padded_axes import transposed
 
 NUMBA = importlib.util.find_spec("numba") is not None

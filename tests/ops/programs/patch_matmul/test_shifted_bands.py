@@ -3,8 +3,14 @@
 import pytest
 
 from device.host.products import UNPACKED
-from ops.programs.patch_matmul.shifted_bands import MOST_NUMBERS, PIECES, bands_of, numbers_of, runs_of_products
-from ops.programs.patch_matmul.shifted_layer import bundled
+from ops.programs.patch_matmul.shifted_layer import (
+    MOST_NUMBERS,
+    PIECES,
+    bands_of,
+    bundled,
+    numbers_of,
+    runs_of_products,
+)
 from tests.ops.programs.patch_matmul.padded_axes import transposed
 
 UP = (transposed(64, 4, 2, 1), transposed(64, 4, 2, 1))

@@ -7,10 +7,10 @@ import pytest
 
 from device.host.products import blas_adds
 from device.host.threads import side_by_side
-from ops.programs.patch_matmul import shifted_pixels as module
+from ops.programs.patch_matmul import shifted as module
 from ops.programs.patch_matmul.float64 import _gathered
-from ops.programs.patch_matmul.shifted_bands import PIECES
-from ops.programs.patch_matmul.shifted_pixels import shifted_pixels, sum_shifted
+from ops.programs.patch_matmul.shifted import shifted_pixels, sum_shifted
+from ops.programs.patch_matmul.shifted_layer import PIECES
 from tests.ops.programs.patch_matmul.shifted_layers import DOWN, GROUPS, STRIDED, drawn, small_and_whole
 
 pytestmark = pytest.mark.skipif(not blas_adds(), reason="numpy has another BLAS")

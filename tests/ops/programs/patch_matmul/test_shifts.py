@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ops.programs.patch_matmul.shifts import Cells, Run, Shift, axis_shifts, positions_of, runs_of
+from ops.programs.patch_matmul.shifted_layer import Cells, Run, Shift, axis_shifts, positions_of, runs_of
 from ops.window import PaddedAxis
 from tests.ops.programs.patch_matmul.padded_axes import strided, transposed
 

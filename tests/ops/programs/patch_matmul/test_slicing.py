@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from device.numbers.formats import BFLOAT16, FLOAT16, FLOAT32
-from ops.programs.patch_matmul.slicing import (
+from ops.programs.patch_matmul.op import (
     IN0_BITS,
     IN1_BITS,
     Precision,

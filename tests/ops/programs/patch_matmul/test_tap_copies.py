@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from device.host.threads import side_by_side
-from ops.programs.patch_matmul import tap_copies
-from ops.programs.patch_matmul.tap_copies import in_one_piece
+from ops.programs.patch_matmul import gather as tap_copies
+from ops.programs.patch_matmul.gather import in_one_piece
 
 NUMBA = importlib.util.find_spec("numba") is not None
 

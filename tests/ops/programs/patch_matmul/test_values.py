@@ -10,10 +10,9 @@ from device.spec.device_spec import load_spec
 from ops.op_model import ValuesContext
 from ops.planners.onednn.plan import frame_axis, strided_axis
 from ops.programs.patch_matmul import values
-from ops.programs.patch_matmul.bundles import bundle_count
+from ops.programs.patch_matmul.gather import bundle_count
+from ops.programs.patch_matmul.op import FillRows, Patches, Precision, SumSections, slicing_of
 from ops.programs.patch_matmul.plan import patch_matmul_work, pixel_matmul_work
-from ops.programs.patch_matmul.slicing import Precision, slicing_of
-from ops.programs.patch_matmul.work import FillRows, Patches, SumSections
 from ops.reference import conv_transpose, data_gradient, plan_geometry, weights_gradient
 
 SPEC = load_spec("wormhole_n150")

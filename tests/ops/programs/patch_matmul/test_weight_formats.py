@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from ops.programs.patch_matmul.weight_formats import WEIGHTS_FORMATS, canonical_shape, from_canonical, to_canonical
+from ops.programs.patch_matmul.values import WEIGHTS_FORMATS, canonical_shape, from_canonical, to_canonical
 
 SHAPES = {"IOX": (2, 3, 4, 5), "OIX": (3, 2, 4, 5), "XOI": (4, 5, 3, 2), "XIO": (4, 5, 2, 3)}
 

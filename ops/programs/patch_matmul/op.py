@@ -1,11 +1,7 @@
-"""How numbers are multiplied that have more bits than the matrix unit takes: in slices, over several passes.
+"""What the patch programs compute, as frozen values; `meaning` says what they mean.
 
-The matrix unit adds products in groups of eight, aligned to the largest exponent among them with ten bits to spare:
-what lies below is lost, whatever the fidelity. Three bfloat16 parts of a float32, each as exact as it is, therefore
-give some 13 bits of a sum. Slices on one grid for all numbers of a tensor give all: seven bits of one operand times
-five of the other is just what a single fidelity phase (LoFi) multiplies and adds without any rounding. Pairs of slices
-below the last bits that are wanted are left out; the others run one after the other, smallest first, over one float32
-sum.
+All tensors are sticks in DRAM: one row of channels for every position of an image. Arrays are the same numbers without
+padding: images [N, *spatial, C], weights [groups, *taps, in, out] with the channels of one group.
 """
 
 from dataclasses import dataclass
@@ -15,7 +11,12 @@ from typing import Final
 
 import numpy as np
 
+from device.memory.memory_config import TILE
+from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat
+from device.plan import DeviceOp
+from ops.programs.matmul.op import MatmulOp
+from ops.window import PaddedAxis
 
 IN0_BITS: Final = 7  # of a significand that the first fidelity phase takes of the first operand
 IN1_BITS: Final = 5  # and of the second
@@ -122,3 +123,117 @@ def multiplied_whole(values: Array, slicing: Slicing, *, weights_side: bool) -> 
 def cut(values: Array, mask: int) -> Array:
     """float32 with only the bits of a mask."""
     return (np.ascontiguousarray(values).view(np.uint32) & np.uint32(mask)).view(np.float32)
+
+
+HALF = 16  # channels of a tap are padded to this, so that taps never share a step of the matrix unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patches:
+    """Patches of an image."""
+
+    batch: int
+    axes: tuple[PaddedAxis, ...]  # Spatial axes, slowest first
+    channels: int
+    groups: int  # Groups they fall into
+    bundles: int  # Groups are multiplied in this many bundles of several, each filled up with zeros to a dense matrix
+
+    @property
+    def rows(self) -> int:
+        """Patches of all images."""
+        rows = self.batch
+        for axis in self.axes:
+            rows *= axis.outputs
+        return rows
+
+    @property
+    def taps(self) -> tuple[int, ...]:
+        """Positions of a patch on every axis."""
+        return tuple(axis.kernel for axis in self.axes)
+
+    @property
+    def tap_count(self) -> int:
+        """Positions of a patch."""
+        count = 1
+        for axis in self.axes:
+            count *= axis.kernel
+        return count
+
+    @property
+    def tap_columns(self) -> int:
+        """Columns of one tap of one bundle."""
+        return round_up(self.channels // self.bundles, HALF)
+
+    @property
+    def column_tiles(self) -> int:
+        """Width of the patches of one bundle."""
+        return div_up(self.tap_count * self.tap_columns, TILE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchMatmul(DeviceOp):
+    """Patches times weights, written to their places among the sticks of the result."""
+
+    patches: Patches  # The first operand
+    out_channels: int
+    out_shape: tuple[int, ...]  # Spatial sizes of the result; the axes say which of its positions are written
+    slicing: Slicing  # How numbers are multiplied
+    matmul: MatmulOp  # The matmul of one bundle, all passes one after the other along K
+    bias: bool  # A row is added in float32 before the one rounding
+    out_format: DataFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FillRows(DeviceOp):
+    """Positions of a result that meet no input: the bias, or zero."""
+
+    batch: int
+    axes: tuple[PaddedAxis, ...]
+    out_channels: int
+    out_shape: tuple[int, ...]  # Spatial sizes of the result
+    bias: bool  # The bias is written, not zero
+    out_format: DataFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PixelMatmul(DeviceOp):
+    """Channels of one image against patches of another, summed over all positions of both."""
+
+    patches: Patches  # The second operand: one patch for every position of the first image
+    channels: int  # Channels of the first image, which lies on the device as a matrix of channels and positions
+    sections: int  # The positions are dealt to this many bands of cores, each of which makes a sum of its own
+    slicing: Slicing  # How numbers are multiplied
+    matmul: MatmulOp  # The matmul of one bundle in one band, all passes one after the other along K
+    out_format: DataFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumSections(DeviceOp):
+    """The sums of all bands are added up in float32, and rounded once."""
+
+    sections: int
+    rows: int
+    columns: int
+    out_format: DataFormat
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareSticks(DeviceOp):
+    """A tensor becomes one row of channels for every position; on the device it may be padded, split or transposed."""
+
+    channels_last: bool  # It is [N, *spatial, C] already
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrepareTaps(DeviceOp):
+    """Weights become matrices, one for every tap of every group, in float32."""
+
+    weights_format: str  # Order of the stored axes
+    groups: int
+    taps: tuple[range, ...]  # Which taps of every axis, in order
+    towards_source: bool  # Matrices go from destination channels to source channels, not the other way
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareBias(DeviceOp):
+    """A bias becomes a row in float32."""

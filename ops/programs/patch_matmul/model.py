@@ -1,0 +1,127 @@
+"""What the works of the patch programs mean, and those of the host around them."""
+
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import Final
+
+from device.numbers.formats import Array
+from device.spec.device_spec import DeviceSpec
+from device.time.stages import Stage
+from ops.op_model import Description, Detail, Ends, OpModel, ValuesContext, cycles_of_work, given, values_of_first
+from ops.programs.matmul.model import matmul_facts
+from ops.programs.patch_matmul import cycles, values
+from ops.programs.patch_matmul.op import (
+    FillRows,
+    PatchMatmul,
+    PixelMatmul,
+    PrepareBias,
+    PrepareSticks,
+    PrepareTaps,
+    SumSections,
+)
+from ops.programs.patch_matmul.values import prepare_bias, prepare_sticks, prepare_taps
+
+PRODUCTS: Final = MappingProxyType(
+    {
+        Stage.READER: "sticks of patches are gathered from DRAM, zeros filled from L1",
+        Stage.ACT_MULTICAST: "gathered blocks are sent on to the cores that share them",
+        Stage.WEIGHT_READER: "the second operand is read from DRAM, tile by tile",
+        Stage.WEIGHT_MULTICAST: "blocks of the second operand are sent on to the cores that share them",
+        Stage.TILIZE: "gathered sticks become tiles",
+        Stage.UNPACK: "tiles are brought to the matrix unit",
+        Stage.PACK: "results are packed into L1",
+        Stage.NETWORK: "transfers wait for others on the same links",
+        Stage.UNTILIZE: "tiles of the result become rows",
+        Stage.WRITER: "rows of the result are written to DRAM",
+        Stage.DRAM: "DRAM delivers or takes what all cores move",
+    }
+)
+ROWS: Final = MappingProxyType(
+    {
+        Stage.READER: "rows of all bands are read from DRAM",
+        Stage.MATH: "they are added up",
+        Stage.WRITER: "rows of the result are written to DRAM",
+        Stage.DRAM: "DRAM delivers or takes what all cores move",
+    }
+)
+COMPOSED: Final = (
+    "the blocks of a matmul, sticks that are read and written as in movements, tilizing as in a convolution and "
+    "untilizing as in a halo"
+)
+
+
+def describe_product(work: PatchMatmul | PixelMatmul, ends: Ends, spec: DeviceSpec) -> Description:
+    """How a product of patches was planned."""
+    bundles, passes = work.patches.bundles, len(work.slicing.passes)
+    facts = (
+        *matmul_facts(work.matmul),
+        Detail(
+            name="passes", value=passes, text="one pass" if passes == 1 else f"{passes} passes over slices of digits"
+        ),
+        Detail(name="bundles", value=bundles, text="one bundle" if bundles == 1 else f"{bundles} bundles of groups"),
+    )
+    return Description(facts=facts, stages=PRODUCTS, composed_of=COMPOSED)
+
+
+def describe_rows(work: FillRows | SumSections, ends: Ends, spec: DeviceSpec) -> Description:
+    """A program that writes rows."""
+    facts: tuple[Detail, ...] = ()
+    if isinstance(work, SumSections):
+        facts = (Detail(name="sections", value=work.sections, text=f"sums of {work.sections} bands of cores"),)
+    return Description(facts=facts, stages=ROWS, composed_of="sticks that are read and written as in movements")
+
+
+def _patch_matmul(work: PatchMatmul, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
+    """Inputs are the image, the weights, the bias if there is one, and the result that it writes into."""
+    *operands, target = inputs
+    image, weights, *bias = map(given, operands)
+    return values.patch_matmul(work, image, weights, bias[0] if bias else None, target, reading)
+
+
+def _pixel_matmul(work: PixelMatmul, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
+    """Inputs are the image whose channels become rows and the one whose patches become columns."""
+    image, other = map(given, inputs)
+    return values.pixel_matmul(work, image, other, reading)
+
+
+def _filled_rows(work: FillRows, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
+    """Inputs are the bias, if there is one, and the result that it writes into."""
+    *bias, target = inputs
+    return values.fill_rows(work, given(bias[0]) if bias else None, target)
+
+
+def _fidelity_phases(work: PatchMatmul | PixelMatmul) -> int:
+    return work.matmul.fidelity_phases
+
+
+OP_MODELS: Final = (
+    OpModel(
+        work=PatchMatmul,
+        values=_patch_matmul,
+        cycles=cycles_of_work(cycles.patch_matmul_cycles),
+        fidelity_phases=_fidelity_phases,
+        account=describe_product,
+    ),
+    OpModel(
+        work=PixelMatmul,
+        values=_pixel_matmul,
+        cycles=cycles_of_work(cycles.pixel_matmul_cycles),
+        fidelity_phases=_fidelity_phases,
+        account=describe_product,
+    ),
+    OpModel(
+        work=FillRows,
+        values=_filled_rows,
+        cycles=cycles_of_work(cycles.fill_rows_cycles),
+        account=describe_rows,
+    ),
+    OpModel(
+        work=SumSections,
+        values=values_of_first(values.sum_sections),
+        cycles=cycles_of_work(cycles.sum_sections_cycles),
+        account=describe_rows,
+    ),
+    OpModel(work=PrepareSticks, values=values_of_first(prepare_sticks)),
+    OpModel(work=PrepareTaps, values=values_of_first(prepare_taps)),
+    OpModel(work=PrepareBias, values=values_of_first(prepare_bias)),
+)
