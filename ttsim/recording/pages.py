@@ -10,7 +10,7 @@ from ttsim.report.network import NetworkReport
 from ttsim.report.page_parts import Page, Source
 from ttsim.report.pages import page_of_calls, page_of_network, page_of_pass
 from ttsim.report.runs import OpRun
-from ttsim.report.trace import trace_json_gz, trace_of
+from ttsim.report.trace import trace_json_gz
 from ttsim.report.writers.html.document import page_frame, page_html
 from ttsim.runtime.traces import RanCall
 
@@ -47,7 +47,7 @@ def page_files(
     page = page_of_run(network, report, calls, spec)
     return {
         "html": page_html(page).encode("utf-8"),
-        "trace.json.gz": trace_json_gz(trace_of(page.parts[0], spec)),
+        "trace.json.gz": trace_json_gz(network.operations, spec),
     }
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil, floor, log10
 from typing import Final
 
@@ -117,27 +118,25 @@ class Grid:
     maps: tuple[CoreMap, ...] = ()  # Their figures; those that no core has are left out
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+NO_L1: Final = L1Map(base_bytes=0, end_bytes=0, base_share=0.0, operations=0, blocks=())
+NO_GRID: Final = Grid(columns=0, rows=0, cells=())
+
+
+@dataclass(frozen=True, kw_only=True)
 class Part:
     """A call, or a network."""
 
     name: str  # What the page calls it
     asked: tuple[tuple[str, str], ...]  # What was to run, in lines of name and text
     verdict: tuple[str, ...]  # Lines that say what came out
-    error: str | None  # Why it failed; None if it did not
     operations: tuple[OpRun, ...]  # In order
-    detailed: bool  # Whether it tells more of each than the sums of its cycles
-    total: Totals | None  # Of all that are timed; None if nothing is
-    calls: tuple[CallTime, ...]  # The calls in the report on cycles, for what is said in words
-    memory: tuple[OperationUse, ...]  # The device operations with their buffers and headroom; none for a network
-    l1: L1Map  # L1 of a core over the operations
-    grid: Grid  # The worker cores
-    stages: tuple[str, ...]  # Names of the stages in which any operation spends time, in the order of the pipeline
-    roofs: tuple[Roof, ...]  # The longest operations, the longest first
-    excesses: tuple[Excess, ...] = ()  # The operations that are farthest above their roofs, the farthest first
-    chart: RoofChart | None = None  # The roofline chart; None if no operation has a place in it
-    steps: tuple[Tick, ...] = ()  # The axis of operations
-    times: tuple[Tick, ...] = ()
+    error: str | None = None  # Why it failed; None if it did not
+    detailed: bool = True  # Whether it tells more of each than the sums of its cycles
+    total: Totals | None = None  # Of all that are timed; None if nothing is
+    calls: tuple[CallTime, ...] = ()  # The calls in the report on cycles, for what is said in words
+    memory: tuple[OperationUse, ...] = ()  # The device operations with their buffers and headroom; none for a network
+    l1: L1Map = NO_L1  # L1 of a core over the operations
+    grid: Grid = NO_GRID  # The worker cores
     kinds: tuple[Sum, ...] = ()  # Sums over operations of one name; none for one call
     layers: tuple[Sum, ...] = ()  # Sums over lines of the script, likewise
     partitions: tuple[Partition, ...] = ()  # How convolutions were cut up
@@ -146,6 +145,41 @@ class Part:
     advice: Advice | None = None  # What to change; None where nobody asked
     between: tuple[str, ...] = ()  # What passes between operations
     sources: tuple[Source, ...] = ()  # Calls as Python, where they are known
+
+    @cached_property
+    def told(self) -> tuple[OpRun, ...]:
+        """The operations of which it tells more than the sums of their cycles."""
+        return self.operations if self.detailed else ()
+
+    @cached_property
+    def stages(self) -> tuple[str, ...]:
+        """Stages in which any operation spends time, in the order of the pipeline."""
+        return stages_of(self.told)
+
+    @cached_property
+    def roofs(self) -> tuple[Roof, ...]:
+        """The longest operations, the longest first."""
+        return roofs(self.told)
+
+    @cached_property
+    def excesses(self) -> tuple[Excess, ...]:
+        """The operations that are farthest above their roofs, the farthest first."""
+        return excesses(self.told)
+
+    @cached_property
+    def chart(self) -> RoofChart | None:
+        """The roofline chart; None if no operation has a place in it."""
+        return roof_chart(self.told)
+
+    @property
+    def steps(self) -> tuple[Tick, ...]:
+        """The axis of operations."""
+        return steps(len(self.operations))
+
+    @property
+    def times(self) -> tuple[Tick, ...]:
+        """The axis of time."""
+        return times(self.operations[0].runs.nanoseconds if self.operations else 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,28 +8,19 @@ from device.spec.device_spec import DeviceSpec
 from ttsim.report.cycle_report import INCLUDES, LEAVES_OUT, CycleReport, launch_lines
 from ttsim.report.explain import explain_inclusion
 from ttsim.report.formatting import counted, cycles, percent, time
-from ttsim.report.l1_map import CIRCULAR, Held, L1Map, l1_map
+from ttsim.report.l1_map import CIRCULAR, Held, l1_map
 from ttsim.report.memory import LayerResult, OperationUse, Summary
 from ttsim.report.network import NetworkReport
 from ttsim.report.page_parts import (
-    Grid,
     Page,
     Part,
     Source,
-    excesses,
     grid_of,
     grid_of_cores,
-    roof_chart,
-    roofs,
-    stages_of,
-    steps,
-    times,
 )
 from ttsim.report.runs import Runs
 from ttsim.types.layer import Layer
 
-NO_L1: Final = L1Map(base_bytes=0, end_bytes=0, base_share=0.0, operations=0, blocks=())
-NO_GRID: Final = Grid(columns=0, rows=0, cells=())
 NO_REFERENCE: Final = "Not known: what a network should give, only its script knows."
 
 
@@ -46,19 +37,10 @@ def page_of_calls(report: CycleReport) -> Page:
         name=calls[0].name if len(calls) == 1 else f"{len(calls)} calls",
         asked=(("calls", f"{len(calls)}"), ("device operations", f"{len(operations)}")),
         verdict=(f"It takes {told}{_without(sum(len(one.untimed) for one in calls))}.",),
-        error=None,
         operations=tuple(found),
-        detailed=True,
         total=total if operations else None,
         calls=calls,
-        memory=(),
-        l1=NO_L1,
         grid=grid_of_cores(total.cores),
-        stages=stages_of(found),
-        roofs=roofs(found),
-        excesses=excesses(found),
-        chart=roof_chart(found),
-        times=times(total.nanoseconds),
         advice=report.advice,
         between=tuple(launch_lines(report.launches)),
     )
@@ -76,18 +58,9 @@ def part_of_pass(network: NetworkReport) -> Part:
         name="network",
         asked=(("calls", f"{network.calls}"), ("device operations", f"{len(network.operations)}")),
         verdict=tuple(_verdict(network)),
-        error=None,
         operations=network.operations,
         detailed=False,
-        total=None,
-        calls=(),
-        memory=(),
         l1=network.l1,
-        grid=NO_GRID,
-        stages=(),
-        roofs=(),
-        steps=steps(len(network.operations)),
-        times=times(network.nanoseconds),
         kinds=network.kinds,
         layers=network.layers,
         unknown_accuracy=NO_REFERENCE if network.operations else "",
@@ -151,17 +124,12 @@ def page_of_network(
         report: The cycles of the same calls.
         sources: Its convolutions as Python.
     """
-    found = network.operations
     part = replace(
         part_of_pass(network),
         detailed=True,
         total=report.total if report.operations else None,
         calls=report.calls,
         grid=grid_of(spec, report.total.cores, network.l1),
-        stages=stages_of(found),
-        roofs=roofs(found),
-        excesses=excesses(found),
-        chart=roof_chart(found),
         advice=report.advice,
         sources=tuple(sources),
     )
@@ -185,18 +153,11 @@ def _part_of_layer(result: LayerResult, spec: DeviceSpec) -> Part:
         verdict=() if summary is None else tuple(_pages_verdict(summary)),
         error=result.error,
         operations=tuple(found),
-        detailed=True,
         total=report.total if report is not None and report.operations else None,
         calls=calls or (),
         memory=operations,
         l1=memory,
         grid=grid_of(spec, () if report is None else report.total.cores, memory),
-        stages=stages_of(found),
-        roofs=roofs(found),
-        excesses=excesses(found),
-        chart=roof_chart(found),
-        steps=steps(len(operations)),
-        times=times(0.0 if report is None else report.nanoseconds),
         partitions=() if summary is None else summary.partitions,
         accuracy=None if summary is None else summary.accuracy,
         unknown_accuracy=NO_VALUES if summary is not None and summary.accuracy is None else "",

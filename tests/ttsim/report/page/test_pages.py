@@ -3,7 +3,7 @@
 from tests.ttsim.report.ran_operations import runs_of, untimed
 from ttsim.report.cycle_report import cycle_report
 from ttsim.report.network import network_report
-from ttsim.report.pages import page_of_network
+from ttsim.report.pages import page_of_network, page_of_pass
 from ttsim.report.runs import Runs
 from ttsim.report.writers.html.document import page_html
 
@@ -18,6 +18,10 @@ def test_a_network_is_one_part(report_with_a_move, halo, conv, spec) -> None:
     assert part.verdict[0].startswith(
         "It ran: 5,000 cycles, 5.00 us of kernel time, in 3 device operations of one call"
     )
+    assert part.stages == ("start", "reader", "math", "network", "dram")
+    assert (part.roofs[0].op.number, part.excesses[0].op.number, len(part.chart.points)) == (2, 2, 1)
+    (of_network,) = page_of_pass(network).parts
+    assert (of_network.stages, of_network.roofs, of_network.excesses, of_network.chart) == ((), (), (), None)
     document = page_html(page_of_network(network, report_with_a_move, spec))
     assert "net.py:&lt;3&gt;" in document
     assert "nobody knows" in document
