@@ -42,7 +42,7 @@ class CyclesContext:
     contention: bool  # Whether cores wait for each other at links and banks
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Detail:
     """Something that was decided when a device operation was planned."""
 

@@ -50,36 +50,32 @@ def _facts(work: Conv2dOp, spec: DeviceSpec) -> tuple[Detail, ...]:
     functions = [] if work.activation is None else [work.activation[0]]
     text = uncompared(functions, fp32_dest=options.fp32_dest)
     return (
-        Detail(name="scheme", value=layout.scheme.name, text=layout.scheme.name),
+        Detail("scheme", layout.scheme.name, layout.scheme.name),
         _cores("input", layout.config, spec),
         _cores("output", layout.out_config, spec),
-        Detail(name="core_tiles", value=part, text=f"{part[0]}x{part[1]} output tiles a core"),
-        Detail(name="act_block_tiles", value=(height, width), text=f"activation blocks of {height}x{width} tiles"),
+        Detail("core_tiles", part, f"{part[0]}x{part[1]} output tiles a core"),
+        Detail("act_block_tiles", (height, width), f"activation blocks of {height}x{width} tiles"),
         _counted("out_blocks", work.out_blocks, "output block"),
-        Detail(
-            name="subblock_tiles",
-            value=subblock,
-            text=f"sub-blocks of {subblock[0]}x{subblock[1]} (Dst holds {held} tiles)",
-        ),
+        Detail("subblock_tiles", subblock, f"sub-blocks of {subblock[0]}x{subblock[1]} (Dst holds {held} tiles)"),
         _counted("k_blocks", blocks.k_blocks, "K block"),
         Detail(
-            name="split_reader",
-            value=layout.split_reader,
-            text="two activation readers" if layout.split_reader else "one activation reader",
+            "split_reader",
+            layout.split_reader,
+            "two activation readers" if layout.split_reader else "one activation reader",
         ),
         _buffers("act_double_buffer", "activations", double=options.act_double_buffer),
         _weight_buffers(work),
-        Detail(name="weight_readers", value=work.weight_readers, text=f"weights read by {_of(work.weight_readers)}"),
-        Detail(name="weight_passes", value=work.weight_passes, text=_times(work.weight_passes)),
+        Detail("weight_readers", work.weight_readers, f"weights read by {_of(work.weight_readers)}"),
+        Detail("weight_passes", work.weight_passes, _times(work.weight_passes)),
         Detail(
-            name="act_multicast",
-            value=layout.multicasts_activations,
-            text="activations multicast" if layout.multicasts_activations else "no activations sent between cores",
+            "act_multicast",
+            layout.multicasts_activations,
+            "activations multicast" if layout.multicasts_activations else "no activations sent between cores",
         ),
         Detail(
-            name="l1_accumulation",
-            value=work.l1_accumulation,
-            text="partial sums added in L1" if work.l1_accumulation else "partial sums fetched back",
+            "l1_accumulation",
+            work.l1_accumulation,
+            "partial sums added in L1" if work.l1_accumulation else "partial sums fetched back",
         ),
         *(() if text is None else (uncompared_fact(text),)),
     )
@@ -89,22 +85,22 @@ def _cores(side: str, config: ParallelConfig, spec: DeviceSpec) -> Detail:
     """Cores of one side: across the rows, and across the channels where they are split."""
     count, parts = config.cores.num_cores(), f"{config.nhw_cores} for rows, {config.channel_cores} for channels"
     shown = f" ({parts})" if config.scheme is BLOCK else ""
-    return Detail(name=f"{side}_cores", value=count, text=f"{side} on {count} of {spec.grid.cores} cores{shown}")
+    return Detail(f"{side}_cores", count, f"{side} on {count} of {spec.grid.cores} cores{shown}")
 
 
 def _weight_buffers(work: Conv2dOp) -> Detail:
     """Weights of a HEIGHT program with several output blocks stay in L1, where another buffer is of no use."""
     if work.layout.scheme is HEIGHT and work.out_blocks > 1:
-        return Detail(name="weights_double_buffer", value=False, text="all weights stay in L1")
+        return Detail("weights_double_buffer", False, "all weights stay in L1")
     return _buffers("weights_double_buffer", "weights", double=work.options.weights_double_buffer)
 
 
 def _buffers(name: str, what: str, *, double: bool) -> Detail:
-    return Detail(name=name, value=double, text=f"{what} {'double' if double else 'single'}-buffered")
+    return Detail(name, double, f"{what} {'double' if double else 'single'}-buffered")
 
 
 def _counted(name: str, count: int, what: str) -> Detail:
-    return Detail(name=name, value=count, text=f"{count} {what}{'' if count == 1 else 's'}")
+    return Detail(name, count, f"{count} {what}{'' if count == 1 else 's'}")
 
 
 def _of(cores: int) -> str:

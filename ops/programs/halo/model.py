@@ -39,17 +39,11 @@ def describe_halo(work: HaloOp, ends: Ends, spec: DeviceSpec) -> Description:
 def _facts(halo: HaloArguments, sticks: int) -> tuple[Detail, ...]:
     count, in_dram = halo.cores.num_cores(), halo.config_tensors_in_dram
     return (
-        Detail(name="scheme", value=halo.scheme.name, text=halo.scheme.name),
-        Detail(name="cores", value=count, text="one core" if count == 1 else f"{count} cores"),
-        Detail(name="sticks_a_core", value=sticks, text=f"up to {sticks:,} sticks of the frame on a core"),
-        Detail(
-            name="untilizes",
-            value=halo.tiled,
-            text="tiles untilized on the way" if halo.tiled else "input in rows already",
-        ),
-        Detail(
-            name="config_tensors_in_dram", value=in_dram, text=f"config tensors in {'DRAM' if in_dram else 'L1_SMALL'}"
-        ),
+        Detail("scheme", halo.scheme.name, halo.scheme.name),
+        Detail("cores", count, "one core" if count == 1 else f"{count} cores"),
+        Detail("sticks_a_core", sticks, f"up to {sticks:,} sticks of the frame on a core"),
+        Detail("untilizes", halo.tiled, "tiles untilized on the way" if halo.tiled else "input in rows already"),
+        Detail("config_tensors_in_dram", in_dram, f"config tensors in {'DRAM' if in_dram else 'L1_SMALL'}"),
     )
 
 

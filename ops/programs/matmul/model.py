@@ -81,24 +81,24 @@ def matmul_facts(work: MatmulOp) -> tuple[Detail, ...]:
     outs = out_blocks(work)
     sent = [name for name, sends in (("first", sends_first(config)), ("second", sends_second(config))) if sends]
     found = [
-        Detail(name="program", value=config.program.name, text=config.program.name),
-        Detail(name="cores", value=count, text="one core" if count == 1 else f"{count} cores"),
-        Detail(name="core_tiles", value=part, text=f"{part[0]}x{part[1]} output tiles a core"),
-        Detail(name="out_block_tiles", value=block, text=f"output blocks of {block[0]}x{block[1]} tiles"),
-        Detail(name="out_blocks", value=outs, text="one output block" if outs == 1 else f"{outs} output blocks"),
-        Detail(name="subblock_tiles", value=subblock, text=f"sub-blocks of {subblock[0]}x{subblock[1]}"),
-        Detail(name="k_blocks", value=depth, text="one K block" if depth == 1 else f"{depth} K blocks"),
+        Detail("program", config.program.name, config.program.name),
+        Detail("cores", count, "one core" if count == 1 else f"{count} cores"),
+        Detail("core_tiles", part, f"{part[0]}x{part[1]} output tiles a core"),
+        Detail("out_block_tiles", block, f"output blocks of {block[0]}x{block[1]} tiles"),
+        Detail("out_blocks", outs, "one output block" if outs == 1 else f"{outs} output blocks"),
+        Detail("subblock_tiles", subblock, f"sub-blocks of {subblock[0]}x{subblock[1]}"),
+        Detail("k_blocks", depth, "one K block" if depth == 1 else f"{depth} K blocks"),
         Detail(
-            name="multicast_operands",
-            value=", ".join(sent),
-            text=f"{' and '.join(sent)} operand multicast" if sent else "each core reads its own operands",
+            "multicast_operands",
+            ", ".join(sent),
+            f"{' and '.join(sent)} operand multicast" if sent else "each core reads its own operands",
         ),
     ]
     functions = [] if work.activation is None else [work.activation[0]]
     if (text := uncompared(functions, fp32_dest=problem.fp32_dest)) is not None:
         found.append(uncompared_fact(text))
     if problem.batches > 1:
-        found.append(Detail(name="batches", value=problem.batches, text=f"{problem.batches} batches, one by one"))
+        found.append(Detail("batches", problem.batches, f"{problem.batches} batches, one by one"))
     return tuple(found)
 
 

@@ -21,12 +21,10 @@ def describe_phases(work: PhaseConv2dOp, ends: Ends, spec: DeviceSpec) -> Descri
     layout, phases = work.layout, sum(len(part.phases) for part in work.parts)
     cores = layout.out_config.cores.num_cores()
     facts = (
-        Detail(name="scheme", value=layout.scheme.name, text=layout.scheme.name),
-        Detail(name="output_cores", value=cores, text=f"output on {cores} of {spec.grid.cores} cores"),
-        Detail(name="phases", value=phases, text=f"{phases} output phases"),
-        Detail(
-            name="groups", value=len(work.parts), text=f"{len(work.parts)} groups of phases that meet the same inputs"
-        ),
+        Detail("scheme", layout.scheme.name, layout.scheme.name),
+        Detail("output_cores", cores, f"output on {cores} of {spec.grid.cores} cores"),
+        Detail("phases", phases, f"{phases} output phases"),
+        Detail("groups", len(work.parts), f"{len(work.parts)} groups of phases that meet the same inputs"),
     )
     return Description(facts=facts, stages=STAGES, composed_of="the steps of the measured convolution program")
 
