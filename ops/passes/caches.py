@@ -1,10 +1,9 @@
 """Caches of plans, of their cycles, and of moves that leave nothing allocated."""
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,21 +16,65 @@ from ops.op_model import Meanings
 from ops.op_models import OP_MODELS
 from ops.passes.cycles import PlanCycles, run_cycles
 
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+T = TypeVar("T")
+
+
+class BoundedCache(Generic[K, V]):
+    """Values by key, up to a size of all together; what was not used for longest goes first.
+
+    Threads may ask at once: each look and each change is one step of a dict. Where two put values under one key, one
+    stays.
+    """
+
+    def __init__(self, most: int, size_of: Callable[[V], int] = lambda value: 1) -> None:
+        self._most, self._size_of = most, size_of
+        self._values: dict[K, V] = {}  # in the order of use
+
+    def __contains__(self, key: K) -> bool:
+        """Whether a value is there, which counts for no use of it."""
+        return key in self._values
+
+    @property
+    def size(self) -> int:
+        """Of all values."""
+        return sum(map(self._size_of, list(self._values.values())))
+
+    def latest_first(self) -> Iterator[V]:
+        """All values, the one that was used last first."""
+        return reversed(list(self._values.values()))
+
+    def get(self, key: K) -> V | None:
+        """The value of a key, which is used now."""
+        value = self._values.pop(key, None)
+        if value is not None:
+            self._values[key] = value
+        return value
+
+    def put(self, key: K, value: V) -> None:
+        """Keeps a value, unless it is larger than all may be together."""
+        if self._size_of(value) > self._most:
+            return
+        self._values[key] = value
+        while self.size > self._most:
+            for oldest in list(self._values)[:1]:
+                self._values.pop(oldest, None)
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self._values.clear()
+
+
 MOST_BYTES: Final = 256 << 20  # weights of thirty million parameters, and what was made of them: a U-Net
 FEW: Final = 16  # numbers that tell most arrays apart
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """An array, and what was made of it."""
+class _Made(NamedTuple):
+    """A raw array, and what was made of it."""
 
     raw: Array
     made: Array
-
-    @property
-    def bytes(self) -> int:
-        """Memory that both take, although the raw array may be somebody else's, too."""
-        return self.raw.nbytes + self.made.nbytes
 
 
 class WeightCache:
@@ -39,51 +82,38 @@ class WeightCache:
 
     Contents are compared, not hashed: reading both once costs a tenth of a hash that could be trusted, and is right.
     An array that somebody may still write to is neither kept nor looked up: it would change on both sides of the
-    comparison. What was not used for longest goes first.
+    comparison.
 
     Args:
-        most_bytes: Bytes of raw and prepared arrays together that are kept.
-
-    Attributes:
-        bytes: Of all that is kept.
+        most_bytes: Bytes of raw and prepared arrays together that are kept, although a raw one may be somebody else's.
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._most_bytes = most_bytes
-        self._made: OrderedDict[DeviceOp, list[_Made]] = OrderedDict()
-        self.bytes = 0
+        self._made = BoundedCache[Hashable, list[_Made]](
+            most_bytes, lambda several: sum(one.raw.nbytes + one.made.nbytes for one in several)
+        )
+
+    @property
+    def bytes(self) -> int:
+        """Of all that is kept."""
+        return self._made.size
 
     def made_of(self, raw: Array, work: DeviceOp, make: Callable[[], Array]) -> Array:
-        """What a work makes of a host tensor.
-
-        Returns:
-            The array, read-only where it is kept.
-        """
+        """What a work makes of a host tensor; read-only where it is kept."""
         if not _lasting(raw):
             return make()
-        several = self._made.get(work, [])
+        key = work, raw.shape, raw.dtype, bit_patterns(raw).flat[:FEW].tobytes()
+        several = self._made.get(key) or []
         found = next((one for same in (_same_memory, _same_bits) for one in several if same(one.raw, raw)), None)
         if found is None:
             found = _Made(raw, make())
             found.made.flags.writeable = False
-            self._made.setdefault(work, []).append(found)
-            self.bytes += found.bytes
-        self._made.move_to_end(work)
-        self._drop()
+            self._made.put(key, [*several, found])
         return found.made
 
     def clear(self) -> None:
         """Forgets everything."""
         self._made.clear()
-        self.bytes = 0
-
-    def _drop(self) -> None:
-        """Forgets what was not used for longest, until the rest fits."""
-        while self.bytes > self._most_bytes:
-            work, several = next(iter(self._made.items()))
-            self.bytes -= several.pop(0).bytes
-            if not several:
-                del self._made[work]
 
 
 def _lasting(array: Array) -> bool:
@@ -97,19 +127,14 @@ def _lasting(array: Array) -> bool:
 
 
 def _same_memory(kept: Array, raw: Array) -> bool:
-    """Whether two arrays are the same numbers in the same place."""
-    if kept.shape != raw.shape or kept.dtype != raw.dtype:
-        return False
+    """Whether two arrays of one shape and type are the same numbers in the same place."""
     here, there = kept.__array_interface__, raw.__array_interface__
     return (here["data"], here["strides"]) == (there["data"], there["strides"])
 
 
 def _same_bits(kept: Array, raw: Array) -> bool:
-    """Whether two arrays hold the same bits; others mostly differ at once."""
-    if kept.shape != raw.shape or kept.dtype != raw.dtype:
-        return False
-    here, there = bit_patterns(kept), bit_patterns(raw)
-    return np.array_equal(here.flat[:FEW], there.flat[:FEW]) and np.array_equal(here, there)
+    """Whether two arrays of one shape and type hold the same bits."""
+    return np.array_equal(bit_patterns(kept), bit_patterns(raw))
 
 
 MOST_KEPT: Final = 256  # calls in turn number the blocks they give back in turn, too: a few ways for each
@@ -131,15 +156,14 @@ class ReplayCache:
 
     From the same blocks an equal call takes the same addresses, and gives them back alike: if it finds its programs in
     the cache as before, and nobody listens, all that stays of its moves is which numbers of blocks are spare, and how
-    many buffers there were. What was kept first goes first.
+    many buffers there were.
 
     Args:
         most: Calls that are kept.
     """
 
     def __init__(self, most: int = MOST_KEPT) -> None:
-        self._most = most
-        self._kept: dict[Hashable, _Moves] = {}
+        self._kept = BoundedCache[Hashable, _Moves](most)
 
     def placed(self, key: ProgramKey, machine: Machine, place: Callable[[], Plan]) -> Plan:
         """The plan of a call whose moves were made.
@@ -160,9 +184,7 @@ class ReplayCache:
         if _repeats(plan, before, after):
             keys = [step.key for step in plan.steps if isinstance(step, Operation)]
             programs = tuple((one, machine.program_cache[one]) for one in keys)
-            self._kept[call] = _Moves(plan, programs, after.blocks, after.buffers - before.buffers)
-            while len(self._kept) > self._most:
-                del self._kept[next(iter(self._kept))]
+            self._kept.put(call, _Moves(plan, programs, after.blocks, after.buffers - before.buffers))
         return plan
 
     def clear(self) -> None:
@@ -184,8 +206,6 @@ def _repeats(plan: Plan, before: Standing, after: Standing) -> bool:
     )
 
 
-T = TypeVar("T")
-
 MOST_STEPS: Final = 2000  # 5 KB each with their cycles, 15 KB once reports on them are read in full
 MOST_MADE: Final = 8  # of a plan: tensors may move in one call and stay in another, so that it takes other cycles
 MOST_SPECS: Final = 64  # told apart from equal ones
@@ -201,27 +221,25 @@ class _Kept:
 
 
 class PlanCache:
-    """Plans by all that they came from, as a device keeps programs. What was not used for longest goes first.
+    """Plans by all that they came from, as a device keeps programs.
 
     A plan holds neither addresses nor values, so that equal calls on devices of one spec have the same one wherever
     their tensors lie. What it takes is kept with it, for the device operations that ran, the device and the project's
-    own meanings; cycles by another table are read anew, since such a table may be changed.
-
-    Threads of several devices may ask at once: each look and each change is one step of a dict. Where two plan the same
-    call meanwhile, both plans are the same and one is kept.
+    own meanings; cycles by another table are read anew, since such a table may be changed. Threads of several devices
+    may ask at once.
 
     Args:
         most_steps: Steps of all plans together that are kept; a longer plan is not.
     """
 
     def __init__(self, most_steps: int = MOST_STEPS) -> None:
-        self._most_steps = most_steps
-        self._kept: dict[tuple[int, ProgramKey], _Kept] = {}  # in the order of use; by the number of a spec held there
+        # By the number of a spec that is held there
+        self._kept = BoundedCache[tuple[int, ProgramKey], _Kept](most_steps, lambda kept: len(kept.plan.steps))
 
     @property
     def steps(self) -> int:
         """Steps of all plans that are kept."""
-        return sum(len(one.plan.steps) for one in list(self._kept.values()))
+        return self._kept.size
 
     def holds(self, key: ProgramKey, spec: DeviceSpec) -> bool:
         """Whether the plan of a call is kept; arguments as of `plan_of`."""
@@ -235,14 +253,11 @@ class PlanCache:
             make: Plans the call; what it raises comes through, and nothing is kept.
         """
         here = (id(spec), key)
-        kept = self._kept.pop(here, None)
+        kept = self._kept.get(here)
         if kept is not None:
-            self._kept[here] = kept
             return kept.plan
         plan = make()
-        if len(plan.steps) <= self._most_steps:
-            self._kept[here] = _Kept(plan=plan, spec=spec)
-            self._drop()
+        self._kept.put(here, _Kept(plan=plan, spec=spec))
         return plan
 
     def cycles_of(
@@ -259,8 +274,7 @@ class PlanCache:
         Args:
             make: Makes it, of nothing that lives on a device; it must not be changed.
         """
-        latest = reversed(list(self._kept.values()))
-        kept = next((one for one in latest if one.plan is plan), None)
+        kept = next((one for one in self._kept.latest_first() if one.plan is plan), None)
         if kept is None or kept.spec is not spec:
             return make()
         made: T | None = kept.made.get(key)
@@ -270,12 +284,6 @@ class PlanCache:
                 kept.made.clear()
             kept.made[key] = made
         return made
-
-    def _drop(self) -> None:
-        """Forgets what was not used for longest, until the rest is short enough."""
-        while self.steps > self._most_steps:
-            for oldest in list(self._kept)[:1]:
-                self._kept.pop(oldest, None)
 
 
 @cache
