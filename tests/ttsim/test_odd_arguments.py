@@ -9,6 +9,7 @@ import pytest
 
 import ttsim
 from device.errors import shown
+from tests.sizes import conv_sizes
 from ttsim import graph
 
 ONES = np.ones((1, 1, 32, 32), np.float32)
@@ -102,18 +103,7 @@ def test_a_trace_is_a_list_of_nodes(trace):
 def test_a_pair_is_in_order(stride, device):
     x = ttsim.Tensor(ONES, ttsim.bfloat16)
     with pytest.raises(ttsim.ArgumentTypeError, match="stride must be 2 non-negative integers, not "):
-        ttsim.conv2d(
-            input_tensor=x,
-            weight_tensor=x,
-            device=device,
-            in_channels=32,
-            out_channels=32,
-            batch_size=1,
-            input_height=4,
-            input_width=8,
-            kernel_size=(1, 1),
-            stride=stride,
-        )
+        ttsim.conv2d(input_tensor=x, weight_tensor=x, device=device, **conv_sizes(4, 8, 32, 32, 1, 1), stride=stride)
 
 
 def test_an_array_is_no_tensor_and_the_error_says_what_makes_one(device):
@@ -122,12 +112,7 @@ def test_an_array_is_no_tensor_and_the_error_says_what_makes_one(device):
             input_tensor=ONES,
             weight_tensor=ttsim.Tensor(ONES, ttsim.bfloat16),
             device=device,
-            in_channels=32,
-            out_channels=32,
-            batch_size=1,
-            input_height=4,
-            input_width=8,
-            kernel_size=(1, 1),
+            **conv_sizes(4, 8, 32, 32, 1, 1),
         )
     second = str(caught.value).splitlines()[1]
     wanted = "input_tensor must be Tensor, not a numpy.ndarray; ttsim.from_torch makes one of it"
@@ -216,7 +201,7 @@ def test_onednn_refuses_at_once_what_32_bits_cannot_count(name, size):
 @pytest.mark.parametrize("values", ["exact", "off"])
 def test_what_no_call_can_use_is_not_prepared(shape, changed, on_host, values):
     device = ttsim.open_device(l1_small_size=8192, values=values)
-    sizes = {"in_channels": 32, "out_channels": 32, "batch_size": 1, "input_height": 4, "input_width": 8, "groups": 1}
+    sizes = {**conv_sizes(4, 8, 32, 32), "groups": 1}
     coming = {"input_memory_config": ttsim.DRAM_MEMORY_CONFIG, "input_layout": ttsim.ROW_MAJOR_LAYOUT, "device": device}
     config = ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat16)
     pairs = {"kernel_size": (3, 3), "stride": (1, 1), "padding": (0, 0), "dilation": (1, 1)}
@@ -249,12 +234,7 @@ def test_shards_lie_on_cores_of_the_device(columns, device):
         "input_tensor": ttsim.Tensor(ONES, ttsim.bfloat16, device),
         "weight_tensor": ttsim.Tensor(np.ones((32, 32, 2, 2), np.float32), ttsim.bfloat16),
         "device": device,
-        "in_channels": 32,
-        "out_channels": 32,
-        "batch_size": 1,
-        "input_height": 4,
-        "input_width": 8,
-        "kernel_size": (2, 2),
+        **conv_sizes(4, 8, 32, 32, 2, 2),
         "stride": (2, 2),
         "dram_slice_config": ttsim.Conv2dL1FullSliceConfig,
     }

@@ -6,18 +6,10 @@ import pytest
 import ttsim
 from device.errors import SpecError
 from device.spec.device_spec import load_spec
+from tests.sizes import conv_sizes
 from ttsim import ExecutionStatus, TensorDescription, query_op_constraints
 
-CALL: dict[str, Any] = {
-    "in_channels": 64,
-    "out_channels": 32,
-    "batch_size": 1,
-    "input_height": 16,
-    "input_width": 16,
-    "kernel_size": (3, 3),
-    "stride": (2, 2),
-    "padding": (1, 1),
-}
+CALL: dict[str, Any] = {**conv_sizes(16, 16, 64, 32, 3, 3), "stride": (2, 2), "padding": (1, 1)}
 IMAGE = TensorDescription((1, 1, 256, 64), memory_config=ttsim.DRAM_MEMORY_CONFIG)
 
 

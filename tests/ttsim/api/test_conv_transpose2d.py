@@ -7,6 +7,7 @@ import pytest
 import ttsim
 from device.errors import ArgumentError, DeviceError
 from device.memory.memory_config import BufferType
+from tests.sizes import conv_sizes
 from ttsim.runtime.device import Device
 
 
@@ -21,12 +22,7 @@ def arguments(place: Device, /, **changes: Any) -> dict[str, Any]:
         "input_tensor": ttsim.Tensor(np.ones((1, 1, 16, 32), np.float32), ttsim.bfloat16).to(place),
         "weight_tensor": ttsim.Tensor(np.ones((32, 32, 2, 2), np.float32), ttsim.bfloat16),
         "device": place,
-        "in_channels": 32,
-        "out_channels": 32,
-        "batch_size": 1,
-        "input_height": 4,
-        "input_width": 4,
-        "kernel_size": (2, 2),
+        **conv_sizes(4, 4, 32, 32, 2, 2),
         "stride": (2, 2),
     }
     return good | changes

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import ttsim
+from tests.sizes import conv_sizes
 from ttsim import onednn
 
 NUMBERS = [np.inf, 3e38, np.nan]
@@ -48,12 +49,7 @@ def test_a_convolution(device: ttsim.Device, number: float, activation: Any) -> 
             weight_tensor=ttsim.Tensor(weights, ttsim.float32),
             bias_tensor=ttsim.Tensor(offset, ttsim.float32),
             device=device,
-            in_channels=32,
-            out_channels=32,
-            batch_size=1,
-            input_height=4,
-            input_width=4,
-            kernel_size=(2, 2),
+            **conv_sizes(4, 4, 32, 32, 2, 2),
             stride=(2, 2),
             conv_config=ttsim.Conv2dConfig(
                 weights_dtype=weights_dtype,

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import ttsim
+from tests.sizes import conv_sizes
 
 IMAGE = np.random.default_rng(0).standard_normal((1, 1, 64, 64)).astype(np.float32)
 KERNEL = np.random.default_rng(1).standard_normal((64, 32, 3, 3)).astype(np.float32)
@@ -24,12 +25,7 @@ def call(device, scheme, weights=None, *, cores=None, kernel=(3, 3), channels=64
         if weights is None
         else weights,
         device=device,
-        in_channels=channels,
-        out_channels=32,
-        batch_size=1,
-        input_height=8,
-        input_width=8,
-        kernel_size=kernel,
+        **conv_sizes(8, 8, channels, 32, *kernel),
         stride=(2, 2),
         padding=(1, 1) if kernel == (3, 3) else (0, 0),
         conv_config=ttsim.Conv2dConfig(shard_layout=sharding, **grid),
@@ -96,12 +92,7 @@ def test_an_output_padding_may_change_the_scheme_that_weights_were_prepared_for(
     image, kernel = (rng.standard_normal(shape).astype(np.float32) for shape in ((1, 1, 32, 2048), (2048, 32, 2, 2)))
     geometry = {
         "device": device,
-        "in_channels": 2048,
-        "out_channels": 32,
-        "batch_size": 1,
-        "input_height": 4,
-        "input_width": 8,
-        "kernel_size": (2, 2),
+        **conv_sizes(4, 8, 2048, 32, 2, 2),
         "stride": (2, 2),
         "padding": (0, 0),
         "dilation": (1, 1),

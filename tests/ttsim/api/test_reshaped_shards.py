@@ -5,6 +5,7 @@ import pytest
 
 import ttsim as ttnn
 from tests.shards import BLOCK, HEIGHT, WIDTH, in_box
+from tests.sizes import conv_sizes
 
 
 def device(values="off"):
@@ -22,12 +23,7 @@ def call(on, image, memory, kernel=2, dtype=ttnn.bfloat16, seed=None, **more):
         input_tensor=placed,
         weight_tensor=ttnn.Tensor(weights, ttnn.bfloat16),
         device=on,
-        in_channels=channels,
-        out_channels=32,
-        batch_size=images,
-        input_height=height,
-        input_width=width,
-        kernel_size=(kernel, kernel),
+        **conv_sizes(height, width, channels, 32, kernel, kernel, batch=images),
         stride=(kernel, kernel),
         **more,
     )

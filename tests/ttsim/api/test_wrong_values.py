@@ -7,6 +7,7 @@ import pytest
 
 import ttsim
 from device.errors import ArgumentError
+from tests.sizes import conv_sizes
 
 WIDTH, HEIGHT = ttsim.TensorMemoryLayout.WIDTH_SHARDED, ttsim.TensorMemoryLayout.HEIGHT_SHARDED
 
@@ -46,12 +47,7 @@ def call(
         weight_tensor=ttsim.Tensor(weights, ttsim.bfloat16),
         bias_tensor=offset,
         device=device,
-        in_channels=channels[0],
-        out_channels=channels[1],
-        batch_size=1,
-        input_height=size[0],
-        input_width=size[1],
-        kernel_size=kernel,
+        **conv_sizes(size[0], size[1], channels[0], channels[1], *kernel),
         stride=stride,
         padding=(padding, padding),
         conv_config=ttsim.Conv2dConfig(**config),

@@ -15,6 +15,7 @@ import ttsim
 from device.spec.device_spec import DeviceSpec
 from ops.passes.caches import PlanCache
 from ops.planners.conv import call as conv_call
+from tests.sizes import conv_sizes
 
 SIDE, CHANNELS, OUT = 8, 32, 32
 SPEC = ttsim.load_spec("wormhole_n150")
@@ -55,11 +56,7 @@ def made(device: ttsim.Device, memory: Any = L1, **changes: Any) -> Any:
         input_tensor=x.to(device, memory),
         weight_tensor=ttsim.Tensor(rng.standard_normal((CHANNELS, OUT, 2, 2), dtype=np.float32), ttsim.bfloat16),
         device=device,
-        in_channels=CHANNELS,
-        out_channels=OUT,
-        batch_size=1,
-        input_height=SIDE,
-        input_width=SIDE,
+        **conv_sizes(SIDE, SIDE, CHANNELS, OUT),
         **{"kernel_size": (2, 2), "stride": (2, 2), **changes},
     )
 

@@ -12,6 +12,7 @@ import pytest
 import ttsim
 from device.memory.allocator import Block
 from device.memory.memory_config import BufferType
+from tests.sizes import conv_sizes
 from tools.fuzz.interrupts import found_after, interrupted
 
 MEMORIES = (BufferType.DRAM, BufferType.L1, BufferType.L1_SMALL)
@@ -39,12 +40,7 @@ def caller(device: ttsim.Device) -> Callable[[], Any]:
             input_tensor=x,
             weight_tensor=w,
             device=device,
-            in_channels=32,
-            out_channels=32,
-            batch_size=1,
-            input_height=4,
-            input_width=4,
-            kernel_size=(3, 3),
+            **conv_sizes(4, 4, 32, 32, 3, 3),
             return_weights_and_bias=True,
         )
 
