@@ -5,31 +5,14 @@ docstring and the checks of its arguments; other modules read flags, files and t
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from inspect import Parameter, Signature as PythonSignature, cleandoc
-from textwrap import fill
+from inspect import Parameter, Signature as PythonSignature
 from typing import Any, ClassVar, ParamSpec, Protocol, TypeVar, dataclass_transform, get_type_hints
 
-from ttsim.types.signature import OPERATIONS, REQUIRED, Argument, Signature, kind_of
+from ttsim.types.signature import OPERATIONS, REQUIRED, Argument, Param, Signature, documented, kind_of, param
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
-DOC_COLUMNS = 116  # of a line of a docstring that is made
-
-
-@dataclass(frozen=True, slots=True)
-class Param:
-    """A parameter of a call: what it means, and its default."""
-
-    text: str
-    default: object = REQUIRED
-    kw_only: bool = True  # Whether it must be given by its name
-
-
-def param(text: str, *, default: Any = REQUIRED, kw_only: bool = True) -> Any:
-    """A field of a `Call`; required without a default."""
-    return Param(text, default, kw_only)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(param,))
@@ -103,19 +86,6 @@ def function_of(call: Callable[P, Runs[R]]) -> Callable[P, R]:
     returns = get_type_hints(kind.run)["return"]
     function.__name__ = function.__qualname__ = kind._name
     function.__module__ = kind.__module__
-    function.__doc__ = _docstring(kind.__doc__, kind._params)
+    function.__doc__ = documented(kind.__doc__, "Args", kind._params)
     function.__signature__ = PythonSignature(parameters, return_annotation=returns)  # type: ignore[attr-defined]
     return function
-
-
-def _docstring(doc: str, params: Mapping[str, Param]) -> str:
-    """A docstring with its arguments, which stand before what the function returns or raises."""
-    texts = (
-        fill(f"{name}: {one.text}", DOC_COLUMNS, initial_indent="    ", subsequent_indent="        ")
-        for name, one in params.items()
-    )
-    text = cleandoc(doc)
-    at = min(
-        (found for found in (text.find("\nReturns:\n"), text.find("\nRaises:\n")) if found >= 0), default=len(text)
-    )
-    return f"{text[:at].rstrip()}\n\nArgs:\n" + "\n".join(texts) + f"\n{text[at:]}"

@@ -9,7 +9,7 @@ from device.cores import CoreRangeSet, PlainEnum
 from device.errors import ArgumentTypeError, shown
 from device.memory.memory_config import Layout, TensorMemoryLayout
 from ops.planners.conv.arguments import ComputeConfig, ConvConfig, SliceConfig, SliceType
-from ttsim.types.signature import CheckedRecord, Kind
+from ttsim.types.signature import CheckedRecord, Kind, param
 from ttsim.types.tensors import DataType
 
 # Names and numbers of ttnn 0.81.1.
@@ -112,53 +112,41 @@ Activation = Annotated[UnaryWithParam | UnaryOpType | None, Kind("UnaryWithParam
 
 
 class Conv2dConfig(CheckedRecord):
-    """How a convolution is laid out; every field can be assigned later.
+    """How a convolution is laid out; every field can be assigned later."""
 
-    Attributes:
-        weights_dtype: Of the prepared weights and bias; None for that of the weight tensor.
-        activation: Applied to the output; docs/values.md (Activation) says of which the bits were compared.
-        deallocate_activation: Free an input in L1 as soon as it is consumed.
-        reallocate_halo_output: Move the halo's output up in L1 before the convolution.
-        config_tensors_in_dram: Keep index tensors in DRAM instead of L1_SMALL.
-        act_block_h_override: Rows of an activation block, a multiple of 32; 0 for all rows of a core.
-        act_block_w_div: Parts that the K block of a width-sharded convolution is cut into.
-        reshard_if_not_optimal: Allow another sharding of a sharded input.
-        override_sharding_config: Use core_grid.
-        shard_layout: HEIGHT_, BLOCK_ or WIDTH_SHARDED; None to choose.
-        core_grid: Cores to use.
-        transpose_shards: Deal block shards along columns.
-        output_layout: TILE or ROW_MAJOR.
-        enable_act_double_buffer: Two activation buffers.
-        enable_weights_double_buffer: Two weights buffers.
-        full_inner_dim: One K block for all kernel rows of a block shard; wrong in a transposed convolution.
-        enable_kernel_stride_folding: Without effect on a transposed convolution.
-        enable_activation_reuse: Without effect on a transposed convolution.
-        force_split_reader: Whether two processors read activations; None for the library's own estimate.
-        override_output_sharding_config: Use core_grid for the output of a block-sharded convolution.
-        padding_mode: What lies outside the image.
-    """
-
-    weights_dtype: DataType | None = None
-    activation: Activation = None
-    deallocate_activation: bool = False
-    reallocate_halo_output: bool = True
-    config_tensors_in_dram: bool = False
-    act_block_h_override: int = 0
-    act_block_w_div: int = 1
-    reshard_if_not_optimal: bool = False
-    override_sharding_config: bool = False
-    shard_layout: TensorMemoryLayout | None = None
-    core_grid: CoreRangeSet | None = None
-    transpose_shards: bool = False
-    output_layout: Layout = Layout.TILE
-    enable_act_double_buffer: bool = False
-    enable_weights_double_buffer: bool = False
-    full_inner_dim: bool = False
-    enable_kernel_stride_folding: bool | None = None
-    enable_activation_reuse: bool = False
-    force_split_reader: bool | None = None
-    override_output_sharding_config: bool = False
-    padding_mode: ModeOrName = PaddingMode.Zeros
+    weights_dtype: DataType | None = param(
+        "Of the prepared weights and bias; None for that of the weight tensor.", default=None
+    )
+    activation: Activation = param(
+        "Applied to the output; docs/values.md (Activation) says of which the bits were compared.", default=None
+    )
+    deallocate_activation: bool = param("Free an input in L1 as soon as it is consumed.", default=False)
+    reallocate_halo_output: bool = param("Move the halo's output up in L1 before the convolution.", default=True)
+    config_tensors_in_dram: bool = param("Keep index tensors in DRAM instead of L1_SMALL.", default=False)
+    act_block_h_override: int = param(
+        "Rows of an activation block, a multiple of 32; 0 for all rows of a core.", default=0
+    )
+    act_block_w_div: int = param("Parts that the K block of a width-sharded convolution is cut into.", default=1)
+    reshard_if_not_optimal: bool = param("Allow another sharding of a sharded input.", default=False)
+    override_sharding_config: bool = param("Use core_grid.", default=False)
+    shard_layout: TensorMemoryLayout | None = param("HEIGHT_, BLOCK_ or WIDTH_SHARDED; None to choose.", default=None)
+    core_grid: CoreRangeSet | None = param("Cores to use.", default=None)
+    transpose_shards: bool = param("Deal block shards along columns.", default=False)
+    output_layout: Layout = param("TILE or ROW_MAJOR.", default=Layout.TILE)
+    enable_act_double_buffer: bool = param("Two activation buffers.", default=False)
+    enable_weights_double_buffer: bool = param("Two weights buffers.", default=False)
+    full_inner_dim: bool = param(
+        "One K block for all kernel rows of a block shard; wrong in a transposed convolution.", default=False
+    )
+    enable_kernel_stride_folding: bool | None = param("Without effect on a transposed convolution.", default=None)
+    enable_activation_reuse: bool = param("Without effect on a transposed convolution.", default=False)
+    force_split_reader: bool | None = param(
+        "Whether two processors read activations; None for the library's own estimate.", default=None
+    )
+    override_output_sharding_config: bool = param(
+        "Use core_grid for the output of a block-sharded convolution.", default=False
+    )
+    padding_mode: ModeOrName = param("What lies outside the image.", default=PaddingMode.Zeros)
 
     _retired: ClassVar[Mapping[str, str]] = {
         "dtype": "give dtype=... to conv_transpose2d itself",
@@ -216,15 +204,10 @@ _SLICE_TYPES = {
 
 
 class Conv2dSliceConfig(CheckedRecord):
-    """Slices out of DRAM.
+    """Slices out of DRAM."""
 
-    Attributes:
-        slice_type: Along which axis, or not at all.
-        num_slices: How many; 0 for as few as fit.
-    """
-
-    slice_type: SliceTypeEnum
-    num_slices: int = 0
+    slice_type: SliceTypeEnum = param("Along which axis, or not at all.")
+    num_slices: int = param("How many; 0 for as few as fit.", default=0)
 
     SliceTypeEnum: ClassVar[type[Enum]] = SliceTypeEnum
 
@@ -292,23 +275,16 @@ class ThrottleLevel(PlainEnum):
 
 
 class WormholeComputeKernelConfig(CheckedRecord):
-    """Compute config of every architecture.
+    """Compute config of every architecture."""
 
-    Attributes:
-        math_fidelity: Passes of a multiplication.
-        math_approx_mode: Without effect on what a convolution computes.
-        fp32_dest_acc_en: Whether sums are kept in float32 rather than bfloat16.
-        packer_l1_acc: Whether partial sums are added in L1.
-        dst_full_sync_en: Without effect on what a convolution computes.
-        throttle_level: Without effect on what a convolution computes.
-    """
-
-    math_fidelity: MathFidelity = MathFidelity.Invalid
-    math_approx_mode: bool = True
-    fp32_dest_acc_en: bool = False
-    packer_l1_acc: bool = False
-    dst_full_sync_en: bool = False
-    throttle_level: ThrottleLevel = ThrottleLevel.NO_THROTTLE
+    math_fidelity: MathFidelity = param("Passes of a multiplication.", default=MathFidelity.Invalid)
+    math_approx_mode: bool = param("Without effect on what a convolution computes.", default=True)
+    fp32_dest_acc_en: bool = param("Whether sums are kept in float32 rather than bfloat16.", default=False)
+    packer_l1_acc: bool = param("Whether partial sums are added in L1.", default=False)
+    dst_full_sync_en: bool = param("Without effect on what a convolution computes.", default=False)
+    throttle_level: ThrottleLevel = param(
+        "Without effect on what a convolution computes.", default=ThrottleLevel.NO_THROTTLE
+    )
 
     def argument(self) -> ComputeConfig:
         """The config in the machine's own types."""

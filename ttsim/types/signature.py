@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import Enum
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import Parameter, cleandoc, signature
 from operator import index
+from textwrap import fill
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -36,6 +37,7 @@ from device.errors import ArgumentTypeError, shown
 P = ParamSpec("P")
 R = TypeVar("R")
 REQUIRED = object()
+DOC_COLUMNS = 116  # of a line of a docstring that is made
 # Operations of the bindings that ask for the types of their arguments one by one.
 BOUND = frozenset({"deallocate", "from_device", "to_device", "to_dtype", "to_layout", "to_memory_config", "typecast"})
 OPERATIONS = "ttnn."  # what the real library's names of operations begin with
@@ -57,6 +59,33 @@ class Argument:
 
     kind: Kind
     default: object = REQUIRED
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A parameter of a call: what it means, and its default."""
+
+    text: str
+    default: object = REQUIRED
+    kw_only: bool = True  # Whether it must be given by its name
+
+
+def param(text: str, *, default: Any = REQUIRED, kw_only: bool = True) -> Any:
+    """A field of a `Call`; required without a default."""
+    return Param(text, default, kw_only)
+
+
+def documented(doc: str, heading: str, params: Mapping[str, Param]) -> str:
+    """A docstring with the texts of parameters, which stand before what a function returns or raises."""
+    texts = (
+        fill(f"{name}: {one.text}", DOC_COLUMNS, initial_indent="    ", subsequent_indent="        ")
+        for name, one in params.items()
+    )
+    text = cleandoc(doc)
+    at = min(
+        (found for found in (text.find("\nReturns:\n"), text.find("\nRaises:\n")) if found >= 0), default=len(text)
+    )
+    return f"{text[:at].rstrip()}\n\n{heading}:\n" + "\n".join(texts) + f"\n{text[at:]}"
 
 
 def _integer(value: Any) -> int:
@@ -309,23 +338,29 @@ def required_integer(owner: str, name: str, value: object) -> int:
         raise ArgumentTypeError(f"{owner}: {name} must be an integer, not {shown(value)}") from None
 
 
-@dataclass_transform(kw_only_default=True)
+@dataclass_transform(kw_only_default=True, field_specifiers=(param,))
 class CheckedRecord:
     """A config: fields given by keyword, checked then and at every later assignment.
 
-    A subclass annotates its fields and gives their defaults; fields without a default are required. ``_retired`` names
-    fields of older versions, with what to do instead.
+    A subclass annotates its fields and gives their texts (`param`) and defaults; fields without a default are required.
+    ``_retired`` names fields of older versions, with what to do instead.
     """
 
     _signature: ClassVar[Signature]
     _retired: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls) -> None:
-        """Reads the fields of the subclass."""
-        hints = get_type_hints(cls, include_extras=True)
+        """Reads the fields of the subclass; their defaults stay its attributes."""
+        if params := {name: one for name, one in vars(cls).items() if isinstance(one, Param)}:
+            cls.__doc__ = documented(cls.__doc__ or "", "Attributes", params)
+        for name, one in params.items():
+            if one.default is REQUIRED:
+                delattr(cls, name)
+            else:
+                setattr(cls, name, one.default)
         arguments = {
             name: Argument(kind_of(hint), getattr(cls, name, REQUIRED))
-            for name, hint in hints.items()
+            for name, hint in get_type_hints(cls, include_extras=True).items()
             if get_origin(hint) is not ClassVar
         }
         cls._signature = Signature("__init__", cls.__name__, arguments, cls._retired)
