@@ -206,35 +206,6 @@ def _meetings(geometry: Geometry) -> Iterator[tuple[AnyIndex, AnyIndex, AnyIndex
 Index: TypeAlias = tuple[EllipsisType | slice, ...]
 
 
-def conv_transpose_loops(
-    src: Array, weights: Array, geometry: Geometry, *, bias: Array | None = None, groups: int = 1
-) -> Array:
-    """Transposed convolution, one multiplication at a time in Python floats: the definition itself, and very slow.
-
-    Returns:
-        float64 [N, O, *output].
-    """
-    batch, in_channels = src.shape[:2]
-    out_per_group = weights.shape[1]
-    dst = np.zeros((batch, groups * out_per_group, *geometry.output_shape))
-    for channel in range(groups * out_per_group):
-        dst[:, channel] = 0.0 if bias is None else float(bias[channel])
-    for image, in_channel, out_in_group in product(range(batch), range(in_channels), range(out_per_group)):
-        out_channel = in_channel // (in_channels // groups) * out_per_group + out_in_group
-        for position in np.ndindex(*geometry.input_shape):
-            for tap in np.ndindex(*geometry.kernel_shape):
-                target = tuple(
-                    p * axis.stride + k * axis.dilation - axis.pad_before
-                    for p, k, axis in zip(position, tap, geometry.axes, strict=True)
-                )
-                if all(0 <= t < size for t, size in zip(target, geometry.output_shape, strict=True)):
-                    value = float(src[(image, in_channel, *position)]) * float(
-                        weights[(in_channel, out_in_group, *tap)]
-                    )
-                    dst[(image, out_channel, *target)] += value
-    return dst
-
-
 def conv_transpose(
     src: Array, weights: Array, geometry: Geometry, *, bias: Array | None = None, groups: int = 1
 ) -> Array:
