@@ -208,12 +208,12 @@ def _repeats(plan: Plan, before: Standing, after: Standing) -> bool:
 
 MOST_STEPS: Final = 2000  # 5 KB each with their cycles, 15 KB once reports on them are read in full
 MOST_MADE: Final = 8  # of a plan: tensors may move in one call and stay in another, so that it takes other cycles
-MOST_SPECS: Final = 64  # told apart from equal ones
+MOST_SPECS: Final = 64  # that are equal, but written in different ways
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kept:
-    """A plan, for which device, and what was made of both: its cycles, and what is told of them, each under a key."""
+    """A plan, for which device, and what was made of both: its cycles and texts on them, each under a key."""
 
     plan: Plan
     spec: DeviceSpec

@@ -1,4 +1,4 @@
-"""The third reading of a plan: what every device operation takes, one after the other.
+"""The third pass over a plan: the cycles of every device operation, one after the other.
 
 What is in it: the kernels of every device operation, from the first core's start to the last core's end. What is not:
 the preparation of tensors on the host, transfers between host and device, and the dispatch between operations.
@@ -116,7 +116,7 @@ def operations_of(plan: Plan, ran: Iterable[int] | None = None) -> Iterator[Oper
 
 
 def steps_that_ran(events: Iterable[Event]) -> tuple[int, ...]:
-    """Indices of a plan's steps whose device operations ran, in order, by the events of its memory reading."""
+    """Indices of a plan's steps whose device operations ran, in order, by the events of the memory pass."""
     begun = (event.step for event in events if isinstance(event, OperationBegin))
     return tuple(step for step in begun if step is not None)
 

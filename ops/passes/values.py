@@ -1,4 +1,4 @@
-"""Reading a plan for its values: what the numbers become, step by step, as the table of meanings says."""
+"""The values pass over a plan: the numbers after each step, by the table of op models."""
 
 from collections.abc import Mapping
 from functools import partial

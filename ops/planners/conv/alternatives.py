@@ -145,7 +145,7 @@ def _lighter_weights(call: ConvCall) -> Iterator[Alternative]:
 
 
 def _scheme(call: ConvCall, device_spec: DeviceSpec) -> TensorMemoryLayout | None:
-    """The shard scheme of the call in one piece, as far as it can be told."""
+    """The shard scheme of the call in one piece; None if the call cannot be partitioned."""
     try:
         return call.conv_config.shard_layout or partition_call(call, device_spec).layout.scheme
     except DeviceError:

@@ -76,7 +76,7 @@ class ComputeConfig:
     fp32_dest: bool = False  # fp32_dest_acc_en
     packer_l1_acc: bool = False  # packer_l1_acc
     # The fidelity is invalid, which computes as LoFi does; this and what follows has no effect on a convolution, but
-    # its programs are told apart by them
+    # they are part of the key of its programs
     fidelity_left_out: bool = False
     math_approx: bool = True
     dst_full_sync: bool = False  # dst_full_sync_en
@@ -123,7 +123,7 @@ class ConvRules:
     # A window across with so many more columns of output, which fill its last tile
     filled: Callable[["ConvCall", AxisWindow, int], AxisWindow]
     one_slice_skips_dram: bool  # A slice config that leads to a single slice means the L1 path
-    whole_window_is_slice: bool  # A window that is the whole image is laid out as a slice is
+    whole_window_is_slice: bool  # A window that is the whole image is sharded as a slice is
     # A host input of a matmul on the DRAM path is sharded from the image in DRAM, not uploaded once more
     shards_uploaded_image: bool
     copy_freed: Freed  # When a sharded copy of the input is released
@@ -265,7 +265,7 @@ def fills_alignment(call: ConvCall) -> bool:
 
 
 def placed_options(call: ConvCall, estimated: ConvOptions) -> ConvOptions:
-    """The choices that the micro-op is built with, where they differ from what estimates count with."""
+    """The options that the conv2d program is built with, which can differ from those of the estimates."""
     if not estimated.activation_reuse:
         return estimated
     if not call.rules.reuses_activations:

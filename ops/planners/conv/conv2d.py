@@ -219,7 +219,7 @@ def folded_call(call: ConvCall, image: TensorSpec) -> ConvCall:
 
 
 def sliced_as(folded: ConvCall, call: ConvCall) -> ConvCall:
-    """What is left of a call as slices are laid out: with layout and format of the input that was not folded yet."""
+    """The folded call as slices are planned: with layout and format of the input that was not folded yet."""
     image, given = folded.input.spec, call.input.spec
     seen = TensorSpec(image.shape, given.data_format, given.layout, image.memory_config)
     return replace(folded, input=replace(folded.input, spec=seen))

@@ -207,7 +207,7 @@ def _input_window(call: ConvCall, part: OutputSlice) -> Window:
 
 
 def _after_first_slice(call: ConvCall, scheme: TensorMemoryLayout) -> ConvCall:
-    """The call when weights and bias are on the device, laid out for the scheme that the first slice chose for all."""
+    """The call when weights and bias are on the device, prepared for the scheme that the first slice chose for all."""
     names = operand_names(call)
     weight = replace(call.weight, on_host=False, name=names[0])
     bias = None if call.bias is None else replace(call.bias, on_host=False, name=names[1])

@@ -109,7 +109,7 @@ def l1_path(
 
 
 def reads_input(partitioned: PartitionedConv) -> bool:
-    """Whether the micro-op reads the sharded input itself: all rows of it are on every core, as it wants them."""
+    """Whether the conv2d program reads the sharded input itself: every core has all rows, as the program needs them."""
     whole = partitioned.layout.scheme is WIDTH and partitioned.problem.row_major
     return whole and not any(partitioned.arguments.padding) and partitioned.arguments.rules.skips_halo
 
@@ -149,7 +149,7 @@ def _halo(
     try:
         arguments = halo_arguments(partitioned, builder.device_spec, sharded.spec.matrix)
         plan = plan_halo(arguments, input_tensor=sharded.name, output_tensor=name)
-    except DeviceError as error:  # a reshape left other shards than the convolution was laid out for
+    except DeviceError as error:  # a reshape left other shards than the partition expects
         refused = builder.run("HaloDeviceOperation", CopyTensor(Conversion.COPY), [sharded], refused=str(error))
         return refused, None
     work = HaloOp(plan=plan, fp32_dest=partitioned.options.fp32_dest)
@@ -229,7 +229,7 @@ def _reader_indices(partitioned: PartitionedConv, halo: HaloArguments) -> PlanTe
 def _conv(
     builder: PlanBuilder, partitioned: PartitionedConv, halo: PlanTensor, dealt: HaloArguments | None
 ) -> PlanTensor:
-    """The micro-op on a halo, decided by these arguments, or on the input itself."""
+    """The conv2d program on a halo's output, planned with these arguments, or on the input itself."""
     weights, layout = operands(builder, partitioned.arguments)[0].spec, partitioned.layout
     problem = partitioned.problem
     if problem.weight_format != weights.data_format:  # programs ask the tensor, not the config
@@ -295,7 +295,7 @@ def _conv(
 
 
 def _window(call: ConvCall) -> tuple[Hashable, ...]:
-    """What halo and micro-op are both told apart by: the image, its windows, and how it is computed."""
+    """The part of the program key that halo and conv2d share: the image, its windows, the compute config."""
     return (
         call.rules.transposed,
         (call.batch_size, call.input_height, call.input_width, call.in_channels),
@@ -305,7 +305,7 @@ def _window(call: ConvCall) -> tuple[Hashable, ...]:
 
 
 def _program(partitioned: PartitionedConv) -> tuple[Hashable, ...]:
-    """What a micro-op is told apart by besides; of blocks and cores that were asked for, what comes of them counts."""
+    """The rest of the key of a conv2d program: the blocks and cores that it got, not those that were asked for."""
     call, options, layout = partitioned.arguments, partitioned.options, partitioned.layout
     return (
         call.conv_config.activation,

@@ -1,6 +1,6 @@
-"""What a call takes at least, in cycles and in L1, found out from how it is laid out, without a plan.
+"""Lower bounds of a call, in cycles and in L1, from its partition, without a plan.
 
-No plan of the call is below these bounds: they pass candidates over, they are never told as what a call takes.
+No plan of the call is below these bounds: they rule candidates out; reports never show them.
 """
 
 from collections import Counter

@@ -106,7 +106,7 @@ def partition_call(
         if layout.shards.in_channels != round_up(problem.in_channels, config.channel_cores * held):
             layout, refused = _partitioned(problem, options, device_spec, config, held)
     reshards = place != memory
-    if not reshards:  # a reshape may deal them anew, which the convolution is not laid out for
+    if not reshards:  # a reshape may redistribute them, which the partition does not expect
         place = flattened_memory(call)
         if place.shard_spec is not None and place.shard_spec.grid != layout.config.cores:
             layout = replace(layout, config=layout.config._replace(cores=place.shard_spec.grid))

@@ -41,7 +41,7 @@ PHASE_CONV2D: Final = "PhaseConv2dDeviceOperation"
 
 
 def runs_by_phases(call: ConvCall) -> bool:
-    """Whether a call is computed phase by phase: where there is but one phase, it is the micro-op's as it stands."""
+    """Whether a call is computed phase by phase: where there is one phase only, the conv2d program computes it."""
     return call.rules.by_phases and call.stride != (1, 1)
 
 
@@ -93,7 +93,7 @@ def _stick_bytes(partitioned: PartitionedConv) -> int:
 
 
 def upload_phase_weights(builder: PlanBuilder, partitioned: PartitionedConv) -> None:
-    """As `operands.upload_weights`, with weights parted by phase; the bias is the micro-op's."""
+    """As `operands.upload_weights`, with the weights split by phase; the bias is prepared as for conv2d."""
     refuse_operands(builder, partitioned.arguments)
     if builder.refused:
         return

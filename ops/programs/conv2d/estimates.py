@@ -108,7 +108,7 @@ def estimated_buffers(layout: ConvPartition, *, accumulation_blocks: int, tap_ch
 
 
 def estimated_blocks(layout: ConvPartition, alignment: int) -> int:
-    """K blocks as the real library counts them in L1 estimates, before the weights are laid out."""
+    """K blocks as the real library counts them in L1 estimates, before the weights are prepared."""
     problem, (kh, kw) = layout.problem, layout.problem.kernel
     rows = round_up(problem.in_channels, alignment) * kh * kw // TILE
     columns = div_up(problem.out_channels, TILE) // layout.shards.out_col_tiles

@@ -1,4 +1,4 @@
-"""What the works of a convolution mean: its program, and what the host does to weights and bias before."""
+"""The models of a conv2d program and of the preparation of its weights and bias."""
 
 from functools import partial
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""What one conv2d program computes, as data for the readings of values and of cycles."""
+"""The device operation of a conv2d program, as data for the passes over values and cycles."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -197,7 +197,7 @@ class ConvOptions:
 class ConvProblem:
     """One convolution, in sizes and formats."""
 
-    frame: PaddedInput  # The padded, zero-inserted input; its step is the stride of the conv2d micro-op
+    frame: PaddedInput  # The padded, zero-inserted input; its stride is that of the conv2d program
     in_channels: int
     out_channels: int
     in_format: DataFormat  # Format of the input tensor

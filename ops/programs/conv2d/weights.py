@@ -28,7 +28,7 @@ _LAID_OUT_TOGETHER: Final = 1 << 18  # numbers that one thread lays out at a tim
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightsLayout:
-    """How a weight is laid out: all that the preparation needs to know of a plan."""
+    """The layout of a prepared weight: all that the preparation needs to know of a plan."""
 
     in_channels: int
     out_channels: int

@@ -1,4 +1,4 @@
-"""What the work of a halo means."""
+"""The model of a halo: values, cycles and description."""
 
 from functools import partial
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""What the works of a matmul mean."""
+"""The models of matmuls and transposes of tiles: values, cycles and description."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""What the works of a program of output phases mean: the program, and what the host does to weights before."""
+"""The models of a program of output phases and of the preparation of its weights."""
 
 from types import MappingProxyType
 from typing import Final

@@ -105,7 +105,7 @@ SEGMENT_WORDS = 3  # first stick, last stick, row of the output shard that belon
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseGroup:
-    """Output phases that meet the same inputs, laid out together."""
+    """Output phases that meet the same inputs, computed together."""
 
     # Taps of each phase down and across, of those of the frame; phases row by row
     taps: tuple[tuple[range, range], ...]
@@ -137,7 +137,7 @@ def phase_options(options: ConvOptions, frame: PaddedInput, kernel: tuple[int, i
 
 
 def partition_phases(layout: ConvPartition, spec: DeviceSpec, *, joins_rows: bool) -> tuple[PhaseGroup, ...]:
-    """The output phases of a convolution that is laid out over its frame with inserted zeros.
+    """The output phases of a convolution that is partitioned over its frame with inserted zeros.
 
     Phases that meet the same inputs are one group: what is gathered, tilized and sent for one of them serves all, and
     finished sticks of phases beside each other lie beside each other in the output, too.
