@@ -10,8 +10,8 @@ with float64 arrays as no device does, whatever its ``values``; plan, memory and
 Without a device, a call runs on the default device or on a fresh one with ``values="fast"``.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from device.numbers.formats import Array
 from ops.planners.onednn import problem as operands
@@ -79,9 +79,7 @@ def conv_transpose(
         ArgumentError: An argument breaks a rule of the text.
         DeviceError: The call does not fit the device.
     """
-    given = _attributes(strides, pads_begin, pads_end, dilations, auto_pad, output_padding, groups, data_format) | {
-        "weights_format": weights_format
-    }
+    given = _attributes(locals())
     call = forward(src, weights, bias, given, precision, lowering, dst_shape, strict=strict)
     return run(call, device)
 
@@ -120,9 +118,7 @@ def conv_transpose_backward_data(
         ArgumentError: An argument breaks a rule of the text.
         DeviceError: The call does not fit the device.
     """
-    given = _attributes(strides, pads_begin, pads_end, dilations, auto_pad, output_padding, groups, data_format) | {
-        "weights_format": weights_format
-    }
+    given = _attributes(locals())
     return run(backward_data(diff_dst, weights, given, precision, src_shape), device)
 
 
@@ -162,9 +158,7 @@ def conv_transpose_backward_weights(
         ArgumentError: An argument breaks a rule of the text.
         DeviceError: The call does not fit the device.
     """
-    given = _attributes(strides, pads_begin, pads_end, dilations, auto_pad, output_padding, groups, data_format) | {
-        "weights_format": weights_format
-    }
+    given = _attributes(locals())
     names = operands.BACKWARD_WEIGHTS
     return run(backward_weights(names, src, diff_dst, weights_shape, given, precision, diff_weights_shape), device)
 
@@ -202,30 +196,17 @@ def conv_transpose_backprop_filters(
         ArgumentError: An argument breaks a rule of the text.
         DeviceError: The call does not fit the device.
     """
-    given = _attributes(strides, pads_begin, pads_end, dilations, auto_pad, output_padding, groups, data_format) | {
-        "filter_format": filter_format
-    }
+    given = _attributes(locals())
     names = operands.BACKPROP_FILTERS
     return run(backward_weights(names, input_forward, output_delta, filter_shape, given, precision, None), device)
 
 
-def _attributes(
-    strides: Any,
-    pads_begin: Any,
-    pads_end: Any,
-    dilations: Any,
-    auto_pad: Any,
-    output_padding: Any,
-    groups: Any,
-    data_format: Any,
-) -> dict[str, Any]:
-    return {
-        "strides": strides,
-        "pads_begin": pads_begin,
-        "pads_end": pads_end,
-        "dilations": dilations,
-        "auto_pad": auto_pad,
-        "output_padding": output_padding,
-        "groups": groups,
-        "data_format": data_format,
-    }
+ATTRIBUTES: Final = (
+    *("strides", "pads_begin", "pads_end", "dilations", "auto_pad", "output_padding", "groups", "data_format"),
+    *("weights_format", "filter_format"),
+)
+
+
+def _attributes(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of an operation among the arguments of its function."""
+    return {name: arguments[name] for name in ATTRIBUTES if name in arguments}

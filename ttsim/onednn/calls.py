@@ -100,21 +100,7 @@ def forward(
     *,
     strict: bool,
 ) -> Call:
-    """A call of ConvTranspose.
-
-    Args:
-        src: The source.
-        weights: The weights.
-        bias: The bias, or None.
-        given: The attributes.
-        precision: "ieee", "device" or "float64".
-        lowering: "frame" or "phase".
-        dst_shape: Shape the result must have, or None.
-        strict: Refuse output padding that is not smaller than the stride.
-
-    Raises:
-        ArgumentError: An argument breaks a rule of the text.
-    """
+    """A call of ConvTranspose; ``given`` are its attributes. Raises ArgumentError."""
     names = operands.FORWARD
     require_type(names.operation, bool, strict=strict)
     if not isinstance(lowering, str) or lowering not in LOWERINGS:
@@ -151,18 +137,7 @@ def _forward(
 
 
 def backward_data(diff_dst: Any, weights: Any, given: dict[str, Any], precision: Any, src_shape: Any) -> Call:
-    """A call of ConvTransposeBackwardData.
-
-    Args:
-        diff_dst: Gradient of the destination.
-        weights: The weights.
-        given: The attributes.
-        precision: "ieee", "device" or "float64".
-        src_shape: Shape the result must have, or None.
-
-    Raises:
-        ArgumentError: An argument breaks a rule of the text.
-    """
+    """A call of ConvTransposeBackwardData; ``given`` are its attributes. Raises ArgumentError."""
     names = operands.BACKWARD_DATA
     prepared = _backward_data(
         operands.operand(names, "diff_dst", diff_dst, precision),
@@ -193,20 +168,7 @@ def backward_weights(
     precision: Any,
     declared: Any,
 ) -> Call:
-    """A call of ConvTransposeBackwardWeights, or of ConvTransposeBackpropFilters.
-
-    Args:
-        names: Names of the operation and its arguments.
-        src: The source.
-        diff_dst: Gradient of the destination.
-        weights_shape: Stored shape of the weights; None takes the declared one.
-        given: The attributes.
-        precision: "ieee", "device" or "float64".
-        declared: Shape the result must have, or None.
-
-    Raises:
-        ArgumentError: An argument breaks a rule of the text.
-    """
+    """A call of ConvTransposeBackwardWeights, or of its older form; ``given`` are its attributes. Raises ArgumentError."""
     prepared = _backward_weights(
         names,
         operands.operand(names, names.src, src, precision),
