@@ -17,7 +17,13 @@ from ttsim.types.tensors import DataType
 
 
 class Product(Call):
-    """What both products have."""
+    """What both products have.
+
+    Raises:
+        ArgumentTypeError: An argument is unknown, missing or of the wrong type.
+        ArgumentError: Arguments contradict each other, or ask for what is not simulated.
+        DeviceError: The call does not fit the device.
+    """
 
     input_tensor_a: Tensor = param("[..., M, K] tiles on the device, interleaved.", kw_only=False)
     input_tensor_b: Tensor = param(
@@ -79,11 +85,6 @@ class Matmul(Product, name="matmul"):
 
     Returns:
         [..., M, N], of as many axes as the argument that has most.
-
-    Raises:
-        ArgumentTypeError: An argument is unknown, missing or of the wrong type.
-        ArgumentError: Arguments contradict each other, or ask for what is not simulated.
-        DeviceError: The call does not fit the device.
     """
 
     def run(self) -> Tensor:
@@ -101,11 +102,6 @@ class Linear(
 
     Returns:
         [..., M, N].
-
-    Raises:
-        ArgumentTypeError: An argument is unknown, missing or of the wrong type.
-        ArgumentError: Arguments contradict each other, or ask for what is not simulated.
-        DeviceError: The call does not fit the device.
     """
 
     bias: Tensor | None = param("[..., 1, N] tiles on the device.", default=None)

@@ -37,7 +37,13 @@ from ttsim.types.tensors import DataType
 
 
 class Preparation(Windows2d):
-    """What all preparations have: the call to come, whose input is described."""
+    """What all preparations have: the call to come, whose input is described.
+
+    Raises:
+        TypeError: An argument is unknown, missing or of the wrong type.
+        ArgumentError: Arguments contradict each other.
+        OutOfMemoryError: No room in DRAM.
+    """
 
     input_memory_config: MemoryConfig = param("Of the input to come, as the other input_... arguments.")
     input_layout: Layout = param("See input_memory_config.")
@@ -194,13 +200,7 @@ class PrepareConvTranspose2dWeights(
     "output_dtype conv_config compute_config dram_slice_config mirror_kernel",
     prefix="",
 ):
-    """The weights as conv_transpose2d with the same arguments prepares them, on the device.
-
-    Raises:
-        TypeError: An argument is unknown, missing or of the wrong type.
-        ArgumentError: Arguments contradict each other.
-        OutOfMemoryError: No room in DRAM.
-    """
+    """The weights as conv_transpose2d with the same arguments prepares them, on the device."""
 
     weight_tensor: Tensor = param("[C, O / groups, kernel height, kernel width].")
     weights_format: str = param('"IOHW"; accepted as in ttnn, which does not read it.')
@@ -222,13 +222,7 @@ class PrepareConvTranspose2dBias(
     "compute_config dram_slice_config",
     prefix="",
 ):
-    """The bias as conv_transpose2d with the same arguments prepares it, on the device.
-
-    Raises:
-        TypeError: An argument is unknown, missing or of the wrong type.
-        ArgumentError: Arguments contradict each other.
-        OutOfMemoryError: No room in DRAM.
-    """
+    """The bias as conv_transpose2d with the same arguments prepares it, on the device."""
 
 
 class PrepareConvWeights(
@@ -240,13 +234,7 @@ class PrepareConvWeights(
     "conv_config compute_config slice_config",
     prefix="",
 ):
-    """The weights as conv2d with the same arguments prepares them, on the device.
-
-    Raises:
-        TypeError: An argument is unknown, missing or of the wrong type.
-        ArgumentError: Arguments contradict each other.
-        OutOfMemoryError: No room in DRAM.
-    """
+    """The weights as conv2d with the same arguments prepares them, on the device."""
 
 
 class PrepareConvBias(
@@ -258,13 +246,7 @@ class PrepareConvBias(
     "compute_config slice_config",
     prefix="",
 ):
-    """The bias as conv2d with the same arguments prepares it, on the device.
-
-    Raises:
-        TypeError: An argument is unknown, missing or of the wrong type.
-        ArgumentError: Arguments contradict each other.
-        OutOfMemoryError: No room in DRAM.
-    """
+    """The bias as conv2d with the same arguments prepares it, on the device."""
 
 
 def _future_input(

@@ -168,7 +168,7 @@ def backward_weights(
     precision: Any,
     declared: Any,
 ) -> Call:
-    """A call of ConvTransposeBackwardWeights, or of its older form; ``given`` are its attributes. Raises ArgumentError."""
+    """A call of the weights' gradient, newer or older form; ``given`` are its attributes. Raises ArgumentError."""
     prepared = _backward_weights(
         names,
         operands.operand(names, names.src, src, precision),

@@ -86,6 +86,9 @@ def function_of(call: Callable[P, Runs[R]]) -> Callable[P, R]:
     returns = get_type_hints(kind.run)["return"]
     function.__name__ = function.__qualname__ = kind._name
     function.__module__ = kind.__module__
-    function.__doc__ = documented(kind.__doc__, "Args", kind._params)
+    docs = (base.__doc__ or "" for base in kind.__mro__)  # errors are those of what it inherits from, if not its own
+    raises = next((doc[doc.index("\n    Raises:") :] for doc in docs if "\n    Raises:" in doc), "")
+    told = kind.__doc__ if "Raises:" in kind.__doc__ else f"{kind.__doc__.rstrip()}\n{raises}"
+    function.__doc__ = documented(told, "Args", kind._params)
     function.__signature__ = PythonSignature(parameters, return_annotation=returns)  # type: ignore[attr-defined]
     return function
