@@ -1,9 +1,11 @@
 """What would make calls faster: changes that were tried on the model, what they gained, and the same in words."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from ops.passes.sensitivity import Sensitivity
-from ttsim.report.formatting import count_of, cycles, fitted, percent, wrapped
+from ttsim.report.formatting import TableColumn, count_of, cycles, percent, table_lines, wrapped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,24 +90,26 @@ def paste_lines(advice: Advice) -> list[str]:
     return [f"  {best.arguments}"] if best else []
 
 
-def sensitivity_rows(advice: Advice) -> list[tuple[str, ...]]:
-    """Figure, value, d log(time) / d log(figure), time with twice and half of it; the strongest first."""
-    return [
-        (
-            one.figure,
-            figure_value(one.value),
-            f"{one.cycles_elasticity:+.3f}",
-            f"{one.time_elasticity:+.3f}",
-            _times(one.doubled_time),
-            _times(one.halved_time),
-        )
-        for one in advice.sensitivity[:TOLD_FIGURES]
-    ]
-
-
 INDENT = 2
-LEAST_NEEDED = ("dlog cycles", "half", "twice", "value")  # of a table of figures
-SENSITIVITY_HEADINGS = ("figure", "value", "dlog cycles", "dlog time", "twice", "half")
+
+
+def _times(time: float | None) -> str:
+    return "" if time is None else f"x{time:.3f}"
+
+
+def figure_value(value: float) -> str:
+    """A figure of a machine: large ones with a prefix."""
+    return count_of(value).strip() if value >= LARGE else f"{value:g}"
+
+
+SENSITIVITY_TABLE: Final[Sequence[TableColumn[Sensitivity]]] = (
+    TableColumn("figure", lambda one: one.figure, words=True),
+    TableColumn("value", lambda one: figure_value(one.value), goes=4),
+    TableColumn("dlog cycles", lambda one: f"{one.cycles_elasticity:+.3f}", goes=1),
+    TableColumn("dlog time", lambda one: f"{one.time_elasticity:+.3f}"),
+    TableColumn("twice", lambda one: _times(one.doubled_time), goes=3),
+    TableColumn("half", lambda one: _times(one.halved_time), goes=2),
+)
 
 
 def explain_advice(advice: Advice) -> str:
@@ -119,18 +123,12 @@ def sensitivity_lines(advice: Advice, width: int | None = None) -> list[str]:
     Args:
         width: Characters of a line; columns that do not fit are left out. None: all are there.
     """
-    rows = sensitivity_rows(advice)
-    if not rows:
+    if not advice.sensitivity:
         return []
     room = None if width is None else width - INDENT
-    table = fitted([SENSITIVITY_HEADINGS, *rows], room, words=SENSITIVITY_HEADINGS[:1], least_needed=LEAST_NEEDED)
+    table = table_lines(SENSITIVITY_TABLE, advice.sensitivity[:TOLD_FIGURES], room)
     head = "Which part of the machine it hangs on (d log of cycles and time / d log of a figure):"
     return [*wrapped(head, width, indent=INDENT), *(" " * INDENT + line for line in table)]
-
-
-def figure_value(value: float) -> str:
-    """A figure of a machine: large ones with a prefix."""
-    return count_of(value).strip() if value >= LARGE else f"{value:g}"
 
 
 def _change(one: Change, advice: Advice) -> str:
@@ -140,7 +138,3 @@ def _change(one: Change, advice: Advice) -> str:
 def _machine(one: MachineChange) -> str:
     what = "twice" if one.factor > 1 else "half of"
     return f"{what} {one.figure} ({figure_value(one.value)}): -{percent(one.saved_share)} of the time"
-
-
-def _times(time: float | None) -> str:
-    return "" if time is None else f"x{time:.3f}"

@@ -1,6 +1,6 @@
 """The report on cycles that users get, with its table and the launch overhead between operations."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -9,9 +9,20 @@ from device.time.stages import Lazy
 from ops.launch import Launch, Replay, between_kernels_nanoseconds
 from ops.passes.cycles import ASSUMPTIONS
 from ttsim.report.advice import Advice, explain_advice
-from ttsim.report.cycles import CallRun, CallTime, OperationTime, Totals, call_times, totals
+from ttsim.report.cycles import CallRun, CallTime, MathUse, OperationTime, Roofline, Totals, call_times, totals
 from ttsim.report.explain import explain_call, explain_inclusion, not_counting, untimed_lines, where_measured
-from ttsim.report.formatting import count_of, cycles, fitted, percent, short_name, terminal_width, text, time, wrapped
+from ttsim.report.formatting import (
+    TableColumn,
+    count_of,
+    cycles,
+    percent,
+    short_name,
+    table_lines,
+    terminal_width,
+    text,
+    time,
+    wrapped,
+)
 from ttsim.report.rows import as_dict
 
 ERROR_SHARE: Final = 0.04  # mean, on tests that the fit has not seen: docs/cycles.md, Between operations
@@ -78,74 +89,53 @@ def launch_summary(launches: LaunchTimes) -> str:
     return ", ".join(f"{one.reading} {time(one.between_nanoseconds)}" for one in launches.readings)
 
 
-HEADINGS = ("operation", "cycles", "time", "of call", "bound by", "cores", "math", "useful", "DRAM", "network",
-            "uncontended", "of roof")  # fmt: skip
-WORDS = ("operation", "bound by")
-LEAST_NEEDED = ("of roof", "uncontended", "network", "DRAM", "useful", "math", "cores", "time", "of call")
+Line = OperationTime | CallTime  # A row of the table: an operation, or all of a call
 
 
-def operation_row(one: OperationTime) -> tuple[str, ...]:
-    """One operation."""
-    return (
-        short_name(one.name),
-        cycles(one.cycles),
-        time(one.nanoseconds),
-        percent(one.share),
-        one.bound_by,
-        str(one.core_count),
-        *_shared_cells(one),
-        cycles(one.cycles_without_contention),
-        _roof(one),
-    )
+def _of(line: Line) -> OperationTime | Totals:
+    return line.total if isinstance(line, CallTime) else line
 
 
-def total_row(call: CallTime) -> tuple[str, ...]:
-    """All of a call."""
-    total = call.total
-    return (
-        short_name(call.name),
-        cycles(total.cycles),
-        time(total.nanoseconds),
-        "",
-        "",
-        str(len(total.cores)),
-        *_shared_cells(total),
-        cycles(total.cycles_without_contention),
-        _roof(total),
-    )
+def _math(line: Line, share: Callable[[MathUse], float]) -> str:
+    """A share of what the matrix units do, where they do anything."""
+    math = _of(line).math
+    return percent(share(math)) if math.issued_flops else ""
 
 
-def rows(call: CallTime, *, alone: bool = True) -> list[tuple[str, ...]]:
-    """The operations of a call; then all together, if there are several or it is not alone in its table."""
-    found = [operation_row(one) for one in call.operations]
-    return found if alone and len(found) == 1 else [*found, total_row(call)]
+def _rate(bytes_per_second: float) -> str:
+    return f"{count_of(bytes_per_second)}B/s" if bytes_per_second else ""
 
 
-def table_lines(calls: Sequence[CallTime], width: int | None = None) -> list[str]:
-    """A table in plain characters, figures to the right. Where there are several calls, a row with its name ends each.
-
-    Args:
-        calls: Whose operations it shows.
-        width: Characters of a line; columns that do not fit are left out. None: all are there.
-    """
-    table = [HEADINGS, *(row for call in calls for row in rows(call, alone=len(calls) == 1))]
-    return fitted(table, width, words=WORDS, least_needed=LEAST_NEEDED)
+def _near(roof: Roofline) -> str:
+    return percent(roof.share) if roof.cycles else ""
 
 
-def _shared_cells(one: OperationTime | Totals) -> tuple[str, ...]:
-    """Math utilization, useful share, and rates of DRAM and network."""
-    math, traffic = one.math, one.traffic
-    multiplies = math.issued_flops > 0
-    return (
-        percent(math.utilization) if multiplies else "",
-        percent(math.useful_share) if multiplies else "",
-        f"{count_of(traffic.dram_bytes_per_second)}B/s" if traffic.dram_bytes_per_second else "",
-        f"{count_of(traffic.network_bytes_per_second)}B/s" if traffic.network_bytes_per_second else "",
-    )
+CALL_TABLE: Final[Sequence[TableColumn[Line]]] = (
+    TableColumn("operation", lambda line: short_name(line.name), words=True),
+    TableColumn("cycles", lambda line: cycles(_of(line).cycles)),
+    TableColumn("time", lambda line: time(_of(line).nanoseconds), goes=8),
+    TableColumn("of call", lambda line: "" if isinstance(line, CallTime) else percent(line.share), goes=9),
+    TableColumn("bound by", lambda line: "" if isinstance(line, CallTime) else line.bound_by, words=True),
+    TableColumn(
+        "cores", lambda line: str(len(line.total.cores) if isinstance(line, CallTime) else line.core_count), goes=7
+    ),
+    TableColumn("math", lambda line: _math(line, lambda math: math.utilization), goes=6),
+    TableColumn("useful", lambda line: _math(line, lambda math: math.useful_share), goes=5),
+    TableColumn("DRAM", lambda line: _rate(_of(line).traffic.dram_bytes_per_second), goes=4),
+    TableColumn("network", lambda line: _rate(_of(line).traffic.network_bytes_per_second), goes=3),
+    TableColumn("uncontended", lambda line: cycles(_of(line).cycles_without_contention), goes=2),
+    TableColumn("of roof", lambda line: _near(_of(line).roofline), goes=1),
+)
 
 
-def _roof(one: OperationTime | Totals) -> str:
-    return percent(one.roofline.share) if one.roofline.cycles else ""
+def call_lines(calls: Sequence[CallTime], width: int | None = None) -> list[str]:
+    """The operations of each call; then all of it together, where it has several or is not alone in the table."""
+    lines: list[Line] = []
+    for call in calls:
+        lines += call.operations
+        if len(calls) > 1 or len(call.operations) != 1:
+            lines.append(call)
+    return table_lines(CALL_TABLE, lines, width)
 
 
 FORMAT = 2  # raised when a field changes its meaning or goes
@@ -238,7 +228,7 @@ class CycleReport:
         untimed = (line for call in self.calls for line in untimed_lines(call))
         after = (*untimed, *launch_lines(self.launches), explain_inclusion(self.includes, self.leaves_out))
         below = (line for text in after for line in wrapped(text, width, indent=2))
-        return "\n".join([*wrapped(head, width, indent=2), *table_lines(self.calls, width), *below])
+        return "\n".join([*wrapped(head, width, indent=2), *call_lines(self.calls, width), *below])
 
     def __str__(self) -> str:
         """The table: as wide as the terminal where one shows it, whole elsewhere."""

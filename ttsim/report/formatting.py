@@ -6,10 +6,11 @@ import re
 import shutil
 import sys
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from io import StringIO
 from itertools import accumulate
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 STEERING: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories: control, formatting, lone surrogates, separators
 LONGEST_NAME: Final = 40  # places of a name in a table: it leaves room for figures on a line of 80
@@ -65,6 +66,7 @@ def _written(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
+RowT = TypeVar("RowT")
 UNIT = re.compile(r"(?<=\d) (?=%|us\b|cycles\b|[kKMGT]?i?B\b|[MGT]?FLOP|GHz|K blocks?\b)")  # the space in front of one
 NO_BREAK = "\N{NO-BREAK SPACE}"
 GAP = 2  # spaces between columns
@@ -128,6 +130,24 @@ def fitted(
         kept = fitting_columns(rows, width, gap=GAP, edge=-GAP, least_needed=may_go)
     shown = [[row[at] if at < len(row) else "" for at in kept] for row in rows]
     return aligned(shown, words=[at for at, column in enumerate(kept) if headings[column] in words])
+
+
+@dataclass(frozen=True)
+class TableColumn(Generic[RowT]):
+    """A column of a table, on a terminal or on a page."""
+
+    heading: str
+    text: Callable[[RowT], str]  # What it shows of a row
+    words: bool = False  # Words stand to the left, figures to the right
+    goes: int = 0  # Where the table is too wide, columns go in this order; 0: the column stays
+
+
+def table_lines(columns: Sequence[TableColumn[RowT]], rows: Iterable[RowT], width: int | None = None) -> list[str]:
+    """A table in plain characters, whose columns go until it fits so many characters; None: all columns stay."""
+    cells = [[column.heading for column in columns], *([column.text(row) for column in columns] for row in rows)]
+    going = sorted((column.goes, column.heading) for column in columns if column.goes)
+    words = [column.heading for column in columns if column.words]
+    return fitted(cells, width, words=words, least_needed=[heading for _, heading in going])
 
 
 def wrapped(text: str, width: int | None, *, indent: int = 0) -> list[str]:

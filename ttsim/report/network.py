@@ -1,8 +1,8 @@
 """The report on a network that users get: its device operations in order, their sums, and L1 at its fullest moment."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from device.cores import CoreRangeSet
 from device.memory.buffers import place
@@ -12,13 +12,14 @@ from ttsim.report.cycle_report import INCLUDES, LEAVES_OUT, LaunchTimes, launch_
 from ttsim.report.cycles import share_of
 from ttsim.report.explain import explain_inclusion
 from ttsim.report.formatting import (
+    TableColumn,
     counted,
     cycles,
-    fitted,
     percent,
     printable,
     short_name,
     short_place,
+    table_lines,
     terminal_width,
     text,
     time,
@@ -151,15 +152,36 @@ def _circular(name: str, size_bytes: int, cores: CoreRangeSet) -> LivingCircular
 FORMAT = 1  # raised when a field changes its meaning or goes
 NOWHERE = "(no line of a script)"
 SMALL = "L1_SMALL"
-OPERATION_HEADINGS = ("#", "operation", "function", "where", "begins", "cycles", "time", "share", "bound by", "cores",
-                      "L1 B")  # fmt: skip
-KIND_HEADINGS = ("operation", "count", "untimed", "cycles", "time", "share", "L1 B")
-LAYER_HEADINGS = ("where", "functions", "calls", *KIND_HEADINGS[1:])
 LONGEST_PLACE = 60  # places that a line of a script takes, outside of tables
-WORDS = ("operation", "function", "where", "bound by", "functions")
-OPERATION_LEAST_NEEDED = ("begins", "function", "cores", "time", "where", "L1 B", "share")
-KIND_LEAST_NEEDED = ("time", "L1 B", "untimed", "share")
-LAYER_LEAST_NEEDED = ("time", "functions", "L1 B", "untimed", "calls", "count", "share")
+OPERATIONS: Final[Sequence[TableColumn[OpRun]]] = (
+    TableColumn("#", lambda op: str(op.number)),
+    TableColumn("operation", lambda op: short_name(op.name), words=True),
+    TableColumn("function", lambda op: short_name(op.function), words=True, goes=2),
+    TableColumn("where", lambda op: short_place(op.where or NOWHERE), words=True, goes=5),
+    TableColumn("begins", lambda op: time(op.start_nanoseconds), goes=1),
+    TableColumn("cycles", lambda op: "not timed" if op.untimed else cycles(op.cycles)),
+    TableColumn("time", lambda op: "" if op.untimed else time(op.nanoseconds), goes=4),
+    TableColumn("share", lambda op: "" if op.untimed else percent(op.share), goes=7),
+    TableColumn("bound by", lambda op: op.bound_by, words=True),
+    TableColumn("cores", lambda op: "" if op.untimed else str(op.core_count), goes=3),
+    TableColumn("L1 B", lambda op: f"{op.l1_bytes:,}", goes=6),
+)
+COUNT: Final[TableColumn[Sum]] = TableColumn("count", lambda one: str(one.count))
+SUMS: Final[Sequence[TableColumn[Sum]]] = (
+    TableColumn("untimed", lambda one: str(one.untimed) if one.untimed else "", goes=4),
+    TableColumn("cycles", lambda one: cycles(one.cycles)),
+    TableColumn("time", lambda one: time(one.nanoseconds), goes=1),
+    TableColumn("share", lambda one: percent(one.share), goes=7),
+    TableColumn("L1 B", lambda one: f"{one.l1_bytes:,}", goes=3),
+)
+KINDS: Final = (TableColumn[Sum]("operation", lambda one: short_name(one.name), words=True), COUNT, *SUMS)
+LAYERS: Final = (
+    TableColumn[Sum]("where", lambda one: short_place(one.name or NOWHERE), words=True),
+    TableColumn[Sum]("functions", lambda one: ", ".join(one.functions), words=True, goes=2),
+    TableColumn[Sum]("calls", lambda one: str(one.calls), goes=5),
+    replace(COUNT, goes=6),
+    *SUMS,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,8 +249,6 @@ class NetworkReport:
         """
         if not self.operations:
             return f"No device operation ran on {self.device}."
-        kinds = [KIND_HEADINGS, *((short_name(one.name), *_cells(one)) for one in _longest(self.kinds))]
-        operations = [OPERATION_HEADINGS, *map(_operation_row, self.operations)]
         below = [
             *(f"Not counted: #{one.number} {one.name}, {one.untimed}" for one in self.untimed),
             *launch_lines(self.launches),
@@ -238,13 +258,11 @@ class NetworkReport:
             [
                 *wrapped(self.headline, width, indent=2),
                 "",
-                *fitted(operations, width, words=WORDS, least_needed=OPERATION_LEAST_NEEDED),
+                *table_lines(OPERATIONS, self.operations, width),
                 "\nBy kind",
-                *fitted(kinds, width, words=WORDS, least_needed=KIND_LEAST_NEEDED),
+                *table_lines(KINDS, sorted(self.kinds, key=lambda one: -one.cycles), width),
                 "\nBy line of the script",
-                *fitted(
-                    [LAYER_HEADINGS, *map(_layer_row, self.layers)], width, words=WORDS, least_needed=LAYER_LEAST_NEEDED
-                ),
+                *table_lines(LAYERS, self.layers, width),
                 "",
                 *(line for text in _fullest(self) for line in wrapped(text, width, indent=4)),
                 "",
@@ -272,27 +290,6 @@ def network_report(runs: Runs, spec: DeviceSpec) -> NetworkReport:
         l1=l1_map([held(op, spec) for op in runs], spec),
         launches=launch_times(runs.launches, runs.nanoseconds, spec),
     )
-
-
-def _longest(found: Sequence[Sum]) -> list[Sum]:
-    return sorted(found, key=lambda one: -one.cycles)
-
-
-def _operation_row(one: OpRun) -> tuple[str, ...]:
-    taken = ("not timed", "", "") if one.untimed else (cycles(one.cycles), time(one.nanoseconds), percent(one.share))
-    cores = "" if one.untimed else str(one.core_count)
-    where = (short_name(one.name), short_name(one.function), short_place(one.where or NOWHERE))
-    return (str(one.number), *where, time(one.start_nanoseconds), *taken, one.bound_by, cores, f"{one.l1_bytes:,}")
-
-
-def _layer_row(one: Sum) -> tuple[str, ...]:
-    return (short_place(one.name or NOWHERE), ", ".join(one.functions), str(one.calls), *_cells(one))
-
-
-def _cells(one: Sum) -> tuple[str, ...]:
-    untimed = str(one.untimed) if one.untimed else ""
-    taken = (cycles(one.cycles), time(one.nanoseconds), percent(one.share))
-    return (str(one.count), untimed, *taken, f"{one.l1_bytes:,}")
 
 
 def _fullest(report: NetworkReport) -> Iterator[str]:

@@ -1,25 +1,25 @@
 """Reports for a terminal, drawn with rich. Every figure is taken from the summary as it is."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from rich.console import Console
 
 from ttsim.report.accuracy import Accuracy
 from ttsim.report.advice import Advice, advice_lines, help_lines, paste_lines, sensitivity_lines
-from ttsim.report.cycle_report import CycleReport, launch_summary, table_lines
-from ttsim.report.cycles import CallTime, OperationTime
+from ttsim.report.cycle_report import CycleReport, call_lines, launch_summary
+from ttsim.report.cycles import CallTime, OperationTime, StageTime
 from ttsim.report.explain import explain_inclusion, not_counting, operation_lines, untimed_lines
-from ttsim.report.formatting import cycles, fitted, percent, short_name, time, wrapped
+from ttsim.report.formatting import TableColumn, cycles, fitted, percent, short_name, table_lines, time, wrapped
 from ttsim.report.memory import L1Use, LayerResult, OperationUse, Partition, Summary
 from ttsim.report.writers.terminal import say, show
 
 SHOWN_SHARE = 0.005  # stages below this share are left out: a table has room for what a text would not tell
-STAGE_HEADINGS = ("stage", "busy cycles", "busy", "waiting", "critical")
 
 
 def print_call(console: Console, call: CallTime, *, details: bool) -> None:
     """The operations of a call and which are missing; what their stages do, and both in words, if asked for."""
-    show(console, table_lines([call], console.width))
+    show(console, call_lines([call], console.width))
     if details:
         for operation in call.operations:
             show(console, ["", short_name(operation.name)], style="bold")
@@ -66,23 +66,84 @@ def stage_lines(operation: OperationTime, width: int) -> list[str]:
 
     Who waits, and the critical path, are known of programs that were walked block by block.
     """
-    rows = [STAGE_HEADINGS]
     walked = any(stage.critical_share for stage in operation.stages)  # otherwise it is the slowest of its stages
-    for stage in operation.stages:
-        busy, waiting, critical = stage.busy_share, stage.stall_share, stage.critical_share
-        if max(busy, waiting, critical) >= SHOWN_SHARE:
-            shares = (percent(waiting), percent(critical)) if walked else ("", "")
-            rows.append((stage.stage, cycles(stage.busy_cycles), percent(busy), *shares))
-    return fitted(rows, width, words=("stage",))
+    columns = (
+        TableColumn[StageTime]("stage", lambda stage: stage.stage, words=True),
+        TableColumn[StageTime]("busy cycles", lambda stage: cycles(stage.busy_cycles)),
+        TableColumn[StageTime]("busy", lambda stage: percent(stage.busy_share)),
+        TableColumn[StageTime]("waiting", lambda stage: percent(stage.stall_share) if walked else ""),
+        TableColumn[StageTime]("critical", lambda stage: percent(stage.critical_share) if walked else ""),
+    )
+    shown = (
+        stage
+        for stage in operation.stages
+        if max(stage.busy_share, stage.stall_share, stage.critical_share) >= SHOWN_SHARE
+    )
+    return table_lines(columns, shown, width)
 
 
 LABEL = 11  # characters in front of what a headline tells
 LONGEST_TITLE = 60  # places of a name above its figures, or behind its label
 LONGEST_CORES = 28  # characters of a list of cores; of longer ones only the number is told
-OVERVIEW = ("layer", "output", "scheme", "cores", "peak L1", "of L1", "headroom", "PCC", "max error", "cycles", "time")
-OVERVIEW_WORDS = ("layer", "output", "scheme")
-OVERVIEW_LEAST_NEEDED = ("max error", "peak L1", "output", "time", "cores", "headroom", "scheme", "of L1", "PCC")
-MEMORY = ("operation", "circular", "buffers", "of L1", "headroom")
+
+
+def _cores(ranges: str) -> str:
+    """A list of cores where it is short."""
+    return ranges if len(ranges) <= LONGEST_CORES else ""
+
+
+def _of(text: Callable[[Summary], str]) -> Callable[[LayerResult], str]:
+    """The text of a layer that runs."""
+    return lambda result: "" if result.summary is None else text(result.summary)
+
+
+def _near(text: Callable[[Accuracy], str]) -> Callable[[LayerResult], str]:
+    """The text of a layer whose accuracy is known."""
+    return _of(lambda summary: "" if summary.accuracy is None else text(summary.accuracy))
+
+
+def _taken(text: Callable[[CycleReport], str]) -> Callable[[LayerResult], str]:
+    """The text of a layer whose cycles are known."""
+    return _of(lambda summary: "" if summary.cycles is None else text(summary.cycles))
+
+
+def _name(result: LayerResult) -> str:
+    return f"{short_name(result.layer.name)}{' failed' if result.summary is None else ''}"
+
+
+def _output(summary: Summary) -> str:
+    output = summary.output
+    return f"{output.height}x{output.width}x{output.shape[-1]} {output.dtype}"
+
+
+def _schemes(summary: Summary) -> str:
+    return ", ".join(sorted({partition.scheme.removesuffix("_SHARDED") for partition in summary.partitions}))
+
+
+def _output_cores(summary: Summary) -> str:
+    return ", ".join(sorted({str(partition.output_cores) for partition in summary.partitions}))
+
+
+OVERVIEW: Final[Sequence[TableColumn[LayerResult]]] = (
+    TableColumn("layer", _name, words=True),
+    TableColumn("output", _of(_output), words=True, goes=3),
+    TableColumn("scheme", _of(_schemes), words=True, goes=7),
+    TableColumn("cores", _of(_output_cores), goes=5),
+    TableColumn("peak L1", _of(lambda summary: kib(summary.l1.peak_total_bytes)), goes=2),
+    TableColumn("of L1", _of(lambda summary: f"{summary.l1.peak_share:.1%}"), goes=8),
+    TableColumn("headroom", _of(lambda summary: kib(summary.l1.headroom_bytes)), goes=6),
+    TableColumn("PCC", _near(lambda accuracy: f"{accuracy.pcc:.6f}"), goes=9),
+    TableColumn("max error", _near(lambda accuracy: f"{accuracy.max_abs_error:.3g}"), goes=1),
+    TableColumn("cycles", _taken(lambda report: cycles(report.cycles))),
+    TableColumn("time", _taken(lambda report: time(report.nanoseconds)), goes=4),
+)
+MEMORY: Final[Sequence[TableColumn[OperationUse]]] = (
+    TableColumn("operation", lambda op: short_name(op.name), words=True),
+    TableColumn("circular", lambda op: kib(op.circular_bytes)),
+    TableColumn("buffers", lambda op: kib(op.buffer_bytes)),
+    TableColumn("of L1", lambda op: f"{op.used_share:.1%}", goes=1),
+    TableColumn("headroom", lambda op: kib(op.headroom_bytes)),
+)
 BUFFERS = ("(circular) buffer", "bytes a core", "of L1", "address", "where")
 
 
@@ -181,19 +242,11 @@ def print_operations(console: Console, operations: Sequence[OperationUse], *, de
     if not operations:
         return
     console.print()
-    show(
-        console, fitted([MEMORY, *map(memory_row, operations)], console.width, words=MEMORY[:1], least_needed=["of L1"])
-    )
+    show(console, table_lines(MEMORY, operations, console.width))
     for operation in operations if details else ():
         show(console, ["", short_name(operation.name, LONGEST_TITLE)], style="bold")
         buffers = [BUFFERS, *buffer_rows(operation)]
         show(console, fitted(buffers, console.width, words=(BUFFERS[0], BUFFERS[-1]), least_needed=["where"]))
-
-
-def memory_row(one: OperationUse) -> tuple[str, ...]:
-    """Circular buffers, buffers and headroom of an operation."""
-    held = kib(one.circular_bytes), kib(one.buffer_bytes)
-    return (short_name(one.name), *held, f"{one.used_share:.1%}", kib(one.headroom_bytes))
 
 
 def buffer_rows(operation: OperationUse) -> list[tuple[str, ...]]:
@@ -212,35 +265,10 @@ def buffer_rows(operation: OperationUse) -> list[tuple[str, ...]]:
 
 def print_overview(console: Console, results: Sequence[LayerResult]) -> None:
     """One line for each layer; columns that do not fit are left out, the least needed first."""
-    rows = [OVERVIEW, *map(overview_row, results)]
-    head, *lines = fitted(rows, console.width, words=OVERVIEW_WORDS, least_needed=OVERVIEW_LEAST_NEEDED)
+    head, *lines = table_lines(OVERVIEW, results, console.width)
     show(console, [head], style="bold")
     for result, line in zip(results, lines, strict=True):
         show(console, [line], style="red" if result.summary is None else "")
-
-
-def overview_row(result: LayerResult) -> tuple[str, ...]:
-    """What the overview tells of a layer."""
-    summary = result.summary
-    if summary is None:
-        return (f"{short_name(result.layer.name)} failed",)
-    accuracy = summary.accuracy
-    schemes = {partition.scheme.removesuffix("_SHARDED") for partition in summary.partitions}
-    cores = {str(partition.output_cores) for partition in summary.partitions}
-    output = summary.output
-    return (
-        short_name(result.layer.name),
-        f"{output.height}x{output.width}x{output.shape[-1]} {output.dtype}",
-        ", ".join(sorted(schemes)),
-        ", ".join(sorted(cores)),
-        kib(summary.l1.peak_total_bytes),
-        f"{summary.l1.peak_share:.1%}",
-        kib(summary.l1.headroom_bytes),
-        "" if accuracy is None else f"{accuracy.pcc:.6f}",
-        "" if accuracy is None else f"{accuracy.max_abs_error:.3g}",
-        "" if summary.cycles is None else cycles(summary.cycles.cycles),
-        "" if summary.cycles is None else time(summary.cycles.nanoseconds),
-    )
 
 
 def kib(size_bytes: int) -> str:
@@ -251,8 +279,3 @@ def kib(size_bytes: int) -> str:
 def by(sizes: Sequence[int]) -> str:
     """Sizes as 2x3."""
     return "x".join(map(str, sizes))
-
-
-def _cores(ranges: str) -> str:
-    """A list of cores where it is short."""
-    return ranges if len(ranges) <= LONGEST_CORES else ""

@@ -1,10 +1,10 @@
 """Elements of a page. What is not `Markup` is text of somebody's own, and is escaped here, once."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final, NewType
 
-from ttsim.report.formatting import printable, printable_lines
+from ttsim.report.formatting import RowT, TableColumn, printable, printable_lines
 
 Markup = NewType("Markup", str)
 LONGEST_LABEL: Final = 120  # characters; longer names are cut, since a page shows each many times
@@ -78,22 +78,20 @@ def more(heading: str, content: Markup) -> Markup:
     return tag("details", tag("summary", text(heading)), content)
 
 
-def table(
-    caption: str, headings: Sequence[str], rows: Iterable[Sequence[str]], words: Collection[int] = (0,)
-) -> Markup:
+def table(caption: str, columns: Sequence[TableColumn[RowT]], rows: Iterable[RowT]) -> Markup:
     """A table that scrolls in itself if it is wider than the page; columns without any entry are left out.
 
     Args:
         caption: What it shows.
-        words: Numbers of the columns that hold words.
     """
-    found = list(rows)
-    kept = [at for at in range(len(headings)) if any(row[at] for row in found)]
+    found = [[column.text(row) for column in columns] for row in rows]
+    kept = [at for at in range(len(columns)) if any(row[at] for row in found)]
     if not kept:
         return Markup("")
+    words = [at for at, column in enumerate(columns) if column.words]
     sides = {at: "words" if at in words else "figures" for at in kept}
     named = next((at for at in kept if at in words), kept[0])  # what a row is about
-    head = tag("tr", *(tag("th", text(headings[at]), scope="col", class_=sides[at]) for at in kept))
+    head = tag("tr", *(tag("th", text(columns[at].heading), scope="col", class_=sides[at]) for at in kept))
     body = (tag("tr", *(_cell(row[at], sides[at], heads_row=at == named) for at in kept)) for row in found)
     whole = tag("table", tag("caption", text(caption)), tag("thead", head), tag("tbody", joined(body)))
     return tag("div", whole, class_="wide", tabindex=0, role="region", aria_label=caption)

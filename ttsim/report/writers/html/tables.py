@@ -1,152 +1,206 @@
-"""Tables of a page. Every figure is taken from the reports as it is."""
+"""Tables of a page, each a list of columns. Every figure is taken from the reports as it is."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from ttsim.report.accuracy import Accuracy
-from ttsim.report.advice import SENSITIVITY_HEADINGS, Advice, Change, sensitivity_rows
-from ttsim.report.cycles import MathUse, Totals
+from ttsim.report.advice import SENSITIVITY_TABLE, TOLD_FIGURES, Advice, Change
+from ttsim.report.cycles import OperationTime, Totals
 from ttsim.report.explain import FIDELITIES
-from ttsim.report.formatting import count_of, cycles, percent, time
-from ttsim.report.l1_map import L1Map
+from ttsim.report.formatting import TableColumn, count_of, cycles, percent, time
+from ttsim.report.l1_map import L1Block, L1Map
 from ttsim.report.memory import DEVICE_OPERATION, OperationUse, Partition
-from ttsim.report.network import Sum
-from ttsim.report.page_parts import Excess, Grid, Page, Roof
+from ttsim.report.network import NOWHERE, Sum
+from ttsim.report.page_parts import Cell, Excess, Grid, Page, Part, Roof
 from ttsim.report.runs import OpRun
 from ttsim.report.writers.html.elements import Markup, table
 
-OPERATION_HEADINGS = ("#", "operation", "called by", "cycles", "time", "share", "bound by", "cores", "fidelity",
-                 "issued FLOP", "useful FLOP", "DRAM read B", "DRAM written B", "network B", "L1 B a core", "of L1",
-                 "of roof", "error expected", "not timed")  # fmt: skip
+Told = tuple[str, str]  # What, and its figure
+TOLD: Final = (
+    TableColumn[Told]("what", lambda row: row[0], words=True),
+    TableColumn[Told]("figure", lambda row: row[1]),
+)
 
 
 def overview_table(page: Page) -> Markup:
     """One row for each part."""
-    rows = []
-    for one in page.parts:
-        taken = ("", "") if one.total is None else (cycles(one.total.cycles), time(one.total.nanoseconds))
-        near = "" if one.accuracy is None else f"{one.accuracy.pcc:.6f}"
-        rows.append((one.name, "failed" if one.error else "runs", *taken, near))
-    return table("What ran", ("name", "verdict", "cycles", "time", "PCC"), rows, words=(0, 1))
+    columns = (
+        TableColumn[Part]("name", lambda part: part.name, words=True),
+        TableColumn[Part]("verdict", lambda part: "failed" if part.error else "runs", words=True),
+        TableColumn[Part]("cycles", lambda part: "" if part.total is None else cycles(part.total.cycles)),
+        TableColumn[Part]("time", lambda part: "" if part.total is None else time(part.total.nanoseconds)),
+        TableColumn[Part]("PCC", lambda part: "" if part.accuracy is None else f"{part.accuracy.pcc:.6f}"),
+    )
+    return table("What ran", columns, page.parts)
+
+
+def _timed(text: Callable[[OpRun], str]) -> Callable[[OpRun], str]:
+    """The text of an operation that a model knows."""
+    return lambda op: "" if op.untimed else text(op)
+
+
+def _detail(text: Callable[[OperationTime], str]) -> Callable[[OpRun], str]:
+    """The text of an operation whose cycles are known in detail."""
+    return lambda op: "" if op.time is None else text(op.time)
+
+
+def _count(figure: Callable[[OperationTime], float]) -> Callable[[OpRun], str]:
+    """A number with a prefix; empty for none."""
+    return _detail(lambda op: count_of(figure(op)) if figure(op) else "")
+
+
+def _flops(figure: Callable[[OperationTime], float]) -> Callable[[OpRun], str]:
+    """The same, of an operation that multiplies."""
+    return _detail(lambda op: count_of(figure(op)) if op.math.issued_flops else "")
+
+
+OPERATIONS: Final[Sequence[TableColumn[OpRun]]] = (
+    TableColumn("#", lambda op: f"{op.number}"),
+    TableColumn("operation", lambda op: op.name, words=True),
+    TableColumn("called by", lambda op: op.place, words=True),
+    TableColumn("cycles", _timed(lambda op: cycles(op.cycles))),
+    TableColumn("time", _timed(lambda op: time(op.nanoseconds))),
+    TableColumn("share", _timed(lambda op: percent(op.width_share))),
+    TableColumn("bound by", _timed(lambda op: op.bound_by), words=True),
+    TableColumn("cores", _timed(lambda op: f"{op.core_count}")),
+)
+DETAILS: Final[Sequence[TableColumn[OpRun]]] = (
+    TableColumn("fidelity", _detail(lambda op: FIDELITIES.get(op.fidelity_phases, "")), words=True),
+    TableColumn("issued FLOP", _flops(lambda op: op.math.issued_flops)),
+    TableColumn("useful FLOP", _flops(lambda op: op.math.useful_flops)),
+    TableColumn("DRAM read B", _count(lambda op: op.traffic.dram_read_bytes)),
+    TableColumn("DRAM written B", _count(lambda op: op.traffic.dram_written_bytes)),
+    TableColumn("network B", _count(lambda op: op.traffic.network_bytes)),
+)
+L1: Final[Sequence[TableColumn[OpRun]]] = (
+    TableColumn("L1 B a core", lambda op: f"{op.l1_bytes:,}"),
+    TableColumn("of L1", lambda op: percent(op.l1_share)),
+)
+RATED: Final[Sequence[TableColumn[OpRun]]] = (
+    TableColumn("of roof", _detail(lambda op: percent(op.roofline.share) if op.roofline.cycles else "")),
+    TableColumn(
+        "error expected", _detail(lambda op: "not measured" if op.error.share is None else percent(op.error.share))
+    ),
+)
+UNTIMED: Final[TableColumn[OpRun]] = TableColumn("not timed", lambda op: op.untimed, words=True)
 
 
 def operations_table(operations: Sequence[OpRun], *, detailed: bool) -> Markup:
     """The device operations."""
-    return table(
-        "Device operations in order",
-        OPERATION_HEADINGS,
-        (_operation_row(op, detailed=detailed) for op in operations),
-        words=(1, 2, 6, 8, 18),
-    )
+    columns = (*OPERATIONS, *DETAILS, *L1, *RATED, UNTIMED) if detailed else (*OPERATIONS, *L1, UNTIMED)
+    return table("Device operations in order", columns, operations)
 
 
 def stages_table(operations: Sequence[OpRun], stages: Sequence[str]) -> Markup:
     """How busy each stage of an operation's slowest cores is."""
-    rows = []
-    for one in operations:
-        if one.time is not None:
-            own = {stage.stage: stage for stage in one.time.stages}
-            rows.append(
-                (f"{one.number}", one.name, *(percent(own[name].busy_share) if name in own else "" for name in stages))
-            )
-    return table(
-        "Stages of the slowest cores: busy, of the operation's cycles", ("#", "operation", *stages), rows, words=(1,)
-    )
+
+    def busy(name: str) -> TableColumn[OpRun]:
+        return TableColumn(
+            name,
+            _detail(lambda op: next((percent(one.busy_share) for one in op.stages if one.stage == name), "")),
+        )
+
+    timed = [op for op in operations if op.time is not None]
+    columns = (*OPERATIONS[:2], *map(busy, stages))
+    return table("Stages of the slowest cores: busy, of the operation's cycles", columns, timed)
 
 
 def l1_table(memory: L1Map) -> Markup:
     """Every buffer in L1."""
-    rows = [
-        (
-            one.held.name,
-            one.held.kind,
-            f"{one.held.size_bytes:,}",
-            f"{one.held.address:,}",
-            f"{one.first}",
-            f"{one.last}",
-            one.held.cores,
-            one.held.made,
-        )
-        for one in memory.blocks
-    ]
-    headings = ("buffer", "kind", "bytes a core", "address", "from #", "to #", "cores", "made by")
-    return table("Buffers in L1 of a core", headings, rows, words=(0, 1, 6, 7))
+    columns = (
+        TableColumn[L1Block]("buffer", lambda block: block.held.name, words=True),
+        TableColumn[L1Block]("kind", lambda block: block.held.kind, words=True),
+        TableColumn[L1Block]("bytes a core", lambda block: f"{block.held.size_bytes:,}"),
+        TableColumn[L1Block]("address", lambda block: f"{block.held.address:,}"),
+        TableColumn[L1Block]("from #", lambda block: f"{block.first}"),
+        TableColumn[L1Block]("to #", lambda block: f"{block.last}"),
+        TableColumn[L1Block]("cores", lambda block: block.held.cores, words=True),
+        TableColumn[L1Block]("made by", lambda block: block.held.made, words=True),
+    )
+    return table("Buffers in L1 of a core", columns, memory.blocks)
 
 
 def memory_table(operations: Sequence[OperationUse]) -> Markup:
     """What each operation leaves free."""
-    rows = [
-        (
-            one.name,
-            f"{one.circular_bytes:,}",
-            f"{one.buffer_bytes:,}",
-            f"{one.used_bytes:,}",
-            percent(one.used_share),
-            f"{one.headroom_bytes:,}",
-        )
-        for one in operations
-    ]
-    headings = ("operation", "circular buffers B", "buffers B", "together B", "of L1", "headroom B")
-    return table("L1 of a core", headings, rows)
+    columns = (
+        TableColumn[OperationUse]("operation", lambda op: op.name, words=True),
+        TableColumn[OperationUse]("circular buffers B", lambda op: f"{op.circular_bytes:,}"),
+        TableColumn[OperationUse]("buffers B", lambda op: f"{op.buffer_bytes:,}"),
+        TableColumn[OperationUse]("together B", lambda op: f"{op.used_bytes:,}"),
+        TableColumn[OperationUse]("of L1", lambda op: percent(op.used_share)),
+        TableColumn[OperationUse]("headroom B", lambda op: f"{op.headroom_bytes:,}"),
+    )
+    return table("L1 of a core", columns, operations)
 
 
 def grid_table(grid: Grid) -> Markup:
     """The numbers of the pictures, core by core."""
-    rows = [
-        (
-            f"{core.column}-{core.row}",
-            cycles(core.cycles),
-            percent(core.share),
-            cycles(core.busy_cycles),
-            percent(core.busy_share),
-            cycles(core.stall_cycles),
-            percent(core.stall_share),
-            f"{cell.circular_bytes:,}",
-            f"{core.dram_bytes:,}",
-            f"{core.network_bytes:,}",
-        )
-        for cell, core in ((one, one.core) for one in grid.cells)
-    ]
-    headings = ("core", "at work", "share", "busiest stage", "share", "waiting", "share", "circular buffers B",
-                "DRAM B", "networks B")  # fmt: skip
-    return table("Cycles and bytes of each core (column-row)", headings, rows)
+    columns = (
+        TableColumn[Cell]("core", lambda cell: f"{cell.core.column}-{cell.core.row}", words=True),
+        TableColumn[Cell]("at work", lambda cell: cycles(cell.core.cycles)),
+        TableColumn[Cell]("share", lambda cell: percent(cell.core.share)),
+        TableColumn[Cell]("busiest stage", lambda cell: cycles(cell.core.busy_cycles)),
+        TableColumn[Cell]("share", lambda cell: percent(cell.core.busy_share)),
+        TableColumn[Cell]("waiting", lambda cell: cycles(cell.core.stall_cycles)),
+        TableColumn[Cell]("share", lambda cell: percent(cell.core.stall_share)),
+        TableColumn[Cell]("circular buffers B", lambda cell: f"{cell.circular_bytes:,}"),
+        TableColumn[Cell]("DRAM B", lambda cell: f"{cell.core.dram_bytes:,}"),
+        TableColumn[Cell]("networks B", lambda cell: f"{cell.core.network_bytes:,}"),
+    )
+    return table("Cycles and bytes of each core (column-row)", columns, grid.cells)
 
 
 def roof_table(roofs: Sequence[Roof]) -> Markup:
     """What resources need at least."""
-    rows = []
-    for one in roofs:
-        if one.op.time is not None:
-            least = one.op.time.roofline
-            shares = (percent(one.math_share), percent(one.dram_share), percent(one.network_share))
-            intensity = f"{least.issued_flops_per_dram_byte:,.1f}" if least.issued_flops_per_dram_byte else ""
-            rows.append((f"{one.op.number}", one.op.name, *shares, percent(least.share), least.bound, intensity))
-    headings = ("#", "operation", "math", "DRAM", "network", "of roof", "roof", "issued FLOP a DRAM B")
-    return table("What the machine needs at least, of what each operation takes", headings, rows, words=(1, 6))
+
+    def intensity(op: OperationTime) -> str:
+        flops = op.roofline.issued_flops_per_dram_byte
+        return f"{flops:,.1f}" if flops else ""
+
+    columns = (
+        TableColumn[Roof]("#", lambda roof: f"{roof.op.number}"),
+        TableColumn[Roof]("operation", lambda roof: roof.op.name, words=True),
+        TableColumn[Roof]("math", lambda roof: percent(roof.math_share)),
+        TableColumn[Roof]("DRAM", lambda roof: percent(roof.dram_share)),
+        TableColumn[Roof]("network", lambda roof: percent(roof.network_share)),
+        TableColumn[Roof]("of roof", lambda roof: _detail(lambda op: percent(op.roofline.share))(roof.op)),
+        TableColumn[Roof]("roof", lambda roof: _detail(lambda op: op.roofline.bound)(roof.op), words=True),
+        TableColumn[Roof]("issued FLOP a DRAM B", lambda roof: _detail(intensity)(roof.op)),
+    )
+    return table("What the machine needs at least, of what each operation takes", columns, roofs)
 
 
 def excesses_table(excesses: Sequence[Excess]) -> Markup:
     """Operations far above their roofs."""
-    rows = [
-        (
-            f"{one.op.number}",
-            one.op.name.removesuffix(DEVICE_OPERATION),
-            cycles(one.op.cycles),
-            cycles(one.cycles),
-            percent(one.share),
-            f"{', '.join(one.stages)}: {one.does}" if one.does else ", ".join(one.stages),
-            one.op.place,
-        )
-        for one in excesses
-    ]
-    headings = ("#", "operation", "cycles", "above its roof", "of all", "bound by", "called by")
-    return table("Operations far above their roofs", headings, rows, words=(1, 5, 6))
+
+    def bound(one: Excess) -> str:
+        stages = ", ".join(one.stages)
+        return f"{stages}: {one.does}" if one.does else stages
+
+    columns = (
+        TableColumn[Excess]("#", lambda one: f"{one.op.number}"),
+        TableColumn[Excess]("operation", lambda one: one.op.name.removesuffix(DEVICE_OPERATION), words=True),
+        TableColumn[Excess]("cycles", lambda one: cycles(one.op.cycles)),
+        TableColumn[Excess]("above its roof", lambda one: cycles(one.cycles)),
+        TableColumn[Excess]("of all", lambda one: percent(one.share)),
+        TableColumn[Excess]("bound by", bound, words=True),
+        TableColumn[Excess]("called by", lambda one: one.op.place, words=True),
+    )
+    return table("Operations far above their roofs", columns, excesses)
 
 
 def flops_table(total: Totals) -> Markup:
     """Issued against useful work."""
     math = total.math
-    rows = _math_rows(math) if math.issued_flops else []
-    return table("Multiplications and additions", ("what", "figure"), rows)
+    issued = "issued FLOP (inserted zeros and padding to tiles included; what tt-perf-report shows)"
+    rows = [
+        (issued, f"{math.issued_flops:,}"),
+        ("useful FLOP (those of the definition)", f"{math.useful_flops:,}"),
+        ("useful, of the issued", percent(math.useful_share)),
+        ("useful FLOP/s", f"{count_of(math.flops_per_second)}FLOP/s"),
+        ("matrix units of the device busy", percent(math.device_utilization)),
+    ]
+    return table("Multiplications and additions", TOLD, rows if math.issued_flops else [])
 
 
 def accuracy_table(accuracy: Accuracy) -> Markup:
@@ -157,109 +211,57 @@ def accuracy_table(accuracy: Accuracy) -> Markup:
         ("rms error", f"{accuracy.rms_error:.4g}"),
         ("deviation of the exact output", f"{accuracy.exact_std:.4g}"),
     ]
-    return table("The output against float64", ("what", "figure"), rows)
+    return table("The output against float64", TOLD, rows)
 
 
 def partitions_table(partitions: Sequence[Partition]) -> Markup:
     """How convolutions were cut up."""
-    rows = [
-        (
-            one.scheme,
-            f"{one.convolutions}",
-            f"{one.input_cores}",
-            f"{one.output_cores}",
-            _by(one.input_shard),
-            _by(one.output_shard),
-            _by(one.act_block_tiles),
-            _by(one.subblock_tiles),
-            f"{one.k_blocks}",
-            "yes" if one.split_reader else "no",
-        )
-        for one in partitions
-    ]
-    headings = ("scheme", "convolutions", "input cores", "output cores", "input shard", "output shard", "block tiles",
-                "sub-block tiles", "K blocks", "split reader")  # fmt: skip
-    return table("How convolutions were cut up", headings, rows)
+    columns = (
+        TableColumn[Partition]("scheme", lambda one: one.scheme, words=True),
+        TableColumn[Partition]("convolutions", lambda one: f"{one.convolutions}"),
+        TableColumn[Partition]("input cores", lambda one: f"{one.input_cores}"),
+        TableColumn[Partition]("output cores", lambda one: f"{one.output_cores}"),
+        TableColumn[Partition]("input shard", lambda one: _by(one.input_shard)),
+        TableColumn[Partition]("output shard", lambda one: _by(one.output_shard)),
+        TableColumn[Partition]("block tiles", lambda one: _by(one.act_block_tiles)),
+        TableColumn[Partition]("sub-block tiles", lambda one: _by(one.subblock_tiles)),
+        TableColumn[Partition]("K blocks", lambda one: f"{one.k_blocks}"),
+        TableColumn[Partition]("split reader", lambda one: "yes" if one.split_reader else "no"),
+    )
+    return table("How convolutions were cut up", columns, partitions)
 
 
 def advice_table(advice: Advice) -> Markup:
     """Changes that were tried, with what they give."""
-    together = [] if advice.together is None else [advice.together]
-    rows = [_change_row(one) for one in (*advice.changes, *together, *advice.at_a_price)]
-    return table(
-        "Changes of the call, each tried on the model", ("change", "cycles", "saved", "price"), rows, words=(0, 3)
+    columns = (
+        TableColumn[Change]("change", lambda one: one.text, words=True),
+        TableColumn[Change]("cycles", lambda one: cycles(one.cycles)),
+        TableColumn[Change]("saved", lambda one: percent(one.saved_share)),
+        TableColumn[Change]("price", lambda one: one.price, words=True),
     )
+    together = [] if advice.together is None else [advice.together]
+    changes = (*advice.changes, *together, *advice.at_a_price)
+    return table("Changes of the call, each tried on the model", columns, changes)
 
 
 def machine_table(advice: Advice) -> Markup:
-    """On which part of the machine it hangs."""
-    rows = sensitivity_rows(advice)
-    return table(
-        "Which part of the machine it hangs on (d log of cycles and time / d log of a figure)",
-        SENSITIVITY_HEADINGS,
-        rows,
-    )
+    """Which part of the machine bounds the call."""
+    caption = "Which part of the machine it hangs on (d log of cycles and time / d log of a figure)"
+    return table(caption, SENSITIVITY_TABLE, advice.sensitivity[:TOLD_FIGURES])
 
 
 def sums_table(caption: str, sums: Sequence[Sum]) -> Markup:
     """Operations put together, the longest first."""
-    rows = [
-        (
-            one.name or "(no line of a script)",
-            f"{one.calls}",
-            f"{one.count}",
-            cycles(one.cycles),
-            time(one.nanoseconds),
-            percent(one.share),
-            f"{one.l1_bytes:,}",
-        )
-        for one in sorted(sums, key=lambda one: -one.cycles)
-    ]
-    return table(caption, ("name", "calls", "operations", "cycles", "time", "share", "L1 B"), rows)
-
-
-def _operation_row(one: OpRun, *, detailed: bool) -> tuple[str, ...]:
-    l1 = (f"{one.l1_bytes:,}", percent(one.l1_share))
-    number = f"{one.number}"
-    if one.untimed:
-        return (number, one.name, one.place, *[""] * 11, *l1, "", "", one.untimed)
-    told = (number, one.name, one.place, cycles(one.cycles), time(one.nanoseconds), percent(one.width_share))
-    took = one.time
-    if took is None or not detailed:
-        return (*told, one.bound_by, f"{one.core_count}", *[""] * 6, *l1, "", "", "")
-    math, traffic = took.math, took.traffic
-    return (
-        *told,
-        one.bound_by,
-        f"{one.core_count}",
-        FIDELITIES.get(took.fidelity_phases, ""),
-        count_of(math.issued_flops) if math.issued_flops else "",
-        count_of(math.useful_flops) if math.issued_flops else "",
-        count_of(traffic.dram_read_bytes) if traffic.dram_read_bytes else "",
-        count_of(traffic.dram_written_bytes) if traffic.dram_written_bytes else "",
-        count_of(traffic.network_bytes) if traffic.network_bytes else "",
-        *l1,
-        percent(took.roofline.share) if took.roofline.cycles else "",
-        "not measured" if took.error.share is None else percent(took.error.share),
-        "",
+    columns = (
+        TableColumn[Sum]("name", lambda one: one.name or NOWHERE, words=True),
+        TableColumn[Sum]("calls", lambda one: f"{one.calls}"),
+        TableColumn[Sum]("operations", lambda one: f"{one.count}"),
+        TableColumn[Sum]("cycles", lambda one: cycles(one.cycles)),
+        TableColumn[Sum]("time", lambda one: time(one.nanoseconds)),
+        TableColumn[Sum]("share", lambda one: percent(one.share)),
+        TableColumn[Sum]("L1 B", lambda one: f"{one.l1_bytes:,}"),
     )
-
-
-def _math_rows(math: MathUse) -> list[tuple[str, str]]:
-    return [
-        (
-            "issued FLOP (inserted zeros and padding to tiles included; what tt-perf-report shows)",
-            f"{math.issued_flops:,}",
-        ),
-        ("useful FLOP (those of the definition)", f"{math.useful_flops:,}"),
-        ("useful, of the issued", percent(math.useful_share)),
-        ("useful FLOP/s", f"{count_of(math.flops_per_second)}FLOP/s"),
-        ("matrix units of the device busy", percent(math.device_utilization)),
-    ]
-
-
-def _change_row(one: Change) -> tuple[str, ...]:
-    return (one.text, cycles(one.cycles), percent(one.saved_share), one.price)
+    return table(caption, columns, sorted(sums, key=lambda one: -one.cycles))
 
 
 def _by(sizes: Sequence[int]) -> str:

@@ -1,5 +1,6 @@
 """Elements of a page, by hand."""
 
+from ttsim.report.formatting import TableColumn
 from ttsim.report.writers.html.elements import hint, image, label, more, picture, section, table, tag, text
 
 
@@ -18,13 +19,15 @@ def test_attributes_are_quoted() -> None:
 
 
 def test_every_row_has_a_header_and_empty_columns_go() -> None:
-    made = table("Caption", ("#", "name", "nothing", "cycles"), [("0", "Halo", "", "5")], words=(1,))
+    shown = {"#": "0", "name": "Halo", "nothing": "", "cycles": "5"}
+    columns = [TableColumn(heading, lambda row, name=heading: row[name], heading == "name") for heading in shown]
+    made = table("Caption", columns, [shown])
     assert '<th scope="row" class="words">Halo</th>' in made
     assert '<th scope="col" class="figures">cycles</th>' in made
     assert '<td class="figures">5</td>' in made
     assert "nothing" not in made
     assert 'tabindex="0" role="region" aria-label="Caption"' in made
-    assert table("Caption", ("#",), []) == ""
+    assert table("Caption", columns, []) == ""
 
 
 def test_a_picture_is_one_image_to_screen_readers() -> None:
