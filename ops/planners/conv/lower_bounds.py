@@ -34,7 +34,7 @@ from ops.programs.halo.transfers import most_sticks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Least:
+class LowerBound:
     """What a call is never below."""
 
     cycles: float = 0.0  # Of its convolutions alone
@@ -42,46 +42,46 @@ class Least:
     # output
     l1_bytes: int = 0
     # Calls that differ in their configs alone, and have this in common, have equal plans; None if only a plan can tell
-    alike: Hashable = None
+    plan_key: Hashable = None
     # Such calls that have this in common take as long beside their convolutions and moves within L1; None likewise
-    around: Hashable = None
-    works: tuple[tuple[Conv2dOp, int], ...] = ()  # Its convolutions, each with how often it runs
+    rest_key: Hashable = None
+    ops: tuple[tuple[Conv2dOp, int], ...] = ()  # Its convolutions, each with how often it runs
 
-    def walked(self, device_spec: DeviceSpec) -> "Least":
+    def timed(self, device_spec: DeviceSpec) -> "LowerBound":
         """The same with the cycles of its convolutions as they are, not as they at least are."""
-        taken = sum(count * time_conv(work, device_spec).end.cycles for work, count in self.works)
+        taken = sum(count * time_conv(work, device_spec).end.cycles for work, count in self.ops)
         return replace(self, cycles=max(self.cycles, taken))
 
 
-UNKNOWN = Least()  # nothing is known without a plan
+UNKNOWN = LowerBound()  # nothing is known without a plan
 
 
-def least_of(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Least:
+def lower_bound_of(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> LowerBound:
     """What a call takes at least; of a matmul, of windows that are folded and of output phases nothing is known.
 
     Raises:
         DeviceError: The call cannot be laid out, or no number of slices fits.
         NoWindowError: A slice has no window.
     """
-    found = pieces(call, device_spec, free_l1_bytes=free_l1_bytes)
+    found = l1_path_calls(call, device_spec, free_l1_bytes=free_l1_bytes)
     bounds = [(_in_one_piece(piece, device_spec), count) for piece, count in found]
     if not bounds:
         return UNKNOWN
     path = takes_l1_path(call), call.slice_config, call.conv_config.output_layout
-    return Least(
+    return LowerBound(
         cycles=sum(count * one.cycles for one, count in bounds),
         l1_bytes=max(one.l1_bytes for one, _ in bounds),
-        alike=(*path, tuple((one.alike, count) for one, count in bounds)),
-        around=(*path, tuple((one.around, count) for one, count in bounds)),
-        works=tuple((work, times * count) for one, count in bounds for work, times in one.works),
+        plan_key=(*path, tuple((one.plan_key, count) for one, count in bounds)),
+        rest_key=(*path, tuple((one.rest_key, count) for one, count in bounds)),
+        ops=tuple((work, times * count) for one, count in bounds for work, times in one.ops),
     )
 
 
-def pieces(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> tuple[tuple[ConvCall, int], ...]:
+def l1_path_calls(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> tuple[tuple[ConvCall, int], ...]:
     """The calls on the L1 path that a call comes to, and how often: itself, or its slices.
 
     Slices that differ in nothing but their place count alike. None where no convolution is laid out so: of a matmul, of
-    windows that are folded, of output phases. Arguments and errors as of `least_of`.
+    windows that are folded, of output phases. Arguments and errors as of `lower_bound_of`.
     """
     if is_matmul(call) or runs_by_phases(call) or (not call.rules.transposed and folds(call)):
         return ()
@@ -114,19 +114,19 @@ def _slice(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec) -> ConvCa
     return replace(sliced, conv_config=replace(sliced.conv_config, shard_layout=cores.scheme))
 
 
-def _in_one_piece(call: ConvCall, device_spec: DeviceSpec) -> Least:
+def _in_one_piece(call: ConvCall, device_spec: DeviceSpec) -> LowerBound:
     """A call on the L1 path."""
     partitioned = partition_call(call, device_spec)
     layout = partitioned.layout
     buffers = ConvBuffers.of(layout)
     work = micro_op(call, layout, buffers, k_blocks=())
     halo, output = _halo_bytes(partitioned, device_spec), output_spec(partitioned).buffer(device_spec).bank_bytes
-    return Least(
+    return LowerBound(
         cycles=least_cycles(work, device_spec),
         l1_bytes=halo + max(_input_bytes(partitioned), local_bytes(buffer_requests(buffers)) + output),
-        alike=_alike(partitioned),
-        around=(layout.config, layout.out_config, layout.shards, partitioned.input_memory, partitioned.reshards),
-        works=((work, 1),),
+        plan_key=_plan_key(partitioned),
+        rest_key=(layout.config, layout.out_config, layout.shards, partitioned.input_memory, partitioned.reshards),
+        ops=((work, 1),),
     )
 
 
@@ -147,7 +147,7 @@ def _input_bytes(partitioned: PartitionedConv) -> int:
     return shards.shape[0] * shards.shape[1] * (given.element_bytes or 0)
 
 
-def _alike(partitioned: PartitionedConv) -> Hashable:
+def _plan_key(partitioned: PartitionedConv) -> Hashable:
     """All of a layout, with what was asked for left out where the layout says what came of it."""
     config = replace(
         partitioned.arguments.conv_config,

@@ -20,7 +20,7 @@ from ops.op_models import OP_MODELS
 from ops.passes.cycles import run_cycles, steps_that_ran
 from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.l1_path import CONV2D
-from ops.planners.conv.lower_bounds import Least, least_of
+from ops.planners.conv.lower_bounds import LowerBound, lower_bound_of
 from ops.window import NoWindowError
 from ttsim.diagnose import MachineSnapshot, attempt
 from ttsim.report.cycles import whole
@@ -103,7 +103,7 @@ class Search:
     front: tuple[Candidate, ...] = ()  # The best of those that run, the fastest first
     count: Count = field(default_factory=Count)  # What became of all calls
     seen: set[Hashable] = field(default_factory=set)  # Plans that were tried
-    # Cycles beside convolutions and moves, of layouts that were tried (`Least.around`)
+    # Cycles beside convolutions and moves, of layouts that were tried (`LowerBound.rest_key`)
     around: dict[Hashable, int] = field(default_factory=dict)
 
     def attempt(self, call: ConvCall, *, rms_error: float = 0.0) -> Candidate:
@@ -143,12 +143,12 @@ class Search:
                 for member in space.members(first):
                     self._try(member, space, most_untimed, rms_error)
 
-    def _bounded(self, space: Space) -> Iterator[tuple[Least, ConvCall]]:
+    def _bounded(self, space: Space) -> Iterator[tuple[LowerBound, ConvCall]]:
         """Every family that can be laid out, and what it takes at least."""
         families = space.families()
         for first in islice(families, self.most_families):
             try:
-                yield least_of(first, space.spec, free_l1_bytes=space.free_l1_bytes), first
+                yield lower_bound_of(first, space.spec, free_l1_bytes=space.free_l1_bytes), first
             except (DeviceError, NoWindowError):
                 self.count.refused += 1
         if next(families, None) is not None:
@@ -158,11 +158,11 @@ class Search:
     def _try(self, call: ConvCall, space: Space, most_untimed: int, rms_error: float) -> None:
         """A member of a family, if it can be better and is not like another."""
         try:
-            least = least_of(call, space.spec, free_l1_bytes=space.free_l1_bytes)
-            if least.alike is not None and (least.alike, rms_error) in self.seen:
+            least = lower_bound_of(call, space.spec, free_l1_bytes=space.free_l1_bytes)
+            if least.plan_key is not None and (least.plan_key, rms_error) in self.seen:
                 self.count.alike += 1
                 return
-            if self._covers(least, call, rms_error) or self._covers(least.walked(space.spec), call, rms_error):
+            if self._covers(least, call, rms_error) or self._covers(least.timed(space.spec), call, rms_error):
                 self.count.passed += 1
                 return
             self.count.tried += 1
@@ -172,15 +172,15 @@ class Search:
             return
         if made.untimed <= most_untimed and made.cycles <= self.most_cycles:
             self.front = front([*self.front, made])
-        if least.alike is not None:
-            self.seen.add((least.alike, rms_error))
-            self.around[least.around] = made.around_cycles
+        if least.plan_key is not None:
+            self.seen.add((least.plan_key, rms_error))
+            self.around[least.rest_key] = made.around_cycles
 
-    def _floor(self, least: Least) -> float:
+    def _floor(self, least: LowerBound) -> float:
         """Cycles that a call is never below, with what is known of others like it."""
-        return least.cycles + self.around.get(least.around, 0)
+        return least.cycles + self.around.get(least.rest_key, 0)
 
-    def _covers(self, least: Least, call: ConvCall, rms_error: float) -> bool:
+    def _covers(self, least: LowerBound, call: ConvCall, rms_error: float) -> bool:
         """Whether something found is as good as anything with these bounds, but for a gain too small to tell."""
         machine = self.ground.machine
         before = 0 if call.conv_config.deallocate_activation else l1_bytes_before(self.ground)

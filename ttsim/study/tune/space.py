@@ -28,7 +28,7 @@ from ops.planners.conv.arguments import (
     weight_format,
 )
 from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D_BY_PHASES
-from ops.planners.conv.lower_bounds import pieces
+from ops.planners.conv.lower_bounds import l1_path_calls
 from ops.planners.conv.operands import PartitionedConv, partition_call
 from ops.planners.conv.slicing import most_slices
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
@@ -152,7 +152,7 @@ class Space:
         """Every block that can differ, of one reader and of two; the call itself first."""
         yield call
         try:
-            found = pieces(call, self.spec, free_l1_bytes=self.free_l1_bytes)
+            found = l1_path_calls(call, self.spec, free_l1_bytes=self.free_l1_bytes)
             partitioned, many = [partition_call(piece, self.spec) for piece, _ in found], [count for _, count in found]
         except (DeviceError, NoWindowError):
             return

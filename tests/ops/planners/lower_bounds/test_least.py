@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from device.errors import DeviceError
-from ops.planners.conv.lower_bounds import UNKNOWN, least_of, pieces
+from ops.planners.conv.lower_bounds import UNKNOWN, l1_path_calls, lower_bound_of
 from ops.window import NoWindowError
 from tests.ttsim.study.tune.tuned_calls import question
 from ttsim.study.evaluate import plan_key
@@ -31,13 +31,13 @@ def test_no_call_takes_less_than_its_bounds(kind, every):
         except DeviceError:
             continue
         ran += 1
-        least = least_of(call, searched.spec, free_l1_bytes=FREE)
-        walked = least.walked(searched.spec)
+        least = lower_bound_of(call, searched.spec, free_l1_bytes=FREE)
+        walked = least.timed(searched.spec)
         assert 0 < least.cycles <= walked.cycles <= made.cycles
         assert l1_bytes_before(ground) + least.l1_bytes <= made.l1_peak_bytes
-        assert around.setdefault(least.around, made.around_cycles) == made.around_cycles
+        assert around.setdefault(least.rest_key, made.around_cycles) == made.around_cycles
         assert walked.cycles + made.around_cycles <= made.cycles + 1
-        assert plans.setdefault(least.alike, plan_key(made.plan)) == plan_key(made.plan)
+        assert plans.setdefault(least.plan_key, plan_key(made.plan)) == plan_key(made.plan)
     assert ran > 8
 
 
@@ -45,16 +45,16 @@ def test_a_family_begins_with_its_least_member():
     searched, _ = space("l1")
     for first in list(searched.families())[:40]:
         try:
-            least = least_of(first, searched.spec, free_l1_bytes=FREE)
+            least = lower_bound_of(first, searched.spec, free_l1_bytes=FREE)
         except (DeviceError, NoWindowError):
             continue
         for member in searched.members(first):
-            other = least_of(member, searched.spec, free_l1_bytes=FREE)
+            other = lower_bound_of(member, searched.spec, free_l1_bytes=FREE)
             assert (least.cycles <= other.cycles, least.l1_bytes <= other.l1_bytes) == (True, True)
 
 
 def test_nothing_is_known_of_a_matmul():
     searched, _ = space("l1")
     pointwise = replace(searched.call, kernel_size=(1, 1), stride=(1, 1))
-    assert least_of(pointwise, searched.spec, free_l1_bytes=FREE) is UNKNOWN
-    assert pieces(pointwise, searched.spec, free_l1_bytes=FREE) == ()
+    assert lower_bound_of(pointwise, searched.spec, free_l1_bytes=FREE) is UNKNOWN
+    assert l1_path_calls(pointwise, searched.spec, free_l1_bytes=FREE) == ()
