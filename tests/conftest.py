@@ -22,7 +22,7 @@ WITH_EXTRAS = (  # folders and files whose tests numba or torch can change: numb
     "test_readme.py",
     "tools/bench",
     "ttsim/dropin",
-    "ttsim/study/executor",
+    "ttsim/study/test_executor.py",
     "ttsim/study/sweep",
     "ttsim/api",
     "ttsim/study/layers",

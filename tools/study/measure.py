@@ -11,7 +11,7 @@ from ttsim.api.conv import conv_transpose2d
 from ttsim.recording.profiling import estimate_cycles
 from ttsim.report.cycle_report import CycleReport
 from ttsim.study.design import DesignPoint, DesignResult, design
-from ttsim.study.executor import crew_of
+from ttsim.study.executor import workers
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.study.layers.run import Settings, make_inputs, place
 from ttsim.study.tune.tune import EFFORT, differences, tune
@@ -53,7 +53,7 @@ def study(*, processes: int | None) -> Study:
     machines = design(SPACE, processes=1)
     invented = invented_of(machines)
     asked = [(layer, device) for device in (*CARDS, invented.device) for layer in LAYERS]
-    with crew_of(processes=processes, scheduler=None) as crew, crew.executor() as executor:
+    with workers(processes=processes, scheduler=None) as team, team.start() as executor:
         found = tuple(executor.map(studied, *zip(*asked, strict=True)))
     return Study(machines=machines, invented=invented, layers=found)
 

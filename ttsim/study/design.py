@@ -19,7 +19,7 @@ from ttsim.recording.runs import cycles_of
 from ttsim.report.formatting import aligned, csv_text, printable_lines, text
 from ttsim.runtime.traces import RanCall
 from ttsim.study.evaluate import Evaluator, Point
-from ttsim.study.executor import crew_of
+from ttsim.study.executor import workers
 from ttsim.study.layers.run import Settings, call, make_inputs, place
 from ttsim.study.space import Design, DesignAxis, read_design
 from ttsim.study.store import Row, Verdict, front
@@ -332,7 +332,7 @@ def _rows(space: Design, machines: Sequence[Machine], processes: int | None, wat
         DeviceError: A process died.
     """
     quick = len(machines) * len(space.layers)
-    with crew_of(processes=processes, scheduler=None, quick=quick) as crew, crew.executor() as executor:
+    with workers(processes=processes, scheduler=None, quick=quick) as team, team.start() as executor:
         done = None if watch is None else watch(len(space.layers))
         futures = []
         for layer in space.layers:
@@ -343,7 +343,7 @@ def _rows(space: Design, machines: Sequence[Machine], processes: int | None, wat
             return [future.result() for future in futures]
         except BrokenExecutor as error:
             raise DeviceError(
-                f"design: a process that worked {crew.where} died ({error}); look for what ended it, such as too "
+                f"design: a process that worked {team.where} died ({error}); look for what ended it, such as too "
                 "little memory, or ask for one process"
             ) from error
         finally:

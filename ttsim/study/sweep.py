@@ -13,7 +13,7 @@ from ops.sensitivity.changes import load_spec
 from ttsim.report.formatting import counted, csv_text, cycles, fitted, percent, printable, short_name, text, time
 from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, Values, default_spec
 from ttsim.study.evaluate import Point
-from ttsim.study.executor import Run, crew_of
+from ttsim.study.executor import Run, workers
 from ttsim.study.layers.read import DEFAULT_LAYERS, layer_of, read_layers
 from ttsim.study.plots import Bars, Chart, Dot, HeatMap, Scatter, to_html, to_svg
 from ttsim.study.space import Space, axis
@@ -200,7 +200,7 @@ def _rows(
     scheduler: str | None,
     watch: Watch | None,
 ) -> dict[str, Row]:
-    """A row for each point, by their keys: those that the file has, and the others by a crew, which the file gets."""
+    """A row for each point, by their keys: those that the file has, and the others evaluated, which the file gets."""
     rows: dict[str, Row] = {} if store is None else {key: store.rows[key] for key in points if key in store.rows}
     found = len(rows)
     missing = [point for key, point in points.items() if key not in rows]
@@ -219,8 +219,8 @@ def _rows(
     tell()
     if missing:
         quick = len(missing) if all(point.values == "off" for point in missing) else None
-        with crew_of(processes=processes, scheduler=scheduler, quick=quick) as crew:
-            Run(missing, crew, take).go()
+        with workers(processes=processes, scheduler=scheduler, quick=quick) as team:
+            Run(missing, team, take).go()
     return rows
 
 

@@ -12,7 +12,7 @@ from device.errors import ArgumentError, DeviceError
 from ops.sensitivity.changes import formula, load_spec
 from ttsim.study.design import design
 from ttsim.study.evaluate import Point, evaluate
-from ttsim.study.executor import InProcess, PointExecutor
+from ttsim.study.executor import InProcess, Workers
 from ttsim.study.space import Design, DesignAxis
 from ttsim.types.layer import Layer
 
@@ -140,8 +140,8 @@ def test_a_process_that_dies_is_told(monkeypatch):
         future.set_exception(BrokenExecutor("gone"))
         return future
 
-    crew = nullcontext(PointExecutor(executor=executor, lanes=2, where="in 2 processes"))
-    monkeypatch.setattr("ttsim.study.design.crew_of", lambda **_: crew)
+    team = nullcontext(Workers(start=executor, slots=2, where="in 2 processes"))
+    monkeypatch.setattr("ttsim.study.design.workers", lambda **_: team)
     with pytest.raises(DeviceError, match=r"^design: a process that worked in 2 processes died \(gone\)"):
         design(SPACE)
 

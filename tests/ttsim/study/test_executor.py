@@ -1,0 +1,281 @@
+import os
+import pickle
+import signal
+from concurrent.futures import BrokenExecutor, CancelledError, Future
+from dataclasses import replace
+from multiprocessing import get_context
+
+import pytest
+
+from device.errors import ArgumentError, DeviceError
+from ops.op_models import load_spec
+from ttsim.study import executor
+from ttsim.study.evaluate import Point, evaluate
+from ttsim.study.executor import (
+    THREADS,
+    InProcess,
+    Pool,
+    Run,
+    Scheduler,
+    Workers,
+    evaluate_chunk,
+    same_spec,
+    workers,
+)
+from ttsim.study.store import Verdict
+from ttsim.types.layer import Layer
+
+SPEC = load_spec("wormhole_n150")
+LAYER = Layer(name="a", in_channels=32, out_channels=16, input_height=6, input_width=5)
+POINTS = [Point(spec=SPEC, layer=replace(LAYER, name=str(at))) for at in range(12)]
+
+
+def points(**counts):
+    return [
+        Point(spec=SPEC, layer=replace(LAYER, name=name, input_width=5 + index))
+        for name, count in counts.items()
+        for index in range(count)
+    ]
+
+
+def rows_by(start, slots=2):
+    rows = []
+    Run(POINTS, Workers(start=start, slots=slots, where="here"), rows.extend).go()
+    return {row.layer: row for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("count", "slots", "sizes"), [(12, 1, [1] * 12), (96, 2, [6] * 16), (1200, 1, [16] * 75), (33, 2, [2] * 16 + [1])]
+)
+def test_chunks(count, slots, sizes):
+    scheduler = Scheduler(points(a=count), slots)
+    taken = [scheduler.take(0) for _ in sizes]
+    assert [len(chunk) for chunk in taken] == sizes
+    assert [point for chunk in taken for point in chunk] == points(a=count)
+    assert scheduler.take(0) is None
+    assert not scheduler
+
+
+def test_where_values_are_computed_each_point_goes_by_itself():
+    assert len(Scheduler([replace(point, values="fast") for point in points(a=96)], 1).take(0)) == 1
+
+
+def test_a_slot_keeps_to_a_layer_and_then_helps_where_most_is_left():
+    scheduler = Scheduler(points(a=2, b=4, c=9), 2)
+    taken = [scheduler.take(slot)[0].layer.name for slot in (0, 1, 0, 1, 0, 1, 0, 1, 1)]
+    assert taken == ["a", "b", "a", "b", "c", "b", "c", "b", "c"]
+
+
+def test_a_chunk_that_is_given_back_is_next():
+    scheduler = Scheduler(points(a=2), 1)
+    first = scheduler.take(0)
+    scheduler.give_back(0, first)
+    assert scheduler
+    assert scheduler.take(0) == first
+
+
+def seen(value):
+    return value, [os.environ.get(name) for name in THREADS], signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_processes_one_of_which_is_killed(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    rows, killed, pools = [], [], []
+    with workers(processes=2, scheduler=None) as team:
+
+        def start():
+            pools.append(team.start())
+            return pools[-1]
+
+        def take(some):
+            rows.extend(some)
+            if not killed:
+                killed.append(next(iter(pools[-1]._processes)))
+                os.kill(killed[0], signal.SIGKILL)
+
+        asked = points(a=12, b=12)
+        Run(asked, replace(team, start=start), take).go()
+        with team.start() as pool:
+            assert pool.submit(seen, 7).result() == (7, ["3", "1", "1", "1"], True)
+    assert len(pools) == 2
+    assert sorted(rows, key=lambda row: row.key) == sorted(map(evaluate, asked), key=lambda row: row.key)
+    assert (team.slots, team.where) == (2, "in 2 processes")
+    assert "MKL_NUM_THREADS" not in os.environ or os.environ["MKL_NUM_THREADS"]
+
+
+def test_a_process_is_deaf_to_the_keyboard_before_it_can_say_so():
+    with Pool(1, mp_context=get_context("spawn")) as pool:
+        assert pool.submit(signal.pthread_sigmask, signal.SIG_BLOCK, ()).result() == {signal.SIGINT}
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_an_interrupt_waits_until_a_process_has_started():
+    handler = signal.getsignal(signal.SIGINT)
+    done = []
+
+    def start():
+        with executor._children_without_sigint():
+            signal.raise_signal(signal.SIGINT)
+            done.append("started")
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert (done, signal.getsignal(signal.SIGINT)) == (["started"], handler)
+
+
+def test_in_this_process():
+    with workers(processes=1, scheduler=None) as team:
+        assert (team.slots, team.start().submit(seen, 1).result()[0]) == (1, 1)
+    assert isinstance(InProcess().submit(seen).exception(), TypeError)
+
+
+@pytest.mark.parametrize(("quick", "slots"), [(64, 1), (65, 3), (None, 3)])
+def test_few_quick_points_are_evaluated_here(monkeypatch, quick, slots):
+    monkeypatch.setattr(executor.os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
+    with workers(processes=None, scheduler=None, quick=quick) as team:
+        assert team.slots == slots
+
+
+@pytest.mark.parametrize("processes", [0, -1, 1.5, True, "2"])
+def test_refuses_a_number_of_processes(processes):
+    refused = pytest.raises(ArgumentError, match="processes must be an integer")
+    with refused, workers(processes=processes, scheduler=None):
+        pass
+
+
+def test_without_dask(monkeypatch):
+    monkeypatch.setattr(executor, "find_spec", lambda name: None)
+    with pytest.raises(ArgumentError, match="pip install"), workers(processes=None, scheduler="tcp://127.0.0.1:1"):
+        pass
+
+
+def test_equal_devices_are_one():
+    assert same_spec(load_spec("wormhole_n150")) is same_spec(load_spec("wormhole_n150"))
+
+
+class Deadly(InProcess):
+    """An executor that breaks, as one whose process is killed does, with all that is under way."""
+
+    def __init__(self, kills):
+        self.kills = kills
+        self.held = []
+        self.broken = False
+
+    def submit(self, fn, /, *args, **kwargs):
+        if self.broken:
+            raise BrokenExecutor("broken")
+        future = Future()
+        self.held.append((future, fn, args))
+        if len(self.held) == 2 or len(args[0]) == 1:  # two are under way at once, or one alone
+            self._run()
+        return future
+
+    def _run(self):
+        self.broken = any(self.kills(args[0]) for _, _, args in self.held)
+        for future, fn, args in self.held:
+            if self.broken:
+                future.set_exception(BrokenExecutor("a process died"))
+            else:
+                future.set_result(fn(*args))
+        self.held = []
+
+
+def test_all_points_have_their_rows():
+    rows = rows_by(InProcess)
+    assert list(rows) == [point.layer.name for point in POINTS]
+    assert rows["3"] == evaluate(POINTS[3])
+
+
+def test_points_whose_process_was_killed_once_are_evaluated_again(monkeypatch):
+    monkeypatch.setattr(executor, "CHUNKS_OF_A_SLOT", 2)
+    killed = []
+
+    def once(chunk):
+        if killed or chunk[0] is not POINTS[3]:
+            return False
+        killed.append(chunk)
+        return True
+
+    assert rows_by(lambda: Deadly(once)) == rows_by(InProcess)
+    assert len(killed) == 1
+
+
+def test_a_point_that_kills_twice_is_a_row_and_no_other_is_blamed(monkeypatch):
+    monkeypatch.setattr(executor, "CHUNKS_OF_A_SLOT", 2)
+    rows = rows_by(lambda: Deadly(lambda chunk: POINTS[5] in chunk))
+    lost = rows.pop("5")
+    assert lost.verdict is Verdict.LOST
+    assert lost.error == "the process that looked into this point died twice: BrokenExecutor: a process died"
+    assert [row.verdict for row in rows.values()] == [Verdict.FITS] * 11
+
+
+class NotStarting(InProcess):
+    def submit(self, fn, /, *args, **kwargs):
+        return super().submit(seen)
+
+
+@pytest.mark.parametrize(
+    ("start", "said"), [(lambda: Deadly(lambda chunk: True), "a process died"), (NotStarting, "TypeError")]
+)
+def test_processes_that_always_die_end_the_run(start, said):
+    with pytest.raises(DeviceError, match=f"what runs here ends whatever it looks into .*{said}"):
+        rows_by(start)
+
+
+def test_points_of_a_canceled_future_are_evaluated_again():
+    class Canceling(InProcess):
+        first = True
+
+        def submit(self, fn, /, *args, **kwargs):
+            if not Canceling.first:
+                return super().submit(fn, *args, **kwargs)
+            Canceling.first = False
+            future = Future()
+            future.set_exception(CancelledError())
+            return future
+
+    assert rows_by(Canceling) == rows_by(InProcess)
+
+
+def test_workers_that_are_gone_are_not_waited_for(monkeypatch):
+    monkeypatch.setattr(executor, "LISTEN_SECONDS", 0.01)
+
+    class Silent(InProcess):
+        def submit(self, fn, /, *args, **kwargs):
+            return Future()
+
+        def shutdown(self, wait=True, *, cancel_futures=False):
+            raise AssertionError("nobody is there who could")
+
+    answers = iter([True, True, False, False, False])
+    team = Workers(start=Silent, slots=1, where="there", alive=lambda: next(answers))
+    with pytest.raises(DeviceError, match="nobody answers any more there"):
+        Run(POINTS, team, lambda rows: None).go()
+    assert next(answers, None) is None
+
+
+def test_an_interrupt_takes_what_is_ready():
+    class Interrupted(InProcess):
+        submitted = 0
+
+        def submit(self, fn, /, *args, **kwargs):
+            Interrupted.submitted += 1
+            if Interrupted.submitted == 4:
+                raise KeyboardInterrupt
+            return super().submit(fn, *args, **kwargs)
+
+    rows = []
+    with pytest.raises(KeyboardInterrupt):
+        Run(POINTS, Workers(start=Interrupted, slots=1, where="here"), rows.extend).go()
+    assert [row.layer for row in rows] == ["0", "1", "2"]
+
+
+def test_workers_of_another_version_are_refused():
+    with pytest.raises(ArgumentError, match="a worker has another version of ttsim"):
+        evaluate_chunk(POINTS[:1], "another")
+
+
+def test_points_and_rows_travel():
+    travelled = pickle.loads(pickle.dumps(POINTS[:2]))
+    assert travelled[0].key == POINTS[0].key
+    assert [evaluate(point) for point in travelled] == [evaluate(point) for point in POINTS[:2]]
