@@ -34,21 +34,35 @@ from ttsim.types.configs import Conv2dConfig, WormholeComputeKernelConfig
 from ttsim.types.layer import Layer, Setting, checked
 
 LAYER, CONFIG, COMPUTE, DEVICE, LOWERING = "layer", "config", "compute", "device", "lowering"
+
+LAYER, CONFIG, COMPUTE, DEVICE, LOWERING = "layer", "config", "compute", "device", "lowering"
 NONE_IS_A_VALUE: Final = ("dtype", "slice")  # fields of a layer that may be left to the library
 ANY_LAYER: Final = Layer(in_channels=32, out_channels=32, input_height=32, input_width=32)  # to check settings with
+MOST_DEVICES: Final = 10_000  # each takes some milliseconds to make
+MOST_VALUES: Final = 1000  # of a range
+RANGE: Final = ("from", "to", "step", "factor")
+SWEEP_KEYS: Final = ("layers", "common", "layer", "devices", "vary", "values", "l1_small_size", "strict")
+SWEEP_KINDS: Final = {  # of values of a sweep's file, with their names in messages
+    "devices": (list, "a list"),
+    "vary": (dict, "a table"),
+    "l1_small_size": (int, "an integer"),
+    "strict": (bool, "true or false"),
+}
+DESIGN_TABLES: Final = ("device", "space", "costs", "counts")
+DESIGN_KEYS: Final = (*DESIGN_TABLES, "layers", "only", "common", "layer")
 
 
 class Variant(NamedTuple):
-    """A layer with values of some axes, and what they are."""
+    """A layer with the values of some axes."""
 
     layer: Layer
     lowering: str = Lowering.FRAME.value
-    labels: Mapping[str, Any] = MappingProxyType({})
+    labels: Mapping[str, Any] = MappingProxyType({})  # The values, by the names of the axes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """Values of one setting."""
+    """Values of one setting of a sweep."""
 
     kind: str  # "layer", "config" (Conv2dConfig), "compute" (compute config), "device", or "lowering"
     field: str  # Name of the field there
@@ -60,18 +74,15 @@ class Axis:
         return self.field if self.kind in (LAYER, LOWERING) else f"{self.kind}.{self.field}"
 
     def on(self, variant: Variant, value: Any) -> Variant:
-        """A variant with one of the values; of a field of the layer, or the lowering."""
-        layer, lowering, labels = variant
+        """A variant with one of the values, of a setting that is no device's."""
+        labels = {**variant.labels, self.name: value}
         if self.kind == LOWERING:
-            lowering = value
-        elif self.kind == LAYER:
-            layer = _with(layer, self.field, value)
-        else:
-            before: Mapping[str, Setting] = getattr(layer, self.kind)
-            table = {name: one for name, one in before.items() if name != self.field}
-            table |= {} if value is None else {self.field: value}
-            layer = _with(layer, self.kind, table)
-        return Variant(layer, lowering, {**labels, self.name: value})
+            return Variant(variant.layer, value, labels)
+        if self.kind != LAYER:
+            table = {name: old for name, old in getattr(variant.layer, self.kind).items() if name != self.field}
+            value = table if value is None else {**table, self.field: value}
+        field = self.field if self.kind == LAYER else self.kind
+        return Variant(replace(variant.layer, **{field: value}), variant.lowering, labels)
 
 
 def axis(name: str, values: Sequence[Any], device: DeviceSpec) -> Axis:
@@ -90,8 +101,7 @@ def axis(name: str, values: Sequence[Any], device: DeviceSpec) -> Axis:
     """
     if isinstance(values, str | Mapping) or not isinstance(values, Sequence) or not values:
         raise ArgumentError(f"sweep: {name} needs a list of values, not {shown(values)}")
-    told = [(type(one), one) for one in values]  # 1 and true are two values
-    if any(one in told[:at] for at, one in enumerate(told)):
+    if _twice([(type(value), value) for value in values]) is not None:  # 1 and true are two values
         raise ArgumentError(f"sweep: {name} has a value twice: {shown(values)}; give each once")
     kind, field = setting_of(name, device)
     return Axis(kind=kind, field=field, values=tuple(_value(kind, field, value, device) for value in values))
@@ -103,7 +113,13 @@ def setting_of(name: str, device: DeviceSpec) -> tuple[str, str]:
     Raises:
         ArgumentError: There is none of that name, or more than one.
     """
-    known = settings(device)
+    known = {
+        LAYER: tuple(field for field in LAYER_INPUTS if field != "seed"),
+        CONFIG: tuple(vars(Conv2dConfig())),
+        COMPUTE: tuple(vars(WormholeComputeKernelConfig())),
+        LOWERING: (LOWERING,),
+        DEVICE: (GRID, *(field.name for field in fields_of(device) if field.name != "name")),
+    }
     kind, dot, field = name.partition(".")
     if dot and kind in known:
         if field not in known[kind]:
@@ -122,17 +138,6 @@ def setting_of(name: str, device: DeviceSpec) -> tuple[str, str]:
     return found[0], name
 
 
-def settings(device: DeviceSpec) -> dict[str, tuple[str, ...]]:
-    """What can be varied, by kind."""
-    return {
-        LAYER: tuple(name for name in LAYER_INPUTS if name != "seed"),
-        CONFIG: tuple(vars(Conv2dConfig())),
-        COMPUTE: tuple(vars(WormholeComputeKernelConfig())),
-        LOWERING: (LOWERING,),
-        DEVICE: (GRID, *(one.name for one in fields_of(device) if one.name != "name")),
-    }
-
-
 def _value(kind: str, field: str, value: Any, device: DeviceSpec) -> Any:
     """A value of an axis, checked."""
     where = f"sweep: {kind}.{field}"
@@ -140,25 +145,25 @@ def _value(kind: str, field: str, value: Any, device: DeviceSpec) -> Any:
         value = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
         changed(device, [f"{field}={value}"])
     elif kind == LOWERING:
-        if value not in [one.value for one in Lowering]:
+        if value not in [lowering.value for lowering in Lowering]:
             raise ArgumentError(f"sweep: lowering must be frame or phase, not {shown(value)}")
     elif kind == LAYER:
-        if value is None and field in NONE_IS_A_VALUE:
-            return None
-        value = checked(where, field, value)
-        slice_config(_with(ANY_LAYER, field, value))
+        if value is not None or field not in NONE_IS_A_VALUE:
+            value = checked(where, field, value)
+            slice_config(replace(ANY_LAYER, **{field: value}))
     elif value is not None:
         if not isinstance(value, Setting):
             raise ArgumentError(f"{where} must be a plain value, not {shown(value)}")
-        layer = _with(ANY_LAYER, kind, {field: value})
+        config: dict[str, Any] = {kind: {field: value}}
+        layer = replace(ANY_LAYER, **config)
         conv_config(layer)
         compute_config(layer, None)
     return value
 
 
-def _with(layer: Layer, field: str, value: Any) -> Layer:
-    """A layer with another value of a field."""
-    return replace(layer, **{field: value})
+def _twice(values: Sequence[Any]) -> Any:
+    """The first value that another equals; None if all differ."""
+    return next((value for value in values if values.count(value) > 1), None)
 
 
 class Sample(NamedTuple):
@@ -170,7 +175,7 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """What a sweep goes over."""
+    """The layers, devices and axes of settings of a sweep, whose product are its points."""
 
     layers: tuple[Layer, ...]  # Each a transposed convolution
     devices: tuple[DeviceSpec, ...]  # Each with a name of its own
@@ -181,14 +186,11 @@ class Space:
 
     def __post_init__(self) -> None:
         """Refuses what could not be told apart in a table."""
-        for what, names in (
-            ("layers", [one.name for one in self.layers]),
-            ("devices", [one.name for one in self.devices]),
-            ("axes", [one.name for one in self.axes]),
-        ):
+        for what in ("layers", "devices", "axes"):
+            names = [one.name for one in getattr(self, what)]
             if not names and what != "axes":
                 raise ArgumentError(f"sweep: there are no {what}; give at least one")
-            twice = next((name for name in names if names.count(name) > 1), None)
+            twice = _twice(names)
             if twice is not None:
                 raise ArgumentError(f"sweep: two of the {what} are called {shown(twice)}; give each a name of its own")
 
@@ -198,23 +200,16 @@ class Space:
         Raises:
             SpecError: A device cannot have the values of some axes together.
         """
-        others = [axis for axis in self.axes if axis.kind != DEVICE]
         machines = list(self._machines())
+        others = {name: getattr(self, name) for name in ("values", "l1_small_size", "strict")}
         for layer in self.layers:
             variants = [Variant(layer)]
-            for axis in others:
-                variants = [axis.on(variant, value) for variant in variants for value in axis.values]
-            for spec, labels in machines:
-                for variant in variants:
-                    point = Point(
-                        layer=variant.layer,
-                        spec=spec,
-                        lowering=variant.lowering,
-                        values=self.values,
-                        l1_small_size=self.l1_small_size,
-                        strict=self.strict,
-                    )
-                    yield Sample(point, {**labels, **variant.labels})
+            for axis in self.axes:
+                if axis.kind != DEVICE:
+                    variants = [axis.on(variant, value) for variant in variants for value in axis.values]
+            for (spec, device_labels), (changed_layer, lowering, labels) in product(machines, variants):
+                point = Point(layer=changed_layer, spec=spec, lowering=lowering, **others)
+                yield Sample(point, {**device_labels, **labels})
 
     def _machines(self) -> Iterator[tuple[DeviceSpec, dict[str, Any]]]:
         """Every device with every change of it, and its values on the axes."""
@@ -222,15 +217,12 @@ class Space:
         for device in self.devices:
             for values in product(*(axis.values for axis in axes)):
                 changes = [f"{axis.field}={value}" for axis, value in zip(axes, values, strict=True)]
-                yield changed(device, changes), {axis.name: one for axis, one in zip(axes, values, strict=True)}
-
-
-MOST_DEVICES: Final = 10_000  # each takes some milliseconds to make
+                yield changed(device, changes), dict(zip((axis.name for axis in axes), values, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesignAxis:
-    """A field that is varied."""
+    """A field of a device that a design varies."""
 
     name: str  # Of the field, or "grid"
     values: tuple[str, ...]  # As text, each as short as it can be written
@@ -243,21 +235,19 @@ class DesignAxis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
-    """A space of machines."""
+    """A space of machines, with their costs and the layers whose times are added."""
 
     base: DeviceSpec  # The device that is varied
     axes: tuple[DesignAxis, ...]  # Which fields, and the values they take
     costs: Mapping[str, Formula]  # Formulas over fields, by name; less is better
-    layers: tuple[Layer, ...]  # Each with a name of its own; their times are added
-    # How often a network runs a layer, by its name; once, of those that are not here
-    counts: Mapping[str, int] = field(default_factory=dict)
+    layers: tuple[Layer, ...]  # Each with a name of its own
+    counts: Mapping[str, int] = field(default_factory=dict)  # How often a network runs layers that do not run once
 
     def __post_init__(self) -> None:
         """Refuses a space of nothing, and one that is too large."""
         if not self.axes or not self.layers:
             raise ArgumentError("design: there is nothing to vary or nothing to run; give [space] and layers")
-        names = [layer.name for layer in self.layers]
-        twice = next((name for name in names if names.count(name) > 1), None)
+        twice = _twice([layer.name for layer in self.layers])
         if twice is not None:
             raise ArgumentError(f"design: two layers are called {shown(twice)}; give each a name of its own")
         if self.devices > MOST_DEVICES:
@@ -283,11 +273,6 @@ class Design:
             return str(error)
 
 
-SWEEP_KEYS: Final = ("layers", "common", "layer", "devices", "vary", "values", "l1_small_size", "strict")
-SWEEP_KINDS: Final = {"devices": list, "vary": dict, "l1_small_size": int, "strict": bool}
-KIND_NAMES: Final = {list: "a list", dict: "a table", int: "an integer", bool: "true or false"}
-
-
 def read_sweep(path: Path) -> dict[str, Any]:
     """What a file says of a sweep, by the names of the arguments of `ttsim.sweep`.
 
@@ -301,43 +286,37 @@ def read_sweep(path: Path) -> dict[str, Any]:
     """
     document = read_toml(path, "a sweep")
     check_keys(str(path), document, SWEEP_KEYS)
-    for name, kind in SWEEP_KINDS.items():
+    for name, (kind, told) in SWEEP_KINDS.items():
         given = document.get(name, kind())
         if not isinstance(given, kind) or isinstance(given, bool) is not (kind is bool):
-            raise ArgumentError(f"{path}: {name} must be {KIND_NAMES[kind]}, not {shown(given)}")
+            raise ArgumentError(f"{path}: {name} must be {told}, not {shown(given)}")
     if document.get("values", "off") not in get_args(Values):
         known = ", ".join(get_args(Values))
         raise ArgumentError(f"{path}: values must be one of {known}, not {shown(document['values'])}")
     found: dict[str, Any] = {name: document[name] for name in ("values", "l1_small_size", "strict") if name in document}
     if "devices" in document:
-        found["devices"] = [_device(path, one) for one in document["devices"]]
+        found["devices"] = [_beside(path, device) for device in document["devices"]]
     if "vary" in document:
-        found["vary"] = {name: _values(given) for name, given in leaves(document["vary"])}
+        found["vary"] = {
+            name: [None if value == "none" else value for value in given] if isinstance(given, list) else given
+            for name, given in leaves(document["vary"])
+        }
     layers = layers_said(document, path)
     return found if layers is None else {**found, "layers": layers}
 
 
-def _device(path: Path, name: Any) -> str:
+def _beside(path: Path, device: Any) -> str:
     """A device, whose file, if it is one, lies in the folder of the sweep's."""
-    if not isinstance(name, str):
-        raise ArgumentError(f"{path}: devices must be names or files, not {shown(name)}")
-    base, changes = split_changes(name)
+    if not isinstance(device, str):
+        raise ArgumentError(f"{path}: devices must be names or files, not {shown(device)}")
+    base, changes = split_changes(device)
     return SEPARATOR.join((str(path.parent / base) if base.endswith(".toml") else base, *changes))
 
 
-def _values(given: Any) -> Any:
-    """The values of a setting; "none" leaves it to the library."""
-    return [None if one == "none" else one for one in given] if isinstance(given, list) else given
-
-
-DESIGN_KEYS: Final = ("device", "space", "costs", "counts", "layers", "only", "common", "layer")
-BASE: Final = "base"
-RANGE: Final = ("from", "to", "step", "factor")
-MOST_VALUES: Final = 1000  # of a range
-
-
 def read_design(path: Path) -> Design:
-    """The design that a file describes; a path of layers in it starts at its folder.
+    """The design that a file describes: `[device]`, `[space]`, `[costs]`, `[counts]`, and layers.
+
+    A path of layers in it starts at its folder.
 
     Raises:
         ArgumentError: The file is no TOML, or says something that is no design.
@@ -346,8 +325,16 @@ def read_design(path: Path) -> Design:
     """
     document = read_toml(path, "a design")
     check_keys(str(path), document, DESIGN_KEYS)
-    tables = {name: _table(path, name, document.get(name, {})) for name in ("device", "space", "costs", "counts")}
-    base, layers = _read_device(path, tables["device"]), _layers(path, document)
+    tables = {name: document.get(name, {}) for name in DESIGN_TABLES}
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            raise ArgumentError(f"{path}: {name} must be a table, not {shown(table)}; write it as [{name}]")
+    fields = dict(tables["device"])
+    name = fields.pop("base", default_spec())
+    if not isinstance(name, str):
+        raise ArgumentError(f"{path}: device.base must be the name of a device or a file, not {shown(name)}")
+    base = changed(load_spec(name), [f"{field}={_text(value)}" for field, value in leaves(fields)])
+    layers = _layers(path, document)
     return Design(
         base=base,
         axes=tuple(_axes(tables["space"], base)),
@@ -355,21 +342,6 @@ def read_design(path: Path) -> Design:
         layers=layers,
         counts=_counts(tables["counts"], [layer.name for layer in layers]),
     )
-
-
-def _table(path: Path, name: str, value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise ArgumentError(f"{path}: {name} must be a table, not {shown(value)}; write it as [{name}]")
-    return value
-
-
-def _read_device(path: Path, table: Mapping[str, Any]) -> DeviceSpec:
-    """The device, with the fields that are changed for all of the space."""
-    base = table.get(BASE, default_spec())
-    if not isinstance(base, str):
-        raise ArgumentError(f"{path}: device.{BASE} must be the name of a device or a file, not {shown(base)}")
-    fields = {name: value for name, value in table.items() if name != BASE}
-    return changed(load_spec(base), [f"{name}={_text(value)}" for name, value in leaves(fields)])
 
 
 def _axes(table: Mapping[str, Any], base: DeviceSpec) -> Iterator[DesignAxis]:
@@ -385,52 +357,40 @@ def _axes(table: Mapping[str, Any], base: DeviceSpec) -> Iterator[DesignAxis]:
                 f"design: space.{name} must be a list of values, or {{from = ..., to = ..., step = ...}}, "
                 f"not {shown(given)}"
             )
-        values = [_spelled(f"{name}={_text(value)}", known) for value in given]
-        twice = next((value for value in values if values.count(value) > 1), None)
+        values = []
+        for value in given:
+            read = read_change(f"{name}={_text(value)}", known)
+            values.append("x".join(str(side) for _, side in read) if len(read) > 1 else spelled(*read[0]))
+        twice = _twice(values)
         if twice is not None:
             raise ArgumentError(f"design: space.{name} has {twice} twice; keep one of them")
         yield DesignAxis(name=name, values=tuple(values))
 
 
-def _spelled(change: str, known: Mapping[str, Field]) -> str:
-    """The value of a change as shortly as it can be written."""
-    read = read_change(change, known)
-    if len(read) > 1:
-        return "x".join(str(value) for _, value in read)
-    ((field, value),) = read
-    return spelled(field, value)
-
-
 def _range(field: Field | None, name: str, given: Mapping[str, Any]) -> Iterator[Value]:
     """Values of a range, both ends included, in steps of equal difference or of equal ratio."""
-    check_keys(f"design: space.{name}", given, RANGE)
+    where = f"design: space.{name}"
+    check_keys(where, given, RANGE)
     if field is None or not field.numeric or "from" not in given or "to" not in given or len(given) != 3:
         raise ArgumentError(
-            f"design: space.{name}: a range is {{from, to, step}} or {{from, to, factor}} of a number, "
+            f"{where}: a range is {{from, to, step}} or {{from, to, factor}} of a number, "
             f"not {shown(dict(given))}; or give a list of values"
         )
-    low, high = (_exact(read_value(field, _text(given[end]))) for end in ("from", "to"))
-    by_step = "step" in given
-    step = _exact(read_value(field, _text(given["step"]))) if by_step else _factor(name, given["factor"])
-    if not low <= high or low <= 0 or (step <= 0 if by_step else step <= 1):
-        raise ArgumentError(f"design: space.{name}: a range goes upward, from above zero, not {shown(dict(given))}")
+    exact = {key: Fraction(repr(read_value(field, _text(given[key])))) for key in RANGE[:3] if key in given}
+    factor = given.get("factor")
+    if "step" not in exact and (
+        not isinstance(factor, int | float) or isinstance(factor, bool) or not 1 < factor < float("inf")
+    ):
+        raise ArgumentError(f"{where}: factor must be a number above 1, not {shown(factor)}; such as 2")
+    low, high, step = exact["from"], exact["to"], exact.get("step")
+    if not 0 < low <= high or (step is not None and step <= 0):
+        raise ArgumentError(f"{where}: a range goes upward, from above zero, not {shown(dict(given))}")
     for count in range(MOST_VALUES + 1):
-        value = low + step * count if by_step else low * step**count
+        value = low * Fraction(repr(factor)) ** count if step is None else low + step * count
         if value > high:
             return
         yield round(value) if isinstance(field.value, int) else float(value)
-    raise ArgumentError(f"design: space.{name}: a range has at most {MOST_VALUES} values; take larger steps")
-
-
-def _factor(name: str, value: Any) -> Fraction:
-    """The ratio of two values of a range."""
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 1 < value < float("inf"):
-        raise ArgumentError(f"design: space.{name}: factor must be a number above 1, not {shown(value)}; such as 2")
-    return Fraction(repr(value))
-
-
-def _exact(value: Value) -> Fraction:
-    return Fraction(repr(value))
+    raise ArgumentError(f"{where}: a range has at most {MOST_VALUES} values; take larger steps")
 
 
 def _costs(table: Mapping[str, Any], base: DeviceSpec) -> dict[str, Formula]:

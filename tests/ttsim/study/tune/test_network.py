@@ -1,11 +1,11 @@
-"""Networks: what is promised is what the tuned script takes, movements included; what cannot be tuned is refused."""
+"""Chains: convolutions are together where one reads what the other made, alone."""
 
 import numpy as np
 import pytest
 
 import ttsim
 from tests.ttsim.study.tune.tuned_calls import L1, options
-from ttsim.study.tune.network import moving_cycles, tune_network
+from ttsim.study.tune.network import chains, ground_of, moving_cycles, tune_network
 
 SHARDS = ttsim.TensorMemoryLayout
 NAMES = ("dram_slice_config", "slice_config")
@@ -40,6 +40,25 @@ def recorded(first, second=None):
 
 def block(**more):
     return {"conv_config": ttsim.Conv2dConfig(shard_layout=SHARDS.BLOCK_SHARDED, **more)}
+
+
+def test_two_that_follow_each_other_are_a_chain():
+    profile = recorded(block(), block())
+    ((first, second),) = chains(profile.calls)
+    assert second.call.input.spec == first.output
+    assert (first.moved_to, second.moved_to.memory_config) == (None, PLACE)
+    assert first.call.weight.on_host
+    assert first.call.weight.spec.shape == (64, 32, 2, 2)
+    assert second.call.weight.spec.shape == (32, 32, 3, 3)
+
+
+def test_the_device_is_as_it_was_before_the_call():
+    profile = recorded(block(), block())
+    ((_, second),) = chains(profile.calls)
+    ground = ground_of(second, profile.device, second.call.input.spec)
+    live = sorted(one.spec.bank_bytes for one in ground.machine.memory.live())
+    assert live == sorted(one.buffer.bank_bytes for one in second.ran.before)
+    assert ground.held["input"].spec == second.call.input.spec.buffer(profile.device.spec)
 
 
 def test_the_tuned_script_takes_what_was_promised():

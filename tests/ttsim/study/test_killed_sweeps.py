@@ -40,7 +40,7 @@ def folder(tmp_path_factory):
 
 
 def started(folder, *arguments):
-    root = str(Path(__file__).resolve().parents[4])
+    root = str(Path(__file__).resolve().parents[3])
     command = [sys.executable, str(folder / "script.py"), *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": root})
 

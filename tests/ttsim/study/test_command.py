@@ -1,9 +1,15 @@
+"""`ttsim tune` on the command line, and the last line of `ttsim run`."""
+
 import json
+from dataclasses import replace
 
 import pytest
 
+from ops.op_models import load_spec
 from ttsim.__main__ import main
-from ttsim.study.command import _steps
+from ttsim.study.command import _steps, faster_line
+from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
+from ttsim.study.layers.run import Settings
 from ttsim.study.sweep import Progress
 
 LAYER = ["--shape", "1,6,5,32", "--out-channels", "16", "--stride", "2"]
@@ -93,3 +99,64 @@ def test_an_interrupt_ends_cleanly(capsys, monkeypatch, tmp_path):
     assert "interrupted; the same command goes on with" in capsys.readouterr().err
     assert main(["sweep", *LAYER]) == 130
     assert "give --file to keep rows" in capsys.readouterr().err
+
+
+SMALL = ["--shape", "1,8,8,64", "--out-channels", "32", "--stride", "2", "--input-memory", "l1"]
+QUICK = ["--keep", "core_grid,transpose_shards", "--effort", "20"]
+
+
+def test_one_layer_in_words_and_as_json(capsys):
+    assert main(["tune", *SMALL, *QUICK, "--name", "mine", "--set", "l1.bytes=1MiB"]) == 0
+    words = capsys.readouterr().out
+    assert words.startswith("mine on wormhole_n150, l1.bytes=1MiB\n")
+    assert "conv_config=ttnn.Conv2dConfig(" in words
+    assert main(["tune", *SMALL, *QUICK, "--name", "mine", "--set", "l1.bytes=1MiB", "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)["layers"]
+    assert f"{told['front'][0]['cycles']:,} cycles" in words
+    assert told["gain"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--only", "nothing"], "no layer has"),
+        ([*SMALL, "--only", "x"], "not both"),
+        ([*SMALL, "--allow", "all"], "allow takes"),
+        ([*SMALL, "--effort", "1"], "at least 2 calls"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(capsys, arguments, words):
+    assert main(["tune", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert said.count("\n") == 1
+
+
+def test_run_tells_of_a_much_faster_config():
+    layers = {one.name: one for one in read_layers(DEFAULT_LAYERS)}
+    settings = Settings(spec=load_spec("wormhole_n150"), values="off", suggestions=False)
+    slow, good = layers["vgg_unet.d4.up"], layers["vgg_unet.d3.up"]
+    assert faster_line([good], settings) == ""
+    steering = replace(slow, name="d4\x1b[31m")
+    assert "(`ttsim tune` prints it): d4\\x1b[31m 9.8 times" in faster_line([steering, good], settings)
+
+
+TABLE = '[[layer]]\nname = "small"\nin_channels = 32\nout_channels = 32\ninput_height = 4\ninput_width = 4\n'
+
+
+def test_the_front_is_printed_and_all_is_written(tmp_path, capsys):
+    path, table, figures = (tmp_path / name for name in ("design.toml", "all.csv", "all.json"))
+    path.write_text(f'[space]\ndram.banks = [6, 12]\n[costs]\nbanks = "dram.banks"\n{TABLE}', encoding="utf-8")
+    assert main(["design", str(path), "--csv", str(table), "--json", str(figures)]) == 0
+    assert "Pareto front, the fastest first:" in capsys.readouterr().out
+    assert len(table.read_text().splitlines()) == 3
+    assert len(json.loads(figures.read_text())["points"]) == 2
+
+
+def test_no_machine_that_runs_all_is_a_failure(tmp_path, capsys):
+    path = tmp_path / "design.toml"
+    path.write_text(f"[space]\nl1.bytes = [1000]\n{TABLE}", encoding="utf-8")
+    assert main(["design", str(path)]) == 1
+    assert "No machine runs all layers." in capsys.readouterr().out
+    assert main(["design", str(tmp_path / "none.toml")]) == 2
+    assert "none.toml" in capsys.readouterr().err

@@ -1,0 +1,209 @@
+"""Every field of a device has a unit, and a name that tells it."""
+
+from inspect import cleandoc
+
+import pytest
+
+from device.errors import SpecError
+from device.spec.device_spec import catalog_names
+from device.spec.parts import GridSpec
+from ops.op_models import load_spec
+from ops.sensitivity.changes import read_value, spelled
+from ops.sensitivity.fields import (
+    Better,
+    Dimension,
+    fields_of,
+    numeric_fields,
+    scaled,
+    source_of,
+    sources_of,
+    table_words,
+    with_values,
+    words_of,
+)
+
+SPEC = load_spec("wormhole_n150")
+
+
+def field(name):
+    return next(one for one in fields_of(SPEC) if one.name == name)
+
+
+@pytest.mark.parametrize("name", catalog_names())
+def test_every_number_has_a_unit_or_is_a_plain_number(name):
+    plain = {one.name for one in numeric_fields(load_spec(name)) if not one.unit}
+    assert all(one.endswith(("_share", "_factor")) or one == "l1.circular_buffers" for one in plain), plain
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "dimension", "better"),
+    [
+        ("clock_hz", "Hz", Dimension.CLOCK, Better.LARGER),
+        ("dram.bank_bytes_per_second", "bytes/s", Dimension.RATE, Better.LARGER),
+        ("dram.access_ns", "ns", Dimension.TIME, Better.SMALLER),
+        ("noc.flit_bytes", "bytes/cycle", Dimension.CYCLE_RATE, Better.LARGER),
+        ("compute.phase_cycles", "cycles", Dimension.CYCLES, Better.SMALLER),
+        ("l1.bytes", "bytes", Dimension.NUMBER, Better.NEITHER),
+        ("reader.tilize[0].dst_16bit_cycles", "cycles", Dimension.CYCLES, Better.NEITHER),
+    ],
+)
+def test_units(name, unit, dimension, better):
+    one = field(name)
+    assert (one.unit, one.dimension, one.better) == (unit, dimension, better)
+
+
+def test_what_is_no_number_is_a_field_too():
+    assert field("arch").value == "wormhole_b0"
+    assert field("noc.worker_cols").value == [1, 2, 3, 4, 6, 7, 8, 9]
+    assert not any(field(name).numeric for name in ("arch", "noc.worker_cols", "compute.minus_one_quirk"))
+
+
+def test_a_field_is_changed_where_the_machine_allows_it():
+    assert scaled(SPEC, field("dram.banks"), 0.5).dram.banks == 6
+    assert scaled(SPEC, field("reader.tilize[1].dst_32bit_cycles"), 2).reader.tilize[1].dst_32bit_cycles == 148
+    assert scaled(SPEC, field("dram.achieved_share"), 2) is None  # no share is above 1
+    assert scaled(SPEC, field("compute.stationary_tiles"), 1.1) is None  # it rounds to what it was
+    both = with_values(SPEC, {("clock_hz",): 5e8, ("noc", "flit_bytes"): 16})
+    assert (both.clock_hz, both.noc.flit_bytes) == (500_000_000, 16)
+
+
+def test_a_number_whose_unit_nobody_knows_is_refused():
+    with pytest.raises(SpecError, match=r"grid\.width: nobody knows the unit"):
+        fields_of(_Strange())
+
+
+class _Strange:
+    def to_dict(self):
+        return {"grid": {"width": 3}}
+
+
+def test_a_figure_has_the_comment_of_the_nearest_file(tmp_path):
+    (tmp_path / "base.toml").write_text('extends = "blackhole_p100"\n[dram]\nbanks = 3  # counted\n', encoding="utf-8")
+    path = tmp_path / "mine.toml"
+    path.write_text('extends = "base.toml"\nname = "a # b"\n[noc]\nhop_cycles = 4\n', encoding="utf-8")
+    found = sources_of(path)
+    assert source_of("dram.banks", found) == "counted"
+    assert source_of("noc.hop_cycles", found) == ""  # whoever wrote it says nothing of it
+    assert source_of("name", found) == ""
+    assert source_of("grid.cols", found).startswith("[gemm]: two columns harvested")
+    assert source_of("l1.bytes", found) == "[soc] worker_l1_size"
+
+
+def test_what_stands_in_a_list_or_a_table_in_line_has_its_comment():
+    found = sources_of("wormhole_n150")
+    assert source_of("reader.tilize[3].dst_16bit_cycles", found) == "[planner]"
+    assert source_of("reader.local.peak_at_bytes", found) == "[planner]"
+    assert source_of("reader.nothing", found) == ""
+
+
+def test_a_device_that_is_not_there_has_none():
+    with pytest.raises(SpecError, match="unknown device 'wormhole_n15'"):
+        sources_of("wormhole_n15")
+
+
+FIELDS = {one.name: one for one in fields_of(load_spec("wormhole_n150"))}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("l1.bytes", "2MiB", 2_097_152),
+        ("l1.bytes", "1.5 MiB", 1_572_864),
+        ("l1.bytes", "2MB", 2_000_000),
+        ("l1.bytes", "1_048_576", 1_048_576),
+        ("clock_hz", "1.2GHz", 1_200_000_000),
+        ("clock_hz", "1e9", 1_000_000_000),
+        ("clock_hz", "900kHz", 900_000),
+        ("reader.clock_ghz", "1350MHz", 1.35),
+        ("dram.bank_bytes_per_second", "24GB/s", 24e9),
+        ("reader.local.peak_bytes_per_ns", "30GB/s", 30.0),
+        ("dram.access_ns", "0.1us", 100.0),
+        ("dram.achieved_share", "92.2%", 0.922),
+        ("dispatch_costs.dispatcher_factor", "150percent", 1.5),
+        ("noc.flit_bytes", "64B/cycle", 64),
+        ("dram.banks", "16banks", 16),
+        ("compute.phase_cycles", "8 cycles", 8.0),
+        ("noc.worker_cols", "[1, 2,4]", [1, 2, 4]),
+        ("noc.worker_cols", "[]", []),
+        ("compute.reciprocal_table", "true", True),
+        ("arch", "mine", "mine"),
+    ],
+)
+def test_a_text_is_a_value(name, text, value):
+    found = read_value(FIELDS[name], text)
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "l1.bytes",
+            "2GHz",
+            r"^l1\.bytes is in bytes, not a frequency as '2GHz' is; give a plain .*, or .*MiB",
+        ),
+        ("clock_hz", "2MiB", r"^clock_hz is in Hz, not a size as '2MiB' is; .* kHz, MHz, GHz, THz$"),
+        ("dram.bank_bytes_per_second", "24GB", r"is in bytes/s, not a size as '24GB' is; .*GB/s"),
+        ("compute.phase_cycles", "3ns", r"is in cycles, not a time as '3ns' is; give a plain number of cycles$"),
+        ("dram.banks", "1 KiB", r"^dram\.banks is in banks, not a size .*; give a plain number of banks$"),
+        ("l1.circular_buffers", "50%", r"is a plain number, not a part of a whole as '50%' is; give a plain number$"),
+        ("l1.bytes", "2Mib", r"^l1\.bytes: unknown unit 'Mib', did you mean 'MiB'\?"),
+        ("dram.banks", "3.5", r"^dram\.banks must be a whole number, not '3\.5'; 4 would do"),
+        ("l1.bytes", "two", r"^l1\.bytes must be a number, not 'two'"),
+        ("l1.bytes", "nan", r"^l1\.bytes must be a number, not 'nan'"),
+        ("l1.bytes", "1e9999", r"exponent of at most three digits"),
+        ("dram.access_ns", "1e999", r"^dram\.access_ns must be at most 1\.79769e\+308"),
+        ("noc.worker_cols", "1;2", r"whole numbers with commas between, not '1;2'"),
+        ("compute.reciprocal_table", "1", r"^compute\.reciprocal_table must be true or false, not '1'"),
+    ],
+)
+def test_what_is_no_value_is_refused(name, text, message):
+    with pytest.raises(SpecError, match=message):
+        read_value(FIELDS[name], text)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("l1.bytes", 2_097_152, "2MiB"),
+        ("l1.bytes", 1_499_136, "1464KiB"),
+        ("clock_hz", 800_000_000, "800MHz"),
+        ("dram.bank_bytes_per_second", 32e9, "32GB/s"),
+        ("dram.achieved_share", 0.9, "90%"),
+        ("dram.banks", 16, "16"),
+        ("clock_hz", 7 * 10**300, "7e+300Hz"),
+        ("noc.worker_cols", [1, 2], "1,2"),
+        ("compute.reciprocal_table", True, "true"),
+    ],
+)
+def test_the_shortest_text_of_a_value(name, value, text):
+    assert spelled(FIELDS[name], value) == text
+
+
+@pytest.mark.parametrize("device", ["wormhole_n150", "blackhole_p100"])
+def test_every_field_survives_the_trip_through_a_text(device):
+    for field in fields_of(load_spec(device)):
+        found = read_value(field, spelled(field, field.value))
+        assert (found, type(found)) == (field.value, type(field.value)), field.name
+
+
+@pytest.mark.parametrize("name", catalog_names())
+def test_every_field_has_a_meaning(name):
+    silent = [field.name for field in fields_of(load_spec(name)) if not words_of(field.path)]
+    assert not silent
+
+
+def test_words():
+    assert words_of(("dram", "banks")) == "Independent banks; interleaved buffers spread over all."
+    assert words_of(("reader", "tilize", 2, "dst_16bit_cycles")) == "With 16-bit destination registers."
+    assert words_of(("conv_costs", "start_cycles")) == "Kernel start and skew between cores."
+    assert "(there may be none) has a network" in words_of(("noc", "worker_cols"))  # of two lines
+    assert table_words(("grid",)) == "The worker cores a program can use."
+    assert table_words(()) == "One kind of device."
+
+
+def test_words_do_not_hang_on_indentation(monkeypatch):
+    """Python 3.13 takes it from the text of a class, older ones leave it."""
+    monkeypatch.setattr(GridSpec, "__doc__", cleandoc(GridSpec.__doc__))
+    assert words_of(("grid", "cols")) == "Cores in a row, at most 64."
+    assert table_words(("grid",)) == "The worker cores a program can use."

@@ -1,0 +1,235 @@
+import csv
+import json
+from io import StringIO
+
+import pytest
+
+from device.errors import ArgumentError
+from ttsim.study import evaluate as point
+from ttsim.study.store import Row, Verdict
+from ttsim.study.sweep import SweepResult, axes_of, best_table, charts_of, sweep, words_of, write_plot
+from ttsim.types.layer import Layer
+
+LAYER = Layer(name="up", in_channels=32, out_channels=16, input_height=16, input_width=16, stride=(2, 2))
+VARY = {
+    "shard_layout": [None, "HEIGHT_SHARDED", "WIDTH_SHARDED"],
+    "act_block_h_override": [0, 32],
+    "dram.banks": [6, 12],
+}
+
+
+def test_a_dozen_points():
+    told = []
+    result = sweep(LAYER, "wormhole_n150", vary=VARY, watch=told.append)
+    assert [(one.done, one.total, one.found) for one in told] == [(done, 12, 0) for done in range(13)]
+    assert result.axes == ("config.shard_layout", "config.act_block_h_override", "device.dram.banks")
+    assert [labels["device.dram.banks"] for labels, _ in result.samples] == ["6"] * 6 + ["12"] * 6
+    assert result.verdicts["fits"] == 12
+    assert result.plans == 8  # on each machine four: three points share one
+    assert result == sweep(LAYER, "wormhole_n150", vary=VARY)
+
+
+def test_a_sweep_goes_on_where_its_file_ends(tmp_path, monkeypatch):
+    path = tmp_path / "rows.jsonl"
+    whole = sweep(LAYER, vary=VARY, file=path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:5]) + lines[5][:40])
+    looked = []
+    monkeypatch.setattr(point.Evaluator, "row", _watched(point.Evaluator.row, looked))
+    told = []
+    assert sweep(LAYER, vary=VARY, file=path, watch=told.append) == whole
+    assert (len(looked), told[0].done, told[0].found) == (8, 4, 4)
+    assert sorted(path.read_bytes().splitlines()) == sorted(b"".join(lines).splitlines())
+    sweep(LAYER, vary={"act_block_h_override": [0, 64]}, devices="blackhole_p150", file=path)
+    assert path.read_bytes().count(b"\n") == 1 + 12 + 2
+
+
+def _watched(function, looked):
+    def row(self, point):
+        looked.append(point)
+        return function(self, point)
+
+    return row
+
+
+def test_a_bad_point_does_not_stop_the_others(tmp_path):
+    result = sweep(LAYER, vary={"groups": [1, 5], "math_fidelity": ["LoFi", "HiFi4"]}, file=tmp_path / "rows")
+    assert [row.verdict.value for row in result.rows] == ["fits", "fits", "refused", "refused"]
+    assert [json.loads(line)["error"][:18] for line in (tmp_path / "rows").read_text().splitlines()[3:]] == [
+        "groups must divide"
+    ] * 2
+
+
+def test_layers_and_devices_of_every_kind(tmp_path):
+    device = tmp_path / "card.toml"
+    device.write_text('extends = "wormhole_n150"\nname = "card"\n[dram]\nbanks = 6\n')
+    layer = {"name": "b", "in_channels": 32, "out_channels": 16, "input_height": 6, "input_width": 5}
+    result = sweep([LAYER, layer], ["wormhole_n150", str(device), "wormhole_n150, dram.banks=6"])
+    assert [(row.layer, row.device) for row in result.rows] == [
+        (name, card) for name in ("up", "b") for card in ("wormhole_n150", "card", "wormhole_n150, dram.banks=6")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"vary": ["slice"]}, "vary must be a dict"),
+        ({"devices": [], "vary": {"lowering": ["frame"]}}, "there are no devices"),
+        ({"processes": 0}, "processes must be an integer of at least 1"),
+        ({"processes": 2, "scheduler": "tcp://127.0.0.1:1"}, "not both"),
+    ],
+)
+def test_what_is_no_sweep(arguments, words):
+    with pytest.raises(ArgumentError, match=words):
+        sweep(LAYER, **arguments)
+
+
+def row(cycles=None, **others):
+    verdict = Verdict.DOES_NOT_FIT if cycles is None else Verdict.FITS
+    figures = {} if cycles is None else {"cycles": cycles, "clock_hz": 500_000_000, "untimed_operations": 0}
+    return Row(**{"key": str(cycles), "layer": "up", "device": "d", "verdict": verdict} | figures | others)
+
+
+RESULT = SweepResult(
+    axes=("config.x", "device.y"),
+    samples=(
+        ({"config.x": 1, "device.y": "2"}, row(300, inputs={"config.x": 1}, plan_key="p")),
+        ({"config.x": None, "device.y": "2"}, row(200, inputs={}, plan_key="q")),
+        ({"config.x": 3, "device.y": "2"}, row(200, inputs={"config.x": 3}, plan_key="q")),
+        ({"config.x": 4, "device.y": "2"}, row(100, inputs={"config.x": 4}, untimed_operations=1, plan_key="r")),
+        ({"config.x": 5, "device.y": "2"}, row(error="too, large\nby far", inputs={"config.x": 5})),
+        ({"config.x": 1, "device.y": "2"}, row(layer="down", inputs={"config.x": 1})),
+    ),
+)
+
+
+def test_the_best_of_each_layer():
+    up, down = RESULT.best()
+    assert (up.layer, up.row.cycles, up.labels["config.x"], up.nanoseconds) == ("up", 200, None, 400.0)
+    assert (up.fitting, up.points, up.slowest_cycles) == (4, 5, 300)
+    assert (up.reason, down.reason) == ("too, large", "")
+    assert (down.layer, down.row, down.labels, down.fitting, down.slowest_cycles) == ("down", None, None, 0, None)
+
+
+def test_counts():
+    assert RESULT.verdicts == {"fits": 4, "does not fit": 2}
+    assert RESULT.plans == 3
+
+
+def test_records_are_flat_and_alike():
+    records = RESULT.records()
+    assert len({tuple(one) for one in records}) == 1
+    assert list(records[0])[:4] == ["layer", "device", "device.y", "config.x"]
+    assert records[1]["config.x"] is None
+    assert (records[0]["cycles"], records[0]["nanoseconds"], records[0]["verdict"]) == (300, 600.0, "fits")
+    assert records[4]["nanoseconds"] is None
+    assert json.loads(RESULT.to_json())["points"] == records
+
+
+def test_csv_has_a_line_for_each_point():
+    lines = list(csv.DictReader(StringIO(RESULT.to_csv(), newline="")))
+    assert [one["cycles"] for one in lines] == ["300", "200", "200", "100", "", ""]
+    assert lines[4]["error"] == "too, large\nby far"
+
+
+def test_pandas_reads_it():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(RESULT.records())
+    assert frame.loc[0, "cycles"] == 300
+
+
+FITS = Row(
+    key="k", layer="up", device="d", verdict=Verdict.FITS, cycles=1234, clock_hz=10**9, cycles_error_share=0.0271,
+    untimed_operations=0, l1_peak_bytes=5000, l1_headroom_bytes=6000, plan_key="p",
+)  # fmt: skip
+NOT = Row(key="l", layer="down", device="d", verdict=Verdict.DOES_NOT_FIT, error="too large")
+FAILED = Row(key="m", layer="down", device="d", verdict=Verdict.FAILED, error="KeyError: \x1b'x'")
+
+
+def test_the_table_of_the_best():
+    told = best_table(SweepResult(axes=("config.x",), samples=(({"config.x": None}, FITS), ({"config.x": 2}, NOT))))
+    assert told == (
+        "layer  device     fit  cycles     +-     time  slowest  L1 peak B  headroom B  fastest\n"
+        "up     d       1 of 1   1,234  2.7 %  1.23 us    1,234      5,000       6,000  x=none\n"
+        "down   d       0 of 1                                                          nothing runs: too large\n"
+        "2 points, one different plan: 1 fits, 1 does not fit\n"
+    )
+
+
+def test_on_a_narrow_terminal_settings_stay():
+    told = best_table(SweepResult(axes=("config.x",), samples=(({"config.x": 2}, FITS),)), width=40)
+    assert told.splitlines()[:2] == ["layer  device  cycles     time  fastest", "up     d        1,234  1.23 us  x=2"]
+
+
+def test_mistakes_of_ttsim_are_told():
+    told = best_table(SweepResult(axes=(), samples=(({}, FAILED), ({}, FAILED))))
+    assert told.splitlines()[-1].startswith("failed: KeyError: ")
+    assert "\x1b" not in told
+
+
+def test_words_of_labels():
+    assert words_of({"config.a": True, "kernel_size": (2, 2), "device.dram.banks": "6", "compute.b": 0}) == (
+        "a=true, kernel_size=2x2, b=0"
+    )
+    assert words_of({}) == "as given"
+
+
+def sample(layer, device, a, b, cycles, peak=1024):
+    verdict = Verdict.DOES_NOT_FIT if cycles is None else Verdict.FITS
+    figures = (
+        {} if cycles is None else {"cycles": cycles, "clock_hz": 10**9, "l1_peak_bytes": peak, "untimed_operations": 0}
+    )
+    row = Row(key=f"{layer}{device}{a}{b}", layer=layer, device=device, verdict=verdict, **figures)
+    return {"config.a": a, "b": b, "config.c": 1}, row
+
+
+CHARTED = SweepResult(
+    axes=("config.a", "b", "config.c"),
+    samples=(
+        sample("up", "n", 1, None, 3000),
+        sample("up", "n", 1, "x", None),
+        sample("up", "n", 2, None, 5000, peak=512),
+        sample("up", "n", 2, "x", 4000),
+        sample("up", "p", 1, None, 1000),
+        sample("down", "n", 1, None, None),
+    ),
+)
+
+
+def test_axes_that_vary():
+    assert axes_of(CHARTED) == {"layer": ["up", "down"], "device": ["n", "p"], "config.a": [1, 2], "b": [None, "x"]}
+
+
+def test_charts():
+    bars, first, second, third, up, down = charts_of(CHARTED)
+    assert bars.groups == ("up", "down")
+    assert bars.series == (("n", (3.0, None)), ("p", (1.0, None)))
+    assert (first.title, first.columns, first.rows) == (
+        "up, n: the least time by config.a and b", ("1", "2"), ("none", "x")
+    )  # fmt: skip
+    assert first.cells == ((3.0, 5.0), (None, 4.0))
+    assert (second.title[:5], third.title[:7]) == ("up, p", "down, n")
+    assert third.cells == ((None,),)
+    assert [(one.x, one.y, one.series) for one in up.dots] == [(3, 1, "n"), (5, 0.5, "n"), (4, 1, "n"), (1, 1, "p")]
+    assert up.dots[1].name == "a=2, b=none, c=1"
+    assert down.dots == ()
+
+
+def test_axes_of_a_heat_map_may_be_chosen():
+    (heat,) = (one for one in charts_of(CHARTED, ["device", "layer"]) if "by device and layer" in one.title)
+    assert heat.cells == ((3.0, 1.0), (None, None))
+    assert any("by device and config.a" in one.title for one in charts_of(CHARTED, ["device", "a"]))
+
+
+@pytest.mark.parametrize("across", [["a", "z"], ["a", "a"], ["a", "c"]])
+def test_axes_there_are_not(across):
+    with pytest.raises(ArgumentError, match="axes"):
+        charts_of(CHARTED, across)
+
+
+def test_files(tmp_path):
+    for name, start in (("a.svg", "<svg"), ("a.HTML", "<!DOCTYPE")):
+        write_plot(CHARTED, tmp_path / name)
+        assert (tmp_path / name).read_text().startswith(start)
+    with pytest.raises(ArgumentError, match=r"a file \.svg or \.html"):
+        write_plot(CHARTED, tmp_path / "a.png")
