@@ -1,0 +1,96 @@
+"""Mutations of sources: which there are, how they are drawn, and which of them tests catch."""
+
+import pytest
+
+from tools.mutate import ROOT, drawn, main, mirrored, mutations_of, outcome
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "mutated"),
+    [
+        ("x = a + b\n", "arithmetic", "x = (a - b)\n"),
+        ("x = é //\\\n  b\n", "arithmetic", "x = (é * b)\n"),
+        ("x = a < b\n", "comparison", "x = (a <= b)\n"),
+        ("x = a is not b\n", "comparison", "x = (a is b)\n"),
+        ("x = a and b\n", "condition", "x = (a or b)\n"),
+        ("while a:\n    b()\n", "condition", "while (not (a)):\n    b()\n"),
+        ("def f(a, *, b=False):\n    pass\n", "default", "def f(a, *, b=True):\n    pass\n"),
+        ("class A:\n    b: int = 4\n", "default", "class A:\n    b: int = 5\n"),
+        ("x = [a, 32]\n", "constant", "x = [a, 33]\n"),
+        ("def f():\n    return a\n", "return", "def f():\n    return None\n"),
+    ],
+)
+def test_each_kind_changes_one_expression(source, kind, mutated):
+    (mutation,) = mutations_of("a.py", source.encode())
+    assert (mutation.kind, mutation.applied(source.encode()).decode()) == (kind, mutated)
+
+
+@pytest.mark.parametrize(
+    "source", ["x: Literal[3]\n", 'f"{a + 1}"\n', '"text %s" % a\n', "def f():\n    return None\n"]
+)
+def test_types_and_texts_stay(source):
+    assert not list(mutations_of("a.py", source.encode()))
+
+
+def test_a_seed_draws_the_same_mutations_of_every_kind():
+    chosen = drawn(ROOT, 1, 60)
+    assert chosen == drawn(ROOT, 1, 60) != drawn(ROOT, 2, 60)
+    assert len(set(chosen)) == 60
+    assert {mutation.kind for mutation in chosen} == {
+        *("arithmetic", "comparison", "condition", "default", "constant", "return")
+    }
+    with pytest.raises(ValueError, match="no file of device, ops, ttsim with 'nowhere' in its path"):
+        drawn(ROOT, 1, 1, only="nowhere")
+
+
+@pytest.mark.parametrize(
+    ("path", "tests"),
+    [
+        ("device/time/network.py", "tests/device/time"),
+        ("device/cores.py", "tests/device/test_cores.py"),
+        ("ops/launch.py", "tests/ops"),
+        ("ops/programs/nowhere/values.py", "tests/ops/programs"),
+    ],
+)
+def test_the_mirrored_tests_are_the_nearest(path, tests):
+    assert mirrored(ROOT, path) == tests
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """A project whose tests see the sum, not the limit, and hang where the loop does not end."""
+    files = {
+        "ops/__init__.py": "",
+        "ops/part.py": "def total(a, b):\n    return a + b\n\n\ndef small(a):\n    return a < 7\n\n\n"
+        "def count(a):\n    n = 0\n    while n < a:\n        n += 2 - 1\n    return n\n",
+        "tests/ops/test_part.py": "from ops.part import count, total\n\n\n"
+        "def test_total():\n    assert total(2, 3) == 5\n    assert count(3) == 3\n",
+        "tests/test_more.py": "from ops.part import small\n\n\ndef test_small():\n    assert small(3)\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\npythonpath = ["."]\n')
+    return tmp_path
+
+
+def test_mutations_are_caught_survive_or_do_not_end_and_are_taken_back(clone):
+    source = (clone / "ops/part.py").read_bytes()
+    at = {str(mutation).split(": ", 1)[1]: mutation for mutation in mutations_of("ops/part.py", source)}
+    wider = ["tests/test_more.py"]
+    assert outcome(clone, at["arithmetic: a + b -> (a - b)"], wider, 60) == "caught"
+    assert outcome(clone, at["return: a < 7 -> None"], wider, 60) == "caught"
+    assert outcome(clone, at["comparison: a < 7 -> (a <= 7)"], wider, 60) == "survived"
+    assert outcome(clone, at["constant: 1 -> 2"], wider, 4) == "not ended"
+    assert (clone / "ops/part.py").read_bytes() == source
+
+
+def test_the_command_lists_and_counts(clone, capsys):
+    assert main(["--only", "part", "--list", "--count", "3", "--seed", "5"], clone) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert len(listed) == 3
+    assert all(line.startswith("ops/part.py:") for line in listed)
+    assert main(["--only", "part", "--count", "1", "--seed", "5", "--wider", "tests/test_more.py"], clone) in (0, 1)
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].split(": ", 1)[1] == listed[0]
+    assert printed[1].endswith("of 1 caught, 0 not ended in 900 s")
