@@ -172,9 +172,6 @@ class _MemoryPass:
         names = (one for one in step.inputs if one in self.tensors and one in self.buffers)
         return tuple(ReadTensor(self._tensor(name), self.buffers[name].spec) for name in names)
 
-    def _kept(self, one: Allocate) -> Buffer:
-        return self.device.allocate(one.buffer, one.tensor, by=one.by, placed=self.dispatch, tensor=self._spec(one))
-
     def _tensor(self, name: str) -> MadeTensor:
         buffer = self.buffers[name]
         return MadeTensor(buffer.number, buffer.address, self.tensors[name])
@@ -193,7 +190,8 @@ class _MemoryPass:
         if step.refused is not None:
             raise DeviceError(step.refused)
         for one in step.resident:
-            self.unkept.append(self._kept(one))
+            made = device.allocate(one.buffer, one.tensor, by=one.by, placed=self.dispatch, tensor=self._spec(one))
+            self.unkept.append(made)
         if step.unfinished is not None:
             raise DeviceError(step.unfinished)
         resident = {one.tensor: buffer for one, buffer in zip(step.resident, self.unkept, strict=True)}

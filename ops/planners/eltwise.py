@@ -407,6 +407,7 @@ def plan_unary(
         data_format=source.data_format,
         out_format=None if made_format == source.data_format else made_format,
     )
+    shape_key = None if source.layout is Layout.TILE else source.padded_shape  # tiles have one program for all shapes
     made = builder.run(
         "UnaryDeviceOperation",
         work,
@@ -414,7 +415,7 @@ def plan_unary(
         output=written if target is None else None,
         circular_buffers=unary_buffers(read, written, spec),
         dataflow=True,
-        key=("unary", work, source.layout, source.memory_config, written.spec.memory_config, _shape_key(source)),
+        key=("unary", work, source.layout, source.memory_config, written.spec.memory_config, shape_key),
     )
     return builder.finish({"output": made.name}, known_works=OP_MODELS)
 
@@ -444,8 +445,3 @@ def _result(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) ->
         shards = on_all_cores(source.padded_shape, where.memory_layout, spec) if held is None else held
         where = with_shards(where, shards)
     return TensorSpec(source.shape, source.data_format, source.layout, where)
-
-
-def _shape_key(source: TensorSpec) -> tuple[int, ...] | None:
-    """Rows have a program for each shape, tiles one for all."""
-    return None if source.layout is Layout.TILE else source.padded_shape

@@ -320,7 +320,7 @@ def _bias(call: MatmulArguments) -> Iterator[str]:
     if call.bias is None:
         return
     columns = call.second_sides[1]
-    if not _is_row(call.bias, columns):
+    if call.bias.shape[-1:] != (columns,) or call.bias.volume != columns:
         yield (
             f"linear: bias must be a single row of {columns} columns, [..., 1, {columns}], not the shape "
             f"{list(call.bias.shape)}"
@@ -329,7 +329,3 @@ def _bias(call: MatmulArguments) -> Iterator[str]:
         yield f"linear: bias must be in TILE layout, not {call.bias.layout.name}; use to_layout(TILE_LAYOUT)"
     if call.bias.data_format not in FORMATS:
         yield f"linear: bias must be one of {', '.join(one.name for one in FORMATS)}, not {call.bias.data_format}"
-
-
-def _is_row(bias: TensorSpec, columns: int) -> bool:
-    return bias.shape[-1:] == (columns,) and bias.volume == columns

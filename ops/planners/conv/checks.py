@@ -521,20 +521,16 @@ def check_sizes(call: ConvCall, spec: DeviceSpec) -> None:
     outputs = call.batch_size * prod(axis.outputs for axis in axes)
     taps = prod(call.kernel_size) * call.in_channels // max(call.groups, 1)
     inputs = prod(image_shape(call)[:3])
-    capacity = spec.dram.banks * spec.dram.usable_bytes
+    capacity, alignment_bytes = spec.dram.banks * spec.dram.usable_bytes, min(spec.dram.alignment_bytes, 32)
     for what, rows, columns, data_format in (
         ("input", inputs, call.in_channels, call.input.spec.data_format),
         ("output", outputs, call.out_channels, output_format(call)),
         ("weight matrix", taps, call.out_channels, weight_format(call)),
     ):
-        wanted = rows * _row_bytes(columns, data_format, spec)
+        row_bytes = round_up(columns * (data_format.element_bytes or 1), alignment_bytes)  # at least, in tiles or not
+        wanted = rows * row_bytes
         if wanted > capacity:
             raise OutOfMemoryError(
                 f"{name}: the {what}, {rows} rows of {columns} channels, takes at least {wanted} B, more than the "
                 f"{capacity} B of DRAM of {spec.name}; use smaller sizes or another format, or make several calls"
             )
-
-
-def _row_bytes(columns: int, data_format: DataFormat, spec: DeviceSpec) -> int:
-    """Bytes that a row takes at least, in tiles or not."""
-    return round_up(columns * (data_format.element_bytes or 1), min(spec.dram.alignment_bytes, 32))

@@ -127,7 +127,9 @@ def _padded(builder: PlanBuilder, call: ConvCall, image: PlanTensor) -> PlanTens
 def _as_rows(builder: PlanBuilder, image: PlanTensor, kept: PlanTensor) -> PlanTensor:
     """Tiles that Fold does not read as rows: those in shards, and those whose rows split words."""
     spec, place = image.spec, image.spec.memory_config
-    if spec.layout is not Layout.TILE or not (place.is_sharded() or _splits_words(spec, builder.device_spec)):
+    row_bytes = spec.shape[-1] * (_row_format(spec).element_bytes or 0)
+    splits_words = row_bytes % builder.device_spec.l1.alignment_bytes != 0
+    if spec.layout is not Layout.TILE or not (place.is_sharded() or splits_words):
         return image
     whole, shards = not any(side % TILE for side in spec.shape[-2:]), place.shard_spec
     if shards is not None and not whole:
@@ -196,11 +198,6 @@ def _row_format(spec: TensorSpec) -> DataFormat:
     return BFLOAT16 if spec.data_format.is_block else spec.data_format
 
 
-def _splits_words(tensor: TensorSpec, spec: DeviceSpec) -> bool:
-    """Whether the rows that tiles become do not begin where L1 is aligned."""
-    return tensor.shape[-1] * (_row_format(tensor).element_bytes or 0) % spec.l1.alignment_bytes != 0
-
-
 def folded_call(call: ConvCall, image: TensorSpec) -> ConvCall:
     """The convolution that is left of a call whose input was folded to this image, at stride 1."""
     kernel = tuple(map(div_up, call.kernel_size, call.stride))
@@ -239,7 +236,8 @@ def validate(call: ConvCall) -> None:
 
 def validate_whole(call: ConvCall) -> None:
     """The checks of `validate` that come once windows are folded, if they are: of what is left of the call."""
-    raise_first(call, () if is_matmul(call) or _whole_windows(call) else INPUT_CHECKS)
+    whole_windows = call.folding is not None and call.folding.whole  # of which no slices are cut
+    raise_first(call, () if is_matmul(call) or whole_windows else INPUT_CHECKS)
     raise_first(call, (_sliced_weight_rank, *CONFIG_CHECKS), INPUT_RANK_CHECKS)
 
 
@@ -377,11 +375,6 @@ def _slices_with_input(call: ConvCall) -> Iterator[str]:
             f"slice_config: one of {config.num_slices} slices lies in the padding alone, and the real library leaves "
             "it and all that follow unwritten; use fewer slices"
         )
-
-
-def _whole_windows(call: ConvCall) -> bool:
-    """Whether windows side by side were folded, of which no slices are cut."""
-    return call.folding is not None and call.folding.whole
 
 
 def _folded_dilation(call: ConvCall) -> Iterator[str]:

@@ -215,7 +215,8 @@ def _unwritten_channels(plan: Plan, operations: list[Operation]) -> Iterator[str
     width = held = 0
     for step in operations:
         if isinstance(step.work, CopyTensor) and step.work.conversion in DEALS_ROWS:
-            source, target = (plan.tensors[name] for name in (step.inputs[0], (*step.inputs, *_made(step))[-1]))
+            target_name = step.outputs[-1].tensor if step.outputs else step.inputs[-1]
+            source, target = plan.tensors[step.inputs[0]], plan.tensors[target_name]
             ragged = target.layout is Layout.ROW_MAJOR and _held_columns(source) < _held_columns(target)
             width, held = (source.shape[-1], _held_columns(target)) if ragged else (0, 0)
         elif isinstance(step.work, Conv2dOp) and width and step.work.problem.out_format.is_block:
@@ -226,10 +227,6 @@ def _unwritten_channels(plan: Plan, operations: list[Operation]) -> Iterator[str
                 f"before; pad input_tensor and the weights with zeros to {held} channels, give input_tensor in "
                 "TILE_LAYOUT, or ask for dtype=bfloat16"
             )
-
-
-def _made(step: Operation) -> Iterator[str]:
-    return (one.tensor for one in step.outputs)
 
 
 def _held_columns(spec: TensorSpec) -> int:

@@ -114,7 +114,8 @@ def _cut(builder: PlanBuilder, source: PlanTensor, work: Cut, name: str, place: 
         raise ArgumentError("slice: a sharded memory_config without a shard_spec is not simulated; give one")
     if not work.has_steps and work.ends == work.shape and not any(work.begins):
         return placed(builder, source, where, name)
-    as_rows = given.layout is Layout.ROW_MAJOR or work.has_steps or len(work.shape) == 1 or _begins_within_tiles(work)
+    within_tiles = any(begin % TILE for begin in work.begins[-2:])
+    as_rows = given.layout is Layout.ROW_MAJOR or work.has_steps or len(work.shape) == 1 or within_tiles
     cuts_lines = where.memory_layout in (TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.BLOCK_SHARDED)
     if len(work.shape) == 1 and given.layout is Layout.ROW_MAJOR and place is None and cuts_lines:
         raise DeviceError(
@@ -161,10 +162,6 @@ def _require_view(box: TensorSpec, spec: DeviceSpec, *, tilized: bool) -> None:
             f"Input row-major shard width {width} gives page size {page} bytes, which must be aligned to {alignment} "
             "bytes\nmemory_config: give interleaved memory, and deal the result to shards afterwards"
         )
-
-
-def _begins_within_tiles(work: Cut) -> bool:
-    return any(begin % TILE for begin in work.begins[-2:])
 
 
 def _smaller_shards(where: MemoryConfig, work: Cut, *, whole_tiles: bool) -> MemoryConfig:

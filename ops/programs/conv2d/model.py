@@ -48,6 +48,8 @@ def _facts(work: Conv2dOp, spec: DeviceSpec) -> tuple[Detail, ...]:
     part = (layout.shards.out_row_tiles, layout.shards.out_col_tiles)
     held = spec.compute.dst_half_tiles(fp32_dest=options.fp32_dest)
     functions = [] if work.activation is None else [work.activation[0]]
+    readers, passes = work.weight_readers, work.weight_passes
+    repeated = f"{passes} times, once for every output block"
     text = uncompared(functions, fp32_dest=options.fp32_dest)
     return (
         Detail("scheme", layout.scheme.name, layout.scheme.name),
@@ -65,8 +67,8 @@ def _facts(work: Conv2dOp, spec: DeviceSpec) -> tuple[Detail, ...]:
         ),
         _buffers("act_double_buffer", "activations", double=options.act_double_buffer),
         _weight_buffers(work),
-        Detail("weight_readers", work.weight_readers, f"weights read by {_of(work.weight_readers)}"),
-        Detail("weight_passes", work.weight_passes, _times(work.weight_passes)),
+        Detail("weight_readers", readers, f"weights read by {'one core' if readers == 1 else f'{readers} cores'}"),
+        Detail("weight_passes", passes, f"each weight {'once' if passes == 1 else repeated}"),
         Detail(
             "act_multicast",
             layout.multicasts_activations,
@@ -101,14 +103,6 @@ def _buffers(name: str, what: str, *, double: bool) -> Detail:
 
 def _counted(name: str, count: int, what: str) -> Detail:
     return Detail(name, count, f"{count} {what}{'' if count == 1 else 's'}")
-
-
-def _of(cores: int) -> str:
-    return "one core" if cores == 1 else f"{cores} cores"
-
-
-def _times(passes: int) -> str:
-    return "each weight once" if passes == 1 else f"each weight {passes} times, once for every output block"
 
 
 OP_MODELS: Final = (

@@ -323,7 +323,8 @@ def misfit(made: DeviceOp | None, spec: TensorSpec, wanted: PrepareWeights | Pre
         return None if plain else f"it was not prepared, {_shape(spec)}, used for {described(layout)}"
     if not isinstance(made, PrepareWeights):
         return f"prepared {_bias(made)}, used as weights for {described(layout)}"
-    if _same_kernel(made.layout, layout) and _same_rows(made.layout, layout):
+    kernels = [(one.raw_shape, one.groups, one.out_first) for one in (made.layout, layout)]  # mirrored while preparing
+    if kernels[0] == kernels[1] and _same_rows(made.layout, layout):
         return None
     return f"prepared for {described(made.layout)}, used for {described(layout)}"
 
@@ -369,11 +370,6 @@ def _raw_rows(layout: WeightsLayout, tap: tuple[int, int], held: Integers) -> In
     height, width = layout.raw_kernel or layout.kernel
     there = (held < layout.in_channels) & (row < height) & (column < width)
     return np.where(there, (row * width + column) * channels + channel, -1)
-
-
-def _same_kernel(made: WeightsLayout, wanted: WeightsLayout) -> bool:
-    """Whether both lay out raw weights of the same meaning; mirroring was settled when they were prepared."""
-    return (made.raw_shape, made.groups, made.out_first) == (wanted.raw_shape, wanted.groups, wanted.out_first)
 
 
 def _same_rows(made: WeightsLayout, wanted: WeightsLayout) -> bool:

@@ -86,7 +86,8 @@ def _multiply(work: MatmulOp, rows: Array, weights: Array, mode: MatrixUnitMode,
         k = slice(block * columns, (block + 1) * columns)
         dst: Array | None = None
         if packed is not None and (final or not accumulates):
-            dst = _reloaded(packed, partials, arithmetic, fp32_dest=fp32_dest)
+            as_they_are = partials == FLOAT32 and fp32_dest  # into a 32-bit Dst
+            dst = packed if as_they_are else arithmetic.unpack(packed, partials, fp32_dest=fp32_dest)
         halves = (HALVES,) * work.config.in0_block_w
         dst = arithmetic.product(rows[:, k], weights[k], dst, mode=mode, half_counts=halves)
         if final:
@@ -97,11 +98,6 @@ def _multiply(work: MatmulOp, rows: Array, weights: Array, mode: MatrixUnitMode,
     if packed is None:
         raise AssertionError("a matmul has at least one K block")
     return arithmetic.unpack(packed, partials, fp32_dest=fp32_dest)
-
-
-def _reloaded(packed: Array, partials: DataFormat, arithmetic: Arithmetic, *, fp32_dest: bool) -> Array:
-    """Partial sums on their way back into Dst: float32 goes into a 32-bit Dst as it is."""
-    return packed if partials == FLOAT32 and fp32_dest else arithmetic.unpack(packed, partials, fp32_dest=fp32_dest)
 
 
 def _finish(work: MatmulOp, dst: Array, bias: Array | None, arithmetic: Arithmetic, spec: DeviceSpec) -> Array:
