@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import ops.planners.conv.call
 import ops.planners.conv.preparation
 import ttsim
-import ttsim.api.conv
 import ttsim.api.prepare
 from ttsim.__main__ import main
 
@@ -29,7 +29,7 @@ def _unplanned(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("planning has begun")
 
     for module, names in (
-        (ttsim.api.conv, ("plan_convolution",)),
+        (ops.planners.conv.call, ("plan_convolution",)),
         (ttsim.api.prepare, ("plan_weights_preparation", "plan_bias_preparation")),
         (ops.planners.conv.preparation, ("choose_slices", "first_slice")),
     ):
