@@ -3,9 +3,10 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from math import log
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 from device.errors import TTSimError
 from device.machine import Machine
@@ -21,24 +22,6 @@ from ops.sensitivity.read_set import fields_asked
 from ops.sensitivity.samples import L1_SMALL_BYTES, Sample
 
 LAUNCH: Final = "launch"
-
-
-class Held(Protocol):
-    """What takes time on a machine that may change."""
-
-    @property
-    def program(self) -> str:
-        """The folder of programs that it is of; `LAUNCH` for what passes between them."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """What it is."""
-        ...
-
-    def cycles(self, spec: DeviceSpec) -> float:
-        """What it takes on a device, in cycles of its cores."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,6 +60,9 @@ class FixedLaunches:
         """What passes between the kernels, in all ways to launch them together."""
         passed = sum(between_kernels_nanoseconds(self.queue, spec).values())
         return passed * spec.clock_hz / 1e9
+
+
+Held: TypeAlias = FixedOperation | FixedLaunches
 
 
 def fixed_operations(calls: Iterable[Sample], spec: DeviceSpec) -> tuple[FixedOperation, ...]:
@@ -196,56 +182,37 @@ def effects(
     )
     found = []
     for field in fields:
-        if not field.numeric:
-            found.append(_effect_of_another(field, ground))
-        else:
-            found.append(_effect(field, far, ground) if elasticities else _moves(field, far, ground))
+        found.append(_effect(field, far, ground, elasticities=elasticities))
         if watch is not None:
             watch()
     return tuple(found)
 
 
-def _effect(field: Field, far: Sequence[float], ground: _SampleMachine) -> Effect:
-    """What a number moves: at its double and its half, or as far from it as it takes to move something."""
-    near = dict(_changed(ground.spec, field, NEAR))
-    elasticity = _elasticity(field, near, ground)
-    moves = _timed(elasticity)
-    for changed in near.values():
-        moves |= _replanned(field, changed, ground)
-    for factor, changed in () if moves else _changed(ground.spec, field, far):
-        elasticity = _elasticity(field, {factor: changed}, ground)
-        moves = _timed(elasticity) | _replanned(field, changed, ground)
-        if moves:
-            break
-    return Effect(field=field, moves=_in_order(moves), elasticity=MappingProxyType(elasticity))
-
-
-def _moves(field: Field, far: Sequence[float], ground: _SampleMachine) -> Effect:
-    """The same without elasticity: looks no farther once the field is known to move something of a kind."""
+def _effect(field: Field, far: Sequence[float], ground: _SampleMachine, *, elasticities: bool) -> Effect:
+    """What a field moves: a number at its double and its half, or as far from it as it takes to move something."""
     moves: set[str] = set()
-    for _, changed in _changed(ground.spec, field, NEAR):
-        moves |= _retimed(field, changed, ground, moves) | _replanned(field, changed, ground)
-    for _, changed in () if moves else _changed(ground.spec, field, far):
-        moves = _retimed(field, changed, ground) | _replanned(field, changed, ground)
+    elasticity: dict[str, float] = {}
+    if field.numeric:
+        further = ({factor: device} for factor, device in _changed(ground.spec, field, far))
+        rounds: Iterable[Mapping[float, DeviceSpec]] = chain([dict(_changed(ground.spec, field, NEAR))], further)
+    else:  # a flag moves values, a text what is shown
+        moves = {VALUES} if isinstance(field.value, bool) else {REPORT} if isinstance(field.value, str) else set()
+        rounds = [dict(enumerate(others(ground.spec, field)))]
+    for changed in rounds:
+        if field.numeric and elasticities:
+            elasticity = _elasticity(field, changed, ground)
+            moves = {LAUNCHES if program == LAUNCH else CYCLES for program in elasticity}
+        for device in changed.values():
+            if not (field.numeric and elasticities):
+                moves |= _retimed(field, device, ground, moves)
+            moves |= _replanned(field, device, ground)
         if moves:
             break
-    return Effect(field=field, moves=_in_order(moves), elasticity=MappingProxyType({}))
+    ordered = tuple(kind for kind in (PLAN, MEMORY, VALUES, CYCLES, LAUNCHES, REPORT) if kind in moves)
+    return Effect(field=field, moves=ordered, elasticity=MappingProxyType(elasticity))
 
 
-def _effect_of_another(field: Field, ground: _SampleMachine) -> Effect:
-    """What it moves that a field which is no number is another: of a flag also values, of a text what is shown."""
-    moves = {VALUES} if isinstance(field.value, bool) else {REPORT} if isinstance(field.value, str) else set()
-    for changed in others(ground.spec, field):
-        moves |= _retimed(field, changed, ground, moves) | _replanned(field, changed, ground)
-    return Effect(field=field, moves=_in_order(moves), elasticity=MappingProxyType({}))
-
-
-def _timed(elasticity: Mapping[str, float]) -> set[str]:
-    """Whether kernels take another time, and what passes between them."""
-    return {LAUNCHES if program == LAUNCH else CYCLES for program in elasticity}
-
-
-def _retimed(field: Field, changed: DeviceSpec, ground: _SampleMachine, known: Collection[str] = ()) -> set[str]:
+def _retimed(field: Field, changed: DeviceSpec, ground: _SampleMachine, known: Collection[str]) -> set[str]:
     """Whether kernels take another time on a device, and what passes between them; what is known is not looked at."""
     moves: set[str] = set()
     for one, was in ground.before.items() if _has_cores_of(changed, ground.spec) else ():
@@ -255,10 +222,6 @@ def _retimed(field: Field, changed: DeviceSpec, ground: _SampleMachine, known: C
         if abs(one.cycles(changed) / was - 1) > SAME:
             moves.add(kind)
     return moves
-
-
-def _in_order(moves: Collection[str]) -> tuple[str, ...]:
-    return tuple(one for one in (PLAN, MEMORY, VALUES, CYCLES, LAUNCHES, REPORT) if one in moves)
 
 
 def _changed(spec: DeviceSpec, field: Field, factors: Iterable[float]) -> Iterator[tuple[float, DeviceSpec]]:
