@@ -1,7 +1,7 @@
 """ttsim.design: time and costs of every machine of a space, and the machines that no other beats."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -25,76 +25,60 @@ from ttsim.study.space import Design, DesignAxis, read_design
 from ttsim.study.store import Row, Verdict, front
 from ttsim.types.layer import Layer
 
-Asked: TypeAlias = tuple[str, ...]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeardPoint(Point):
-    """A point on a device that notes what is read; making its key would read all, and nobody needs it."""
+class KeylessPoint(Point):
+    """A point on a device that notes which fields are read; its key, which nobody needs, would read all of them."""
 
     @property
     def key(self) -> str:
-        """None."""
+        """No key."""
         return ""
 
 
 class Machine(NamedTuple):
-    """A device of a space, and what it has by the names of axes, spelled alike where that is alike."""
+    """A device of a space, and its values by the names of axes, equal values with equal texts."""
 
     spec: DeviceSpec
     values: Mapping[str, str]
 
 
 class LayerRows(NamedTuple):
-    """The rows of a layer on machines, in order; axes that any of them read; and how many were worked out."""
+    """What becomes of a layer on the machines of a space."""
 
-    rows: tuple[Row, ...]
-    asked: frozenset[str]
-    looked: int
+    rows: tuple[Row, ...]  # In the order of the machines
+    read: frozenset[str]  # Axes whose fields the layer reads on any machine
+    evaluated: int  # Machines on which the layer was evaluated; the others cannot differ from one of these
 
 
 def rows_of(layer: Layer, machines: Sequence[Machine], axes: Sequence[DesignAxis]) -> LayerRows:
-    """What becomes of a layer on machines of a space."""
-    known = Collapsing(layer, axes)
-    rows = tuple(known.row(machine) for machine in machines)
-    return LayerRows(rows, frozenset(known.asked), known.looked)
+    """Evaluates a layer once for all machines that agree in every field that was read.
 
-
-class Collapsing:
-    """Rows of a layer on the machines of a space, each worked out once.
-
-    Attributes:
-        asked: Axes that any point read.
-        looked: How many points were worked out.
+    A point is evaluated on a device that notes which of its fields are read. A machine with the same values in these
+    fields gives the same row: the same calculation reads the same figures. The read fields are found for each point
+    anew, since a machine with less memory may take another way.
     """
+    known: dict[tuple[str, ...], dict[tuple[str, ...], Row]] = {}  # Rows by the axes that were read, then by values
+    rows: list[Row] = []
+    evaluated = 0
+    for spec, values in machines:
+        found = (by_values.get(tuple(values[name] for name in read)) for read, by_values in known.items())
+        row = next((row for row in found if row is not None), None)
+        if row is None:
+            row, fields = _evaluated(layer, spec)
+            evaluated += 1
+            read = tuple(axis.name for axis in axes if not fields.isdisjoint(axis.fields))
+            known.setdefault(read, {})[tuple(values[name] for name in read)] = row
+        rows.append(replace(row, device=spec.name, error=row.error.replace(row.device, spec.name)))
+    return LayerRows(tuple(rows), frozenset(name for read in known for name in read), evaluated)
 
-    def __init__(self, layer: Layer, axes: Sequence[DesignAxis]) -> None:
-        self.asked: set[str] = set()
-        self.looked = 0
-        self._layer = layer
-        self._axes = tuple(axes)
-        self._known: dict[Asked, dict[tuple[str, ...], Row]] = {}
 
-    def row(self, machine: Machine) -> Row:
-        """What becomes of the layer on a machine."""
-        spec, values = machine
-        for asked, rows in self._known.items():
-            row = rows.get(tuple(values[name] for name in asked))
-            if row is not None:
-                return replace(row, device=spec.name, error=row.error.replace(row.device, spec.name))
-        row, asked = self._look(spec)
-        self._known.setdefault(asked, {})[tuple(values[name] for name in asked)] = row
-        return row
-
-    def _look(self, spec: DeviceSpec) -> tuple[Row, Asked]:
-        """A row, and the axes whose fields were read for it."""
-        rows: list[Row] = []
-        point = HeardPoint(layer=self._layer, spec=spec)
-        read = fields_asked(lambda heard: rows.append(Evaluator().row(replace(point, spec=heard))), spec)
-        asked = tuple(axis.name for axis in self._axes if read.intersection(axis.fields))
-        self.asked.update(asked)
-        self.looked += 1
-        return rows[0], asked
+def _evaluated(layer: Layer, spec: DeviceSpec) -> tuple[Row, frozenset[str]]:
+    """The row of a layer on a device, and the fields of the device that were read for it."""
+    rows: list[Row] = []
+    point = KeylessPoint(layer=layer, spec=spec)
+    read = fields_asked(lambda noting: rows.append(Evaluator().row(replace(point, spec=noting))), spec)
+    return rows[0], read
 
 
 FORMAT: Final = 1  # raised when a field changes its meaning or goes
@@ -296,7 +280,8 @@ def design(file: str | Path | Design, *, processes: int | None = 1, watch: Watch
     if not isinstance(file, str | Path | Design):
         raise ArgumentError(f"design: give the path of a TOML file, not {shown(file)}")
     space = file if isinstance(file, Design) else read_design(Path(file))
-    values = [dict(zip((axis.name for axis in space.axes), one, strict=True)) for one in _combinations(space)]
+    names = [axis.name for axis in space.axes]
+    values = [dict(zip(names, one, strict=True)) for one in product(*(axis.values for axis in space.axes))]
     devices = [space.device(one) for one in values]
     machines = [Machine(spec, one) for spec, one in zip(devices, values, strict=True) if not isinstance(spec, str)]
     costs = [_costs(space, one.spec) for one in machines]
@@ -311,18 +296,13 @@ def design(file: str | Path | Design, *, processes: int | None = 1, watch: Watch
     return DesignResult(
         base=space.base.name,
         layers=tuple(layer.name for layer in space.layers),
-        axes=_effects(space, points, frozenset[str]().union(*(one.asked for one in found))),
+        axes=_effects(space, points, frozenset[str]().union(*(one.read for one in found))),
         points=points,
         front=best,
         alike=alike,
-        looked=sum(one.looked for one in found),
+        looked=sum(one.evaluated for one in found),
         sensitivity=_sensitivity(space),
     )
-
-
-def _combinations(space: Design) -> Iterator[tuple[str, ...]]:
-    """Values of every machine, the last field changing fastest."""
-    return product(*(axis.values for axis in space.axes))
 
 
 def _rows(space: Design, machines: Sequence[Machine], processes: int | None, watch: Watch | None) -> list[LayerRows]:
@@ -392,17 +372,16 @@ def _error_share(layers: Sequence[LayerOutcome], times: Sequence[float]) -> floa
 
 
 def _outcome(row: Row, count: int) -> LayerOutcome:
-    return LayerOutcome(
-        layer=row.layer,
-        count=count,
-        verdict=row.verdict.value,
-        error=row.error,
-        cycles=row.cycles,
-        nanoseconds=row.nanoseconds,
-        cycles_error_share=row.cycles_error_share,
-        untimed_operations=row.untimed_operations,
-        l1_headroom_bytes=row.l1_headroom_bytes,
+    figures = (
+        "layer",
+        "error",
+        "cycles",
+        "nanoseconds",
+        "cycles_error_share",
+        "untimed_operations",
+        "l1_headroom_bytes",
     )
+    return LayerOutcome(count=count, verdict=row.verdict.value, **{name: getattr(row, name) for name in figures})
 
 
 def _costs(space: Design, spec: DeviceSpec) -> dict[str, float]:

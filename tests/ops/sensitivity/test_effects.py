@@ -29,7 +29,7 @@ from ops.sensitivity.effects import (
 from ops.sensitivity.fields import fields_of, numeric_fields, scaled
 from ops.sensitivity.read_set import fields_asked, parts_asked
 from ops.sensitivity.samples import Sample, planners_samples, samples
-from ttsim.study.design import HeardPoint
+from ttsim.study.design import KeylessPoint
 from ttsim.study.evaluate import Evaluator
 from ttsim.types.layer import Layer
 
@@ -197,7 +197,7 @@ def test_what_was_not_asked_for_moves_nothing():
 def cycles_and_memory(spec):
     """All that a row of a layer says, on a device."""
     layer = Layer(name="small", in_channels=64, out_channels=32, input_height=16, input_width=16)
-    return replace(Evaluator().row(HeardPoint(layer=layer, spec=spec)), device="")
+    return replace(Evaluator().row(KeylessPoint(layer=layer, spec=spec)), device="")
 
 
 @pytest.mark.parametrize(

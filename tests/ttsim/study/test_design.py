@@ -1,4 +1,4 @@
-"""Points that cannot differ are looked into once, and give what they would give by themselves."""
+"""Points that cannot differ are evaluated once, and give what they would give by themselves."""
 
 import json
 from concurrent.futures import BrokenExecutor, Future
@@ -32,8 +32,8 @@ def test_every_row_is_that_of_its_own_point():
         found = rows_of(layer, machines, axes)
         for row, one in zip(found.rows, machines, strict=True):
             assert row == replace(evaluate(Point(layer=layer, spec=one.spec)), key="")
-        assert found.asked == {"grid", "l1.bytes"}
-        assert found.looked == 2 * 3
+        assert found.read == {"grid", "l1.bytes"}
+        assert found.evaluated == 2 * 3
 
 
 def machine(axes, values) -> Machine:
@@ -50,7 +50,7 @@ def test_an_error_names_its_own_device():
     for row, one in zip(found.rows, machines, strict=True):
         assert row.device == one.spec.name
         assert row.error == evaluate(Point(layer=huge, spec=one.spec)).error
-    assert found.looked == 1
+    assert found.evaluated == 1
 
 
 LAYER = Layer(name="one", in_channels=64, out_channels=32, input_height=16, input_width=16, input_memory="l1")
