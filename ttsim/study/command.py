@@ -12,13 +12,13 @@ from ttsim.api.conv import conv_transpose2d
 from ttsim.report.formatting import printable, terminal_width, text
 from ttsim.report.writers.terminal import progress
 from ttsim.runtime.settings import Values, add_changes, add_device, chosen_device, default_spec
-from ttsim.study.design import design
+from ttsim.study.design import DesignResult, design
 from ttsim.study.interrupts import exit_code, word_for
 from ttsim.study.layers.flags import add_layers_flags, add_opening_flags, chosen_layers
 from ttsim.study.layers.run import Placed, Settings, make_inputs, place
 from ttsim.study.space import read_sweep
 from ttsim.study.store import Verdict
-from ttsim.study.sweep import Progress, Watch, best_table, sweep, write_plot
+from ttsim.study.sweep import Progress, SweepResult, Watch, best_table, sweep, write_plot
 from ttsim.study.tune.space import ALLOWED, SEARCHED, SHORT
 from ttsim.study.tune.tune import EFFORT, short, tune
 from ttsim.study.tune.tuned import Tuned
@@ -47,10 +47,22 @@ def add_sweep(commands: Any) -> None:
     add(
         "--scheduler", metavar="ADDRESS", help="of dask.distributed, such as tcp://127.0.0.1:8786, instead of processes"
     )
-    add("--csv", type=Path, metavar="FILE", help="write a table of all points")
-    add("--json", type=Path, metavar="FILE", help="write all points as JSON")
+    _add_results(parser, table="points", document="points")
     add("--plot", type=Path, metavar="FILE", help="write charts: an .svg or .html that needs nothing else")
     add("--across", nargs=2, default=(), metavar="KEY", help="the two settings of heat maps (default: the first two)")
+
+
+def _add_results(parser: argparse.ArgumentParser, *, table: str, document: str) -> None:
+    """The flags that `_write` reads."""
+    parser.add_argument("--csv", type=Path, metavar="FILE", help=f"write a table of all {table}")
+    parser.add_argument("--json", type=Path, metavar="FILE", help=f"write all {document} as JSON")
+
+
+def _write(options: argparse.Namespace, result: SweepResult | DesignResult) -> None:
+    """Writes the files of results that were asked for."""
+    for path, content in ((options.csv, result.to_csv), (options.json, result.to_json)):
+        if path is not None:
+            path.write_text(content(), encoding="utf-8", newline="")
 
 
 def sweep_command(options: argparse.Namespace) -> int:
@@ -70,9 +82,7 @@ def sweep_command(options: argparse.Namespace) -> int:
         kept = "give --file to keep rows" if options.file is None else f"the same command goes on with {options.file}"
         sys.stderr.write(f"ttsim: {word_for(interrupt)}; {printable(kept)}\n")
         return exit_code(interrupt)
-    for path, made in ((options.csv, result.to_csv), (options.json, result.to_json)):
-        if path is not None:
-            path.write_text(made(), encoding="utf-8", newline="")
+    _write(options, result)
     if options.plot is not None:
         write_plot(result, options.plot, options.across)
     if result.note:
@@ -244,8 +254,7 @@ def add_design(commands: Any) -> None:
     parser.add_argument(
         "--processes", type=int, metavar="N", help="how many (default: one on each core, where there is much to do)"
     )
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write a table of all machines")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures as JSON")
+    _add_results(parser, table="machines", document="figures")
 
 
 def design_command(options: argparse.Namespace) -> int:
@@ -257,8 +266,6 @@ def design_command(options: argparse.Namespace) -> int:
     """
     with progress("layers") as begin:
         found = design(options.space, processes=options.processes, watch=begin)
-    for path, made in ((options.csv, found.to_csv), (options.json, found.to_json)):
-        if path is not None:
-            path.write_text(made(), encoding="utf-8", newline="")
+    _write(options, found)
     sys.stdout.write(f"{found}\n")
     return int(not found.front)

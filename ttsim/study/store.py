@@ -149,12 +149,10 @@ UNLOCKED: Final = "this system has no file locks that ttsim knows: let no two sw
 
 
 class Store:
-    """An open file of rows; a context manager that closes it.
+    """An open file of rows, one JSON value a line; a context manager that closes it.
 
-    Attributes:
-        path: The file.
-        rows: What it holds, by key.
-        note: What the user should know of it; empty if nothing.
+    The first line says what the file is and which model made its rows. Lines are only ever appended; a last line that
+    was not finished is cut off when the file is opened again.
     """
 
     def __init__(self, path: Path, model: str) -> None:
@@ -169,7 +167,8 @@ class Store:
             OSError: It cannot be opened, read or written.
         """
         self.path = path
-        self.rows: dict[str, Row] = {}
+        self.rows: dict[str, Row] = {}  # What the file holds, by key
+        # What the user should know of the file; empty if nothing
         self.note = "" if fcntl is not None else UNLOCKED.format(path=path)
         self._file = FileIO(os.open(path, HOW, 0o666), "r+")
         try:

@@ -1,10 +1,10 @@
-"""Tuning the convolutions of a network, as a profile recorded it: each for what it gets, and all for what they hand on.
+"""Tuning the convolutions of a network that a profile recorded, together with the layouts of their outputs.
 
 Convolutions that hand their outputs to each other alone form a chain, and every chain is solved by dynamic programming
-over the layouts handed on: of every scheme the best way, for every layout it may get. What comes before and after a
-chain stays as it was: where its last output lies elsewhere than it did, the movement back counts; or, if a call follows
-that only moves it, what that call takes more, or less. All other operations, arithmetic, formats, and tiles or rows of
-outputs stay.
+over the layouts of outputs: of every scheme the best call, for every layout that its input may have. What comes before
+and after a chain stays as it was: where its last output lies elsewhere than it did, the movement back counts; or, if a
+call follows that only moves the output, what that call takes more, or less. All other operations, arithmetic, formats,
+and tiles or rows of outputs stay.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

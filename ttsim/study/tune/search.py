@@ -1,8 +1,9 @@
 """The search for the best ways to make a call: every family of its space, the least first, the hopeless passed over.
 
-A family is passed over where something found takes neither more cycles than the family at least takes, nor more L1, nor
-is less exact (`ops.planners.conv.lower_bounds`): no member of it could be better in any respect. So what is left is the
-Pareto front of the whole space, unless the search ran out of its effort.
+A family is passed over where a call that was tried takes neither more cycles than the family at least takes, nor more
+L1, nor is less exact (`ops.planners.conv.lower_bounds`): no member of the family could be better in any respect. So
+the result is the Pareto front of the whole space, unless the search ran out of its effort. A candidate is a call that
+was planned, placed and timed on a copy of the device.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence

@@ -3,6 +3,10 @@
 A *family* is a call laid out in one way: slices, scheme, cores, blocks, readers. Its *members* differ in what is
 buffered twice, whether the halo's output is moved, and the layout of the output; its first member takes no more cycles
 and L1 at least (`ops.planners.conv.lower_bounds`) than any other.
+
+Other arithmetic changes the result as well: it is faster at the price of precision. How exact an arithmetic is, is
+measured: a small image with the call's own channels, kernel and formats is computed bit for bit and compared with
+float64. Sums over K blocks differ a little with shards and blocks, which is not counted.
 """
 
 from collections.abc import Collection, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""The tuner: of all ways to make a call on a device those that are fastest, smallest and most exact."""
+"""ttsim.tune: of all ways to make a call on a device those that are fastest, smallest and most exact, and why."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
