@@ -36,7 +36,7 @@ from ttsim.report.record import (
     numbered,
     until_refused,
 )
-from ttsim.report.runs import OpRun
+from ttsim.report.runs import OpRun, names_read
 from ttsim.report.timelines import Timeline, timeline
 from ttsim.runtime.execution import texts
 from ttsim.runtime.traces import RanCall
@@ -92,11 +92,6 @@ def _timelines(operations: Iterable[OpRun], profile: Profile) -> Iterator[tuple[
             yield op.program, timeline(sent, profile.device.spec)
 
 
-def _reads(step: Operation) -> tuple[str, ...]:
-    """Tensors that an operation reads; one that makes nothing writes into the last of its inputs."""
-    return step.inputs if step.outputs or len(step.inputs) == 1 else step.inputs[:-1]
-
-
 def _call(
     call: RanCall,
     number: int,
@@ -109,7 +104,7 @@ def _call(
     """A call, whose device operations are known."""
     living = tuple(living_after(call.before, until_refused(call.events)).values())
     carried_out = (index for index, step in enumerate(call.plan.steps) if not isinstance(step, Refuse))
-    read = {name for step in operations_of(call.plan, carried_out) for name in _reads(step)}
+    read = {name for step in operations_of(call.plan, carried_out) for name in names_read(step)}
     return RecordedCall(
         number=number,
         function=call.function,

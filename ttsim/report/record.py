@@ -63,36 +63,12 @@ class RecordedCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceFigures:
-    """A device by the columns of the visualizer's table of devices; bytes are those of a core, totals of all."""
-
-    device_id: int
-    num_y_cores: int
-    num_x_cores: int
-    num_y_compute_cores: int
-    num_x_compute_cores: int
-    worker_l1_size: int
-    l1_num_banks: int
-    l1_bank_size: int
-    address_at_first_l1_bank: int
-    address_at_first_l1_cb_buffer: int
-    num_banks_per_storage_core: int
-    num_compute_cores: int
-    num_storage_cores: int
-    total_l1_memory: int
-    total_l1_for_tensors: int
-    total_l1_for_interleaved_buffers: int
-    total_l1_for_sharded_buffers: int
-    cb_limit: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """Everything that ran on a device between two moments."""
 
     name: str
     arch: str  # Architecture of the device, if viewers know it; empty otherwise
-    device: DeviceFigures
+    device: Mapping[str, int]  # By the columns of the visualizer's table of devices
     clock_mhz: int
     calls: tuple[RecordedCall, ...]
     operations: tuple[OpRun, ...]  # Of all calls, in order
@@ -119,29 +95,33 @@ def numbered(tensors: Iterable[MadeTensor]) -> dict[MadeTensor, int]:
     return found
 
 
-def device_figures(spec: DeviceSpec, l1_small_bytes: int) -> DeviceFigures:
-    """A device, with so many bytes of each core's L1 set apart for index tables."""
+def device_figures(spec: DeviceSpec, l1_small_bytes: int) -> dict[str, int]:
+    """A device by the columns of the visualizer's table of devices; bytes are those of a core, totals of all.
+
+    Args:
+        l1_small_bytes: Bytes of each core's L1 set apart for index tables.
+    """
     cores, bank = spec.grid.cores, spec.l1.usable_bytes - l1_small_bytes
-    return DeviceFigures(
-        device_id=0,
-        num_y_cores=spec.grid.rows,
-        num_x_cores=spec.grid.cols,
-        num_y_compute_cores=spec.grid.rows,
-        num_x_compute_cores=spec.grid.cols,
-        worker_l1_size=spec.l1.bytes,
-        l1_num_banks=cores,
-        l1_bank_size=bank,
-        address_at_first_l1_bank=spec.l1.base_bytes,
-        address_at_first_l1_cb_buffer=spec.l1.base_bytes,
-        num_banks_per_storage_core=1,
-        num_compute_cores=cores,
-        num_storage_cores=0,
-        total_l1_memory=spec.l1.bytes * cores,
-        total_l1_for_tensors=bank * cores,
-        total_l1_for_interleaved_buffers=bank * cores,
-        total_l1_for_sharded_buffers=bank * cores,
-        cb_limit=spec.l1.usable_bytes,
-    )
+    return {
+        "device_id": 0,
+        "num_y_cores": spec.grid.rows,
+        "num_x_cores": spec.grid.cols,
+        "num_y_compute_cores": spec.grid.rows,
+        "num_x_compute_cores": spec.grid.cols,
+        "worker_l1_size": spec.l1.bytes,
+        "l1_num_banks": cores,
+        "l1_bank_size": bank,
+        "address_at_first_l1_bank": spec.l1.base_bytes,
+        "address_at_first_l1_cb_buffer": spec.l1.base_bytes,
+        "num_banks_per_storage_core": 1,
+        "num_compute_cores": cores,
+        "num_storage_cores": 0,
+        "total_l1_memory": spec.l1.bytes * cores,
+        "total_l1_for_tensors": bank * cores,
+        "total_l1_for_interleaved_buffers": bank * cores,
+        "total_l1_for_sharded_buffers": bank * cores,
+        "cb_limit": spec.l1.usable_bytes,
+    }
 
 
 def known_arch(spec: DeviceSpec) -> str:

@@ -109,15 +109,9 @@ class OpRun(Row):
         return tuple(buffer for buffer in self.step.circular_buffers if buffer.view_of is None)
 
     @property
-    def read(self) -> tuple[str, ...]:
-        """Names of tensors that it reads; an operation that makes nothing writes into the last of its inputs."""
-        inputs = self.step.inputs
-        return inputs if self.step.outputs or len(inputs) == 1 else inputs[:-1]
-
-    @property
     def inputs(self) -> tuple[TensorSpec, ...]:
         """What it reads."""
-        return tuple(self.tensors[name] for name in self.read)
+        return tuple(self.tensors[name] for name in names_read(self.step))
 
     @property
     def output(self) -> TensorSpec:
@@ -162,6 +156,11 @@ class OpRun(Row):
     def call_count(self) -> int:
         """The number by which the real library's profiler knows it."""
         return (self.number + 1) * CALL_COUNT_STEP
+
+
+def names_read(step: Operation) -> tuple[str, ...]:
+    """Names of tensors that an operation reads; one that makes nothing writes into the last of its inputs."""
+    return step.inputs if step.outputs or len(step.inputs) == 1 else step.inputs[:-1]
 
 
 class Runs(list[OpRun]):

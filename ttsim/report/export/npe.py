@@ -41,7 +41,7 @@ def _text(value: object) -> str:
 
 
 def _document(timeline: Timeline, record: Record) -> dict[str, Any]:
-    device = record.device.device_id
+    device = record.device["device_id"]
     return {
         "common_info": {
             "version": FORM,

@@ -8,7 +8,7 @@ and waits for them, so that its firmware zone is all that the core does; when ea
 not simulated. Cores are counted from 0, by columns and rows of the grid.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from device.memory.layouts import TensorSpec
@@ -19,88 +19,79 @@ from ttsim.report.formatting import csv_text, printable
 from ttsim.report.record import Record
 from ttsim.report.runs import OpRun
 
-INPUTS: Final = 3
+Cell = Callable[[OpRun, Record], object]
 AXES: Final = "WZYX"
-HEAD: Final = (
-    "OP CODE", "OP TYPE", "GLOBAL CALL COUNT", "DEVICE ID", "DEVICE ARCH", "ATTRIBUTES", "MATH FIDELITY", "CORE COUNT",
-    "AVAILABLE WORKER CORE COUNT", "HOST START TS", "OP TO OP LATENCY [ns]", "DEVICE FW START CYCLE",
-    "DEVICE FW END CYCLE", "DEVICE FW DURATION [ns]", "DEVICE KERNEL DURATION [ns]",
-    "DEVICE KERNEL DURATION PER CORE MIN [ns]", "DEVICE KERNEL DURATION PER CORE MAX [ns]",
-    "DEVICE KERNEL DURATION PER CORE AVG [ns]", "PROGRAM HASH", "PROGRAM CACHE HIT", "PM IDEAL [ns]", "PM COMPUTE [ns]",
-    "PM BANDWIDTH [ns]", "PM FPU UTIL (%)", "DRAM BW UTIL (%)",
-)  # fmt: skip
-TENSORS: Final = (*(f"INPUT_{number}" for number in range(INPUTS)), "OUTPUT_0")
-COLUMNS: Final = (
-    *HEAD,
-    *(
-        f"{tensor}_{column}"
-        for tensor in TENSORS
-        for column in (*(f"{axis}_PAD[LOGICAL]" for axis in AXES), "LAYOUT", "DATATYPE", "MEMORY")
-    ),
-)
+TENSORS: Final = ("INPUT_0", "INPUT_1", "INPUT_2", "OUTPUT_0")
+
+
+def _attributes(op: OpRun) -> str:
+    """As the profiler prints them: semicolons for commas."""
+    return printable("{" + ", ".join(f"'{name}': '{value}'" for name, value in op.attributes) + "}").replace(",", ";")
+
+
+def _timed(text: Callable[[OperationTime], object]) -> Cell:
+    """A cell that is empty where no model knows an operation."""
+    return lambda op, record: "" if op.time is None else text(op.time)
+
+
+COLUMNS: Final[Mapping[str, Cell]] = {
+    "OP CODE": lambda op, record: operation_name(op.name),
+    "OP TYPE": lambda op, record: "tt_dnn_device",
+    "GLOBAL CALL COUNT": lambda op, record: op.call_count,
+    "DEVICE ID": lambda op, record: record.device["device_id"],
+    "DEVICE ARCH": lambda op, record: record.arch,
+    "ATTRIBUTES": lambda op, record: _attributes(op),
+    "MATH FIDELITY": lambda op, record: FIDELITIES.get(op.timed.fidelity_phases, ""),
+    "CORE COUNT": lambda op, record: op.core_count,
+    "AVAILABLE WORKER CORE COUNT": lambda op, record: record.device["num_compute_cores"],
+    "HOST START TS": lambda op, record: op.number + 1,
+    "OP TO OP LATENCY [ns]": lambda op, record: op.gap_nanoseconds,
+    "DEVICE FW START CYCLE": lambda op, record: op.start_cycle,
+    "DEVICE FW END CYCLE": lambda op, record: op.end_cycle,
+    "DEVICE FW DURATION [ns]": _timed(lambda time: time.kernel.kernel),
+    "DEVICE KERNEL DURATION [ns]": _timed(lambda time: time.kernel.kernel),
+    "DEVICE KERNEL DURATION PER CORE MIN [ns]": _timed(lambda time: time.kernel.least),
+    "DEVICE KERNEL DURATION PER CORE MAX [ns]": _timed(lambda time: time.kernel.kernel),
+    "DEVICE KERNEL DURATION PER CORE AVG [ns]": _timed(lambda time: time.kernel.mean),
+    "PROGRAM HASH": lambda op, record: op.program,
+    "PROGRAM CACHE HIT": lambda op, record: op.cached,
+    "PM IDEAL [ns]": _timed(lambda time: time.kernel.ideal),
+    "PM COMPUTE [ns]": _timed(lambda time: time.kernel.products),
+    "PM BANDWIDTH [ns]": _timed(lambda time: time.kernel.dram),
+    "PM FPU UTIL (%)": _timed(lambda time: f"{100 * time.math.utilization:.3f}"),
+    "DRAM BW UTIL (%)": _timed(lambda time: f"{100 * time.traffic.dram_share:.3f}"),
+}
+
+
+def _shape_cell(axis: int) -> Callable[[TensorSpec], object]:
+    """An axis of the last four; axes before these are left out, those that a tensor does not have are 1."""
+
+    def text(spec: TensorSpec) -> str:
+        padded, logical = ((1, 1, 1, 1, *shape)[-len(AXES) :][axis] for shape in (spec.padded_shape, spec.shape))
+        return f"{padded}[{logical}]"
+
+    return text
+
+
+TENSOR_COLUMNS: Final[Mapping[str, Callable[[TensorSpec], object]]] = {
+    **{f"{axis}_PAD[LOGICAL]": _shape_cell(at) for at, axis in enumerate(AXES)},
+    "LAYOUT": lambda spec: spec.layout.name,
+    "DATATYPE": dtype_text,
+    "MEMORY": lambda spec: f"DEV_0_{place_text(spec.memory_config)}",
+}
+HEAD: Final = (*COLUMNS, *(f"{tensor}_{column}" for tensor in TENSORS for column in TENSOR_COLUMNS))
 
 
 def ops_perf_results(record: Record) -> str:
-    """The file's text."""
-    return csv_text(COLUMNS, (_row(one, record) for one in record.operations))
+    """The text of ops_perf_results.csv."""
+    return csv_text(HEAD, (_row(op, record) for op in record.operations))
 
 
-def _row(one: OpRun, record: Record) -> dict[str, object]:
-    row: dict[str, object] = {
-        "OP CODE": operation_name(one.name),
-        "OP TYPE": "tt_dnn_device",
-        "GLOBAL CALL COUNT": one.call_count,
-        "DEVICE ID": record.device.device_id,
-        "DEVICE ARCH": record.arch,
-        "ATTRIBUTES": _attributes(one.attributes),
-        "MATH FIDELITY": FIDELITIES.get(one.timed.fidelity_phases, ""),
-        "CORE COUNT": one.core_count,
-        "AVAILABLE WORKER CORE COUNT": record.device.num_compute_cores,
-        "HOST START TS": one.number + 1,
-        "OP TO OP LATENCY [ns]": one.gap_nanoseconds,
-        "DEVICE FW START CYCLE": one.start_cycle,
-        "DEVICE FW END CYCLE": one.end_cycle,
-        "PROGRAM HASH": one.program,
-        "PROGRAM CACHE HIT": one.cached,
+def _row(op: OpRun, record: Record) -> dict[str, object]:
+    tensors = dict(zip(TENSORS[:-1], op.inputs, strict=False)) | {TENSORS[-1]: op.output}
+    return {name: cell(op, record) for name, cell in COLUMNS.items()} | {
+        f"{tensor}_{name}": cell(spec) for tensor, spec in tensors.items() for name, cell in TENSOR_COLUMNS.items()
     }
-    if one.time is not None:
-        row.update(_times(one.time))
-    for tensor, spec in zip(TENSORS, one.inputs, strict=False):
-        row.update(_tensor(tensor, spec))
-    return {**row, **_tensor(TENSORS[-1], one.output)}
-
-
-def _times(time: OperationTime) -> dict[str, object]:
-    taken = time.kernel
-    return {
-        "DEVICE FW DURATION [ns]": taken.kernel,
-        "DEVICE KERNEL DURATION [ns]": taken.kernel,
-        "DEVICE KERNEL DURATION PER CORE MIN [ns]": taken.least,
-        "DEVICE KERNEL DURATION PER CORE MAX [ns]": taken.kernel,
-        "DEVICE KERNEL DURATION PER CORE AVG [ns]": taken.mean,
-        "PM IDEAL [ns]": taken.ideal,
-        "PM COMPUTE [ns]": taken.products,
-        "PM BANDWIDTH [ns]": taken.dram,
-        "PM FPU UTIL (%)": f"{100 * time.math.utilization:.3f}",
-        "DRAM BW UTIL (%)": f"{100 * time.traffic.dram_share:.3f}",
-    }
-
-
-def _tensor(tensor: str, spec: TensorSpec) -> dict[str, object]:
-    """A tensor's columns; axes before the last four are left out, those that it has not are 1."""
-    padded, logical = ((1, 1, 1, 1, *shape)[-len(AXES) :] for shape in (spec.padded_shape, spec.shape))
-    axes = zip(AXES, padded, logical, strict=True)
-    return {
-        **{f"{tensor}_{axis}_PAD[LOGICAL]": f"{high}[{low}]" for axis, high, low in axes},
-        f"{tensor}_LAYOUT": spec.layout.name,
-        f"{tensor}_DATATYPE": dtype_text(spec),
-        f"{tensor}_MEMORY": f"DEV_0_{place_text(spec.memory_config)}",
-    }
-
-
-def _attributes(attributes: tuple[tuple[str, str], ...]) -> str:
-    """As the profiler prints them: semicolons for commas."""
-    return printable("{" + ", ".join(f"'{name}': '{value}'" for name, value in attributes) + "}").replace(",", ";")
 
 
 LOG_COLUMNS: Final = (
@@ -112,7 +103,7 @@ TIMER: Final = 1
 
 def device_log(record: Record) -> str:
     """The file's text."""
-    cores = record.device.num_compute_cores
+    cores = record.device["num_compute_cores"]
     head = f"ARCH: {record.arch or 'unknown'}, CHIP_FREQ[MHz]: {record.clock_mhz}, Max Compute Cores: {cores}"
     lines = (
         line for one in record.operations for span in (one.time.spans if one.time else ()) for line in _zone(one, span)

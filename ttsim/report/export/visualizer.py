@@ -4,7 +4,6 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
-from dataclasses import astuple
 from typing import Any, Final
 
 from ttsim.report.export.spelling import dtype_text, memory_config_text, operation_name, shape_text, viewer_ranges
@@ -12,19 +11,9 @@ from ttsim.report.formatting import printable, text
 from ttsim.report.record import Record
 
 SCHEMA_VERSION: Final = "2.1"
-DEVICES: Final = ", ".join(
-    f"{name} int"
-    for name in (
-        "device_id", "num_y_cores", "num_x_cores", "num_y_compute_cores", "num_x_compute_cores", "worker_l1_size",
-        "l1_num_banks", "l1_bank_size", "address_at_first_l1_bank", "address_at_first_l1_cb_buffer",
-        "num_banks_per_storage_core", "num_compute_cores", "num_storage_cores", "total_l1_memory",
-        "total_l1_for_tensors", "total_l1_for_interleaved_buffers", "total_l1_for_sharded_buffers", "cb_limit",
-    )
-)  # fmt: skip
 INCOMPLETE: Final = "incomplete_operation"  # as the real library's importer calls a function that did not end
 COMPARED: Final = "tensor_id int, golden_tensor_id int, matches int, desired_pcc float, actual_pcc float"
 TABLES: Final = (
-    ("devices", DEVICES),
     ("operations", "operation_id int UNIQUE, name text, duration float"),
     ("operation_arguments", "operation_id int, name text, value text"),
     ("tensors", "tensor_id int UNIQUE, shape text, dtype text, layout text, memory_config text, device_id int, "
@@ -70,12 +59,12 @@ def _tensors(record: Record) -> Rows:
     for number, one in record.tensors:
         spec, config = one.spec, one.spec.memory_config
         described = (shape_text(spec), f"DataType.{dtype_text(spec)}", f"Layout.{spec.layout.name}")
-        place = (record.device.device_id, one.address, config.buffer_type.value)
+        place = (record.device["device_id"], one.address, config.buffer_type.value)
         yield (number, *described, memory_config_text(config), *place)
 
 
 def _device_tensors(record: Record) -> Rows:
-    return ((number, record.device.device_id, one.address) for number, one in record.tensors)
+    return ((number, record.device["device_id"], one.address) for number, one in record.tensors)
 
 
 def _inputs(record: Record) -> Rows:
@@ -90,14 +79,14 @@ def _buffers(record: Record) -> Rows:
     for call in record.calls:
         for one in call.living:
             kind = (one.buffer.buffer_type.value, one.buffer.memory_layout.value)
-            yield (call.number, record.device.device_id, one.address, one.buffer.bank_bytes, *kind)
+            yield (call.number, record.device["device_id"], one.address, one.buffer.bank_bytes, *kind)
 
 
 def _chunks(record: Record) -> Rows:
     """What the visualizer makes of buffer_pages itself, page by page, which would be many times as large."""
     for call in record.calls:
         for one in call.chunks:
-            where = (record.device.device_id, one.address, one.bank, one.column, one.row)
+            where = (record.device["device_id"], one.address, one.bank, one.column, one.row)
             yield (call.number, *where, one.start, one.size_bytes, one.page_bytes, one.pages, one.buffer_type)
 
 
@@ -120,7 +109,7 @@ def _errors(record: Record) -> Rows:
 
 def _graphs(record: Record) -> Rows:
     for one in record.calls:
-        nodes = [_node(node, record.device.device_id) for node in one.nodes]
+        nodes = [_node(node, record.device["device_id"]) for node in one.nodes]
         yield one.number, json.dumps(nodes)
 
 
@@ -145,7 +134,7 @@ def _stack_traces(record: Record) -> Rows:
 
 
 ROWS: Final[Mapping[str, Callable[[Record], Rows]]] = {
-    "devices": lambda record: (astuple(record.device),),
+    "devices": lambda record: (tuple(record.device.values()),),
     "operations": _operations,
     "operation_arguments": _arguments,
     "tensors": _tensors,
@@ -165,7 +154,8 @@ ROWS: Final[Mapping[str, Callable[[Record], Rows]]] = {
 def database(record: Record) -> bytes:
     """The bytes of db.sqlite; the same for the same record and version of SQLite."""
     with closing(sqlite3.connect(":memory:")) as made:
-        for name, columns in TABLES:
+        devices = ", ".join(f"{name} int" for name in record.device)
+        for name, columns in (("devices", devices), *TABLES):
             made.execute(f"CREATE TABLE {name} ({columns})")
         for name, rows in rows_of(record).items():
             each = list(rows)

@@ -4,7 +4,7 @@ import csv
 import io
 import re
 
-from ttsim.report.export.profiler import COLUMNS, ops_perf_results
+from ttsim.report.export.profiler import HEAD, ops_perf_results
 
 
 def rows(record):
@@ -44,5 +44,5 @@ def test_hostile_names_stay_in_their_cells(hostile):
     text = ops_perf_results(hostile)
     assert not re.search("[\x00-\x09\x0b-\x1f\u202e\ud800]", text)
     found = list(csv.reader(io.StringIO(text, newline=""), strict=True))
-    assert {len(row) for row in found} == {len(COLUMNS)}
+    assert {len(row) for row in found} == {len(HEAD)}
     assert len(found) == len(text.splitlines()) == len(hostile.operations) + 1

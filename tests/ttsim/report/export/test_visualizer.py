@@ -39,7 +39,10 @@ def test_calls_are_operations(db, record):
     found = db.execute("SELECT operation_id, name, duration FROM operations").fetchall()
     assert found == [(one.number, one.function, one.nanoseconds / 1e9) for one in record.calls]
     assert sum(one.nanoseconds for one in record.calls) == round(record.cycles.nanoseconds)
-    assert {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table'")} == dict(TABLES).keys()
+    assert {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table'")} == {
+        "devices",
+        *dict(TABLES),
+    }
 
 
 def test_device_operations_of_the_graphs_are_those_of_the_rows(db, record):

@@ -53,9 +53,9 @@ def test_a_tensor_has_the_number_of_its_buffer_and_a_view_one_of_its_own():
 
 def test_a_device_is_told_by_its_figures(spec):
     made = device_figures(spec, 1024)
-    assert (made.num_x_cores, made.num_y_cores, made.num_compute_cores) == (8, 8, 64)
-    assert made.cb_limit - made.l1_bank_size == 1024
-    assert made.total_l1_for_tensors == 64 * made.l1_bank_size
+    assert (made["num_x_cores"], made["num_y_cores"], made["num_compute_cores"]) == (8, 8, 64)
+    assert made["cb_limit"] - made["l1_bank_size"] == 1024
+    assert made["total_l1_for_tensors"] == 64 * made["l1_bank_size"]
 
 
 @pytest.mark.parametrize(("family", "known"), [("wormhole_b0", "wormhole_b0"), ("quasar", "")])
