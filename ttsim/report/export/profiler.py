@@ -88,10 +88,10 @@ def ops_perf_results(record: Record) -> str:
 
 
 def _row(op: OpRun, record: Record) -> dict[str, object]:
-    tensors = dict(zip(TENSORS[:-1], op.inputs, strict=False)) | {TENSORS[-1]: op.output}
-    return {name: cell(op, record) for name, cell in COLUMNS.items()} | {
-        f"{tensor}_{name}": cell(spec) for tensor, spec in tensors.items() for name, cell in TENSOR_COLUMNS.items()
-    }
+    row = {name: cell(op, record) for name, cell in COLUMNS.items()}
+    for tensor, spec in (*zip(TENSORS[:-1], op.inputs, strict=False), (TENSORS[-1], op.output)):
+        row.update((f"{tensor}_{name}", cell(spec)) for name, cell in TENSOR_COLUMNS.items())
+    return row
 
 
 LOG_COLUMNS: Final = (
