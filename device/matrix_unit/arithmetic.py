@@ -14,7 +14,7 @@ from device.host.threads import on_all_cores, side_by_side
 from device.matrix_unit import fast, packer
 from device.matrix_unit.blocks import block_product
 from device.matrix_unit.exact import MatrixUnitMode
-from device.matrix_unit.fast import Trips, WholeRun, WindowRun, whole_runs, window_runs
+from device.matrix_unit.fast import FusedRuns, Trips
 from device.numbers.formats import BFLOAT16, Array, DataFormat
 
 _SIGN: Final = 0x8000  # of bfloat16
@@ -89,9 +89,8 @@ class Arithmetic:
     tilize: Tilize  # From rows to tiles
     accumulate_l1: Callable[[Array, Array, DataFormat], Array]  # Addition in L1
     add_bias: AddBias
-    # Who computes outputs at once, whose products have so many elements; None where that is done step by step
-    whole_runs: Callable[[Trips, int], WholeRun | None]
-    window_runs: Callable[[Trips, int], WindowRun | None]  # Likewise, of windows over an image
+    # Loops that compute runs of outputs, whose products have so many elements; None where that is done step by step
+    fused_runs: Callable[[Trips, int], FusedRuns | None]
     # Numbers wider than the matrix unit takes are multiplied in slices, pass by pass, as a program has to; otherwise
     # whole, since the sums are those of all passes together
     slice_by_slice: bool
@@ -120,8 +119,7 @@ EXACT: Final = Arithmetic(
     tilize=packer.tilize,
     accumulate_l1=packer.accumulate_l1,
     add_bias=packer.add_bias,
-    whole_runs=_step_by_step,
-    window_runs=_step_by_step,
+    fused_runs=_step_by_step,
     slice_by_slice=True,
     run_elements=1 << 17,
     operand_elements=3 << 15,
@@ -139,8 +137,7 @@ FAST: Final = Arithmetic(
     tilize=fast.tilize,
     accumulate_l1=fast.accumulate_l1,
     add_bias=fast.add_bias,
-    whole_runs=whole_runs,
-    window_runs=window_runs,
+    fused_runs=fast.fused_runs,
     slice_by_slice=False,
     run_elements=1 << 17,
     operand_elements=1 << 18,

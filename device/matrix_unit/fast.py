@@ -529,3 +529,15 @@ def _numbered(
             begins[block.channel] = end
             end += pixels * block.channels // together
     return np.array([(*block, begins[block.channel]) for block in blocks], np.int64), end
+
+
+class FusedRuns(NamedTuple):
+    """Loops that compute runs of outputs, from products to what is packed."""
+
+    gathered: WholeRun | None  # From gathered activations; None without such a loop
+    windows: WindowRun | None  # From the image; None likewise
+
+
+def fused_runs(trips: Trips, elements: int) -> FusedRuns:
+    """The loops for some trips, as far as they exist and are worth loading for so many elements of all products."""
+    return FusedRuns(whole_runs(trips, elements), window_runs(trips, elements))

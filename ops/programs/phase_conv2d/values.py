@@ -12,8 +12,9 @@ from device.numbers.block_floats import round_up
 from device.numbers.formats import Array, write_exactly
 from device.plan import DeviceOp
 from ops.op_model import ValuesContext, given, matrix, row
+from ops.programs.conv2d.fused import fused_runs
 from ops.programs.conv2d.gather import HALF, GatheredInput, Image, prepare_image
-from ops.programs.conv2d.values import at_once, convolve_into
+from ops.programs.conv2d.values import convolve_into
 from ops.programs.conv2d.weights import WeightsLayout, prepare_weights
 from ops.programs.phase_conv2d.plan import PhaseConv2dOp
 from ops.window import index_of
@@ -40,7 +41,7 @@ def phases_convolved(work: PhaseConv2dOp, inputs: Sequence[Array | None], readin
         for phase in part.phases:
             conv = GatheredInput(part.conv_of(phase), reading.arithmetic, reading.spec)
             rows = matrices[phase.weights.start : phase.weights.stop]
-            convolve_into(result, conv, images[narrow], rows, added, made, at_once(conv, made, result.size))
+            convolve_into(result, conv, images[narrow], rows, added, made, fused_runs(conv, made, result.size))
     values = _tilized(work, result, reading)[..., :channels] if tiled else result
     return np.ascontiguousarray(values).reshape(1, 1, -1, channels)
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ops.programs.conv2d.blocks import KBlock
-from ops.programs.conv2d.values import rows_in_place, weighted_strips
+from ops.programs.conv2d.operands import rows_in_place, weighted_strips
 from ops.window import transposed_axis
 
 

@@ -119,7 +119,7 @@ def test_channels_are_put_together(case, arithmetic, apart, monkeypatch):
     for name, changed in {"LEAST_COLUMNS": 32, "PART_COLUMNS": 32, "Shared": shared}.items():
         monkeypatch.setattr(values, name, changed)
     how = replace(
-        ARITHMETICS[arithmetic], operand_elements=1 if apart else 1 << 20, window_runs=lambda trips, elements: None
+        ARITHMETICS[arithmetic], operand_elements=1 if apart else 1 << 20, fused_runs=lambda trips, elements: None
     )
     assert np.array_equal(computed(case, x, w, b, how)[0], whole)
     if case.outputs == 100:

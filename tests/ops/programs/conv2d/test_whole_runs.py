@@ -11,7 +11,7 @@ from device.host.products import sgemm_address
 from device.matrix_unit import fast
 from device.matrix_unit.arithmetic import FAST
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32
-from ops.programs.conv2d import values, values as whole_runs
+from ops.programs.conv2d import fused, values
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH, ConvOptions
 from tests.ops.programs.conv2d.value_cases import Case, arrays, cases, computed, for_equal_bits
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
     not numba_installed() or sgemm_address() is None, reason="numba is not installed, or numpy has another BLAS"
 )
 FEW = replace(FAST, operand_elements=1 << 10)
-STEPWISE = replace(FEW, whole_runs=lambda trips, elements: None, window_runs=lambda trips, elements: None)
+STEPWISE = replace(FEW, fused_runs=lambda trips, elements: None)
 
 
 @pytest.fixture(params=[False, True], ids=["one by one", "in pairs"])
@@ -161,10 +161,10 @@ def test_what_is_more_than_one_product_or_less_goes_step_by_step(counted, in_pai
 def test_rows_of_too_many_products_go_step_by_step(counted, monkeypatch):
     monkeypatch.setattr(fast, "multiplies_pairs", lambda: False)
     case = Case(kernel=(1, 1), stride=(1, 1), outputs=16)
-    monkeypatch.setattr(whole_runs, "MOST_OF_A_ROW", 4 * 16 - 1)
+    monkeypatch.setattr(fused, "MOST_OF_A_ROW", 4 * 16 - 1)
     bits(case, 1, FEW)
     assert not counted
-    monkeypatch.setattr(whole_runs, "MOST_OF_A_ROW", 4 * 16)
+    monkeypatch.setattr(fused, "MOST_OF_A_ROW", 4 * 16)
     bits(case, 1, FEW)
     assert counted
 

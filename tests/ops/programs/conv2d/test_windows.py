@@ -6,8 +6,9 @@ import pytest
 from device.matrix_unit import fast as window_runs
 from device.numbers.formats import BFLOAT16
 from ops.programs.conv2d.blocks import KBlock
+from ops.programs.conv2d.fused import suits
 from ops.programs.conv2d.gather import Image, strips
-from ops.programs.conv2d.values import suits, windows_of
+from ops.programs.conv2d.operands import windows_of
 from ops.window import PaddedAxis, output_phases
 
 
