@@ -26,7 +26,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "numbers": {"errors", "host"},
         "matrix_unit": {"host", "numbers", "spec"},
         "memory": {"cores", "errors", "numbers", "spec"},
-        "time": {"cores", "errors", "numbers", "spec"},
+        "time": {"cores", "errors", "spec"},
         "machine": {"errors", "memory", "numbers", "plan", "spec"},
         "plan": {"cores", "errors", "memory", "numbers", "spec"},
     },

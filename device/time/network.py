@@ -12,11 +12,11 @@ from typing import NamedTuple, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from device.numbers.block_floats import Integers
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import NocSpec
 from device.time.engine import Processor
 
+Integers: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 Booleans: TypeAlias = NDArray[np.bool_]
 
