@@ -134,6 +134,36 @@ class OpModel(Generic[W]):
     sent: SentOf[W] | None = None  # What it sends from core to core; None if its model knows bytes, but no routes
 
 
+class ModeledOp(DeviceOp):
+    """The base of operations that say themselves what they compute and take: `model_of` makes their model."""
+
+    __slots__ = ()
+
+    def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
+        """The numbers that the operation makes, as `OpModel.values`; of operations of one input, `moved` says them."""
+        return self.moved(given(inputs[0]))
+
+    def moved(self, values: Array) -> Array:
+        """What the operation makes of its first input: by default the same numbers, which it puts elsewhere."""
+        return values
+
+    def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
+        """What the operation takes."""
+        raise NotImplementedError
+
+    def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
+        """How the operation was planned, and what its stages do."""
+        return NOTHING_TOLD
+
+
+M = TypeVar("M", bound=ModeledOp)
+
+
+def model_of(op: type[M]) -> OpModel[M]:
+    """The model of a class of operations whose methods say all of it."""
+    return OpModel(work=op, values=op.values, cycles=op.cycles, account=op.describe)
+
+
 Meanings: TypeAlias = Mapping[type[DeviceOp], OpModel[Any]]
 
 
@@ -165,11 +195,6 @@ def cycles_of_work(cycles: WorkCycles[W]) -> CyclesOf[W]:
 def values_of_first(values: Callable[[W, Array], Array]) -> ValuesOf[W]:
     """Values that depend on the first input alone, in every arithmetic."""
     return lambda work, inputs, reading: values(work, given(inputs[0]))
-
-
-def unchanged(work: DeviceOp, values: Array) -> Array:
-    """What a work makes of its input that only puts it elsewhere, or into another order of bytes."""
-    return values
 
 
 def given(array: Array | None) -> Array:

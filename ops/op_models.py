@@ -1,28 +1,32 @@
 """The one table of programs: what every work means, and what programs and their dispatch cost on a device.
 
-A new folder of programs adds its line to `OP_MODELS`; if its model of cycles has constants, also one to `COSTS`: then a
-device file without their table, or with a key that they do not know, is refused when it is opened.
+An operation adds its class to `MODELED_OPS`, a folder of big programs its line to `OP_MODELS`; if its model of cycles
+has constants, also one to `COSTS`: then a device file without their table, or with a key that they do not know, is
+refused when it is opened.
 """
 
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from device.spec import device_spec
 from device.spec.device_spec import Costs, DeviceSpec
 from ops.launch import DispatchCosts
-from ops.op_model import Meanings
+from ops.op_model import Meanings, ModeledOp, OpModel, model_of
 from ops.programs.conv2d.block_costs import ConvCosts
 from ops.programs.conv2d.model import OP_MODELS as CONV2D
-from ops.programs.data_movement.channels import OP_MODELS as CHANNELS
-from ops.programs.data_movement.concat import OP_MODELS as CONCAT
-from ops.programs.data_movement.models import OP_MODELS as MOVEMENT
+from ops.programs.data_movement.channels import ChannelsFirst, ChannelsLast
+from ops.programs.data_movement.concat import Concatenate
+from ops.programs.data_movement.copy import CopyTensor
+from ops.programs.data_movement.fold import FoldWindows
 from ops.programs.data_movement.movement_cycles import MovementCosts
-from ops.programs.data_movement.pad import FILL_MODELS as FILLING, OP_MODELS as PADDING
-from ops.programs.data_movement.permute import OP_MODELS as AXES
-from ops.programs.data_movement.slice import OP_MODELS as SLICING
-from ops.programs.data_movement.tilize import OP_MODELS as TILING
-from ops.programs.data_movement.upsample import OP_MODELS as UPSAMPLE
+from ops.programs.data_movement.pad import FillPad, FillTiles, PadImage, PadWith
+from ops.programs.data_movement.permute import Permute
+from ops.programs.data_movement.reshape import Reshape
+from ops.programs.data_movement.slice import Cut, PaddedSlice, SliceWrite
+from ops.programs.data_movement.tilize import TilizeOp
+from ops.programs.data_movement.typecast import Typecast
+from ops.programs.data_movement.upsample import Upsample
 from ops.programs.eltwise.model import OP_MODELS as ELTWISE
 from ops.programs.halo.cycles import HaloCosts
 from ops.programs.halo.model import OP_MODELS as HALO
@@ -31,33 +35,42 @@ from ops.programs.matmul.cycles import MatmulCosts
 from ops.programs.matmul.model import OP_MODELS as MATMUL
 from ops.programs.patch_matmul.model import OP_MODELS as PATCH_MATMUL
 from ops.programs.phase_conv2d.model import OP_MODELS as PHASE_CONV2D
-from ops.programs.pool import OP_MODELS as POOL2D
-from ops.programs.rand import OP_MODELS as RAND
+from ops.programs.pool import MaxPool
+from ops.programs.rand import EvenlyDistributed
 
-OP_MODELS: Final[Meanings] = MappingProxyType(
-    {
-        meaning.work: meaning
-        for meaning in (
-            *AXES,
-            *CHANNELS,
-            *CONCAT,
-            *CONV2D,
-            *ELTWISE,
-            *FILLING,
-            *HALO,
-            *MATMUL,
-            *MOVEMENT,
-            *PADDING,
-            *PATCH_MATMUL,
-            *PHASE_CONV2D,
-            *POOL2D,
-            *RAND,
-            *SLICING,
-            *TILING,
-            *UPSAMPLE,
-        )
-    }
+# Operations whose own methods say what they compute and take.
+MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
+    ChannelsFirst,
+    ChannelsLast,
+    Concatenate,
+    CopyTensor,
+    Cut,
+    EvenlyDistributed,
+    FillPad,
+    FillTiles,
+    FoldWindows,
+    MaxPool,
+    PaddedSlice,
+    PadImage,
+    PadWith,
+    Permute,
+    Reshape,
+    SliceWrite,
+    TilizeOp,
+    Typecast,
+    Upsample,
 )
+
+_MODELS: Final[tuple[OpModel[Any], ...]] = (
+    *(model_of(op) for op in MODELED_OPS),
+    *CONV2D,
+    *ELTWISE,
+    *HALO,
+    *MATMUL,
+    *PATCH_MATMUL,
+    *PHASE_CONV2D,
+)
+OP_MODELS: Final[Meanings] = MappingProxyType({model.work: model for model in _MODELS})
 
 
 COSTS: tuple[type[Costs], ...] = (

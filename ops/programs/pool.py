@@ -13,18 +13,18 @@ from device.matrix_unit.packer import without_nan
 from device.memory.memory_config import FACE, TILE
 from device.numbers.block_floats import div_up, round_up, whole_groups
 from device.numbers.formats import BFLOAT16, UINT16, Array, DataFormat
-from device.plan import CircularBuffer, DeviceOp
+from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.network import hands
 from device.time.stages import OperationCycles, Stage
-from ops.op_model import CyclesContext, Description, Ends, OpModel, ValuesContext, given
+from ops.op_model import CyclesContext, Description, Ends, ModeledOp, ValuesContext, given
 from ops.programs.buffer_shapes import BUFFERING, alike_cycles, buffer
 from ops.programs.kernel_costs import ComputeCosts, TransferCosts, pack_tile_cycles, unpack_tile_cycles
 from ops.window import PaddedInput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MaxPool(DeviceOp):
+class MaxPool(ModeledOp):
     """One program."""
 
     frame: PaddedInput  # The images with what lies around them, which is less than every number, and their windows
@@ -40,30 +40,50 @@ class MaxPool(DeviceOp):
         """Numbers under a window."""
         return self.frame.rows.kernel * self.frame.columns.kernel
 
+    def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
+        """[1, 1, N*OH*OW, C] in storage of the result's format, of sticks [..., C].
 
-def largest(work: MaxPool, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
-    """[1, 1, N*OH*OW, C] in storage of the result's format, of sticks [..., C].
+        A NaN is larger than infinity, or less than its negative, and packed as that.
+        """
+        rows, columns, batch = self.frame.rows, self.frame.columns, self.frame.batch
+        sticks = given(inputs[0]).reshape(-1, given(inputs[0]).shape[-1])[:, : self.channels]
+        sticks = sticks[: batch * rows.input_length * columns.input_length]
+        images = sticks.reshape(batch, rows.input_length, columns.input_length, self.channels)
+        result = np.empty((batch, rows.outputs, columns.outputs, self.channels), self.data_format.storage)
 
-    A NaN is larger than infinity, or less than its negative, and packed as that.
-    """
-    rows, columns, batch = work.frame.rows, work.frame.columns, work.frame.batch
-    sticks = given(inputs[0]).reshape(-1, given(inputs[0]).shape[-1])[:, : work.channels]
-    sticks = sticks[: batch * rows.input_length * columns.input_length]
-    images = sticks.reshape(batch, rows.input_length, columns.input_length, work.channels)
-    result = np.empty((batch, rows.outputs, columns.outputs, work.channels), work.data_format.storage)
+        def pool(band: tuple[int, slice]) -> None:
+            image, part = band
+            outputs = result[image, part]
+            dst = _largest(_framed(images[image], self.frame, part.start, len(outputs)), self.frame, len(outputs))
+            if self.data_format.is_block:
+                dst = whole_groups(dst)
+            packed = context.arithmetic.pack(dst, self.data_format, fp32_dest=False)
+            outputs[...] = packed[..., : self.channels]
 
-    def pool(band: tuple[int, slice]) -> None:
-        image, part = band
-        outputs = result[image, part]
-        dst = _largest(_framed(images[image], work.frame, part.start, len(outputs)), work.frame, len(outputs))
-        if work.data_format.is_block:
-            dst = whole_groups(dst)
-        packed = reading.arithmetic.pack(dst, work.data_format, fp32_dest=False)
-        outputs[...] = packed[..., : work.channels]
+        parts = list(parts_of(rows.outputs, rows.stride * columns.length * self.channels))
+        context.arithmetic.each(pool, [(image, part) for image in range(batch) for part in parts])
+        return result.reshape(1, 1, -1, self.channels)
 
-    parts = list(parts_of(rows.outputs, rows.stride * columns.length * work.channels))
-    reading.arithmetic.each(pool, [(image, part) for image in range(batch) for part in parts])
-    return result.reshape(1, 1, -1, work.channels)
+    def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
+        """Cycles of the core that has most outputs; all have as many, but for the last."""
+        spec = context.spec
+        read, reduced, packed = window_cycles(self, spec)
+        outputs = self.core_outputs
+        readers = hands(spec, 2)
+        body = read + reduced + packed + (outputs - 1) * max(read / readers, reduced, packed)
+        busy = {
+            Stage.READER: div_up(outputs, readers) * read,
+            Stage.SECOND_READER: (outputs - div_up(outputs, readers)) * read,
+            Stage.MATH: outputs * reduced,
+            Stage.PACK: outputs * packed,
+        }
+        return alike_cycles(ends.written.shards.grid, body, busy, spec)
+
+    def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
+        """What the stages of a pool do."""
+        return Description(
+            stages=STAGES, composed_of="gathering, tilizing, reducing and packing of windows as in other programs"
+        )
 
 
 def _framed(image: Array, frame: PaddedInput, first: int, outputs: int) -> Array:
@@ -184,22 +204,6 @@ def pool_buffers(
     return tuple(made)
 
 
-def pool_cycles(work: MaxPool, ends: Ends, reading: CyclesContext) -> OperationCycles:
-    """Cycles of the core that has most outputs; all have as many, but for the last."""
-    spec = reading.spec
-    read, reduced, packed = window_cycles(work, spec)
-    outputs = work.core_outputs
-    readers = hands(spec, 2)
-    body = read + reduced + packed + (outputs - 1) * max(read / readers, reduced, packed)
-    busy = {
-        Stage.READER: div_up(outputs, readers) * read,
-        Stage.SECOND_READER: (outputs - div_up(outputs, readers)) * read,
-        Stage.MATH: outputs * reduced,
-        Stage.PACK: outputs * packed,
-    }
-    return alike_cycles(ends.written.shards.grid, body, busy, spec)
-
-
 def window_cycles(work: MaxPool, spec: DeviceSpec) -> tuple[float, float, float]:
     """Cycles of a reader, of the matrix unit and of the packer for one window."""
     channels = div_up(work.channels, work.channel_cores)
@@ -229,12 +233,3 @@ STAGES: Final = MappingProxyType(
         Stage.PACK: "results are packed into L1",
     }
 )
-
-
-def _describe(work: MaxPool, ends: Ends, spec: DeviceSpec) -> Description:
-    return Description(
-        stages=STAGES, composed_of="gathering, tilizing, reducing and packing of windows as in other programs"
-    )
-
-
-OP_MODELS: Final = (OpModel(work=MaxPool, values=largest, cycles=pool_cycles, account=_describe),)

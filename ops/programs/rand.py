@@ -6,25 +6,22 @@ start anywhere.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Final
 
 import numpy as np
 
 from device.cores import first_cores
 from device.memory.layouts import TensorSpec
 from device.numbers.formats import Array, DataFormat, quantize
-from device.plan import CircularBuffer, DeviceOp
+from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
-from device.time.stages import OperationCycles
-from ops.op_model import CyclesContext, Description, Ends, OpModel, ValuesContext
+from ops.op_model import Description, Ends, ValuesContext
 from ops.programs.buffer_shapes import BUFFERING, tile_buffer
 from ops.programs.data_movement.movement import Access, Movement, got_at, pages_of
-from ops.programs.data_movement.movement_cycles import describe_movement, movement_cycles
+from ops.programs.data_movement.movement_cycles import DataMovement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvenlyDistributed(DeviceOp):
+class EvenlyDistributed(DataMovement):
     """Numbers from ``low`` up to ``high``, which is left out."""
 
     shape: tuple[int, ...]
@@ -33,32 +30,24 @@ class EvenlyDistributed(DeviceOp):
     seed: int  # Equal seeds give equal numbers
     data_format: DataFormat
 
+    def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
+        """The result in storage of its format."""
+        return quantize(np.random.default_rng(self.seed).uniform(self.low, self.high, self.shape), self.data_format)
+
+    def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+        """Each tile is written once the one before has arrived."""
+        (tiles,) = rand_buffers(written, spec)
+        pages = pages_of(written, tiles.cores.num_cores())
+        return Movement(cores=tiles.cores, writes=got_at(pages, Access.WAIT), blocks=pages.core_pages)
+
+    def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
+        """As of every movement, but for what it is composed of."""
+        told = DataMovement.describe(self, ends, spec)
+        return replace(told, composed_of="pages that are written as in other movements; making the numbers is left out")
+
 
 def rand_buffers(made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Two tiles on as many cores as there are, column by column; source: tt-metal 0.81.1 (rand)."""
     used = min(pages_of(made, 1).all_pages, spec.grid.cores)
     cores = first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False)
     return (tile_buffer("tiles", BUFFERING, made.data_format, cores),)
-
-
-def evenly_distributed(work: EvenlyDistributed, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
-    """The result in storage of its format."""
-    return quantize(np.random.default_rng(work.seed).uniform(work.low, work.high, work.shape), work.data_format)
-
-
-def _movement(made: TensorSpec, spec: DeviceSpec) -> Movement:
-    (tiles,) = rand_buffers(made, spec)
-    pages = pages_of(made, tiles.cores.num_cores())
-    return Movement(cores=tiles.cores, writes=got_at(pages, Access.WAIT), blocks=pages.core_pages)
-
-
-def _cycles(work: EvenlyDistributed, ends: Ends, reading: CyclesContext) -> OperationCycles:
-    return movement_cycles(_movement(ends.written, reading.spec), reading.spec, contention=reading.contention)
-
-
-def _describe(work: EvenlyDistributed, ends: Ends, spec: DeviceSpec) -> Description:
-    told = describe_movement(partial(_movement, ends.written, spec))
-    return replace(told, composed_of="pages that are written as in other movements; making the numbers is left out")
-
-
-OP_MODELS: Final = (OpModel(work=EvenlyDistributed, values=evenly_distributed, cycles=_cycles, account=_describe),)

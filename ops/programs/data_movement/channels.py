@@ -15,11 +15,11 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType
 from device.numbers.block_floats import div_up
 from device.numbers.formats import BFLOAT16, Array, DataFormat
-from device.plan import CircularBuffer, DeviceOp
+from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage
 from ops.builder import PlanTensor
-from ops.op_model import CyclesContext, Description, Detail, Ends, OpModel, values_of_first
+from ops.op_model import CyclesContext, Description, Detail, Ends, ModeledOp
 from ops.programs.buffer_shapes import alike_cycles, buffer, pipelined_cycles
 from ops.programs.kernel_costs import (
     ComputeCosts,
@@ -32,7 +32,7 @@ from ops.programs.kernel_costs import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelsLast(DeviceOp):
+class ChannelsLast(ModeledOp):
     """[1, B, C, H*W] becomes [1, 1, B*H*W, channels] in another format, zeros behind the channels."""
 
     shape: tuple[int, ...]
@@ -40,28 +40,93 @@ class ChannelsLast(DeviceOp):
     source_format: DataFormat
     data_format: DataFormat
 
+    def moved(self, values: Array) -> Array:
+        """Pixels of all images, channels last."""
+        _, batch, channels, pixels = self.shape
+        rows = values.reshape(batch, channels, pixels).transpose(0, 2, 1).reshape(1, 1, batch * pixels, channels)
+        filled = np.pad(rows, ((0, 0), (0, 0), (0, 0), (0, self.channels - channels)))
+        return typecast(filled, self.source_format, self.data_format)
+
+    def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
+        """Block by block, each in one piece: a row of pixels of each channel is read, tilized, turned, and copied."""
+        spec = context.spec
+        shards = ends.written.shards
+        pixels, channels = shards.shape
+        block = hwc_block(pixels)
+        tiles, blocks = div_up(block, TILE), div_up(pixels, block)
+        data_format = ends.read.data_format
+        row_bytes = block * (data_format.element_bytes or 0)
+        in_dram = ends.read.memory_config.buffer_type is BufferType.DRAM
+        read = waited_read_cycles(spec, row_bytes, in_dram=in_dram)
+        issue = spec.costs_of(TransferCosts).read_issue_cycles
+        read += (self.shape[2] - 1) * max(issue, row_bytes / spec.noc.link_bytes_per_cycle)
+        tilized = spec.costs_of(ComputeCosts).tilize_call_cycles + tiles * tilize_tile_cycles(
+            spec, data_format, BFLOAT16
+        )
+        turned = untilize_tile_cycles(spec, 1)
+        stick_bytes = channels * (data_format.element_bytes or 0)
+        copied = local_sticks_cycles(spec, TILE, stick_bytes)
+        of_block = read + tilized + turned + max((tiles - 1) * turned, div_up(tiles, WRITERS) * copied)
+        busy = {
+            Stage.READER: blocks * read,
+            Stage.TILIZE: blocks * tilized,
+            Stage.UNTILIZE: blocks * tiles * turned,
+            Stage.WRITER: blocks * div_up(tiles, WRITERS) * copied,
+        }
+        return alike_cycles(shards.grid, blocks * of_block, busy, spec)
+
+    def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
+        """The blocks of pixels, and what the stages do."""
+        pixels = ends.written.shards.shape[0]
+        block = hwc_block(pixels)
+        told = f"{pixels:,} pixels of a core in blocks of {block:,}"
+        return Description(
+            facts=(Detail(name="block_pixels", value=block, text=told),),
+            stages={
+                Stage.READER: "a block of pixels is read channel by channel",
+                Stage.TILIZE: "channels become tiles",
+                Stage.UNTILIZE: "tiles are turned and become rows",
+                Stage.WRITER: "two processors copy pixels out of the tiles, stick by stick",
+            },
+            composed_of="reading, tilizing, untilizing and copying sticks as in other programs",
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelsFirst(DeviceOp):
+class ChannelsFirst(ModeledOp):
     """[1, 1, H*W, C] becomes [1, 1, C, H*W] in another format."""
 
     shape: tuple[int, ...]
     source_format: DataFormat
     data_format: DataFormat
 
+    def moved(self, values: Array) -> Array:
+        """Pixels last."""
+        turned = np.ascontiguousarray(values.reshape(self.shape).swapaxes(-1, -2))
+        return typecast(turned, self.source_format, self.data_format)
 
-def channels_last(work: ChannelsLast, values: Array) -> Array:
-    """Pixels of all images, channels last."""
-    _, batch, channels, pixels = work.shape
-    rows = values.reshape(batch, channels, pixels).transpose(0, 2, 1).reshape(1, 1, batch * pixels, channels)
-    filled = np.pad(rows, ((0, 0), (0, 0), (0, 0), (0, work.channels - channels)))
-    return typecast(filled, work.source_format, work.data_format)
+    def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
+        """A few tiles after the others: turned, and their channels copied to their rows meanwhile."""
+        spec = context.spec
+        shards = ends.read.shards
+        tiles = div_up(shards.shape[0], TILE) * div_up(shards.shape[1], TILE)
+        batches = div_up(tiles, CHW_BATCH)
+        turned = CHW_BATCH * untilize_tile_cycles(spec, 1)
+        stick_bytes = TILE * (BFLOAT16.element_bytes or 0)
+        copied = local_sticks_cycles(spec, CHW_BATCH * self.shape[-1], stick_bytes)
+        body = pipelined_cycles((turned, copied), batches)
+        busy = {Stage.UNTILIZE: batches * turned, Stage.WRITER: batches * copied}
+        return alike_cycles(shards.grid, body, busy, spec)
 
-
-def channels_first(work: ChannelsFirst, values: Array) -> Array:
-    """Pixels last."""
-    turned = np.ascontiguousarray(values.reshape(work.shape).swapaxes(-1, -2))
-    return typecast(turned, work.source_format, work.data_format)
+    def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
+        """What the stages do."""
+        return Description(
+            stages={
+                Stage.UNTILIZE: "tiles are turned and become rows",
+                Stage.WRITER: "rows of channels are copied where they belong, stick by stick",
+            },
+            composed_of="untilizing and copying sticks as in other programs",
+        )
 
 
 HWC_BLOCK = 1024  # pixels that are turned at once, at least, if shards are wider
@@ -112,86 +177,3 @@ def chw_buffers(source: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, .
 
 WRITERS: Final = 2  # processors that share the tiles that were turned
 CHW_BATCH: Final = CHW_TILES // 2  # tiles that are turned at once when channels are put first
-
-
-def channels_last_cycles(work: ChannelsLast, ends: Ends, reading: CyclesContext) -> OperationCycles:
-    """Block by block, each in one piece: a row of pixels of each channel is read, tilized, turned, and copied."""
-    spec = reading.spec
-    shards = ends.written.shards
-    pixels, channels = shards.shape
-    block = hwc_block(pixels)
-    tiles, blocks = div_up(block, TILE), div_up(pixels, block)
-    data_format = ends.read.data_format
-    row_bytes = block * (data_format.element_bytes or 0)
-    in_dram = ends.read.memory_config.buffer_type is BufferType.DRAM
-    read = waited_read_cycles(spec, row_bytes, in_dram=in_dram)
-    issue = spec.costs_of(TransferCosts).read_issue_cycles
-    read += (work.shape[2] - 1) * max(issue, row_bytes / spec.noc.link_bytes_per_cycle)
-    tilized = spec.costs_of(ComputeCosts).tilize_call_cycles + tiles * tilize_tile_cycles(spec, data_format, BFLOAT16)
-    turned = untilize_tile_cycles(spec, 1)
-    stick_bytes = channels * (data_format.element_bytes or 0)
-    copied = local_sticks_cycles(spec, TILE, stick_bytes)
-    of_block = read + tilized + turned + max((tiles - 1) * turned, div_up(tiles, WRITERS) * copied)
-    busy = {
-        Stage.READER: blocks * read,
-        Stage.TILIZE: blocks * tilized,
-        Stage.UNTILIZE: blocks * tiles * turned,
-        Stage.WRITER: blocks * div_up(tiles, WRITERS) * copied,
-    }
-    return alike_cycles(shards.grid, blocks * of_block, busy, spec)
-
-
-def channels_first_cycles(work: ChannelsFirst, ends: Ends, reading: CyclesContext) -> OperationCycles:
-    """A few tiles after the others: turned, and their channels copied to their rows meanwhile."""
-    spec = reading.spec
-    shards = ends.read.shards
-    tiles = div_up(shards.shape[0], TILE) * div_up(shards.shape[1], TILE)
-    batches = div_up(tiles, CHW_BATCH)
-    turned = CHW_BATCH * untilize_tile_cycles(spec, 1)
-    stick_bytes = TILE * (BFLOAT16.element_bytes or 0)
-    copied = local_sticks_cycles(spec, CHW_BATCH * work.shape[-1], stick_bytes)
-    body = pipelined_cycles((turned, copied), batches)
-    busy = {Stage.UNTILIZE: batches * turned, Stage.WRITER: batches * copied}
-    return alike_cycles(shards.grid, body, busy, spec)
-
-
-def _describe_last(work: ChannelsLast, ends: Ends, spec: DeviceSpec) -> Description:
-    pixels = ends.written.shards.shape[0]
-    block = hwc_block(pixels)
-    told = f"{pixels:,} pixels of a core in blocks of {block:,}"
-    return Description(
-        facts=(Detail(name="block_pixels", value=block, text=told),),
-        stages={
-            Stage.READER: "a block of pixels is read channel by channel",
-            Stage.TILIZE: "channels become tiles",
-            Stage.UNTILIZE: "tiles are turned and become rows",
-            Stage.WRITER: "two processors copy pixels out of the tiles, stick by stick",
-        },
-        composed_of="reading, tilizing, untilizing and copying sticks as in other programs",
-    )
-
-
-def _describe_first(work: ChannelsFirst, ends: Ends, spec: DeviceSpec) -> Description:
-    return Description(
-        stages={
-            Stage.UNTILIZE: "tiles are turned and become rows",
-            Stage.WRITER: "rows of channels are copied where they belong, stick by stick",
-        },
-        composed_of="untilizing and copying sticks as in other programs",
-    )
-
-
-OP_MODELS: Final = (
-    OpModel(
-        work=ChannelsLast,
-        values=values_of_first(channels_last),
-        cycles=channels_last_cycles,
-        account=_describe_last,
-    ),
-    OpModel(
-        work=ChannelsFirst,
-        values=values_of_first(channels_first),
-        cycles=channels_first_cycles,
-        account=_describe_first,
-    ),
-)

@@ -14,14 +14,13 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, TensorMemoryLayout
 from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, Array, bit_patterns
-from device.plan import CircularBuffer, DeviceOp
+from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage
 from ops.builder import PlanTensor
-from ops.op_model import CyclesContext, Description, Ends, OpModel, ValuesContext, given
+from ops.op_model import CyclesContext, Description, Ends, ModeledOp, ValuesContext, given
 from ops.programs.buffer_shapes import BUFFERING, alike_cycles, page_cores, paged_buffer, shard_view, tile_buffer
-from ops.programs.data_movement.copy import copy_movement
-from ops.programs.data_movement.movement import Movement
+from ops.programs.data_movement.movement import Movement, copy_movement
 from ops.programs.data_movement.movement_cycles import describe_movement, movement_cycles
 from ops.programs.kernel_costs import ComputeCosts, local_sticks_cycles, pack_tile_cycles, unpack_tile_cycles
 
@@ -29,7 +28,7 @@ COPIED_TOGETHER: Final = 1 << 20  # numbers that one thread copies at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Concatenate(DeviceOp):
+class Concatenate(ModeledOp):
     """Tensors one behind the other."""
 
     axis: int
@@ -37,26 +36,53 @@ class Concatenate(DeviceOp):
     # Parts that each is cut into along the axis: first the first parts of all, then the second, and so on
     groups: int = 1
 
+    def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
+        """The tensors, or their parts in turn, along the axis."""
+        lead, total = prod(self.shapes[0][: self.axis]), sum(shape[self.axis] for shape in self.shapes)
+        dtype = np.result_type(*(given(one).dtype for one in inputs))
+        rows = [bit_patterns(given(one).astype(dtype, copy=False)).reshape(lead, -1) for one in inputs]
+        shape = (*self.shapes[0][: self.axis], total, *self.shapes[0][self.axis + 1 :])
+        result = np.empty(shape, dtype)
+        target = bit_patterns(result).reshape(lead, -1)
 
-def joined(work: Concatenate, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
-    """The tensors, or their parts in turn, along the axis."""
-    lead, total = prod(work.shapes[0][: work.axis]), sum(shape[work.axis] for shape in work.shapes)
-    dtype = np.result_type(*(given(one).dtype for one in inputs))
-    rows = [bit_patterns(given(one).astype(dtype, copy=False)).reshape(lead, -1) for one in inputs]
-    shape = (*work.shapes[0][: work.axis], total, *work.shapes[0][work.axis + 1 :])
-    result = np.empty(shape, dtype)
-    target = bit_patterns(result).reshape(lead, -1)
+        def copy(some: slice) -> None:
+            end = 0
+            for group in range(self.groups):
+                for one in rows:
+                    width = one.shape[1] // self.groups
+                    target[some, end : end + width] = one[some, group * width : (group + 1) * width]
+                    end += width
 
-    def copy(some: slice) -> None:
-        end = 0
-        for group in range(work.groups):
-            for one in rows:
-                width = one.shape[1] // work.groups
-                target[some, end : end + width] = one[some, group * width : (group + 1) * width]
-                end += width
+        context.arithmetic.each(copy, parts_of(lead, target.shape[1], COPIED_TOGETHER))
+        return result
 
-    reading.arithmetic.each(copy, parts_of(lead, target.shape[1], COPIED_TOGETHER))
-    return result
+    def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
+        """By where the tensors lie, and in which layout."""
+        spec = context.spec
+        if not _joins_shards(ends):
+            return movement_cycles(_page_by_page(ends, spec), spec, contention=context.contention)
+        body, busy = _turned(self, ends, spec) if is_turned(self, ends) else _copied(self, ends, spec)
+        return alike_cycles(ends.written.shards.grid, body, busy, spec)
+
+    def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
+        """What its stages do."""
+        if not _joins_shards(ends):
+            return describe_movement(partial(_page_by_page, ends, spec))
+        if is_turned(self, ends):
+            return Description(
+                stages={
+                    Stage.READER: "rows of turned tiles are copied side by side within the core",
+                    Stage.MATH: "tiles are turned before that, and turned back after it",
+                },
+                composed_of="unpacking, packing and copying tiles as in other programs",
+            )
+        return Description(
+            stages={
+                Stage.READER: "one processor copies half of the sticks within the core",
+                Stage.SECOND_READER: "the other copies the other half",
+            },
+            composed_of="copying sticks within a core as in other programs",
+        )
 
 
 def shard_views(inputs: Sequence[PlanTensor], made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
@@ -106,15 +132,6 @@ def ragged_buffers(inputs: Sequence[TensorSpec], made: TensorSpec, spec: DeviceS
     return tuple(tile_buffer(name, tiles, made.data_format, cores) for name, tiles in sizes.items())
 
 
-def concat_cycles(work: Concatenate, ends: Ends, reading: CyclesContext) -> OperationCycles:
-    """By where the tensors lie, and in which layout."""
-    spec = reading.spec
-    if not _joins_shards(ends):
-        return movement_cycles(_page_by_page(ends, spec), spec, contention=reading.contention)
-    body, busy = _turned(work, ends, spec) if is_turned(work, ends) else _copied(work, ends, spec)
-    return alike_cycles(ends.written.shards.grid, body, busy, spec)
-
-
 def is_turned(work: Concatenate, ends: Ends) -> bool:
     """Whether tiles are turned: those of two tensors of HEIGHT shards, side by side."""
     by_height = ends.written.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
@@ -155,27 +172,6 @@ def _turned(work: Concatenate, ends: Ends, spec: DeviceSpec) -> tuple[float, dic
     return tile_rows * (computed + copied), {Stage.READER: tile_rows * copied, Stage.MATH: tile_rows * computed}
 
 
-def describe_concat(work: Concatenate, ends: Ends, spec: DeviceSpec) -> Description:
-    """What its stages do."""
-    if not _joins_shards(ends):
-        return describe_movement(partial(_page_by_page, ends, spec))
-    if is_turned(work, ends):
-        return Description(
-            stages={
-                Stage.READER: "rows of turned tiles are copied side by side within the core",
-                Stage.MATH: "tiles are turned before that, and turned back after it",
-            },
-            composed_of="unpacking, packing and copying tiles as in other programs",
-        )
-    return Description(
-        stages={
-            Stage.READER: "one processor copies half of the sticks within the core",
-            Stage.SECOND_READER: "the other copies the other half",
-        },
-        composed_of="copying sticks within a core as in other programs",
-    )
-
-
 def _page_by_page(ends: Ends, spec: DeviceSpec) -> Movement:
     """A copy of the result from where the first tensor lies; of one that lies in shards, from the result's place."""
     read, written = ends.read.memory_config, ends.written
@@ -185,6 +181,3 @@ def _page_by_page(ends: Ends, spec: DeviceSpec) -> Movement:
 
 def _joins_shards(ends: Ends) -> bool:
     return ends.read.memory_config.is_sharded() and ends.written.memory_config.is_sharded()
-
-
-OP_MODELS: Final = (OpModel(work=Concatenate, values=joined, cycles=concat_cycles, account=describe_concat),)

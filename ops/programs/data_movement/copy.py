@@ -20,11 +20,12 @@ from device.memory.layouts import BufferSpec, TensorSpec, aligned_page_bytes
 from device.memory.memory_config import TILE, Layout
 from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import BFLOAT16, Array
-from device.plan import CircularBuffer, DeviceOp
+from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.network import NETWORKS
 from ops.programs.buffer_shapes import BUFFERING, dealt_evenly, page_cores, paged_buffer, scratchpad
-from ops.programs.data_movement.movement import Access, Movement, Pages, Sides, ends_of, got_at, in_pieces
+from ops.programs.data_movement.movement import Access, Movement, Pages, Sides, copy_pages, ends_of, got_at, in_pieces
+from ops.programs.data_movement.movement_cycles import DataMovement
 
 
 class Conversion(Enum):
@@ -44,10 +45,23 @@ class Conversion(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class CopyTensor(DeviceOp):
+class CopyTensor(DataMovement):
     """The same numbers in another place or another order of bytes."""
 
     conversion: Conversion  # By which program
+
+    def moved(self, values: Array) -> Array:
+        """The same numbers; where rows become tiles, the packer makes infinities of NaNs in bfloat16."""
+        return packed_tiles(values) if self.conversion in TILIZES else values
+
+    def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+        """The pages of the program."""
+        return tensor_copy_movement(self.conversion, read, written, spec)
+
+    @property
+    def measured_as(self) -> str:
+        """The name of the conversion, if it was measured."""
+        return measured_name(self.conversion)
 
 
 def measured_name(conversion: Conversion) -> str:
@@ -56,11 +70,6 @@ def measured_name(conversion: Conversion) -> str:
 
 
 TILIZES: Final = frozenset({Conversion.TILIZE, Conversion.TILIZE_WITH_VAL_PADDING})
-
-
-def partitioned(work: CopyTensor, values: Array) -> Array:
-    """The same numbers; where rows become tiles, the packer makes infinities of NaNs in bfloat16."""
-    return packed_tiles(values) if work.conversion in TILIZES else values
 
 
 def packed_tiles(values: Array) -> Array:
@@ -246,11 +255,6 @@ def tensor_copy_movement(
             return untilize_pages(ends, Access.WAIT)
 
 
-def copy_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Movement:
-    """A program that reads page by page and changes what it writes: zeros in the padding or around."""
-    return copy_pages(ends_of(source, target, spec))
-
-
 def _into_shards(ends: Sides, spec: DeviceSpec, *, bounces_always: bool) -> Pages:
     """What an interleaved-to-sharded program reads."""
     read, written = ends.read, ends.written
@@ -280,12 +284,6 @@ def _dealt_anew(ends: Sides) -> Pages:
 def _shard_columns(tensor: TensorSpec) -> int:
     shards = tensor.memory_config.shard_spec
     return tensor.matrix[1] if shards is None else shards.shape[1]
-
-
-def copy_pages(ends: Sides) -> Movement:
-    """Every page is waited for, and written while the next one comes."""
-    reads, writes = got_at(ends.read, Access.WAIT), got_at(ends.written, Access.WAIT)
-    return Movement(cores=ends.cores, reads=reads, writes=writes, blocks=reads.core_pages)
 
 
 def _shared_out(ends: Sides, spec: DeviceSpec) -> Movement:

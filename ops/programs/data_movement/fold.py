@@ -11,18 +11,19 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import BFLOAT16, Array, DataFormat
-from device.plan import CircularBuffer, DeviceOp
+from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.network import hands
 from ops.builder import PlanTensor
 from ops.programs.buffer_shapes import BUFFERING, buffer, shard_view
 from ops.programs.data_movement.copy import untilize_pages
 from ops.programs.data_movement.movement import Access, Movement, ends_of, got_at
-from ops.programs.data_movement.pad import PadImage, padded_image
+from ops.programs.data_movement.movement_cycles import DataMovement
+from ops.programs.data_movement.pad import PadImage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoldWindows(DeviceOp):
+class FoldWindows(DataMovement):
     """Windows side by side in a tensor [N, H, W, C] become channels [N, H / rows, W / columns, rows * columns * C]."""
 
     window: tuple[int, int]  # Rows and columns of a window
@@ -32,17 +33,20 @@ class FoldWindows(DeviceOp):
     # them to whoever reads its sticks
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
 
+    def moved(self, values: Array) -> Array:
+        """Windows as channels; their rows are slowest."""
+        (rows, columns), (batch, height, width, channels) = self.window, self.image
+        if any(self.padding):
+            top, bottom, left, right = self.padding
+            inner = (batch, height - top - bottom, width - left - right, channels)
+            values = PadImage(image=inner, padding=self.padding).moved(values)
+        split = values.reshape(batch, height // rows, rows, width // columns, columns, channels)
+        folded = split.transpose(0, 1, 3, 2, 4, 5).reshape(batch, height // rows, width // columns, -1)
+        return folded.astype(self.data_format.storage, copy=False)
 
-def folded_windows(work: FoldWindows, values: Array) -> Array:
-    """Windows as channels; their rows are slowest."""
-    (rows, columns), (batch, height, width, channels) = work.window, work.image
-    if any(work.padding):
-        top, bottom, left, right = work.padding
-        inner = (batch, height - top - bottom, width - left - right, channels)
-        values = padded_image(PadImage(image=inner, padding=work.padding), values)
-    split = values.reshape(batch, height // rows, rows, width // columns, columns, channels)
-    folded = split.transpose(0, 1, 3, 2, 4, 5).reshape(batch, height // rows, width // columns, -1)
-    return folded.astype(work.data_format.storage, copy=False)
+    def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+        """Sticks of a window are laid side by side."""
+        return fold_movement(read, written, self.window, spec)
 
 
 FOLD_KERNELS = 2  # that share the sticks of a shard

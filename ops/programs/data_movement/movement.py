@@ -205,3 +205,14 @@ def _cores(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> CoreRang
     work = div_up(source.matrix[0], TILE) if whole_rows else pages_of(target, 1).all_pages
     used, _ = dealt_evenly(work, spec.grid.cores)
     return first_cores(used, spec.grid.cols, spec.grid.rows)
+
+
+def copy_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Movement:
+    """A program that reads page by page and changes what it writes: zeros in the padding or around."""
+    return copy_pages(ends_of(source, target, spec))
+
+
+def copy_pages(ends: Sides) -> Movement:
+    """Every page is waited for, and written while the next one comes."""
+    reads, writes = got_at(ends.read, Access.WAIT), got_at(ends.written, Access.WAIT)
+    return Movement(cores=ends.cores, reads=reads, writes=writes, blocks=reads.core_pages)

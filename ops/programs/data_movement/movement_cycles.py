@@ -9,16 +9,18 @@ Constants by `tools.calibrate` from profiler rows.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
+from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE
 from device.numbers.block_floats import div_up
 from device.numbers.formats import DataFormat
 from device.spec.device_spec import DeviceSpec
 from device.time.network import shared_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
-from ops.op_model import Description, Detail
-from ops.programs.data_movement.movement import Access, Movement, Pages
+from ops.op_model import CyclesContext, Description, Detail, Ends, ModeledOp
+from ops.programs.data_movement.movement import Access, Movement, Pages, copy_movement
 from ops.programs.kernel_costs import (
     StickCosts,
     TransferCosts,
@@ -283,3 +285,33 @@ def _to(pages: Pages) -> str:
 
 def _how(pages: Pages) -> str:
     return READING[pages.access] if pages.in_flight == 1 else f"{pages.in_flight} at a time, {READING[pages.access]}"
+
+
+class DataMovement(ModeledOp):
+    """The base of operations whose cycles follow from the pages that they read and write."""
+
+    __slots__ = ()
+
+    @property
+    def measured_as(self) -> str:
+        """The name under which such programs were measured; empty if there are no public measurements."""
+        return ""
+
+    @property
+    def details(self) -> tuple[Detail, ...]:
+        """What was decided besides the pages of both sides."""
+        return ()
+
+    def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+        """The pages of the program: by default all of the source are waited for and all of the result are written."""
+        return copy_movement(read, written, spec)
+
+    def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
+        """Cycles of the movement."""
+        made = self.movement(ends.read, ends.written, context.spec)
+        return movement_cycles(made, context.spec, contention=context.contention)
+
+    def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
+        """The pages of both sides, and what the stages do."""
+        found = partial(self.movement, ends.read, ends.written, spec)
+        return describe_movement(found, measured_as=self.measured_as, details=self.details)

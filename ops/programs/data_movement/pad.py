@@ -6,7 +6,6 @@ source are waited for and those of the result written, as in measured copies.
 
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Final
 
 import numpy as np
 
@@ -14,18 +13,16 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, TensorMemoryLayout
 from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import BFLOAT16, FLOAT32, Array, quantize
-from device.plan import CircularBuffer, DeviceOp
+from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
-from ops.op_model import Ends
 from ops.programs.buffer_shapes import BUFFERING, buffer, page_cores, row_bytes, scratchpad, shard_view, volume_tiles
-from ops.programs.data_movement.composed import composed
-from ops.programs.data_movement.copy import copy_movement
-from ops.programs.data_movement.movement import Movement
+from ops.programs.data_movement.movement import Movement, copy_movement
+from ops.programs.data_movement.movement_cycles import DataMovement
 
 
 @dataclass(frozen=True, slots=True)
-class FillPad(DeviceOp):
+class FillPad(DataMovement):
     """Padding elements of the last input become zero; its logical elements stay.
 
     A block float shares exponents between logical and padding elements, so padding must be harmless before a
@@ -34,17 +31,16 @@ class FillPad(DeviceOp):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PadImage(DeviceOp):
+class PadImage(DataMovement):
     """Zeros around the images of a tensor [N, H, W, C]."""
 
     image: tuple[int, int, int, int]  # [N, H, W, C] of the input
     padding: tuple[int, int, int, int]  # Rows above and below, columns at the left and at the right
 
-
-def padded_image(work: PadImage, values: Array) -> Array:
-    """Images [N, H, W, C] with zeros around them."""
-    top, bottom, left, right = work.padding
-    return np.pad(values.reshape(work.image), ((0, 0), (top, bottom), (left, right), (0, 0)))
+    def moved(self, values: Array) -> Array:
+        """Images [N, H, W, C] with zeros around them."""
+        top, bottom, left, right = self.padding
+        return np.pad(values.reshape(self.image), ((0, 0), (top, bottom), (left, right), (0, 0)))
 
 
 BARRIER_BYTES = 2048  # of rows that are waited for together, at least
@@ -53,7 +49,7 @@ HALF_BITS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PadWith(DeviceOp):
+class PadWith(DataMovement):
     """A number around a tensor."""
 
     shape: tuple[int, ...]
@@ -61,14 +57,13 @@ class PadWith(DeviceOp):
     value: float
     in_halves: bool = False  # A 32-bit number is written as the number in bfloat16, twice
 
-
-def padded(work: PadWith, values: Array) -> Array:
-    """The number around the tensor, as its format holds it."""
-    number = np.asarray(work.value, values.dtype)
-    if work.in_halves:
-        bits = quantize(np.asarray([work.value], np.float32), BFLOAT16).astype(np.float32).view(np.uint32)
-        number = (bits | bits >> HALF_BITS).view(np.float32)[0]
-    return np.pad(values.reshape(work.shape), work.padding, constant_values=number)
+    def moved(self, values: Array) -> Array:
+        """The number around the tensor, as its format holds it."""
+        number = np.asarray(self.value, values.dtype)
+        if self.in_halves:
+            bits = quantize(np.asarray([self.value], np.float32), BFLOAT16).astype(np.float32).view(np.uint32)
+            number = (bits | bits >> HALF_BITS).view(np.float32)[0]
+        return np.pad(values.reshape(self.shape), self.padding, constant_values=number)
 
 
 def pads_shards(source: TensorSpec, made: TensorSpec) -> bool:
@@ -140,9 +135,6 @@ def row_room_bytes(spec: DeviceSpec) -> int:
     return spec.l1.bytes // 2 - spec.l1.base_bytes
 
 
-OP_MODELS: Final = (composed(PadWith, padded),)
-
-
 def ragged_tiles(shape: tuple[int, ...]) -> int:
     """Tiles that hold padding."""
     *images, rows, columns = (1, *shape)  # a vector is one row
@@ -159,31 +151,26 @@ def fill_buffers(tensor: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FillTiles(DeviceOp):
+class FillTiles(DataMovement):
     """A number in the padding of tiles; what comes out has the padded shape."""
 
     shape: tuple[int, ...]
     padded_shape: tuple[int, ...]  # The same in whole tiles
     value: float
 
+    def moved(self, values: Array) -> Array:
+        """The number behind the last row and column of every image, as the format holds it."""
+        if values.size == prod(self.padded_shape) != prod(self.shape):
+            values = values.reshape(self.padded_shape)[tuple(map(slice, self.shape))]
+        behind = [(0, whole - side) for side, whole in zip(self.shape, self.padded_shape, strict=True)]
+        return np.pad(values.reshape(self.shape), behind, constant_values=np.asarray(self.value, values.dtype))
 
-def filled(work: FillTiles, values: Array) -> Array:
-    """The number behind the last row and column of every image, as the format holds it."""
-    if values.size == prod(work.padded_shape) != prod(work.shape):
-        values = values.reshape(work.padded_shape)[tuple(map(slice, work.shape))]
-    behind = [(0, whole - side) for side, whole in zip(work.shape, work.padded_shape, strict=True)]
-    return np.pad(values.reshape(work.shape), behind, constant_values=np.asarray(work.value, values.dtype))
-
-
-def _movement(work: FillTiles, ends: Ends, spec: DeviceSpec) -> Movement:
-    """A copy of the tiles that hold padding, in place."""
-    moved = copy_movement(ends.read, ends.written, spec)
-    if moved.reads is None or moved.writes is None:
-        return moved
-    tiles = ragged_tiles(work.shape)
-    core_tiles = div_up(tiles, moved.cores.num_cores())
-    sides = [replace(side, core_pages=core_tiles, all_pages=tiles) for side in (moved.reads, moved.writes)]
-    return replace(moved, reads=sides[0], writes=sides[1], blocks=core_tiles)
-
-
-FILL_MODELS: Final = (composed(FillTiles, filled, _movement),)
+    def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+        """A copy of the tiles that hold padding, in place."""
+        moved = copy_movement(read, written, spec)
+        if moved.reads is None or moved.writes is None:
+            return moved
+        tiles = ragged_tiles(self.shape)
+        core_tiles = div_up(tiles, moved.cores.num_cores())
+        sides = [replace(side, core_pages=core_tiles, all_pages=tiles) for side in (moved.reads, moved.writes)]
+        return replace(moved, reads=sides[0], writes=sides[1], blocks=core_tiles)

@@ -24,13 +24,11 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import FACE, TILE, BufferType, Layout
 from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import GROUP, Array, DataFormat
-from device.plan import DeviceOp
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage
-from ops.op_model import CyclesContext, Description, Ends, OpModel, values_of_first
+from ops.op_model import CyclesContext, Description, Ends, ModeledOp
 from ops.programs.buffer_shapes import alike_cycles, pipelined_cycles
-from ops.programs.data_movement.copy import copy_movement
-from ops.programs.data_movement.movement import Access, Movement, Pages, Sides, ends_of
+from ops.programs.data_movement.movement import Access, Movement, Pages, Sides, copy_movement, ends_of
 from ops.programs.data_movement.movement_cycles import describe_movement, movement_cycles
 from ops.programs.data_movement.permute_buffers import keeps_tiles
 from ops.programs.kernel_costs import (
@@ -48,7 +46,7 @@ from ops.programs.kernel_costs import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Permute(DeviceOp):
+class Permute(ModeledOp):
     """Axes in another order."""
 
     shape: tuple[int, ...]
@@ -56,16 +54,54 @@ class Permute(DeviceOp):
     # The block float that packs its groups anew, since they lie along other axes; None of other formats
     packed: DataFormat | None = None
 
+    def moved(self, values: Array) -> Array:
+        """The axes in order; groups of a block float that ends between them are filled up with zeros."""
+        turned = np.ascontiguousarray(values.reshape(self.shape).transpose(self.axes))
+        if self.packed is None:
+            return turned
+        columns = turned.shape[-1]
+        filled = np.zeros((*turned.shape[:-1], round_up(columns, GROUP)), np.float32)
+        filled[..., :columns] = turned
+        return pack(filled, self.packed, fp32_dest=False)[..., :columns].astype(self.packed.storage)
 
-def permuted(work: Permute, values: Array) -> Array:
-    """The axes in order; groups of a block float that ends between them are filled up with zeros."""
-    turned = np.ascontiguousarray(values.reshape(work.shape).transpose(work.axes))
-    if work.packed is None:
-        return turned
-    columns = turned.shape[-1]
-    filled = np.zeros((*turned.shape[:-1], round_up(columns, GROUP)), np.float32)
-    filled[..., :columns] = turned
-    return pack(filled, work.packed, fp32_dest=False)[..., :columns].astype(work.packed.storage)
+    def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
+        """By where the tensors lie, and which axes move."""
+        spec, model = context.spec, _model(self, ends)
+        if model is None:
+            movement = turned_movement(ends.read, ends.written, self.axes, spec)
+            return movement_cycles(movement, spec, contention=context.contention)
+        cores, body, busy = model(self, ends, spec)
+        return alike_cycles(
+            cores,
+            body,
+            busy,
+            spec,
+            dram_read_bytes=_bytes(ends.read) if _in_dram(ends.read) else 0,
+            dram_written_bytes=_bytes(ends.written) if _in_dram(ends.written) else 0,
+        )
+
+    def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
+        """By the model of its cycles."""
+        model = _model(self, ends)
+        if model is None:
+            return describe_movement(partial(turned_movement, ends.read, ends.written, self.axes, spec))
+        if model is _fetched:
+            return Description(
+                stages={
+                    Stage.READER: "one processor fetches half of the sticks from where they lie",
+                    Stage.SECOND_READER: "the other fetches the other half",
+                },
+                composed_of="reading sticks of other cores as in other programs",
+            )
+        return Description(
+            stages={
+                Stage.READER: "rows are read, as far as tiles reach",
+                Stage.TILIZE: "rows become tiles",
+                Stage.UNTILIZE: "tiles are turned and become rows",
+                Stage.WRITER: "rows are written where they belong",
+            },
+            composed_of="reading, tilizing, untilizing and writing rows as in other programs",
+        )
 
 
 def turned_movement(source: TensorSpec, target: TensorSpec, axes: tuple[int, ...], spec: DeviceSpec) -> Movement:
@@ -132,23 +168,6 @@ DIRECT_TILES: Final = 8  # tiles of a column whose rows the packer writes straig
 
 Stages = dict[Stage, float]
 Model = Callable[[Permute, Ends, DeviceSpec], tuple[CoreRangeSet, float, Stages]]
-
-
-def permute_cycles(work: Permute, ends: Ends, reading: CyclesContext) -> OperationCycles:
-    """By where the tensors lie, and which axes move."""
-    spec, model = reading.spec, _model(work, ends)
-    if model is None:
-        movement = turned_movement(ends.read, ends.written, work.axes, spec)
-        return movement_cycles(movement, spec, contention=reading.contention)
-    cores, body, busy = model(work, ends, spec)
-    return alike_cycles(
-        cores,
-        body,
-        busy,
-        spec,
-        dram_read_bytes=_bytes(ends.read) if _in_dram(ends.read) else 0,
-        dram_written_bytes=_bytes(ends.written) if _in_dram(ends.written) else 0,
-    )
 
 
 def _model(work: Permute, ends: Ends) -> Model | None:
@@ -226,29 +245,3 @@ def _in_dram(tensor: TensorSpec) -> bool:
 
 def _bytes(tensor: TensorSpec) -> int:
     return prod(tensor.shape) * (tensor.data_format.element_bytes or 0)
-
-
-def _describe(work: Permute, ends: Ends, spec: DeviceSpec) -> Description:
-    model = _model(work, ends)
-    if model is None:
-        return describe_movement(partial(turned_movement, ends.read, ends.written, work.axes, spec))
-    if model is _fetched:
-        return Description(
-            stages={
-                Stage.READER: "one processor fetches half of the sticks from where they lie",
-                Stage.SECOND_READER: "the other fetches the other half",
-            },
-            composed_of="reading sticks of other cores as in other programs",
-        )
-    return Description(
-        stages={
-            Stage.READER: "rows are read, as far as tiles reach",
-            Stage.TILIZE: "rows become tiles",
-            Stage.UNTILIZE: "tiles are turned and become rows",
-            Stage.WRITER: "rows are written where they belong",
-        },
-        composed_of="reading, tilizing, untilizing and writing rows as in other programs",
-    )
-
-
-OP_MODELS: Final = (OpModel(work=Permute, values=values_of_first(permuted), cycles=permute_cycles, account=_describe),)

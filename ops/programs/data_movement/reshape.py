@@ -15,11 +15,13 @@ from device.cores import first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import FACE, TILE, BufferType
 from device.numbers.block_floats import Integers, div_up
-from device.plan import CircularBuffer, DeviceOp
+from device.numbers.formats import Array
+from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.network import hands
 from ops.programs.buffer_shapes import buffer, page_cores, row_bytes, scratchpad, volume_tiles
 from ops.programs.data_movement.movement import Access, Movement, Sides, ends_of, got_at
+from ops.programs.data_movement.movement_cycles import DataMovement
 
 COUNTED = 16  # output tiles at most
 
@@ -68,10 +70,23 @@ def _runs(*keys: Integers) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Reshape(DeviceOp):
+class Reshape(DataMovement):
     """The same numbers in the same order under another shape."""
 
     shape: tuple[int, ...]  # Logical shape of the result
+
+    @property
+    def measured_as(self) -> str:
+        """The operation's own name."""
+        return "Reshape"
+
+    def moved(self, values: Array) -> Array:
+        """The same numbers under the other shape."""
+        return values.reshape(self.shape)
+
+    def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+        """Rows move between pages."""
+        return reshape_movement(read, written, spec)
 
 
 RESHAPE_KERNELS = 2  # that share the sticks of a core

@@ -6,6 +6,7 @@ whole rows. Nothing was fitted: against public profiler rows on Blackhole tiles 
 unaligned rows 38 to 48 %.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
@@ -17,10 +18,10 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import L1_MEMORY_CONFIG, TILE, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, Array, DataFormat
-from device.plan import CircularBuffer, DeviceOp
+from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_model import Detail, Ends
+from ops.op_model import Detail, ValuesContext, given
 from ops.programs.buffer_shapes import (
     BUFFERING,
     buffer,
@@ -32,18 +33,19 @@ from ops.programs.buffer_shapes import (
     shard_view,
     volume_tiles,
 )
-from ops.programs.data_movement.composed import composed
-from ops.programs.data_movement.copy import Conversion, copy_movement
+from ops.programs.data_movement.copy import Conversion
 from ops.programs.data_movement.movement import (
     Access,
     Movement,
     Pages,
     Sides,
+    copy_movement,
     ends_of,
     fits_generated_code,
     got_at,
     shard_width,
 )
+from ops.programs.data_movement.movement_cycles import DataMovement
 from ops.programs.data_movement.placement import converted, to_interleaved
 from ops.programs.data_movement.tilize import untilize_codegen_buffers
 
@@ -53,7 +55,7 @@ INDEX_BYTES = 4  # of the scratchpad, for each axis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut(DeviceOp):
+class Cut(DataMovement):
     """A box of a tensor."""
 
     shape: tuple[int, ...]
@@ -65,6 +67,33 @@ class Cut(DeviceOp):
     def has_steps(self) -> bool:
         """Whether elements between those that are kept are left out."""
         return any(step != 1 for step in self.steps)
+
+    def moved(self, values: Array) -> Array:
+        """The elements of the box."""
+        box = tuple(slice(*one) for one in zip(self.begins, self.ends, self.steps, strict=True))
+        return np.ascontiguousarray(values.reshape(self.shape)[box])
+
+    def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+        """Pages are read as those of a tensor of the result's shape that lies interleaved in the source's memory.
+
+        Tiles, and whole rows of a box with steps, are waited for one by one; other rows in groups; shards go at once.
+        """
+        source, made = read, written
+        place = MemoryConfig(TensorMemoryLayout.INTERLEAVED, source.memory_config.buffer_type)
+        shape = (*made.shape[:-1], source.shape[-1]) if self.has_steps else made.shape
+        copied = copy_movement(TensorSpec(shape, source.data_format, source.layout, place), made, spec)
+        reads, writes = copied.reads, copied.writes
+        if source.layout is Layout.TILE or self.has_steps or reads is None or writes is None:
+            return copied
+        if cuts_shards(self, source, made, spec):
+            return replace(copied, reads=got_at(writes, Access.STREAM), writes=None)
+        group = rows_together(source, made, spec)
+        return replace(
+            copied,
+            reads=replace(reads, in_flight=group),
+            writes=got_at(writes, Access.STICKS),
+            blocks=div_up(reads.core_pages, group),
+        )
 
 
 def slice_buffers(work: Cut, source: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
@@ -121,38 +150,6 @@ def _places(work: Cut, beside: CircularBuffer) -> CircularBuffer:
 
 def _alignment(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> int:
     return max(page_alignment_bytes(one.memory_config, spec) for one in (source, made))
-
-
-def cut(work: Cut, values: Array) -> Array:
-    """The elements of the box."""
-    box = tuple(slice(*one) for one in zip(work.begins, work.ends, work.steps, strict=True))
-    return np.ascontiguousarray(values.reshape(work.shape)[box])
-
-
-def _movement(work: Cut, ends: Ends, spec: DeviceSpec) -> Movement:
-    """Pages are read as those of a tensor of the result's shape that lies interleaved in the source's memory.
-
-    Tiles, and whole rows of a box with steps, are waited for one by one; other rows in groups, and shards in one go.
-    """
-    source, made = ends.read, ends.written
-    place = MemoryConfig(TensorMemoryLayout.INTERLEAVED, source.memory_config.buffer_type)
-    shape = (*made.shape[:-1], source.shape[-1]) if work.has_steps else made.shape
-    copied = copy_movement(TensorSpec(shape, source.data_format, source.layout, place), made, spec)
-    reads, writes = copied.reads, copied.writes
-    if source.layout is Layout.TILE or work.has_steps or reads is None or writes is None:
-        return copied
-    if cuts_shards(work, source, made, spec):
-        return replace(copied, reads=got_at(writes, Access.STREAM), writes=None)
-    group = rows_together(source, made, spec)
-    return replace(
-        copied,
-        reads=replace(reads, in_flight=group),
-        writes=got_at(writes, Access.STICKS),
-        blocks=div_up(reads.core_pages, group),
-    )
-
-
-OP_MODELS: Final = (composed(Cut, cut, _movement),)
 
 
 def cut_from_tiles(ends: Sides, columns: tuple[int, int] | None) -> Movement:
@@ -227,23 +224,55 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class PaddedSlice(DeviceOp):
+class PaddedSlice(DataMovement):
     """A window of the input becomes a tensor of its own."""
 
     window: Window
 
+    def moved(self, values: Array) -> Array:
+        """The window of an image, as a view."""
+        return values.reshape(self.window.shape)[_box(self.window)]
+
+    @property
+    def measured_as(self) -> str:
+        """The operation's own name."""
+        return "PaddedSlice"
+
+    @property
+    def details(self) -> tuple[Detail, ...]:
+        """Where the window lies."""
+        return self.window.details
+
+    def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+        """The window comes out of the image."""
+        return slice_movement(read, written, spec, columns=(self.window.begins[2], self.window.ends[2]))
+
 
 @dataclass(frozen=True, slots=True)
-class SliceWrite(DeviceOp):
+class SliceWrite(DataMovement):
     """The first input is written into a window of the last one."""
 
     window: Window  # Which part of the last input
     source_width: int  # Columns of an image row of the first input; those beyond the window are dropped
 
+    @property
+    def measured_as(self) -> str:
+        """The operation's own name."""
+        return "SliceWrite"
 
-def padded_slice(work: PaddedSlice, values: Array) -> Array:
-    """The window of an image, as a view."""
-    return values.reshape(work.window.shape)[_box(work.window)]
+    @property
+    def details(self) -> tuple[Detail, ...]:
+        """Where the window lies."""
+        return self.window.details
+
+    def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
+        """The last input with the first one in its window."""
+        source, target = inputs
+        return written_slice(self, given(source), target)
+
+    def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+        """The slice is written into the part of the image under the window."""
+        return slice_write_movement(read, written_part(written, self.window), spec)
 
 
 def written_slice(work: SliceWrite, source: Array, target: Array | None) -> Array:

@@ -4,11 +4,8 @@ Interleaved tensors pass through a core by rows of tiles, wide ones by blocks; s
 tt-metal 0.81.1 (tilize, tilize_with_val_padding, untilize, untilize_with_unpadding), compared with recorded plans.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import prod
-from typing import Final
 
 import numpy as np
 
@@ -18,11 +15,9 @@ from device.memory.layouts import TensorSpec, aligned_page_bytes
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import Array, DataFormat
-from device.plan import CircularBuffer, DeviceOp
+from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
-from device.time.stages import OperationCycles
 from ops.builder import PlanTensor
-from ops.op_model import CyclesContext, Description, Ends, OpModel, ValuesContext, given
 from ops.programs.buffer_shapes import BUFFERING, dealt_evenly, scratchpad, tile_buffer
 from ops.programs.data_movement.copy import (
     TILIZES,
@@ -34,11 +29,11 @@ from ops.programs.data_movement.copy import (
     tile_blocks,
 )
 from ops.programs.data_movement.movement import Movement, dealt_pieces
-from ops.programs.data_movement.movement_cycles import describe_movement, movement_cycles
+from ops.programs.data_movement.movement_cycles import DataMovement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TilizeOp(DeviceOp):
+class TilizeOp(DataMovement):
     """The same numbers in another place, another order of bytes, or another format."""
 
     conversion: Conversion  # By which program
@@ -49,16 +44,24 @@ class TilizeOp(DeviceOp):
     padded: tuple[int, ...] | None = None
     on_one_core: bool = False  # One core does all
 
+    def moved(self, values: Array) -> Array:
+        """What is kept, with padding as rows where the program leaves it, in the format of the result."""
+        if self.kept is not None:
+            values = values[tuple(slice(side) for side in self.kept)]
+        if self.padded is not None:
+            values = _with_padding(values, self.padded)
+        if self.source_format == self.data_format:
+            return packed_tiles(values) if self.conversion in TILIZES else values
+        return typecast(values, self.source_format, self.data_format)
 
-def _values(work: TilizeOp, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
-    values = given(inputs[0])
-    if work.kept is not None:
-        values = values[tuple(slice(side) for side in work.kept)]
-    if work.padded is not None:
-        values = _with_padding(values, work.padded)
-    if work.source_format == work.data_format:
-        return packed_tiles(values) if work.conversion in TILIZES else values
-    return typecast(values, work.source_format, work.data_format)
+    @property
+    def measured_as(self) -> str:
+        """The name of the conversion, if it was measured: programs that change formats on the way were not."""
+        return "" if self.source_format != self.data_format else measured_name(self.conversion)
+
+    def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+        """The pages of the program."""
+        return tensor_copy_movement(self.conversion, read, written, spec, on_one_core=self.on_one_core)
 
 
 def _with_padding(values: Array, padded: tuple[int, ...]) -> Array:
@@ -66,24 +69,6 @@ def _with_padding(values: Array, padded: tuple[int, ...]) -> Array:
     below = [(0, 0)] * (values.ndim - 2) + [(0, padded[-2] - values.shape[-2]), (0, 0)]
     rows = np.pad(values, below).reshape(-1, values.shape[-1])
     return rows[: prod(values.shape[:-1])].reshape(values.shape)
-
-
-def _cycles(work: TilizeOp, ends: Ends, reading: CyclesContext) -> OperationCycles:
-    return movement_cycles(_movement(work, ends, reading.spec), reading.spec, contention=reading.contention)
-
-
-def _describe(work: TilizeOp, ends: Ends, spec: DeviceSpec) -> Description:
-    changes = work.source_format != work.data_format
-    # programs that change formats on the way are not measured, either
-    measured_as = "" if changes else measured_name(work.conversion)
-    return describe_movement(partial(_movement, work, ends, spec), measured_as=measured_as)
-
-
-def _movement(work: TilizeOp, ends: Ends, spec: DeviceSpec) -> Movement:
-    return tensor_copy_movement(work.conversion, ends.read, ends.written, spec, on_one_core=work.on_one_core)
-
-
-OP_MODELS: Final = (OpModel(work=TilizeOp, values=_values, cycles=_cycles, account=_describe),)
 
 
 STICKS = 4  # of the scratchpad in which sticks are aligned

@@ -11,25 +11,33 @@ from device.matrix_unit.typecast import typecast
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, MemoryConfig
 from device.numbers.formats import Array, DataFormat
-from device.plan import CircularBuffer, DeviceOp
+from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.buffer_shapes import BUFFERING, page_cores, tile_buffer
-from ops.programs.data_movement.copy import copy_pages
-from ops.programs.data_movement.movement import Movement, ends_of
+from ops.programs.data_movement.movement import Movement, copy_pages, ends_of
+from ops.programs.data_movement.movement_cycles import DataMovement
 
 
 @dataclass(frozen=True, slots=True)
-class Typecast(DeviceOp):
+class Typecast(DataMovement):
     """The same shape in another format."""
 
     source_format: DataFormat
     data_format: DataFormat
 
+    def moved(self, values: Array) -> Array:
+        """The other format; block floats pass through bfloat16 and back, where neighbors may differ."""
+        return typecast(values, self.source_format, self.data_format)
 
-def converted(work: Typecast, values: Array) -> Array:
-    """Numbers in another format: block floats on their way through bfloat16 and back, where neighbors may differ."""
-    return typecast(values, work.source_format, work.data_format)
+    @property
+    def measured_as(self) -> str:
+        """The operation's own name."""
+        return "Typecast"
+
+    def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+        """Tiles are read, and each is written in the other format."""
+        return cast_movement(read, written, spec)
 
 
 def cast_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Movement:

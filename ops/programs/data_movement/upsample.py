@@ -5,7 +5,6 @@ Source: tt-metal 0.81.1 (pool/upsample), compared with recorded plans and values
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import partial
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -17,15 +16,13 @@ from device.memory.layouts import TensorSpec, aligned_page_bytes
 from device.memory.memory_config import TILE, Layout
 from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import FLOAT32, UINT16, Array, DataFormat
-from device.plan import CircularBuffer, DeviceOp
+from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
-from device.time.stages import OperationCycles
 from ops.builder import PlanTensor
-from ops.op_model import CyclesContext, Description, Ends, OpModel, values_of_first
 from ops.programs.buffer_shapes import BUFFERING, buffer, page_cores, paged_buffer, row_bytes
-from ops.programs.data_movement.copy import Conversion, copy_movement, tensor_copy_movement
-from ops.programs.data_movement.movement import Access, Movement, got_at, pages_of
-from ops.programs.data_movement.movement_cycles import describe_movement, movement_cycles
+from ops.programs.data_movement.copy import Conversion, tensor_copy_movement
+from ops.programs.data_movement.movement import Access, Movement, copy_movement, got_at, pages_of
+from ops.programs.data_movement.movement_cycles import DataMovement
 
 Indices: TypeAlias = NDArray[np.int64]
 
@@ -42,7 +39,7 @@ class UpsampleProgram(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upsample(DeviceOp):
+class Upsample(DataMovement):
     """Every pixel of [N, H, W, C] several times, down and across."""
 
     program: UpsampleProgram
@@ -56,6 +53,42 @@ class Upsample(DeviceOp):
         """Shape of the result."""
         return upsampled_shape(self.shape, self.scale)
 
+    def moved(self, values: Array) -> Array:
+        """The result in storage of its format.
+
+        Tiles pass a 16-bit Dst on their way to sticks, which cuts a float32.
+        """
+        images = values.reshape(self.shape)
+        if self.program is UpsampleProgram.TILES and self.source_format == FLOAT32:
+            images = unpack(np.ascontiguousarray(images), FLOAT32, fp32_dest=False)
+        if self.source_format != self.data_format:
+            images = typecast(images, self.source_format, self.data_format)
+        _, high, wide, _ = self.made_shape
+        rows, columns = (
+            _taken(made, side, factor)
+            for made, side, factor in zip((high, wide), self.shape[1:3], self.scale, strict=True)
+        )
+        return np.ascontiguousarray(images[:, rows][:, :, columns])
+
+    def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+        """The pages of the program."""
+        match self.program:
+            case UpsampleProgram.STICKS:
+                return copy_movement(read, written, spec)
+            case UpsampleProgram.TILES:
+                return tensor_copy_movement(Conversion.UNTILIZE, read, written, spec)
+            case UpsampleProgram.SHARDS:
+                shards = written.shards
+                gathered = pages_of(written, shards.num_cores())
+                gathered = replace(gathered, core_pages=div_up(gathered.core_pages, PROCESSORS))
+                return Movement(cores=shards.grid, reads=got_at(gathered, Access.STICKS))
+            case UpsampleProgram.PAGES:
+                pages = pages_of(written, 1)
+                cores = page_cores(pages.all_pages, spec.grid)
+                pages = replace(pages, core_pages=div_up(pages.all_pages, cores.num_cores()), access=Access.WAIT)
+                reads = replace(pages, in_dram=pages_of(read, 1).in_dram)
+                return Movement(cores=cores, reads=reads, writes=pages, blocks=pages.core_pages)
+
 
 def upsampled_shape(shape: tuple[int, ...], scale: tuple[float, float]) -> tuple[int, int, int, int]:
     """[N, H, W, C] with more rows and columns, rounded down, as products of float32."""
@@ -64,23 +97,6 @@ def upsampled_shape(shape: tuple[int, ...], scale: tuple[float, float]) -> tuple
         int(np.float32(side) * np.float32(factor)) for side, factor in zip((height, width), scale, strict=True)
     )
     return batch, high, wide, channels
-
-
-def upsampled(work: Upsample, values: Array) -> Array:
-    """The result in storage of its format.
-
-    Tiles pass a 16-bit Dst on their way to sticks, which cuts a float32.
-    """
-    images = values.reshape(work.shape)
-    if work.program is UpsampleProgram.TILES and work.source_format == FLOAT32:
-        images = unpack(np.ascontiguousarray(images), FLOAT32, fp32_dest=False)
-    if work.source_format != work.data_format:
-        images = typecast(images, work.source_format, work.data_format)
-    _, high, wide, _ = work.made_shape
-    rows, columns = (
-        _taken(made, side, factor) for made, side, factor in zip((high, wide), work.shape[1:3], work.scale, strict=True)
-    )
-    return np.ascontiguousarray(images[:, rows][:, :, columns])
 
 
 def _taken(made: int, side: int, factor: float) -> Indices:
@@ -161,40 +177,3 @@ def interval_words(rows: int, width: int, repeats: int, shard_rows: int) -> int:
     processor = PROCESSORS * core + (stick >= first_half)
     longest = int(np.bincount(processor[begins]).max())
     return PROCESSORS * INTERVAL_WORDS * longest
-
-
-def upsample_movement(work: Upsample, source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> Movement:
-    """The pages that one program reads and writes.
-
-    Args:
-        source: What is read.
-        made: What is written.
-    """
-    match work.program:
-        case UpsampleProgram.STICKS:
-            return copy_movement(source, made, spec)
-        case UpsampleProgram.TILES:
-            return tensor_copy_movement(Conversion.UNTILIZE, source, made, spec)
-        case UpsampleProgram.SHARDS:
-            shards = made.shards
-            gathered = pages_of(made, shards.num_cores())
-            gathered = replace(gathered, core_pages=div_up(gathered.core_pages, PROCESSORS))
-            return Movement(cores=shards.grid, reads=got_at(gathered, Access.STICKS))
-        case UpsampleProgram.PAGES:
-            pages = pages_of(made, 1)
-            cores = page_cores(pages.all_pages, spec.grid)
-            pages = replace(pages, core_pages=div_up(pages.all_pages, cores.num_cores()), access=Access.WAIT)
-            reads = replace(pages, in_dram=pages_of(source, 1).in_dram)
-            return Movement(cores=cores, reads=reads, writes=pages, blocks=pages.core_pages)
-
-
-def _cycles(work: Upsample, ends: Ends, reading: CyclesContext) -> OperationCycles:
-    movement = upsample_movement(work, ends.read, ends.written, reading.spec)
-    return movement_cycles(movement, reading.spec, contention=reading.contention)
-
-
-def _describe(work: Upsample, ends: Ends, spec: DeviceSpec) -> Description:
-    return describe_movement(partial(upsample_movement, work, ends.read, ends.written, spec))
-
-
-OP_MODELS: Final = (OpModel(work=Upsample, values=values_of_first(upsampled), cycles=_cycles, account=_describe),)

@@ -21,7 +21,7 @@ from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
 from ops.programs.buffer_shapes import page_cores, tile_buffer
-from ops.programs.data_movement.copy import copy_movement
+from ops.programs.data_movement.movement import copy_movement
 from ops.programs.data_movement.movement_cycles import movement_cycles
 from ops.programs.kernel_costs import turn_tile_cycles
 from ops.programs.matmul.buffers import BUFFERING

@@ -13,7 +13,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.time.stages import Stage
 from ops.op_model import CyclesContext, Ends, ValuesContext
 from ops.op_models import OP_MODELS, load_spec, load_spec as load_spec_with_costs
-from ops.programs.pool import MaxPool, PoolSizes, largest, pool_buffers, pool_cycles, window_cycles
+from ops.programs.pool import MaxPool, PoolSizes, pool_buffers, window_cycles
 from ops.window import PaddedAxis, PaddedInput
 from tests.shards import high
 
@@ -85,7 +85,7 @@ def pool(taps=(2, 2), channels=64, spacing=1, **changes):
 
 def timed(work, spec=SPEC):
     tensor = TensorSpec((1, 1, 64, 64), BFLOAT16, Layout.ROW_MAJOR, high((32, 64), 2))
-    return pool_cycles(work, Ends(read=tensor, written=tensor), CyclesContext(spec=spec, contention=True))
+    return work.cycles(Ends(read=tensor, written=tensor), CyclesContext(spec=spec, contention=True))
 
 
 def busy(cycles):
@@ -155,7 +155,7 @@ def work(rows, columns, channels=1, spacing=1):
 
 def pooled(one, image):
     reading = ValuesContext(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
-    return largest(one, [image], reading).reshape(one.frame.rows.outputs, one.frame.columns.outputs).tolist()
+    return one.values([image], reading).reshape(one.frame.rows.outputs, one.frame.columns.outputs).tolist()
 
 
 IMAGE = np.float32([[1, -2, 3], [-4, -5, -6], [7, 8, -9]]).reshape(1, 1, 9, 1)
@@ -193,7 +193,7 @@ def test_rows_and_columns_that_fill_shards_are_no_pixels():
     one = replace(one, frame=replace(one.frame, batch=2))
     sticks = np.float32([[1, 9, 9], [2, 9, 9], [4, 9, 9], [3, 9, 9], [8, 8, 8]]).reshape(1, 1, 5, 3)
     reading = ValuesContext(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
-    assert largest(one, [sticks], reading).tolist() == [[[[2], [4]]]]
+    assert one.values([sticks], reading).tolist() == [[[[2], [4]]]]
 
 
 def test_channels_of_a_block_float_share_an_exponent():
@@ -201,7 +201,7 @@ def test_channels_of_a_block_float_share_an_exponent():
     one = replace(work(axis(1, 1, 1), axis(1, 1, 1), channels=17), data_format=BFLOAT8_B, tiled=True)
     sticks = np.float32([64, *[1.25] * 16]).reshape(1, 1, 1, 17)
     reading = ValuesContext(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
-    assert largest(one, [sticks], reading).ravel().tolist() == [64, *[1] * 15, 1.25]
+    assert one.values([sticks], reading).ravel().tolist() == [64, *[1] * 15, 1.25]
 
 
 @pytest.mark.parametrize("data_format", [BFLOAT16, BFLOAT8_B])
@@ -212,8 +212,8 @@ def test_bands_change_nothing(monkeypatch, data_format, arithmetic):
     one = replace(one, frame=replace(one.frame, batch=2), data_format=data_format)
     sticks = np.random.default_rng(1).standard_normal((1, 1, 2 * 13 * 6, 3), dtype=np.float32).astype(BFLOAT16.storage)
     reading = ValuesContext(spec=load_spec("wormhole_n150"), arithmetic=arithmetic)
-    whole = largest(one, [sticks], reading)
+    whole = one.values([sticks], reading)
     assert whole.shape == (1, 1, 2 * one.frame.rows.outputs * one.frame.columns.outputs, 3)
     for numbers in (1, 100):
         monkeypatch.setattr("device.host.pieces.PART_ELEMENTS", numbers)
-        assert largest(one, [sticks], reading).tobytes() == whole.tobytes()
+        assert one.values([sticks], reading).tobytes() == whole.tobytes()

@@ -8,7 +8,7 @@ from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.op_model import ValuesContext
-from ops.programs.rand import EvenlyDistributed, evenly_distributed, rand_buffers
+from ops.programs.rand import EvenlyDistributed, rand_buffers
 
 SPEC = load_spec("wormhole_n150")
 
@@ -17,7 +17,7 @@ def drawn(**changed):
     work = EvenlyDistributed(
         **{"shape": (64, 64), "low": 2.0, "high": 4.0, "seed": 3, "data_format": BFLOAT16, **changed}
     )
-    return evenly_distributed(work, [], ValuesContext(spec=SPEC, arithmetic=EXACT))
+    return work.values([], ValuesContext(spec=SPEC, arithmetic=EXACT))
 
 
 def test_numbers_follow_from_the_seed_and_lie_between_the_ends():

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
+from ops.programs.data_movement.models import UNMEASURED
 
 from ops.passes.cycles import expected_error, expected_errors
 from ops.programs.data_movement.copy import Conversion
-from ops.programs.data_movement.models import UNMEASURED
 from tools.validate.__main__ import validate
 from tools.validate.report import sum_up
 

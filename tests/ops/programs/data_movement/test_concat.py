@@ -19,19 +19,16 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.time.stages import Stage
 from ops.builder import PlanTensor
 from ops.op_model import CyclesContext, Ends, ValuesContext
-from ops.op_models import OP_MODELS, load_spec
+from ops.op_models import load_spec
 from ops.programs.data_movement.concat import (
     Concatenate,
-    concat_cycles,
-    describe_concat,
     is_turned,
-    joined as joined_arrays,
     page_buffers,
     ragged_buffers,
     shard_views,
     turned_buffers,
 )
-from ops.programs.data_movement.copy import copy_movement
+from ops.programs.data_movement.movement import copy_movement
 from ops.programs.data_movement.movement_cycles import movement_cycles
 from tests.shards import high, wide
 
@@ -107,7 +104,7 @@ def shards(rows, columns, *, scheme=Scheme.HEIGHT_SHARDED, layout=Layout.ROW_MAJ
 
 
 def cycles(ends, *shapes, axis=3, groups=1):
-    return concat_cycles(Concatenate(axis=axis, shapes=shapes, groups=groups), ends, READING)
+    return Concatenate(axis=axis, shapes=shapes, groups=groups).cycles(ends, READING)
 
 
 def test_two_processors_copy_half_of_the_sticks_each():
@@ -122,7 +119,7 @@ def test_the_only_processor_copies_all_sticks():
     spec = ROUND.replace(data_movement_processors=1)
     ends = Ends(read=shards(100, 64), written=shards(100, 96))
     work = Concatenate(axis=3, shapes=((1, 1, 400, 64), (1, 1, 400, 32)))
-    made = concat_cycles(work, ends, CyclesContext(spec=spec, contention=True))
+    made = work.cycles(ends, CyclesContext(spec=spec, contention=True))
     assert made.cycles == pytest.approx(500 + 2 * (99 * 20 + 200) + (128 + 64) / WIRE)
     assert {one.stage for one in made.slowest.stages} == {Stage.START, Stage.READER}
 
@@ -148,7 +145,7 @@ def test_rows_of_width_shards_are_copied_whole():
 def test_tiles_side_by_side_are_turned_and_turned_back():
     ends = Ends(read=shards(64, 32, layout=Layout.TILE), written=shards(64, 64, layout=Layout.TILE))
     work = Concatenate(axis=3, shapes=((1, 1, 256, 32), (1, 1, 256, 32)))
-    made = concat_cycles(work, ends, READING)
+    made = work.cycles(ends, READING)
     assert is_turned(work, ends)
     turned = 2 * (32 + 32)  # two tiles of 2048 bytes, unpacked and packed at 64 bytes a cycle
     copied = 2 * (200 + 2048 / WIRE)
@@ -182,11 +179,10 @@ def test_interleaved_tensors_are_copied_page_by_page():
 def test_it_says_what_it_is_composed_of(layout):
     ends = Ends(read=shards(32, 32, layout=layout), written=shards(32, 64, layout=layout))
     shape = (1, 1, 128, 32)
-    account = describe_concat(Concatenate(axis=3, shapes=(shape, shape)), ends, ROUND)
+    account = Concatenate(axis=3, shapes=(shape, shape)).describe(ends, ROUND)
     assert (account.measured_as, bool(account.composed_of)) == ("", True)
 
 
-MEANING = OP_MODELS[Concatenate]
 WORK = Concatenate(axis=3, shapes=((1, 1, 64, 32), (1, 1, 64, 96)))
 
 
@@ -195,16 +191,15 @@ def test_all_of_the_result_is_read_where_the_first_tensor_lies(place, read_bytes
     first = TensorSpec((1, 1, 64, 32), BFLOAT16, Layout.TILE, place)
     written = TensorSpec((1, 1, 64, 128), BFLOAT16, Layout.TILE, DRAM_MEMORY_CONFIG)
     ends = Ends(read=first, written=written)
-    assert MEANING.cycles is not None
-    cycles = MEANING.cycles(WORK, ends, CyclesContext(spec=SPEC, contention=True))
+    cycles = WORK.cycles(ends, CyclesContext(spec=SPEC, contention=True))
     assert (cycles.dram_read_bytes, cycles.dram_written_bytes) == (read_bytes, 8 * 2048)
-    facts = {fact.name: fact.value for fact in MEANING.account(WORK, ends, SPEC).facts}
+    facts = {fact.name: fact.value for fact in WORK.describe(ends, SPEC).facts}
     assert (facts["cores"], facts["pages_read"], facts["pages_written"]) == (8, 8, 8)
 
 
 def joined(work, *arrays):
     reading = ValuesContext(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
-    return joined_arrays(work, [np.float32(one) for one in arrays], reading).tolist()
+    return work.values([np.float32(one) for one in arrays], reading).tolist()
 
 
 def test_one_behind_the_other():

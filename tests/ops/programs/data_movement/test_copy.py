@@ -18,11 +18,11 @@ from ops.programs.data_movement.copy import (
     tensor_copy_movement,
     tile_blocks,
 )
-from ops.programs.data_movement.fold import FoldWindows, folded_windows
+from ops.programs.data_movement.fold import FoldWindows
 from ops.programs.data_movement.movement import Access
-from ops.programs.data_movement.pad import PadImage, padded_image
-from ops.programs.data_movement.slice import PaddedSlice, SliceWrite, Window, padded_slice, written_slice
-from ops.programs.data_movement.typecast import Typecast, converted
+from ops.programs.data_movement.pad import PadImage
+from ops.programs.data_movement.slice import PaddedSlice, SliceWrite, Window, written_slice
+from ops.programs.data_movement.typecast import Typecast
 from tests.shards import wide
 
 SPEC = load_spec("wormhole_n150")
@@ -171,7 +171,7 @@ def image(*shape):
 
 
 def test_padding_goes_around_each_image():
-    padded = padded_image(PadImage(image=(2, 3, 2, 4), padding=(1, 0, 0, 2)), image(1, 1, 12, 4))
+    padded = PadImage(image=(2, 3, 2, 4), padding=(1, 0, 0, 2)).moved(image(1, 1, 12, 4))
     assert padded.shape == (2, 4, 4, 4)
     assert padded[:, 1:, :2].tolist() == image(2, 3, 2, 4).tolist()
     assert not padded[:, 0].any()
@@ -180,15 +180,15 @@ def test_padding_goes_around_each_image():
 
 def test_windows_become_channels_row_by_row():
     x = image(2, 4, 6, 5)
-    folded = folded_windows(FoldWindows(window=(2, 3), image=x.shape, data_format=BFLOAT16), x.reshape(1, 1, 48, 5))
+    folded = FoldWindows(window=(2, 3), image=x.shape, data_format=BFLOAT16).moved(x.reshape(1, 1, 48, 5))
     assert folded.shape == (2, 2, 2, 30)
     assert folded[1, 0, 1].astype(np.float32).tolist() == quantize(x[1, :2, 3:].ravel(), BFLOAT16).tolist()
 
 
 def test_block_floats_survive_the_way_through_bfloat16():
     x = quantize(np.random.default_rng(0).standard_normal((5, 40)).astype(np.float32), BFLOAT8_B)
-    wide = converted(Typecast(BFLOAT8_B, BFLOAT16), x)
-    back = converted(Typecast(BFLOAT16, BFLOAT8_B), wide.reshape(5, 1, 40))
+    wide = Typecast(BFLOAT8_B, BFLOAT16).moved(x)
+    back = Typecast(BFLOAT16, BFLOAT8_B).moved(wide.reshape(5, 1, 40))
     np.testing.assert_array_equal(back.reshape(5, 40), x)
 
 
@@ -202,7 +202,7 @@ def test_a_slice_written_back_is_where_it_was(data):
         shape[3],
     )
     window, x = Window(shape=shape, begins=begins, ends=ends), image(*shape)
-    part = padded_slice(PaddedSlice(window), x.reshape(1, 1, -1, shape[3]))
+    part = PaddedSlice(window).moved(x.reshape(1, 1, -1, shape[3]))
     assert part.shape == window.window_shape
     blank = np.where(np.ones_like(x, bool), np.float32(-1), x)
     written = written_slice(SliceWrite(window, part.shape[2]), part.reshape(1, 1, -1, shape[3]), blank)

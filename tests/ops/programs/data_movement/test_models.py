@@ -10,8 +10,9 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.op_model import CyclesContext, Ends, ValuesContext
 from ops.op_models import OP_MODELS
-from ops.programs.data_movement.copy import Conversion, CopyTensor, copy_movement, tensor_copy_movement
+from ops.programs.data_movement.copy import Conversion, CopyTensor, tensor_copy_movement
 from ops.programs.data_movement.fold import FoldWindows, fold_movement
+from ops.programs.data_movement.movement import copy_movement
 from ops.programs.data_movement.movement_cycles import movement_cycles
 from ops.programs.data_movement.pad import FillPad, PadImage
 from ops.programs.data_movement.reshape import Reshape, reshape_movement

@@ -10,17 +10,7 @@ from device.numbers.formats import BFLOAT16, FLOAT32
 from ops.builder import PlanTensor
 from ops.op_model import CyclesContext, Ends
 from ops.op_models import load_spec
-from ops.programs.data_movement.pad import (
-    OP_MODELS,
-    FillTiles,
-    PadWith,
-    fill_buffers,
-    filled,
-    pad_buffers,
-    padded,
-    ragged_tiles,
-    writes_halves,
-)
+from ops.programs.data_movement.pad import FillTiles, PadWith, fill_buffers, pad_buffers, ragged_tiles, writes_halves
 from tests.shards import high
 
 SPEC = load_spec("wormhole_n150")
@@ -69,7 +59,7 @@ def test_shards_stay_where_they_are():
 
 def test_a_number_of_32_bits_is_written_as_two_of_16():
     work = PadWith(shape=(1, 1), padding=((0, 0), (0, 1)), value=1.5, in_halves=True)
-    assert padded(work, np.zeros((1, 1), np.float32)).view(np.uint32).tolist() == [[0, 0x3FC03FC0]]
+    assert work.moved(np.zeros((1, 1), np.float32)).view(np.uint32).tolist() == [[0, 0x3FC03FC0]]
     rows = [tensor("rows", (1, 1, 8, side), data_format=FLOAT32).spec for side in (8, 16)]
     tiles = [tensor("tiles", (1, 1, side, 32), Layout.TILE, FLOAT32).spec for side in (32, 64)]
     assert writes_halves(*rows)
@@ -82,18 +72,18 @@ RAGGED = TensorSpec((1, 5, 33, 47), BFLOAT16, Layout.TILE)
 def test_the_number_stands_behind_every_image():
     work = FillTiles(shape=(2, 1, 3), padded_shape=(2, 32, 32), value=2.0)
     values = np.arange(6, dtype=np.float32).reshape(2, 1, 3)
-    full = filled(work, values)
+    full = work.moved(values)
     assert np.array_equal(full[:, :1, :3], values)
     assert full.sum() == values.sum() + 2 * (2 * 1024 - 6)
-    assert np.array_equal(filled(work, full), full)
+    assert np.array_equal(work.moved(full), full)
 
 
 def test_it_takes_as_long_as_a_copy_of_those_tiles():
     reading = CyclesContext(spec=SPEC, contention=True)
     few = FillTiles(shape=RAGGED.shape, padded_shape=RAGGED.padded_shape, value=0.0)
-    meaning, ends = OP_MODELS[0], Ends(read=RAGGED, written=RAGGED)
-    assert meaning.cycles(few, ends, reading).cycles > 0
-    assert meaning.account(few, ends, SPEC).composed_of
+    ends = Ends(read=RAGGED, written=RAGGED)
+    assert few.cycles(ends, reading).cycles > 0
+    assert few.describe(ends, SPEC).composed_of
 
 
 def test_only_tiles_with_padding_count():

@@ -22,10 +22,9 @@ from device.time.stages import Stage
 from ops.builder import PlanTensor
 from ops.op_model import CyclesContext, Ends
 from ops.op_models import load_spec
-from ops.programs.data_movement.copy import copy_movement
-from ops.programs.data_movement.movement import Access
+from ops.programs.data_movement.movement import Access, copy_movement
 from ops.programs.data_movement.movement_cycles import movement_cycles
-from ops.programs.data_movement.permute import OP_MODELS, Permute, permute_cycles, turned_movement
+from ops.programs.data_movement.permute import Permute, turned_movement
 from ops.programs.data_movement.permute_buffers import (
     LAST_TWO,
     MIDDLE_TWO,
@@ -63,7 +62,7 @@ def permute(read, axes, written=None, spec=COMPOSED):
     if written is None:
         written = TensorSpec([read.shape[axis] for axis in axes], BFLOAT16, read.layout, read.memory_config)
     ends = Ends(read=read, written=written)
-    return work, ends, permute_cycles(work, ends, CyclesContext(spec=spec, contention=True))
+    return work, ends, work.cycles(ends, CyclesContext(spec=spec, contention=True))
 
 
 def test_rows_are_turned_a_tile_at_a_time():
@@ -125,7 +124,7 @@ def test_what_was_measured(shape, axes, to, measured_us):
 @pytest.mark.parametrize("axes", [(0, 2, 1, 3), (0, 1, 3, 2)])
 def test_it_says_what_it_is_composed_of(axes):
     work, ends, _ = permute(sharded((1, 16, 8, 64)), axes, sharded((1, 16, 64, 8)))
-    account = OP_MODELS[0].account(work, ends, COMPOSED)
+    account = work.describe(ends, COMPOSED)
     assert (account.measured_as, bool(account.composed_of)) == ("", True)
 
 

@@ -21,10 +21,8 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.op_model import CyclesContext, Ends
 from ops.op_models import load_spec
 from ops.programs.data_movement.slice import (
-    OP_MODELS,
     Cut,
     Window,
-    cut,
     padded_slice_buffers,
     slice_buffers,
     slice_write_buffers,
@@ -89,17 +87,17 @@ def test_rows_are_cut_out_of_shards_where_they_lie():
 def test_the_box():
     array = np.arange(24.0).reshape(2, 3, 4)
     work = Cut(shape=(2, 3, 4), begins=(1, 0, 1), ends=(2, 3, 4), steps=(1, 2, 2))
-    assert np.array_equal(cut(work, array), array[1:2, ::2, 1::2])
+    assert np.array_equal(work.moved(array), array[1:2, ::2, 1::2])
 
 
 @pytest.mark.parametrize("layout", [Layout.ROW_MAJOR, Layout.TILE])
 def test_a_box_takes_as_long_as_a_copy_of_it_and_says_so(layout):
     work = box((1, 8, 64, 64), (0, 0, 0, 0), (1, 2, 64, 64))
     source, made = tensor("input", work.shape, layout).spec, tensor("output", (1, 2, 64, 64), layout).spec
-    reading, meaning = CyclesContext(spec=SPEC, contention=True), OP_MODELS[0]
-    part = meaning.cycles(work, Ends(read=source, written=made), reading).cycles
-    assert part == meaning.cycles(work, Ends(read=made, written=made), reading).cycles
-    account = meaning.account(work, Ends(read=source, written=made), SPEC)
+    reading = CyclesContext(spec=SPEC, contention=True)
+    part = work.cycles(Ends(read=source, written=made), reading).cycles
+    assert part == work.cycles(Ends(read=made, written=made), reading).cycles
+    account = work.describe(Ends(read=source, written=made), SPEC)
     assert not account.measured_as
     assert account.composed_of
 

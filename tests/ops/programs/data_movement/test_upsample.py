@@ -16,8 +16,6 @@ from ops.programs.data_movement.upsample import (
     interval_words,
     page_buffers,
     shard_buffers,
-    upsample_movement,
-    upsampled,
     upsampled_shape,
 )
 from tests.shards import high
@@ -92,7 +90,7 @@ def tensor(side, layout=Layout.ROW_MAJOR, shard_rows=0):
 def test_pages_of_one_core(program, source, made, read, written):
     scale = (made.shape[1] / source.shape[1],) * 2
     work = Upsample(program=program, shape=source.shape, scale=scale, source_format=BFLOAT16, data_format=BFLOAT16)
-    movement = upsample_movement(work, source, made, SPEC)
+    movement = work.movement(source, made, SPEC)
     assert movement.reads is not None
     assert movement.reads.core_pages == read
     assert (0 if movement.writes is None else movement.writes.core_pages) == written
@@ -111,9 +109,9 @@ def test_sides_are_rounded_down():
 
 def test_pixels_come_several_times():
     image = np.arange(6, dtype=np.float32).reshape(1, 2, 3, 1)
-    assert upsampled(work((2.0, 1.0)), image).reshape(4, 3).tolist() == [[0, 1, 2], [0, 1, 2], [3, 4, 5], [3, 4, 5]]
-    assert upsampled(work((1.0, 1.5), PAGES), image).reshape(2, 4).tolist() == [[0, 0, 1, 2], [3, 3, 4, 5]]
-    assert upsampled(work((0.5, 0.5), PAGES), image).reshape(-1).tolist() == [0]
+    assert work((2.0, 1.0)).moved(image).reshape(4, 3).tolist() == [[0, 1, 2], [0, 1, 2], [3, 4, 5], [3, 4, 5]]
+    assert work((1.0, 1.5), PAGES).moved(image).reshape(2, 4).tolist() == [[0, 0, 1, 2], [3, 3, 4, 5]]
+    assert work((0.5, 0.5), PAGES).moved(image).reshape(-1).tolist() == [0]
 
 
 @pytest.mark.parametrize(
@@ -126,5 +124,5 @@ def test_pixels_come_several_times():
 )
 def test_tiles_pass_the_matrix_unit(program, source, made, expected):
     given = np.full((1, 2, 32, 32), 1.015625 if source is BFLOAT8_B else 1.00390625, np.float32)
-    result = upsampled(work((1.0, 1.0), program, given.shape, source, made), given)
+    result = work((1.0, 1.0), program, given.shape, source, made).moved(given)
     assert float(result[0, 0, 0, 0]) == expected

@@ -11,7 +11,7 @@ from device.spec.device_spec import load_spec
 from device.time.stages import Stage
 from ops.op_model import CyclesContext, Ends, ValuesContext
 from ops.op_models import OP_MODELS
-from ops.programs.data_movement.copy import copy_movement
+from ops.programs.data_movement.movement import copy_movement
 from ops.programs.data_movement.movement_cycles import movement_cycles
 from ops.programs.matmul.buffers import interleaved_config
 from ops.programs.matmul.cycles import matmul_cycles
