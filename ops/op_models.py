@@ -27,7 +27,7 @@ from ops.programs.data_movement.slice import Cut, PaddedSlice, SliceWrite
 from ops.programs.data_movement.tilize import TilizeOp
 from ops.programs.data_movement.typecast import Typecast
 from ops.programs.data_movement.upsample import Upsample
-from ops.programs.eltwise.model import OP_MODELS as ELTWISE
+from ops.programs.eltwise.op import Activate, AddRow, Binary
 from ops.programs.halo.cycles import HaloCosts
 from ops.programs.halo.model import OP_MODELS as HALO
 from ops.programs.kernel_costs import ComputeCosts, TransferCosts
@@ -40,6 +40,9 @@ from ops.programs.rand import EvenlyDistributed
 
 # Operations whose own methods say what they compute and take.
 MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
+    Activate,
+    AddRow,
+    Binary,
     ChannelsFirst,
     ChannelsLast,
     Concatenate,
@@ -64,7 +67,6 @@ MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
 _MODELS: Final[tuple[OpModel[Any], ...]] = (
     *(model_of(op) for op in MODELED_OPS),
     *CONV2D,
-    *ELTWISE,
     *HALO,
     *MATMUL,
     *PATCH_MATMUL,

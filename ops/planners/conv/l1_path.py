@@ -33,7 +33,7 @@ from ops.programs.conv2d.partition import sharded_input
 from ops.programs.conv2d.reader_indices import WORD_BYTES, reader_index_words, reader_indices_refusal
 from ops.programs.data_movement import placement
 from ops.programs.data_movement.copy import Conversion, CopyTensor
-from ops.programs.eltwise.op import fused_by_conv_refusal
+from ops.programs.eltwise.refusals import fused_by_conv_refusal
 from ops.programs.halo.plan import HaloArguments, HaloOp, HaloPlan, config_tensor_spec, plan_halo, walk_refusal
 from ops.window import PaddedInput, dense_frame
 

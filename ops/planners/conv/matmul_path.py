@@ -35,7 +35,7 @@ from ops.programs.data_movement import placement
 from ops.programs.data_movement.placement import replace_input, tilized, to_shards, uploaded_image, uploaded_rows
 from ops.programs.data_movement.reshape_plan import flattened, reshaped
 from ops.programs.eltwise.buffers import activated, with_row
-from ops.programs.eltwise.op import fused_by_matmul_refusal
+from ops.programs.eltwise.refusals import fused_by_matmul_refusal
 from ops.programs.matmul.buffers import interleaved_config, matmul_circular_buffers
 from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
 

@@ -15,7 +15,8 @@ from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.buffer_shapes import BUFFERING, rows_follow, tile_buffer
-from ops.programs.eltwise.op import Activate, AddRow, operation_refusal
+from ops.programs.eltwise.op import Activate, AddRow
+from ops.programs.eltwise.refusals import operation_refusal
 
 
 def is_uneven(tensor: TensorSpec) -> bool:

@@ -1,6 +1,6 @@
-"""Element-wise device operations: their functions, activations, integers, binary programs."""
+"""Element-wise device operations: what they compute, and what they take."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
@@ -8,13 +8,44 @@ from typing import Final
 
 import numpy as np
 
+from device.cores import first_cores
 from device.matrix_unit.arithmetic import Arithmetic
 from device.matrix_unit.exact import multiplied_elements
-from device.numbers.block_floats import Integers, whole_groups
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import TILE, BufferType
+from device.numbers.block_floats import Integers, div_up, whole_groups
 from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT8, UINT16, UINT32, Array, DataFormat, quantize
-from device.numbers.vector_unit import VectorUnitMode, apply_activation, cut_to_bfloat16, rounded_to_even_bfloat16
-from device.plan import DeviceOp
+from device.numbers.vector_unit import (
+    VectorUnitMode,
+    apply_activation,
+    cut_to_bfloat16,
+    rounded_to_even_bfloat16,
+    uncompared,
+)
+from device.spec.device_spec import DeviceSpec
 from device.spec.parts import ComputeSpec
+from device.time.network import hands, shared_cycles
+from device.time.stages import OperationCycles, Stage
+from ops.op_model import (
+    CyclesContext,
+    Description,
+    Detail,
+    Ends,
+    ModeledOp,
+    ValuesContext,
+    given,
+    row,
+    uncompared_fact,
+)
+from ops.programs.buffer_shapes import alike_cycles, pipelined_cycles
+from ops.programs.kernel_costs import (
+    ComputeCosts,
+    pack_tile_cycles,
+    read_page_cycles,
+    unpack_tile_cycles,
+    waited_read_cycles,
+    write_page_cycles,
+)
 
 SIX: Final = 6  # where relu6 ends
 RELU: Final = "relu"
@@ -56,156 +87,123 @@ def combined_integers(left: Array, right: Array, operation: str, data_format: Da
     return np.asarray(made, np.int64).astype(data_format.storage)
 
 
-Activation = tuple[str, tuple[float, ...]]
-
-WITH_PARAMETERS: Final = frozenset((
-    "add_unary_sfpu", "bitwise_and", "bitwise_or", "bitwise_xor", "celu", "clamp_tss", "div_unary_sfpu", "elu",
-    "fill", "fmod", "hardshrink", "hardtanh", "heaviside", "leaky_relu", "left_shift", "logit", "mac_tss",
-    "maximum", "minimum", "mish", "mul_unary_sfpu", "polygamma", "power", "power_iterative", "prelu_sfpu", "rdiv",
-    "relu_max", "relu_min", "remainder", "right_shift", "round", "rpow", "rsub", "selu", "softcap", "softplus",
-    "softshrink", "sub_unary_sfpu", "threshold", "typecast", "unary_eq", "unary_ge", "unary_gt", "unary_le",
-    "unary_lt", "unary_ne", "where_tss", "xielu",
-))  # fmt: skip
-WITH_OR_WITHOUT: Final = frozenset((
-    "bitcast", "erf", "exp", "gelu", "gelu_tanh", "log", "log10", "log1p", "log2", "rsqrt", "sigmoid", "sqrt",
-    "tanh",
-))  # fmt: skip
-WITHOUT_CODE: Final = frozenset(("dropout", "zero_point"))  # operations of their own run them
-OF_A_FORMAT: Final = frozenset((
-    "add_unary_sfpu", "ceil", "clamp_tss", "eqz", "floor", "frac", "gez", "gtz", "lez", "logical_not_unary", "ltz",
-    "maximum", "minimum", "neg", "nez", "relu_max", "relu_min", "rsub", "signbit", "square", "trunc", "unary_eq",
-    "unary_ge", "unary_gt", "unary_le", "unary_lt", "unary_ne",
-))  # fmt: skip
-OF_INTEGERS: Final = frozenset(("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"))
-FUSED_BY_MATMUL: Final = frozenset((
-    "gelu", "gelu_tanh", "hardsigmoid", "hardtanh", "relu", "relu6", "selu", "sigmoid", "silu", "softplus", "tanh",
-))  # fmt: skip
-OF_TWO_NUMBERS: Final = frozenset(("mac_tss", "where_tss"))
-NOT_SIMULATED: Final = frozenset(("bitcast", "softcap", "typecast"))  # other output formats; of one architecture alone
-WHOLE_TILES: Final = 4  # the vector modes of sigmoid: a whole tile, or its first columns
-FIRST_COLUMNS: Final = 2
+Activations = tuple[tuple[str, tuple[float, ...]], ...]
 
 
-def fused_by_conv_refusal(activation: Activation) -> str | None:
-    """Why a convolution can not end with a function, in the real library's words and ours; None if it can.
+STAGES: Final = MappingProxyType(
+    {
+        Stage.READER: "tiles of the operands are read",
+        Stage.UNPACK: "tiles are brought to the registers",
+        Stage.MATH: "elements are computed",
+        Stage.PACK: "results are packed into L1",
+        Stage.WRITER: "tiles of the result are written",
+        Stage.DRAM: "DRAM delivers or takes the pages of all cores",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """What each tile takes on one core, in cycles; 0 for a part that has nothing to do, since shards lie in place."""
+
+    read: float  # Until all operands of a tile are there
+    unpack: float  # They go into the matrix unit's registers
+    math: float  # They become one tile
+    pack: float  # It goes back to L1
+    write: float  # It goes to its bank
+    read_bytes: int  # Bytes of the operands of a tile
+
+    def parts(self, spec: DeviceSpec) -> tuple[float, ...]:
+        """What works side by side: packing is one tile behind; one data movement processor reads and writes in turn."""
+        moved = (self.read, self.write) if hands(spec, 2) > 1 else (self.read + self.write,)
+        return *moved, self.unpack + self.math, self.pack
+
+
+def _wait_cycles(tensor: TensorSpec, spec: DeviceSpec, tile_bytes: int, second_bytes: int = 0) -> float:
+    """Until a tile is there, and one of a second tensor asked for behind it: nothing if they lie in the core's shards.
 
     Args:
-        activation: ttnn's name in lower case, and its parameters.
+        second_bytes: Of the second tensor's tiles; 0 if there is none.
     """
-    if activation[0] == "relu":  # the packer's, which has no code
-        return None
-    return next(_refusals(activation, None), None)
+    if tensor.memory_config.is_sharded():
+        return 0.0
+    waited = waited_read_cycles(spec, tile_bytes, in_dram=tensor.memory_config.buffer_type is BufferType.DRAM)
+    return waited + (read_page_cycles(spec, second_bytes) if second_bytes else 0.0)
 
 
-def fused_by_matmul_refusal(activation: Activation) -> str | None:
-    """The same of a matmul program, whatever the parameters."""
-    if activation[0] in FUSED_BY_MATMUL:
-        return None
-    return (
-        f"Unsupported UnaryOpType for fused activation: UnaryOpType::{activation[0].upper()}\n"
-        f"A sharded 1x1 convolution fuses {', '.join(sorted(FUSED_BY_MATMUL)).upper()}; without shard_layout any "
-        "activation runs as an operation of its own"
-    )
+def _write_cycles(tensor: TensorSpec, spec: DeviceSpec) -> float:
+    """Between two tiles that are written."""
+    if tensor.memory_config.is_sharded():
+        return 0.0
+    return write_page_cycles(spec, tensor.data_format.tile_bytes)
 
 
-def operation_refusal(activation: Activation, data_format: DataFormat) -> str | None:
-    """The same of an operation of its own on a tensor of this format, and what is not simulated as one."""
-    name, parameters = activation
-    if name in NOT_SIMULATED:
-        return f"activation: {name.upper()} is not simulated as an operation of its own"
-    if name in OF_TWO_NUMBERS and len(parameters) == 1:
-        return f"Unsupported parameter type for index 1\nactivation: give both numbers of {name.upper()}"
-    return next(_refusals(activation, data_format), None)
+class Eltwise(ModeledOp):
+    """The base of element-wise operations, whose cycles follow from what a tile takes on one core."""
 
+    __slots__ = ()
 
-def _refusals(activation: Activation, data_format: DataFormat | None) -> Iterator[str]:
-    """Every reason, in the real library's order; no format where the program does not say it."""
-    (name, parameters), shown = activation, f"UnaryOpType::{activation[0].upper()}"
-    if not parameters and (name in WITH_PARAMETERS or name in WITHOUT_CODE):
-        yield (
-            f"Undefined non-parametrized op type {shown}\n"
-            f"activation: {activation[0].upper()} {_wanted(name)}; for example UnaryWithParam(UnaryOpType.RELU)"
+    def steps(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Steps:
+        """What each tile takes."""
+        raise NotImplementedError
+
+    def details(self) -> tuple[Detail, ...]:
+        """What of the numbers was never compared with recordings."""
+        return ()
+
+    def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
+        """All tiles of the core that has most of them, and of all cores together."""
+        read, written, spec = ends.read, ends.written, context.spec
+        steps = self.steps(read, written, spec)
+        step_bytes = steps.read_bytes if steps.read else 0
+        rows, columns = written.matrix
+        tiles = div_up(rows, TILE) * div_up(columns, TILE)
+        shards = read.memory_config.shard_spec
+        cores = (
+            first_cores(min(tiles, spec.grid.cores), spec.grid.cols, spec.grid.rows) if shards is None else shards.grid
         )
-    if not parameters:
-        yield from _format_refusals(name, data_format)
-        return
-    if name not in WITH_PARAMETERS and name not in WITH_OR_WITHOUT:
-        yield (
-            f"operator should support at least one parameter but op_type {shown} does not\n"
-            f"activation: leave out the parameters {list(parameters)}"
-        )
-    yield from _format_refusals(name, data_format)
-    if name in _OF_PARAMETERS:
-        yield from _OF_PARAMETERS[name](parameters)
-
-
-def _wanted(name: str) -> str:
-    return "is not simulated" if name in WITHOUT_CODE else "needs its parameters"
-
-
-def _format_refusals(name: str, data_format: DataFormat | None) -> Iterator[str]:
-    shown = f"UnaryOpType::{name.upper()}"
-    if name in OF_INTEGERS and data_format is None:
-        yield (
-            f"Missing input dtype for op_type {shown}: a valid integer input dtype (Int32/UInt32/UInt16) is required.\n"
-            f"activation: {name.upper()} is of integers, which a convolution does not make"
-        )
-    if name in OF_INTEGERS:
-        yield (
-            f"Unsupported input dtype for bitwise/shift op_type {shown}: expected Int32, UInt32, or UInt16.\n"
-            f"activation: {name.upper()} is of integers, not of {data_format}"
-        )
-    if name in OF_A_FORMAT and data_format is None:
-        yield (
-            "Missing input dtype: Expected a valid input dtype, but none was provided.\n"
-            f"activation: a convolution does not fuse {name.upper()}, whose code depends on the data type; apply the "
-            "function to the output instead"
+        share = div_up(tiles, cores.num_cores())
+        if shards is not None:
+            share = div_up(shards.shape[0], TILE) * div_up(shards.shape[1], TILE)
+        alone = pipelined_cycles(steps.parts(spec), share)
+        in_dram = [tensor.memory_config.buffer_type is BufferType.DRAM for tensor in (read, written)]
+        read_bytes = tiles * step_bytes if in_dram[0] else 0
+        written_bytes = tiles * written.data_format.tile_bytes if in_dram[1] else 0
+        shared = shared_cycles(spec, read_bytes + written_bytes) if context.contention else 0.0
+        body = max(alone, shared)
+        busy = {
+            Stage.READER: share * steps.read,
+            Stage.UNPACK: share * steps.unpack,
+            Stage.MATH: share * steps.math,
+            Stage.PACK: share * steps.pack,
+            Stage.WRITER: share * steps.write,
+            Stage.DRAM: shared,
+        }
+        return alike_cycles(
+            cores,
+            body,
+            busy,
+            spec,
+            dram_read_bytes=read_bytes,
+            dram_written_bytes=written_bytes,
+            network_bytes=tiles * (step_bytes + (written.data_format.tile_bytes if steps.write else 0)),
+            contention_cycles=body - alone,
         )
 
-
-def _sigmoid(parameters: tuple[float, ...]) -> Iterator[str]:
-    if int(parameters[0]) not in (FIRST_COLUMNS, WHOLE_TILES):
-        yield (
-            "Invalid Vector mode value. Expected vector mode C (2) or RC (4) for sigmoid\n"
-            f"activation: the first parameter of SIGMOID is {parameters[0]:g}; leave the parameters out"
+    def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
+        """An element-wise program."""
+        return Description(
+            facts=self.details,
+            stages=STAGES,
+            composed_of="reading, unpacking, packing and writing of tiles as in other programs",
         )
 
 
-def _power_iterative(parameters: tuple[float, ...]) -> Iterator[str]:
-    if parameters[0] < 0 or parameters[0] % 1:
-        yield (
-            f"POWER_ITERATIVE requires non-negative integer exponent, got {parameters[0]:g}\n"
-            "activation: POWER takes any exponent"
-        )
-
-
-def _rdiv(parameters: tuple[float, ...]) -> Iterator[str]:
-    if len(parameters) < 2:
-        yield (
-            "Expected rdiv to take 2 parameters (divisor, rounding mode)\n"
-            "activation: give RDIV a divisor and a rounding mode: 0, 1 or 2"
-        )
-    elif int(parameters[1]) not in range(3):
-        yield (
-            f"Invalid rdiv rounding mode {int(parameters[1])} (expected 0, 1 or 2)\n"
-            "activation: the second parameter of RDIV is its rounding mode"
-        )
-
-
-def _selu(parameters: tuple[float, ...]) -> Iterator[str]:
-    if len(parameters) < 2:
-        yield "Expected selu to take 2 parameters\nactivation: give SELU its scale and its alpha"
-
-
-_OF_PARAMETERS: Final[dict[str, Callable[[tuple[float, ...]], Iterator[str]]]] = {
-    "sigmoid": _sigmoid,
-    "power_iterative": _power_iterative,
-    "rdiv": _rdiv,
-    "selu": _selu,
-}
-
-
-Activations = tuple[tuple[str, tuple[float, ...]], ...]
+def _uncompared(functions: Sequence[str], data_format: DataFormat, fused_into: str) -> tuple[Detail, ...]:
+    if not data_format.is_float:
+        return (uncompared_fact("integers never compared with the real kernel's"),)
+    text = uncompared(functions, fp32_dest=data_format == FLOAT32, fused_into=fused_into)
+    return () if text is None else (uncompared_fact(text),)
 
 
 class BinaryOperation(Enum):
@@ -217,7 +215,7 @@ class BinaryOperation(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Binary(DeviceOp):
+class Binary(Eltwise):
     """Two tensors, or a tensor and a number, element by element; sides of length 1 are repeated."""
 
     operation: BinaryOperation  # What is done
@@ -255,6 +253,31 @@ class Binary(DeviceOp):
     def fp32_dest(self) -> bool:
         """Whether Dst is 32 bits wide."""
         return self.data_format == FLOAT32 or self.left_format == self.second_format == FLOAT32
+
+    def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
+        """Both operands combined."""
+        right = given(inputs[1]) if self.right_format is not None else None
+        return combined(self, given(inputs[0]), right, context.arithmetic, context.spec.compute)
+
+    def details(self) -> tuple[Detail, ...]:
+        """Whether functions of operands and result were never compared with recordings."""
+        functions = [name for name, _ in (*self.left_activations, *self.right_activations, *self.activations)]
+        return _uncompared(functions, self.left_format, self.operation.value)
+
+    def steps(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Steps:
+        """Both operands of a tile are read, and their functions computed."""
+        left = self.left_format.tile_bytes
+        right = 0 if self.right_format is None else self.right_format.tile_bytes
+        costs = spec.costs_of(ComputeCosts)
+        functions = len(self.activations) + self.by_vector_unit
+        return Steps(
+            read=_wait_cycles(read, spec, left, right),
+            unpack=unpack_tile_cycles(spec, left) + (unpack_tile_cycles(spec, right) if right else 0.0),
+            math=functions * costs.vector_tile_cycles + (0.0 if self.by_vector_unit else costs.add_tile_cycles),
+            pack=pack_tile_cycles(spec, self.data_format.tile_bytes),
+            write=_write_cycles(written, spec),
+            read_bytes=left + right,
+        )
 
 
 def combined(work: Binary, left: Array, right: Array | None, arithmetic: Arithmetic, compute: ComputeSpec) -> Array:
@@ -365,15 +388,33 @@ FILL = "fill"  # the function that gives one number everywhere; a 16-bit Dst cut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AddRow(DeviceOp):
+class AddRow(Eltwise):
     """A row is added to every row of a matrix."""
 
     data_format: DataFormat  # Format of the matrix and of the sum
     row_format: DataFormat
 
+    def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
+        """The sum of the matrix and the first row of a prepared bias."""
+        matrix, bias = map(given, inputs)
+        return added_row(self, matrix, row(bias), context.arithmetic)
+
+    def steps(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Steps:
+        """The row is put into every row of a tile, then added."""
+        row, matrix = self.row_format.tile_bytes, self.data_format.tile_bytes
+        spread = unpack_tile_cycles(spec, row) + pack_tile_cycles(spec, row)  # the row is put into every row of a tile
+        return Steps(
+            read=_wait_cycles(read, spec, matrix, row),
+            unpack=unpack_tile_cycles(spec, matrix) + unpack_tile_cycles(spec, row) + spread,
+            math=spec.costs_of(ComputeCosts).add_tile_cycles,
+            pack=pack_tile_cycles(spec, matrix),
+            write=_write_cycles(written, spec),
+            read_bytes=matrix + row,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Activate(DeviceOp):
+class Activate(Eltwise):
     """A function of every element."""
 
     name: str  # ttnn's name in lower case
@@ -385,6 +426,27 @@ class Activate(DeviceOp):
     def made_format(self) -> DataFormat:
         """Format of the result."""
         return self.out_format or self.data_format
+
+    def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
+        """The function of every element."""
+        table = context.spec.compute.reciprocal_table
+        return activated(self, given(inputs[0]), context.arithmetic, reciprocal_table=table)
+
+    def details(self) -> tuple[Detail, ...]:
+        """Whether the function was never compared with recordings."""
+        return _uncompared([self.name], self.data_format, "")
+
+    def steps(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Steps:
+        """Every tile passes the vector unit once."""
+        tile_bytes = self.data_format.tile_bytes
+        return Steps(
+            read=_wait_cycles(read, spec, tile_bytes),
+            unpack=unpack_tile_cycles(spec, tile_bytes),
+            math=spec.costs_of(ComputeCosts).vector_tile_cycles,
+            pack=pack_tile_cycles(spec, self.made_format.tile_bytes),
+            write=_write_cycles(written, spec),
+            read_bytes=tile_bytes,
+        )
 
 
 def added_row(work: AddRow, matrix: Array, row: Array, arithmetic: Arithmetic) -> Array:

@@ -3,7 +3,7 @@
 import pytest
 
 from device.numbers.formats import BFLOAT16
-from ops.programs.eltwise.op import (
+from ops.programs.eltwise.refusals import (
     FUSED_BY_MATMUL,
     fused_by_conv_refusal,
     fused_by_matmul_refusal,
