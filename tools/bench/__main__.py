@@ -36,13 +36,12 @@ import platform
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from tools.bench.exact import bench_exact
-from tools.bench.figure import Figure
+from tools.bench.figure import Figure, processor
 from tools.bench.layers import bench_cycles, bench_layers, bench_planning, threads
 from tools.bench.networks import bench_networks
 from tools.bench.onednn import bench_onednn
@@ -75,16 +74,6 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--check", action="store_true", help="exit 1 if a figure is over its limit")
     return parser
-
-
-def processor() -> str:
-    """What the processor calls itself, as far as the system tells."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.machine()
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, platform.machine())
 
 
 def print_table(figures: list[Figure]) -> None:

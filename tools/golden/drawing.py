@@ -208,6 +208,11 @@ def convolution(draw: Draw, function: str) -> str:
     return draw.call(function, arguments, odd=0.04)
 
 
+PREPARATIONS: Final = tuple(
+    f"prepare_{kind}_{operand}" for kind in ("conv_transpose2d", "conv") for operand in ("weights", "bias")
+)
+
+
 def preparation(draw: Draw, function: str) -> str:
     """A call of a function that prepares weights or bias of a convolution."""
     transposed, weights = "transpose" in function, function.endswith("weights")

@@ -14,6 +14,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
 
+from tools.bench.figure import processor
 from tools.bench.loops import load_loops
 from tools.golden.answers import answers, computed
 from tools.golden.calls import DEVICES, Call, write_calls
@@ -145,7 +146,7 @@ def about() -> dict[str, object]:
         except metadata.PackageNotFoundError:
             versions[package] = "not installed"
     return {
-        "machine": {"processor": _processor(), "system": platform.system(), "python": platform.python_version()},
+        "machine": {"processor": processor(), "system": platform.system(), "python": platform.python_version()},
         "packages": versions,
         "what differs from machine to machine": {
             "values, fast": "sums in floating point: the same on processors with the same vector instructions, "
@@ -155,10 +156,3 @@ def about() -> dict[str, object]:
             "names, annotations": "as the version of Python writes them; of extras only where they are installed",
         },
     }
-
-
-def _processor() -> str:
-    """The processor's name where the system tells it."""
-    path = Path("/proc/cpuinfo")
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
-    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())

@@ -168,16 +168,10 @@ GROUPS: Final[Mapping[str, tuple[Drawer, int]]] = MappingProxyType(
         "conv_transpose2d": (partial(drawing.convolution, function="conv_transpose2d"), 850),
         "conv2d": (partial(drawing.convolution, function="conv2d"), 500),
         "conv1d": (partial(drawing.convolution, function="conv1d"), 100),
-        "prepare_conv_transpose2d_weights": (
-            partial(drawing.preparation, function="prepare_conv_transpose2d_weights"),
-            50,
-        ),
-        "prepare_conv_transpose2d_bias": (
-            partial(drawing.preparation, function="prepare_conv_transpose2d_bias"),
-            30,
-        ),
-        "prepare_conv_weights": (partial(drawing.preparation, function="prepare_conv_weights"), 50),
-        "prepare_conv_bias": (partial(drawing.preparation, function="prepare_conv_bias"), 30),
+        **{
+            name: (partial(drawing.preparation, function=name), 50 if name.endswith("weights") else 30)
+            for name in drawing.PREPARATIONS
+        },
         "query_op_constraints": (partial(drawing.question, function="query_op_constraints"), 70),
         "estimate_cycles": (partial(drawing.question, function="estimate_cycles"), 50),
         "matmul": (partial(operations.matrices, function="matmul"), 180),

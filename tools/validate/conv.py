@@ -131,18 +131,8 @@ def _work(row: Row, spec: DeviceSpec) -> Conv2dOp:
 
 
 def _problem(row: Row) -> ConvProblem:
-    rows, columns = (
-        convolution_axis(
-            input_length=int(row[f"in_{axis}"]),
-            kernel=int(row[f"k_{axis}"]),
-            stride=int(row[f"s_{axis}"]),
-            padding=(int(row[f"pad_{before}"]), int(row[f"pad_{after}"])),
-            dilation=int(row[f"d_{axis}"]),
-        )
-        for axis, before, after in (("h", "t", "b"), ("w", "l", "r"))
-    )
     return ConvProblem(
-        frame=PaddedInput(batch=int(row["batch"]), rows=rows, columns=columns),
+        frame=_frame(row),
         in_channels=int(row["in_c"]),
         out_channels=int(row["out_c"]),
         in_format=FORMATS[row["dtype_in0"]],
@@ -286,6 +276,7 @@ def _is_pool(row: Row) -> bool:
 
 
 def _frame(row: Row) -> PaddedInput:
+    """The padded input of a convolution, pool or halo."""
     rows, columns = (
         convolution_axis(
             input_length=int(row[f"in_{axis}"]),

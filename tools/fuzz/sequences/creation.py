@@ -21,6 +21,7 @@ from tools.fuzz.sequences.state import (
     layout,
     maybe_place,
     named,
+    of_tensor,
     operand,
     place,
     shape,
@@ -54,17 +55,8 @@ def from_numpy(draft: Draft, function: str = "from_numpy") -> Step:
     return Step(text=f"{draft.name} = ttsim.{function}({how})", results={draft.name: result})
 
 
-def as_tensor(draft: Draft) -> Step:
-    """The same by another function."""
-    return from_numpy(draft, "as_tensor")
-
-
-def from_torch(draft: Draft) -> Step:
-    """The same by another function, which takes numpy arrays as well."""
-    return from_numpy(draft, "from_torch")
-
-
-def _filled(draft: Draft, function: str) -> Step:
+def filled(draft: Draft, function: str) -> Step:
+    """A tensor of one number, or of numbers that do not matter."""
     choices, sides, data_type = draft.choices, shape(draft), dtype(draft)
     held = layout(draft, data_type)
     where = place(draft, sides, tiled=held == "TILE_LAYOUT", sharded=0.2)
@@ -86,30 +78,9 @@ def _filled(draft: Draft, function: str) -> Step:
     return Step(text=f"{draft.name} = ttsim.{function}({how})", results={draft.name: lambda: made})
 
 
-def zeros(draft: Draft) -> Step:
-    """A tensor of zeros."""
-    return _filled(draft, "zeros")
-
-
-def ones(draft: Draft) -> Step:
-    """A tensor of ones."""
-    return _filled(draft, "ones")
-
-
-def empty(draft: Draft) -> Step:
-    """A tensor whose numbers do not matter."""
-    return _filled(draft, "empty")
-
-
-def full(draft: Draft) -> Step:
-    """A tensor of one number."""
-    return _filled(draft, "full")
-
-
-def _like(draft: Draft, function: str) -> Step | None:
-    model = draft.tensor()
-    if model is None:
-        return None
+@of_tensor()
+def like(draft: Draft, model: Shadow, function: str) -> Step:
+    """The same in the shape, layout and data type of another tensor."""
     choices = draft.choices
     data_type = choices.pick(("bfloat16", "float32")) if choices.chance(0.2) else model.dtype
     where = maybe_place(draft, model.shape, tiled=model.tiled, probability=0.2)
@@ -126,26 +97,6 @@ def _like(draft: Draft, function: str) -> Step | None:
         place=asked(draft, where),
     )
     return Step(text=f"{draft.name} = ttsim.{function}_like({how})", results={draft.name: lambda: made})
-
-
-def zeros_like(draft: Draft) -> Step | None:
-    """Zeros in the shape of another tensor."""
-    return _like(draft, "zeros")
-
-
-def ones_like(draft: Draft) -> Step | None:
-    """Ones in the shape of another tensor."""
-    return _like(draft, "ones")
-
-
-def empty_like(draft: Draft) -> Step | None:
-    """Numbers that do not matter, in the shape of another tensor."""
-    return _like(draft, "empty")
-
-
-def full_like(draft: Draft) -> Step | None:
-    """One number in the shape of another tensor."""
-    return _like(draft, "full")
 
 
 def arange(draft: Draft) -> Step:
@@ -207,11 +158,9 @@ def allocate_tensor_on_device(draft: Draft) -> Step:
     return Step(text=text, results={draft.name: result})
 
 
-def allocate_tensor_on_host(draft: Draft) -> Step | None:
+@of_tensor()
+def allocate_tensor_on_host(draft: Draft, source: Shadow) -> Step:
     """A host tensor that takes the numbers of a device tensor."""
-    source = draft.tensor()
-    if source is None:
-        return None
     text = f"{draft.name} = ttsim.allocate_tensor_on_host({source.name}.spec, device)\n"
     text += f"ttsim.copy_device_to_host_tensor({source.name}, {draft.name})"
     made = Expected(values=source.values, dtypes=(source.dtype,), layout=source.layout)
@@ -224,11 +173,9 @@ def program_cache(draft: Draft) -> Step:
     return Step(text=f"device.{draft.choices.pick(methods)}()")
 
 
-def trace(draft: Draft) -> Step | None:
+@of_tensor(lambda one: one.is_float)
+def trace(draft: Draft, source: Shadow) -> Step:
     """A function of a tensor, captured and carried out again."""
-    source = draft.tensor(lambda one: one.is_float)
-    if source is None:
-        return None
     name = draft.name
     text = (
         f"{name}n = ttsim.begin_trace_capture(device)\n"
@@ -246,11 +193,9 @@ def trace(draft: Draft) -> Step | None:
     return Step(text=text, results={name: lambda: made})
 
 
-def capture(draft: Draft) -> Step | None:
+@of_tensor(lambda one: one.is_float)
+def capture(draft: Draft, source: Shadow) -> Step:
     """A graph capture, with or without dispatch, of a function of a tensor."""
-    source = draft.tensor(lambda one: one.is_float)
-    if source is None:
-        return None
     mode = draft.choices.pick(("NORMAL", "NO_DISPATCH"))
     text = (
         f"ttsim.graph.begin_graph_capture(ttsim.graph.RunMode.{mode})\n"
@@ -262,21 +207,17 @@ def capture(draft: Draft) -> Step | None:
     return Step(text=text, facts={f"{draft.name}n": True})
 
 
-def estimate_cycles(draft: Draft) -> Step | None:
+@of_tensor(lambda one: one.is_float)
+def estimate_cycles(draft: Draft, source: Shadow) -> Step:
     """An estimate, which is made on a copy of the device's memory."""
-    source = draft.tensor(lambda one: one.is_float)
-    if source is None:
-        return None
     function = draft.choices.pick(("relu", "neg", "square"))
     call = f"ttsim.estimate_cycles(ttsim.{function}, {source.name}, device=device)"
     return Step(text=f"{draft.name}n = {call} is not None", facts={f"{draft.name}n": True})
 
 
-def profile(draft: Draft) -> Step | None:
+@of_tensor(lambda one: one.is_float)
+def profile(draft: Draft, source: Shadow) -> Step:
     """A profile of a function of a tensor."""
-    source = draft.tensor(lambda one: one.is_float)
-    if source is None:
-        return None
     name = f"{draft.name}n"
     text = f"with ttsim.profile(device) as {name}:\n    ttsim.neg({source.name})\n{name} = bool({name})"
     return Step(text=text, facts={f"{draft.name}n": True})
@@ -319,11 +260,9 @@ QUESTIONS: Final[tuple[tuple[str, Callable[[Shadow], object]], ...]] = (
 )  # fmt: skip
 
 
-def question(draft: Draft) -> Step | None:
+@of_tensor(anywhere=True)
+def question(draft: Draft, source: Shadow) -> Step:
     """What a tensor or the device says of itself."""
-    source = draft.shadow(lambda one: not one.opaque)
-    if source is None:
-        return None
     text, answer = draft.choices.pick(QUESTIONS)
     name = f"{draft.name}n"
     return Step(text=f"{name} = {text.format(source.name)}", facts={name: answer(source)})

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from tools.fuzz.sequences.state import (
     in_rows,
     maybe_place,
     named,
+    of_tensor,
     place,
     shards,
     twin,
@@ -60,11 +61,9 @@ def _target(draft: Draft, source: Shadow, call: str, step: Step) -> Step:
     return Step(text=text, results={target.name: lambda: plain})
 
 
-def to_layout(draft: Draft) -> Step | None:
+@of_tensor()
+def to_layout(draft: Draft, source: Shadow) -> Step:
     """Tiles or rows."""
-    source = draft.tensor()
-    if source is None:
-        return None
     wanted = draft.choices.pick(("ROW_MAJOR", "TILE"))
     data_type = ""
     if source.is_float and draft.choices.chance(0.2):
@@ -82,11 +81,9 @@ def to_layout(draft: Draft) -> Step | None:
     return Step(text=f"{draft.name} = {call}", results={draft.name: lambda: expected})
 
 
-def to_memory_config(draft: Draft) -> Step | None:
+@of_tensor()
+def to_memory_config(draft: Draft, source: Shadow) -> Step:
     """Another place."""
-    source = draft.tensor()
-    if source is None:
-        return None
     where = place(draft, source.shape, tiled=source.tiled, sharded=0.65)
     data_type = draft.choices.pick(("bfloat16", "float32")) if source.is_float and draft.choices.chance(0.1) else ""
     call = f"ttsim.to_memory_config({source.name}, {where}" + named(dtype=data_type and f"ttsim.{data_type}") + ")"
@@ -100,21 +97,17 @@ def to_memory_config(draft: Draft) -> Step | None:
     return step if data_type else _target(draft, source, call, step)
 
 
-def interleaved_to_sharded(draft: Draft) -> Step | None:
+@of_tensor(lambda one: not one.tensor.is_sharded())
+def interleaved_to_sharded(draft: Draft, source: Shadow) -> Step:
     """Shards of an interleaved tensor."""
-    source = draft.tensor(lambda one: not one.tensor.is_sharded())
-    if source is None:
-        return None
     where = shards(draft, source.shape, tiled=source.tiled)
     data_type = draft.choices.pick(("bfloat16", "float32", "bfloat8_b")) if draft.choices.chance(0.15) else ""
     return _converted(draft, source, f"ttsim.interleaved_to_sharded({source.name}, {where}", data_type, where)
 
 
-def sharded_to_interleaved(draft: Draft) -> Step | None:
+@of_tensor(lambda one: one.tensor.is_sharded())
+def sharded_to_interleaved(draft: Draft, source: Shadow) -> Step:
     """An interleaved copy of shards."""
-    source = draft.tensor(lambda one: one.tensor.is_sharded())
-    if source is None:
-        return None
     where = draft.choices.pick(("ttsim.DRAM_MEMORY_CONFIG", "ttsim.L1_MEMORY_CONFIG"))
     data_type = draft.choices.pick(("bfloat16", "float32", "bfloat8_b")) if draft.choices.chance(0.15) else ""
     return _converted(draft, source, f"ttsim.sharded_to_interleaved({source.name}, {where}", data_type, where)
@@ -133,36 +126,23 @@ def _converted(draft: Draft, source: Shadow, call: str, data_type: str, where: s
     return Step(text=text, results={draft.name: lambda: expected})
 
 
-def reshard(draft: Draft) -> Step | None:
+@of_tensor(lambda one: one.tensor.is_sharded())
+def reshard(draft: Draft, source: Shadow) -> Step:
     """Other shards."""
-    source = draft.tensor(lambda one: one.tensor.is_sharded())
-    if source is None:
-        return None
     where = shards(draft, source.shape, tiled=source.tiled)
     call = f"ttsim.reshard({source.name}, {where})"
     step = _moved(draft, source, call, source.values, exact=True, where=where, layout=source.layout)
     return _target(draft, source, call, step)
 
 
-def _elsewhere(draft: Draft, function: str) -> Step | None:
-    source = draft.tensor()
-    if source is None:
-        return None
+@of_tensor()
+def elsewhere(draft: Draft, source: Shadow, function: str) -> Step:
+    """The tensor released and allocated again, by either name of the function."""
     where = maybe_place(draft, source.shape, tiled=source.tiled)
     call = f"ttsim.{function}({source.name}{named(memory_config=where)})"
     freed = tuple(shadow.name for shadow in draft.state.sharing(source.name))
     known = "" if source.tensor.is_sharded() else where  # the library leaves shards in their shape
     return _moved(draft, source, call, source.values, exact=True, where=known, layout=source.layout, frees=freed)
-
-
-def move(draft: Draft) -> Step | None:
-    """The tensor released and allocated again."""
-    return _elsewhere(draft, "move")
-
-
-def reallocate(draft: Draft) -> Step | None:
-    """The same by its other name."""
-    return _elsewhere(draft, "reallocate")
 
 
 def deallocate(draft: Draft) -> Step | None:
@@ -180,7 +160,11 @@ def deallocate(draft: Draft) -> Step | None:
     return Step(text=f"del {source.name}", frees=(source.name,))
 
 
-def _tilized(draft: Draft, function: str) -> Step | None:
+TILIZING: Final = ("tilize", "tilize_with_val_padding", "tilize_with_zero_padding")
+
+
+def tilized(draft: Draft, function: str) -> Step | None:
+    """Rows as tiles."""
     source = None
     if function == "tilize":  # mostly of whole tiles, as other rows are refused
         source = draft.tensor(lambda one: not one.tiled and one.values.shape[-1] % TILE == 0 and _rows(one) % TILE == 0)
@@ -212,21 +196,6 @@ def _tilized(draft: Draft, function: str) -> Step | None:
 def _rows(shadow: Shadow) -> int:
     """The side before the last one; 1 of a vector."""
     return shadow.shape[-2] if len(shadow.shape) > 1 else 1
-
-
-def tilize(draft: Draft) -> Step | None:
-    """Rows as tiles."""
-    return _tilized(draft, "tilize")
-
-
-def tilize_with_val_padding(draft: Draft) -> Step | None:
-    """Rows as tiles, padded to a shape."""
-    return _tilized(draft, "tilize_with_val_padding")
-
-
-def tilize_with_zero_padding(draft: Draft) -> Step | None:
-    """Rows as tiles, the last ones filled with zeros."""
-    return _tilized(draft, "tilize_with_zero_padding")
 
 
 def untilize(draft: Draft) -> Step | None:
@@ -265,11 +234,9 @@ def _untilized(draft: Draft, source: Shadow, call: str, values: Array, where: st
     return Step(text=f"{draft.name} = {call}", results={draft.name: lambda: made})
 
 
-def permute(draft: Draft) -> Step | None:
+@of_tensor()
+def permute(draft: Draft, source: Shadow) -> Step:
     """Axes in another order."""
-    source = draft.tensor()
-    if source is None:
-        return None
     left, order = list(range(len(source.shape))), []
     while left:
         order.append(left.pop(draft.choices.below(len(left))))
@@ -281,11 +248,9 @@ def permute(draft: Draft) -> Step | None:
     return _moved(draft, source, call, values, where=where, dtypes=_kept(source), layout=source.layout)
 
 
-def transpose(draft: Draft) -> Step | None:
+@of_tensor()
+def transpose(draft: Draft, source: Shadow) -> Step:
     """Two axes swapped."""
-    source = draft.tensor()
-    if source is None:
-        return None
     rank = len(source.shape)
     if rank > 1 and draft.choices.chance(0.4):
         first, second = -2, -1
@@ -302,11 +267,9 @@ def _kept(source: Shadow) -> tuple[str, ...]:
     return (source.dtype, "bfloat16") if source.dtype in BLOCKS else (source.dtype,)
 
 
-def reshape(draft: Draft) -> Step | None:
+@of_tensor(anywhere=True)
+def reshape(draft: Draft, source: Shadow) -> Step:
     """The same elements in another shape."""
-    source = draft.shadow(lambda one: not one.opaque)
-    if source is None:
-        return None
     choices, sides, volume = draft.choices, source.shape, prod(source.shape)
     form = choices.below(5)
     if form == 0:
@@ -336,11 +299,9 @@ def reshape(draft: Draft) -> Step | None:
     return _moved(draft, source, call, values, where=known, layout=source.layout)
 
 
-def squeeze(draft: Draft) -> Step | None:
+@of_tensor()
+def squeeze(draft: Draft, source: Shadow) -> Step:
     """Without sides of 1."""
-    source = draft.tensor()
-    if source is None:
-        return None
     axes: Any = draft.choices.pick((None, 0, -1, 1))
     gone = range(len(source.shape)) if axes is None else [axes % len(source.shape)]
     kept = [side for axis, side in enumerate(source.shape) if side != 1 or axis not in gone]
@@ -348,11 +309,9 @@ def squeeze(draft: Draft) -> Step | None:
     return _moved(draft, source, call, source.values.reshape(kept), layout=source.layout)
 
 
-def unsqueeze(draft: Draft) -> Step | None:
+@of_tensor()
+def unsqueeze(draft: Draft, source: Shadow) -> Step:
     """With another side of 1."""
-    source = draft.tensor()
-    if source is None:
-        return None
     axis = draft.choices.between(-len(source.shape) - 1, len(source.shape))
     values = np.expand_dims(source.values, axis)
     return _moved(draft, source, f"ttsim.unsqueeze({source.name}, {axis})", values, layout=source.layout)
@@ -367,11 +326,9 @@ def unsqueeze_to_4d(draft: Draft) -> Step | None:
     return _moved(draft, source, f"ttsim.unsqueeze_to_4D({source.name})", values, layout=source.layout)
 
 
-def slice_(draft: Draft) -> Step | None:
+@of_tensor()
+def slice_(draft: Draft, source: Shadow) -> Step:
     """A box of a tensor."""
-    source = draft.tensor()
-    if source is None:
-        return None
     choices = draft.choices
     begins = [choices.pick((0, 0, 0, 1)) and choices.below(side) for side in source.shape]
     if len(begins) > 1 and choices.chance(0.3):
@@ -388,11 +345,9 @@ def slice_(draft: Draft) -> Step | None:
     return _moved(draft, source, call, values, where=where, dtypes=_kept(source), layout=source.layout)
 
 
-def index(draft: Draft) -> Step | None:
+@of_tensor(anywhere=True)
+def index(draft: Draft, source: Shadow) -> Step | None:
     """A part by brackets."""
-    source = draft.shadow(lambda one: not one.opaque)
-    if source is None:
-        return None
     choices, parts = draft.choices, []
     for side in source.shape[: choices.between(1, len(source.shape))]:
         form = choices.below(3)
@@ -405,11 +360,9 @@ def index(draft: Draft) -> Step | None:
     return _moved(draft, source, text, values, dtypes=_kept(source), layout=source.layout)
 
 
-def pad(draft: Draft) -> Step | None:
+@of_tensor()
+def pad(draft: Draft, source: Shadow) -> Step:
     """A number around a tensor."""
-    source = draft.tensor()
-    if source is None:
-        return None
     choices, rank = draft.choices, len(source.shape)
     around = [(0, 0)] * rank
     for axis in range(rank):
@@ -428,11 +381,9 @@ def pad(draft: Draft) -> Step | None:
     return Step(text=step.text, results={draft.name: lambda: whole})
 
 
-def concat(draft: Draft) -> Step | None:
+@of_tensor()
+def concat(draft: Draft, source: Shadow) -> Step:
     """Tensors one behind the other."""
-    source = draft.tensor()
-    if source is None:
-        return None
     choices, rank = draft.choices, len(source.shape)
     axis = choices.between(-rank, rank - 1)
 
@@ -453,11 +404,9 @@ def concat(draft: Draft) -> Step | None:
     return _moved(draft, source, call, values, where=where, dtypes=_kept(source), layout=source.layout)
 
 
-def typecast(draft: Draft) -> Step | None:
+@of_tensor()
+def typecast(draft: Draft, source: Shadow) -> Step:
     """Another data type."""
-    source = draft.tensor()
-    if source is None:
-        return None
     data_type = dtype(draft, rare=0.06)
     where = maybe_place(draft, source.shape, tiled=source.tiled, probability=0.2)
     call = f"ttsim.typecast({source.name}, ttsim.{data_type}{named(memory_config=where)})"
@@ -487,31 +436,25 @@ def _cast(draft: Draft, source: Shadow, call: str, data_type: str, where: str) -
     return Step(text=f"{draft.name} = {call}", results={draft.name: lambda: made})
 
 
-def from_device(draft: Draft) -> Step | None:
+@of_tensor()
+def from_device(draft: Draft, source: Shadow) -> Step:
     """To the host."""
-    source = draft.tensor()
-    if source is None:
-        return None
     call = draft.choices.pick((f"ttsim.from_device({source.name})", f"{source.name}.cpu()"))
     return _moved(draft, source, call, source.values, exact=True, layout=source.layout)
 
 
-def to_device(draft: Draft) -> Step | None:
+@of_tensor(anywhere=True)
+def to_device(draft: Draft, source: Shadow) -> Step:
     """To the device, from the host or the device itself."""
-    source = draft.shadow(lambda one: not one.opaque)
-    if source is None:
-        return None
     where = place(draft, source.shape, tiled=source.tiled)
     here = source.name + (".cpu()" if source.on_device and draft.choices.chance(0.5) else "")
     call = draft.choices.pick((f"ttsim.to_device({here}, device, {where})", f"{here}.to(device, {where})"))
     return _moved(draft, source, call, source.values, exact=True, where=where, layout=source.layout)
 
 
-def dump_tensor(draft: Draft) -> Step | None:
+@of_tensor(anywhere=True)
+def dump_tensor(draft: Draft, source: Shadow) -> Step:
     """To a file and back."""
-    source = draft.shadow(lambda one: not one.opaque)
-    if source is None:
-        return None
     where = ", device" if draft.choices.chance(0.7) else ""
     text = f'ttsim.dump_tensor("fuzz.tensorbin", {source.name})\n'
     text += f'{draft.name} = ttsim.load_tensor("fuzz.tensorbin"{where})'
@@ -519,11 +462,9 @@ def dump_tensor(draft: Draft) -> Step | None:
     return Step(text=text, results={draft.name: lambda: made})
 
 
-def copies(draft: Draft) -> Step | None:
+@of_tensor()
+def copies(draft: Draft, source: Shadow) -> Step:
     """A copy that shares the buffer, or one of its own."""
-    source = draft.tensor()
-    if source is None:
-        return None
     function = draft.choices.pick(("copy", "deepcopy"))
     place_kept = source.tensor.memory_config()
     made = Expected(values=source.values, dtypes=(source.dtype,), layout=source.layout, place=place_kept)

@@ -1,6 +1,7 @@
 """The table of drawn operations, and the exported names that no step calls, each with its reason."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -14,16 +15,10 @@ Operation = Callable[[Draft], Step | None]
 OPERATIONS: Final[Mapping[str, Operation]] = MappingProxyType(
     {
         "from_numpy": creation.from_numpy,
-        "as_tensor": creation.as_tensor,
-        "from_torch": creation.from_torch,
-        "zeros": creation.zeros,
-        "ones": creation.ones,
-        "empty": creation.empty,
-        "full": creation.full,
-        "zeros_like": creation.zeros_like,
-        "ones_like": creation.ones_like,
-        "empty_like": creation.empty_like,
-        "full_like": creation.full_like,
+        "as_tensor": partial(creation.from_numpy, function="as_tensor"),
+        "from_torch": partial(creation.from_numpy, function="from_torch"),
+        **{name: partial(creation.filled, function=name) for name in creation.FILLERS},
+        **{f"{name}_like": partial(creation.like, function=name) for name in creation.FILLERS},
         "arange": creation.arange,
         "rand": creation.rand,
         "allocate_tensor_on_device": creation.allocate_tensor_on_device,
@@ -33,12 +28,10 @@ OPERATIONS: Final[Mapping[str, Operation]] = MappingProxyType(
         "interleaved_to_sharded": moving.interleaved_to_sharded,
         "sharded_to_interleaved": moving.sharded_to_interleaved,
         "reshard": moving.reshard,
-        "move": moving.move,
-        "reallocate": moving.reallocate,
+        "move": partial(moving.elsewhere, function="move"),
+        "reallocate": partial(moving.elsewhere, function="reallocate"),
         "deallocate": moving.deallocate,
-        "tilize": moving.tilize,
-        "tilize_with_val_padding": moving.tilize_with_val_padding,
-        "tilize_with_zero_padding": moving.tilize_with_zero_padding,
+        **{name: partial(moving.tilized, function=name) for name in moving.TILIZING},
         "untilize": moving.untilize,
         "untilize_with_unpadding": moving.untilize_with_unpadding,
         "permute": moving.permute,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from device.numbers.block_floats import div_up, round_up
 from device.numbers.formats import Array
 
 T = TypeVar("T")
+P = ParamSpec("P")
+StepT = TypeVar("StepT", bound="Step | None")
 
 
 class Choices:
@@ -371,6 +373,28 @@ class Step:
     opaque: tuple[str, ...] = ()  # Names of results whose values are the library's own matter, such as prepared weights
     # Why no result can be right; a strict device must refuse the call. Empty for a possible call.
     contradictory: str = ""
+
+
+def of_tensor(
+    accept: Callable[[Shadow], bool] = lambda shadow: True, *, anywhere: bool = False
+) -> Callable[[Callable[Concatenate[Draft, Shadow, P], StepT]], Callable[Concatenate[Draft, P], StepT | None]]:
+    """Makes a function of a draft and a live tensor one of a draft: it draws the tensor, and no step without any.
+
+    Args:
+        accept: Which tensors may be drawn.
+        anywhere: Whether tensors on the host may be drawn as well.
+    """
+
+    def decorate(
+        draw: Callable[Concatenate[Draft, Shadow, P], StepT],
+    ) -> Callable[Concatenate[Draft, P], StepT | None]:
+        def whole(draft: Draft, /, *more: P.args, **named: P.kwargs) -> StepT | None:
+            source = draft.shadow(lambda one: not one.opaque and accept(one)) if anywhere else draft.tensor(accept)
+            return None if source is None else draw(draft, source, *more, **named)
+
+        return whole
+
+    return decorate
 
 
 class Operand(NamedTuple):

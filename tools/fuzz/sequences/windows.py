@@ -4,14 +4,25 @@ import numpy as np
 
 from device.numbers.block_floats import div_up
 from tools.fuzz.sequences.references import Sides, interpolated, largest, moving, rounding
-from tools.fuzz.sequences.state import DRAM, L1, Draft, Expected, Step, asked, in_rows, maybe_place, named, operand
+from tools.fuzz.sequences.state import (
+    DRAM,
+    L1,
+    Draft,
+    Expected,
+    Shadow,
+    Step,
+    asked,
+    in_rows,
+    maybe_place,
+    named,
+    of_tensor,
+    operand,
+)
 
 
-def max_pool2d(draft: Draft) -> Step | None:
+@of_tensor(lambda one: len(one.shape) == 4 and one.is_float)
+def max_pool2d(draft: Draft, source: Shadow) -> Step:
     """The largest number under every window."""
-    source = draft.tensor(lambda one: len(one.shape) == 4 and one.is_float)
-    if source is None:
-        return None
     choices = draft.choices
     batch, height, width, channels = source.shape
     image = source.values
@@ -59,11 +70,9 @@ def max_pool2d(draft: Draft) -> Step | None:
     return Step(text=text, results={draft.name: result}, frees=frees)
 
 
-def upsample(draft: Draft) -> Step | None:
+@of_tensor(lambda one: len(one.shape) == 4 and one.is_float and one.values.size < 10_000)
+def upsample(draft: Draft, source: Shadow) -> Step:
     """Larger images."""
-    source = draft.tensor(lambda one: len(one.shape) == 4 and one.is_float and one.values.size < 10_000)
-    if source is None:
-        return None
     choices = draft.choices
     factors = choices.between(1, 3), choices.between(1, 3)
     bilinear = choices.chance(0.3)
@@ -83,11 +92,9 @@ def upsample(draft: Draft) -> Step | None:
     return Step(text=text, results={draft.name: lambda: made})
 
 
-def fold(draft: Draft) -> Step | None:
+@of_tensor(lambda one: len(one.shape) == 4 and one.is_float)
+def fold(draft: Draft, source: Shadow) -> Step:
     """Windows as channels."""
-    source = draft.tensor(lambda one: len(one.shape) == 4 and one.is_float)
-    if source is None:
-        return None
     choices = draft.choices
     down, across = choices.pick((1, 2, 2, 4)), choices.pick((1, 2, 2, 3))
     ring = choices.below(2) if choices.chance(0.15) else 0
