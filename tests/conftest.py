@@ -17,7 +17,7 @@ WITH_EXTRAS = (  # folders and files whose tests numba or torch can change: numb
     "device",
     "end_to_end",
     "fuzz",
-    "ops/reference",
+    "ops/test_reference.py",
     "ops/programs",
     "test_readme.py",
     "tools/bench",

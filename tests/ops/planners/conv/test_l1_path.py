@@ -14,7 +14,7 @@ from ops.planners.conv.l1_path import halo_arguments, l1_path
 from ops.planners.conv.operands import operand_names, output_spec, partition_call, upload_weights, weights_layout
 from ops.planners.conv.plan import builder_of, finished
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights
-from tests.ops.planners.conv.good_call import sized_call
+from tests.build import sized_call
 from tests.shards import BLOCK, HEIGHT, WIDTH, in_box
 
 SPEC = load_spec("wormhole_n150")

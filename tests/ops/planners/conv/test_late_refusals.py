@@ -14,7 +14,7 @@ from device.plan import Operation, Refuse
 from device.spec.device_spec import load_spec
 from ops.planners.conv.arguments import ConvCall, ConvConfig, SliceConfig, SliceType
 from ops.planners.conv.plan import plan_convolution
-from tests.ops.planners.conv.good_call import operand, sized_call
+from tests.build import operand, sized_call
 
 SPEC = load_spec("wormhole_n150")
 WIDTH, HEIGHT, BLOCK = (

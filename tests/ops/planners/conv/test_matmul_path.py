@@ -19,7 +19,7 @@ from ops.passes.values import run_values
 from ops.planners.conv.arguments import ConvConfig
 from ops.planners.conv.plan import plan_convolution
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
-from tests.ops.planners.conv.good_call import operand, sized_call
+from tests.build import operand, sized_call
 from tests.shards import box, in_box
 
 SPEC = load_spec("wormhole_n150")

@@ -14,7 +14,7 @@ from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType
 from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D, CONV_TRANSPOSE2D_BY_PHASES
 from ops.planners.conv.plan import plan_convolution
 from ops.programs.phase_conv2d.plan import PhaseConv2dOp
-from tests.ops.planners.conv.good_call import sized_call
+from tests.build import sized_call
 
 SPEC = load_spec("wormhole_n150")
 BIG = 1 << 20

@@ -17,12 +17,10 @@ from ops.planners.conv.preparation import (
     plan_weights_preparation,
 )
 from ops.programs.conv2d.weights import PrepareWeights, misfit
-from tests.ops.planners.conv.good_call import sized_call
+from tests.build import sized_call
 from tests.shards import BLOCK, HEIGHT, box
 
 SPEC = load_spec("blackhole_p150")
-
-
 GRID = {"override_sharding_config": True, "core_grid": box(6, 6)}
 TURNED = {"shard_layout": BLOCK, "transpose_shards": True}
 WIDER = {"padding": (2, 2, 1, 6), "dilation": (1, 3)}

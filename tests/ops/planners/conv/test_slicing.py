@@ -24,7 +24,7 @@ from ops.planners.conv.slicing import (
 )
 from ops.reference import conv_transpose_channels_last
 from ops.window import NoWindowError
-from tests.ops.planners.conv.good_call import geometry_of, sized_call
+from tests.build import geometry_of, sized_call
 
 SPEC = load_spec("wormhole_n150")
 DOWN, ACROSS = SliceType.DRAM_HEIGHT, SliceType.DRAM_WIDTH

@@ -21,17 +21,22 @@ from ops.planners.conv.arguments import (
     is_matmul,
     lower,
     output_format,
+    output_lengths,
+    plans_without_outputs,
     weight_format,
+    wraps,
 )
+from ops.planners.conv.conv2d import CONV2D
 from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D
 from ops.programs.conv2d.parallel_config import ConvOptions
+from tests.build import L1_FULL, call, sized_call
 
 
 def tensor(*shape, fmt=BFLOAT16, layout=Layout.ROW_MAJOR, on_host=False):
     return Operand(spec=TensorSpec(shape, fmt, layout, DRAM_MEMORY_CONFIG), on_host=on_host)
 
 
-def call(config=None, *, in_format=BFLOAT16, raw_format=BFLOAT16, **changes):
+def two_images(config=None, *, in_format=BFLOAT16, raw_format=BFLOAT16, **changes):
     """4x6 pixels of 16 channels, twice, under a 3x2 kernel."""
     facts = {
         "input": tensor(1, 1, 48, 16, fmt=in_format),
@@ -48,10 +53,10 @@ def call(config=None, *, in_format=BFLOAT16, raw_format=BFLOAT16, **changes):
 
 
 def test_formats_follow_the_tensors_unless_given():
-    assert weight_format(call(raw_format=FLOAT32)) is FLOAT32
-    assert weight_format(call(ConvConfig(weights_format=BFLOAT8_B))) is BFLOAT8_B
-    assert output_format(call(in_format=FLOAT32)) is FLOAT32
-    assert output_format(call(out_format=BFLOAT8_B)) is BFLOAT8_B
+    assert weight_format(two_images(raw_format=FLOAT32)) is FLOAT32
+    assert weight_format(two_images(ConvConfig(weights_format=BFLOAT8_B))) is BFLOAT8_B
+    assert output_format(two_images(in_format=FLOAT32)) is FLOAT32
+    assert output_format(two_images(out_format=BFLOAT8_B)) is BFLOAT8_B
 
 
 @pytest.mark.parametrize(
@@ -59,18 +64,18 @@ def test_formats_follow_the_tensors_unless_given():
     [(FLOAT32, FLOAT32, True), (FLOAT32, BFLOAT16, False), (BFLOAT16, FLOAT32, False), (BFLOAT16, BFLOAT16, False)],
 )
 def test_without_a_compute_config_only_float32_throughout_gets_a_float32_dst(in_format, weights, fp32_dest):
-    got = compute_config(call(ConvConfig(weights_format=weights), in_format=in_format))
+    got = compute_config(two_images(ConvConfig(weights_format=weights), in_format=in_format))
     assert got == ComputeConfig(fidelity_phases=4, fp32_dest=fp32_dest, packer_l1_acc=False)
 
 
 def test_a_given_compute_config_is_taken_as_it_is():
     given = ComputeConfig(fidelity_phases=2, packer_l1_acc=True)
-    assert compute_config(call(in_format=FLOAT32, raw_format=FLOAT32, compute_config=given)) == given
-    _, options = lower(call(compute_config=given))
+    assert compute_config(two_images(in_format=FLOAT32, raw_format=FLOAT32, compute_config=given)) == given
+    _, options = lower(two_images(compute_config=given))
     assert (options.fp32_dest, options.packer_l1_acc) == (False, True)
 
 
-POINTWISE = call(kernel_size=(1, 1))
+POINTWISE = two_images(kernel_size=(1, 1))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +106,7 @@ def test_what_a_matmul_does_not_mind(change):
 def test_frame_of_an_uneven_call():
     """Rows: reach 4, top 1, bottom 3; columns: reach 1, no padding; the axes do not mix."""
     frame = frame_of(
-        call(
+        two_images(
             stride=(2, 3), padding=(1, 3, 0, 0), output_padding=(1, 2), dilation=(2, 1),
             conv_config=ConvConfig(replicate_padding=True),
         )
@@ -114,11 +119,11 @@ def test_frame_of_an_uneven_call():
 
 
 def test_problem():
-    problem, _ = lower(call(ConvConfig(weights_format=BFLOAT8_B), out_format=FLOAT32))
+    problem, _ = lower(two_images(ConvConfig(weights_format=BFLOAT8_B), out_format=FLOAT32))
     assert (problem.in_channels, problem.out_channels, problem.kernel) == (16, 8, (3, 2))
     assert (problem.in_format, problem.weight_format, problem.out_format) == (BFLOAT16, BFLOAT8_B, FLOAT32)
     assert (problem.row_major, problem.bias, problem.sliced) == (True, False, False)
-    tiled, _ = lower(call(input=tensor(1, 1, 48, 16, layout=Layout.TILE), bias=tensor(1, 1, 1, 8)))
+    tiled, _ = lower(two_images(input=tensor(1, 1, 48, 16, layout=Layout.TILE), bias=tensor(1, 1, 1, 8)))
     assert (tiled.row_major, tiled.bias) == (False, True)
 
 
@@ -143,13 +148,13 @@ GRID = first_cores(4, 8, 8)
 )
 def test_options(given, made):
     """Each field becomes one option and no other; a grid counts only with override_sharding_config."""
-    _, options = lower(call(ConvConfig(**given)))
+    _, options = lower(two_images(ConvConfig(**given)))
     assert options == replace(ConvOptions(), **made)
 
 
 def test_every_option_comes_from_somewhere():
     _, options = lower(
-        call(
+        two_images(
             ConvConfig(
                 act_block_h_override=32, act_block_w_div=3, transpose_shards=True, output_layout=Layout.ROW_MAJOR,
                 enable_act_double_buffer=True, enable_weights_double_buffer=True, full_inner_dim=True,
@@ -166,7 +171,7 @@ def test_every_option_comes_from_somewhere():
 
 def test_a_slice_is_tiled_and_keeps_what_the_call_settled():
     """The window of a bfloat8_b input is bfloat16, which must change neither the output's format nor Dst."""
-    whole = call(
+    whole = two_images(
         ConvConfig(output_layout=Layout.ROW_MAJOR, reallocate_halo_output=False, act_block_h_override=64),
         in_format=FLOAT32,
         raw_format=FLOAT32,
@@ -181,3 +186,27 @@ def test_a_slice_is_tiled_and_keeps_what_the_call_settled():
     assert (config.reallocate_halo_output, config.act_block_h_override) == (True, 64)
     assert (output_format(part), weight_format(part)) == (FLOAT32, FLOAT32)
     assert compute_config(part) == compute_config(whole) == ComputeConfig(fidelity_phases=4, fp32_dest=True)
+
+
+def test_outputs_of_a_transposed_convolution() -> None:
+    assert output_lengths(call()) == (16, 16)
+    assert output_lengths(call(padding=(0, 1, 2, 3), dilation=(2, 1))) == (19, 13)
+
+
+def test_outputs_without_a_sign() -> None:
+    """A kernel of 5 on 4 columns: -1 + 1 of them with stride 1, and a fourth of 2**32 with stride 4."""
+    none = sized_call((6, 4), (32, 32), (5, 5), rules=CONV2D)
+    assert output_lengths(none) == output_lengths(none, unsigned=True) == (2, 0)
+    assert not wraps(none)
+    strided = sized_call((6, 4), (32, 32), (5, 5), rules=CONV2D, stride=(3, 4))
+    assert output_lengths(strided) == (1, 0)
+    assert output_lengths(strided, unsigned=True) == (1, 2**30)
+    assert wraps(strided)
+
+
+def test_outputs_of_too_much_padding_wrap() -> None:
+    padded = sized_call((33, 5), (16, 32), (4, 15), stride=(7, 3), padding=(0, 0, 14, 14))
+    assert output_lengths(padded) == (228, -1)
+    assert output_lengths(padded, unsigned=True) == (228, 2**32 - 1)
+    assert plans_without_outputs(padded)
+    assert not plans_without_outputs(replace(padded, slice_config=L1_FULL))

@@ -1,16 +1,74 @@
-"""What is refused before weights and a bias are prepared."""
+"""What is refused of slices, and before weights and a bias are prepared."""
 
 from dataclasses import replace
 
 import pytest
 
 from device.errors import ArgumentError
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
+from device.spec.device_spec import load_spec
 from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType
-from ops.planners.conv.conv_transpose2d import validate_bias_preparation, validate_weights_preparation
-from tests.ops.planners.conv.good_call import AUTO_SLICES, L1_FULL, TWO_SLICES, bias, call, operand
+from ops.planners.conv.conv_transpose2d import (
+    check_slices,
+    validate_bias_preparation,
+    validate_weights_preparation,
+)
+from ops.planners.conv.plan import plan_convolution
+from ops.planners.conv.strict import plan_fault
+from tests.build import AUTO_SLICES, L1_FULL, TWO_SLICES, bias, call, operand, sized_call
 from tests.shards import HEIGHT
+
+SPEC = load_spec("wormhole_n150")
+
+
+def rows_call(side, kernel, stride=1, padding=0, slices=1):
+    return sized_call(
+        (side, side),
+        (32, 32),
+        (kernel, kernel),
+        stride=(stride, stride),
+        padding=(padding,) * 4,
+        conv_config=ConvConfig(output_layout=Layout.ROW_MAJOR, shard_layout=HEIGHT),
+        slice_config=SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=slices),
+    )
+
+
+def plan(made):
+    return plan_convolution(made, SPEC, free_l1_bytes=1300000)
+
+
+@pytest.mark.parametrize("slices", [1, 2, 4])
+def test_common_slices_are_whole(slices):
+    made = rows_call(16, 3, stride=2, padding=1, slices=slices)
+    check_slices(made)
+    assert plan_fault(plan(made), made) is None
+
+
+def test_a_slice_with_too_few_rows_is_found():
+    """Seen on the real library: the third slice of four gives two of its three rows."""
+    made = rows_call(8, 4, slices=4)
+    check_slices(made)
+    assert "a slice that stands for 3 x 11 outputs computes 2 x 11, so" in (plan_fault(plan(made), made) or "")
+
+
+def test_a_slice_without_rows_is_refused():
+    """Seen on the real library: the process dies."""
+    with pytest.raises(ArgumentError, match=r"slice 4 of 6 has no outputs of its own, which the real library crashes"):
+        check_slices(rows_call(8, 4, slices=6))
+    with pytest.raises(ArgumentError, match=r"of 10 has no outputs"):
+        check_slices(rows_call(8, 5, stride=2, slices=10))
+
+
+def test_slices_that_read_nothing_are_found():
+    made = rows_call(3, 1, stride=3, slices=7)
+    assert "of 49 outputs are never written, because a slice reads no input" in (plan_fault(plan(made), made) or "")
+
+
+def test_what_is_not_sliced_is_not_looked_at():
+    for kind, count in ((SliceType.L1_FULL, 0), (SliceType.DRAM_HEIGHT, 0), (SliceType.DRAM_HEIGHT, 1000)):
+        check_slices(replace(rows_call(8, 4), slice_config=SliceConfig(slice_type=kind, num_slices=count)))
+    check_slices(replace(rows_call(8, 4), slice_config=None))
 
 
 def test_preparing_weights() -> None:

@@ -6,9 +6,19 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from ops.reference import Geometry, TransposedAxis, conv_transpose, conv_transpose_channels_last
+from ops.reference import (
+    Geometry,
+    TransposedAxis,
+    automatic_padding,
+    conv_transpose,
+    conv_transpose_channels_last,
+    data_gradient,
+    input_size_of,
+    plan_geometry,
+    weights_gradient,
+)
 
-AXES = st.builds(
+SMALL_AXES = st.builds(
     TransposedAxis,
     input_size=st.integers(1, 4),
     kernel=st.integers(1, 3),
@@ -59,7 +69,11 @@ def operands(seed, geometry, batch, groups, in_per_group, out_per_group):
 
 @settings(deadline=None)
 @given(
-    st.lists(AXES, min_size=1, max_size=2), st.integers(1, 2), st.integers(1, 3), st.integers(1, 2), st.integers(1, 2)
+    st.lists(SMALL_AXES, min_size=1, max_size=2),
+    st.integers(1, 2),
+    st.integers(1, 3),
+    st.integers(1, 2),
+    st.integers(1, 2),
 )
 def test_twins_agree(axes, batch, groups, in_per_group, out_per_group):
     geometry = Geometry(tuple(axes))
@@ -120,3 +134,110 @@ def test_torch(rank):
             groups=2,
         ).numpy()
         assert np.array_equal(conv_transpose(src, weights, geometry, bias=bias, groups=2), expected)
+
+
+AXES = st.builds(
+    TransposedAxis,
+    input_size=st.integers(1, 8),
+    kernel=st.integers(1, 5),
+    stride=st.integers(1, 5),
+    dilation=st.integers(0, 3),
+    pad_before=st.integers(0, 6),
+    pad_after=st.integers(0, 6),
+    output_padding=st.integers(0, 4),
+)
+
+
+def meetings(axis):
+    """Every (output, tap, input) that meets, straight from the tap rule."""
+    return {
+        (p * axis.stride + k * axis.dilation - axis.pad_before, k, p)
+        for p in range(axis.input_size)
+        for k in range(axis.kernel)
+        if 0 <= p * axis.stride + k * axis.dilation - axis.pad_before < axis.output_size
+    }
+
+
+@given(AXES)
+def test_reach_is_the_tap_rule(axis):
+    found = set()
+    for tap in range(axis.kernel):
+        reach = axis.reach(tap)
+        for step in range(reach.inputs):
+            found.add((reach.output_start + step * axis.stride, tap, reach.input_start + step))
+    assert found == meetings(axis)
+
+
+@given(AXES)
+def test_input_size_inverts_output_size(axis):
+    assert input_size_of(axis.output_size, axis) == axis.input_size
+
+
+@given(st.integers(1, 9), st.integers(1, 5), st.integers(1, 5), st.integers(1, 3), st.booleans())
+def test_automatic_padding_keeps_the_ratio(size, kernel, stride, dilation, extra_first):
+    before, after = automatic_padding(kernel, stride, dilation, extra_first=extra_first)
+    axis = TransposedAxis(
+        input_size=size, kernel=kernel, stride=stride, dilation=dilation, pad_before=before, pad_after=after
+    )
+    reaches = axis.span + 1 >= stride
+    assert axis.output_size == (stride * size if reaches else stride * (size - 1) + axis.span + 1)
+    assert (before - after) in ((0, 1) if extra_first else (0, -1))
+
+
+def test_asymmetric_padding():
+    # 8 inputs, kernel 3, stride 2, padding 1/0, one more output
+    axis = TransposedAxis(input_size=8, kernel=3, stride=2, pad_before=1, output_padding=1)
+    assert axis.output_size == 17
+    assert [axis.reach(tap) for tap in range(3)] == [(1, 8, 1), (0, 8, 0), (0, 8, 1)]
+
+
+def test_lists_of_three_axes():
+    geometry = plan_geometry(
+        (2, 3, 4), (3, 2, 1), stride=(1, 2, 3), pad_before=(1, 0, 0), pad_after=(0, 0, 0), dilation=(2, 1, 1)
+    )
+    assert geometry.input_shape == (2, 3, 4)
+    assert geometry.kernel_shape == (3, 2, 1)
+    assert geometry.output_shape == (5, 6, 10)
+    assert isinstance(geometry, Geometry)
+    assert hash(geometry) is not None
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match=r"^stride must be at least 1, not 0$"):
+        TransposedAxis(input_size=4, kernel=3, stride=0)
+    with pytest.raises(ValueError, match=r"^pad_after must have one entry for each of the 2 spatial axes, not \(1,\)$"):
+        plan_geometry((4, 4), (3, 3), stride=(1, 1), pad_before=(1, 1), pad_after=(1,))
+
+
+lists = lambda axes, low, high: st.lists(st.integers(low, high), min_size=axes, max_size=axes)  # noqa: E731
+
+
+@given(st.data(), st.integers(1, 3), st.sampled_from([1, 2]))
+@settings(max_examples=40, deadline=None)
+def test_gradients_are_the_adjoints_of_the_operation(data, axes, groups):
+    draw = data.draw
+    geometry = plan_geometry(
+        draw(lists(axes, 1, 4)),
+        draw(lists(axes, 1, 3)),
+        stride=draw(lists(axes, 1, 3)),
+        pad_before=draw(lists(axes, 0, 2)),
+        pad_after=draw(lists(axes, 0, 2)),
+        output_padding=draw(lists(axes, 0, 3)),
+        dilation=draw(lists(axes, 1, 2)),
+    )
+    if min(geometry.output_shape) < 1:
+        return
+    rng = np.random.default_rng(0)
+    src = rng.integers(-5, 6, (2, 2 * groups, *geometry.input_shape))
+    weights = rng.integers(-5, 6, (2 * groups, 3, *geometry.kernel_shape))
+    diff = rng.integers(-5, 6, (2, 3 * groups, *geometry.output_shape))
+    product = (conv_transpose(src, weights, geometry, groups=groups) * diff).sum()
+    assert product == (src * data_gradient(diff, weights, geometry, groups=groups)).sum()
+    assert product == (weights * weights_gradient(src, diff, geometry, groups=groups)).sum()
+
+
+@pytest.mark.parametrize("gradient", [data_gradient, weights_gradient])
+def test_results_are_float64(gradient):
+    geometry = plan_geometry([2], [1], stride=[1], pad_before=[0], pad_after=[0])
+    first, second = np.ones((1, 1, 2), np.float32), np.ones((1, 1, 2 if gradient is weights_gradient else 1))
+    assert gradient(first, second, geometry).dtype == np.float64

@@ -8,7 +8,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
 from device.spec.device_spec import load_spec
 from ops.planners.conv.arguments import ConvConfig
 from ops.planners.conv.operands import partition_call
-from tests.ops.planners.conv.good_call import L1_FULL, operand, sized_call
+from tests.build import L1_FULL, operand, sized_call
 from tests.shards import BLOCK, HEIGHT, WIDTH, in_box
 
 SPEC = load_spec("wormhole_n150")

@@ -1,0 +1,453 @@
+"""Plans, moves and prepared weights are found again by all that they came from, and only by that."""
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from threading import Barrier
+
+import numpy as np
+import pytest
+
+from device.errors import DeviceClosedError, DeviceError, OutOfMemoryError
+from device.machine import Machine
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import L1_MEMORY_CONFIG, Layout
+from device.numbers.formats import BFLOAT16, FLOAT32
+from device.plan import Allocate, DeviceOp, Operation, Plan, ProgramKey, Relocate
+from device.spec.device_spec import load_spec
+from ops.builder import PlanBuilder
+from ops.op_models import OP_MODELS
+from ops.passes.caches import MOST_BUFFERS, MOST_MADE, PlanCache, ReplayCache, WeightCache, one_of_alike
+from ops.passes.cycles import run_cycles
+from ops.passes.memory import run_memory
+from ops.planners.onednn.plan import plan_backward_data, plan_backward_weights, plan_forward
+from ops.planners.onednn.problem import Deconvolution
+from ops.planners.to_config import plan_to_layout
+from ops.reference import plan_geometry
+
+SPEC = load_spec("wormhole_n150")
+PLANNED_ROWS = TensorSpec((1, 1, 64, 64), BFLOAT16, Layout.ROW_MAJOR, L1_MEMORY_CONFIG)
+CALL = ProgramKey(("call",))
+BUFFER = PLANNED_ROWS.buffer(SPEC)
+
+
+def of_length(steps):
+    return Plan(steps=tuple(Allocate(str(number), BUFFER) for number in range(steps)))
+
+
+def tilized():
+    """A program, and a tensor that moves if there is a better place."""
+    plan = plan_to_layout(PLANNED_ROWS, Layout.TILE, SPEC, place=None, data_format=None)
+    return replace(plan, steps=(*plan.steps, Relocate(plan.results["output"], BUFFER)))
+
+
+def operations_in(plan):
+    return tuple(index for index, step in enumerate(plan.steps) if isinstance(step, Operation))
+
+
+def refuse():
+    raise DeviceError("no plan")
+
+
+def test_a_plan_is_made_once():
+    kept = PlanCache()
+    first = kept.plan_of(ProgramKey(("call", 1)), SPEC, lambda: of_length(1))
+    assert kept.plan_of(ProgramKey(("call", 1)), SPEC, refuse) is first
+    assert kept.plan_of(ProgramKey(("call", 2)), SPEC, lambda: of_length(1)) is not first
+
+
+def test_another_spec_has_another_plan():
+    kept, other = PlanCache(), SPEC.replace(clock_hz=SPEC.clock_hz - 1)
+    first = kept.plan_of(CALL, SPEC, lambda: of_length(1))
+    second = kept.plan_of(CALL, other, lambda: of_length(1))
+    assert second is not first
+    assert kept.plan_of(CALL, SPEC, refuse) is first
+    assert kept.plan_of(CALL, other, refuse) is second
+    assert kept.steps == 2
+
+
+def test_one_spec_stands_for_all_that_are_alike():
+    first = one_of_alike(SPEC.replace(name="alike"))
+    assert one_of_alike(SPEC.replace(name="alike")) is first
+    assert one_of_alike(pickle.loads(pickle.dumps(first))) is first
+    assert one_of_alike(first.replace(dram_banks=first.dram.banks - 1)) is not first
+
+
+@pytest.mark.parametrize("other", [10**9 * 1.0, np.float64(10**9), True])
+def test_equal_figures_of_other_types_are_not_alike(other):
+    first = one_of_alike(SPEC.replace(name="of types", clock_hz=int(other)))
+    written_otherwise = replace(first, clock_hz=other)
+    assert written_otherwise == first
+    assert one_of_alike(written_otherwise) is written_otherwise
+    assert one_of_alike(first) is first
+
+
+def test_a_spec_that_can_not_be_looked_up_stands_for_itself():
+    with_a_list = replace(SPEC, tables=list(SPEC.tables))
+    assert one_of_alike(with_a_list) is with_a_list
+
+
+def test_what_is_refused_is_asked_again():
+    kept = PlanCache()
+    for _ in range(2):
+        with pytest.raises(DeviceError, match="no plan"):
+            kept.plan_of(CALL, SPEC, refuse)
+    made = of_length(1)
+    assert kept.plan_of(CALL, SPEC, lambda: made) is made
+
+
+def test_the_plan_that_was_not_used_for_longest_goes_first():
+    kept = PlanCache(most_steps=5)
+    first, second = (
+        kept.plan_of(ProgramKey((1,)), SPEC, lambda: of_length(2)),
+        kept.plan_of(ProgramKey((2,)), SPEC, lambda: of_length(2)),
+    )
+    assert kept.plan_of(ProgramKey((1,)), SPEC, refuse) is first
+    kept.plan_of(ProgramKey((3,)), SPEC, lambda: of_length(3))
+    assert kept.steps == 5
+    assert kept.plan_of(ProgramKey((1,)), SPEC, refuse) is first
+    assert kept.plan_of(ProgramKey((2,)), SPEC, lambda: of_length(1)) is not second
+    assert kept.steps == 3
+
+
+def test_a_plan_that_is_too_long_is_not_kept():
+    kept = PlanCache(most_steps=2)
+    short = kept.plan_of(ProgramKey((1,)), SPEC, lambda: of_length(2))
+    long = kept.plan_of(ProgramKey((2,)), SPEC, lambda: of_length(3))
+    assert kept.plan_of(ProgramKey((2,)), SPEC, lambda: of_length(3)) is not long
+    assert kept.plan_of(ProgramKey((1,)), SPEC, refuse) is short
+
+
+def test_threads_that_plan_at_once_get_plans_of_their_calls():
+    kept, begin = PlanCache(most_steps=40), Barrier(4)
+
+    def ask(seed):
+        begin.wait()
+        for number in np.random.default_rng(seed).integers(1, 12, 500):
+            steps = int(number)
+            plan = kept.plan_of(ProgramKey((steps,)), SPEC, lambda steps=steps: of_length(steps))
+            assert len(plan.steps) == steps
+            assert kept.cycles_of(plan, SPEC, ran=()).operations == ()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(ask, range(4)))
+    assert kept.steps <= 40
+
+
+def test_cycles_are_read_once_for_what_ran_and_the_device():
+    kept = PlanCache()
+    plan = kept.plan_of(CALL, SPEC, tilized)
+    ran = operations_in(plan)
+    first = kept.cycles_of(plan, SPEC, ran=ran)
+    assert first == run_cycles(plan, SPEC, ran=ran)
+    assert kept.cycles_of(plan, SPEC, ran=ran) is first
+
+    with pytest.raises(AssertionError, match="nothing is known of None"):  # the move, which says nothing of itself
+        kept.cycles_of(plan, SPEC, ran=(*ran, len(plan.steps) - 1))
+    assert kept.cycles_of(plan, SPEC, ran=ran) is first
+
+    slower = SPEC.replace(clock_hz=SPEC.clock_hz // 2)
+    assert kept.cycles_of(plan, slower, ran=ran).clock_hz == slower.clock_hz
+    assert kept.cycles_of(plan, SPEC, ran=ran).clock_hz == SPEC.clock_hz
+
+
+def test_cycles_by_a_table_of_ones_own_are_read_anew():
+    kept, own = PlanCache(), dict(OP_MODELS)
+    plan = kept.plan_of(CALL, SPEC, tilized)
+    ran = operations_in(plan)
+    before = kept.cycles_of(plan, SPEC, ran=ran, meanings=own)
+    assert before.operations
+    own.clear()
+    with pytest.raises(AssertionError, match="nothing is known"):
+        kept.cycles_of(plan, SPEC, ran=ran, meanings=own)
+
+
+def test_a_plan_that_is_not_kept_has_cycles_too():
+    plan = tilized()
+    assert PlanCache(0).cycles_of(plan, SPEC, ran=operations_in(plan)).cycles > 0
+
+
+def test_what_is_made_of_a_plan_is_kept_with_it_for_its_device_and_bounded():
+    kept, other = PlanCache(), SPEC.replace(clock_hz=SPEC.clock_hz - 1)
+    plan = kept.plan_of(CALL, SPEC, lambda: of_length(1))
+    first = kept.made_of(plan, SPEC, "a key", lambda: [1])
+    assert kept.made_of(plan, SPEC, "a key", lambda: [2]) is first
+    assert kept.made_of(plan, SPEC, "another", lambda: [2]) == [2]
+    assert kept.made_of(plan, other, "a key", lambda: [3]) == [3]
+    for number in range(MOST_MADE):
+        kept.made_of(plan, SPEC, number, list)
+    assert kept.made_of(plan, SPEC, "a key", lambda: [4]) == [4]
+    assert kept.made_of(of_length(1), SPEC, "a key", lambda: [5]) == [5]  # an equal plan, but not this one
+
+
+@dataclass(frozen=True, slots=True)
+class Doubled(DeviceOp):
+    times: int = 2
+
+
+class Maker:
+    """Counts how often it makes something."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def made_of(self, kept, raw, work):
+        def make():
+            self.calls += 1
+            return raw * work.times
+
+        return kept.made_of(raw, work, make)
+
+
+def frozen(values):
+    array = np.array(values, np.float32)
+    array.flags.writeable = False
+    return array
+
+
+def test_the_same_bits_are_made_once():
+    kept, maker = WeightCache(), Maker()
+    first = maker.made_of(kept, frozen([1, 2]), Doubled())
+    assert maker.made_of(kept, frozen([1, 2]), Doubled()) is first
+    assert maker.calls == 1
+    assert not first.flags.writeable
+
+
+def test_views_of_one_array_are_the_same():
+    kept, maker, raw = WeightCache(), Maker(), frozen([1, 2, 3, 4])
+    first = maker.made_of(kept, raw.reshape(2, 2), Doubled())
+    assert maker.made_of(kept, raw.reshape(2, 2), Doubled()) is first
+    assert maker.made_of(kept, raw.reshape(2, 2).T, Doubled()).tolist() == [[2, 6], [4, 8]]
+
+
+def test_other_bits_works_shapes_and_types_are_made_anew():
+    kept, maker = WeightCache(), Maker()
+    zero = maker.made_of(kept, frozen([0.0]), Doubled())
+    assert np.signbit(maker.made_of(kept, frozen([-0.0]), Doubled())) != np.signbit(zero)
+    assert maker.made_of(kept, frozen([0.0]), Doubled(3)) is not zero
+    assert maker.made_of(kept, frozen([[0.0]]), Doubled()).shape == (1, 1)
+    raw = np.zeros(1, np.int32)
+    raw.flags.writeable = False
+    assert maker.made_of(kept, raw, Doubled()).dtype == np.int32
+    assert maker.calls == 5
+
+
+def test_arrays_that_differ_at_their_ends_are_told_apart():
+    kept, maker, raw = WeightCache(), Maker(), np.arange(100, dtype=np.float32)
+    first = maker.made_of(kept, frozen(raw), Doubled())
+    raw[-1] = 5
+    assert maker.made_of(kept, frozen(raw), Doubled())[-1] == 10
+    assert maker.made_of(kept, frozen(np.arange(100)), Doubled()) is first
+
+
+def test_nan_is_itself():
+    kept, maker = WeightCache(), Maker()
+    assert maker.made_of(kept, frozen([np.nan]), Doubled()) is maker.made_of(kept, frozen([np.nan]), Doubled())
+
+
+def test_what_may_be_written_to_is_not_kept():
+    kept, maker, raw = WeightCache(), Maker(), np.ones(2, np.float32)
+    view = raw[:]
+    view.flags.writeable = False
+    for array in (raw, view, np.frombuffer(bytearray(8), np.float32)):
+        maker.made_of(kept, array, Doubled())
+    assert kept.bytes == 0
+    raw[0] = 5
+    assert maker.made_of(kept, view, Doubled()).tolist() == [10, 2]
+
+
+def test_the_weight_that_was_not_used_for_longest_goes_first():
+    kept, maker = WeightCache(most_bytes=40), Maker()  # 16 bytes each, raw and made
+    one, two = (maker.made_of(kept, frozen([n, n]), Doubled(n)) for n in (1, 2))
+    assert maker.made_of(kept, frozen([1, 1]), Doubled(1)) is one
+    maker.made_of(kept, frozen([3, 3]), Doubled(3))
+    assert kept.bytes == 32
+    assert maker.made_of(kept, frozen([1, 1]), Doubled(1)) is one
+    assert maker.made_of(kept, frozen([2, 2]), Doubled(2)) is not two
+
+
+def test_nothing_is_kept_of_what_is_too_large():
+    kept, maker = WeightCache(most_bytes=0), Maker()
+    assert maker.made_of(kept, frozen([1, 2]), Doubled()).tolist() == [2, 4]
+    assert kept.bytes == 0
+
+
+def test_cleared():
+    kept, maker = WeightCache(), Maker()
+    maker.made_of(kept, frozen([1]), Doubled())
+    kept.clear()
+    assert kept.bytes == 0
+
+
+def problem(channels):
+    geometry = plan_geometry([6, 6], [3, 3], stride=[2, 2], pad_before=[1, 1], pad_after=[0, 0])
+    return Deconvolution(
+        geometry=geometry, batch=1, in_channels=channels, out_channels=32, groups=1, data_format=FLOAT32
+    )
+
+
+PLANS = [
+    plan(problem(channels), SPEC, **given)
+    for channels in (32, 64)
+    for plan, given in ((plan_forward, {"bias": True}), (plan_backward_data, {}), (plan_backward_weights, {}))
+]
+
+ROWS = TensorSpec((64, 64), FLOAT32, Layout.ROW_MAJOR).buffer(SPEC)
+
+
+class Caller:
+    """A device and what it keeps; `placed` are the calls that were placed step by step."""
+
+    def __init__(self, most=256):
+        self.machine, self.kept, self.placed, self.live = Machine(SPEC), ReplayCache(most), [], []
+
+    def call(self, number):
+        def place():
+            plan = PLANS[number]
+            self.placed.append(number)
+            for buffer in run_memory(plan, self.machine, {}).values():
+                self.machine.free(buffer)
+            return plan
+
+        return self.kept.placed(ProgramKey((number,)), self.machine, place)
+
+    def allocate(self):
+        self.live.append(self.machine.allocate(ROWS))
+
+    def free(self, number):
+        self.machine.free(self.live.pop(number % len(self.live)))
+
+    def state(self):
+        lists = [one.key for one in self.machine.allocator.standing()]
+        return lists, tuple(self.machine.standing())[1:], [one.number for one in self.machine.memory.live()]
+
+
+def test_devices_stand_alike_whether_moves_are_kept_or_not():
+    keeps, anew = Caller(), Caller(0)
+    rng = np.random.default_rng(0)
+    for step in range(600):
+        kind = rng.integers(0, 12)
+        for one in (keeps, anew):
+            if kind == 0 and step < 500:
+                one.allocate()
+            elif kind == 1 and one.live:
+                one.free(step)
+            elif kind == 2 and step % 5 == 0:
+                one.machine.clear_program_cache()
+            else:
+                assert one.call(step * 7 % len(PLANS)) is PLANS[step * 7 % len(PLANS)]
+        assert keeps.state() == anew.state()
+    assert len(keeps.placed) < len(anew.placed)
+
+
+def test_an_equal_call_is_placed_until_the_blocks_are_as_before():
+    caller = Caller()
+    for _ in range(9):
+        caller.call(1)
+    assert len(caller.placed) <= 4  # its program is new first; then the numbers of spare blocks come in turn
+    caller.machine.clear_program_cache()
+    placed = len(caller.placed)
+    caller.call(1)
+    assert len(caller.placed) == placed + 1
+    assert len(caller.machine.program_cache) == 1
+
+
+def test_a_program_that_was_made_anew_is_checked_anew():
+    """Its circular buffers were checked against L1 when the moves were kept; those of another program were not."""
+    caller = Caller()
+    for _ in range(9):
+        caller.call(1)
+    cache, placed = caller.machine.program_cache, len(caller.placed)
+    caller.call(1)
+    assert len(caller.placed) == placed
+    cache.update({key: program._replace(number=program.number + 1) for key, program in cache.items()})
+    caller.call(1)
+    assert len(caller.placed) == placed + 1
+
+
+def test_who_listens_hears_of_every_move():
+    caller, fresh, heard = Caller(), Caller(0), []
+    for one in (caller, fresh):
+        for _ in range(6):
+            one.call(0)
+        events = []
+        one.machine.recorders.append(events)
+        one.call(0)
+        heard.append(events)
+    assert len(heard[0]) > 10
+    assert heard[0] == heard[1]
+
+
+def test_what_does_not_fit_any_more_is_refused_as_ever():
+    texts = []
+    for caller in (Caller(), Caller(0)):
+        for _ in range(6):
+            caller.call(0)
+        free = caller.machine.allocator.standing()[0].free[0]
+        rows = (free[1] - free[0]) // 4096 * SPEC.dram.banks  # pages of 4,096 B, as many in every bank
+        caller.live.append(caller.machine.allocate(TensorSpec((rows, 1024), FLOAT32, Layout.ROW_MAJOR).buffer(SPEC)))
+        with pytest.raises(OutOfMemoryError) as refused:
+            caller.call(0)
+        texts.append(str(refused.value))
+    assert texts[0] == texts[1]
+
+
+def test_a_closed_device_makes_no_moves():
+    caller = Caller()
+    for _ in range(6):
+        caller.call(0)
+    caller.machine.close()
+    with pytest.raises(DeviceClosedError):
+        caller.call(0)
+
+
+def test_calls_that_leave_something_are_placed_each_time():
+    caller = Caller()
+
+    def place():
+        caller.placed.append(0)
+        run_memory(PLANS[0], caller.machine, {})
+        return PLANS[0]
+
+    for _ in range(4):
+        caller.kept.placed(ProgramKey((0,)), caller.machine, place)
+    assert len(caller.placed) == 4
+
+
+def test_tensors_that_move_are_placed_each_time():
+    plan = PLANS[1]
+    builder = PlanBuilder(SPEC, {})
+    spec = TensorSpec((64, 64), FLOAT32, Layout.ROW_MAJOR)
+    made = builder.allocate("made", spec)
+    builder.free(made)
+    steps = builder.finish({}).steps
+    assert not any(isinstance(step, Relocate | Operation) for step in steps)
+    moving = type(plan)(steps=(steps[0], Relocate("made", spec.buffer(SPEC)), *steps[1:]), tensors={"made": spec})
+    caller, placed = Caller(), []
+
+    def place():
+        placed.append(0)
+        run_memory(moving, caller.machine, {})
+        return moving
+
+    for _ in range(4):
+        caller.kept.placed(ProgramKey(("moving",)), caller.machine, place)
+    assert len(placed) == 4
+
+
+def test_beside_many_buffers_calls_are_placed_each_time():
+    caller = Caller()
+    for _ in range(MOST_BUFFERS + 1):
+        caller.allocate()
+    for _ in range(6):
+        caller.call(1)
+    assert len(caller.placed) == 6
+
+
+def test_only_some_calls_are_kept():
+    caller = Caller(1)
+    for _ in range(6):
+        caller.call(0)
+        caller.call(1)
+    assert len(caller.placed) == 12
+    caller.kept.clear()
