@@ -36,6 +36,7 @@ SPEC = load_spec("blackhole_p100").replace(
     transfer_costs_page_issue_cycles=40.0,
     movement_costs_start_cycles=433.0,
     movement_costs_wait_share=0.315,
+    movement_costs_dram_write_share=0.778,
     movement_costs_group_wait_share=0.838,
     movement_costs_stick_cycles=72.0,
     movement_costs_segment_cycles=83.6,
@@ -240,6 +241,17 @@ def test_a_copy_waits_for_each_tile_by_hand():
     assert movement_cycles(movement, SPEC).cycles == pytest.approx(433 + 2 * 220 * 2048 / BANKS)
     few = program(("Typecast", TILE, 0, TILE, 0), 320, 32)
     assert movement_cycles(few, SPEC).cycles == pytest.approx(433 + read + 0.315 * 10 * 2048 / BANKS + cast + write)
+
+
+@pytest.mark.parametrize(
+    ("name", "layout", "latency"),
+    [("SliceWrite", TILE, 0), ("ShardedToInterleaved", TILE, WRITTEN), ("ShardedToInterleaved", ROWS, WRITTEN)],
+)
+def test_banks_bind_what_is_only_written(name, layout, latency):
+    """3200 rows of 128 bytes from a hundred cores: writing alone gets 0.778 of what the banks take."""
+    found = movement_cycles(program((name, layout, 100, layout, 0), 3200, 64), SPEC)
+    assert found.cycles == pytest.approx(433 + latency + 3200 * 128 / (0.778 * BANKS))
+    assert found.bound_by is Stage.DRAM
 
 
 def test_integers_are_made_on_the_vector_unit():

@@ -347,6 +347,9 @@ def test_even_shards_are_whole_tiles_on_fewer_cores_where_tiles_do_not_share_out
     assert even_shards((1, 1, 3200, 64), HEIGHT, along, SPEC.grid) == shards(50, 64, 64)
     assert even_shards((2, 50, 32, 40), HEIGHT, along, SPEC.grid) == shards(50, 64, 64)
     assert even_shards((1, 1, 40, 3200), WIDTH, along, SPEC.grid) == shards(50, 64, 64)
+    # 129 tiles: 65 rows or columns of 4128 for each of 64 cores are three tiles, on 43 of them.
+    assert even_shards((1, 1, 4128, 64), HEIGHT, along, SPEC.grid) == shards(43, 96, 64)
+    assert even_shards((1, 1, 40, 4128), WIDTH, along, SPEC.grid) == shards(43, 64, 96)
     held = even_shards((1, 1, 3200, 64), HEIGHT, around, SPEC.grid)
     assert held == ShardSpec(first_cores(50, 8, 8, row_wise=False), (64, 64), around)
     blocks = even_shards((1, 1, 300, 300), BLOCK, along, SPEC.grid)  # 38 rows and columns a core are two tiles
