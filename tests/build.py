@@ -92,7 +92,3 @@ def geometry_of(made: ConvCall) -> Geometry:
         output_padding=made.output_padding,
         dilation=made.dilation,
     )
-
-
-def bias(*shape: int, **how: Any) -> Operand:
-    return operand(*shape, **how)

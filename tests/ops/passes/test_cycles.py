@@ -8,7 +8,7 @@ import pytest
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16
 from device.plan import (
     MOVE,
@@ -35,9 +35,10 @@ from ops.passes.cycles import (
     run_cycles,
     steps_that_ran,
 )
-from ops.planners.conv.arguments import ConvCall, ConvConfig, Operand, SliceConfig, SliceType
-from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D
+from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType
 from ops.planners.conv.plan import plan_convolution
+from tests.build import sized_call
+from tests.shards import HEIGHT
 
 SPECS = [load_spec("wormhole_n150"), load_spec("blackhole_p150")]
 TENSOR = TensorSpec((1, 1, 32, 32), BFLOAT16, Layout.TILE)
@@ -58,23 +59,9 @@ each_device = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 
 def plan(spec, place=L1_MEMORY_CONFIG, *, side=32, channels=64, **changes):
     """A transposed convolution of stride 2."""
-    facts = {
-        "input": Operand(
-            spec=TensorSpec((1, 1, side * side, channels), BFLOAT16, Layout.ROW_MAJOR, place), on_host=False
-        ),
-        "weight": Operand(spec=TensorSpec((channels, 64, 2, 2), BFLOAT16, Layout.ROW_MAJOR), on_host=True),
-        "in_channels": channels,
-        "out_channels": 64,
-        "batch_size": 1,
-        "input_height": side,
-        "input_width": side,
-        "kernel_size": (2, 2),
-        "stride": (2, 2),
-        "conv_config": ConvConfig(shard_layout=TensorMemoryLayout.HEIGHT_SHARDED),
-    }
-    return plan_convolution(
-        ConvCall(rules=CONV_TRANSPOSE2D, **facts | changes), spec, free_l1_bytes=spec.l1.usable_bytes // 2
-    )
+    usual = {"stride": (2, 2), "conv_config": ConvConfig(shard_layout=HEIGHT)}
+    made = sized_call((side, side), (channels, 64), (2, 2), place=place, **usual | changes)
+    return plan_convolution(made, spec, free_l1_bytes=spec.l1.usable_bytes // 2)
 
 
 @each_device

@@ -5,14 +5,11 @@ from dataclasses import fields, replace
 import pytest
 
 from device.cores import first_cores
-from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from ops.planners.conv.arguments import (
     ComputeConfig,
-    ConvCall,
     ConvConfig,
-    Operand,
     SliceConfig,
     SliceType,
     as_slice,
@@ -27,29 +24,18 @@ from ops.planners.conv.arguments import (
     wraps,
 )
 from ops.planners.conv.conv2d import CONV2D
-from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D
 from ops.programs.conv2d.parallel_config import ConvOptions
-from tests.build import L1_FULL, call, sized_call
-
-
-def tensor(*shape, fmt=BFLOAT16, layout=Layout.ROW_MAJOR, on_host=False):
-    return Operand(spec=TensorSpec(shape, fmt, layout, DRAM_MEMORY_CONFIG), on_host=on_host)
+from tests.build import L1_FULL, call, operand, sized_call
 
 
 def two_images(config=None, *, in_format=BFLOAT16, raw_format=BFLOAT16, **changes):
     """4x6 pixels of 16 channels, twice, under a 3x2 kernel."""
     facts = {
-        "input": tensor(1, 1, 48, 16, fmt=in_format),
-        "weight": tensor(16, 8, 3, 2, fmt=raw_format, on_host=True),
-        "in_channels": 16,
-        "out_channels": 8,
-        "batch_size": 2,
-        "input_height": 4,
-        "input_width": 6,
-        "kernel_size": (3, 2),
+        "input": operand(1, 1, 48, 16, data_format=in_format, place=DRAM_MEMORY_CONFIG),
+        "weight": operand(16, 8, 3, 2, data_format=raw_format),
         "conv_config": config or ConvConfig(),
     }
-    return ConvCall(rules=CONV_TRANSPOSE2D, **facts | changes)
+    return replace(sized_call((4, 6), (16, 8), (3, 2), batch=2), **facts | changes)
 
 
 def test_formats_follow_the_tensors_unless_given():
@@ -123,7 +109,8 @@ def test_problem():
     assert (problem.in_channels, problem.out_channels, problem.kernel) == (16, 8, (3, 2))
     assert (problem.in_format, problem.weight_format, problem.out_format) == (BFLOAT16, BFLOAT8_B, FLOAT32)
     assert (problem.row_major, problem.bias, problem.sliced) == (True, False, False)
-    tiled, _ = lower(two_images(input=tensor(1, 1, 48, 16, layout=Layout.TILE), bias=tensor(1, 1, 1, 8)))
+    tiles = operand(1, 1, 48, 16, layout=Layout.TILE, place=DRAM_MEMORY_CONFIG)
+    tiled, _ = lower(two_images(input=tiles, bias=operand(1, 1, 1, 8)))
     assert (tiled.row_major, tiled.bias) == (False, True)
 
 
@@ -178,7 +165,7 @@ def test_a_slice_is_tiled_and_keeps_what_the_call_settled():
         memory_config=L1_MEMORY_CONFIG,
         slice_config=SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=2),
     )
-    source = tensor(1, 1, 24, 16, fmt=BFLOAT16)
+    source = operand(1, 1, 24, 16, place=DRAM_MEMORY_CONFIG)
     part = as_slice(whole, source)
     assert (part.input, part.memory_config, part.slice_config) == (source, None, None)
     config = part.conv_config

@@ -23,7 +23,7 @@ from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType
 from ops.planners.conv.checks import image_refusals, operand_refusals, view_refusal
 from ops.planners.conv.conv_transpose2d import check_strict, validate
 from ops.planners.conv.plan import plan_convolution
-from tests.build import L1_FULL, TWO_SLICES, bias, call, height_sharded, operand, sized_call
+from tests.build import L1_FULL, TWO_SLICES, call, height_sharded, operand, sized_call
 from tests.shards import BLOCK, HEIGHT, WIDTH, box, in_box
 
 GRID = box(4, 4)
@@ -134,7 +134,7 @@ def test_refusals_begin_as_the_real_library_does(changes: dict[str, Any], first_
 
 ACCEPTED: list[tuple[str, dict[str, Any]]] = [
     ("a good call", {}),
-    ("with bias", {"bias": bias(1, 1, 1, 32)}),
+    ("with bias", {"bias": operand(1, 1, 1, 32)}),
     ("a smaller image", {"input_height": 7}),
     (
         "sharded DRAM where the number of slices may be one",
@@ -191,9 +191,9 @@ def test_the_input_is_looked_at_before_the_weights_and_these_before_blocks() -> 
     with pytest.raises(ArgumentError, match=r"^MeshBuffer"):
         validate(call(batch_size=2, weight=operand(32, 32, 3), **bad_blocks))
     with pytest.raises(ArgumentError, match=r"^ShapeBase"):
-        validate(call(weight=operand(32, 32, 3), bias=bias(1, 1, 1, 16), **bad_blocks))
+        validate(call(weight=operand(32, 32, 3), bias=operand(1, 1, 1, 16), **bad_blocks))
     with pytest.raises(ArgumentError, match=r"^Config Error"):
-        validate(call(bias=bias(1, 1, 1, 16), **bad_blocks))
+        validate(call(bias=operand(1, 1, 1, 16), **bad_blocks))
 
 
 @pytest.mark.parametrize(
@@ -240,21 +240,21 @@ REFUSED_OPERANDS: list[tuple[str, dict[str, Any], str]] = [
         "prepared weights, raw bias",
         {
             "weight": operand(1, 1, 288, 32, place=DRAM_MEMORY_CONFIG, layout=Layout.TILE),
-            "bias": bias(1, 1, 1, 32),
+            "bias": operand(1, 1, 1, 32),
         },
         "Device Operations expect device tensors as inputs",
     ),
-    ("bias length", {"bias": bias(1, 1, 1, 16)}, "Bias must have the same length as output channels"),
-    ("bias turned", {"bias": bias(32, 1, 1, 1)}, "Bias must have the same length as output channels"),
-    ("bias of rank 1", {"bias": bias(32)}, "ShapeBase[] index out of range. 3 not in [-4, 1)"),
-    ("bias of rank 2", {"bias": bias(1, 32)}, "ShapeBase[] index out of range. 3 not in [-4, 2)"),
-    ("bias of rank 5", {"bias": bias(1, 1, 1, 32, 1)}, "Host conv bias should be 4D tensor"),
+    ("bias length", {"bias": operand(1, 1, 1, 16)}, "Bias must have the same length as output channels"),
+    ("bias turned", {"bias": operand(32, 1, 1, 1)}, "Bias must have the same length as output channels"),
+    ("bias of rank 1", {"bias": operand(32)}, "ShapeBase[] index out of range. 3 not in [-4, 1)"),
+    ("bias of rank 2", {"bias": operand(1, 32)}, "ShapeBase[] index out of range. 3 not in [-4, 2)"),
+    ("bias of rank 5", {"bias": operand(1, 1, 1, 32, 1)}, "Host conv bias should be 4D tensor"),
     (
         "bias in tiles",
-        {"bias": bias(1, 1, 1, 32, layout=Layout.TILE)},
+        {"bias": operand(1, 1, 1, 32, layout=Layout.TILE)},
         "Host conv bias layout should be in row_major layout",
     ),
-    ("bias with rows", {"bias": bias(1, 1, 2, 32)}, "Host conv bias shape is not correct"),
+    ("bias with rows", {"bias": operand(1, 1, 2, 32)}, "Host conv bias shape is not correct"),
 ]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, MemoryConfig, TensorMemoryLayout
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, INT32
 from device.plan import Allocate, Free, Operation, Plan, Refuse
 from device.spec.device_spec import load_spec
@@ -14,7 +14,7 @@ from ops.planners.conv.arguments import ConvCall, ConvConfig, Operand, SliceConf
 from ops.planners.conv.checks import operand_refusals
 from ops.planners.conv.conv2d import CONV2D, check_arguments, check_strict, folds, output_size, plan_conv2d, validate
 from tests.build import operand, sized_call
-from tests.shards import HEIGHT, high, in_box
+from tests.shards import HEIGHT, WIDTH, high, in_box
 
 SPEC = load_spec("wormhole_n150")
 
@@ -22,10 +22,6 @@ SPEC = load_spec("wormhole_n150")
 def call(**changes: object) -> ConvCall:
     """An 8x8 image of 32 channels in L1."""
     return replace(sized_call((8, 8), (32, 64), rules=CONV2D, place=L1_MEMORY_CONFIG, padding=(1, 1, 1, 1)), **changes)
-
-
-def weight(shape=(64, 32, 3, 3), data_format=BFLOAT16, layout=Layout.ROW_MAJOR, *, on_host=True) -> Operand:
-    return Operand(spec=TensorSpec(shape, data_format, layout), on_host=on_host)
 
 
 def in_dram() -> Operand:
@@ -78,33 +74,36 @@ def test_what_the_real_library_refuses(changes, line):
 
 
 def test_a_bias_may_come_from_the_host_though_the_weights_do_not():
-    prepared = weight((1, 1, 288, 64), layout=Layout.TILE, on_host=False)
-    assert next(operand_refusals(call(weight=prepared, bias=weight((1, 1, 1, 64)))), None) is None
+    prepared = operand(1, 1, 288, 64, layout=Layout.TILE, place=DRAM_MEMORY_CONFIG)
+    assert next(operand_refusals(call(weight=prepared, bias=operand(1, 1, 1, 64))), None) is None
 
 
 # First lines of the real library, version 0.81.1.
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"weight": weight((64, 32, 9))}, "Host conv weights should be 4D tensor"),
-        ({"weight": weight(data_format=INT32)}, "Unsupported data type"),
-        ({"weight": weight(layout=Layout.TILE)}, "Host conv weights layout should be in row_major layout"),
+        ({"weight": operand(64, 32, 9)}, "Host conv weights should be 4D tensor"),
+        ({"weight": operand(64, 32, 3, 3, data_format=INT32)}, "Unsupported data type"),
+        (
+            {"weight": operand(64, 32, 3, 3, layout=Layout.TILE)},
+            "Host conv weights layout should be in row_major layout",
+        ),
         (
             {
-                "weight": weight((1, 1, 288, 64), layout=Layout.TILE, on_host=False),
+                "weight": operand(1, 1, 288, 64, layout=Layout.TILE, place=DRAM_MEMORY_CONFIG),
                 "conv_config": ConvConfig(weights_format=BFLOAT8_B),
             },
             "Host conv weights layout should be in row_major layout",
         ),
         (
             {
-                "bias": weight((1, 1, 1, 64), layout=Layout.TILE, on_host=False),
+                "bias": operand(1, 1, 1, 64, layout=Layout.TILE, place=DRAM_MEMORY_CONFIG),
                 "conv_config": ConvConfig(weights_format=BFLOAT8_B),
             },
             "Host conv bias layout should be in row_major layout",
         ),
-        ({"bias": weight((1, 1, 1, 16))}, "Bias must have the same length as output channels"),
-        ({"bias": weight((1, 1, 32, 64))}, "Host conv bias shape is not correct"),
+        ({"bias": operand(1, 1, 1, 16)}, "Bias must have the same length as output channels"),
+        ({"bias": operand(1, 1, 32, 64)}, "Host conv bias shape is not correct"),
     ],
 )
 def test_operands_are_refused_once_the_input_lies_on_its_cores(changes, line):
@@ -119,7 +118,9 @@ def test_operands_are_refused_once_the_input_lies_on_its_cores(changes, line):
 def test_slices_that_there_are_not_are_refused_before_the_weights():
     many = SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=9)
     steps = plan_conv2d(
-        call(input=in_dram(), slice_config=many, weight=weight(layout=Layout.TILE)), SPEC, free_l1_bytes=SPEC.l1.bytes
+        call(input=in_dram(), slice_config=many, weight=operand(64, 32, 3, 3, layout=Layout.TILE)),
+        SPEC,
+        free_l1_bytes=SPEC.l1.bytes,
     ).steps
     assert steps[-1].text.startswith("Number of slices (9) exceeds the maximum allowed")
 
@@ -153,7 +154,7 @@ def test_what_can_not_be_computed(changes, text):
 
 def test_strict_devices_refuse_wrong_shapes():
     with pytest.raises(ArgumentError, match=r"conv2d: weight_tensor must have the shape \[64, 32, 3, 3\] \(out_chann"):
-        check_strict(call(weight=weight((32, 64, 3, 3))))
+        check_strict(call(weight=operand(32, 64, 3, 3)))
     with pytest.raises(ArgumentError, match=r"conv2d: .* are 2304 elements, but input_tensor has 2048"):
         check_strict(call(input_height=9))
 
@@ -161,7 +162,7 @@ def test_strict_devices_refuse_wrong_shapes():
 def test_slices_of_nothing_but_padding_are_refused():
     """A 1x1 kernel with stride 3 sees the second slice's row below the image only."""
     rows = {"input": in_dram(), "input_height": 5, "input_width": 16, "kernel_size": (1, 1), "stride": (3, 3)}
-    rows |= {"weight": weight((64, 32, 1, 1)), "padding": (1, 1, 1, 1)}
+    rows |= {"weight": operand(64, 32, 1, 1), "padding": (1, 1, 1, 1)}
     sliced = call(**rows, slice_config=SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=2))
     with pytest.raises(ArgumentError, match="conv2d: slice_config: one of 2 slices lies in the padding alone"):
         check_strict(sliced)
@@ -242,7 +243,7 @@ def test_in_l1_the_copy_of_the_input_goes_before_the_halo_moves():
 
 
 def test_width_shards_without_padding_need_no_halo():
-    config = ConvConfig(shard_layout=TensorMemoryLayout.WIDTH_SHARDED)
+    config = ConvConfig(shard_layout=WIDTH)
     assert operations(plan(strided(padding=(0, 0, 0, 0), conv_config=config))) == ["InterleavedToSharded", "Conv2d"]
     assert "Halo" in operations(plan(strided(conv_config=config)))
 
@@ -265,7 +266,7 @@ def test_slices_overlap_where_windows_do():
 
 
 def test_slices_of_rows_that_need_no_halo_are_released_once():
-    width = ConvConfig(shard_layout=TensorMemoryLayout.WIDTH_SHARDED, output_layout=Layout.ROW_MAJOR)
+    width = ConvConfig(shard_layout=WIDTH, output_layout=Layout.ROW_MAJOR)
     slices = SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=2)
     made = plan(strided(DRAM_MEMORY_CONFIG, padding=(0, 0, 0, 0), conv_config=width, slice_config=slices))
     frees = [step.tensor for step in made.steps if isinstance(step, Free)]
@@ -275,14 +276,14 @@ def test_slices_of_rows_that_need_no_halo_are_released_once():
 
 def test_slices_none_of_which_has_input_are_refused():
     """Outputs of a 1x1 kernel at stride 3 whose first row is padding: the real library never gets past it."""
-    weight = Operand(spec=TensorSpec((64, 32, 1, 1), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
+    weight = operand(64, 32, 1, 1)
     slices = SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=6)
     with pytest.raises(DeviceError, match="No slice has input: 6 slices of type DRAM_HEIGHT"):
         plan(strided(DRAM_MEMORY_CONFIG, weight=weight, kernel_size=(1, 1), stride=(3, 3), slice_config=slices))
 
 
 def test_windows_side_by_side_are_folded_and_multiplied():
-    weight = Operand(spec=TensorSpec((64, 32, 2, 2), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
+    weight = operand(64, 32, 2, 2)
     folded = {"weight": weight, "kernel_size": (2, 2)}
     assert operations(plan(strided(DRAM_MEMORY_CONFIG, padding=(0, 0, 0, 0), **folded))) == ["Fold", "Tilize", "Matmul"]
     made = plan(strided(DRAM_MEMORY_CONFIG, **folded))
@@ -296,7 +297,7 @@ def test_windows_side_by_side_are_folded_and_multiplied():
 
 def test_1x1_runs_as_a_matmul():
     pointwise = {"kernel_size": (1, 1), "stride": (1, 1), "padding": (0, 0, 0, 0)}
-    weight = Operand(spec=TensorSpec((64, 32, 1, 1), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
+    weight = operand(64, 32, 1, 1)
     made = plan(strided(DRAM_MEMORY_CONFIG, weight=weight, **pointwise))
     assert operations(made)[-1] == "Matmul"
 
@@ -314,14 +315,14 @@ def test_windows_that_overlap_leave_a_convolution_of_stride_1():
 
 def test_weights_are_not_folded_with_an_image_in_dram():
     """32 channels of a 3x3 kernel in rows of blocks for 2 x 128 channels."""
-    config = replace(FOLDS, shard_layout=TensorMemoryLayout.HEIGHT_SHARDED)
+    config = replace(FOLDS, shard_layout=HEIGHT)
     made = plan(strided(DRAM_MEMORY_CONFIG, padding=(0, 0, 0, 0), conv_config=config)).tensors["weight.prepared"]
     assert (made.shape, made.padded_shape) == ((1, 1, 288, 64), (1, 1, 768, 64))
 
 
 def test_weights_that_are_not_folded_do_not_fit_a_sharded_matmul():
-    weight = Operand(spec=TensorSpec((64, 32, 2, 2), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
-    config = replace(FOLDS, shard_layout=TensorMemoryLayout.HEIGHT_SHARDED)
+    weight = operand(64, 32, 2, 2)
+    config = replace(FOLDS, shard_layout=HEIGHT)
     folded = {"weight": weight, "kernel_size": (2, 2), "padding": (0, 0, 0, 0), "conv_config": config}
     last = [step for step in plan(strided(DRAM_MEMORY_CONFIG, **folded)).steps if isinstance(step, Operation)][-1]
     assert last.refused is not None
@@ -331,8 +332,8 @@ def test_weights_that_are_not_folded_do_not_fit_a_sharded_matmul():
 
 def test_kernel_rows_wider_than_a_block_are_refused():
     few = TensorSpec((1, 1, 256, 2), BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
-    weight = Operand(spec=TensorSpec((64, 2, 2, 2), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
-    config = replace(FOLDS, shard_layout=TensorMemoryLayout.HEIGHT_SHARDED)
+    weight = operand(64, 2, 2, 2)
+    config = replace(FOLDS, shard_layout=HEIGHT)
     call_of_few = strided(
         input=Operand(spec=few, on_host=False),
         in_channels=2,
@@ -349,7 +350,7 @@ def test_kernel_rows_wider_than_a_block_are_refused():
 def test_tiles_are_folded_unless_their_rows_split_words(channels, begins):
     """A row of 20 numbers of two bytes does not end where the next may begin."""
     spec = TensorSpec((1, 1, 144, channels), BFLOAT16, Layout.TILE, DRAM_MEMORY_CONFIG)
-    weight = Operand(spec=TensorSpec((64, channels, 2, 2), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
+    weight = operand(64, channels, 2, 2)
     sizes = {"in_channels": channels, "input_height": 12, "input_width": 12, "kernel_size": (2, 2)}
     made = plan(strided(input=Operand(spec=spec, on_host=False), weight=weight, **sizes, padding=(0, 0, 0, 0)))
     assert operations(made)[: len(begins) + 2] == ["ReshapeView", *begins, "Fold"]
@@ -357,10 +358,10 @@ def test_tiles_are_folded_unless_their_rows_split_words(channels, begins):
 
 def test_shards_are_dealt_anew_where_they_do_not_hold_whole_rows_of_windows():
     """Two rows of 16 pixels: 48 rows of a shard are not whole windows, 64 are."""
-    weight = Operand(spec=TensorSpec((64, 32, 2, 2), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
+    weight = operand(64, 32, 2, 2)
     for rows, cores, dealt in ((64, 4, []), (48, 6, ["Reshard"])):
         place = in_box(HEIGHT, (rows, 32), cores)
-        config = replace(FOLDS, shard_layout=TensorMemoryLayout.HEIGHT_SHARDED)
+        config = replace(FOLDS, shard_layout=HEIGHT)
         made = plan(strided(place, weight=weight, kernel_size=(2, 2), padding=(0, 0, 0, 0), conv_config=config))
         assert operations(made)[: len(dealt) + 1] == [*dealt, "Fold"]
         shape = made.tensors["input.folded"].memory_config.shard_spec
@@ -373,8 +374,8 @@ def test_shards_of_tiles_keep_several_rows_of_the_image(rows, cores, untiled):
     """Rows of 24 pixels fill 32 of a tile; 12 of them in shards of one each come to whole tiles."""
     place = in_box(HEIGHT, (rows, 32), 4, cores // 4)
     given = Operand(spec=TensorSpec((1, 12, 24, 32), BFLOAT16, Layout.TILE, place), on_host=False)
-    weight = Operand(spec=TensorSpec((64, 32, 2, 2), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
-    config = replace(FOLDS, shard_layout=TensorMemoryLayout.HEIGHT_SHARDED)
+    weight = operand(64, 32, 2, 2)
+    config = replace(FOLDS, shard_layout=HEIGHT)
     sizes = {"input_height": 12, "input_width": 24, "kernel_size": (2, 2), "padding": (0, 0, 0, 0)}
     made = plan(strided(input=given, weight=weight, conv_config=config, **sizes)).tensors["input.untiled"]
     assert made.memory_config.shard_spec is not None

@@ -16,7 +16,7 @@ from ops.planners.conv.conv_transpose2d import (
 )
 from ops.planners.conv.plan import plan_convolution
 from ops.planners.conv.strict import plan_fault
-from tests.build import AUTO_SLICES, L1_FULL, TWO_SLICES, bias, call, operand, sized_call
+from tests.build import AUTO_SLICES, L1_FULL, TWO_SLICES, call, operand, sized_call
 from tests.shards import HEIGHT
 
 SPEC = load_spec("wormhole_n150")
@@ -87,18 +87,18 @@ def test_preparing_weights() -> None:
 
 def test_preparing_a_bias() -> None:
     known = ConvConfig(weights_format=BFLOAT8_B)
-    validate_bias_preparation(call(conv_config=replace(known, weights_format=BFLOAT16), bias=bias(1, 1, 1, 32)))
+    validate_bias_preparation(call(conv_config=replace(known, weights_format=BFLOAT16), bias=operand(1, 1, 1, 32)))
     with pytest.raises(ArgumentError, match=r"^Only TILE layout is supported for BFLOAT8_B dtype!"):
-        validate_bias_preparation(call(conv_config=known, bias=bias(1, 1, 1, 32)))
+        validate_bias_preparation(call(conv_config=known, bias=operand(1, 1, 1, 32)))
     resharded = ConvConfig(weights_format=BFLOAT16, reshard_if_not_optimal=True)
     with pytest.raises(ArgumentError, match=r"^bad optional access\nconv_config.shard_layout"):
-        validate_bias_preparation(call(conv_config=resharded, bias=bias(1, 1, 1, 32)))
+        validate_bias_preparation(call(conv_config=resharded, bias=operand(1, 1, 1, 32)))
     with pytest.raises(ArgumentError, match=r"^bad optional access"):
-        validate_bias_preparation(call(bias=bias(1, 1, 1, 32)))
+        validate_bias_preparation(call(bias=operand(1, 1, 1, 32)))
     with pytest.raises(ArgumentError, match=r"^conv bias should be placed on host"):
-        validate_bias_preparation(call(conv_config=known, bias=bias(1, 1, 1, 32, place=DRAM_MEMORY_CONFIG)))
+        validate_bias_preparation(call(conv_config=known, bias=operand(1, 1, 1, 32, place=DRAM_MEMORY_CONFIG)))
     with pytest.raises(ArgumentError, match=r"^Bias must have the same length"):
-        validate_bias_preparation(call(conv_config=replace(known, weights_format=BFLOAT16), bias=bias(1, 1, 1, 16)))
+        validate_bias_preparation(call(conv_config=replace(known, weights_format=BFLOAT16), bias=operand(1, 1, 1, 16)))
 
 
 def test_preparing_weights_for_shards_of_no_layout() -> None:

@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, TensorMemoryLayout
-from device.numbers.formats import BFLOAT16
+from device.memory.memory_config import Layout
 from device.spec.device_spec import load_spec
 from ops.planners.conv import dram_path
-from ops.planners.conv.arguments import ConvCall, ConvConfig, Operand, SliceConfig, SliceType
+from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType
 from ops.planners.conv.conv2d import CONV2D
 from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D
 from ops.planners.conv.plan import plan_convolution
 from ops.planners.conv.slicing import OutputSlice
+from tests.build import sized_call
+from tests.shards import BLOCK, WIDTH
 
 SPEC = load_spec("wormhole_n150")
 CONFIGS = [
@@ -21,23 +21,16 @@ CONFIGS = [
     for rules in (CONV_TRANSPOSE2D, CONV2D)
     for kind in (SliceType.DRAM_HEIGHT, SliceType.DRAM_WIDTH)
     for layout in (Layout.ROW_MAJOR, Layout.TILE)
-    for scheme in (None, TensorMemoryLayout.BLOCK_SHARDED, TensorMemoryLayout.WIDTH_SHARDED)
+    for scheme in (None, BLOCK, WIDTH)
 ]
 
 
 def call(rules, kind, layout, scheme):
     """32 channels to 32, 40 x 192, in six slices."""
-    shape = (1, 1, 40 * 192, 32)
-    return ConvCall(
+    return sized_call(
+        (40, 192),
+        (32, 32),
         rules=rules,
-        input=Operand(spec=TensorSpec(shape, BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG), on_host=False),
-        weight=Operand(spec=TensorSpec((32, 32, 3, 3), BFLOAT16, Layout.ROW_MAJOR), on_host=True),
-        in_channels=32,
-        out_channels=32,
-        batch_size=1,
-        input_height=40,
-        input_width=192,
-        kernel_size=(3, 3),
         padding=(1, 1, 1, 1),
         conv_config=ConvConfig(output_layout=layout, shard_layout=scheme),
         slice_config=SliceConfig(slice_type=kind, num_slices=6),

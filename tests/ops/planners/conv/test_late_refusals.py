@@ -15,13 +15,9 @@ from device.spec.device_spec import load_spec
 from ops.planners.conv.arguments import ConvCall, ConvConfig, SliceConfig, SliceType
 from ops.planners.conv.plan import plan_convolution
 from tests.build import operand, sized_call
+from tests.shards import BLOCK, HEIGHT, WIDTH
 
 SPEC = load_spec("wormhole_n150")
-WIDTH, HEIGHT, BLOCK = (
-    TensorMemoryLayout.WIDTH_SHARDED,
-    TensorMemoryLayout.HEIGHT_SHARDED,
-    TensorMemoryLayout.BLOCK_SHARDED,
-)
 
 
 def call(channels: int, scheme: TensorMemoryLayout, grid: tuple[int, int, int, int]) -> ConvCall:

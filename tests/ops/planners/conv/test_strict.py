@@ -15,7 +15,7 @@ from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType
 from ops.planners.conv.conv_transpose2d import check_arguments, check_strict
 from ops.planners.conv.plan import plan_convolution
 from ops.planners.conv.strict import check_strict_plan, plan_fault
-from tests.build import bias, call, operand, sized_call
+from tests.build import call, operand, sized_call
 from tests.shards import box
 
 SPEC = load_spec("wormhole_n150")
@@ -201,12 +201,12 @@ SILENT: list[tuple[str, dict[str, Any], str]] = [
     ),
     (
         "bias without axes",
-        {"bias": bias(place=DRAM_MEMORY_CONFIG, layout=Layout.TILE)},
+        {"bias": operand(place=DRAM_MEMORY_CONFIG, layout=Layout.TILE)},
         "bias_tensor on the device must be prepared for out_channels = 32: it is TILE with shape []",
     ),
     (
         "raw bias on the device",
-        {"bias": bias(1, 1, 1, 32, place=DRAM_MEMORY_CONFIG)},
+        {"bias": operand(1, 1, 1, 32, place=DRAM_MEMORY_CONFIG)},
         "bias_tensor on the device must be prepared for out_channels = 32",
     ),
 ]
