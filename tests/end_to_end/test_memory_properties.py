@@ -15,15 +15,12 @@ from device.spec.device_spec import load_spec
 from ops.passes.memory import run_memory
 from ops.planners.conv.arguments import (
     ComputeConfig,
-    ConvCall,
     ConvConfig,
-    Operand,
     SliceConfig,
     SliceType,
     output_lengths,
 )
 from ops.planners.conv.conv_transpose2d import (
-    CONV_TRANSPOSE2D,
     check_arguments,
     check_slices,
     check_strict,
@@ -33,6 +30,7 @@ from ops.planners.conv.plan import plan_convolution
 from ops.planners.conv.strict import plan_fault
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.data_movement.slice import SliceWrite
+from tests.build import operand, sized_call
 
 SPECS = {name: load_spec(name) for name in ("wormhole_n150", "blackhole_p150")}
 MEMORIES = (BufferType.DRAM, BufferType.L1, BufferType.L1_SMALL)
@@ -69,23 +67,14 @@ def calls(draw):
     data_format = draw(st.sampled_from(FORMATS))
     layout = Layout.TILE if data_format.is_block else draw(st.sampled_from(list(Layout)))
     place = draw(st.sampled_from(["dram", "l1", "host"]))
-    memory = L1_MEMORY_CONFIG if place == "l1" else DRAM_MEMORY_CONFIG
+    memory = {"dram": DRAM_MEMORY_CONFIG, "l1": L1_MEMORY_CONFIG, "host": None}[place]
     kind = draw(st.sampled_from([None, *SliceType]))
-    bias = Operand(spec=TensorSpec((1, 1, 1, outputs), BFLOAT16, Layout.ROW_MAJOR), on_host=True)
-    return ConvCall(
-        rules=CONV_TRANSPOSE2D,
-        input=Operand(
-            spec=TensorSpec((1, 1, batch * size[0] * size[1], channels), data_format, layout, memory),
-            on_host=place == "host",
-        ),
-        weight=Operand(spec=TensorSpec((channels, outputs, *kernel), BFLOAT16, Layout.ROW_MAJOR), on_host=True),
-        bias=draw(st.sampled_from([None, bias])),
-        in_channels=channels,
-        out_channels=outputs,
-        batch_size=batch,
-        input_height=size[0],
-        input_width=size[1],
-        kernel_size=kernel,
+    call = sized_call(
+        size,
+        (channels, outputs),
+        kernel,
+        batch=batch,
+        with_bias=draw(st.booleans()),
         stride=(stride, stride),
         padding=tuple(draw(st.integers(0, kernel[n] - 1)) for n in (0, 0, 1, 1)),
         output_padding=tuple(draw(st.integers(0, stride - 1)) for _ in range(2)),
@@ -94,6 +83,8 @@ def calls(draw):
         compute_config=draw(st.sampled_from([None, ComputeConfig(fp32_dest=True), ComputeConfig(packer_l1_acc=True)])),
         slice_config=None if kind is None else SliceConfig(slice_type=kind, num_slices=draw(st.integers(0, 5))),
     )
+    image = operand(1, 1, batch * size[0] * size[1], channels, place=memory, data_format=data_format, layout=layout)
+    return replace(call, input=image)
 
 
 def fill(device, sizes):
