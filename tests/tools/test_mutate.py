@@ -48,7 +48,7 @@ def test_a_seed_draws_the_same_mutations_of_every_kind():
     [
         ("device/time/network.py", "tests/device/time"),
         ("device/cores.py", "tests/device/test_cores.py"),
-        ("ops/launch.py", "tests/ops"),
+        ("ops/launch.py", "tests/ops/test_launch.py"),
         ("ops/programs/nowhere/values.py", "tests/ops/programs"),
     ],
 )

@@ -83,7 +83,6 @@ def computes(
     """
     run, strip = piece.run, piece.strip
     place = run.place(result[..., piece.channels])
-    packs_last = bias is not None or not run.strip.blocks[-1].taps
     if operand is None:
         assert piece.windows is not None
         assert fused.windows is not None
@@ -97,7 +96,7 @@ def computes(
             down=stride,
             weights=WindowWeights(matrix=weights, rows=piece.windows.rows, columns=piece.channels),
             bias=bias,
-            packs_last=packs_last,
+            packs_last=_packs_last(run, bias),
         )
         fused.windows(windows, result, place)
         return True
@@ -110,10 +109,15 @@ def computes(
         weights=operand,
         depths=[len(block.columns) for block in strip.met],
         bias=bias,
-        packs_last=packs_last,
+        packs_last=_packs_last(run, bias),
     )
     fused.gathered(operands, result, place)
     return True
+
+
+def _packs_last(run: Run, bias: Array | None) -> bool:
+    """Whether the last K block is packed before the end: there is a bias to add, or the block meets no input."""
+    return bias is not None or not run.strip.blocks[-1].taps
 
 
 def _gathered(reading: GatheredInput, image: Image, run: Run, strip: WeightedStrip) -> Array:
