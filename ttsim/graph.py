@@ -23,7 +23,7 @@ from ttsim.recording import capture, capture_graph
 from ttsim.recording.capture import Node, captured_nodes
 from ttsim.recording.capture_graph import levelized_graph
 from ttsim.runtime.session import Capture, current, remember
-from ttsim.types.signature import require_type, required_integer
+from ttsim.types.call import require_type, required_integer
 from ttsim.types.tensors import Shape
 
 __all__ = [

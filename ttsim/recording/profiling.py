@@ -26,7 +26,7 @@ from ttsim.runtime.session import current, locked, remember
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import tensor_like
 from ttsim.runtime.traces import RanCall
-from ttsim.types.signature import require_type
+from ttsim.types.call import require_type
 from ttsim.types.tensors import TensorDescription
 
 ROWS_OF_A_STEP: Final = 12000  # of an image, whose halo takes as long to find out as a step of a plan

@@ -27,7 +27,7 @@ from ttsim.runtime.session import current, locked
 from ttsim.runtime.storage import StorageType, not_allocated
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.traces import RanCall, TracedCall, script_sites
-from ttsim.types.signature import CheckedRecord
+from ttsim.types.call import CheckedRecord
 from ttsim.types.tensors import DataType, Shape
 
 LONGEST = 2000  # characters of an argument that is told in full

@@ -38,7 +38,7 @@ from ttsim.runtime.storage import (
     rounded,
     torch_from_numpy,
 )
-from ttsim.types.signature import require_type_or_none
+from ttsim.types.call import require_type_or_none
 from ttsim.types.tensors import DataType, Shape, Tile, resolved_shape
 
 

@@ -14,7 +14,7 @@ from ttsim.runtime.device import Device, MeshShape
 from ttsim.runtime.session import locked
 from ttsim.runtime.storage import frozen
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.signature import require_type
+from ttsim.types.call import require_type
 from ttsim.types.tensors import DataType, TensorDescription
 
 

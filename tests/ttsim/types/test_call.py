@@ -3,8 +3,7 @@ import inspect
 import pytest
 
 import ttsim
-from ttsim.types.call import Call, function_of
-from ttsim.types.signature import Padding, param
+from ttsim.types.call import Call, Padding, function_of, param
 
 
 class Window(Call):

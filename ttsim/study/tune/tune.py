@@ -24,8 +24,8 @@ from ttsim.runtime.traces import RanCall
 from ttsim.study.tune.search import Candidate, Search
 from ttsim.study.tune.space import SEARCHED, Space, allowed, arithmetics, measured_error
 from ttsim.study.tune.tuned import Choice, Tuned
+from ttsim.types.call import require_type, required_integer
 from ttsim.types.configs import Conv2dConfig, Conv2dSliceConfig, WormholeComputeKernelConfig
-from ttsim.types.signature import require_type, required_integer
 
 TOLD_FACTS: Final = 5  # of those that an operation was planned apart in
 

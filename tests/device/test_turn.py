@@ -1,6 +1,6 @@
 from threading import Thread
 
-from device.memory.turn import Turn
+from device.machine import Turn
 
 
 def elsewhere(function):
