@@ -8,8 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from device.numbers.block_floats import div_up
-from device.numbers.formats import Array
+from device.numbers.formats import Array, div_up
 
 
 class Reach(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 
 from device.cores import CoreRangeSet
-from device.numbers.block_floats import Integers, div_up
+from device.numbers.formats import Integers, div_up
 
 MOST_KEPT: Final = 256  # axes whose margins are kept
 

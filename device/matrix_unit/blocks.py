@@ -23,7 +23,7 @@ from device.matrix_unit.exact import (
 )
 from device.matrix_unit.packer import flushed, signed, without_nan
 from device.matrix_unit.vectorized import multiply_rows
-from device.numbers.block_floats import div_up
+from device.numbers.formats import div_up
 
 __all__ = ["Engine", "block_product"]
 

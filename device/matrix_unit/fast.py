@@ -19,8 +19,7 @@ from device.host.pieces import DEPTH, depth_of_part
 from device.host.products import UNPACKED, multiplies_in_place, multiplies_numbers, multiplies_pairs, sgemm_address
 from device.matrix_unit import packer
 from device.matrix_unit.exact import MatrixUnitMode
-from device.numbers.block_floats import Integers, div_up, round_up, to_read
-from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat
+from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat, Integers, div_up, round_up, to_read
 from device.numbers.rounding import LARGEST_SHARED, add, round_half_up, share, sharing
 
 _TF32: Final = 0xFFFFE000  # sign, exponent and the ten mantissa bits an operand has

@@ -13,8 +13,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from device.host.compiling import loops_of, worth_loading
-from device.numbers.block_floats import largest_exponents, spread
-from device.numbers.formats import BFLOAT16, FLOAT32, GROUP, DataFormat
+from device.numbers.formats import BFLOAT16, FLOAT32, GROUP, DataFormat, largest_exponents, spread
 
 __all__ = [
     "accumulate_l1",

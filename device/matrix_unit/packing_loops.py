@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from device.host.compiling import called_with, compiled, readonly
-from device.numbers.block_floats import GROUP
+from device.numbers.formats import GROUP
 
 __all__ = ["add", "begin", "cut", "exponent_range", "share_exponents", "to_bfloat16"]
 

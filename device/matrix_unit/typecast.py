@@ -12,8 +12,7 @@ import numpy as np
 
 from device.host.pieces import parts_of
 from device.matrix_unit.packer import pack, share_exponents
-from device.numbers.block_floats import whole_groups
-from device.numbers.formats import BFLOAT8_B, FLOAT32, Array, DataFormat, quantize
+from device.numbers.formats import BFLOAT8_B, FLOAT32, Array, DataFormat, quantize, whole_groups
 
 KEPT: Final = np.uint32(0xFFFFE000)  # sign, exponent and ten bits, as many as rounding looks at
 STICKY: Final = np.uint32(0x00002000)  # the last of them, which stands for all that are cut

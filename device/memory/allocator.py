@@ -15,7 +15,7 @@ from device.errors import DeviceError, OutOfMemoryError
 from device.memory.buffers import Buffer
 from device.memory.layouts import BufferSpec
 from device.memory.memory_config import BufferType, TensorMemoryLayout
-from device.numbers.block_floats import div_up, round_up
+from device.numbers.formats import div_up, round_up
 from device.spec.device_spec import DeviceSpec
 
 

@@ -14,8 +14,7 @@ from device.cores import CoreRange, CoreRangeSet
 from device.errors import CircularBufferError, MemoryAccessError, PoisonError
 from device.memory.layouts import BufferSpec, PagePlaces, TensorSpec, decode_pages, encode_pages, page_places
 from device.memory.memory_config import BufferType
-from device.numbers.block_floats import round_up
-from device.numbers.formats import Array
+from device.numbers.formats import Array, round_up
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import L1Spec
 

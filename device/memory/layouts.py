@@ -31,8 +31,16 @@ from device.memory.memory_config import (
     tilize,
     untilize,
 )
-from device.numbers.block_floats import div_up, round_up
-from device.numbers.formats import Array, DataFormat, decode_rows, decode_tiles, encode_rows, encode_tiles
+from device.numbers.formats import (
+    Array,
+    DataFormat,
+    decode_rows,
+    decode_tiles,
+    div_up,
+    encode_rows,
+    encode_tiles,
+    round_up,
+)
 from device.spec.device_spec import DeviceSpec
 
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet, FrozenList, PlainEnum
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
-from device.numbers.block_floats import div_up, round_up
-from device.numbers.formats import Array
+from device.numbers.formats import Array, div_up, round_up
 from device.spec.device_spec import DeviceSpec
 
 TILE: Final = 32

@@ -14,8 +14,17 @@ from typing import Any, Final
 import numpy as np
 
 from device.host.compiling import loops_of, worth_loading
-from device.numbers.block_floats import EXPONENT_BIAS, GROUP, Array, Integers, largest_exponents, spread, to_read
-from device.numbers.formats import TILE_ELEMENTS, DataFormat
+from device.numbers.formats import (
+    EXPONENT_BIAS,
+    GROUP,
+    TILE_ELEMENTS,
+    Array,
+    DataFormat,
+    Integers,
+    largest_exponents,
+    spread,
+    to_read,
+)
 
 _HALF: Final = np.uint32(0x8000)
 _BFLOAT16: Final = np.uint32(0xFFFF0000)

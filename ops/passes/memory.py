@@ -10,7 +10,7 @@ from device.machine import Machine
 from device.memory.buffers import Buffer
 from device.memory.layouts import TensorSpec, aligned_page_bytes
 from device.memory.memory_config import BufferType
-from device.numbers.block_floats import div_up
+from device.numbers.formats import div_up
 from device.plan import (
     MOVE,
     Allocate,

@@ -17,8 +17,7 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.numbers.block_floats import round_up
-from device.numbers.formats import BFLOAT16, FLOAT32
+from device.numbers.formats import BFLOAT16, FLOAT32, round_up
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor

@@ -21,8 +21,7 @@ from device.memory.memory_config import (
     TensorMemoryLayout,
     TensorMemoryLayout as Scheme,
 )
-from device.numbers.block_floats import div_up, round_up
-from device.numbers.formats import BFLOAT16, INT32, UINT32, DataFormat
+from device.numbers.formats import BFLOAT16, INT32, UINT32, DataFormat, div_up, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec

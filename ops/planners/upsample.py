@@ -18,8 +18,7 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.numbers.block_floats import div_up, round_up
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT16
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT16, div_up, round_up
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor

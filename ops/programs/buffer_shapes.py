@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec, aligned_page_bytes
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig
-from device.numbers.block_floats import div_up
-from device.numbers.formats import DataFormat
+from device.numbers.formats import DataFormat, div_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec

@@ -4,8 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from device.numbers.block_floats import div_up
-from device.numbers.formats import DataFormat
+from device.numbers.formats import DataFormat, div_up
 from device.spec.device_spec import Costs, DeviceSpec
 from device.time.engine import Task, task_of
 from device.time.network import answer_cycles, page_cycles, page_round_trip_cycles, shared_cycles, torus_of

@@ -11,8 +11,7 @@ from device.cores import CoreRangeSet
 from device.host.pieces import parts_of
 from device.matrix_unit.packer import without_nan
 from device.memory.memory_config import FACE, TILE
-from device.numbers.block_floats import div_up, round_up, whole_groups
-from device.numbers.formats import BFLOAT16, UINT16, Array, DataFormat
+from device.numbers.formats import BFLOAT16, UINT16, Array, DataFormat, div_up, round_up, whole_groups
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.network import hands

@@ -17,8 +17,7 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.numbers.block_floats import div_up, round_up
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32, DataFormat
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32, DataFormat, div_up, round_up
 from device.plan import DeviceOp, Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.planners.concat import plan_concat

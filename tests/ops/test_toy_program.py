@@ -14,8 +14,7 @@ from device.machine import Machine
 from device.matrix_unit.arithmetic import EXACT
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
-from device.numbers.block_floats import div_up
-from device.numbers.formats import BFLOAT16
+from device.numbers.formats import BFLOAT16, div_up
 from device.plan import Allocate, CircularBuffer, DeviceOp, Free, Operation, Plan
 from device.spec.device_spec import load_spec
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage

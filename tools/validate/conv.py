@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from device.cores import first_cores
 from device.errors import TTSimError
 from device.memory.memory_config import TILE, ShardOrientation, TensorMemoryLayout
-from device.numbers.block_floats import div_up
+from device.numbers.formats import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
 from ops.programs.conv2d.cycles import conv_cycles

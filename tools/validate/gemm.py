@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from device.memory.memory_config import TILE
-from device.numbers.block_floats import div_up
-from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, DataFormat
+from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, DataFormat, div_up
 from device.spec.device_spec import DeviceSpec, load_spec
 from device.spec.parts import GridSpec
 from device.time.stages import nanoseconds

@@ -21,7 +21,7 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.numbers.block_floats import div_up, round_up
+from device.numbers.formats import div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
 from ops.programs.data_movement.copy import Conversion, tensor_copy_movement

@@ -18,8 +18,7 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.numbers.block_floats import div_up
-from device.numbers.formats import BFLOAT16, Array, quantize
+from device.numbers.formats import BFLOAT16, Array, div_up, quantize
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
 from tools.validate.prediction import NotPredictedError, Row
 from ttsim.runtime.device import Device

@@ -16,8 +16,7 @@ import numpy as np
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
-from device.numbers.block_floats import div_up
-from device.numbers.formats import FLOAT32
+from device.numbers.formats import FLOAT32, div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
 from ops.op_model import CyclesContext, Ends, Meanings

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from device.numbers.block_floats import div_up
+from device.numbers.formats import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.network import NETWORKS, Link, Torus, routes, torus_of
 from ops.op_model import Sent

@@ -16,8 +16,7 @@ from device.matrix_unit.typecast import typecast
 from device.memory.buffers import Buffer
 from device.memory.layouts import TensorSpec, aligned_page_bytes
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig
-from device.numbers.block_floats import round_up
-from device.numbers.formats import Array, quantize
+from device.numbers.formats import Array, quantize, round_up
 from device.plan import DeviceOp
 from ops.builder import CREATED
 from ops.programs.data_movement.reshape_plan import memory_after

@@ -10,8 +10,7 @@ from typing import Any, Final, NamedTuple
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, BufferType, TensorMemoryLayout
-from device.numbers.block_floats import div_up
-from device.numbers.formats import BFLOAT8_B
+from device.numbers.formats import BFLOAT8_B, div_up
 from device.spec.device_spec import DeviceSpec
 from ops.planners.conv.arguments import (
     ConvCall,

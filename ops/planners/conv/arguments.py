@@ -12,8 +12,7 @@ from typing import Final, NamedTuple
 from device.cores import CoreRangeSet
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
-from device.numbers.block_floats import round_up
-from device.numbers.formats import FLOAT32, DataFormat
+from device.numbers.formats import FLOAT32, DataFormat, round_up
 from device.plan import DeviceOp
 from device.spec.parts import GridSpec
 from ops.programs.conv2d.parallel_config import ConvOptions, ConvProblem, channel_alignment

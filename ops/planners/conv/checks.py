@@ -8,8 +8,7 @@ from typing import Final
 from device.errors import ArgumentError, DeviceError, OutOfMemoryError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, ShardSpec, TensorMemoryLayout
-from device.numbers.block_floats import round_up
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32, DataFormat
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32, DataFormat, round_up
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder
 from ops.planners.conv.arguments import (

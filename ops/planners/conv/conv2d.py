@@ -8,8 +8,7 @@ from typing import Final
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, ShardSpec, TensorMemoryLayout
-from device.numbers.block_floats import div_up, round_up
-from device.numbers.formats import BFLOAT16, DataFormat
+from device.numbers.formats import BFLOAT16, DataFormat, div_up, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor

@@ -11,7 +11,7 @@ from typing import Final
 
 from device.errors import ArgumentError
 from device.memory.memory_config import BufferType
-from device.numbers.block_floats import div_up
+from device.numbers.formats import div_up
 from device.plan import DeviceOp, Plan
 from ops.planners.conv.arguments import (
     AxisWindow,

@@ -7,7 +7,7 @@ from math import prod
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig, ShardOrientation
-from device.numbers.block_floats import round_up
+from device.numbers.formats import round_up
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import (

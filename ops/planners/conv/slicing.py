@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from device.errors import ArgumentError, DeviceError, OutOfMemoryError
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
-from device.numbers.block_floats import div_up, round_up
+from device.numbers.formats import div_up, round_up
 from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
 from ops.planners.conv.arguments import (

@@ -9,7 +9,7 @@ import numpy as np
 from device.errors import ArgumentError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, TensorMemoryLayout
-from device.numbers.block_floats import Integers, div_up
+from device.numbers.formats import Integers, div_up
 from device.plan import Allocate, DeviceOp, Operation, Plan
 from ops.planners.conv.arguments import ConvCall, fills_alignment, frame_of, is_matmul, takes_l1_path
 from ops.planners.conv.checks import Check, claimed_shape, claimed_volume, operand_refusals

@@ -9,7 +9,7 @@ from math import prod
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import L1_MEMORY_CONFIG, Layout, MemoryConfig, TensorMemoryLayout
-from device.numbers.block_floats import div_up
+from device.numbers.formats import div_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor

@@ -8,8 +8,7 @@ from math import prod
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
-from device.numbers.block_floats import GROUP, div_up, round_up
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT8, UINT16, UINT32
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, GROUP, INT32, UINT8, UINT16, UINT32, div_up, round_up
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor

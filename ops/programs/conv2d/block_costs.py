@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
 from device.memory.memory_config import TILE, ShardOrientation
-from device.numbers.block_floats import div_up
+from device.numbers.formats import div_up
 from device.spec.device_spec import Costs, DeviceSpec
 from device.time.engine import Moment, Processor, Slots, Task, task_of
 from device.time.network import read_latency_cycles, shared_cycles, torus_of

@@ -8,7 +8,7 @@ import numpy as np
 
 from device.errors import DeviceError
 from device.memory.memory_config import TILE, TensorMemoryLayout
-from device.numbers.block_floats import Integers, div_up, round_up
+from device.numbers.formats import Integers, div_up, round_up
 from ops.programs.conv2d.parallel_config import HEIGHT, WIDTH, ParallelConfig
 
 # (height, width) of an output sub-block in tiles, in the order in which the real library tries them.

@@ -7,8 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from device.cores import CoreRangeSet
 from device.memory.memory_config import TILE
-from device.numbers.block_floats import div_up
-from device.numbers.formats import BFLOAT16, FLOAT32, UINT16, DataFormat
+from device.numbers.formats import BFLOAT16, FLOAT32, UINT16, DataFormat, div_up
 from device.plan import CircularBuffer
 from ops.programs.conv2d.blocks import weight_rows
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH, ParallelConfig

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.memory_config import TILE, ShardOrientation
-from device.numbers.block_floats import div_up
+from device.numbers.formats import div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.engine import (
     BEGIN,

@@ -5,8 +5,7 @@ from typing import Final
 
 from device.errors import DeviceError
 from device.memory.memory_config import TILE, TensorMemoryLayout
-from device.numbers.block_floats import div_up, round_up
-from device.numbers.formats import DataFormat
+from device.numbers.formats import DataFormat, div_up, round_up
 from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.buffers import BufferRequest, ConvBuffers, buffer_requests, local_bytes

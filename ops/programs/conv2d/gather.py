@@ -14,8 +14,7 @@ import numpy as np
 from device.host.pieces import parts_of
 from device.matrix_unit.arithmetic import Arithmetic
 from device.matrix_unit.exact import MatrixUnitMode
-from device.numbers.block_floats import Integers, div_up
-from device.numbers.formats import BFLOAT16, Array, write_exactly
+from device.numbers.formats import BFLOAT16, Array, Integers, div_up, write_exactly
 from device.numbers.vector_unit import VectorUnitMode
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.blocks import KBlock

@@ -11,8 +11,7 @@ import numpy as np
 from device.host.pieces import DEPTH
 from device.host.threads import Shared
 from device.matrix_unit.fast import WindowBlock
-from device.numbers.block_floats import Integers, round_up
-from device.numbers.formats import Array
+from device.numbers.formats import Array, Integers, round_up
 from ops.programs.conv2d.blocks import KBlock, weight_rows_of
 from ops.programs.conv2d.gather import MetBlock, Run, Strip, Tap, strips
 from ops.window import PaddedAxis, output_phases

@@ -6,8 +6,7 @@ from typing import NamedTuple
 from device.cores import CoreRangeSet, core_rectangle, first_cores
 from device.errors import DeviceError
 from device.memory.memory_config import TILE, ShardOrientation, TensorMemoryLayout
-from device.numbers.block_floats import div_up, round_up
-from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
+from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat, div_up, round_up
 from device.spec.parts import GridSpec
 from ops.window import PaddedInput
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from device.cores import CoreCoord, CoreRangeSet, core_rectangle
 from device.errors import DeviceError
 from device.memory.memory_config import TILE, BufferType, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
-from device.numbers.block_floats import div_up, round_up
+from device.numbers.formats import div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.blocks import Blocks, Shards, plan_blocks, plan_shards
 from ops.programs.conv2d.parallel_config import (

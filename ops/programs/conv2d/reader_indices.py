@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from device.errors import DeviceError, SpecError
 from device.memory.memory_config import TILE, TensorMemoryLayout
-from device.numbers.block_floats import Integers, round_up
-from device.numbers.formats import DataFormat
+from device.numbers.formats import DataFormat, Integers, round_up
 from device.spec.parts import ReaderRates, TransferRate
 from ops.programs.conv2d.parallel_config import BLOCK, WIDTH
 from ops.window import PaddedInput, window_starts

@@ -14,8 +14,7 @@ import numpy as np
 from device.host.threads import Shared, free_threads
 from device.matrix_unit.arithmetic import Arithmetic, arithmetic_of
 from device.matrix_unit.fast import ALIKE_COLUMNS, FusedRuns
-from device.numbers.block_floats import div_up, round_up
-from device.numbers.formats import Array, DataFormat, write_exactly
+from device.numbers.formats import Array, DataFormat, div_up, round_up, write_exactly
 from device.numbers.rounding import widen_rows
 from device.numbers.vector_unit import apply_activation
 from device.spec.device_spec import DeviceSpec

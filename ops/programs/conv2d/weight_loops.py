@@ -5,7 +5,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from device.host.compiling import called_with, compiled, readonly
-from device.numbers.block_floats import GROUP
+from device.numbers.formats import GROUP
 from device.numbers.loops import MOST_NARROW, round_together
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]

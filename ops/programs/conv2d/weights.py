@@ -18,8 +18,7 @@ from device.host.compiling import loops_of, worth_loading
 from device.host.threads import on_all_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, TensorMemoryLayout
-from device.numbers.block_floats import Integers, round_up, to_read
-from device.numbers.formats import Array, DataFormat, bit_patterns, quantize
+from device.numbers.formats import Array, DataFormat, Integers, bit_patterns, quantize, round_up, to_read
 from device.plan import DeviceOp
 
 _LAY_OUT_SECONDS: Final = 3e-9  # what numpy takes for a number of a matrix

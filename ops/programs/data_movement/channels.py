@@ -13,8 +13,7 @@ import numpy as np
 from device.matrix_unit.typecast import typecast
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType
-from device.numbers.block_floats import div_up
-from device.numbers.formats import BFLOAT16, Array, DataFormat
+from device.numbers.formats import BFLOAT16, Array, DataFormat, div_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage

@@ -12,8 +12,7 @@ from device.cores import CoreRange, CoreRangeSet, first_cores
 from device.host.pieces import parts_of
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, TensorMemoryLayout
-from device.numbers.block_floats import div_up, round_up
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, Array, bit_patterns
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, Array, bit_patterns, div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage

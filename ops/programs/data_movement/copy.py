@@ -18,8 +18,7 @@ from device.cores import CoreRange, CoreRangeSet, first_cores
 from device.matrix_unit.packer import without_nan
 from device.memory.layouts import BufferSpec, TensorSpec, aligned_page_bytes
 from device.memory.memory_config import TILE, Layout
-from device.numbers.block_floats import div_up, round_up
-from device.numbers.formats import BFLOAT16, Array
+from device.numbers.formats import BFLOAT16, Array, div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.network import NETWORKS

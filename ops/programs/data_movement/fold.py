@@ -9,8 +9,7 @@ from math import prod
 from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
-from device.numbers.block_floats import div_up, round_up
-from device.numbers.formats import BFLOAT16, Array, DataFormat
+from device.numbers.formats import BFLOAT16, Array, DataFormat, div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.network import hands

@@ -6,8 +6,7 @@ from enum import Enum
 from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout
-from device.numbers.block_floats import div_up
-from device.numbers.formats import BFLOAT16, DataFormat
+from device.numbers.formats import BFLOAT16, DataFormat, div_up
 from device.spec.device_spec import DeviceSpec
 from ops.programs.buffer_shapes import dealt_evenly
 

@@ -14,8 +14,7 @@ from typing import Final
 
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE
-from device.numbers.block_floats import div_up
-from device.numbers.formats import DataFormat
+from device.numbers.formats import DataFormat, div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.network import shared_cycles
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage

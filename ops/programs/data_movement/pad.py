@@ -11,8 +11,7 @@ import numpy as np
 
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, TensorMemoryLayout
-from device.numbers.block_floats import div_up, round_up
-from device.numbers.formats import BFLOAT16, FLOAT32, Array, quantize
+from device.numbers.formats import BFLOAT16, FLOAT32, Array, div_up, quantize, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor

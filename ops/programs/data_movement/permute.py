@@ -22,8 +22,7 @@ from device.cores import CoreRangeSet, first_cores
 from device.matrix_unit.packer import pack
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import FACE, TILE, BufferType, Layout
-from device.numbers.block_floats import div_up, round_up
-from device.numbers.formats import GROUP, Array, DataFormat
+from device.numbers.formats import GROUP, Array, DataFormat, div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage
 from ops.op_model import CyclesContext, Description, Ends, ModeledOp

@@ -14,8 +14,7 @@ import numpy as np
 from device.cores import first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import FACE, TILE, BufferType
-from device.numbers.block_floats import Integers, div_up
-from device.numbers.formats import Array
+from device.numbers.formats import Array, Integers, div_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.network import hands

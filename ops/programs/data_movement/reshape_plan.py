@@ -26,8 +26,7 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.numbers.block_floats import div_up, round_up
-from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT32, Array
+from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT32, Array, div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.buffer_shapes import row_bytes

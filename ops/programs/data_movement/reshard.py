@@ -15,7 +15,7 @@ import numpy as np
 from device.cores import CoreCoord
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, ShardOrientation, TensorMemoryLayout
-from device.numbers.block_floats import Integers, div_up
+from device.numbers.formats import Integers, div_up
 from device.plan import Operation, Plan
 from ops.programs.buffer_shapes import row_bytes
 from ops.programs.data_movement.copy import Conversion

@@ -16,8 +16,7 @@ import numpy as np
 from device.cores import first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import L1_MEMORY_CONFIG, TILE, Layout, MemoryConfig, TensorMemoryLayout
-from device.numbers.block_floats import div_up, round_up
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, Array, DataFormat
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, Array, DataFormat, div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor

@@ -13,8 +13,7 @@ from device.cores import CoreRangeSet, first_cores
 from device.matrix_unit.typecast import typecast
 from device.memory.layouts import TensorSpec, aligned_page_bytes
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, TensorMemoryLayout
-from device.numbers.block_floats import div_up, round_up
-from device.numbers.formats import Array, DataFormat
+from device.numbers.formats import Array, DataFormat, div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor

@@ -9,8 +9,7 @@ from math import prod
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
-from device.numbers.block_floats import div_up, round_up
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT8, DataFormat
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT8, DataFormat, div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.buffer_shapes import row_bytes

@@ -14,8 +14,7 @@ from device.matrix_unit.packer import unpack
 from device.matrix_unit.typecast import typecast
 from device.memory.layouts import TensorSpec, aligned_page_bytes
 from device.memory.memory_config import TILE, Layout
-from device.numbers.block_floats import div_up, round_up
-from device.numbers.formats import FLOAT32, UINT16, Array, DataFormat
+from device.numbers.formats import FLOAT32, UINT16, Array, DataFormat, div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor

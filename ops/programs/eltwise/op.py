@@ -13,8 +13,20 @@ from device.matrix_unit.arithmetic import Arithmetic
 from device.matrix_unit.exact import multiplied_elements
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType
-from device.numbers.block_floats import Integers, div_up, whole_groups
-from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT8, UINT16, UINT32, Array, DataFormat, quantize
+from device.numbers.formats import (
+    BFLOAT16,
+    FLOAT32,
+    INT32,
+    UINT8,
+    UINT16,
+    UINT32,
+    Array,
+    DataFormat,
+    Integers,
+    div_up,
+    quantize,
+    whole_groups,
+)
 from device.numbers.vector_unit import (
     VectorUnitMode,
     apply_activation,

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.memory.memory_config import TILE
-from device.numbers.block_floats import Integers, round_up
+from device.numbers.formats import Integers, round_up
 from ops.programs.halo.transfers import (
     Padding,
     StickRanges,

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.memory_config import TILE
-from device.numbers.block_floats import Integers, div_up
+from device.numbers.formats import Integers, div_up
 from device.spec.device_spec import Costs, DeviceSpec
 from device.time.network import answer_cycles, read_latency_cycles, shared_cycles
 from device.time.stages import CoreGroupCycles, MovedBytes, OperationCycles, Stage, StageCycles, binding_stage

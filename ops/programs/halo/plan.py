@@ -19,8 +19,7 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.numbers.block_floats import div_up, round_up
-from device.numbers.formats import BFLOAT16, FLOAT32, UINT16, DataFormat
+from device.numbers.formats import BFLOAT16, FLOAT32, UINT16, DataFormat, div_up, round_up
 from device.plan import CircularBuffer, DeviceOp
 from ops.programs.buffer_shapes import paged_buffer
 from ops.programs.halo.config_tensors import WORD_BYTES, CoreOrder, config_words

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from device.numbers.block_floats import Integers, div_up
+from device.numbers.formats import Integers, div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.network import NETWORKS, Network, Places, Torus, passing_bytes, round_links, sharing, torus_of
 from ops.programs.halo.config_tensors import PROCESSORS, UNTILIZE_BLOCK_STICKS

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from device.numbers.block_floats import Integers, div_up
+from device.numbers.formats import Integers, div_up
 from ops.window import PaddedInput, count_breaks, data_before, data_breaks, frame_sources, window_starts
 
 

@@ -9,8 +9,7 @@ from typing import Final
 
 from device.cores import CoreRangeSet, first_cores
 from device.memory.memory_config import TILE, MemoryConfig
-from device.numbers.block_floats import div_up
-from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
+from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat, div_up
 from device.plan import CircularBuffer
 from device.spec.parts import GridSpec
 from ops.programs.buffer_shapes import page_cores, tile_buffer

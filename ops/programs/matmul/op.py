@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from device.memory.memory_config import TILE
-from device.numbers.block_floats import div_up
-from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
+from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat, div_up
 from device.plan import DeviceOp
 from device.spec.parts import GridSpec
 

@@ -13,8 +13,7 @@ from device.matrix_unit.arithmetic import Arithmetic, arithmetic_of
 from device.matrix_unit.exact import MatrixUnitMode
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE
-from device.numbers.block_floats import div_up, whole_groups
-from device.numbers.formats import FLOAT32, Array, DataFormat
+from device.numbers.formats import FLOAT32, Array, DataFormat, div_up, whole_groups
 from device.numbers.vector_unit import VectorUnitMode, apply_activation
 from device.plan import CircularBuffer, DeviceOp
 from device.spec.device_spec import DeviceSpec

@@ -10,8 +10,7 @@ from math import prod
 
 from device.cores import CoreRangeSet, first_cores
 from device.memory.memory_config import TILE
-from device.numbers.block_floats import div_up
-from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
+from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat, div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.engine import task_of
 from device.time.network import shared_cycles, side_by_side_cycles

@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from device.host.compiling import loops_of, worth_loading
-from device.numbers.block_floats import div_up
-from device.numbers.formats import Array
+from device.numbers.formats import Array, div_up
 from ops.programs.patch_matmul.direct import distances, met_by_outputs, met_by_taps, met_two_at_a_time
 from ops.programs.patch_matmul.gather import Each, Piece, Scratch, do
 from ops.window import PaddedAxis

@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from device.host.products import UNPACKED, Loop, Matrix, Operands, Products, add_products, blas_adds
-from device.numbers.block_floats import div_up
-from device.numbers.formats import Array
+from device.numbers.formats import Array, div_up
 from ops.programs.patch_matmul.gather import Each, Scratch, do
 from ops.window import PaddedAxis
 

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from device.numbers.block_floats import div_up
-from device.numbers.formats import Array
+from device.numbers.formats import Array, div_up
 from ops.programs.patch_matmul.depthwise import add_up_elements, elements
 from ops.programs.patch_matmul.direct import LEAST_CHANNELS, add_up_directly, direct, direct_pixels, sum_directly, whole
 from ops.programs.patch_matmul.gather import (

@@ -16,8 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 from device.host.compiling import loops_of, worth_loading
 from device.host.threads import locked
 from device.memory.memory_config import TILE
-from device.numbers.block_floats import div_up
-from device.numbers.formats import Array
+from device.numbers.formats import Array, div_up
 from ops.window import PaddedAxis, margins
 
 RUN_BYTES = 2 << 20  # of gathered patches, or of products that are yet to be added up

@@ -12,8 +12,7 @@ from typing import Final
 import numpy as np
 
 from device.memory.memory_config import TILE
-from device.numbers.block_floats import div_up, round_up
-from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat
+from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat, div_up, round_up
 from device.plan import DeviceOp
 from ops.programs.matmul.op import MatmulOp
 from ops.window import PaddedAxis

@@ -10,8 +10,7 @@ from dataclasses import replace
 from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout
-from device.numbers.block_floats import div_up
-from device.numbers.formats import FLOAT32, DataFormat
+from device.numbers.formats import FLOAT32, DataFormat, div_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec

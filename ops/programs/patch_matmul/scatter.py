@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from device.host.compiling import loops_of, worth_loading
-from device.numbers.block_floats import div_up
-from device.numbers.formats import Array
+from device.numbers.formats import Array, div_up
 from ops.programs.patch_matmul.gather import LEAST_PIECES, Piece, Scratch, merges, places, run_rows, runs
 from ops.window import PaddedAxis, count_met_taps, output_phases
 

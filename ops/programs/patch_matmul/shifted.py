@@ -23,8 +23,7 @@ from device.host.products import (
     blas_words,
     multiplies_in_place,
 )
-from device.numbers.block_floats import div_up
-from device.numbers.formats import Array
+from device.numbers.formats import Array, div_up
 from ops.programs.patch_matmul.gather import Each, Scratch, do
 from ops.programs.patch_matmul.shifted_layer import (
     MOST_KEPT,

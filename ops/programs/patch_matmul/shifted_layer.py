@@ -17,8 +17,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from device.host.products import CALL_SECONDS, UNPACKED, Products
-from device.numbers.block_floats import div_up, round_up
-from device.numbers.formats import Array
+from device.numbers.formats import Array, div_up, round_up
 from ops.window import PaddedAxis
 
 MOST_KEPT = 64  # axes that are kept

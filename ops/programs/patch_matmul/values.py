@@ -17,8 +17,7 @@ import numpy as np
 from device.host.threads import side_by_side
 from device.matrix_unit.exact import MatrixUnitMode
 from device.memory.memory_config import TILE
-from device.numbers.block_floats import round_up
-from device.numbers.formats import Array, DataFormat
+from device.numbers.formats import Array, DataFormat, round_up
 from ops.op_model import ValuesContext
 from ops.programs.patch_matmul import fast, fast as fast_pixels
 from ops.programs.patch_matmul.gather import Margin, copy_in_pieces, dense_bundles, places, runs

@@ -12,8 +12,7 @@ from itertools import groupby, product
 import numpy as np
 
 from device.memory.memory_config import TILE
-from device.numbers.block_floats import Integers, round_up
-from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
+from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat, Integers, round_up
 from device.plan import DeviceOp
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.blocks import KBlock, k_block_order, k_block_tiles, plan_blocks

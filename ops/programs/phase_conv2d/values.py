@@ -8,8 +8,7 @@ import numpy as np
 from device.host.pieces import parts_of
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
-from device.numbers.block_floats import round_up
-from device.numbers.formats import Array, write_exactly
+from device.numbers.formats import Array, round_up, write_exactly
 from device.plan import DeviceOp
 from ops.op_model import ValuesContext, given, matrix, row
 from ops.programs.conv2d.fused import fused_runs

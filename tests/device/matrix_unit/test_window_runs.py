@@ -9,8 +9,7 @@ from device.host.compiling import numba_installed
 from device.host.products import multiplies_numbers
 from device.matrix_unit import fast as window_runs
 from device.matrix_unit.fast import Trips, WindowBlock, WindowOperands, WindowWeights
-from device.numbers.block_floats import to_read
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT16, FLOAT32
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT16, FLOAT32, to_read
 
 pytestmark = pytest.mark.skipif(not numba_installed(), reason="numba is not installed")
 PLAIN = Trips(

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from device.host.compiling import numba_installed
-from device.numbers import block_floats
-from device.numbers.block_floats import GROUP, largest_exponents, round_groups, spread
-from device.numbers.formats import BFLOAT16
+from device.numbers import formats as block_floats
+from device.numbers.formats import BFLOAT16, GROUP, largest_exponents, round_groups, spread
 
 
 @given(st.integers(0, 3), st.integers(0, 10**6))

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from device.numbers.block_floats import div_up, round_up
+from device.numbers.formats import div_up, round_up
 
 
 @given(st.integers(0, 10**9), st.integers(1, 10**5))

@@ -7,8 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from device.memory.memory_config import TILE
-from device.numbers.block_floats import round_up
-from device.numbers.formats import Array
+from device.numbers.formats import Array, round_up
 from tools.fuzz.sequences.references import moving, rounding
 from tools.fuzz.sequences.state import (
     BLOCKS,

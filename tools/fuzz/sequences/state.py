@@ -9,8 +9,7 @@ import numpy as np
 
 import ttsim
 from device.memory.memory_config import TILE
-from device.numbers.block_floats import div_up, round_up
-from device.numbers.formats import Array
+from device.numbers.formats import Array, div_up, round_up
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from device.numbers.block_floats import div_up
+from device.numbers.formats import div_up
 from tools.fuzz.sequences.references import Sides, interpolated, largest, moving, rounding
 from tools.fuzz.sequences.state import (
     DRAM,

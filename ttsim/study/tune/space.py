@@ -17,8 +17,7 @@ from typing import Any, Final
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import ArgumentError, DeviceError, shown
 from device.memory.memory_config import TILE, BufferType, Layout, TensorMemoryLayout
-from device.numbers.block_floats import div_up
-from device.numbers.formats import BFLOAT8_B, BFLOAT16
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, div_up
 from device.spec.device_spec import DeviceSpec
 from ops.planners.conv.arguments import (
     ConvCall,

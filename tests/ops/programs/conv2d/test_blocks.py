@@ -8,8 +8,7 @@ from hypothesis import given, strategies as st
 
 from device.errors import DeviceError
 from device.memory.memory_config import ShardOrientation
-from device.numbers.block_floats import div_up, round_up
-from device.numbers.formats import FLOAT32
+from device.numbers.formats import FLOAT32, div_up, round_up
 from device.spec.device_spec import load_spec
 from ops.programs.conv2d.blocks import (
     SUBBLOCKS,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from device.memory.memory_config import ShardOrientation, TensorMemoryLayout
-from device.numbers.block_floats import div_up, round_up
+from device.numbers.formats import div_up, round_up
 from device.spec.device_spec import load_spec
 from ops.programs.conv2d.parallel_config import (
     BLOCK,

@@ -4,8 +4,7 @@ from hypothesis import given, strategies as st
 
 from device.host.compiling import numba_installed
 from device.memory.memory_config import TensorMemoryLayout
-from device.numbers.block_floats import round_up
-from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, bit_patterns, quantize
+from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, bit_patterns, quantize, round_up
 from ops.programs.conv2d import weights
 from ops.programs.conv2d.weights import WeightsLayout, prepare_bias, prepare_weights
 

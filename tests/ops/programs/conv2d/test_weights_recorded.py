@@ -9,8 +9,7 @@ import json
 import re
 
 from device.memory.memory_config import TensorMemoryLayout
-from device.numbers.block_floats import round_up
-from device.numbers.formats import FORMATS
+from device.numbers.formats import FORMATS, round_up
 from ops.programs.conv2d.weights import WeightsLayout
 
 RECORDS = "oracle/ttnn/cases.jsonl.gz"

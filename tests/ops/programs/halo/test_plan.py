@@ -8,8 +8,7 @@ import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.memory_config import ShardOrientation, TensorMemoryLayout
-from device.numbers.block_floats import round_up
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, round_up
 from device.spec.device_spec import load_spec
 from ops.programs.halo.plan import BLOCK, HEIGHT, WIDTH, HaloArguments, plan_halo
 from ops.window import PaddedInput, transposed_axis
