@@ -32,6 +32,7 @@ def test_types_and_texts_stay(source):
     assert not list(mutations_of("a.py", source.encode()))
 
 
+@pytest.mark.slow
 def test_a_seed_draws_the_same_mutations_of_every_kind():
     chosen = drawn(ROOT, 1, 60)
     assert chosen == drawn(ROOT, 1, 60) != drawn(ROOT, 2, 60)
@@ -74,6 +75,7 @@ def clone(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_mutations_are_caught_survive_or_do_not_end_and_are_taken_back(clone):
     source = (clone / "ops/part.py").read_bytes()
     at = {str(mutation).split(": ", 1)[1]: mutation for mutation in mutations_of("ops/part.py", source)}

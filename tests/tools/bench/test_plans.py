@@ -39,6 +39,7 @@ def test_figures(calls, monkeypatch):
     assert all(figure.value > 0 for figure in figures if figure.unit == "ms")
 
 
+@pytest.mark.slow
 def test_planning_keeps_nothing(calls):
     blocks_kept(calls, 10)  # until the interpreter has settled
     assert blocks_kept(calls, 10) < 10 * len(calls) / 2
