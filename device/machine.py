@@ -5,12 +5,14 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from device.errors import CircularBufferError, DeviceClosedError, OutOfMemoryError
 from device.memory.allocator import Allocator, Blocks, Owners
 from device.memory.buffers import Buffer, Memory, Region, check, check_count, place
 from device.memory.layouts import BufferSpec, TensorSpec
 from device.memory.memory_config import BufferType
-from device.numbers.formats import Array
 from device.plan import (
     BufferAllocated,
     BufferFreed,
@@ -284,7 +286,7 @@ class Machine:
             self._drop_programs(0)
             raise
 
-    def read(self, buffer_type: BufferType, bank: int, address: int, size_bytes: int) -> Array:
+    def read(self, buffer_type: BufferType, bank: int, address: int, size_bytes: int) -> NDArray[np.uint8]:
         """Bytes at an address.
 
         Args:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from device.cores import CoreRangeSet
-from device.errors import TTSimError
 from device.memory.allocator import Blocks
 from device.memory.layouts import BufferSpec, TensorSpec
 from device.memory.memory_config import BufferType
@@ -106,7 +105,7 @@ class Refuse:
     """The call ends here, refused once all before it has run: the last step of a plan."""
 
     text: str
-    error: type[TTSimError]
+    error: type[Exception]  # A class of `device.errors`
 
 
 Step = Allocate | Free | Operation | Relocate | Refuse

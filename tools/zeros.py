@@ -15,9 +15,9 @@ from pathlib import Path
 from device.errors import ArgumentError, DeviceError
 from ops.op_models import load_spec
 from tools.command import run_tool
+from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.study.layers.run import Settings, call, make_inputs, place, summary_of
-from ttsim.types.layer import Layer
 
 DEVICES = ("wormhole_n150", "blackhole_p150")
 LOWERINGS = ("frame", "phase")

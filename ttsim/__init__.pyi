@@ -248,17 +248,7 @@ from ttsim.runtime.tensor_copies import (
     get_device_tensors as get_device_tensors,
 )
 from ttsim.runtime.traces import MeshEvent as MeshEvent, MeshTraceId as MeshTraceId
-from ttsim.study.design import DesignResult as DesignResult, design as design
-from ttsim.study.sweep import SweepResult as SweepResult, sweep as sweep
-from ttsim.study.tune.network import tune_network as tune_network
-from ttsim.study.tune.tune import tune as tune
-from ttsim.study.tune.tuned import (
-    Choice as Choice,
-    Tuned as Tuned,
-    TunedLayer as TunedLayer,
-    TunedNetwork as TunedNetwork,
-)
-from ttsim.types.configs import (
+from ttsim.runtime.types.configs import (
     Conv2dConfig as Conv2dConfig,
     Conv2dDRAMSliceHeight as Conv2dDRAMSliceHeight,
     Conv2dDRAMSliceWidth as Conv2dDRAMSliceWidth,
@@ -279,12 +269,12 @@ from ttsim.types.configs import (
     WormholeComputeKernelConfig as WormholeComputeKernelConfig,
     init_device_compute_kernel_config as init_device_compute_kernel_config,
 )
-from ttsim.types.sharding import (
+from ttsim.runtime.types.sharding import (
     ShardStrategy as ShardStrategy,
     create_sharded_memory_config as create_sharded_memory_config,
     num_cores_to_corerangeset as num_cores_to_corerangeset,
 )
-from ttsim.types.tensors import (
+from ttsim.runtime.types.tensors import (
     ROW_MAJOR_LAYOUT as ROW_MAJOR_LAYOUT,
     TILE_LAYOUT as TILE_LAYOUT,
     TILE_SIZE as TILE_SIZE,
@@ -301,4 +291,14 @@ from ttsim.types.tensors import (
     uint8 as uint8,
     uint16 as uint16,
     uint32 as uint32,
+)
+from ttsim.study.design import DesignResult as DesignResult, design as design
+from ttsim.study.sweep import SweepResult as SweepResult, sweep as sweep
+from ttsim.study.tune.network import tune_network as tune_network
+from ttsim.study.tune.tune import tune as tune
+from ttsim.study.tune.tuned import (
+    Choice as Choice,
+    Tuned as Tuned,
+    TunedLayer as TunedLayer,
+    TunedNetwork as TunedNetwork,
 )

@@ -23,8 +23,8 @@ from ttsim.recording import capture, capture_graph
 from ttsim.recording.capture import Node, captured_nodes
 from ttsim.recording.capture_graph import levelized_graph
 from ttsim.runtime.session import Capture, current, remember
-from ttsim.types.call import require_type, required_integer
-from ttsim.types.tensors import Shape
+from ttsim.runtime.types.call import require_type, required_integer
+from ttsim.runtime.types.tensors import Shape
 
 __all__ = [
     "PeakMemoryUsagePerCore",

@@ -19,14 +19,8 @@ from ops.planners.conv.arguments import ConvCall, ConvConfig, Operand
 from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D
 from ops.window import NoWindowError
 from ttsim import diagnose as verdict
-from ttsim.diagnose import (
-    MachineSnapshot,
-    attempt,
-    conv_config_source,
-    estimate_source,
-    memory_config_source,
-    slice_config_source,
-)
+from ttsim.diagnose import MachineSnapshot, attempt
+from ttsim.runtime.call_source import conv_config_source, estimate_source, memory_config_source, slice_config_source
 from ttsim.runtime.device import Device
 
 GRID = ttsim.CoreRangeSet([ttsim.CoreRange(ttsim.CoreCoord(0, 0), ttsim.CoreCoord(7, 2))])

@@ -147,7 +147,9 @@ def test_a_wrong_name_is_refused_with_the_nearest():
 
 
 def test_other_modules_of_the_package_are_still_found():
-    assert run("from ttsim import recording\nimport ttsim.types.tensors\nprint(ttsim.recording, ttsim.types.tensors)")
+    assert run(
+        "from ttsim import recording\nimport ttsim.runtime.types.tensors as tensors\nprint(ttsim.recording, tensors)"
+    )
 
 
 def test_help_shows_what_is_public():

@@ -14,8 +14,8 @@ from tools.bench.layers import beside_torch, call_seconds as layer_seconds, sett
 from tools.bench.loops import load_loops
 from tools.bench.without_numba import bench_without_numba
 from ttsim.runtime.settings import DEFAULT_SPEC
+from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.run import Inputs, Settings, call, make_inputs, place
-from ttsim.types.layer import Layer
 
 ROWS, DEPTH, COLS = 2048, 576, 128  # a K block of 64 channels and nine taps, no zeros among the activations
 COMPILED_PS = 250.0  # 80 to 140 on one core

@@ -15,9 +15,9 @@ from device.spec.device_spec import DeviceSpec, load_spec
 from tools.bench.figure import Figure, all_locked, least_seconds, run_times
 from tools.bench.loops import load_loops
 from ttsim.runtime.settings import DEFAULT_SPEC, Values
+from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.study.layers.run import Inputs, Settings, call, make_inputs, place, summary_of
-from ttsim.types.layer import Layer
 
 NEW, FIRST, AGAIN, TORCH = "first call on a new spec", "first call on a new device", "call again", "torch"
 ALL = "all eight"

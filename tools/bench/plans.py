@@ -22,9 +22,9 @@ from tools.bench.figure import Figure
 from tools.recorded.arguments import planner_arguments
 from tools.recorded.records import DATA, SPEC_OF_ARCH, read_records
 from ttsim.runtime.settings import DEFAULT_SPEC
+from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.study.layers.run import Settings, call, make_inputs, place, run_layer
-from ttsim.types.layer import Layer
 
 FULL_COLLECTION = DATA.parents[2] / "shared" / "oracle" / "ttnn"
 LIMIT_MS = 1.0  # a thousand plans a second, the mean over all calls

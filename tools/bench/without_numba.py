@@ -9,8 +9,8 @@ from functools import partial
 
 from tools.bench.figure import Figure
 from tools.bench.layers import beside_torch, call_seconds, settings_of
+from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.run import Inputs
-from ttsim.types.layer import Layer
 
 CALL = "without numba"
 LIMIT_OF_TORCH_IN_SUM = 40.0  # 27 to 31 on a quiet machine

@@ -15,8 +15,8 @@ import ttsim
 from device.spec.device_spec import load_spec
 from ttsim.runtime.settings import Values
 from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.run import Inputs, Placed, Settings, dtype, place
-from ttsim.types.layer import Layer
 
 Floats = npt.NDArray[np.float32]
 Record = Mapping[str, Any]

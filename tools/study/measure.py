@@ -10,13 +10,13 @@ from ops.sensitivity.changes import load_spec
 from ttsim.api.conv import conv_transpose2d
 from ttsim.recording.profiling import estimate_cycles
 from ttsim.report.cycle_report import CycleReport
+from ttsim.runtime.types.layer import Layer
 from ttsim.study.design import DesignPoint, DesignResult, design
 from ttsim.study.executor import workers
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.study.layers.run import Settings, make_inputs, place
 from ttsim.study.tune.tune import EFFORT, differences, tune
 from ttsim.study.tune.tuned import Choice, Tuned
-from ttsim.types.layer import Layer
 
 SPACE: Final = Path(__file__).resolve().parents[2] / "docs" / "study-machine.toml"
 CARDS: Final = ("wormhole_n150", "blackhole_p150")

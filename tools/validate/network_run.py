@@ -34,8 +34,14 @@ from ttsim.runtime.device import Device
 from ttsim.runtime.settings import Values
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.traces import RanCall
-from ttsim.types.configs import Conv2dConfig, MathFidelity, UnaryOpType, UnaryWithParam, WormholeComputeKernelConfig
-from ttsim.types.tensors import DataType, bfloat4_b, bfloat8_b, bfloat16, float32
+from ttsim.runtime.types.configs import (
+    Conv2dConfig,
+    MathFidelity,
+    UnaryOpType,
+    UnaryWithParam,
+    WormholeComputeKernelConfig,
+)
+from ttsim.runtime.types.tensors import DataType, bfloat4_b, bfloat8_b, bfloat16, float32
 
 L1_SMALL_BYTES: Mapping[str, int] = {"vgg_unet": 32768, "vanilla_unet": 98304}  # what their tests open devices with
 DTYPES: Mapping[str, DataType] = {"bf16": bfloat16, "bfp8_b": bfloat8_b, "bfp4_b": bfloat4_b, "fp32": float32}

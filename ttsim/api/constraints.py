@@ -17,7 +17,7 @@ from ttsim.runtime.device import Device
 from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, default_spec, default_strict
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import tensor_like
-from ttsim.types.tensors import TensorDescription
+from ttsim.runtime.types.tensors import TensorDescription
 
 
 class ExecutionStatus(PlainEnum):

@@ -31,9 +31,9 @@ from ttsim.diagnose import MachineSnapshot, explain_oom
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.call import Call, Padding, Pair, four, function_of, param, two
-from ttsim.types.configs import Conv2dConfig, Conv2dSliceConfig, WormholeComputeKernelConfig
-from ttsim.types.tensors import DataType
+from ttsim.runtime.types.call import Call, Padding, Pair, four, function_of, param, two
+from ttsim.runtime.types.configs import Conv2dConfig, Conv2dSliceConfig, WormholeComputeKernelConfig
+from ttsim.runtime.types.tensors import DataType
 
 Conv1dConfig = Conv2dConfig
 

@@ -21,8 +21,8 @@ from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import stored_in
-from ttsim.types.call import require_type, require_type_or_none
-from ttsim.types.tensors import DataType, Tile
+from ttsim.runtime.types.call import require_type, require_type_or_none
+from ttsim.runtime.types.tensors import DataType, Tile
 
 
 def from_torch(

@@ -16,8 +16,8 @@ from ttsim.runtime.device import Device
 from ttsim.runtime.execution import locked_on, require_allocated, run
 from ttsim.runtime.storage import StorageType
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.call import checked_as, require_type, require_type_or_none
-from ttsim.types.tensors import DataType
+from ttsim.runtime.types.call import checked_as, require_type, require_type_or_none
+from ttsim.runtime.types.tensors import DataType
 
 
 def full(

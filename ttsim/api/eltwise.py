@@ -15,9 +15,9 @@ from ttsim.api.device_calls import require_left_out
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.call import OPERATIONS, Call, checked, function_of, incompatible, param
-from ttsim.types.configs import UnaryOpType, UnaryWithParam
-from ttsim.types.tensors import DataType
+from ttsim.runtime.types.call import OPERATIONS, Call, checked, function_of, incompatible, param
+from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam
+from ttsim.runtime.types.tensors import DataType
 
 
 class Combination(Call):

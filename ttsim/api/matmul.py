@@ -10,9 +10,9 @@ from ttsim.api.device_calls import require_left_out
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.call import Call, function_of, param
-from ttsim.types.configs import UnaryOpType, UnaryWithParam, WormholeComputeKernelConfig
-from ttsim.types.tensors import DataType
+from ttsim.runtime.types.call import Call, function_of, param
+from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam, WormholeComputeKernelConfig
+from ttsim.runtime.types.tensors import DataType
 
 
 class Product(Call):

@@ -10,9 +10,9 @@ from ops.planners.upsample import plan_upsample, refuse_bilinear, require_whole_
 from ttsim.api.device_calls import carried_out, kept_plan, require_left_out, required_device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.call import Padding, Pair, checked, four, two
-from ttsim.types.configs import WormholeComputeKernelConfig
-from ttsim.types.tensors import DataType
+from ttsim.runtime.types.call import Padding, Pair, checked, four, two
+from ttsim.runtime.types.configs import WormholeComputeKernelConfig
+from ttsim.runtime.types.tensors import DataType
 
 
 @on_device

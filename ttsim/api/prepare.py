@@ -30,9 +30,9 @@ from ops.programs.data_movement.placement import whole_shards
 from ttsim.api.conv import Windows2d, operand
 from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.call import Padding, Pair, function_of, param, two
-from ttsim.types.configs import Conv2dConfig, Conv2dSliceConfig
-from ttsim.types.tensors import DataType
+from ttsim.runtime.types.call import Padding, Pair, function_of, param, two
+from ttsim.runtime.types.configs import Conv2dConfig, Conv2dSliceConfig
+from ttsim.runtime.types.tensors import DataType
 
 
 class Preparation(Windows2d):

@@ -22,8 +22,8 @@ from ops.planners.shape.slice import plan_slice
 from ttsim.api.device_calls import carried_out, kept_plan, require_left_out, required_device
 from ttsim.runtime.execution import locked_on, on_device, require_allocated, run
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.call import checked, checked_as, require_type, require_type_or_none, required_integer
-from ttsim.types.tensors import DataType, resolved_shape
+from ttsim.runtime.types.call import checked, checked_as, require_type, require_type_or_none, required_integer
+from ttsim.runtime.types.tensors import DataType, resolved_shape
 
 
 def concat(

@@ -31,8 +31,8 @@ from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import stored_in
-from ttsim.types.call import Call, checked, function_of, integers, param
-from ttsim.types.tensors import DataType
+from ttsim.runtime.types.call import Call, checked, function_of, integers, param
+from ttsim.runtime.types.tensors import DataType
 
 
 @overload

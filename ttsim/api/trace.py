@@ -11,7 +11,7 @@ from device.errors import ArgumentError, shown
 from ttsim.runtime.device import Device
 from ttsim.runtime.session import locked
 from ttsim.runtime.traces import MeshEvent, MeshTraceId, RanCall, Trace
-from ttsim.types.call import require_type
+from ttsim.runtime.types.call import require_type
 
 
 class QueueId(int):

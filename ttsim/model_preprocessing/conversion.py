@@ -12,7 +12,7 @@ from ttsim.model_preprocessing.module_args import infer_ttnn_module_args, merge_
 from ttsim.model_preprocessing.parameters import ParameterDict, ParameterList, make_parameter_dict
 from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.tensors import DataType
+from ttsim.runtime.types.tensors import DataType
 
 Choice = Callable[[Any, str], bool]
 Preprocessor = Callable[..., Any]

@@ -13,8 +13,8 @@ from ttsim.model_preprocessing.parameters import (
     MaxPool2dArgs,
     ModuleArgs,
 )
-from ttsim.types.configs import MathFidelity
-from ttsim.types.tensors import DataType
+from ttsim.runtime.types.configs import MathFidelity
+from ttsim.runtime.types.tensors import DataType
 
 CONVOLUTION = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups", "padding_mode")
 FIELDS: dict[str, tuple[type[ModuleArgs], tuple[str, ...]]] = {

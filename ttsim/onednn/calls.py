@@ -23,7 +23,7 @@ from ttsim.runtime.device import Device, open_device
 from ttsim.runtime.execution import locked_on, place, values_reading
 from ttsim.runtime.session import current
 from ttsim.runtime.system import GetDefaultDevice
-from ttsim.types.call import require_type, require_type_or_none
+from ttsim.runtime.types.call import require_type, require_type_or_none
 
 LOWERINGS: Final = tuple(one.value for one in Lowering)
 

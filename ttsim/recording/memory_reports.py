@@ -13,7 +13,7 @@ from device.memory.allocator import Allocator, BankStatistics, Block
 from device.memory.memory_config import BufferType
 from ttsim.runtime.device import Device
 from ttsim.runtime.session import locked
-from ttsim.types.call import require_type
+from ttsim.runtime.types.call import require_type
 
 NONE = 2**64 - 1  # how the real library writes "no block" in a block table
 REPORTS = Path("generated") / "reports"

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 
 from device.spec.device_spec import DeviceSpec
-from ttsim.diagnose import estimate_source
 from ttsim.report.cycle_report import CycleReport
 from ttsim.report.network import NetworkReport
 from ttsim.report.page_parts import Page, Source
@@ -12,6 +11,7 @@ from ttsim.report.pages import page_of_calls, page_of_network, page_of_pass
 from ttsim.report.runs import OpRun
 from ttsim.report.trace import trace_json_gz
 from ttsim.report.writers.html.document import page_frame, page_html
+from ttsim.runtime.call_source import estimate_source
 from ttsim.runtime.traces import RanCall
 
 

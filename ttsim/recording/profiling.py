@@ -26,8 +26,8 @@ from ttsim.runtime.session import current, locked, remember
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import tensor_like
 from ttsim.runtime.traces import RanCall
-from ttsim.types.call import require_type
-from ttsim.types.tensors import TensorDescription
+from ttsim.runtime.types.call import require_type
+from ttsim.runtime.types.tensors import TensorDescription
 
 ROWS_OF_A_STEP: Final = 12000  # of an image, whose halo takes as long to find out as a step of a plan
 MOST_OF_MACHINE: Final = 5  # changes of the machine that are told

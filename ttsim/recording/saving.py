@@ -16,7 +16,7 @@ from ttsim.report.export.profiler import device_log, ops_perf_results
 from ttsim.report.export.visualizer import config, database
 from ttsim.report.record import Record
 from ttsim.report.writers.json import report_json
-from ttsim.types.call import require_type
+from ttsim.runtime.types.call import require_type
 
 OF_TIME: Final = (
     "profile_log_device.csv",

@@ -12,10 +12,10 @@ from typing import Any, Final
 from device.errors import ArgumentError, DeviceError
 from device.memory.memory_config import TILE, BufferType, MemoryConfig, TensorMemoryLayout
 from ops.planners.conv.arguments import default_compute_config
-from ttsim.diagnose import compute_config_source, conv_config_source, slice_config_source
 from ttsim.report.advice import Change
+from ttsim.runtime.call_source import compute_config_source, conv_config_source, slice_config_source
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.configs import (
+from ttsim.runtime.types.configs import (
     Conv2dConfig,
     Conv2dDRAMSliceHeight,
     Conv2dDRAMSliceWidth,
@@ -24,7 +24,7 @@ from ttsim.types.configs import (
     MathFidelity,
     WormholeComputeKernelConfig,
 )
-from ttsim.types.tensors import DataType, TensorDescription, bfloat8_b, bfloat16
+from ttsim.runtime.types.tensors import DataType, TensorDescription, bfloat8_b, bfloat16
 
 SCHEMES: Final = (
     TensorMemoryLayout.HEIGHT_SHARDED,

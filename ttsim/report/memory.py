@@ -24,7 +24,7 @@ from ttsim.report.accuracy import Accuracy
 from ttsim.report.cycle_report import CycleReport
 from ttsim.report.formatting import counted
 from ttsim.report.l1_map import Ranges, ranges_of
-from ttsim.types.layer import Layer
+from ttsim.runtime.types.layer import Layer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

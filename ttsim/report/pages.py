@@ -19,7 +19,7 @@ from ttsim.report.page_parts import (
     grid_of_cores,
 )
 from ttsim.report.runs import Runs
-from ttsim.types.layer import Layer
+from ttsim.runtime.types.layer import Layer
 
 NO_REFERENCE: Final = "Not known: what a network should give, only its script knows."
 

@@ -23,7 +23,7 @@ from ops.sensitivity.changes import load_spec
 from ttsim.runtime.session import current, locked, remember
 from ttsim.runtime.settings import Values, default_spec, default_strict, default_values
 from ttsim.runtime.traces import RanCall, Traces
-from ttsim.types.call import require_type, required_integer
+from ttsim.runtime.types.call import require_type, required_integer
 
 
 class _Sides:

@@ -27,8 +27,8 @@ from ttsim.runtime.session import current, locked
 from ttsim.runtime.storage import StorageType, not_allocated
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.traces import RanCall, TracedCall, script_sites
-from ttsim.types.call import CheckedRecord
-from ttsim.types.tensors import DataType, Shape
+from ttsim.runtime.types.call import CheckedRecord
+from ttsim.runtime.types.tensors import DataType, Shape
 
 LONGEST = 2000  # characters of an argument that is told in full
 _PLAIN: Final = (int, str, bool, float, type(None))

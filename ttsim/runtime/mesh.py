@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from device.cores import PlainEnum
 from device.errors import ArgumentError
 from ttsim.runtime.device import Device, MeshCoordinate, MeshShape, close_device, open_device
-from ttsim.types.call import require_type
+from ttsim.runtime.types.call import require_type
 
 
 class DispatchCoreType(PlainEnum):

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 
 from device.errors import ArgumentError, shown
 from ops.sensitivity.changes import with_changes
-from ttsim.types.call import require_type
+from ttsim.runtime.types.call import require_type
 
 PATH_VARIABLE = "TTNN_CONFIG_PATH"
 OVERRIDES_VARIABLE = "TTNN_CONFIG_OVERRIDES"

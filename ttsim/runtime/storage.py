@@ -18,7 +18,7 @@ from device.plan import MadeTensor, OperationBegin, OperationEnd, ReadTensor
 from ops.programs.patch_matmul.gather import copy_in_pieces
 from ttsim.runtime.device import Device
 from ttsim.runtime.session import locked
-from ttsim.types.tensors import DataType
+from ttsim.runtime.types.tensors import DataType
 
 
 class StorageType(PlainEnum):

@@ -12,7 +12,7 @@ from ops.sensitivity.changes import load_spec
 from ttsim.runtime.device import Arch, Device, open_devices
 from ttsim.runtime.session import current, remember
 from ttsim.runtime.settings import default_spec
-from ttsim.types.call import require_type, require_type_or_none
+from ttsim.runtime.types.call import require_type, require_type_or_none
 
 
 class ClusterType(PlainEnum):

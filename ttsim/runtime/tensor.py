@@ -37,8 +37,8 @@ from ttsim.runtime.storage import (
     rounded,
     torch_from_numpy,
 )
-from ttsim.types.call import require_type_or_none
-from ttsim.types.tensors import DataType, Shape, Tile, resolved_shape
+from ttsim.runtime.types.call import require_type_or_none
+from ttsim.runtime.types.tensors import DataType, Shape, Tile, resolved_shape
 
 
 class TensorFacts:

@@ -14,8 +14,8 @@ from ttsim.runtime.device import Device, MeshShape
 from ttsim.runtime.session import locked
 from ttsim.runtime.storage import frozen
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.call import require_type
-from ttsim.types.tensors import DataType, TensorDescription
+from ttsim.runtime.types.call import require_type
+from ttsim.runtime.types.tensors import DataType, TensorDescription
 
 
 def stored_in(output_tensor: Tensor, made: Tensor, *, argument: str = "output_tensor") -> Tensor:

@@ -12,6 +12,7 @@ from ttsim.api.conv import conv_transpose2d
 from ttsim.report.formatting import printable, terminal_width, text
 from ttsim.report.writers.terminal import progress
 from ttsim.runtime.settings import Values, add_changes, add_device, chosen_device, default_spec
+from ttsim.runtime.types.layer import SEVERAL, Layer, setting
 from ttsim.study.design import DesignResult, design
 from ttsim.study.interrupts import exit_code, word_for
 from ttsim.study.layers.flags import add_layers_flags, add_opening_flags, chosen_layers
@@ -22,7 +23,6 @@ from ttsim.study.sweep import Progress, SweepResult, Watch, best_table, sweep, w
 from ttsim.study.tune.space import ALLOWED, SEARCHED, SHORT
 from ttsim.study.tune.tune import EFFORT, short, tune
 from ttsim.study.tune.tuned import Tuned
-from ttsim.types.layer import SEVERAL, Layer, setting
 
 
 def add_sweep(commands: Any) -> None:

@@ -18,12 +18,12 @@ from ops.sensitivity.read_set import fields_asked
 from ttsim.recording.runs import cycles_of
 from ttsim.report.formatting import aligned, csv_text, printable_lines, text
 from ttsim.runtime.traces import RanCall
+from ttsim.runtime.types.layer import Layer
 from ttsim.study.evaluate import Evaluator, Point
 from ttsim.study.executor import workers
 from ttsim.study.layers.run import Settings, call, make_inputs, place
 from ttsim.study.space import Design, DesignAxis, read_design
 from ttsim.study.store import Row, Verdict, front
-from ttsim.types.layer import Layer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from ttsim.report.cycles import totals
 from ttsim.report.formatting import plain
 from ttsim.report.memory import l1_use, operation_uses
 from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, Values
+from ttsim.runtime.types.layer import FIELDS, SETTINGS, Layer, Setting
 from ttsim.study.layers.run import (
     Called,
     Doubles,
@@ -37,7 +38,6 @@ from ttsim.study.layers.run import (
     split,
 )
 from ttsim.study.store import Row, Verdict, model_version
-from ttsim.types.layer import FIELDS, SETTINGS, Layer, Setting
 
 DIGITS: Final = 16
 ASKED: Final[Mapping[type, frozenset[str]]] = {  # fields that a layout stands beside, which says what came of them

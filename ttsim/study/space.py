@@ -27,11 +27,11 @@ from ops.sensitivity.changes import (
 )
 from ops.sensitivity.fields import Field, fields_of
 from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, Values, default_spec
+from ttsim.runtime.types.configs import Conv2dConfig, WormholeComputeKernelConfig
+from ttsim.runtime.types.layer import Layer, Setting, checked
 from ttsim.study.evaluate import LAYER_INPUTS, Point
 from ttsim.study.layers.read import DEFAULT_LAYERS, check_keys, layers_said, leaves, read_layers, read_toml
 from ttsim.study.layers.run import compute_config, conv_config, slice_config
-from ttsim.types.configs import Conv2dConfig, WormholeComputeKernelConfig
-from ttsim.types.layer import Layer, Setting, checked
 
 LAYER, CONFIG, COMPUTE, DEVICE, LOWERING = "layer", "config", "compute", "device", "lowering"
 

@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 
 from device.errors import ArgumentError, shown
 from device.time.stages import nanoseconds
-from ttsim.types.layer import Setting
+from ttsim.runtime.types.layer import Setting
 
 
 class Verdict(StrEnum):

@@ -12,13 +12,13 @@ from device.spec.device_spec import DeviceSpec
 from ops.sensitivity.changes import load_spec
 from ttsim.report.formatting import counted, csv_text, cycles, fitted, percent, printable, short_name, text, time
 from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, Values, default_spec
+from ttsim.runtime.types.layer import Layer
 from ttsim.study.evaluate import Point
 from ttsim.study.executor import Run, workers
 from ttsim.study.layers.read import DEFAULT_LAYERS, layer_of, read_layers
 from ttsim.study.plots import Bars, Chart, Dot, HeatMap, Scatter, to_html, to_svg
 from ttsim.study.space import Space, axis
 from ttsim.study.store import Row, Store, Verdict, model_version
-from ttsim.types.layer import Layer
 
 FORMAT: Final = 1  # raised when a column changes its meaning or goes
 FIGURES: Final = tuple(one.name for one in fields(Row) if one.name not in ("key", "layer", "device", "inputs"))

@@ -181,7 +181,7 @@ from ttsim.study.layers.run import make_inputs
 from ttsim.study.layers.run import Settings, call, place
 from ttsim.runtime.settings import DEFAULT_SPEC
 from ttsim.runtime.device import open_device
-from ttsim.types.layer import Layer
+from ttsim.runtime.types.layer import Layer
 
 for values, dtype, weights, wide in product(
     ("fast", "exact"), ("bfloat16", "bfloat8_b", "float32"), ("bfloat8_b", "bfloat16"), (False, True)

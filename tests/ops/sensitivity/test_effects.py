@@ -29,9 +29,9 @@ from ops.sensitivity.effects import (
 from ops.sensitivity.fields import fields_of, numeric_fields, scaled
 from ops.sensitivity.read_set import fields_asked, parts_asked
 from ops.sensitivity.samples import Sample, planners_samples, samples
+from ttsim.runtime.types.layer import Layer
 from ttsim.study.design import KeylessPoint
 from ttsim.study.evaluate import Evaluator
-from ttsim.types.layer import Layer
 
 AT_A_TIME = 6  # calls that are tried, before the fields that they moved need not be tried again
 

@@ -7,8 +7,8 @@ from tools.bench import __main__ as bench
 from tools.bench.figure import Figure
 from tools.bench.layers import bench_planning, torch_call
 from tools.bench.plans import tensor_bytes
+from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.run import exact_output, make_inputs
-from ttsim.types.layer import Layer
 
 FIGURES = [
     Figure(bench="layers", case="up", name="first call", value=2.0, unit="ms", median=2.25, longest=9.5),

@@ -6,10 +6,10 @@ import pytest
 
 from tools.study.measure import LAYERS, SPACE, best_of, invented_of, report_on, studied
 from ttsim.errors import ArgumentError
+from ttsim.runtime.types.layer import Layer
 from ttsim.study.design import design
 from ttsim.study.space import read_design
 from ttsim.study.tune.tune import differences
-from ttsim.types.layer import Layer
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import ttsim
 from ops.passes.caches import PlanCache
 from ops.planners.conv import call as conv_call, conv2d
 from ops.planners.conv.arguments import ComputeConfig, ConvCall, ConvConfig, Folding, SliceConfig
-from ttsim.types.configs import UnaryOpType, UnaryWithParam
+from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam
 
 SIDE, CHANNELS, OUT = 8, 32, 32
 LEAKY = (ttsim.Conv2dConfig(activation=UnaryWithParam(UnaryOpType.LEAKY_RELU, slope)) for slope in (0.0, -0.0, 0.5))

@@ -4,8 +4,8 @@ from device.spec.device_spec import load_spec
 from ops.passes.cycles import operations_of, run_cycles
 from ttsim.recording.runs import timed_call
 from ttsim.report.cycles import whole_operation
+from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.run import Settings, call, make_inputs, place
-from ttsim.types.layer import Layer
 
 SPEC = load_spec("wormhole_n150")
 

@@ -12,7 +12,7 @@ from ttsim.recording.memory_reports import get_memory_view
 from ttsim.runtime.device import Device
 from ttsim.runtime.storage import StorageType
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.tensors import DataType
+from ttsim.runtime.types.tensors import DataType
 
 
 @pytest.fixture

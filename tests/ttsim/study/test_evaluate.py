@@ -8,10 +8,10 @@ from device.errors import shown
 from device.numbers.formats import BFLOAT16
 from device.plan import Free, Plan
 from ops.op_models import load_spec
+from ttsim.runtime.types.layer import Layer
 from ttsim.study.evaluate import Evaluator, Point, canonical, evaluate, plan_key
 from ttsim.study.layers.run import Settings, run_layer
 from ttsim.study.store import Verdict
-from ttsim.types.layer import Layer
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import pytest
 
 from device.errors import ArgumentError, DeviceError
 from ops.op_models import load_spec
+from ttsim.runtime.types.layer import Layer
 from ttsim.study import executor
 from ttsim.study.evaluate import Point, evaluate
 from ttsim.study.executor import (
@@ -23,7 +24,6 @@ from ttsim.study.executor import (
     workers,
 )
 from ttsim.study.store import Verdict
-from ttsim.types.layer import Layer
 
 SPEC = load_spec("wormhole_n150")
 LAYER = Layer(name="a", in_channels=32, out_channels=16, input_height=6, input_width=5)

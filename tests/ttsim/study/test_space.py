@@ -6,8 +6,8 @@ import pytest
 
 from device.errors import ArgumentError, ArgumentTypeError, SpecError
 from ops.sensitivity.changes import changed, load_spec
+from ttsim.runtime.types.layer import Layer
 from ttsim.study.space import Design, Space, Variant, axis, read_design, read_sweep, setting_of
-from ttsim.types.layer import Layer
 
 SPEC = load_spec("wormhole_n150")
 GIVEN = Variant(Layer(in_channels=32, out_channels=16, input_height=6, input_width=5, config={"a": 1}))

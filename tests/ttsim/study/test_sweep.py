@@ -5,10 +5,10 @@ from io import StringIO
 import pytest
 
 from device.errors import ArgumentError
+from ttsim.runtime.types.layer import Layer
 from ttsim.study import evaluate as point
 from ttsim.study.store import Row, Verdict
 from ttsim.study.sweep import SweepResult, axes_of, best_table, charts_of, sweep, words_of, write_plot
-from ttsim.types.layer import Layer
 
 LAYER = Layer(name="up", in_channels=32, out_channels=16, input_height=16, input_width=16, stride=(2, 2))
 VARY = {

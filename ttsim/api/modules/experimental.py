@@ -6,7 +6,7 @@ from device.errors import ArgumentError
 from ttsim.api.shape import convert_to_chw, convert_to_hwc
 from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.call import require_type
+from ttsim.runtime.types.call import require_type
 
 __all__ = ["conv3d", "convert_to_chw", "convert_to_hwc"]
 

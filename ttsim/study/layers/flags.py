@@ -8,8 +8,8 @@ from typing import Any
 
 from device.errors import ArgumentError, shown
 from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE
+from ttsim.runtime.types.layer import FIELDS, KINDS, TABLE, Layer, integers
 from ttsim.study.layers.read import DEFAULT_LAYERS, layer_of, read_layers
-from ttsim.types.layer import FIELDS, KINDS, TABLE, Layer, integers
 
 
 def add_layers_flags(parser: argparse.ArgumentParser) -> None:

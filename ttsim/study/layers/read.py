@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from device.errors import ArgumentError, shown
-from ttsim.types.layer import FIELDS, Layer, checked
+from ttsim.runtime.types.layer import FIELDS, Layer, checked
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:

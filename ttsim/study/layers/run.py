@@ -29,7 +29,7 @@ from ttsim.report.memory import LayerResult, Summary, operation_uses, summarize
 from ttsim.runtime.device import Device
 from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, Values
 from ttsim.runtime.tensor import Tensor
-from ttsim.types.configs import (
+from ttsim.runtime.types.configs import (
     Conv2dConfig,
     Conv2dDRAMSliceHeight,
     Conv2dDRAMSliceWidth,
@@ -43,8 +43,8 @@ from ttsim.types.configs import (
     WormholeComputeKernelConfig,
     init_device_compute_kernel_config,
 )
-from ttsim.types.layer import FIELDS, Layer, Setting
-from ttsim.types.tensors import DataType
+from ttsim.runtime.types.layer import FIELDS, Layer, Setting
+from ttsim.runtime.types.tensors import DataType
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]

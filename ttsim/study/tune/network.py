@@ -24,10 +24,11 @@ from ops.planners.conv.arguments import ConvCall, Operand, weight_format
 from ops.planners.to_config import plan_to_memory_config
 from ops.programs.data_movement.copy import CopyTensor
 from ops.programs.data_movement.tilize import TilizeOp
-from ttsim.diagnose import MachineSnapshot, fill_order, raw_weight_shape
+from ttsim.diagnose import MachineSnapshot, fill_order
 from ttsim.recording.profiling import Profile
 from ttsim.recording.runs import places
 from ttsim.report.cycles import whole
+from ttsim.runtime.call_source import raw_weight_shape
 from ttsim.runtime.device import Device
 from ttsim.runtime.traces import RanCall
 from ttsim.study.tune.search import Candidate, Search, evaluate

@@ -36,10 +36,10 @@ from ops.planners.conv.operands import PartitionedConv, partition_call
 from ops.planners.conv.slicing import most_slices
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
 from ops.window import NoWindowError
+from ttsim.runtime.types.configs import WormholeComputeKernelConfig
+from ttsim.runtime.types.layer import Layer
+from ttsim.runtime.types.tensors import DataType
 from ttsim.study.layers.run import Settings, accuracy_of, call as make_call, exact_output, make_inputs, place
-from ttsim.types.configs import WormholeComputeKernelConfig
-from ttsim.types.layer import Layer
-from ttsim.types.tensors import DataType
 
 SCHEMES: Final = (HEIGHT, BLOCK, WIDTH)
 MOST_SLICES: Final = 32  # along an axis

@@ -11,21 +11,22 @@ from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
 from ops.op_models import OP_MODELS
 from ops.planners.conv.arguments import ConvCall
-from ttsim.diagnose import MachineSnapshot, slice_argument
+from ttsim.diagnose import MachineSnapshot
 from ttsim.recording.profiling import copy_of, twin, uncaptured
 from ttsim.recording.runs import timed_call
 from ttsim.recording.suggestions import arguments_source
 from ttsim.report.cycle_report import CycleReport, cycle_report
 from ttsim.report.cycles import OperationTime
 from ttsim.report.formatting import cycles
+from ttsim.runtime.call_source import slice_argument
 from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.traces import RanCall
+from ttsim.runtime.types.call import require_type, required_integer
+from ttsim.runtime.types.configs import Conv2dConfig, Conv2dSliceConfig, WormholeComputeKernelConfig
 from ttsim.study.tune.search import Candidate, Search
 from ttsim.study.tune.space import SEARCHED, Space, allowed, arithmetics, measured_error
 from ttsim.study.tune.tuned import Choice, Tuned
-from ttsim.types.call import require_type, required_integer
-from ttsim.types.configs import Conv2dConfig, Conv2dSliceConfig, WormholeComputeKernelConfig
 
 TOLD_FACTS: Final = 5  # of those that an operation was planned apart in
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from device.time.stages import nanoseconds
 from ttsim.report.formatting import cycles, percent, printable, printable_lines, time
-from ttsim.types.configs import Conv2dConfig, Conv2dSliceConfig, WormholeComputeKernelConfig
+from ttsim.runtime.types.configs import Conv2dConfig, Conv2dSliceConfig, WormholeComputeKernelConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

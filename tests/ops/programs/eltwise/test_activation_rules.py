@@ -9,7 +9,7 @@ from ops.programs.eltwise.refusals import (
     fused_by_matmul_refusal,
     operation_refusal,
 )
-from ttsim.types.configs import UnaryOpType
+from ttsim.runtime.types.configs import UnaryOpType
 
 NAMES = [name.lower() for name in UnaryOpType.__members__]
 

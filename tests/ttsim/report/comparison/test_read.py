@@ -11,8 +11,8 @@ from tests.ttsim.report.ran_operations import runs_of, timed, untimed
 from ttsim.report.network import network_report
 from ttsim.report.reported import read_report
 from ttsim.report.writers.json import layers_as_json
+from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.run import Settings, run_layer
-from ttsim.types.layer import Layer
 
 
 def test_calls(report, tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ import pytest
 from device.spec.device_spec import load_spec
 from ops.launch import Launch, LaunchedProgram
 from ttsim.report.cycle_report import cycle_report, launch_lines, launch_times
+from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.run import Settings, call, make_inputs, place
-from ttsim.types.layer import Layer
 
 SPEC = load_spec("wormhole_n150").replace(
     dispatch_costs_fetch_cycles=2000,

@@ -23,7 +23,7 @@ from ttsim.report.memory import (
 from ttsim.report.writers.device_table import print_fields
 from ttsim.report.writers.json import layers_as_json
 from ttsim.report.writers.table import code_lines, print_advice, print_layers, print_overview
-from ttsim.types.layer import Layer
+from ttsim.runtime.types.layer import Layer
 
 LAYER = Layer(name="up[1]", in_channels=32, out_channels=16, input_height=4, input_width=5)
 OPERATION = OperationUse(

@@ -1,9 +1,7 @@
 import pytest
 
 from device.memory.memory_config import Layout, TensorMemoryLayout
-from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
-from ttsim.study.layers.run import compute_config, conv_config, slice_config
-from ttsim.types.configs import (
+from ttsim.runtime.types.configs import (
     Conv2dConfig,
     Conv2dDRAMSliceWidth,
     Conv2dL1FullSliceConfig,
@@ -11,8 +9,10 @@ from ttsim.types.configs import (
     PaddingMode,
     UnaryOpType,
 )
-from ttsim.types.layer import Layer
-from ttsim.types.tensors import DataType
+from ttsim.runtime.types.layer import Layer
+from ttsim.runtime.types.tensors import DataType
+from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
+from ttsim.study.layers.run import compute_config, conv_config, slice_config
 
 SMALL = {"in_channels": 32, "out_channels": 16, "input_height": 4, "input_width": 5}
 

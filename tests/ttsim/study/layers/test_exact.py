@@ -4,8 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.run import ACTIVATIONS, exact_output, geometry_of, make_inputs
-from ttsim.types.layer import Layer
 
 SMALL = {"in_channels": 6, "out_channels": 4, "input_height": 3, "input_width": 5}
 

@@ -3,8 +3,8 @@ import shlex
 
 import pytest
 
+from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.flags import add_layer_flags, flag, layer_from_flags
-from ttsim.types.layer import Layer
 
 EVERY_FLAG = """
 --name a --batch-size 1 --input-height 4 --input-width 5 --in-channels 16 --out-channels 8 --groups 2 --seed 5

@@ -2,8 +2,8 @@ import csv
 
 import pytest
 
+from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.read import DEFAULT_LAYERS, REQUIRED, layer_of, read_layers
-from ttsim.types.layer import Layer
 
 SMALL = {"in_channels": 32, "out_channels": 16, "input_height": 4, "input_width": 5}
 

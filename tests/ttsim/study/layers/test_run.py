@@ -1,8 +1,8 @@
 import pytest
 
 from device.spec.device_spec import load_spec
+from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.run import Settings, call, layouts_of, make_inputs, place, run_layer, summary_of
-from ttsim.types.layer import Layer
 
 SPEC = load_spec("wormhole_n150")
 SMALL = {"in_channels": 32, "out_channels": 16, "input_height": 6, "input_width": 5, "stride": (2, 2)}

@@ -2,8 +2,8 @@
 
 import ttsim as ttnn
 from device.spec.device_spec import load_spec
+from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.run import Settings, run_layer
-from ttsim.types.layer import Layer
 
 
 def test_the_script_makes_the_same_call() -> None:

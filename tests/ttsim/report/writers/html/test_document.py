@@ -11,8 +11,8 @@ from ttsim.report.memory import LayerResult
 from ttsim.report.pages import page_of_layers
 from ttsim.report.writers.html.assets import HASH, SCRIPT
 from ttsim.report.writers.html.document import page_html
+from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.run import Settings, run_layer
-from ttsim.types.layer import Layer
 
 SPEC = load_spec("wormhole_n150")
 LAYER = Layer(name="up", in_channels=32, out_channels=32, input_height=8, input_width=8, stride=(2, 2))

@@ -9,8 +9,8 @@ from device.cores import CoreRangeSet, PlainEnum
 from device.errors import ArgumentTypeError, shown
 from device.memory.memory_config import Layout, TensorMemoryLayout
 from ops.planners.conv.arguments import ComputeConfig, ConvConfig, SliceConfig, SliceType
-from ttsim.types.call import CheckedRecord, Kind, param
-from ttsim.types.tensors import DataType
+from ttsim.runtime.types.call import CheckedRecord, Kind, param
+from ttsim.runtime.types.tensors import DataType
 
 # Names and numbers of ttnn 0.81.1.
 UnaryOpType = Enum(

@@ -3,7 +3,7 @@ import inspect
 import pytest
 
 import ttsim
-from ttsim.types.call import Call, Padding, function_of, param
+from ttsim.runtime.types.call import Call, Padding, function_of, param
 
 
 class Window(Call):

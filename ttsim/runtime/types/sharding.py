@@ -7,7 +7,7 @@ from typing import cast
 from device.cores import CoreCoord, CoreGrid, CoreRange, CoreRangeSet, PlainEnum
 from device.errors import ArgumentError, ArgumentTypeError, shown
 from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
-from ttsim.types.call import required_integer
+from ttsim.runtime.types.call import required_integer
 
 
 class ShardStrategy(PlainEnum):

@@ -6,7 +6,7 @@ from device.errors import ArgumentTypeError
 from device.memory.memory_config import TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B
 from ops.planners.conv.arguments import ComputeConfig, ConvConfig, SliceConfig, SliceType
-from ttsim.types.configs import (
+from ttsim.runtime.types.configs import (
     Conv2dConfig,
     Conv2dDRAMSliceHeight,
     Conv2dDRAMSliceWidth,
@@ -19,7 +19,7 @@ from ttsim.types.configs import (
     WormholeComputeKernelConfig,
     init_device_compute_kernel_config,
 )
-from ttsim.types.tensors import DataType
+from ttsim.runtime.types.tensors import DataType
 
 
 def test_defaults_print_as_in_the_real_library() -> None:

@@ -23,7 +23,7 @@ from device.numbers.formats import (
     UINT32,
     DataFormat,
 )
-from ttsim.types.call import require_type, require_type_or_none, required_integer
+from ttsim.runtime.types.call import require_type, require_type_or_none, required_integer
 
 
 class DataType(PlainEnum):

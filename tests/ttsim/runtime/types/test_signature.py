@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from ttsim.types.call import CheckedRecord, Padding, Pair, checked, four, two
-from ttsim.types.tensors import DataType
+from ttsim.runtime.types.call import CheckedRecord, Padding, Pair, checked, four, two
+from ttsim.runtime.types.tensors import DataType
 
 ONES = np.ones((1, 1, 32, 32), np.float32)
 

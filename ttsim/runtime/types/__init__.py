@@ -1,0 +1,1 @@
+"""Types that users name: data types, shapes, configs; and the checks of arguments."""
