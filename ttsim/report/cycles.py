@@ -490,6 +490,10 @@ class OperationTime(Row):
     traffic = OperationColumn[Traffic](lambda op: traffic(op.sums, op.spec))
     math = OperationColumn[MathUse](lambda op: math_use(op.sums, op.spec, useful_flops=op.taken.useful_flops))
     roofline = OperationColumn[Roofline](lambda op: roofline(op.sums))  # What it could take at best
+    # From and to DRAM, on average
+    dram_bytes_per_cycle = OperationColumn[float](
+        lambda op: share_of(op.sums.dram_read_bytes + op.sums.dram_written_bytes, op.cycles)
+    )
 
     @cached_property
     def taken(self) -> OperationCycles:

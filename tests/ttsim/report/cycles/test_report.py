@@ -28,6 +28,11 @@ def test_totals_at_hand(report):
     assert [operation.name for operation in report.operations] == ["HaloDeviceOperation", "Conv2dDeviceOperation"]
 
 
+def test_dram_bytes_a_cycle(report):
+    """The halo moves none; the convolution reads 80,000 B and writes 20,000 B in 4,000 cycles."""
+    assert [operation.dram_bytes_per_cycle for operation in report.operations] == [0, 25]
+
+
 def test_printed(report):
     head, headings, halo, conv, total, counted = str(report).splitlines()
     assert head == "wormhole_n150: 5,000 cycles, 5.00 us at 1 GHz"
