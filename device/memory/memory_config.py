@@ -1,4 +1,4 @@
-"""Where a tensor lives: memory, dealing of pages to banks, shards on cores, and which shards hold which matrix.
+"""Layout and place of a tensor: tiles and their faces, memory, pages in banks, shards on cores.
 
 Texts are those of the real library.
 """

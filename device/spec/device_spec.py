@@ -1,7 +1,7 @@
 """What a device is made of: frozen figures, read from TOML, checked, and copied with changes.
 
 A difference between two devices is always a field here, never a branch on a name elsewhere. What programs cost on a
-device stands in the same file, in tables that their models understand (`device.spec.device_spec`).
+device stands in the same file, in tables that their models understand.
 """
 
 import tomllib

@@ -1,4 +1,4 @@
-"""Plans that make tiles of rows, rows of tiles, or another format of either.
+"""Plans of to_layout, typecast and to_memory_config: another layout, format or place of a tensor.
 
 Rules: ttnn 0.81.1, compared with recorded plans.
 """

@@ -102,6 +102,12 @@ def plan_or_refusal(call: Sample, spec: DeviceSpec) -> Plan | str:
         return str(error)
 
 
+def _program_of(op: type) -> str:
+    """The name of a program: its folder in `ops.programs`, or the file of its family among data movements."""
+    folder, *files = op.__module__.split(".")[2:]
+    return files[0] if folder == "data_movement" else folder
+
+
 def _held(step: Operation | Relocate, plan: Plan) -> FixedOperation:
     """One step alone, with its first and its last tensor."""
     if isinstance(step, Relocate):
@@ -112,8 +118,7 @@ def _held(step: Operation | Relocate, plan: Plan) -> FixedOperation:
         source = step.inputs[0] if step.inputs else target
     alone = Operation(name=name, inputs=("read", "written"), work=step.work)
     tensors = {"read": plan.tensors[source], "written": plan.tensors[target]}
-    program = type(step.work).__module__.split(".")[2]
-    return FixedOperation(program, name, Plan(steps=(alone,), tensors=tensors))
+    return FixedOperation(_program_of(type(step.work)), name, Plan(steps=(alone,), tensors=tensors))
 
 
 PLAN: Final = "plan"

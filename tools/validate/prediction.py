@@ -1,4 +1,4 @@
-"""What a validator makes of a measured row: a prediction, or the reason why there is none."""
+"""Predictions of measured rows, or why there is none; the devices and the software that rows were measured on."""
 
 import re
 from collections.abc import Callable, Mapping

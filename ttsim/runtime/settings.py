@@ -1,8 +1,9 @@
-"""ttnn's configuration of the process: kept for scripts that read and set it.
+"""Settings of the process: ttnn's configuration object, environment variables, and flags that choose a device.
 
-No field changes what ttsim computes, plans or times: what the real library would log, cache or compare is not there.
-``enable_logging`` and the reports that it makes have their counterpart in ``ttsim.graph`` and ``ttsim.profile``. The
-object is one for the process, as in ttnn, and the only such beside the session: scripts assign to its fields.
+No field of the configuration object changes what ttsim computes, plans or times: what the real library would log,
+cache or compare is not there. ``enable_logging`` and the reports that it makes have their counterpart in
+``ttsim.graph`` and ``ttsim.profile``. The object is one for the process, as in ttnn, and the only such beside the
+session: scripts assign to its fields.
 """
 
 import json

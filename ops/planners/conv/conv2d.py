@@ -1,4 +1,4 @@
-"""The plan of ttnn.conv2d."""
+"""What ttnn.conv2d adds to convolutions: its rules, its refusals, and windows that are folded into channels."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Which calls of conv_transpose2d are refused before anything is planned.
+"""What ttnn.conv_transpose2d adds to convolutions: its rules, its refusals, and those of lowering by output phases.
 
 What both kinds of convolution are asked stands in ``ops.planners.conv.checks``; here is what
 conv_transpose2d and the preparation of its weights and bias ask besides. An output padding of the stride or more is not

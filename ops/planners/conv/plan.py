@@ -1,4 +1,4 @@
-"""The plan of a convolution, transposed or not: which path, and what every step of it allocates and runs."""
+"""The plan of a convolution, transposed or not: which path it takes, and what a call without outputs becomes."""
 
 from typing import Final
 

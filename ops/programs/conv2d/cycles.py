@@ -1,4 +1,4 @@
-"""What a conv2d program takes: cycles of every group of cores, bytes and products, read off the walk of `walk`."""
+"""What a conv2d program takes: a walk through its blocks, and cycles, bytes and products of every group of cores."""
 
 from collections.abc import Sequence
 from functools import partial

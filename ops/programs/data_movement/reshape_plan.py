@@ -2,7 +2,7 @@
 
 Rules: tt-metal 0.81.1, ttnn.reshape. A tile holds rows of one image row only, so that an image whose width is no
 multiple of 32 has padding rows inside; flattening it moves rows between tiles. Block floats are converted to bfloat16
-and back around that. A sharded tensor is dealt to its cores anew (`resharding`): tiles by the same program, rows and
+and back around that. A sharded tensor is redistributed (`reshard`): tiles by the same program, rows and
 block floats by way of an interleaved tensor.
 """
 

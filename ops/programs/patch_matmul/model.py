@@ -1,4 +1,4 @@
-"""What the works of the patch programs mean, and those of the host around them."""
+"""The models of the patch programs, and of what the host does around them."""
 
 from collections.abc import Sequence
 from types import MappingProxyType

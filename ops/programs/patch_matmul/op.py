@@ -1,4 +1,4 @@
-"""What the patch programs compute, as frozen values; `meaning` says what they mean.
+"""The device operations of the patch programs, as frozen records; `model` lists their models.
 
 All tensors are sticks in DRAM: one row of channels for every position of an image. Arrays are the same numbers without
 padding: images [N, *spatial, C], weights [groups, *taps, in, out] with the channels of one group.

@@ -137,7 +137,7 @@ def test_operations_of_a_plan_alone_take_what_they_take_in_it():
 
 def test_programs_are_those_of_their_folders():
     held = fixed_operations([sample("HEIGHT")], SPEC)
-    assert [one.program for one in held] == ["data_movement", "halo", "data_movement", "conv2d"]
+    assert [one.program for one in held] == ["copy", "halo", "copy", "conv2d"]
     assert len(with_model(held, SPEC)) == len(held)
 
 
