@@ -53,7 +53,7 @@ class Allocate(NamedTuple):
     # The function of the real library that asks (the name seen in a graph capture)
     by: str = "tt::tt_metal::create_device_tensor"
     source: str | None = None  # Host tensor that is written into it at once; None if an operation writes it later
-    work: DeviceOp | None = None  # What the host does to that tensor on the way; None writes it as it is
+    op: DeviceOp | None = None  # What the host does to that tensor on the way; None writes it as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Operation:
     resident: tuple[Allocate, ...] = ()
     circular_buffers: tuple[CircularBuffer, ...] = ()  # In order of allocation
     dataflow: bool = False  # They are dataflow buffers: a capture shows them only when nothing is dispatched
-    work: DeviceOp | None = None  # What it computes, with all that the readings need to know of it
+    op: DeviceOp | None = None  # What it computes, with all that the passes need to know of it
     key: Hashable = None  # Equal keys mean the same cached program (resident tensors are then not made again)
     # Why its program cannot be built, if it cannot: raised as a DeviceError once its outputs are allocated, so that
     # what does not fit before that is reported first, as on a real device
@@ -94,7 +94,7 @@ class Relocate:
 
     tensor: str
     buffer: BufferSpec  # What is asked of the allocator
-    work: DeviceOp | None = None  # What the operation computes
+    op: DeviceOp | None = None  # What the operation computes
     circular_buffers: tuple[CircularBuffer, ...] = ()  # Of the program that copies page by page
     # Of the program that reads all before it writes, where both places overlap and it fits
     overlapping: tuple[CircularBuffer, ...] = ()
@@ -116,7 +116,7 @@ class Expected:
     """What a reader takes a tensor for that it finds on the device."""
 
     tensor: str
-    work: DeviceOp  # What would have prepared it for this reader
+    op: DeviceOp  # What would have prepared it for this reader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +169,7 @@ class OperationBegin(NamedTuple):
     """A function of the library, or a device operation, starts."""
 
     name: str
-    work: DeviceOp | None = None  # What a device operation computes; None for a function
+    op: DeviceOp | None = None  # What a device operation computes; None for a function
     read: tuple[ReadTensor, ...] = ()  # Tensors on the device that it reads, and writes into, in order
     hosts: tuple[TensorSpec, ...] = ()  # Tensors on the host that a function reads, in order
     spec: DeviceSpec | None = None  # The device of a device operation; None for a function

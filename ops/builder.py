@@ -40,9 +40,9 @@ def verify(plan: Plan, *, given: Collection[str], known_works: Collection[type] 
     walk = _Walk(set(given))
     for number, step in enumerate(plan.steps):
         fault = walk.take(step)
-        work = None if isinstance(step, Free | Refuse) else step.work
-        if fault is None and known_works is not None and work is not None and type(work) not in known_works:
-            fault = f"nothing is known of the work {type(work).__name__}"
+        op = None if isinstance(step, Free | Refuse) else step.op
+        if fault is None and known_works is not None and op is not None and type(op) not in known_works:
+            fault = f"nothing is known of the work {type(op).__name__}"
         if fault is not None:
             raise AssertionError(f"step {number} of the plan, {_named(step)}: {fault}")
     if plan.refused:
@@ -165,18 +165,18 @@ class PlanBuilder:
         """A tensor comes into being; an operation writes it later."""
         return self._allocated(Allocate(name, self._buffer(spec), by), spec)
 
-    def upload(self, name: str, spec: TensorSpec, source: str, work: DeviceOp | None = None) -> PlanTensor:
+    def upload(self, name: str, spec: TensorSpec, source: str, op: DeviceOp | None = None) -> PlanTensor:
         """A host tensor is written to the device; what ``spec`` pads it with is zero.
 
         Args:
             work: What the host does to it on the way; None writes it as it is.
         """
-        return self._allocated(Allocate(name, self._buffer(spec), UPLOADED, source, work), spec)
+        return self._allocated(Allocate(name, self._buffer(spec), UPLOADED, source, op), spec)
 
     def run(
         self,
         operation: str,
-        work: DeviceOp,
+        op: DeviceOp,
         reads: Sequence[PlanTensor],
         *,
         output: PlanTensor | None = None,
@@ -208,8 +208,8 @@ class PlanBuilder:
                 resident=tuple([Allocate(one.name, self._buffer(one.spec), UPLOADED) for one in resident]),
                 circular_buffers=circular_buffers,
                 dataflow=dataflow,
-                work=work,
-                key=(operation, source, written.spec, work) if key is None else key,
+                op=op,
+                key=(operation, source, written.spec, op) if key is None else key,
                 refused=refused,
                 unfinished=unfinished,
             ),
@@ -241,9 +241,9 @@ class PlanBuilder:
                     self._operated(_renamed(step, named), [self._tensors[one.tensor] for one in step.outputs])
                     self._tensors.update((named(one.tensor), self._tensors[one.tensor]) for one in step.resident)
 
-    def relocate(self, tensor: PlanTensor, work: DeviceOp, *buffers: tuple[CircularBuffer, ...]) -> None:
-        """A tensor is released and allocated again, as high as it can lie; ``work`` moves it (buffers: `Relocate`)."""
-        self._steps.append(Relocate(tensor.name, self._buffer(tensor.spec), work, *buffers))
+    def relocate(self, tensor: PlanTensor, op: DeviceOp, *buffers: tuple[CircularBuffer, ...]) -> None:
+        """A tensor is released and allocated again, as high as it can lie; ``op`` moves it (buffers: `Relocate`)."""
+        self._steps.append(Relocate(tensor.name, self._buffer(tensor.spec), op, *buffers))
 
     def refuse(self, error: TTSimError) -> None:
         """The call ends here, with this error, once all that was written has run; nothing is to be written after it."""
@@ -282,9 +282,9 @@ class PlanBuilder:
             self._held.pop(one.name, None)
             self._freed.add(one.name)
 
-    def expect(self, name: str, work: DeviceOp) -> None:
-        """A tensor that is on the device is read as if ``work`` had prepared it."""
-        self._expected.append(Expected(name, work))
+    def expect(self, name: str, op: DeviceOp) -> None:
+        """A tensor that is on the device is read as if ``op`` had prepared it."""
+        self._expected.append(Expected(name, op))
 
     def adopt(self, tensor: PlanTensor) -> None:
         """Has a tensor of the plan released when the call returns, in the order of adoption."""

@@ -1,7 +1,7 @@
-"""What a work means: the words in which a program tells the readings of a plan what it computes and what it takes.
+"""How a program says what a device operation computes, takes and moves: an `OpModel` for each class of operation.
 
-Every folder of `ops.programs` states the meanings of its own works; `ops.op_models` puts them into one table, and the
-readings of `ops.passes` look works up there. So neither a plan nor a reading knows any program.
+Every folder of `ops.programs` states the models of its own operations; `ops.op_models` puts all models into one table,
+and the passes of `ops.passes` look operations up there. Neither a plan nor a pass knows any program.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -68,13 +68,13 @@ class Description:
         attributes: What the real library's profiler prints of such an operation and its readers look for, by name.
     """
 
-    facts: Lazy[tuple[Detail, ...]] = Lazy(lambda account: ())  # noqa: RUF009 (a descriptor, not a default)
-    stages: Lazy[Mapping[Stage, str]] = Lazy(lambda account: {})  # noqa: RUF009
+    facts: Lazy[tuple[Detail, ...]] = Lazy(lambda description: ())  # noqa: RUF009 (a descriptor, not a default)
+    stages: Lazy[Mapping[Stage, str]] = Lazy(lambda description: {})  # noqa: RUF009
     # Under which name its model was held against measurements (`ops/passes/expected_errors.toml`); empty if nothing
     # like it was measured
     measured_as: str = ""
     composed_of: str = ""  # What its model is made of, if it was not measured
-    attributes: Lazy[tuple[tuple[str, str], ...]] = Lazy(lambda account: ())  # noqa: RUF009
+    attributes: Lazy[tuple[tuple[str, str], ...]] = Lazy(lambda description: ())  # noqa: RUF009
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,25 +103,25 @@ ValuesOf: TypeAlias = Callable[[W, Sequence[Array | None], ValuesContext], Array
 CyclesOf: TypeAlias = Callable[[W, Ends, CyclesContext], OperationCycles]
 # What a work sends from core to core.
 SentOf: TypeAlias = Callable[[W, DeviceSpec], Sequence[Sent]]
-NOTHING_TOLD: Final = Description()
+NO_DESCRIPTION: Final = Description()
 
 # What its program tells of a work.
-AccountOf: TypeAlias = Callable[[W, Ends, DeviceSpec], Description]
+DescriptionOf: TypeAlias = Callable[[W, Ends, DeviceSpec], Description]
 
 
-def _none(work: DeviceOp) -> int:
+def _none(op: DeviceOp) -> int:
     return 0
 
 
-def _nothing(work: DeviceOp, ends: Ends, spec: DeviceSpec) -> Description:
-    return NOTHING_TOLD
+def _nothing(op: DeviceOp, ends: Ends, spec: DeviceSpec) -> Description:
+    return NO_DESCRIPTION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpModel(Generic[W]):
     """What the works of one class mean to each reading."""
 
-    work: type[W]
+    op: type[W]
     # The numbers that a work makes. Logical arrays in storage of their format: padding is no part of them, and a tensor
     # seen under another shape is the same array, so that each work gives its inputs the shape that it needs (`matrix`,
     # `row`).
@@ -130,7 +130,7 @@ class OpModel(Generic[W]):
     no_model: str = ON_HOST  # Why there is none
     # Fidelity phases of its tile products, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
     fidelity_phases: Callable[[W], int] = _none
-    account: AccountOf[W] = _nothing  # What its program tells of it
+    describe: DescriptionOf[W] = _nothing  # What its program tells of it
     sent: SentOf[W] | None = None  # What it sends from core to core; None if its model knows bytes, but no routes
 
 
@@ -153,7 +153,7 @@ class ModeledOp(DeviceOp):
 
     def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
         """How the operation was planned, and what its stages do."""
-        return NOTHING_TOLD
+        return NO_DESCRIPTION
 
 
 M = TypeVar("M", bound=ModeledOp)
@@ -161,40 +161,40 @@ M = TypeVar("M", bound=ModeledOp)
 
 def model_of(op: type[M]) -> OpModel[M]:
     """The model of a class of operations whose methods say all of it."""
-    return OpModel(work=op, values=op.values, cycles=op.cycles, account=op.describe)
+    return OpModel(op=op, values=op.values, cycles=op.cycles, describe=op.describe)
 
 
 Meanings: TypeAlias = Mapping[type[DeviceOp], OpModel[Any]]
 
 
-def op_model_of(work: DeviceOp | None, meanings: Meanings) -> OpModel[Any]:
+def op_model_of(op: DeviceOp | None, op_models: Meanings) -> OpModel[Any]:
     """What a work means.
 
     Raises:
         AssertionError: The table does not know it, which is a mistake of whoever wrote the plan or the table.
     """
-    found = None if work is None else meanings.get(type(work))
+    found = None if op is None else op_models.get(type(op))
     if found is None:
-        raise AssertionError(f"nothing is known of {work!r}; add the meaning of its class to the table of meanings")
+        raise AssertionError(f"nothing is known of {op!r}; add the model of its class to the table of models")
     return found
 
 
 class WorkCycles(Protocol[AnyOp]):
     """Cycles that follow from a work alone."""
 
-    def __call__(self, work: AnyOp, spec: DeviceSpec, /, *, contention: bool) -> OperationCycles:
+    def __call__(self, op: AnyOp, spec: DeviceSpec, /, *, contention: bool) -> OperationCycles:
         """The work, the device, and whether cores wait for each other."""
         ...
 
 
 def cycles_of_work(cycles: WorkCycles[W]) -> CyclesOf[W]:
     """Cycles of a work whose ends tell nothing that it does not know itself."""
-    return lambda work, ends, reading: cycles(work, reading.spec, contention=reading.contention)
+    return lambda op, ends, context: cycles(op, context.spec, contention=context.contention)
 
 
 def values_of_first(values: Callable[[W, Array], Array]) -> ValuesOf[W]:
     """Values that depend on the first input alone, in every arithmetic."""
-    return lambda work, inputs, reading: values(work, given(inputs[0]))
+    return lambda op, inputs, context: values(op, given(inputs[0]))
 
 
 def given(array: Array | None) -> Array:

@@ -72,7 +72,7 @@ _MODELS: Final[tuple[OpModel[Any], ...]] = (
     *PATCH_MATMUL,
     *PHASE_CONV2D,
 )
-OP_MODELS: Final[Meanings] = MappingProxyType({model.work: model for model in _MODELS})
+OP_MODELS: Final[Meanings] = MappingProxyType({model.op: model for model in _MODELS})
 
 
 COSTS: tuple[type[Costs], ...] = (

@@ -74,7 +74,7 @@ def end_graph_capture() -> list[Node]:
         return []
     captures[-1].stop()
     remember(replace(current(), captures=captures[:-1]))
-    return captured_nodes(captures[-1].events, captures[-1].meanings)
+    return captured_nodes(captures[-1].events, captures[-1].op_models)
 
 
 def end_graph_capture_to_file(report_path: str | Path) -> list[Node]:

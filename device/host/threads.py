@@ -28,13 +28,13 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
-def locked(work: Callable[[PieceT], None], pieces: Iterable[PieceT]) -> None:
+def locked(op: Callable[[PieceT], None], pieces: Iterable[PieceT]) -> None:
     """One piece after the other, in this thread."""
     for piece in pieces:
-        work(piece)
+        op(piece)
 
 
-def on_all_cores(work: Callable[[PieceT], None], pieces: Iterable[PieceT], threads: int | None = None) -> None:
+def on_all_cores(op: Callable[[PieceT], None], pieces: Iterable[PieceT], threads: int | None = None) -> None:
     """All pieces, begun in order, in threads that use no BLAS; pieces of a piece are done in turn, by its thread.
 
     Args:
@@ -48,10 +48,10 @@ def on_all_cores(work: Callable[[PieceT], None], pieces: Iterable[PieceT], threa
     every = list(pieces)
     workers = min(threads or cores(), len(every))
     if workers < 2 or _within_piece():
-        locked(work, every)
+        locked(op, every)
         return
 
-    dealt = _Dealt(work, every)
+    dealt = _Dealt(op, every)
     _helpers(workers - 1).call(dealt.help_out)
     try:
         dealt.take()
@@ -72,9 +72,9 @@ class _Dealt(Generic[PieceT]):
 
     __slots__ = ("_helpers", "_left", "_over", "_turn", "_waiting", "_work", "raised")
 
-    def __init__(self, work: Callable[[PieceT], None], pieces: list[PieceT]) -> None:
+    def __init__(self, op: Callable[[PieceT], None], pieces: list[PieceT]) -> None:
         self.raised: dict[int, BaseException] = {}
-        self._work = work
+        self._work = op
         self._waiting = enumerate(pieces)
         self._turn = Lock()
         self._helpers = 0
@@ -128,19 +128,19 @@ class _Dealt(Generic[PieceT]):
             self._left.get()
 
 
-def side_by_side(work: Callable[[PieceT], None], pieces: Iterable[PieceT]) -> None:
+def side_by_side(op: Callable[[PieceT], None], pieces: Iterable[PieceT]) -> None:
     """`on_all_cores` with one thread for each product of BLAS; in turn where numpy's BLAS is not OpenBLAS."""
     every = list(pieces)
     blas = openblas() if len(every) > 1 and free_threads() > 1 else None
     if blas is None:
-        locked(work, every)
+        locked(op, every)
         return
     threads, set_threads = blas
     with _ONE_AT_A_TIME:
         before = threads()
         set_threads(1)
         try:
-            on_all_cores(work, every)
+            on_all_cores(op, every)
         finally:
             set_threads(before)
 

@@ -120,13 +120,13 @@ def block_product(
     """
     if engine not in get_args(Engine):
         raise ValueError(f"block_product: engine must be one of {', '.join(get_args(Engine))}, not {engine!r}")
-    work = _checked(activations, weights, dst, half_counts, mode)
-    compiled = _compiled_engine(work, engine)
+    op = _checked(activations, weights, dst, half_counts, mode)
+    compiled = _compiled_engine(op, engine)
     with np.errstate(all="ignore"):
-        result = None if compiled is None else _multiply_compiled(work, compiled, threads)
+        result = None if compiled is None else _multiply_compiled(op, compiled, threads)
         if result is None:  # nobody compiled, or operands too large for float32 arithmetic
             multiply = _multiply_truth if engine == "truth" else multiply_rows
-            result = multiply(work.activations, work.weights, _begun(work), work.half_counts, mode)
+            result = multiply(op.activations, op.weights, _begun(op), op.half_counts, mode)
     return result.view(np.float32)
 
 
@@ -153,13 +153,13 @@ def _checked(
     return _Work(activations, weights, start, tuple(count for count in counts if count), mode)
 
 
-def _begun(work: _Work) -> Array:
+def _begun(op: _Work) -> Array:
     """Dst without denormals, negative zeros and NaNs, so that a step that adds nothing changes nothing: uint32."""
-    if work.dst is None:
-        return np.zeros(work.shape, np.uint32)
-    if not work.mode.fp32_dest:
-        _refuse_low_bits(np.bitwise_or.reduce(work.dst, axis=None))
-    return without_nan(flushed(work.dst))
+    if op.dst is None:
+        return np.zeros(op.shape, np.uint32)
+    if not op.mode.fp32_dest:
+        _refuse_low_bits(np.bitwise_or.reduce(op.dst, axis=None))
+    return without_nan(flushed(op.dst))
 
 
 def _refuse_low_bits(seen: np.uint32) -> None:
@@ -203,11 +203,11 @@ def _multiply_truth(
     return dst
 
 
-def _compiled_engine(work: _Work, engine: Engine) -> Any:
+def _compiled_engine(op: _Work, engine: Engine) -> Any:
     """The compiled twin if it is to compute; None if not."""
     if engine not in ("auto", "compiled"):
         return None
-    seconds = work.numpy_seconds if engine == "auto" else inf
+    seconds = op.numpy_seconds if engine == "auto" else inf
     multiplies = worth_loading("device.matrix_unit.compiled", seconds)
     if multiplies and worth_loading("device.matrix_unit.packing_loops", seconds):
         return loops_of("device.matrix_unit.compiled")
@@ -216,21 +216,21 @@ def _compiled_engine(work: _Work, engine: Engine) -> Any:
     return None
 
 
-def _multiply_compiled(work: _Work, compiled: Any, threads: int | None) -> Array | None:
+def _multiply_compiled(op: _Work, compiled: Any, threads: int | None) -> Array | None:
     """The result, uint32 [rows, cols]; None if an operand is too large for float32 arithmetic."""
-    (rows, cols), halves = work.shape, sum(work.half_counts)
+    (rows, cols), halves = op.shape, sum(op.half_counts)
     packing = loops_of("device.matrix_unit.packing_loops")
-    activations, weights = signed(work.activations), signed(work.weights)
+    activations, weights = signed(op.activations), signed(op.weights)
     fields = _Fields(*packing.exponent_range(activations)), _Fields(*packing.exponent_range(weights))
     if not in_range(fields[1].largest, fields[0].largest):
         return None
     blocks = div_up(cols, compiled.LANES)
-    dst = _begun_blocks(work, packing, blocks * compiled.LANES)
-    began = None if work.dst is None else _Fields(*packing.exponent_range(signed(dst)))
-    narrow = _are_narrow(*fields, began, halves * work.mode.fidelity_phases)
+    dst = _begun_blocks(op, packing, blocks * compiled.LANES)
+    began = None if op.dst is None else _Fields(*packing.exponent_range(signed(dst)))
+    narrow = _are_narrow(*fields, began, halves * op.mode.fidelity_phases)
     in_blocks = dst.reshape(rows, blocks, compiled.LANES)
     activations = activations.reshape(rows, halves, STEP_DEPTH)
-    tile_starts = np.array([0, *accumulate(work.half_counts)])
+    tile_starts = np.array([0, *accumulate(op.half_counts)])
 
     def run(unit: _Unit) -> None:
         compiled.multiply(
@@ -240,12 +240,12 @@ def _multiply_compiled(work: _Work, compiled: Any, threads: int | None) -> Array
             (unit.rows.start, unit.rows.stop),
             (unit.blocks.start, unit.blocks.stop),
             tile_starts,
-            work.mode.fidelity_phases,
-            np.int32(-1 if work.mode.minus_one_quirk else 0),
-            *(True if found == (work.mode.fp32_dest, narrow) else None for found in STEPS),
+            op.mode.fidelity_phases,
+            np.int32(-1 if op.mode.minus_one_quirk else 0),
+            *(True if found == (op.mode.fp32_dest, narrow) else None for found in STEPS),
         )
 
-    workers = (threads or free_threads()) if work.multiply_adds >= WORTH_THREADS else 1
+    workers = (threads or free_threads()) if op.multiply_adds >= WORTH_THREADS else 1
     on_all_cores(run, _units(rows, blocks) if workers > 1 else [_Unit(range(rows), range(blocks))], workers)
     return np.ascontiguousarray(dst[:, :cols]).view(np.uint32)
 
@@ -263,13 +263,13 @@ def _are_narrow(activations: _Fields, weights: _Fields, dst: _Fields | None, ste
     return smallest - CANCELLED >= SMALLEST_NARROW and largest + GROWTH + steps.bit_length() <= LARGEST_NARROW
 
 
-def _begun_blocks(work: _Work, packing: Any, columns: int) -> Array:
+def _begun_blocks(op: _Work, packing: Any, columns: int) -> Array:
     """`_begun` with zeros behind it: int32 [rows, columns]."""
-    if work.dst is None:
-        return np.zeros((work.shape[0], columns), np.int32)
-    dst = np.empty((work.shape[0], columns), np.int32)
-    seen = packing.begin(signed(work.dst), dst)
-    if not work.mode.fp32_dest:
+    if op.dst is None:
+        return np.zeros((op.shape[0], columns), np.int32)
+    dst = np.empty((op.shape[0], columns), np.int32)
+    seen = packing.begin(signed(op.dst), dst)
+    if not op.mode.fp32_dest:
         _refuse_low_bits(np.uint32(seen & 0xFFFFFFFF))
     return dst
 

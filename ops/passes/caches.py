@@ -98,11 +98,11 @@ class WeightCache:
         """Of all that is kept."""
         return self._made.size
 
-    def made_of(self, raw: Array, work: DeviceOp, make: Callable[[], Array]) -> Array:
+    def made_of(self, raw: Array, op: DeviceOp, make: Callable[[], Array]) -> Array:
         """What a work makes of a host tensor; read-only where it is kept."""
         if not _lasting(raw):
             return make()
-        key = work, raw.shape, raw.dtype, bit_patterns(raw).flat[:FEW].tobytes()
+        key = op, raw.shape, raw.dtype, bit_patterns(raw).flat[:FEW].tobytes()
         several = self._made.get(key) or []
         found = next((one for same in (_same_memory, _same_bits) for one in several if same(one.raw, raw)), None)
         if found is None:
@@ -261,11 +261,11 @@ class PlanCache:
         return plan
 
     def cycles_of(
-        self, plan: Plan, spec: DeviceSpec, *, ran: tuple[int, ...], meanings: Meanings = OP_MODELS
+        self, plan: Plan, spec: DeviceSpec, *, ran: tuple[int, ...], op_models: Meanings = OP_MODELS
     ) -> PlanCycles:
         """What the device operations of a plan take that ran; arguments as of `run_cycles`."""
-        if meanings is not OP_MODELS:
-            return run_cycles(plan, spec, ran=ran, meanings=meanings)
+        if op_models is not OP_MODELS:
+            return run_cycles(plan, spec, ran=ran, op_models=op_models)
         return self.made_of(plan, spec, ran, lambda: run_cycles(plan, spec, ran=ran))
 
     def made_of(self, plan: Plan, spec: DeviceSpec, key: Hashable, make: Callable[[], T]) -> T:

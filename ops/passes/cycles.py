@@ -18,7 +18,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.network import hands
 from device.time.stages import OperationCycles, Stage
 from ops.launch import Launch, LaunchedProgram
-from ops.op_model import NOTHING_TOLD, CyclesContext, Description, Ends, Meanings, NoModelError, OpModel, op_model_of
+from ops.op_model import NO_DESCRIPTION, CyclesContext, Description, Ends, Meanings, NoModelError, OpModel, op_model_of
 from ops.op_models import OP_MODELS
 
 
@@ -30,7 +30,7 @@ class TimedOperation:
     cycles: OperationCycles | None  # What it takes; None where there is no model of it
     reason: str = ""  # Why there is none; empty if there is
     fidelity_phases: int = 0  # Fidelity phases of its tile products, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
-    account: Description = NOTHING_TOLD  # What its program tells of it
+    description: Description = NO_DESCRIPTION  # What its program tells of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +57,13 @@ def run_cycles(
     *,
     ran: Iterable[int] | None = None,
     contention: bool = True,
-    meanings: Meanings = OP_MODELS,
+    op_models: Meanings = OP_MODELS,
 ) -> PlanCycles:
     """What the device operations of a plan take.
 
     Equal programs (slices often are) are timed once.
     """
-    reading = CyclesContext(spec=spec, contention=contention)
+    context = CyclesContext(spec=spec, contention=contention)
     timed: list[TimedOperation] = []
     known: dict[object, TimedOperation] = {}
     steps = list(operations_of(plan, ran))
@@ -71,25 +71,25 @@ def run_cycles(
     for step in steps:
         ends = _ends(step, plan)
         if times[step.name] == 1:  # no other can be equal
-            timed.append(timed_operation(step.name, step.work, ends, reading, meanings))
+            timed.append(timed_operation(step.name, step.op, ends, context, op_models))
             continue
-        same = (step.name, step.work, ends)
+        same = (step.name, step.op, ends)
         if same not in known:
-            known[same] = timed_operation(step.name, step.work, ends, reading, meanings)
+            known[same] = timed_operation(step.name, step.op, ends, context, op_models)
         timed.append(known[same])
     return PlanCycles(tuple(timed), spec.clock_hz)
 
 
 def timed_operation(
-    name: str, work: DeviceOp | None, ends: Ends, reading: CyclesContext, meanings: Meanings = OP_MODELS
+    name: str, op: DeviceOp | None, ends: Ends, context: CyclesContext, op_models: Meanings = OP_MODELS
 ) -> TimedOperation:
     """One operation: without cycles where there is no model, and only there."""
-    meaning = op_model_of(work, meanings)
-    phases, account = meaning.fidelity_phases(work), meaning.account(work, ends, reading.spec)
+    model = op_model_of(op, op_models)
+    phases, description = model.fidelity_phases(op), model.describe(op, ends, context.spec)
     try:
-        return TimedOperation(name, _cycles(meaning, work, ends, reading), "", phases, account)
+        return TimedOperation(name, _cycles(model, op, ends, context), "", phases, description)
     except NoModelError as error:
-        return TimedOperation(name, None, str(error), phases, account)
+        return TimedOperation(name, None, str(error), phases, description)
 
 
 def operations_of(plan: Plan, ran: Iterable[int] | None = None) -> Iterator[Operation]:
@@ -108,7 +108,7 @@ def operations_of(plan: Plan, ran: Iterable[int] | None = None) -> Iterator[Oper
                 name=MOVE,
                 inputs=(step.tensor,),
                 circular_buffers=step.circular_buffers,
-                work=step.work,
+                op=step.op,
                 key=(MOVE, step.buffer),
             )
         elif isinstance(step, Refuse):
@@ -128,11 +128,11 @@ def _ends(step: Operation, plan: Plan) -> Ends:
     return Ends(read=plan.tensors[read], written=plan.tensors[written])
 
 
-def _cycles(meaning: OpModel[Any], work: DeviceOp | None, ends: Ends, reading: CyclesContext) -> OperationCycles:
+def _cycles(model: OpModel[Any], op: DeviceOp | None, ends: Ends, context: CyclesContext) -> OperationCycles:
     """What a work takes."""
-    if meaning.cycles is None:
-        raise NoModelError(meaning.no_model)
-    return meaning.cycles(work, ends, reading)
+    if model.cycles is None:
+        raise NoModelError(model.no_model)
+    return model.cycles(op, ends, context)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

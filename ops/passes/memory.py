@@ -46,14 +46,14 @@ def run_memory(
         DeviceError: A buffer or the circular buffers of a program do not fit, or the plan ends in a refusal; what the
             plan had allocated is released.
     """
-    reading = _MemoryPass(device, dict(inputs), plan.tensors, dispatch=dispatch)
+    context = _MemoryPass(device, dict(inputs), plan.tensors, dispatch=dispatch)
     try:
         for index, step in enumerate(plan.steps):
-            reading.take(index, step)
+            context.take(index, step)
     except BaseException:
-        reading.undo(keep=inputs)
+        context.undo(keep=inputs)
         raise
-    return {name: reading.buffers[name] for name in plan.results.values()}
+    return {name: context.buffers[name] for name in plan.results.values()}
 
 
 def _overlap(before: Buffer, after: Buffer, spec: DeviceSpec) -> bool:
@@ -136,7 +136,7 @@ class _MemoryPass:
                 name=MOVE,
                 inputs=(step.tensor,),
                 circular_buffers=step.overlapping if together else step.circular_buffers,
-                work=step.work,
+                op=step.op,
                 key=(MOVE, step.buffer, together),
                 refused=_whole_pages_refusal(step.overlapping) if together else None,
             )
@@ -151,7 +151,7 @@ class _MemoryPass:
     def _program(self, step: Operation) -> None:
         read, spec = self._read(step), self.device.spec
         self.device.record(
-            OperationBegin(step.name, step.work, read, spec=spec, dispatched=self.dispatch, step=self.index)
+            OperationBegin(step.name, step.op, read, spec=spec, dispatched=self.dispatch, step=self.index)
         )
         try:
             for output in step.outputs:

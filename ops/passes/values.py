@@ -15,9 +15,9 @@ from ops.passes.caches import WeightCache
 def run_values(
     plan: Plan,
     inputs: Mapping[str, Array],
-    reading: ValuesContext,
+    context: ValuesContext,
     *,
-    meanings: Meanings = OP_MODELS,
+    op_models: Meanings = OP_MODELS,
     kept: WeightCache | None = None,
 ) -> dict[str, Array]:
     """What the numbers become.
@@ -30,33 +30,33 @@ def run_values(
         The arrays of the plan's results, by name, as the device stores them.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # infinities are numbers to the device, which warns of nothing
-        return _run(plan, dict(inputs), reading, meanings, kept)
+        return _run(plan, dict(inputs), context, op_models, kept)
 
 
 def _run(
-    plan: Plan, arrays: dict[str, Array], reading: ValuesContext, meanings: Meanings, kept: WeightCache | None
+    plan: Plan, arrays: dict[str, Array], context: ValuesContext, op_models: Meanings, kept: WeightCache | None
 ) -> dict[str, Array]:
     for step in plan.steps:
         match step:
             case Allocate(source=str(source)):
-                raw, work = arrays[source], step.work
-                if work is not None and kept is not None:
-                    raw = kept.made_of(raw, work, partial(_made, raw, work, reading, meanings))
-                elif work is not None:
-                    raw = _made(raw, work, reading, meanings)
+                raw, op = arrays[source], step.op
+                if op is not None and kept is not None:
+                    raw = kept.made_of(raw, op, partial(_made, raw, op, context, op_models))
+                elif op is not None:
+                    raw = _made(raw, op, context, op_models)
                 arrays[step.tensor] = raw
             case Free(tensor=tensor):
                 arrays.pop(tensor, None)
             case Operation():
                 read = [arrays.get(name) for name in step.inputs]
-                made = op_model_of(step.work, meanings).values(step.work, read, reading)
+                made = op_model_of(step.op, op_models).values(step.op, read, context)
                 arrays[step.outputs[0].tensor if step.outputs else step.inputs[-1]] = made
             case _:
                 pass
     return {name: arrays[name] for name in plan.results.values()}
 
 
-def _made(raw: Array, work: DeviceOp, reading: ValuesContext, meanings: Meanings) -> Array:
+def _made(raw: Array, op: DeviceOp, context: ValuesContext, op_models: Meanings) -> Array:
     """What a work makes of a host tensor."""
-    made: Array = op_model_of(work, meanings).values(work, [raw], reading)
+    made: Array = op_model_of(op, op_models).values(op, [raw], context)
     return made

@@ -316,15 +316,15 @@ def _of_shards(
     refused = shards_refusal(specs, made.spec, axis, groups, builder.device_spec.l1.alignment_bytes)
     by_height = sharded.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
     pair = len(inputs) == 2 and by_height and axis == last
-    work = Concatenate(axis=axis, shapes=tuple(one.shape for one in specs), groups=groups if pair else 1)
+    op = Concatenate(axis=axis, shapes=tuple(one.shape for one in specs), groups=groups if pair else 1)
     builder.run(
         CONCAT,
-        work,
+        op,
         inputs,
         output=made,
         circular_buffers=() if refused else _shard_buffers(inputs, made, builder.device_spec, turns=pair and tiled),
         dataflow=pair,
-        key=("concat", work, tuple(specs), made.spec),
+        key=("concat", op, tuple(specs), made.spec),
         refused=refused,
     )
     if place.is_sharded():
@@ -378,13 +378,13 @@ def _paged(
     made = PlanTensor(name, _joined(specs, axis, place))
     if not specs[0].memory_config.is_sharded():
         require_all_interleaved(specs)
-    work = Concatenate(axis=axis, shapes=tuple(one.shape for one in specs))
+    op = Concatenate(axis=axis, shapes=tuple(one.shape for one in specs))
     return builder.run(
         CONCAT,
-        work,
+        op,
         inputs,
         output=made,
         circular_buffers=ragged_buffers(specs, made.spec, spec) if ragged else page_buffers(specs, made.spec, spec),
         dataflow=not ragged,
-        key=("concat", work, tuple(specs), made.spec),
+        key=("concat", op, tuple(specs), made.spec),
     )

@@ -183,7 +183,7 @@ def _may_work_on_shards(left: TensorSpec, right: TensorSpec | None, made: Tensor
 
 
 def binary_buffers(
-    work: Binary,
+    op: Binary,
     left: PlanTensor,
     right: PlanTensor | None,
     made: PlanTensor,
@@ -205,23 +205,23 @@ def binary_buffers(
             return shard_view(name, tensor, spec)
         return tiles_of(name, BUFFERING, tensor.spec.data_format, spec)
 
-    spread = work.left_format if kind in LEFT else work.second_format
-    on_the_way = _tiles_at_once(work) if on_shards and kind is Repeated.NONE else 1
+    spread = op.left_format if kind in LEFT else op.second_format
+    on_the_way = _tiles_at_once(op) if on_shards and kind is Repeated.NONE else 1
     return (
         held("left", left),
-        *((tiles_of("left_activated", on_the_way, work.left_format, spec),) if work.left_activations else ()),
-        tiles_of("number", 1, work.scalar_format, spec) if right is None else held("right", right),
-        *((tiles_of("right_activated", on_the_way, work.second_format, spec),) if work.right_activations else ()),
+        *((tiles_of("left_activated", on_the_way, op.left_format, spec),) if op.left_activations else ()),
+        tiles_of("number", 1, op.scalar_format, spec) if right is None else held("right", right),
+        *((tiles_of("right_activated", on_the_way, op.second_format, spec),) if op.right_activations else ()),
         *((tiles_of("spread", BUFFERING, spread, spec),) if kind in (*LEFT, *RIGHT) else ()),
         held("result", made),
     )
 
 
-def _tiles_at_once(work: Binary) -> int:
+def _tiles_at_once(op: Binary) -> int:
     """Tiles of shards that a core computes before it packs them: as many as Dst holds of the matrix unit's."""
-    if work.by_vector_unit:
+    if op.by_vector_unit:
         return VECTOR_UNIT_TILES
-    return DST_TILES // 2 if work.fp32_dest else DST_TILES
+    return DST_TILES // 2 if op.fp32_dest else DST_TILES
 
 
 LONGEST_REPEATED = 6  # axes that may be repeated, counted from the last
@@ -271,7 +271,7 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
     else:
         place = _place(call, left.spec, other, shape, spec)
         made = PlanTensor("output", TensorSpec(shape, out_format, layout, place))
-    work = Binary(
+    op = Binary(
         operation=call.operation,
         left_format=left.spec.data_format,
         right_format=None if other is None else other.data_format,
@@ -294,10 +294,10 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
     ]
     return builder.run(
         "BinaryNgDeviceOperation",
-        work,
+        op,
         read if call.target is None else [*read, made],
         output=made if call.target is None else None,
-        circular_buffers=binary_buffers(work, left, right, made, kind, spec, on_shards=on_shards),
+        circular_buffers=binary_buffers(op, left, right, made, kind, spec, on_shards=on_shards),
         key=(
             "binary",
             call.operation,
@@ -401,7 +401,7 @@ def plan_unary(
         )
     written = builder.tensor("target") if target is not None else PlanTensor("output", _result(source, place, spec))
     made_format = written.spec.data_format
-    work = Activate(
+    op = Activate(
         name=function[0],
         parameters=function[1],
         data_format=source.data_format,
@@ -410,12 +410,12 @@ def plan_unary(
     shape_key = None if source.layout is Layout.TILE else source.padded_shape  # tiles have one program for all shapes
     made = builder.run(
         "UnaryDeviceOperation",
-        work,
+        op,
         [read] if target is None else [read, written],
         output=written if target is None else None,
         circular_buffers=unary_buffers(read, written, spec),
         dataflow=True,
-        key=("unary", work, source.layout, source.memory_config, written.spec.memory_config, shape_key),
+        key=("unary", op, source.layout, source.memory_config, written.spec.memory_config, shape_key),
     )
     return builder.finish({"output": made.name}, known_works=OP_MODELS)
 

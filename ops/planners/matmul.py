@@ -215,21 +215,21 @@ def _operand(builder: PlanBuilder, name: str, *, turned: bool) -> PlanTensor:
 def _matmul(
     builder: PlanBuilder, call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig, made: TensorSpec
 ) -> PlanTensor:
-    work = MatmulOp(
+    op = MatmulOp(
         problem=problem, config=config, fidelity_phases=call.fidelity_phases or 1, out_channels=made.shape[-1]
     )
     first = _operand(builder, "input", turned=call.transpose_a and not problem.transpose_first)
     second = _operand(builder, "weight", turned=call.transpose_b and not problem.transpose_second)
     result = builder.run(
         "MatmulDeviceOperation",
-        work,
+        op,
         [first, second, *((builder.tensor("bias"),) if problem.bias else ())],
         output=PlanTensor("output", made),
         circular_buffers=matmul_circular_buffers(
             problem, config, source="input", in_memory=call.first.memory_config, output="output", out_sharded=False
         ),
         dataflow=True,
-        key=("matmul", work, call.first, call.second, made),
+        key=("matmul", op, call.first, call.second, made),
     )
     for one in (second, first):
         if builder.is_own(one):

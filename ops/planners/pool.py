@@ -318,16 +318,16 @@ def _halo_arguments(call: PoolArguments, sharded: PlanTensor, shards: PoolShards
 def _halo(builder: PlanBuilder, halo: HaloArguments, sharded: PlanTensor) -> PlanTensor:
     plan = plan_halo(halo, input_tensor=sharded.name, output_tensor="halo")
     _check_images(sharded.spec, plan.output, halo.nhw_cores)
-    work = HaloOp(plan=plan, fp32_dest=False, filled_by_stick=True)
+    op = HaloOp(plan=plan, fp32_dest=False, filled_by_stick=True)
     return builder.run(
         "HaloDeviceOperation",
-        work,
+        op,
         [sharded],
         output=PlanTensor("halo", plan.output),
         resident=[PlanTensor(name, one) for name, one in plan.resident],
         circular_buffers=plan.circular_buffers,
         refused=_halo_refusal(sharded),
-        key=("pool halo", work),
+        key=("pool halo", op),
     )
 
 
@@ -342,7 +342,7 @@ def _check_images(images: TensorSpec, sticks: TensorSpec, cores: int) -> None:
 def _pool(
     builder: PlanBuilder, call: PoolArguments, halo: HaloArguments, sticks: PlanTensor, shards: PoolShards
 ) -> PlanTensor:
-    work = MaxPool(
+    op = MaxPool(
         frame=call.frame,
         channels=call.channels,
         channel_cores=shards.config.channel_cores,
@@ -363,7 +363,7 @@ def _pool(
     wide = min(held.shape[1], call.channels, sticks.spec.shape[-1] // shards.config.channel_cores)
     stick_elements = held.shape[0] * wide
     sizes = PoolSizes(
-        taps=work.taps,
+        taps=op.taps,
         channels=channels,
         out_shard=(shards.rows, shards.columns),
         data_format=call.data_format,
@@ -381,13 +381,13 @@ def _pool(
     )
     return builder.run(
         "Pool2D",
-        work,
+        op,
         [sticks],
         output=made,
         resident=[indices],
         circular_buffers=buffers,
         refused=_refusal(sticks.spec, shards),
-        key=("pool", work, sticks.spec.memory_config, made.spec.memory_config),
+        key=("pool", op, sticks.spec.memory_config, made.spec.memory_config),
     )
 
 

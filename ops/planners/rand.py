@@ -21,10 +21,10 @@ def plan_rand(made: TensorSpec, spec: DeviceSpec, *, low: float, high: float, se
     builder, place = PlanBuilder(spec, {}), made.memory_config
     drawn = made.data_format if made.data_format in (BFLOAT16, FLOAT32) else FLOAT32
     tiles = TensorSpec(made.shape, drawn, Layout.TILE, place)
-    work = EvenlyDistributed(shape=made.shape, low=low, high=high, seed=seed, data_format=drawn)
+    op = EvenlyDistributed(shape=made.shape, low=low, high=high, seed=seed, data_format=drawn)
     result = builder.run(
         "RandDeviceOperation",
-        work,
+        op,
         [],
         output=PlanTensor("drawn", tiles),
         circular_buffers=rand_buffers(tiles, spec),

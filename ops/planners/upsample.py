@@ -55,7 +55,7 @@ def plan_upsample(
     made = PlanTensor("output", TensorSpec(shape, made_format, Layout.ROW_MAJOR, kept))
     builder = PlanBuilder(spec, {"input": source})
     given = builder.tensor("input")
-    work = Upsample(
+    op = Upsample(
         program=program or UpsampleProgram.PAGES,
         shape=source.shape,
         scale=scale,
@@ -73,7 +73,7 @@ def plan_upsample(
         buffers = interleaved_buffers(source, made.spec, spec)
     result = builder.run(
         OPERATION,
-        work,
+        op,
         [given],
         output=made,
         resident=[] if lists is None else [lists],
@@ -93,8 +93,8 @@ def require_whole_numbers(plan: Plan) -> None:
         ArgumentError: The tensor is that.
     """
     for step in plan.steps:
-        work = step.work if isinstance(step, Operation) and step.refused is None else None
-        if isinstance(work, Upsample) and work.program is UpsampleProgram.TILES and work.source_format == FLOAT32:
+        op = step.op if isinstance(step, Operation) and step.refused is None else None
+        if isinstance(op, Upsample) and op.program is UpsampleProgram.TILES and op.source_format == FLOAT32:
             raise ArgumentError(
                 "upsample: tiles of float32 come out cut to bfloat16 in the real library; give the tensor in "
                 "ROW_MAJOR_LAYOUT, or in bfloat16"

@@ -203,24 +203,24 @@ def pool_buffers(
     return tuple(made)
 
 
-def window_cycles(work: MaxPool, spec: DeviceSpec) -> tuple[float, float, float]:
+def window_cycles(op: MaxPool, spec: DeviceSpec) -> tuple[float, float, float]:
     """Cycles of a reader, of the matrix unit and of the packer for one window."""
-    channels = div_up(work.channels, work.channel_cores)
+    channels = div_up(op.channels, op.channel_cores)
     sizes = PoolSizes(
-        taps=work.taps, channels=channels, out_shard=(1, channels), data_format=work.data_format, tiled=work.tiled
+        taps=op.taps, channels=channels, out_shard=(1, channels), data_format=op.data_format, tiled=op.tiled
     )
-    stick_bytes = channels * (work.in_format.element_bytes or 0)
-    neighbors = work.frame.columns.kernel if work.frame.columns.dilation == 1 and sizes.channel_tiles <= WIDEST else 1
+    stick_bytes = channels * (op.in_format.element_bytes or 0)
+    neighbors = op.frame.columns.kernel if op.frame.columns.dilation == 1 and sizes.channel_tiles <= WIDEST else 1
     burst_bytes = stick_bytes * neighbors
-    bursts = work.taps // neighbors
+    bursts = op.taps // neighbors
     issue = spec.costs_of(TransferCosts).stateful_issue_cycles
     read = bursts * max(issue, burst_bytes / spec.noc.link_bytes_per_cycle)
-    tile_bytes = work.in_format.tile_bytes
+    tile_bytes = op.in_format.tile_bytes
     costs = spec.costs_of(ComputeCosts)
     tile = costs.tilize_tile_cycles + unpack_tile_cycles(spec, tile_bytes) + spec.compute.phase_cycles
     packed = sizes.channel_tiles * pack_tile_cycles(spec, tile_bytes / TILE)  # one row
-    if work.tiled:
-        packed += sizes.channel_tiles * pack_tile_cycles(spec, work.data_format.tile_bytes) / TILE
+    if op.tiled:
+        packed += sizes.channel_tiles * pack_tile_cycles(spec, op.data_format.tile_bytes) / TILE
     return read, sizes.channel_tiles * tile, packed
 
 

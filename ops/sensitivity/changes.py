@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 from device.errors import ArgumentError, ArgumentTypeError, SpecError, nearest, shown
 from device.spec.device_spec import LONGEST_NAME, DeviceSpec
 from device.spec.figures import read_number, spelled_number
-from ops import op_models as meanings
+from ops import op_models as op_models
 from ops.sensitivity.fields import Field, fields_of, with_values
 
 GRAMMAR: Final = "numbers, fields, + - * / **, parentheses, min(...) and max(...)"
@@ -234,7 +234,7 @@ def load_spec(device: str | Path | DeviceSpec) -> DeviceSpec:
         SpecError: The name is unknown, the file cannot be read, or what it says is no spec; a change is none.
     """
     base, changes = split_changes(device) if isinstance(device, str) else (device, ())
-    spec = meanings.load_spec(base)
+    spec = op_models.load_spec(base)
     return changed(spec, changes) if changes else spec
 
 

@@ -73,7 +73,7 @@ def fixed_operations(calls: Iterable[Sample], spec: DeviceSpec) -> tuple[FixedOp
         if isinstance(plan, str):
             continue
         for step in plan.steps:
-            if isinstance(step, Operation | Relocate) and step.work is not None:
+            if isinstance(step, Operation | Relocate) and step.op is not None:
                 one = _held(step, plan)
                 found.setdefault((one.plan.steps, *one.plan.tensors.values()), one)
     return tuple(found.values())
@@ -116,9 +116,9 @@ def _held(step: Operation | Relocate, plan: Plan) -> FixedOperation:
         name = step.name.removesuffix("DeviceOperation")
         target = step.outputs[0].tensor if step.outputs else step.inputs[-1]
         source = step.inputs[0] if step.inputs else target
-    alone = Operation(name=name, inputs=("read", "written"), work=step.work)
+    alone = Operation(name=name, inputs=("read", "written"), op=step.op)
     tensors = {"read": plan.tensors[source], "written": plan.tensors[target]}
-    return FixedOperation(_program_of(type(step.work)), name, Plan(steps=(alone,), tensors=tensors))
+    return FixedOperation(_program_of(type(step.op)), name, Plan(steps=(alone,), tensors=tensors))
 
 
 PLAN: Final = "plan"
@@ -277,7 +277,7 @@ def _outcome(call: Sample, spec: DeviceSpec) -> tuple[object, object]:
     if isinstance(plan, str):
         return plan, None
     decided = [
-        (step.name, step.work, step.circular_buffers, step.refused) if isinstance(step, Operation) else type(step)
+        (step.name, step.op, step.circular_buffers, step.refused) if isinstance(step, Operation) else type(step)
         for step in plan.steps
     ]
     return decided, _places(call, plan, spec)

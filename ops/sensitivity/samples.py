@@ -116,8 +116,8 @@ def movement_plans() -> Iterator[tuple[str, Plan]]:
         )
 
 
-def _plan(name: str, work: DeviceOp, source: TensorSpec, target: TensorSpec) -> tuple[str, Plan]:
-    step = Operation(name=f"{name}DeviceOperation", inputs=("x", "y"), work=work)
+def _plan(name: str, op: DeviceOp, source: TensorSpec, target: TensorSpec) -> tuple[str, Plan]:
+    step = Operation(name=f"{name}DeviceOperation", inputs=("x", "y"), op=op)
     places = [_place(one) for one in (source, target)]
     return f"{name} of {source.shape[-1]} columns, {' to '.join(places)}", Plan(
         steps=(step,), tensors={"x": source, "y": target}

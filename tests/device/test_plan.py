@@ -25,7 +25,7 @@ class Multiply(DeviceOp):
 def steps():
     act = CircularBuffer(name="act", size_bytes=64, page_bytes=32, data_format=BFLOAT16, cores=first_cores(4, 8, 8))
     operation = Operation(
-        name="Op", inputs=("x",), outputs=(Allocate("y", BUFFER),), circular_buffers=(act,), work=Multiply(1), key="k"
+        name="Op", inputs=("x",), outputs=(Allocate("y", BUFFER),), circular_buffers=(act,), op=Multiply(1), key="k"
     )
     return Allocate("x", BUFFER, source="host"), operation, Relocate("y", BUFFER), Free("x")
 
@@ -34,7 +34,7 @@ def test_steps_are_values():
     assert steps() == steps()
     assert len({*steps(), *steps()}) == 4
     operation = steps()[1]
-    assert replace(operation, work=Multiply(2)) != operation
+    assert replace(operation, op=Multiply(2)) != operation
     for step in (*steps(), operation.circular_buffers[0]):
         with pytest.raises(AttributeError):
             setattr(step, "name" if hasattr(step, "name") else "tensor", "z")
@@ -48,7 +48,7 @@ def test_plans_are_compared_by_what_they_say():
 
 def test_an_allocation_is_a_tensors_unless_said_otherwise():
     made = Allocate("x", BUFFER)
-    assert (made.by, made.source, made.work) == ("tt::tt_metal::create_device_tensor", None, None)
+    assert (made.by, made.source, made.op) == ("tt::tt_metal::create_device_tensor", None, None)
 
 
 def test_the_key_of_a_program_is_hashed_once():

@@ -181,7 +181,7 @@ def writes(plan, call):
     height, width = output_lengths(call)
     counts = np.zeros((call.batch_size, height, width), int)
     operations = [step for step in plan.steps if isinstance(step, Operation)]
-    slices = [step.work for step in operations if isinstance(step.work, SliceWrite)]
+    slices = [step.op for step in operations if isinstance(step.op, SliceWrite)]
     for one in slices:
         counts[tuple(slice(*bounds) for bounds in zip(one.window.begins[:3], one.window.ends[:3], strict=True))] += 1
     if not slices:
@@ -189,9 +189,9 @@ def writes(plan, call):
     return counts
 
 
-def shards_hold_every_stick_once(work):
+def shards_hold_every_stick_once(op):
     """Shards of equal height, none of them empty, hold all rows of a convolution's output."""
-    rows, cores, height = work.problem.out_rows, work.layout.config.nhw_cores, work.layout.shards.out_rows
+    rows, cores, height = op.problem.out_rows, op.layout.config.nhw_cores, op.layout.shards.out_rows
     return (cores - 1) * height < rows <= cores * height
 
 
@@ -218,8 +218,8 @@ def test_memory(call, spec, others):
         for event in heard:
             referee.take(event)
         assert (writes(plan, call) == 1).all()
-        works = [step.work for step in plan.steps if isinstance(step, Operation) and isinstance(step.work, Conv2dOp)]
-        assert all(map(shards_hold_every_stick_once, works))
+        ops = [step.op for step in plan.steps if isinstance(step, Operation) and isinstance(step.op, Conv2dOp)]
+        assert all(map(shards_hold_every_stick_once, ops))
     for one in (*results.values(), *inputs.values()):
         device.free(one)
     device.clear_program_cache()

@@ -37,17 +37,17 @@ class Scale(DeviceOp):
     factor: int
 
 
-MEANING = OpModel(work=Scale, values=values_of_first(lambda work, values: values * work.factor))
+MEANING = OpModel(op=Scale, values=values_of_first(lambda op, values: values * op.factor))
 
 
 def test_a_work_means_what_the_table_says_of_its_class():
     assert op_model_of(Scale(2), {Scale: MEANING}) is MEANING
 
 
-@pytest.mark.parametrize(("work", "name"), [(Scale(2), r"Scale\(factor=2\)"), (None, "None")])
-def test_a_work_that_the_table_lacks_is_our_own_mistake(work, name):
-    with pytest.raises(AssertionError, match=rf"^nothing is known of {name}; add the meaning of its class"):
-        op_model_of(work, {})
+@pytest.mark.parametrize(("op", "name"), [(Scale(2), r"Scale\(factor=2\)"), (None, "None")])
+def test_a_work_that_the_table_lacks_is_our_own_mistake(op, name):
+    with pytest.raises(AssertionError, match=rf"^nothing is known of {name}; add the model of its class"):
+        op_model_of(op, {})
 
 
 def test_what_is_not_said_is_work_of_the_host_that_multiplies_nothing():
@@ -57,21 +57,21 @@ def test_what_is_not_said_is_work_of_the_host_that_multiplies_nothing():
 
 
 def test_values_of_the_first_input():
-    reading = ValuesContext(spec=SPEC, arithmetic=FAST)
-    assert MEANING.values(Scale(3), [np.array([1, 2]), None], reading).tolist() == [3, 6]
+    context = ValuesContext(spec=SPEC, arithmetic=FAST)
+    assert MEANING.values(Scale(3), [np.array([1, 2]), None], context).tolist() == [3, 6]
     with pytest.raises(AssertionError, match=r"^an operation reads a tensor that nobody has written$"):
-        MEANING.values(Scale(3), [None], reading)
+        MEANING.values(Scale(3), [None], context)
 
 
 @pytest.mark.parametrize("contention", [False, True])
 def test_cycles_of_the_work_alone(contention):
-    def cycles(work, spec, *, contention):
-        taken = work.factor * (2.0 if contention else 1.0)
+    def cycles(op, spec, *, contention):
+        taken = op.factor * (2.0 if contention else 1.0)
         group = CoreGroupCycles(cores=first_cores(1, spec.grid.cols, spec.grid.rows), cycles=taken, stages=())
         return OperationCycles(cycles=taken, groups=(group,), bound_by=Stage.MATH)
 
-    reading = CyclesContext(spec=SPEC, contention=contention)
-    found = cycles_of_work(cycles)(Scale(5), Ends(read=TENSOR, written=TENSOR), reading)
+    context = CyclesContext(spec=SPEC, contention=contention)
+    found = cycles_of_work(cycles)(Scale(5), Ends(read=TENSOR, written=TENSOR), context)
     assert found.cycles == (10.0 if contention else 5.0)
 
 

@@ -1,4 +1,4 @@
-"""The one table of meanings."""
+"""The one table of models."""
 
 from importlib import import_module
 from pathlib import Path
@@ -29,7 +29,7 @@ def modules():
                     raise
 
 
-def works():
+def ops():
     """Every class of work that a folder of programs defines."""
     return {
         found
@@ -40,12 +40,12 @@ def works():
 
 
 def test_every_work_of_every_program_has_a_meaning():
-    assert set(OP_MODELS) == works() - {
+    assert set(OP_MODELS) == ops() - {
         AsWanted,
         DataMovement,
         Eltwise,
     }  # a description of a tensor, and bases of others
-    assert all(meaning.work is work for work, meaning in OP_MODELS.items())
+    assert all(model.op is op for op, model in OP_MODELS.items())
 
 
 def test_the_table_is_not_to_be_changed():
@@ -55,7 +55,7 @@ def test_the_table_is_not_to_be_changed():
 
 def test_what_has_no_model_of_its_cycles():
     """Host works have none by nature; these device operations run untimed, and reports say so."""
-    names = {work.__name__ for work, meaning in OP_MODELS.items() if meaning.cycles is None}
+    names = {op.__name__ for op, model in OP_MODELS.items() if model.cycles is None}
     assert names == {
         "PreparePhaseWeights", "PrepareWeights", "PrepareBias", "PrepareSticks", "PrepareTaps",
     }  # fmt: skip

@@ -50,38 +50,38 @@ class ScaleOp(DeviceOp):
     cores: CoreRangeSet
 
 
-def circular_buffers(work):
+def circular_buffers(op):
     """Two sticks, so that one is read while the other is multiplied."""
-    stick_bytes = work.channels * BFLOAT16.storage.itemsize
+    stick_bytes = op.channels * BFLOAT16.storage.itemsize
     return (
         CircularBuffer(
-            name="stick", size_bytes=2 * stick_bytes, page_bytes=stick_bytes, data_format=BFLOAT16, cores=work.cores
+            name="stick", size_bytes=2 * stick_bytes, page_bytes=stick_bytes, data_format=BFLOAT16, cores=op.cores
         ),
     )
 
 
-def scaled(work, inputs, reading):
+def scaled(op, inputs, context):
     """Products are rounded as the packer of the reading's arithmetic does it."""
-    dst = given(inputs[0]).astype(np.float32) * np.float32(work.factor)
-    return reading.arithmetic.pack(dst, BFLOAT16, fp32_dest=True).astype(BFLOAT16.storage)
+    dst = given(inputs[0]).astype(np.float32) * np.float32(op.factor)
+    return context.arithmetic.pack(dst, BFLOAT16, fp32_dest=True).astype(BFLOAT16.storage)
 
 
-def scale_cycles(work, spec, *, contention=True):
+def scale_cycles(op, spec, *, contention=True):
     """Every core reads and multiplies its sticks one after the other; with contention, reading waits for the others."""
-    share = div_up(work.sticks, work.cores.num_cores())
+    share = div_up(op.sticks, op.cores.num_cores())
     read = share * (STICK_CYCLES + (SHARED_STICK_CYCLES if contention else 0))
     stages = (StageCycles(Stage.START, START_CYCLES), StageCycles(Stage.READER, read), StageCycles(Stage.MATH, share))
     cycles = START_CYCLES + read + share
     return OperationCycles(
         cycles=cycles,
-        groups=(CoreGroupCycles(cores=work.cores, cycles=cycles, stages=stages),),
+        groups=(CoreGroupCycles(cores=op.cores, cycles=cycles, stages=stages),),
         bound_by=binding_stage(stages[1:]),
-        dram_read_bytes=work.sticks * work.channels * BFLOAT16.storage.itemsize,
+        dram_read_bytes=op.sticks * op.channels * BFLOAT16.storage.itemsize,
         contention_cycles=share * SHARED_STICK_CYCLES if contention else 0.0,
     )
 
 
-MEANING = OpModel(work=ScaleOp, values=scaled, cycles=cycles_of_work(scale_cycles), fidelity_phases=lambda work: 2)
+MEANING = OpModel(op=ScaleOp, values=scaled, cycles=cycles_of_work(scale_cycles), fidelity_phases=lambda op: 2)
 TABLE = {**OP_MODELS, ScaleOp: MEANING}
 
 SPEC = load_spec("wormhole_n150")
@@ -94,20 +94,20 @@ NUMBERS = np.arange(STICKS * CHANNELS).reshape(TENSOR.shape).astype(BFLOAT16.sto
 
 def plan(factor=1 / 3):
     """The toy, and behind it an operation of the project."""
-    work = ScaleOp(factor=factor, sticks=STICKS, channels=CHANNELS, cores=first_cores(CORES, 8, 8))
+    op = ScaleOp(factor=factor, sticks=STICKS, channels=CHANNELS, cores=first_cores(CORES, 8, 8))
     scale = Operation(
         name="ScaleDeviceOperation",
         inputs=("input",),
         outputs=(Allocate("scaled", TENSOR.buffer(SPEC)),),
-        circular_buffers=circular_buffers(work),
-        work=work,
-        key=("scale", work),
+        circular_buffers=circular_buffers(op),
+        op=op,
+        key=("scale", op),
     )
     copy = Operation(
         name="CopyDeviceOperation",
         inputs=("scaled",),
         outputs=(Allocate("output", TENSOR.buffer(SPEC)),),
-        work=CopyTensor(Conversion.COPY),
+        op=CopyTensor(Conversion.COPY),
         key=("copy", TENSOR),
     )
     return Plan(
@@ -127,8 +127,8 @@ def scale(x, *, factor=1 / 3, device):
         return run(plan(factor), {"input": x}, device, useful_flops=x.volume())["output"]
 
 
-def opened(values="exact", meanings=TABLE):
-    return Device(SPEC, values=values, meanings=meanings)
+def opened(values="exact", op_models=TABLE):
+    return Device(SPEC, values=values, op_models=op_models)
 
 
 def uploaded(device):
@@ -143,13 +143,13 @@ def test_memory():
 
 
 def test_values():
-    got = run_values(plan(), {"input": NUMBERS}, ValuesContext(spec=SPEC, arithmetic=EXACT), meanings=TABLE)
+    got = run_values(plan(), {"input": NUMBERS}, ValuesContext(spec=SPEC, arithmetic=EXACT), op_models=TABLE)
     assert np.array_equal(got["output"].astype(np.float32), expected())
 
 
 @pytest.mark.parametrize(("contention", "cycles"), [(True, CYCLES), (False, CYCLES - SHARE * SHARED_STICK_CYCLES)])
 def test_cycles(contention, cycles):
-    read = run_cycles(plan(), SPEC, contention=contention, meanings=TABLE)
+    read = run_cycles(plan(), SPEC, contention=contention, op_models=TABLE)
     scale, copy = read.operations
     assert (scale.name, scale.cycles.cycles, scale.fidelity_phases) == ("ScaleDeviceOperation", cycles, 2)
     assert read.cycles == cycles + copy.cycles.cycles
@@ -197,7 +197,7 @@ def test_an_estimate_reads_the_same_table():
 
 def test_without_its_line_in_the_table_nobody_knows_it():
     """There is no module state: what one device's table says, another's does not."""
-    with opened(meanings=OP_MODELS) as device:
+    with opened(op_models=OP_MODELS) as device:
         x = uploaded(device)
         with pytest.raises(AssertionError, match=r"^nothing is known of ScaleOp"):
             scale(x, device=device)

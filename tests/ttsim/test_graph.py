@@ -132,11 +132,11 @@ def test_other_threads_are_not_captured(device: Device) -> None:
     graph.begin_graph_capture()
     seen: list[bool] = []
 
-    def work() -> None:
+    def op() -> None:
         seen.append(graph.is_graph_capture_active())
         tensor(other).deallocate()
 
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=op)
     thread.start()
     thread.join()
     assert seen == [False]

@@ -299,7 +299,7 @@ def test_passes_are_part_of_the_plan(dtype, passes):
     for precision in ("ieee", "device"):
         call = onednn.OPERATIONS[FORWARD].call(arrays, attributes(), precision=precision)
         (operation,) = (step for step in call.plan(load_spec("wormhole_n150")).steps if isinstance(step, Operation))
-        k_tiles[precision] = operation.work.matmul.problem.k_tiles
+        k_tiles[precision] = operation.op.matmul.problem.k_tiles
     assert k_tiles["ieee"] == passes * k_tiles["device"]
 
 

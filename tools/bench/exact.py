@@ -30,9 +30,9 @@ def multiply_add_ps(engine: Engine, mode: MatrixUnitMode, repeats: int, *, rows:
     rng = np.random.default_rng(0)
     activations = rng.standard_normal((rows, DEPTH), np.float32)
     weights = rng.standard_normal((DEPTH, COLS), np.float32)
-    work = partial(block_product, activations, weights, mode=mode, engine=engine, threads=threads)
-    work()
-    return least_seconds(work, repeats) / (rows * DEPTH * COLS * mode.fidelity_phases) * 1e12
+    op = partial(block_product, activations, weights, mode=mode, engine=engine, threads=threads)
+    op()
+    return least_seconds(op, repeats) / (rows * DEPTH * COLS * mode.fidelity_phases) * 1e12
 
 
 def call_seconds(repeats: int) -> float:
@@ -40,9 +40,9 @@ def call_seconds(repeats: int) -> float:
     layer = Layer(name="exact", in_channels=256, out_channels=128, input_height=32, input_width=32, stride=(2, 2))
     inputs = make_inputs(layer)
     placed = place(layer, inputs, Settings(spec=load_spec(DEFAULT_SPEC), values="exact"))
-    work = partial(call, placed)
-    work()
-    return least_seconds(work, repeats)
+    op = partial(call, placed)
+    op()
+    return least_seconds(op, repeats)
 
 
 def bench_exact(repeats: int) -> Iterator[Figure]:
@@ -51,10 +51,10 @@ def bench_exact(repeats: int) -> Iterator[Figure]:
         load_loops()
         settings = settings_of("exact", cycles=True)
 
-        def works(layer: Layer, inputs: Inputs) -> dict[str, Callable[[], float]]:
+        def ops(layer: Layer, inputs: Inputs) -> dict[str, Callable[[], float]]:
             return {EXACT: partial(layer_seconds, layer, inputs, settings, read=True)}
 
-        yield from beside_torch("exact", works, repeats, {}, {EXACT: LIMIT_OF_TORCH_IN_SUM})
+        yield from beside_torch("exact", ops, repeats, {}, {EXACT: LIMIT_OF_TORCH_IN_SUM})
     yield from bench_without_numba()
     limit = CALL_LIMIT_S if numba_installed() else None
     yield Figure(

@@ -27,12 +27,12 @@ class Figure:
         return self.limit is None or self.value <= self.limit
 
 
-def least_seconds(work: Callable[[], object], repeats: int, *, clock: Callable[[], float] = time.perf_counter) -> float:
+def least_seconds(op: Callable[[], object], repeats: int, *, clock: Callable[[], float] = time.perf_counter) -> float:
     """The shortest of several runs: what the work takes when nothing else disturbs it."""
     best = float("inf")
     for _ in range(repeats):
         start = clock()
-        work()
+        op()
         best = min(best, clock() - start)
     return best
 
@@ -44,7 +44,7 @@ def run_times(bench: str, case: str, name: str, seconds: Sequence[float]) -> Fig
 
 
 def all_locked(
-    works: Mapping[str, Callable[[], float]], repeats: int, *, pause_seconds: float = 0.0
+    ops: Mapping[str, Callable[[], float]], repeats: int, *, pause_seconds: float = 0.0
 ) -> dict[str, list[float]]:
     """Seconds of several works that take turns, so that what disturbs one of them disturbs all.
 
@@ -54,11 +54,11 @@ def all_locked(
         pause_seconds: Before each work. Threads of some libraries turn for milliseconds after their work, on the core
             that the next one needs.
     """
-    seconds: dict[str, list[float]] = {name: [] for name in works}
+    seconds: dict[str, list[float]] = {name: [] for name in ops}
     for turn in range(repeats + 1):
-        for name, work in works.items():
+        for name, op in ops.items():
             time.sleep(pause_seconds)
-            taken = work()
+            taken = op()
             if turn:
                 seconds[name].append(taken)
     return seconds

@@ -105,14 +105,14 @@ def bench_layers(repeats: int) -> Iterator[Figure]:
     settings = settings_of("fast", cycles=True)
     load_loops()
 
-    def works(layer: Layer, inputs: Inputs) -> dict[str, Callable[[], float]]:
+    def ops(layer: Layer, inputs: Inputs) -> dict[str, Callable[[], float]]:
         return {
             NEW: partial(call_seconds, layer, inputs, settings, read=True, new=True),
             FIRST: partial(call_seconds, layer, inputs, settings, read=True),
             AGAIN: partial(call_seconds, layer, inputs, settings, read=True, again=True),
         }
 
-    yield from beside_torch("layers", works, repeats, LIMITS_OF_TORCH, LIMITS_OF_TORCH_IN_SUM)
+    yield from beside_torch("layers", ops, repeats, LIMITS_OF_TORCH, LIMITS_OF_TORCH_IN_SUM)
 
 
 def beside_torch(
@@ -132,11 +132,11 @@ def beside_torch(
     totals: dict[str, float] = {}
     for layer in read_layers(DEFAULT_LAYERS):
         inputs = make_inputs(layer)
-        works = works_of(layer, inputs)
+        ops = works_of(layer, inputs)
         if torch is not None:
-            works[TORCH] = partial(least_seconds, torch_call(layer, inputs), 1, clock=clock_of(threads()))
+            ops[TORCH] = partial(least_seconds, torch_call(layer, inputs), 1, clock=clock_of(threads()))
         shortest = {}
-        for name, seconds in all_locked(works, repeats).items():
+        for name, seconds in all_locked(ops, repeats).items():
             shortest[name] = min(seconds)
             totals[name] = totals.get(name, 0.0) + min(seconds)
             yield run_times(bench, layer.name, name, seconds)
@@ -176,11 +176,11 @@ def bench_cycles(repeats: int) -> Iterator[Figure]:
         settings = Settings(spec=load_spec(device), values="off", cycles=True)
         for name, limit in LIMITS_CYCLES_MS.items():
             options = {"new": name == REPORT_NEW, "again": name == REPORT_AGAIN}
-            works = {
+            ops = {
                 layer.name: partial(call_seconds, layer, inputs[layer.name], settings, read=False, **options)
                 for layer in layers
             }
-            found = {case: 1e3 * min(seconds) for case, seconds in all_locked(works, max(repeats, 5)).items()}
+            found = {case: 1e3 * min(seconds) for case, seconds in all_locked(ops, max(repeats, 5)).items()}
             for case, shortest in found.items():
                 yield Figure(bench="cycles", case=f"{device} {case}", name=name, value=shortest, unit="ms")
             middle = median(found.values())

@@ -67,8 +67,8 @@ def bench_onednn(repeats: int) -> Iterator[Figure]:
         for case in CASES:
             of_case: dict[str, float] = {}
             for direction, ours, theirs in _works(case, device):
-                shortest, works = {}, _timed(ours, theirs)
-                for name, seconds in all_locked(works, TURNS * repeats, pause_seconds=PAUSE_SECONDS).items():
+                shortest, ops = {}, _timed(ours, theirs)
+                for name, seconds in all_locked(ops, TURNS * repeats, pause_seconds=PAUSE_SECONDS).items():
                     shortest[name] = min(seconds)
                     of_case[name] = of_case.get(name, 0.0) + min(seconds)
                     yield run_times("onednn", case.name, direction if name == OURS else f"{direction}, torch", seconds)
@@ -81,8 +81,8 @@ def bench_onednn(repeats: int) -> Iterator[Figure]:
 def _timed(ours: Callable[[], object], theirs: Callable[[], object] | None) -> dict[str, Callable[[], float]]:
     """Works that say what they took: on one thread in its own time, whatever else the machine does meanwhile."""
     clock = clock_of(threads())
-    works = {OURS: ours} if theirs is None else {OURS: ours, TORCH: theirs}
-    return {name: partial(least_seconds, work, 1, clock=clock) for name, work in works.items()}
+    ops = {OURS: ours} if theirs is None else {OURS: ours, TORCH: theirs}
+    return {name: partial(least_seconds, op, 1, clock=clock) for name, op in ops.items()}
 
 
 def _of_torch(case: str, name: str, seconds: dict[str, float], limit: float | None) -> Iterator[Figure]:
@@ -117,8 +117,8 @@ def _works(case: Case, device: Device) -> Iterator[tuple[str, Callable[[], objec
         "data": lambda: onednn.conv_transpose_backward_data(diff, weights, **given),
         "weights": lambda: onednn.conv_transpose_backward_weights(src, diff, weights.shape, **given),
     }
-    for direction, work in ours.items():
-        yield direction, work, theirs.get(direction)
+    for direction, op in ours.items():
+        yield direction, op, theirs.get(direction)
 
 
 def _torch_works(case: Case, src: Any, weights: Any, bias: Any, diff: Any) -> dict[str, Callable[[], object]]:

@@ -30,10 +30,10 @@ def main() -> None:
     sys.modules["numba"] = None  # type: ignore[assignment]  # an import of it fails from now on
     settings = settings_of("exact", cycles=True)
 
-    def works(layer: Layer, inputs: Inputs) -> dict[str, Callable[[], float]]:
+    def ops(layer: Layer, inputs: Inputs) -> dict[str, Callable[[], float]]:
         return {CALL: partial(call_seconds, layer, inputs, settings, read=True)}
 
-    figures = beside_torch("exact", works, TURNS, {}, {CALL: LIMIT_OF_TORCH_IN_SUM})
+    figures = beside_torch("exact", ops, TURNS, {}, {CALL: LIMIT_OF_TORCH_IN_SUM})
     print(json.dumps([asdict(figure) for figure in figures]))
 
 

@@ -117,23 +117,23 @@ def _conv_case(name: tuple[str, ...], rows: list[Row]) -> Case:
         held=frozenset(OF_2025.get(conv.spec.arch, ()) if conv.older else ()),
         group=(rows[0]["device"], rows[0]["shard"], rows[0]["fidelity"]),
         configuration=name,
-        fold=_per_core(conv.work),
+        fold=_per_core(conv.op),
         rows=len(rows),
         measured=(cycles, _ended(rows, "ncrisc_ns"), _ended(rows, "brisc_ns")),
-        predict=partial(_conv_times, conv.work),
+        predict=partial(_conv_times, conv.op),
     )
 
 
-def _conv_times(work: Conv2dOp, spec: DeviceSpec) -> tuple[float, ...]:
-    timing = time_conv(work, spec)
+def _conv_times(op: Conv2dOp, spec: DeviceSpec) -> tuple[float, ...]:
+    timing = time_conv(op, spec)
     ends = (max(getattr(core, name).now.cycles for core in timing.cores) for name in ("reader", "second"))
     return timing.end.cycles, *ends
 
 
-def _per_core(work: Conv2dOp) -> tuple[object, ...]:
+def _per_core(op: Conv2dOp) -> tuple[object, ...]:
     """What each core does: however images are cut, halves of one do not vouch for each other."""
-    layout = work.layout
-    return (layout.blocks, layout.shards.out_rows, layout.shards.out_width, work.problem.weight_format)
+    layout = op.layout
+    return (layout.blocks, layout.shards.out_rows, layout.shards.out_width, op.problem.weight_format)
 
 
 def halo_cases(rows: Iterable[Row]) -> list[Case]:

@@ -55,7 +55,7 @@ def found_after(plans: list[list[str]]) -> str:
 
 
 def _worker(plan: list[str], device: ttsim.Device, failures: list[str]) -> Callable[[], None]:
-    def work() -> None:
+    def op() -> None:
         try:
             for scene in plan:
                 SCENES[scene](device)
@@ -66,4 +66,4 @@ def _worker(plan: list[str], device: ttsim.Device, failures: list[str]) -> Calla
         except Exception as error:
             failures.append(f"{type(error).__name__}: {error}")
 
-    return work
+    return op

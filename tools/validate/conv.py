@@ -58,7 +58,7 @@ class ConvRow:
     """A row, understood."""
 
     spec: DeviceSpec  # The device it was measured on
-    work: Conv2dOp
+    op: Conv2dOp
     counted: bool
     older: bool  # Measured with software of 2025
 
@@ -73,7 +73,7 @@ def predict_conv(row: Row) -> Prediction:
     return Prediction(
         row=row,
         measured_ns=measured_ns(row),
-        predict_ns=lambda: nanoseconds(conv_cycles(conv.work, conv.spec).cycles, conv.spec.clock_hz),
+        predict_ns=lambda: nanoseconds(conv_cycles(conv.op, conv.spec).cycles, conv.spec.clock_hz),
         group=(*(() if conv.counted else ("target, no measurement",)), row["device"], row["shard"], row["fidelity"]),
         architecture=row["arch"],
         configuration=configuration(row),
@@ -115,10 +115,10 @@ def read_conv_row(row: Row) -> ConvRow:
     if held > spec.grid.cols * spec.grid.rows * spec.l1.bytes:
         raise NotPredictedError("the L1 of all cores is too small for the input, even at a byte for each number")
     try:
-        work = _work(row, spec)
+        op = _work(row, spec)
     except (TTSimError, StopIteration) as error:
         raise NotPredictedError(f"no plan: {error}") from error
-    return ConvRow(spec, work, counted="target" not in row["kind"], older=older)
+    return ConvRow(spec, op, counted="target" not in row["kind"], older=older)
 
 
 def _work(row: Row, spec: DeviceSpec) -> Conv2dOp:

@@ -103,7 +103,7 @@ class GemmRow:
     """A row, understood."""
 
     spec: DeviceSpec  # The device it was measured on
-    work: MatmulOp
+    op: MatmulOp
     places: Places  # Where operands and output lie
     whole: bool = False  # The whole program was measured; otherwise until its matrix units are done
 
@@ -158,7 +158,7 @@ def is_named_program(row: Row) -> bool:
 
 def gemm_cycles_of(gemm: GemmRow, spec: DeviceSpec) -> float:
     """Cycles of a row's matmul on a device, as the row counts them."""
-    timing = time_matmul(gemm.work, spec, gemm.places)
+    timing = time_matmul(gemm.op, spec, gemm.places)
     return timing.cycles if gemm.whole else timing.compute.now.cycles
 
 

@@ -54,10 +54,10 @@ class Software(Enum):
     OF_2025 = "software of 2025"
 
 
-def _relayout_of_2025(work: CopyTensor | TilizeOp, ends: Ends, reading: CyclesContext) -> OperationCycles:
+def _relayout_of_2025(op: CopyTensor | TilizeOp, ends: Ends, context: CyclesContext) -> OperationCycles:
     """Programs of 2025 copy every stick twice when they shard a tensor."""
-    movement = tensor_copy_movement(work.conversion, ends.read, ends.written, reading.spec, bounces_always=True)
-    return movement_cycles(movement, reading.spec, contention=reading.contention)
+    movement = tensor_copy_movement(op.conversion, ends.read, ends.written, context.spec, bounces_always=True)
+    return movement_cycles(movement, context.spec, contention=context.contention)
 
 
 MEANINGS_OF: Final[Mapping[Software, Meanings]] = MappingProxyType(
@@ -65,7 +65,7 @@ MEANINGS_OF: Final[Mapping[Software, Meanings]] = MappingProxyType(
         Software.RELEASE: OP_MODELS,
         Software.OF_2025: {
             **OP_MODELS,
-            **{work: replace(OP_MODELS[work], cycles=_relayout_of_2025) for work in (CopyTensor, TilizeOp)},
+            **{op: replace(OP_MODELS[op], cycles=_relayout_of_2025) for op in (CopyTensor, TilizeOp)},
         },
     }
 )
@@ -155,7 +155,7 @@ def _times(calls: Iterable[RanCall], spec: DeviceSpec, software: Software) -> tu
     return tuple(
         TimedKind(one.name.removesuffix("DeviceOperation"), one.taken.cycles / spec.clock_hz * NS_PER_S)
         for call in calls
-        for one in timed_call(call, spec, meanings=MEANINGS_OF[software]).operations
+        for one in timed_call(call, spec, op_models=MEANINGS_OF[software]).operations
     )
 
 

@@ -141,7 +141,7 @@ class InPlace(Combination):
 
 
 def _binary(
-    operation: BinaryOperation, meaning: str, units: str
+    operation: BinaryOperation, sentence: str, units: str
 ) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
     """The function of two operands, and the one that writes into the first."""
 
@@ -151,7 +151,7 @@ def _binary(
         parameters="input_tensor_a input_tensor_b fast_and_approximate_mode dtype memory_config output_tensor "
         "activations input_tensor_a_activations input_tensor_b_activations use_legacy sub_core_grids sub_device_id",
     ):
-        __doc__ = f"""{meaning}, element by element; sides of length 1 are repeated.
+        __doc__ = f"""{sentence}, element by element; sides of length 1 are repeated.
 
         {units}
 
@@ -172,7 +172,7 @@ def _binary(
         parameters="input_tensor_a input_tensor_b activations input_tensor_a_activations input_tensor_b_activations "
         "fast_and_approximate_mode sub_core_grids sub_device_id",
     ):
-        __doc__ = f"""{meaning}, written into the first tensor and returned; else as `{operation.value}`.
+        __doc__ = f"""{sentence}, written into the first tensor and returned; else as `{operation.value}`.
 
         Its outputs were never compared with recordings of the real library.
 
@@ -251,7 +251,7 @@ class GeluVariant(PlainEnum):
 
 def _unary(
     name: str,
-    meaning: str,
+    sentence: str,
     parameters: Mapping[str, float | None] | None = None,
     *,
     simulated: Mapping[str, object] | None = None,
@@ -261,7 +261,7 @@ def _unary(
 
     Args:
         name: ttnn's.
-        meaning: For its documentation.
+        sentence: For its documentation.
         parameters: Numbers by name, with their defaults (None: it must be given).
         simulated: Keywords of this function alone, with their defaults, which are all that is simulated.
         computes: The function that it is, if it has another name.
@@ -305,7 +305,7 @@ def _unary(
     function.__name__ = function.__qualname__ = name
     wanted = "".join(f"        {key}: A number of the function.\n" for key in own)
     wanted += "".join(f"        {key}: {value} alone is simulated.\n" for key, value in alone.items())
-    function.__doc__ = f"""{meaning} of every element.
+    function.__doc__ = f"""{sentence} of every element.
 
     {comparison(name)}
 

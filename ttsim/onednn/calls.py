@@ -20,7 +20,7 @@ from ops.programs.patch_matmul import float64
 from ops.programs.patch_matmul.op import Precision
 from ops.programs.patch_matmul.values import from_canonical, image_of, weights_of
 from ttsim.runtime.device import Device, open_device
-from ttsim.runtime.execution import locked_on, place, values_reading
+from ttsim.runtime.execution import locked_on, place, values_context
 from ttsim.runtime.session import current
 from ttsim.runtime.system import GetDefaultDevice
 from ttsim.runtime.types.call import require_type, require_type_or_none
@@ -240,8 +240,8 @@ def run(call: Call, device: Device | None = None) -> Array:
     plan = locked_on(chosen, moved)
     if not dispatch or chosen.values == "off":
         return np.broadcast_to(problem.host_type.type(np.nan), prepared.shape)
-    meanings = float64.OP_MODELS if problem.precision is Precision.FLOAT64 else chosen.meanings
-    made = run_values(plan, call.arrays, values_reading(chosen), meanings=meanings)
+    op_models = float64.OP_MODELS if problem.precision is Precision.FLOAT64 else chosen.op_models
+    made = run_values(plan, call.arrays, values_context(chosen), op_models=op_models)
     return prepared.finish(made[plan.results["output"]])
 
 

@@ -250,7 +250,7 @@ class _Writer:
         self._ended.pop(len(self._open) + 1, None)
         self._ended[len(self._open)] = made
         taken = self._taken.pop()
-        if begin.work is not None and not event.aborted:
+        if begin.op is not None and not event.aborted:
             told = self._tell(begin, event)
             taken += told.nanoseconds
             start["arguments"] = operation_arguments(told.attributes, [one.tensor.spec for one in begin.read])
@@ -350,7 +350,7 @@ def _buffer(params: Mapping[str, Any]) -> BufferSpec:
     )
 
 
-def captured_nodes(events: Sequence[Event], meanings: Meanings) -> list[Node]:
+def captured_nodes(events: Sequence[Event], op_models: Meanings) -> list[Node]:
     """The nodes of a capture.
 
     Args:
@@ -361,24 +361,24 @@ def captured_nodes(events: Sequence[Event], meanings: Meanings) -> list[Node]:
 
     def tell(begin: OperationBegin, end: OperationEnd) -> NodeText:
         """Equal programs, of which a network has many, are read once."""
-        key = (begin.name, begin.work, _ends(begin, end), begin.spec, begin.dispatched)
+        key = (begin.name, begin.op, _ends(begin, end), begin.spec, begin.dispatched)
         if key not in known:
-            known[key] = _told(begin, end, meanings)
+            known[key] = _told(begin, end, op_models)
         return known[key]
 
     return nodes(events, tell)
 
 
-def _told(begin: OperationBegin, end: OperationEnd, meanings: Meanings) -> NodeText:
+def _told(begin: OperationBegin, end: OperationEnd, op_models: Meanings) -> NodeText:
     ends = _ends(begin, end)
     if begin.spec is None or ends is None:
         return NodeText()
-    reading = CyclesContext(spec=begin.spec, contention=True)
-    timed = timed_operation(begin.name, begin.work, ends, reading, meanings)
+    context = CyclesContext(spec=begin.spec, contention=True)
+    timed = timed_operation(begin.name, begin.op, ends, context, op_models)
     takes = 0
     if begin.dispatched and timed.cycles is not None:
         takes = kernel_nanoseconds(whole(timed.cycles.cycles), begin.spec)
-    return NodeText(takes, timed.account.attributes)
+    return NodeText(takes, timed.description.attributes)
 
 
 def _ends(begin: OperationBegin, end: OperationEnd) -> Ends | None:

@@ -95,7 +95,7 @@ class Profile:
     def taken(self) -> list[CallRun]:
         """What each of the calls took that ran."""
         device = self.device
-        return [timed_call(call, device.spec, meanings=device.meanings, plans=device.plans) for call in self.ran]
+        return [timed_call(call, device.spec, op_models=device.op_models, plans=device.plans) for call in self.ran]
 
     def runs(self) -> Runs:
         """The device operations of these calls."""
@@ -103,7 +103,7 @@ class Profile:
 
     def _cycles_on(self, spec: DeviceSpec) -> float:
         """Cycles of the same plans on another machine, in fractions, so that small changes show."""
-        return fsum(cycles_of(call, spec, meanings=self.device.meanings) for call in self.ran)
+        return fsum(cycles_of(call, spec, op_models=self.device.op_models) for call in self.ran)
 
 
 def _most_rows(plan: Plan) -> int:
@@ -220,7 +220,7 @@ def copy_of(device: Device, *, suggestions: bool = False) -> Device:
         values="off",
         strict=device.strict,
         suggestions=suggestions,
-        meanings=device.meanings,
+        op_models=device.op_models,
     )
     copy.machine = locked(device.machine, device.machine.copy)
     return copy

@@ -86,8 +86,8 @@ def _timelines(operations: Iterable[OpRun], profile: Profile) -> Iterator[tuple[
         if op.program in told:
             continue
         told.add(op.program)
-        model = op_model_of(op.step.work, profile.device.meanings)
-        sent = () if model.sent is None else model.sent(op.step.work, profile.device.spec)
+        model = op_model_of(op.step.op, profile.device.op_models)
+        sent = () if model.sent is None else model.sent(op.step.op, profile.device.spec)
         if sent:
             yield op.program, timeline(sent, profile.device.spec)
 

@@ -20,7 +20,7 @@ from ttsim.runtime.traces import CallSite, RanCall
 
 
 def timed_call(
-    call: RanCall, spec: DeviceSpec, *, meanings: Meanings = OP_MODELS, plans: PlanCache | None = None
+    call: RanCall, spec: DeviceSpec, *, op_models: Meanings = OP_MODELS, plans: PlanCache | None = None
 ) -> CallRun:
     """What a call took on a device.
 
@@ -28,8 +28,8 @@ def timed_call(
         meanings: What its works mean.
         plans: Where the device keeps plans and what they take, if it does.
     """
-    if plans is None or meanings is not OP_MODELS:
-        return _call_run(call, run_cycles(call.plan, spec, ran=call.ran, meanings=meanings).operations, spec)
+    if plans is None or op_models is not OP_MODELS:
+        return _call_run(call, run_cycles(call.plan, spec, ran=call.ran, op_models=op_models).operations, spec)
 
     def read() -> CallRun:
         return _call_run(call, plans.cycles_of(call.plan, spec, ran=call.ran).operations, spec)
@@ -48,11 +48,11 @@ def _call_run(call: RanCall, ran: tuple[TimedOperation, ...], spec: DeviceSpec) 
     )
 
 
-def cycles_of(call: RanCall, spec: DeviceSpec, *, meanings: Meanings = OP_MODELS) -> float:
+def cycles_of(call: RanCall, spec: DeviceSpec, *, op_models: Meanings = OP_MODELS) -> float:
     """Cycles of what a call ran, on any machine; operations without a model count nothing."""
     return fsum(
         one.cycles.cycles
-        for one in run_cycles(call.plan, spec, ran=call.ran, meanings=meanings).operations
+        for one in run_cycles(call.plan, spec, ran=call.ran, op_models=op_models).operations
         if one.cycles is not None
     )
 
@@ -96,11 +96,11 @@ def runs_of(calls: Sequence[RanCall], taken: Sequence[CallRun], spec: DeviceSpec
 
 def ends_of_operations(events: Sequence[Event]) -> Iterator[OperationEnd]:
     """The ends of device operations, which functions of the library are not."""
-    works = []
+    ops = []
     for event in events:
         if isinstance(event, OperationBegin):
-            works.append(event.work)
-        elif isinstance(event, OperationEnd) and works.pop() is not None:
+            ops.append(event.op)
+        elif isinstance(event, OperationEnd) and ops.pop() is not None:
             yield event
 
 

@@ -37,13 +37,13 @@ class TotalError:
     unmeasured_share: float  # Of all cycles, those of operations without a measurement
 
 
-def error_bar(account: Description, architecture: str) -> ErrorBar:
+def error_bar(description: Description, architecture: str) -> ErrorBar:
     """What is to be expected of an operation."""
-    found = expected_error(account.measured_as, architecture) if account.measured_as else None
+    found = expected_error(description.measured_as, architecture) if description.measured_as else None
     if found is None:
-        made = f"; composed of {account.composed_of}" if account.composed_of else ""
+        made = f"; composed of {description.composed_of}" if description.composed_of else ""
         return ErrorBar(share=None, configurations=0, text=f"{NO_MEASUREMENT}{made}")
-    text = f"{account.measured_as}: mean of {found.configurations} configurations that the fit had not seen"
+    text = f"{description.measured_as}: mean of {found.configurations} configurations that the fit had not seen"
     if found.architecture != architecture:
         text += f", all on {found.architecture}: on {architecture} nothing was measured"
     return ErrorBar(share=found.share, configurations=found.configurations, text=text)
@@ -471,8 +471,8 @@ class OperationTime(Row):
     bound_by = OperationColumn[str](lambda op: op.taken.bound_by.value)  # The stage that binds it
     # Stages that bind it just as well, as far as the model can tell
     tied_with = OperationColumn[tuple[str, ...]](lambda op: tied_stages(op.slowest_stages, op.bound_by, op.cycles))
-    facts = OperationColumn[tuple[Detail, ...]](lambda op: op.timed.account.facts)  # How it was planned
-    error = OperationColumn[ErrorBar](lambda op: error_bar(op.timed.account, op.spec.arch))  # Expected of its cycles
+    facts = OperationColumn[tuple[Detail, ...]](lambda op: op.timed.description.facts)  # How it was planned
+    error = OperationColumn[ErrorBar](lambda op: error_bar(op.timed.description, op.spec.arch))  # Expected
     core_count = OperationColumn[int](lambda op: op.taken.cores)  # Cores that take part
     # Fidelity phases, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
     fidelity_phases = OperationColumn[int](lambda op: op.timed.fidelity_phases)
@@ -509,7 +509,7 @@ class OperationTime(Row):
     @property
     def words(self) -> Mapping[Stage, str]:
         """What its stages do."""
-        return {**DOES, **self.timed.account.stages}
+        return {**DOES, **self.timed.description.stages}
 
     @cached_property
     def sums(self) -> Sums:
@@ -598,7 +598,7 @@ class Totals(Row):
     # The operations' rooflines added up; `bound` is what most of the sum is
     roofline = TotalsColumn[Roofline](lambda total: roofline(total.sums))
     error = TotalsColumn[TotalError](  # How far the cycles are to be expected off
-        lambda total: total_error([(op.timed.account.measured_as, op.cycles, op.error) for op in total.operations])
+        lambda total: total_error([(op.timed.description.measured_as, op.cycles, op.error) for op in total.operations])
     )
 
     @cached_property

@@ -121,7 +121,7 @@ class OpRun(Row):
     @property
     def attributes(self) -> tuple[tuple[str, str], ...]:
         """What the real library's profiler prints of it, by name."""
-        return self.timed.account.attributes
+        return self.timed.description.attributes
 
     @property
     def kernel_nanoseconds(self) -> int:

@@ -131,7 +131,7 @@ class Device:
         cycles: bool = True,
         strict: bool = True,
         suggestions: bool = True,
-        meanings: Meanings = OP_MODELS,
+        op_models: Meanings = OP_MODELS,
     ) -> None:
         if not isinstance(values, str) or values not in get_args(Values):
             known = ", ".join(get_args(Values))
@@ -146,7 +146,7 @@ class Device:
         self.cycles = cycles
         self.strict = strict
         self.suggestions = suggestions
-        self.meanings = meanings
+        self.op_models = op_models
         self.profilers: list[list[RanCall]] = []
         self.functions: list[str] = []
         self.traces = Traces()
@@ -164,7 +164,7 @@ class Device:
     def listened(self) -> Machine:
         """The machine, with every running graph capture listening: to be used for whatever a capture should see."""
         for capture in current().captures:
-            capture.listen(self.machine, self.meanings)
+            capture.listen(self.machine, self.op_models)
         return self.machine
 
     @contextmanager

@@ -193,7 +193,7 @@ def free_l1_bytes(device: Device) -> int:
     return device.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
 
 
-def values_reading(device: Device) -> ValuesContext:
+def values_context(device: Device) -> ValuesContext:
     """How a device computes values; its ``values`` are not "off"."""
     return ValuesContext(spec=device.spec, arithmetic=ARITHMETIC[device.values])
 
@@ -232,7 +232,7 @@ def run(
     held = {name: tensor.buffer for name, tensor in tensors.items() if _lives(tensor)}
     buffers = held | place(plan, held, device, useful_flops=useful_flops, asked=asked)
     results = {}
-    prepared = {step.tensor: step.work for step in plan.steps if isinstance(step, Allocate)}
+    prepared = {step.tensor: step.op for step in plan.steps if isinstance(step, Allocate)}
     for role, name in plan.results.items():
         own = tensors.get(name)
         if own is None or buffers.get(name) is not held.get(name):  # its own, or moved to another place
@@ -243,7 +243,7 @@ def run(
     if dispatch and device.traces.capturing is not None:
         device.traces.capturing.calls.append(_traced(plan, tensors, held, arrays, results, device, input_shape))
     if computes:
-        made = run_values(plan, arrays, values_reading(device), meanings=device.meanings, kept=device.kept)
+        made = run_values(plan, arrays, values_context(device), op_models=device.op_models, kept=device.kept)
         for name in set(plan.results.values()):
             if made[name] is arrays.get(name) and buffers.get(name) is held.get(name):
                 continue
@@ -266,7 +266,7 @@ def _traced(
         return _array(name, Tensor.of_host(stored, spec), True, input_shape)
 
     def values(given: Mapping[str, Array]) -> Mapping[str, Array]:
-        return run_values(plan, given, values_reading(device), meanings=device.meanings, kept=device.kept)
+        return run_values(plan, given, values_context(device), op_models=device.op_models, kept=device.kept)
 
     made = {plan.results[role]: tensor for role, tensor in results.items()}
     return TracedCall(

@@ -24,14 +24,14 @@ class Capture:
     def __init__(self, *, dispatch: bool) -> None:
         self.dispatch = dispatch
         self.events: list[Event] = []
-        self.meanings: Meanings = {}
+        self.op_models: Meanings = {}
         self._machines: list[Machine] = []
 
-    def listen(self, machine: Machine, meanings: Meanings) -> None:
+    def listen(self, machine: Machine, op_models: Meanings) -> None:
         """Records what happens on a device from now on; doing so twice is harmless."""
         if machine not in self._machines:
             self._machines.append(machine)
-            self.meanings = {**self.meanings, **meanings}
+            self.op_models = {**self.op_models, **op_models}
             machine.recorders.append(self.events)
 
     def stop(self) -> None:

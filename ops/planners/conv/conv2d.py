@@ -119,8 +119,8 @@ def _padded(builder: PlanBuilder, call: ConvCall, image: PlanTensor) -> PlanTens
     (batch, height, width, channels), (top, bottom, left, right) = image.spec.shape, call.padding
     shape = (batch, height + top + bottom, width + left + right, channels)
     made = TensorSpec(shape, image.spec.data_format, Layout.ROW_MAJOR, image.spec.memory_config)
-    work = PadImage(image=(batch, height, width, channels), padding=call.padding)
-    return builder.run("PadDeviceOperation", work, [image], output=PlanTensor("input.padded", made))
+    op = PadImage(image=(batch, height, width, channels), padding=call.padding)
+    return builder.run("PadDeviceOperation", op, [image], output=PlanTensor("input.padded", made))
 
 
 def _as_rows(builder: PlanBuilder, image: PlanTensor, kept: PlanTensor) -> PlanTensor:

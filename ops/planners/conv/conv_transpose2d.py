@@ -237,10 +237,10 @@ def check_phase_weights(plan: Plan, call: ConvCall) -> None:
         {} if call.weight.on_host else {call.weight.name or "weight": call.weight.made_by}
     )
     for one in plan.expected:
-        if not isinstance(one.work, PreparePhaseWeights) or one.tensor not in given:
+        if not isinstance(one.op, PreparePhaseWeights) or one.tensor not in given:
             continue
         made = given[one.tensor]
-        if made != one.work and not isinstance(made, AsWanted):
+        if made != one.op and not isinstance(made, AsWanted):
             raise ArgumentError(
                 f"{FUNCTION}: weight_tensor is on the device and was not prepared for this call and lowering; pass it "
                 "as it was made, on the host, or as an earlier call of the same arguments returned it"

@@ -152,14 +152,14 @@ def _halo(
     except DeviceError as error:  # a reshape left other shards than the partition expects
         refused = builder.run("HaloDeviceOperation", CopyTensor(Conversion.COPY), [sharded], refused=str(error))
         return refused, None
-    work = HaloOp(plan=plan, fp32_dest=partitioned.options.fp32_dest)
+    op = HaloOp(plan=plan, fp32_dest=partitioned.options.fp32_dest)
     output = plan.output
     if not sharded.in_l1:  # it is made where the input lies, and refused then
         place = replace(output.memory_config, buffer_type=sharded.spec.memory_config.buffer_type)
         output = replace(output, memory_config=place)
     made = builder.run(
         "HaloDeviceOperation",
-        work,
+        op,
         [sharded],
         output=PlanTensor(name, output),
         resident=[PlanTensor(*one) for one in plan.resident],
@@ -266,9 +266,9 @@ def _conv(
             "cores as there are tiles of output channels"
         )
     buffers = ConvBuffers.of(layout, halo_bytes=sticks_bytes(halo, problem), reader_indices_bytes=words)
-    work, reads = micro_op(partitioned.arguments, layout, buffers), [halo, *operands(builder, partitioned.arguments)]
+    op, reads = micro_op(partitioned.arguments, layout, buffers), [halo, *operands(builder, partitioned.arguments)]
     if partitioned.options.untilize_out and problem.out_format.is_block:
-        builder.run(CONV2D, work, reads, refused=ROWS_OF_BLOCKS)
+        builder.run(CONV2D, op, reads, refused=ROWS_OF_BLOCKS)
         return halo
     output = PlanTensor(f"{partitioned.prefix}output", output_spec(partitioned))
     requests = buffer_requests(buffers)
@@ -277,7 +277,7 @@ def _conv(
     )
     return builder.run(
         CONV2D,
-        work,
+        op,
         reads,
         output=output,
         resident=[indices],

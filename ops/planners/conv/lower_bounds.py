@@ -49,7 +49,7 @@ class LowerBound:
 
     def timed(self, device_spec: DeviceSpec) -> "LowerBound":
         """The same with the cycles of its convolutions as they are, not as they at least are."""
-        taken = sum(count * time_conv(work, device_spec).end.cycles for work, count in self.ops)
+        taken = sum(count * time_conv(op, device_spec).end.cycles for op, count in self.ops)
         return replace(self, cycles=max(self.cycles, taken))
 
 
@@ -73,7 +73,7 @@ def lower_bound_of(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: in
         l1_bytes=max(one.l1_bytes for one, _ in bounds),
         plan_key=(*path, tuple((one.plan_key, count) for one, count in bounds)),
         rest_key=(*path, tuple((one.rest_key, count) for one, count in bounds)),
-        ops=tuple((work, times * count) for one, count in bounds for work, times in one.ops),
+        ops=tuple((op, times * count) for one, count in bounds for op, times in one.ops),
     )
 
 
@@ -119,14 +119,14 @@ def _in_one_piece(call: ConvCall, device_spec: DeviceSpec) -> LowerBound:
     partitioned = partition_call(call, device_spec)
     layout = partitioned.layout
     buffers = ConvBuffers.of(layout)
-    work = micro_op(call, layout, buffers, k_blocks=())
+    op = micro_op(call, layout, buffers, k_blocks=())
     halo, output = _halo_bytes(partitioned, device_spec), output_spec(partitioned).buffer(device_spec).bank_bytes
     return LowerBound(
-        cycles=least_cycles(work, device_spec),
+        cycles=least_cycles(op, device_spec),
         l1_bytes=halo + max(_input_bytes(partitioned), local_bytes(buffer_requests(buffers)) + output),
         plan_key=_plan_key(partitioned),
         rest_key=(layout.config, layout.out_config, layout.shards, partitioned.input_memory, partitioned.reshards),
-        ops=((work, 1),),
+        ops=((op, 1),),
     )
 
 

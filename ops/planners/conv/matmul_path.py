@@ -407,7 +407,7 @@ def _matmul(
 ) -> PlanTensor:
     """One matmul program from tiles to the tensor "output"."""
     weights = operands(builder, partitioned.arguments)
-    work = MatmulOp(
+    op = MatmulOp(
         problem=problem,
         config=config,
         fidelity_phases=compute_config(partitioned.arguments).fidelity_phases,
@@ -417,7 +417,7 @@ def _matmul(
     )
     return builder.run(
         "MatmulDeviceOperation",
-        work,
+        op,
         [tiles, *(weights if problem.bias else weights[:1])],
         output=PlanTensor("output", made),
         circular_buffers=matmul_circular_buffers(
@@ -429,7 +429,7 @@ def _matmul(
             out_sharded=made.memory_config.is_sharded(),
         ),
         dataflow=True,
-        key=("matmul", work, tiles.spec, made, weights[0].spec.padded_shape),
+        key=("matmul", op, tiles.spec, made, weights[0].spec.padded_shape),
         refused=matmul_refusal(
             partitioned, problem, weights[0].spec, tiles.spec.memory_config, activation, builder.device_spec.grid
         ),

@@ -97,16 +97,16 @@ def upload_phase_weights(builder: PlanBuilder, partitioned: PartitionedConv) -> 
     refuse_operands(builder, partitioned.arguments)
     if builder.refused:
         return
-    call, work, names = partitioned.arguments, phase_weights(partitioned), operand_names(partitioned.arguments)
+    call, op, names = partitioned.arguments, phase_weights(partitioned), operand_names(partitioned.arguments)
     if call.weight.on_host:
-        builder.upload(names[0], work.spec, "weight", work)
+        builder.upload(names[0], op.spec, "weight", op)
     else:
-        builder.expect(names[0], work)
+        builder.expect(names[0], op)
     if call.bias is None:
         return
     layout = read_layout(partitioned)
     if call.bias.on_host:
-        made = replace(work.spec, shape=layout.bias_logical_shape, padded_shape=layout.bias_padded_shape)
+        made = replace(op.spec, shape=layout.bias_logical_shape, padded_shape=layout.bias_padded_shape)
         builder.upload(names[1], made, "bias", PrepareBias(layout))
     else:
         builder.expect(names[1], PrepareBias(layout))
@@ -140,7 +140,7 @@ def phase_conv(
     indices = PlanTensor(f"{partitioned.prefix}reader_indices", config_tensor_spec(halo_arguments, words))
     buffers = _buffers(groups)
     matrices = phase_weights(partitioned).rows
-    work = PhaseConv2dOp(
+    op = PhaseConv2dOp(
         layout=layout,
         parts=tuple(
             PhasePart(
@@ -158,7 +158,7 @@ def phase_conv(
     if partitioned.options.untilize_out and problem.out_format.is_block:
         refused = ROWS_OF_BLOCKS
     if refused is not None:
-        builder.run(PHASE_CONV2D, work, [halo, *read], refused=refused)
+        builder.run(PHASE_CONV2D, op, [halo, *read], refused=refused)
         return halo
     output = PlanTensor(f"{partitioned.prefix}output", output_spec(partitioned))
     requests = _requests(partitioned, groups, halo_bytes=sticks_bytes(halo, problem), index_bytes=words * WORD_BYTES)
@@ -167,12 +167,12 @@ def phase_conv(
     )
     return builder.run(
         PHASE_CONV2D,
-        work,
+        op,
         [halo, *read],
         output=output,
         resident=[indices],
         circular_buffers=made,
-        key=("phase conv2d", work, read[0].spec.padded_shape),
+        key=("phase conv2d", op, read[0].spec.padded_shape),
     )
 
 

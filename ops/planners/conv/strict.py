@@ -171,8 +171,8 @@ def plan_fault(plan: Plan, call: ConvCall) -> str | None:
     operations = [step for step in plan.steps if isinstance(step, Operation)]
     if plan.refused or any(one.refused or one.unfinished for one in operations):  # an error of the real library's own
         return None
-    works = [one.work for one in operations]
-    faults = chain(_misused(plan, call), _faults(works, call), _unwritten_channels(plan, operations), _misplaced(plan))
+    ops = [one.op for one in operations]
+    faults = chain(_misused(plan, call), _faults(ops, call), _unwritten_channels(plan, operations), _misplaced(plan))
     return next((f"{call.rules.function}: {text}" for text in faults), None)
 
 
@@ -185,13 +185,13 @@ def _misplaced(plan: Plan) -> Iterator[str]:
 
 def _misused(plan: Plan, call: ConvCall) -> Iterator[str]:
     """Prepared weights and bias that operations take for others."""
-    made = {step.tensor: step.work for step in plan.steps if isinstance(step, Allocate)}
+    made = {step.tensor: step.op for step in plan.steps if isinstance(step, Allocate)}
     made_here = set(made)
     made |= {name: one.made_by for name, one in (("weight", call.weight), ("bias", call.bias)) if one is not None}
     for one in plan.expected:
-        if isinstance(one.work, PrepareWeights | PrepareBias):
-            role = "weight" if isinstance(one.work, PrepareWeights) else "bias"
-            text = misfit(made.get(one.tensor), plan.tensors[one.tensor], one.work)
+        if isinstance(one.op, PrepareWeights | PrepareBias):
+            role = "weight" if isinstance(one.op, PrepareWeights) else "bias"
+            text = misfit(made.get(one.tensor), plan.tensors[one.tensor], one.op)
             if text is not None and call.folding is not None and one.tensor in made_here:
                 yield (
                     "conv_config.enable_kernel_stride_folding: of an input in DRAM the real library folds the image, "
@@ -214,15 +214,15 @@ def _unwritten_channels(plan: Plan, operations: list[Operation]) -> Iterator[str
     """
     width = held = 0
     for step in operations:
-        if isinstance(step.work, CopyTensor) and step.work.conversion in DEALS_ROWS:
+        if isinstance(step.op, CopyTensor) and step.op.conversion in DEALS_ROWS:
             target_name = step.outputs[-1].tensor if step.outputs else step.inputs[-1]
             source, target = plan.tensors[step.inputs[0]], plan.tensors[target_name]
             ragged = target.layout is Layout.ROW_MAJOR and _held_columns(source) < _held_columns(target)
             width, held = (source.shape[-1], _held_columns(target)) if ragged else (0, 0)
-        elif isinstance(step.work, Conv2dOp) and width and step.work.problem.out_format.is_block:
+        elif isinstance(step.op, Conv2dOp) and width and step.op.problem.out_format.is_block:
             yield (
                 f"input_tensor: its rows of {width} channels are dealt to shards that hold {held}, and what is behind "
-                f"the channels stays as L1 was; an output in {step.work.problem.out_format} makes block floats of all "
+                f"the channels stays as L1 was; an output in {step.op.problem.out_format} makes block floats of all "
                 "of it, which share exponents, so that the real library's numbers change with what lay in memory "
                 f"before; pad input_tensor and the weights with zeros to {held} channels, give input_tensor in "
                 "TILE_LAYOUT, or ask for dtype=bfloat16"
@@ -235,31 +235,31 @@ def _held_columns(spec: TensorSpec) -> int:
     return whole_shards(place)[1] if place.shard_spec is not None else spec.shape[-1]
 
 
-def _faults(works: list[DeviceOp | None], call: ConvCall) -> Iterator[str]:
+def _faults(ops: list[DeviceOp | None], call: ConvCall) -> Iterator[str]:
     last: Conv2dOp | PhaseConv2dOp | None = None
     halo: HaloOp | None = None
     windows = []
-    for work in works:
-        if isinstance(work, HaloOp):
-            halo = work
-        if isinstance(work, Conv2dOp | PhaseConv2dOp):
-            last = work
-        if isinstance(work, Conv2dOp):
-            yield from _program_faults(work, call)
+    for op in ops:
+        if isinstance(op, HaloOp):
+            halo = op
+        if isinstance(op, Conv2dOp | PhaseConv2dOp):
+            last = op
+        if isinstance(op, Conv2dOp):
+            yield from _program_faults(op, call)
             if halo is not None:
-                yield from _shard_faults(halo, work)
-        elif isinstance(work, SliceWrite) and last is not None:
-            windows.append(work.window)
-            yield from _slice_faults(last, work.window, call)
+                yield from _shard_faults(halo, op)
+        elif isinstance(op, SliceWrite) and last is not None:
+            windows.append(op.window)
+            yield from _slice_faults(last, op.window, call)
             if isinstance(last, Conv2dOp):
                 yield from _idle_cores(last, call)
     if windows:
         yield from _unwritten(windows, call)
 
 
-def _program_faults(work: Conv2dOp, call: ConvCall) -> Iterator[str]:
-    layout = work.layout
-    if call.rules.transposed and work.options.full_inner_dim and layout.scheme is BLOCK:
+def _program_faults(op: Conv2dOp, call: ConvCall) -> Iterator[str]:
+    layout = op.layout
+    if call.rules.transposed and op.options.full_inner_dim and layout.scheme is BLOCK:
         yield (
             "conv_config.full_inner_dim reads the weights of a BLOCK_SHARDED transposed convolution, which this is, "
             "in the wrong order; leave it out, or set shard_layout to HEIGHT_SHARDED or WIDTH_SHARDED"
@@ -275,20 +275,20 @@ def _program_faults(work: Conv2dOp, call: ConvCall) -> Iterator[str]:
         )
 
 
-def _shard_faults(halo: HaloOp, work: Conv2dOp) -> Iterator[str]:
+def _shard_faults(halo: HaloOp, op: Conv2dOp) -> Iterator[str]:
     """BLOCK shards of other channels than those that the rows of weights of each core stand for."""
-    given, read = halo.plan.arguments.shard_width, work.layout.shards.in_width
-    if work.layout.scheme is BLOCK and given != read:
+    given, read = halo.plan.arguments.shard_width, op.layout.shards.in_width
+    if op.layout.scheme is BLOCK and given != read:
         yield (
             f"input_tensor: every BLOCK_SHARDED core holds {given} of its channels, and the weights are prepared for "
-            f"{read}, so that channels meet weights of others; give an input of {work.problem.in_channels} channels, "
+            f"{read}, so that channels meet weights of others; give an input of {op.problem.in_channels} channels, "
             "in interleaved memory"
         )
 
 
-def _slice_faults(work: Conv2dOp | PhaseConv2dOp, window: Window, call: ConvCall) -> Iterator[str]:
+def _slice_faults(op: Conv2dOp | PhaseConv2dOp, window: Window, call: ConvCall) -> Iterator[str]:
     """A slice that computes other outputs than those it stands for."""
-    frame = work.problem.frame
+    frame = op.problem.frame
     wanted, computed = _size(window), (frame.rows.outputs, frame.columns.outputs)
     if computed[0] != wanted[0] or computed[1] < wanted[1]:
         yield (
@@ -308,7 +308,7 @@ def _slice_faults(work: Conv2dOp | PhaseConv2dOp, window: Window, call: ConvCall
             )
 
 
-def _idle_cores(work: Conv2dOp, call: ConvCall) -> Iterator[str]:
+def _idle_cores(op: Conv2dOp, call: ConvCall) -> Iterator[str]:
     """A slice on the caller's HEIGHT_SHARDED cores that leaves more than an eighth of them without outputs.
 
     Then cores that have outputs may multiply zeros or stale memory instead of their windows. Why is not known, and no
@@ -316,11 +316,11 @@ def _idle_cores(work: Conv2dOp, call: ConvCall) -> Iterator[str]:
     The recorded slices that leave up to an eighth of the cores idle are right, on both chips where both are recorded;
     those that leave half of them or more are right or wrong; none is recorded in between.
     """
-    layout = work.layout
-    cores, used = layout.out_config.nhw_cores, div_up(work.problem.out_rows, layout.shards.out_rows)
+    layout = op.layout
+    cores, used = layout.out_config.nhw_cores, div_up(op.problem.out_rows, layout.shards.out_rows)
     if call.conv_config.override_sharding_config and layout.scheme is HEIGHT and MOST_IDLE * (cores - used) > cores:
         yield (
-            f"conv_config.core_grid: a slice of {work.problem.out_rows} outputs leaves {cores - used} of its {cores} "
+            f"conv_config.core_grid: a slice of {op.problem.out_rows} outputs leaves {cores - used} of its {cores} "
             f"HEIGHT_SHARDED cores idle, more than one in {MOST_IDLE}; then the real library's other cores can "
             "compute with what lay in their memory before instead of the image; use fewer cores (such as the "
             f"{used} that this slice needs), another shard_layout, or put the input in L1"

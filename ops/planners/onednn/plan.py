@@ -53,8 +53,8 @@ def tap_matrices(
     back: bool,
 ) -> PlanTensor:
     """The weights of some taps."""
-    work = PrepareTaps(weights_format=d.weights_format, groups=d.groups, taps=tuple(taps), towards_source=back)
-    return builder.upload(name, weights_spec(patches, channels, d.slicing), "weights", work)
+    op = PrepareTaps(weights_format=d.weights_format, groups=d.groups, taps=tuple(taps), towards_source=back)
+    return builder.upload(name, weights_spec(patches, channels, d.slicing), "weights", op)
 
 
 def bias_row(builder: PlanBuilder, channels: int) -> PlanTensor:
@@ -163,7 +163,7 @@ def _run_part(
         )
         run_fill_rows(builder, fill, row, dst)
         return
-    work = patch_matmul_work(
+    op = patch_matmul_work(
         patches,
         out_channels=d.out_channels,
         out_shape=out_shape,
@@ -172,7 +172,7 @@ def _run_part(
         out_format=d.dst_format,
         spec=builder.device_spec,
     )
-    run_patch_matmul(builder, work, [src, weights, *row], dst)
+    run_patch_matmul(builder, op, [src, weights, *row], dst)
 
 
 def _mirrored(taps: range, kernel: int) -> range:
@@ -210,7 +210,7 @@ def plan_backward_data(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
     weights = tap_matrices(builder, d, "weights.taps", taps, patches, d.in_channels, back=True)
     sizes = d.geometry.input_shape
     result = result_sticks(builder, "diff_src", d.batch * prod(sizes), d.in_channels, d.data_format)
-    work = patch_matmul_work(
+    op = patch_matmul_work(
         patches,
         out_channels=d.in_channels,
         out_shape=sizes,
@@ -219,7 +219,7 @@ def plan_backward_data(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
         out_format=d.data_format,
         spec=device_spec,
     )
-    run_patch_matmul(builder, work, [sticks, weights], result)
+    run_patch_matmul(builder, op, [sticks, weights], result)
     builder.free_others(result)
     return builder.finish({"output": result.name}, known_works=OP_MODELS)
 
@@ -235,12 +235,12 @@ def plan_backward_weights(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
     axes = tuple(strided_axis(axis) for axis in d.geometry.axes)
     bundles = bundle_count(d.groups, d.in_channels, d.out_channels)
     patches = Patches(batch=d.batch, axes=axes, channels=d.out_channels, groups=d.groups, bundles=bundles)
-    work = pixel_matmul_work(
+    op = pixel_matmul_work(
         patches, channels=d.in_channels, slicing=d.slicing, out_format=d.data_format, spec=device_spec
     )
-    rows = builder.upload("src.transposed", transposed_spec(work), "src", PrepareSticks(d.channels_last))
+    rows = builder.upload("src.transposed", transposed_spec(op), "src", PrepareSticks(d.channels_last))
     parts = d.slicing.in1_slices
     sticks = image_sticks(builder, d, "diff_dst", d.geometry.output_shape, d.out_channels, parts=parts)
-    result = run_pixel_matmul(builder, work, [rows, sticks], "diff_weights")
+    result = run_pixel_matmul(builder, op, [rows, sticks], "diff_weights")
     builder.free_others(result)
     return builder.finish({"output": result.name}, known_works=OP_MODELS)

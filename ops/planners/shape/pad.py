@@ -45,14 +45,14 @@ def require_right_padding(plan: Plan, source: TensorSpec, padding: Around, value
     Source: tt-metal 0.81.1. Programs of rows write the number in bfloat16, twice, for each float32 (recorded: -1.5
     becomes -1.5019455). Tiles of block floats are filled behind the last column, too, and share exponents with that.
     """
-    works = [step.work for step in plan.steps if isinstance(step, Operation)]
-    if value and any(isinstance(work, PadWith) and work.in_halves for work in works):
+    ops = [step.op for step in plan.steps if isinstance(step, Operation)]
+    if value and any(isinstance(op, PadWith) and op.in_halves for op in ops):
         raise ArgumentError(
             f"pad: value {value:g} around rows of float32 is written as two numbers of bfloat16 by the real library, "
             "which are another number; pad with 0, give the tensor in TILE_LAYOUT, or in bfloat16"
         )
     columns = source.shape[-1] + sum(padding[-1])
-    if value and source.data_format.is_block and columns % GROUP and works:
+    if value and source.data_format.is_block and columns % GROUP and ops:
         raise ArgumentError(
             f"pad: value {value:g} is also written behind the {columns} columns of the result, which share exponents "
             f"in groups of {GROUP}, so that small {source.data_format} numbers beside it are lost; pad with 0, to a "
@@ -155,7 +155,7 @@ def _one_program(
         )
     _check_rows(given, where, shape, spec)
     made = PlanTensor(name, TensorSpec(shape, given.data_format, given.layout, where))
-    work = PadWith(
+    op = PadWith(
         shape=given.padded_shape if given.layout is Layout.TILE else given.shape,
         padding=padding,
         value=value,
@@ -163,7 +163,7 @@ def _one_program(
     )
     return builder.run(
         "PadDeviceOperation",
-        work,
+        op,
         [source],
         output=made,
         circular_buffers=pad_buffers(source, made, padding[-1][0], spec),
@@ -270,10 +270,10 @@ def fill_padding(builder: PlanBuilder, source: PlanTensor, value: float, name: s
             "input_tensor: move it to interleaved memory"
         )
     shape = (1,) * (len(given.padded_shape) - len(given.shape)) + given.shape  # a vector is one row
-    work = FillTiles(shape=shape, padded_shape=given.padded_shape, value=value)
+    op = FillTiles(shape=shape, padded_shape=given.padded_shape, value=value)
     builder.run(
         "FillPadDeviceOperation",
-        work,
+        op,
         [source],
         circular_buffers=fill_buffers(given, builder.device_spec),
         dataflow=True,

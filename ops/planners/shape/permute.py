@@ -84,10 +84,10 @@ def require_known_numbers(plan: Plan) -> None:
     The library converts most of them, but not those in shards, of more than four axes, or of four bits.
     """
     for step in plan.steps:
-        if not isinstance(step, Operation) or not isinstance(step.work, Permute):
+        if not isinstance(step, Operation) or not isinstance(step.op, Permute):
             continue
         data_format = plan.tensors[step.inputs[0]].data_format
-        if data_format.is_block and "Permute" in step.name and not keeps_tiles(step.work.axes):
+        if data_format.is_block and "Permute" in step.name and not keeps_tiles(step.op.axes):
             raise ArgumentError(
                 f"permute: {data_format} in shards, of more than four axes, or of four bits is moved as bytes, which "
                 "gives other numbers; make it bfloat16, with typecast"

@@ -43,9 +43,9 @@ def plan_slice(
         DeviceError: The box does not lie within the tensor.
     """
     builder = PlanBuilder(spec, {"input": source})
-    work = _checked(source, begins, ends, steps)
+    op = _checked(source, begins, ends, steps)
     given = builder.tensor("input")
-    result = builder.attempt(lambda: _cut(builder, given, work, "output", place), given)
+    result = builder.attempt(lambda: _cut(builder, given, op, "output", place), given)
     return builder.finish({"output": result.name}, known_works=OP_MODELS)
 
 
@@ -69,27 +69,25 @@ def _checked(source: TensorSpec, begins: Sequence[int], ends: Sequence[int], ste
         )
     first = tuple(at + side if at < 0 else at for at, side in zip(begins, shape, strict=True))
     last = tuple(at + side if at < 0 else at for at, side in zip(ends, shape, strict=True))
-    work = Cut(shape=shape, begins=first, ends=last, steps=tuple(taken))
-    _check_box(work, source)
-    return work
+    op = Cut(shape=shape, begins=first, ends=last, steps=tuple(taken))
+    _check_box(op, source)
+    return op
 
 
-def _check_box(work: Cut, source: TensorSpec) -> None:
-    if work.has_steps and source.data_format.is_block:
+def _check_box(op: Cut, source: TensorSpec) -> None:
+    if op.has_steps and source.data_format.is_block:
         raise DeviceError(
             "Strided slice is not supported for BFLOAT8 tensors\ninput_tensor: make it bfloat16, with typecast"
         )
-    if min(work.steps, default=1) < 1:
-        axis = next(axis for axis, step in enumerate(work.steps) if step < 1)
-        raise DeviceError(
-            f"Step({axis}) = {work.steps[axis]} should be positive\nslice_step: no axis is read backwards"
-        )
-    for begin, end in zip(work.begins, work.ends, strict=True):
+    if min(op.steps, default=1) < 1:
+        axis = next(axis for axis, step in enumerate(op.steps) if step < 1)
+        raise DeviceError(f"Step({axis}) = {op.steps[axis]} should be positive\nslice_step: no axis is read backwards")
+    for begin, end in zip(op.begins, op.ends, strict=True):
         if end < begin:
             raise DeviceError(
                 f"End {end} must be greater than or equal to start {begin}\nslice_end: it lies behind the start"
             )
-    for axis, (begin, end, side) in enumerate(zip(work.begins, work.ends, work.shape, strict=True)):
+    for axis, (begin, end, side) in enumerate(zip(op.begins, op.ends, op.shape, strict=True)):
         if begin >= side and begin != end:
             raise DeviceError(
                 f"Slice start[{axis}] ({begin}) must be less than input tensor shape[{axis}] ({side})\n"
@@ -106,34 +104,32 @@ def _check_box(work: Cut, source: TensorSpec) -> None:
             )
 
 
-def _cut(builder: PlanBuilder, source: PlanTensor, work: Cut, name: str, place: MemoryConfig | None) -> PlanTensor:
+def _cut(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: MemoryConfig | None) -> PlanTensor:
     """The box as a tensor, in the layout of the source; what is made on the way is released, the last first."""
     spec, given = builder.device_spec, source.spec
     where = given.memory_config if place is None else place
     if where.is_sharded() and where.shard_spec is None:
         raise ArgumentError("slice: a sharded memory_config without a shard_spec is not simulated; give one")
-    if not work.has_steps and work.ends == work.shape and not any(work.begins):
+    if not op.has_steps and op.ends == op.shape and not any(op.begins):
         return placed(builder, source, where, name)
-    within_tiles = any(begin % TILE for begin in work.begins[-2:])
-    as_rows = given.layout is Layout.ROW_MAJOR or work.has_steps or len(work.shape) == 1 or within_tiles
+    within_tiles = any(begin % TILE for begin in op.begins[-2:])
+    as_rows = given.layout is Layout.ROW_MAJOR or op.has_steps or len(op.shape) == 1 or within_tiles
     cuts_lines = where.memory_layout in (TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.BLOCK_SHARDED)
-    if len(work.shape) == 1 and given.layout is Layout.ROW_MAJOR and place is None and cuts_lines:
+    if len(op.shape) == 1 and given.layout is Layout.ROW_MAJOR and place is None and cuts_lines:
         raise DeviceError(
             "Shard shape must be 1D for 1D tensor!\n"
             "input_tensor: the library makes shards of several rows of a vector; reshape it to rank 2"
         )
-    target = _smaller_shards(where, work, whole_tiles=not as_rows) if place is None else where
-    if (gathered := _by_way_of_rows(builder, source, work, name, target)) is not None:
+    target = _smaller_shards(where, op, whole_tiles=not as_rows) if place is None else where
+    if (gathered := _by_way_of_rows(builder, source, op, name, target)) is not None:
         return gathered
     read = in_other_layout(builder, source, Layout.ROW_MAJOR, f"{name}.rows", place=where) if as_rows else source
-    shape = tuple(
-        div_up(end - begin, step) for begin, end, step in zip(work.begins, work.ends, work.steps, strict=True)
-    )
+    shape = tuple(div_up(end - begin, step) for begin, end, step in zip(op.begins, op.ends, op.steps, strict=True))
     again = given.layout is not read.spec.layout
     made = PlanTensor(
         f"{name}.box" if again else name, TensorSpec(shape, read.spec.data_format, read.spec.layout, target)
     )
-    refused = _row_refusal(work, read.spec, made.spec, spec)
+    refused = _row_refusal(op, read.spec, made.spec, spec)
     if refused is not None:
         cut_off = read.name != source.name and given.shape != given.padded_shape
         raise DeviceError((unpadding_refusal(given, read.spec, where) if cut_off else None) or refused)
@@ -141,10 +137,10 @@ def _cut(builder: PlanBuilder, source: PlanTensor, work: Cut, name: str, place: 
         _require_view(made.spec, spec, tilized=again)
     box = builder.run(
         "SliceDeviceOperation",
-        work,
+        op,
         [read],
         output=made,
-        circular_buffers=slice_buffers(work, read, made, spec),
+        circular_buffers=slice_buffers(op, read, made, spec),
         dataflow=True,
     )
     result = in_other_layout(builder, box, given.layout, name)
@@ -164,12 +160,12 @@ def _require_view(box: TensorSpec, spec: DeviceSpec, *, tilized: bool) -> None:
         )
 
 
-def _smaller_shards(where: MemoryConfig, work: Cut, *, whole_tiles: bool) -> MemoryConfig:
+def _smaller_shards(where: MemoryConfig, op: Cut, *, whole_tiles: bool) -> MemoryConfig:
     """A sharded place for the box, on the same cores."""
     shards = where.shard_spec
-    if shards is None or len(work.shape) == 1:
+    if shards is None or len(op.shape) == 1:
         return where
-    sides = [div_up(end - begin, step) for begin, end, step in zip(work.begins, work.ends, work.steps, strict=True)]
+    sides = [div_up(end - begin, step) for begin, end, step in zip(op.begins, op.ends, op.steps, strict=True)]
     unit = TILE if whole_tiles else 1
     sides[-2:] = [round_up(side, unit) for side in sides[-2:]]
     rows, columns = prod(sides[:-1]), sides[-1]
@@ -191,30 +187,30 @@ def _smaller_shards(where: MemoryConfig, work: Cut, *, whole_tiles: bool) -> Mem
 
 
 def _by_way_of_rows(
-    builder: PlanBuilder, source: PlanTensor, work: Cut, name: str, target: MemoryConfig
+    builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, target: MemoryConfig
 ) -> PlanTensor | None:
     """The box by way of interleaved rows in L1, of shards of rows that the program can not read or write; else None."""
     given = source.spec
     if given.layout is not Layout.ROW_MAJOR:
         return None
-    gathers = given.memory_config.is_sharded() and _reads_interleaved(given, work, target, builder.device_spec)
-    deals = _by_columns(target) and (work.shape[-1] % TILE != 0 or _ends_between(target, given, builder.device_spec))
+    gathers = given.memory_config.is_sharded() and _reads_interleaved(given, op, target, builder.device_spec)
+    deals = _by_columns(target) and (op.shape[-1] % TILE != 0 or _ends_between(target, given, builder.device_spec))
     if not gathers and not deals:
         return None
     read = placed(builder, source, L1_MEMORY_CONFIG, f"{name}.gathered") if gathers else source
-    box = _cut(builder, read, work, f"{name}.cut" if target != L1_MEMORY_CONFIG else name, L1_MEMORY_CONFIG)
+    box = _cut(builder, read, op, f"{name}.cut" if target != L1_MEMORY_CONFIG else name, L1_MEMORY_CONFIG)
     result = placed(builder, box, target, name)
     builder.free(*(one for one in (box, read) if one.name not in (result.name, source.name)))
     return result
 
 
-def _reads_interleaved(given: TensorSpec, work: Cut, target: MemoryConfig, spec: DeviceSpec) -> bool:
+def _reads_interleaved(given: TensorSpec, op: Cut, target: MemoryConfig, spec: DeviceSpec) -> bool:
     """Whether shards of rows are gathered before they are read."""
     if _by_columns(given.memory_config):
         ends_between = _ends_between(given.memory_config, given, spec)
-        return work.shape[-1] % TILE != 0 or work.begins[-1] != 0 or ends_between
-    stays = target.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED and not work.has_steps
-    return len(work.shape) > 1 and any(side % TILE for side in work.shape[-2:]) and not stays
+        return op.shape[-1] % TILE != 0 or op.begins[-1] != 0 or ends_between
+    stays = target.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED and not op.has_steps
+    return len(op.shape) > 1 and any(side % TILE for side in op.shape[-2:]) and not stays
 
 
 def _by_columns(place: MemoryConfig) -> bool:
@@ -227,13 +223,13 @@ def _ends_between(place: MemoryConfig, given: TensorSpec, spec: DeviceSpec) -> b
     return row_bytes(given, columns) % page_alignment_bytes(place, spec) != 0
 
 
-def _row_refusal(work: Cut, source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> str | None:
+def _row_refusal(op: Cut, source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> str | None:
     """Why the library does not copy rows, if it does not: columns of shards end between aligned addresses.
 
     Raises:
         ArgumentError: L1 does not hold two rows, so that the program cuts them into pieces.
     """
-    if source.layout is Layout.TILE or work.has_steps or cuts_shards(work, source, made, spec):
+    if source.layout is Layout.TILE or op.has_steps or cuts_shards(op, source, made, spec):
         return None
     for role, tensor in (("input", source), ("output", made)):
         shards, place = tensor.memory_config.shard_spec, tensor.memory_config
@@ -248,7 +244,7 @@ def _row_refusal(work: Cut, source: TensorSpec, made: TensorSpec, spec: DeviceSp
             "this op through ttnn::slice, which reshards such tensors, rather than building the program factory "
             "directly.\nmemory_config: give an interleaved one, and deal the result to shards afterwards"
         )
-    needed = ROW_BUFFERS * row_buffer_bytes(work, source, made, spec)
+    needed = ROW_BUFFERS * row_buffer_bytes(op, source, made, spec)
     if needed > spec.l1.usable_bytes:
         raise ArgumentError(
             f"slice: two rows of the result take {needed:,} bytes, more than a core's L1; rows that are cut into "

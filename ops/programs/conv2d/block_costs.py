@@ -76,48 +76,46 @@ class ConvSteps:
     finish: Task | None  # Bias and untilizing of a finished block
 
 
-def conv_steps(work: Conv2dOp, spec: DeviceSpec, *, contention: bool = True) -> ConvSteps:
+def conv_steps(op: Conv2dOp, spec: DeviceSpec, *, contention: bool = True) -> ConvSteps:
     """The steps of a convolution on a device; without contention each reader has all of DRAM's bandwidth."""
-    height = 1 if work.layout.scheme is WIDTH else work.layout.blocks.act_h_tiles
-    second = height // 2 if work.layout.split_reader else 0
+    height = 1 if op.layout.scheme is WIDTH else op.layout.blocks.act_h_tiles
+    second = height // 2 if op.layout.split_reader else 0
     first = height - second
-    reuses = work.options.reuses_activations(work.layout.scheme)
+    reuses = op.options.reuses_activations(op.layout.scheme)
     if reuses:
         first, second = 1, min(1, second)
     costs, compute = spec.costs_of(ConvCosts), spec.costs_of(ComputeCosts)
-    options, width, product = work.options, work.layout.shards.out_col_tiles, _product_block(work)
+    options, width, product = op.options, op.layout.shards.out_col_tiles, _product_block(op)
     return ConvSteps(
         start=task_of({Stage.START: costs.start_cycles}),
         config=task_of({Stage.READER: read_latency_cycles(spec)}) if options.config_tensors_in_dram else None,
-        read=task_of({Stage.READER: _read_cycles(work, spec, first)}),
-        second_read=task_of({Stage.SECOND_READER: _read_cycles(work, spec, second)}) if second else None,
-        reused_reads=_reused_reads(work, spec) if reuses else None,
-        tilize=task_of(
-            {Stage.TILIZE: (0 if reuses else compute.tilize_call_cycles) + _tilize_cycles(work, spec, first)}
-        ),
-        second_tilize=task_of({Stage.TILIZE: _tilize_cycles(work, spec, second)}) if second else None,
-        weights=_weights(work, spec, width * work.layout.blocks.act_w_tiles, contention=contention),
-        activations=_activations(work, spec),
+        read=task_of({Stage.READER: _read_cycles(op, spec, first)}),
+        second_read=task_of({Stage.SECOND_READER: _read_cycles(op, spec, second)}) if second else None,
+        reused_reads=_reused_reads(op, spec) if reuses else None,
+        tilize=task_of({Stage.TILIZE: (0 if reuses else compute.tilize_call_cycles) + _tilize_cycles(op, spec, first)}),
+        second_tilize=task_of({Stage.TILIZE: _tilize_cycles(op, spec, second)}) if second else None,
+        weights=_weights(op, spec, width * op.layout.blocks.act_w_tiles, contention=contention),
+        activations=_activations(op, spec),
         matmul=multiply_task(spec, product, reload=False),
         matmul_reload=multiply_task(spec, product, reload=True),
-        bias=_weights(work, spec, width, contention=contention) if work.problem.bias else None,
-        finish=_finish(work, spec),
+        bias=_weights(op, spec, width, contention=contention) if op.problem.bias else None,
+        finish=_finish(op, spec),
     )
 
 
-def _read_cycles(work: Conv2dOp, spec: DeviceSpec, tile_rows: int, *, kernel_rows: int | None = None) -> float:
+def _read_cycles(op: Conv2dOp, spec: DeviceSpec, tile_rows: int, *, kernel_rows: int | None = None) -> float:
     """Gather some tile rows of an activation block from the core's own L1.
 
     A burst is a kernel row of a window, or a single tap where taps are not neighbors (dilation) or belong to a channel
     shard of which each core takes all taps (WIDTH). Where kernel rows are joined, all of a window are read, or as many
     as told.
     """
-    problem, layout = work.problem, work.layout
+    problem, layout = op.problem, op.layout
     kernel_rows, kernel_columns = kernel_rows or problem.kernel[0], problem.kernel[1]
     stick_bytes = layout.shards.in_width * (problem.act_format.element_bytes or 0)
     bursts, burst_bytes = 1, stick_bytes * kernel_columns
     if layout.scheme is WIDTH:
-        bursts, burst_bytes = kernel_rows * kernel_columns, stick_bytes // work.options.act_block_w_div
+        bursts, burst_bytes = kernel_rows * kernel_columns, stick_bytes // op.options.act_block_w_div
     elif problem.frame.columns.dilation > 1:
         bursts, burst_bytes = kernel_columns, stick_bytes
     if layout.joins_kernel_rows:
@@ -126,42 +124,42 @@ def _read_cycles(work: Conv2dOp, spec: DeviceSpec, tile_rows: int, *, kernel_row
     return spec.noc.interface_cycles + tile_rows * TILE * bursts * per_burst
 
 
-def _reused_reads(work: Conv2dOp, spec: DeviceSpec) -> tuple[Task, Task]:
-    cycles = _read_cycles(work, spec, 1, kernel_rows=1)
+def _reused_reads(op: Conv2dOp, spec: DeviceSpec) -> tuple[Task, Task]:
+    cycles = _read_cycles(op, spec, 1, kernel_rows=1)
     return task_of({Stage.READER: cycles}), task_of({Stage.SECOND_READER: cycles})
 
 
-def _tilize_cycles(work: Conv2dOp, spec: DeviceSpec, tile_rows: int) -> float:
-    tile = tilize_tile_cycles(spec, work.problem.act_format, work.problem.out_format)
-    return tile_rows * (spec.costs_of(ComputeCosts).tilize_row_cycles + work.layout.blocks.act_w_tiles * tile)
+def _tilize_cycles(op: Conv2dOp, spec: DeviceSpec, tile_rows: int) -> float:
+    tile = tilize_tile_cycles(spec, op.problem.act_format, op.problem.out_format)
+    return tile_rows * (spec.costs_of(ComputeCosts).tilize_row_cycles + op.layout.blocks.act_w_tiles * tile)
 
 
-def _weights(work: Conv2dOp, spec: DeviceSpec, tiles: int, *, contention: bool) -> tuple[Task, Shipment]:
+def _weights(op: Conv2dOp, spec: DeviceSpec, tiles: int, *, contention: bool) -> tuple[Task, Shipment]:
     """Some tiles of weights come from DRAM, one by one, and go to all cores that multiply with them.
 
     HEIGHT has one reader for all cores, BLOCK one for each column of cores, WIDTH one on every core.
     """
-    layout = work.layout
-    tile_bytes = work.problem.weight_format.tile_bytes
-    readers = work.weight_readers
+    layout = op.layout
+    tile_bytes = op.problem.weight_format.tile_bytes
+    readers = op.weight_readers
     receivers = 1 if layout.scheme is WIDTH else layout.out_config.nhw_cores
     own = tiles * read_page_cycles(spec, tile_bytes)
     shared = shared_cycles(spec, readers * tiles * tile_bytes) if contention else 0.0
     read = task_of({Stage.WEIGHT_READER: read_latency_cycles(spec) + own, Stage.DRAM: max(0.0, shared - own)})
-    return read, _shipment(spec, Stage.WEIGHT_MULTICAST, tiles * tile_bytes, receivers, _hops(work, spec, across=False))
+    return read, _shipment(spec, Stage.WEIGHT_MULTICAST, tiles * tile_bytes, receivers, _hops(op, spec, across=False))
 
 
-def _activations(work: Conv2dOp, spec: DeviceSpec) -> Shipment:
+def _activations(op: Conv2dOp, spec: DeviceSpec) -> Shipment:
     """A tilized block goes to all cores of its row; of a WIDTH program, to all cores."""
-    blocks = work.layout.blocks
-    sent_bytes = blocks.act_h_tiles * blocks.act_w_tiles * work.problem.out_format.tile_bytes
-    receivers, hops = work.layout.out_config.channel_cores, _hops(work, spec, across=True)
+    blocks = op.layout.blocks
+    sent_bytes = blocks.act_h_tiles * blocks.act_w_tiles * op.problem.out_format.tile_bytes
+    receivers, hops = op.layout.out_config.channel_cores, _hops(op, spec, across=True)
     return _shipment(spec, Stage.ACT_MULTICAST, sent_bytes, receivers, hops)
 
 
-def _hops(work: Conv2dOp, spec: DeviceSpec, *, across: bool) -> float:
+def _hops(op: Conv2dOp, spec: DeviceSpec, *, across: bool) -> float:
     """Links to a core that gets a block, in the mean half a ring: along one axis in BLOCK programs, else along both."""
-    torus, layout = torus_of(spec), work.layout
+    torus, layout = torus_of(spec), op.layout
     if layout.scheme is not BLOCK:
         return (torus.cols + torus.rows) / 2
     along_row = across is (layout.config.orientation is not ShardOrientation.COL_MAJOR)
@@ -178,29 +176,29 @@ def _shipment(spec: DeviceSpec, stage: Stage, sent_bytes: float, receivers: int,
     )
 
 
-def _product_block(work: Conv2dOp) -> ProductBlock:
-    blocks = work.layout.blocks
-    across = div_up(work.layout.shards.out_col_tiles, blocks.subblock_w_tiles)
+def _product_block(op: Conv2dOp) -> ProductBlock:
+    blocks = op.layout.blocks
+    across = div_up(op.layout.shards.out_col_tiles, blocks.subblock_w_tiles)
     return ProductBlock(
         subblock_height=blocks.subblock_h_tiles,
         subblock_width=blocks.subblock_w_tiles,
         subblocks=(blocks.act_h_tiles // blocks.subblock_h_tiles) * across,
         depth=blocks.act_w_tiles,
-        first_format=work.problem.out_format,
-        second_format=work.problem.weight_format,
-        packed_format=work.problem.out_format,
-        fidelity_phases=work.fidelity_phases,
+        first_format=op.problem.out_format,
+        second_format=op.problem.weight_format,
+        packed_format=op.problem.out_format,
+        fidelity_phases=op.fidelity_phases,
     )
 
 
-def _finish(work: Conv2dOp, spec: DeviceSpec) -> Task | None:
-    width = work.layout.shards.out_col_tiles
-    tiles = work.layout.blocks.act_h_tiles * width
+def _finish(op: Conv2dOp, spec: DeviceSpec) -> Task | None:
+    width = op.layout.shards.out_col_tiles
+    tiles = op.layout.blocks.act_h_tiles * width
     path: dict[Stage, float] = {}
-    if work.problem.bias:
+    if op.problem.bias:
         path[Stage.BIAS] = add_row_cycles(spec, tiles)
-    if work.options.untilize_out:
-        path[Stage.UNTILIZE] = work.layout.blocks.act_h_tiles * untilize_row_cycles(spec, width)
+    if op.options.untilize_out:
+        path[Stage.UNTILIZE] = op.layout.blocks.act_h_tiles * untilize_row_cycles(spec, width)
     return task_of(path) if path else None
 
 

@@ -37,49 +37,49 @@ from ops.programs.conv2d.parallel_config import HEIGHT, WIDTH, ConvProblem, Para
 from ops.window import PaddedAxis, count_met_taps
 
 
-def time_conv(work: Conv2dOp, spec: DeviceSpec, *, contention: bool = True) -> ConvTiming:
+def time_conv(op: Conv2dOp, spec: DeviceSpec, *, contention: bool = True) -> ConvTiming:
     """Walk through a program."""
-    steps = conv_steps(work, spec, contention=contention)
-    timing = begin([work], steps, spec)
-    walk_blocks(work, steps, timing.cores, Ending(begun=lambda cores: None, finish=_Finishing(steps)))
+    steps = conv_steps(op, spec, contention=contention)
+    timing = begin([op], steps, spec)
+    walk_blocks(op, steps, timing.cores, Ending(begun=lambda cores: None, finish=_Finishing(steps)))
     check_emptied("conv2d", buffers_of(timing.cores))
     return timing
 
 
-def begin(works: Sequence[Conv2dOp], steps: ConvSteps, spec: DeviceSpec) -> ConvTiming:
+def begin(ops: Sequence[Conv2dOp], steps: ConvSteps, spec: DeviceSpec) -> ConvTiming:
     """Cores at the beginning of a program of some convolutions on the same cores, one after the other."""
-    layout = works[0].layout
+    layout = ops[0].layout
     shared = layout.scheme is not WIDTH and layout.out_config.nhw_cores > 1
-    timing = ConvTiming(_core(works, spec), (_core(works, spec),) if shared else ())
+    timing = ConvTiming(_core(ops, spec), (_core(ops, spec),) if shared else ())
     for core in timing.cores:
         for processor in core.processors:
-            processor.work(steps.start)
+            processor.op(steps.start)
         if steps.config is not None:
-            core.reader.work(steps.config)
+            core.reader.op(steps.config)
             core.splitter.wait(core.reader.now if steps.second_read is not None else BEGIN)
     return timing
 
 
-def walk_blocks(work: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], ending: Ending) -> None:
+def walk_blocks(op: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], ending: Ending) -> None:
     """All output blocks of a convolution; only the first one's weights, and what ends it, may differ."""
-    if work.layout.scheme is HEIGHT:
-        _height_block(work, steps, cores, ending, first=True)
-        again = partial(_height_block, work, steps, cores, ending, first=False)
+    if op.layout.scheme is HEIGHT:
+        _height_block(op, steps, cores, ending, first=True)
+        again = partial(_height_block, op, steps, cores, ending, first=False)
     else:
-        again = partial(_multicast_block, work, steps, cores, ending)
+        again = partial(_multicast_block, op, steps, cores, ending)
         again()
-    repeat(work.out_blocks - 1, again, processors_of(cores), [*buffers_of(cores), *ending.buffers])
+    repeat(op.out_blocks - 1, again, processors_of(cores), [*buffers_of(cores), *ending.buffers])
 
 
-def _core(works: Sequence[Conv2dOp], spec: DeviceSpec) -> Core:
+def _core(ops: Sequence[Conv2dOp], spec: DeviceSpec) -> Core:
     """A core whose buffers serve some convolutions: all weights of one with several output blocks stay, of HEIGHT."""
     reader, second, splitter = movers(spec.data_movement.processors, 3)
-    options, scheme = works[0].options, works[0].layout.scheme
+    options, scheme = ops[0].options, ops[0].layout.scheme
     held = 2 if options.act_double_buffer else 1
-    resident = [one.layout.blocks.k_blocks for one in works if scheme is HEIGHT and one.out_blocks > 1]
+    resident = [one.layout.blocks.k_blocks for one in ops if scheme is HEIGHT and one.out_blocks > 1]
     weights = max(resident, default=2 if options.weights_double_buffer else 1)
     if options.reuses_activations(scheme):
-        held = div_up(works[0].problem.frame.columns.outputs, TILE)
+        held = div_up(ops[0].problem.frame.columns.outputs, TILE)
     return Core(
         reader=reader,
         second=second,
@@ -92,18 +92,18 @@ def _core(works: Sequence[Conv2dOp], spec: DeviceSpec) -> Core:
     )
 
 
-def _height_block(work: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], ending: Ending, *, first: bool) -> None:
+def _height_block(op: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], ending: Ending, *, first: bool) -> None:
     """Every core gathers its rows; one core reads the weights for all, once if there are several output blocks."""
-    for k_block in range(work.layout.blocks.k_blocks):
+    for k_block in range(op.layout.blocks.k_blocks):
         for core in cores:
             if steps.reused_reads is not None:
-                _gather_reusing(work, steps, steps.reused_reads, core)
+                _gather_reusing(op, steps, steps.reused_reads, core)
                 continue
             core.reader.wait(core.act.reserve())
-            core.act.fill(core.reader.work(steps.read))
+            core.act.fill(core.reader.op(steps.read))
             if steps.second_read is not None:
                 core.splitter.wait(core.second_act.reserve())
-                core.second_act.fill(core.splitter.work(steps.second_read))
+                core.second_act.fill(core.splitter.op(steps.second_read))
         if first:
             _ship_weights(steps.weights, cores)
         else:
@@ -116,22 +116,22 @@ def _height_block(work: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], endin
             compute = core.compute
             if steps.reused_reads is None:
                 compute.wait(core.act.front())
-                core.act.empty(compute.work(steps.tilize))
+                core.act.empty(compute.op(steps.tilize))
                 if steps.second_tilize is not None:
                     compute.wait(core.second_act.front())
-                    core.second_act.empty(compute.work(steps.second_tilize))
+                    core.second_act.empty(compute.op(steps.second_tilize))
             compute.wait(core.weights.front())
-            core.weights.empty(compute.work(_matmul(work, steps, k_block)))
+            core.weights.empty(compute.op(_matmul(op, steps, k_block)))
     ending.finish(cores)
 
 
-def _gather_reusing(work: Conv2dOp, steps: ConvSteps, again: tuple[Task, Task], core: Core) -> None:
+def _gather_reusing(op: Conv2dOp, steps: ConvSteps, again: tuple[Task, Task], core: Core) -> None:
     """A block whose readers keep what they have of the row of the image above, and hold one such row.
 
     Each reader begins its part with whole windows; of every further row of the image it reads the last kernel row, as
     soon as all of the row before is tilized. Tile rows of the two readers are tilized in turn.
     """
-    height, row_tiles = work.layout.blocks.act_h_tiles, div_up(work.problem.frame.columns.outputs, TILE)
+    height, row_tiles = op.layout.blocks.act_h_tiles, div_up(op.problem.frame.columns.outputs, TILE)
     second = height // 2 if steps.second_read is not None else 0
     parts = [
         (core.reader, core.act, height - second, steps.read, again[0], steps.tilize),
@@ -144,14 +144,14 @@ def _gather_reusing(work: Conv2dOp, steps: ConvSteps, again: tuple[Task, Task], 
             reader.wait(buffer.reserve())
             if row % row_tiles == 0:
                 reader.wait(buffer.last_emptied)
-            buffer.fill(reader.work(read if row < row_tiles else reused_read))
+            buffer.fill(reader.op(read if row < row_tiles else reused_read))
             core.compute.wait(buffer.front())
-            buffer.empty(core.compute.work(tilize))
+            buffer.empty(core.compute.op(tilize))
 
 
-def _multicast_block(work: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], ending: Ending) -> None:
+def _multicast_block(op: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], ending: Ending) -> None:
     """BLOCK and WIDTH: cores tilize their own channels, then one after the other sends its block to all of its row."""
-    layout = work.layout
+    layout = op.layout
     senders = layout.config.channel_cores
     sends = layout.multicasts_activations
     for first_k_block in range(0, layout.blocks.k_blocks, senders):
@@ -170,7 +170,7 @@ def _multicast_block(work: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], en
                 core.act.fill(core.reader.now)
                 core.compute.wait(core.act.front())
                 core.compute.wait(core.weights.front())
-                core.act.empty(core.compute.work(_matmul(work, steps, first_k_block + sender)))
+                core.act.empty(core.compute.op(_matmul(op, steps, first_k_block + sender)))
                 core.weights.empty(core.compute.now)
         for core in cores:
             core.tilized.empty(core.reader.now)
@@ -184,15 +184,15 @@ def _gather(steps: ConvSteps, core: Core, tile_rows: int) -> None:
     begun = reader.now
     for _ in range(tile_rows):
         reader.wait(core.row_major.reserve())
-        reader.work(steps.read)
+        reader.op(steps.read)
         if steps.second_read is not None:
             splitter.wait(begun)
-            reader.wait(splitter.work(steps.second_read))
+            reader.wait(splitter.op(steps.second_read))
         core.row_major.fill(reader.now)
         compute.wait(core.row_major.front())
-        compute.work(steps.tilize)
+        compute.op(steps.tilize)
         if steps.second_tilize is not None:
-            compute.work(steps.second_tilize)
+            compute.op(steps.second_tilize)
         core.row_major.empty(compute.now)
     core.tilized.fill(compute.now)
 
@@ -205,7 +205,7 @@ def _pass_on(shipment: Shipment, core: Core, *, own: bool) -> None:
     begin = front if front.cycles > ready.cycles else ready
     if own:
         reader.wait(begin)
-        sent = reader.work(shipment.send)
+        sent = reader.op(shipment.send)
     else:
         sent = after(begin, shipment.send)
     reader.wait(after(sent, shipment.arrive))
@@ -216,7 +216,7 @@ def _ship_weights(steps: tuple[Task, Shipment], cores: Sequence[Core]) -> None:
     read, shipment = steps
     sender, *receivers = cores
     sender.second.wait(sender.weights.reserve())
-    sender.second.work(read)
+    sender.second.op(read)
     for core in receivers:
         core.second.wait(core.weights.reserve())
     _send(shipment, sender, receivers)
@@ -229,22 +229,22 @@ def _send(shipment: Shipment, sender: Core, receivers: Sequence[Core]) -> None:
     for core in receivers:
         sender.second.wait(after(core.second.now, shipment.notice))
     if receivers:
-        sent = sender.second.work(shipment.send)
+        sent = sender.second.op(shipment.send)
         for core in receivers:
             core.second.wait(after(sent, shipment.arrive))
 
 
-def _matmul(work: Conv2dOp, steps: ConvSteps, k_block: int) -> Task:
-    return steps.matmul_reload if fetches_partials(work, k_block) else steps.matmul
+def _matmul(op: Conv2dOp, steps: ConvSteps, k_block: int) -> Task:
+    return steps.matmul_reload if fetches_partials(op, k_block) else steps.matmul
 
 
-def fetches_partials(work: Conv2dOp, k_block: int) -> bool:
+def fetches_partials(op: Conv2dOp, k_block: int) -> bool:
     """Whether a K block fetches partial sums back.
 
     Not if the packer adds them in L1, which leaves the last one to fetch.
     """
-    last = k_block == work.layout.blocks.k_blocks - 1
-    return k_block > 0 and (not work.l1_accumulation or (last and not work.problem.bias))
+    last = k_block == op.layout.blocks.k_blocks - 1
+    return k_block > 0 and (not op.l1_accumulation or (last and not op.problem.bias))
 
 
 class _Finishing:
@@ -261,7 +261,7 @@ class _Finishing:
         self._bias = None
         if self._steps.finish is not None:
             for core in cores:
-                core.compute.work(self._steps.finish)
+                core.compute.op(self._steps.finish)
 
 
 def bring_bias(bias: tuple[Task, Shipment] | None, cores: Sequence[Core]) -> None:
@@ -269,7 +269,7 @@ def bring_bias(bias: tuple[Task, Shipment] | None, cores: Sequence[Core]) -> Non
     if bias is None:
         return
     read, shipment = bias
-    cores[0].second.work(read)
+    cores[0].second.op(read)
     _send(shipment, cores[0], cores[1:])
     for core in cores:
         core.compute.wait(core.second.now)
@@ -306,10 +306,10 @@ class Role(NamedTuple):
     share: Share  # Of the tile rows, those that their readers read
 
 
-def conv_cycles(work: Conv2dOp, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
+def conv_cycles(op: Conv2dOp, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
     """What a convolution takes on a device."""
-    timing = time_conv(work, spec, contention=contention)
-    roles = core_roles(work, timing)
+    timing = time_conv(op, spec, contention=contention)
+    roles = core_roles(op, timing)
     slowest = slowest_group(roles)
     return OperationCycles(
         cycles=timing.end.cycles,
@@ -317,24 +317,24 @@ def conv_cycles(work: Conv2dOp, spec: DeviceSpec, *, contention: bool = True) ->
         slowest=slowest,
         cores=sum(role.cores.num_cores() for role in roles),
         bound_by=binding_stage(slowest.stages),
-        dram_read_bytes=weight_bytes(work),
-        network_bytes=network_bytes(work),
-        issued_flops=issued_flops(work),
-        useful_flops=useful_flops(work.problem),
+        dram_read_bytes=weight_bytes(op),
+        network_bytes=network_bytes(op),
+        issued_flops=issued_flops(op),
+        useful_flops=useful_flops(op.problem),
         contention_cycles=critical_cycles(timing.end).get(Stage.DRAM, 0.0),
-        moved=partial(_moved, work),
+        moved=partial(_moved, op),
     )
 
 
-def core_roles(work: Conv2dOp, timing: ConvTiming) -> tuple[Role, ...]:
+def core_roles(op: Conv2dOp, timing: ConvTiming) -> tuple[Role, ...]:
     """Cores that read weights from DRAM and those that get them, apart by what else they do.
 
     BLOCK and WIDTH: where inputs and outputs are dealt to different numbers of cores, some only gather and tilize for
     the others, and some only multiply.
     """
-    multiplying, reading = work.layout.out_config.cores, _weight_readers(work)
-    roles = [(multiplying.without(work.layout.config.cores), GATHERS, WHOLE)]
-    for share, cores in _gathering(work).items():
+    multiplying, context = op.layout.out_config.cores, _weight_readers(op)
+    roles = [(multiplying.without(op.layout.config.cores), GATHERS, WHOLE)]
+    for share, cores in _gathering(op).items():
         roles += [
             (multiplying.shared(cores), frozenset[Stage](), share),
             (cores.without(multiplying), MULTIPLIES, share),
@@ -344,8 +344,8 @@ def core_roles(work: Conv2dOp, timing: ConvTiming) -> tuple[Role, ...]:
         for cores, idle, share in roles
         if not cores.empty()
         for own, core, others in (
-            (cores.shared(reading), timing.sender, frozenset[Stage]()),
-            (cores.without(reading), timing.cores[-1], READS_WEIGHTS),
+            (cores.shared(context), timing.sender, frozenset[Stage]()),
+            (cores.without(context), timing.cores[-1], READS_WEIGHTS),
         )
         if not own.empty()
     )
@@ -393,12 +393,12 @@ def _part_of(stage: StageCycles, part: float) -> StageCycles:
     return StageCycles(stage.stage, busy, stage.stall_cycles + stage.busy_cycles - busy, stage.critical_cycles)
 
 
-def _gathering(work: Conv2dOp) -> dict[Share, CoreRangeSet]:
+def _gathering(op: Conv2dOp) -> dict[Share, CoreRangeSet]:
     """Cores of the input by the part of their tile rows that have outputs: those behind the last one are not read."""
-    config = work.layout.config
-    full = work.problem.out_rows // work.layout.shards.out_rows  # slices before the last rows
-    shares = [_share(work, 0)] * min(full, config.nhw_cores)
-    shares += [_share(work, number) for number in range(len(shares), config.nhw_cores)]
+    config = op.layout.config
+    full = op.problem.out_rows // op.layout.shards.out_rows  # slices before the last rows
+    shares = [_share(op, 0)] * min(full, config.nhw_cores)
+    shares += [_share(op, number) for number in range(len(shares), config.nhw_cores)]
     cut = {number: share for number, share in enumerate(shares) if share != WHOLE}
     ragged: dict[Share, list[CoreRange]] = {}
     for place, core in enumerate(config.cores.cores() if cut else ()):
@@ -411,13 +411,13 @@ def _gathering(work: Conv2dOp) -> dict[Share, CoreRangeSet]:
     return ({} if rest.empty() else {WHOLE: rest}) | found
 
 
-def _share(work: Conv2dOp, number: int) -> Share:
+def _share(op: Conv2dOp, number: int) -> Share:
     """The parts of a slice of the rows that readers find outputs for; a reader without tile rows has all of them."""
-    layout = work.layout
+    layout = op.layout
     height = layout.blocks.act_h_tiles * TILE
     second = layout.blocks.act_h_tiles // 2 * TILE if layout.split_reader else 0
-    left = min(max(0, work.problem.out_rows - number * layout.shards.out_rows), layout.shards.out_rows)
-    blocks = [min(max(0, left - block * height), height) for block in range(work.out_blocks)]
+    left = min(max(0, op.problem.out_rows - number * layout.shards.out_rows), layout.shards.out_rows)
+    blocks = [min(max(0, left - block * height), height) for block in range(op.out_blocks)]
     first = sum(min(rows, height - second) for rows in blocks)
     rest = (sum(blocks) - first) / (second * len(blocks)) if second else 1.0
     return first / ((height - second) * len(blocks)), rest
@@ -432,9 +432,9 @@ def _slice_of(place: int, core: CoreCoord, config: ParallelConfig) -> int:
     return core.x if config.orientation is ShardOrientation.COL_MAJOR else core.y
 
 
-def _weight_readers(work: Conv2dOp) -> CoreRangeSet:
+def _weight_readers(op: Conv2dOp) -> CoreRangeSet:
     """HEIGHT: the first core; BLOCK: the first core of every channel slice; WIDTH: all."""
-    out, origin = work.layout.out_config, CoreCoord(0, 0)
+    out, origin = op.layout.out_config, CoreCoord(0, 0)
     if out.scheme is WIDTH:
         return out.cores
     if out.scheme is HEIGHT:
@@ -444,44 +444,44 @@ def _weight_readers(work: Conv2dOp) -> CoreRangeSet:
     return CoreRangeSet(CoreRange(origin, end))
 
 
-def weight_bytes(work: Conv2dOp) -> int:
+def weight_bytes(op: Conv2dOp) -> int:
     """Bytes of weights and bias read from DRAM: by BLOCK and WIDTH again for every output block."""
-    layout, tile_bytes = work.layout, work.problem.weight_format.tile_bytes
+    layout, tile_bytes = op.layout, op.problem.weight_format.tile_bytes
     width = layout.shards.out_col_tiles
-    bias_tiles = width if work.problem.bias else 0
-    tiles = work.weight_passes * layout.blocks.k_blocks * layout.blocks.act_w_tiles * width + bias_tiles
-    return work.weight_readers * tiles * tile_bytes
+    bias_tiles = width if op.problem.bias else 0
+    tiles = op.weight_passes * layout.blocks.k_blocks * layout.blocks.act_w_tiles * width + bias_tiles
+    return op.weight_readers * tiles * tile_bytes
 
 
-def network_bytes(work: Conv2dOp) -> int:
+def network_bytes(op: Conv2dOp) -> int:
     """Bytes multicast: weights by their readers, activations by every core that holds some."""
-    return _sent_weight_bytes(work) + _sent_activation_bytes(work)
+    return _sent_weight_bytes(op) + _sent_activation_bytes(op)
 
 
-def _sent_weight_bytes(work: Conv2dOp) -> int:
-    layout = work.layout
-    return 0 if layout.scheme is WIDTH or layout.out_config.nhw_cores == 1 else weight_bytes(work)
+def _sent_weight_bytes(op: Conv2dOp) -> int:
+    layout = op.layout
+    return 0 if layout.scheme is WIDTH or layout.out_config.nhw_cores == 1 else weight_bytes(op)
 
 
-def _sent_activation_bytes(work: Conv2dOp) -> int:
-    layout, blocks = work.layout, work.layout.blocks
+def _sent_activation_bytes(op: Conv2dOp) -> int:
+    layout, blocks = op.layout, op.layout.blocks
     if not layout.multicasts_activations:
         return 0
-    block_bytes = blocks.act_h_tiles * blocks.act_w_tiles * work.problem.out_format.tile_bytes
-    return work.out_blocks * blocks.k_blocks * layout.config.nhw_cores * block_bytes
+    block_bytes = blocks.act_h_tiles * blocks.act_w_tiles * op.problem.out_format.tile_bytes
+    return op.out_blocks * blocks.k_blocks * layout.config.nhw_cores * block_bytes
 
 
-def _moved(work: Conv2dOp) -> tuple[MovedBytes, ...]:
+def _moved(op: Conv2dOp) -> tuple[MovedBytes, ...]:
     """Weights by the cores that read them, activations by those that hold them."""
     return (
-        MovedBytes(_weight_readers(work), weight_bytes(work), _sent_weight_bytes(work)),
-        MovedBytes(work.layout.config.cores, 0, _sent_activation_bytes(work)),
+        MovedBytes(_weight_readers(op), weight_bytes(op), _sent_weight_bytes(op)),
+        MovedBytes(op.layout.config.cores, 0, _sent_activation_bytes(op)),
     )
 
 
-def issued_flops(work: Conv2dOp) -> int:
+def issued_flops(op: Conv2dOp) -> int:
     """Multiplications and additions of all tile products."""
-    layout = work.layout
+    layout = op.layout
     cores = layout.out_config.nhw_cores * layout.out_config.channel_cores
     products = layout.shards.out_row_tiles * layout.shards.out_col_tiles
     k_tiles = layout.blocks.act_w_tiles * layout.blocks.k_blocks
@@ -500,29 +500,29 @@ def _taps(axis: PaddedAxis) -> int:
     return count_met_taps(axis) if axis.data else 0
 
 
-def least_cycles(work: Conv2dOp, spec: DeviceSpec) -> float:
+def least_cycles(op: Conv2dOp, spec: DeviceSpec) -> float:
     """Cycles that a program is never faster than: the busiest of its processors, as if it never waited.
 
     Where readers keep what neighboring rows share, only the products count.
     """
-    steps = conv_steps(work, spec)
-    blocks, scheme = work.layout.blocks, work.layout.scheme
+    steps = conv_steps(op, spec)
+    blocks, scheme = op.layout.blocks, op.layout.scheme
     gathers = rounds = blocks.k_blocks
     if scheme is not HEIGHT:
-        rounds = div_up(blocks.k_blocks, work.layout.config.channel_cores)
+        rounds = div_up(blocks.k_blocks, op.layout.config.channel_cores)
         gathers = rounds * (blocks.act_h_tiles if scheme is WIDTH else 1)
     if steps.reused_reads is not None:
         gathers = 0
     tilize = steps.tilize.cycles + (0.0 if steps.second_tilize is None else steps.second_tilize.cycles)
     finish = 0.0 if steps.finish is None else steps.finish.cycles
-    compute = work.out_blocks * (gathers * tilize + _products(work, steps) + finish)
-    reading = work.out_blocks * gathers * steps.read.cycles
-    weights = work.weight_passes * blocks.k_blocks * steps.weights[0].cycles
-    return steps.start.cycles + max(compute, reading, weights)
+    compute = op.out_blocks * (gathers * tilize + _products(op, steps) + finish)
+    context = op.out_blocks * gathers * steps.read.cycles
+    weights = op.weight_passes * blocks.k_blocks * steps.weights[0].cycles
+    return steps.start.cycles + max(compute, context, weights)
 
 
-def _products(work: Conv2dOp, steps: ConvSteps) -> float:
+def _products(op: Conv2dOp, steps: ConvSteps) -> float:
     """The products of one output block."""
-    fetching = sum(fetches_partials(work, number) for number in range(work.layout.blocks.k_blocks))
-    plain = work.layout.blocks.k_blocks - fetching
+    fetching = sum(fetches_partials(op, number) for number in range(op.layout.blocks.k_blocks))
+    plain = op.layout.blocks.k_blocks - fetching
     return plain * steps.matmul.cycles + fetching * steps.matmul_reload.cycles

@@ -23,7 +23,7 @@ from ops.programs.conv2d.operands import Piece, WeightedStrip, Windows
 MOST_OF_A_ROW: Final = 1 << 20  # elements of all products of a row of outputs, which exist at the same time: 4 MiB
 
 
-def fused_runs(reading: GatheredInput, made: DataFormat, elements: int) -> FusedRuns | None:
+def fused_runs(context: GatheredInput, made: DataFormat, elements: int) -> FusedRuns | None:
     """The arithmetic's loops for a convolution of so many outputs; None if runs go step by step.
 
     A loop makes one product of a block, and nothing but bias and packer (which has a ReLU) makes an output of the sums.
@@ -31,27 +31,27 @@ def fused_runs(reading: GatheredInput, made: DataFormat, elements: int) -> Fused
     Args:
         made: What a finished block is packed to.
     """
-    work = reading.work
-    relu = work.activation is not None and work.activation[0] == "relu"
-    if work.fidelity_phases == 3 or (work.activation is not None and not relu):
+    op = context.op
+    relu = op.activation is not None and op.activation[0] == "relu"
+    if op.fidelity_phases == 3 or (op.activation is not None and not relu):
         return None
     trips = Trips(
-        fidelity_phases=work.fidelity_phases,
-        fp32_dest=work.options.fp32_dest,
-        partials=work.partials_format,
-        accumulates=work.l1_accumulation,
-        untilizes=work.options.untilize_out,
+        fidelity_phases=op.fidelity_phases,
+        fp32_dest=op.options.fp32_dest,
+        partials=op.partials_format,
+        accumulates=op.l1_accumulation,
+        untilizes=op.options.untilize_out,
         relu=relu,
         made=made,
     )
-    return reading.arithmetic.fused_runs(trips, len(work.k_blocks) * elements)
+    return context.arithmetic.fused_runs(trips, len(op.k_blocks) * elements)
 
 
 def windows_for(
-    fused: FusedRuns | None, reading: GatheredInput, strip: WeightedStrip, image: Image, weights: Array
+    fused: FusedRuns | None, context: GatheredInput, strip: WeightedStrip, image: Image, weights: Array
 ) -> Windows | None:
     """The windows over the image that a strip is computed from; None if its activations are gathered."""
-    has_loop = fused is not None and fused.windows is not None and reading.converts_per_pixel
+    has_loop = fused is not None and fused.windows is not None and context.converts_per_pixel
     return strip.windows if has_loop and strip.windows and suits(strip.windows, image, weights) else None
 
 
@@ -62,7 +62,7 @@ def suits(windows: Windows, image: Image, weights: Array) -> bool:
 
 def computes(
     fused: FusedRuns,
-    reading: GatheredInput,
+    context: GatheredInput,
     image: Image,
     piece: Piece,
     weights: Array,
@@ -105,7 +105,7 @@ def computes(
     if fused.gathered is None or not alike or not 0 < len(strip.met) * width * columns <= MOST_OF_A_ROW:
         return False
     operands = RunOperands(
-        activations=_gathered(reading, image, run, strip),
+        activations=_gathered(context, image, run, strip),
         weights=operand,
         depths=[len(block.columns) for block in strip.met],
         bias=bias,
@@ -120,12 +120,12 @@ def _packs_last(run: Run, bias: Array | None) -> bool:
     return bias is not None or not run.strip.blocks[-1].taps
 
 
-def _gathered(reading: GatheredInput, image: Image, run: Run, strip: WeightedStrip) -> Array:
+def _gathered(context: GatheredInput, image: Image, run: Run, strip: WeightedStrip) -> Array:
     """The activations [run.outputs, depths] of K blocks side by side: a view where they are channels of one tap.
 
     They are in float32, or as the image holds them.
     """
-    if strip.as_one is None or not reading.converts_per_pixel:
-        return np.concatenate([gather(reading, image, block, run) for block in strip.met], axis=1)
+    if strip.as_one is None or not context.converts_per_pixel:
+        return np.concatenate([gather(context, image, block, run) for block in strip.met], axis=1)
     (seen,) = views(image, strip.as_one, run)
     return seen.reshape(run.outputs, -1)

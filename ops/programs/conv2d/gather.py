@@ -29,7 +29,7 @@ HALF = 16  # columns of one step of the matrix unit, and of one group of a block
 class GatheredInput:
     """A convolution and how its numbers are read."""
 
-    work: Conv2dOp
+    op: Conv2dOp
     arithmetic: Arithmetic  # Exact or fast
     spec: DeviceSpec  # The device, for the ways in which matrix units differ
 
@@ -37,29 +37,27 @@ class GatheredInput:
     def mode(self) -> MatrixUnitMode:
         """How the matrix unit is set up."""
         return MatrixUnitMode(
-            fidelity_phases=self.work.fidelity_phases,
-            fp32_dest=self.work.options.fp32_dest,
+            fidelity_phases=self.op.fidelity_phases,
+            fp32_dest=self.op.options.fp32_dest,
             minus_one_quirk=self.spec.compute.minus_one_quirk,
         )
 
     @property
     def vector_unit(self) -> VectorUnitMode:
         """How the vector unit is set up."""
-        return VectorUnitMode(
-            fp32_dest=self.work.options.fp32_dest, reciprocal_table=self.spec.compute.reciprocal_table
-        )
+        return VectorUnitMode(fp32_dest=self.op.options.fp32_dest, reciprocal_table=self.spec.compute.reciprocal_table)
 
     @property
     def converts_per_pixel(self) -> bool:
         """Whether no shared exponent spans two pixels, so that the input can be converted before it is gathered."""
-        problem = self.work.problem
-        whole = all(block.channels % HALF == 0 for block in self.work.k_blocks) and problem.in_channels % HALF == 0
+        problem = self.op.problem
+        whole = all(block.channels % HALF == 0 for block in self.op.k_blocks) and problem.in_channels % HALF == 0
         return not problem.out_format.is_block or whole
 
     @property
     def tilizes(self) -> bool:
         """Whether tilizing is more than another order: the numbers may change."""
-        problem = self.work.problem
+        problem = self.op.problem
         return not (problem.out_format.is_block and problem.in_format == problem.out_format and self.converts_per_pixel)
 
 
@@ -194,34 +192,34 @@ def _with_a_view(strip: Strip) -> list[Strip]:
     return [Strip(strip.down, (across,), (met,)) for across, met in zip(strip.across, strip.met, strict=True)]
 
 
-def seen(reading: GatheredInput, values: Array) -> Array:
+def seen(context: GatheredInput, values: Array) -> Array:
     """Activations as the matrix unit sees them: tilized into the output format, then unpacked."""
-    work, arithmetic = reading.work, reading.arithmetic
-    problem, fp32_dest = work.problem, work.options.fp32_dest
-    if reading.tilizes:
-        keeps_tf32 = reading.spec.compute.tilize_keeps_tf32(work.layout.blocks.act_w_tiles)
+    op, arithmetic = context.op, context.arithmetic
+    problem, fp32_dest = op.problem, op.options.fp32_dest
+    if context.tilizes:
+        keeps_tf32 = context.spec.compute.tilize_keeps_tf32(op.layout.blocks.act_w_tiles)
         values = arithmetic.tilize(
             values, problem.act_format, problem.out_format, fp32_dest=fp32_dest, keeps_tf32=keeps_tf32
         )
     return arithmetic.activation_operand(
-        arithmetic.unpack(values, problem.out_format, fp32_dest=fp32_dest), reading.mode
+        arithmetic.unpack(values, problem.out_format, fp32_dest=fp32_dest), context.mode
     )
 
 
-def prepare_image(reading: GatheredInput, sticks: Array, *, cut_later: bool = False) -> Image:
+def prepare_image(context: GatheredInput, sticks: Array, *, cut_later: bool = False) -> Image:
     """The input [N*H*W, C] with a margin, converted if that can be done once, some rows at a time.
 
     Args:
         cut_later: Whether who multiplies cuts. Then an image is the input itself if that is all that happens to it, and
             no output meets more than one tap, for which it would be cut again.
     """
-    problem, converts = reading.work.problem, reading.converts_per_pixel
+    problem, converts = context.op.problem, context.converts_per_pixel
     rows, columns = problem.frame.rows, problem.frame.columns
     (top, bottom, few_down), (left, right, few_across) = map(phase_margins, (rows, columns))
-    channels = reading.work.layout.shards.in_channels
+    channels = context.op.layout.shards.in_channels
     height, width = top + rows.input_length + bottom, left + columns.input_length + right
     if cut_later and few_down and few_across and sticks.size == problem.frame.batch * height * width * channels:
-        stays = problem.out_format == BFLOAT16 or not reading.tilizes
+        stays = problem.out_format == BFLOAT16 or not context.tilizes
         if sticks.dtype == BFLOAT16.storage and stays and sticks.flags.c_contiguous:
             return Image(sticks.reshape(-1, height, width, channels), top, left, is_cut=False)
     held = problem.out_format.storage if converts else sticks.dtype
@@ -234,10 +232,10 @@ def prepare_image(reading: GatheredInput, sticks: Array, *, cut_later: bool = Fa
 
     def convert(piece: tuple[int, slice]) -> None:
         values = given[piece].astype(np.float32, order="C")
-        write_exactly(seen(reading, values.reshape(-1, problem.in_channels)).reshape(values.shape), inside[piece])
+        write_exactly(seen(context, values.reshape(-1, problem.in_channels)).reshape(values.shape), inside[piece])
 
     parts = parts_of(rows.input_length, columns.input_length * problem.in_channels, CONVERTED_TOGETHER)
-    reading.arithmetic.each(convert, product(range(problem.frame.batch), parts))
+    context.arithmetic.each(convert, product(range(problem.frame.batch), parts))
     return Image(pixels, top, left)
 
 
@@ -291,10 +289,10 @@ def views(image: Image, block: MetBlock, run: Run) -> list[Array]:
     return found
 
 
-def gather(reading: GatheredInput, image: Image, block: MetBlock, run: Run) -> Array:
+def gather(context: GatheredInput, image: Image, block: MetBlock, run: Run) -> Array:
     """The activation block [run.outputs, halves * 16] of a run, as the matrix unit sees it."""
     across, met = run.strip.across[0].axis, views(image, block, run)
-    if block.is_one_tap and reading.converts_per_pixel:
+    if block.is_one_tap and context.converts_per_pixel:
         flat: Array = met[0].astype(np.float32, copy=False).reshape(run.outputs, -1)
     else:
         filled = sum(view.shape[-1] for view in met) == len(block.columns)
@@ -302,6 +300,6 @@ def gather(reading: GatheredInput, image: Image, block: MetBlock, run: Run) -> A
         for tap, view in zip(block.taps, met, strict=True):
             gathered[..., tap.target : tap.target + view.shape[-1]] = view
         flat = gathered.reshape(run.outputs, -1)
-    if not reading.converts_per_pixel:
-        return seen(reading, flat)
-    return flat if image.is_cut else reading.arithmetic.activation_operand(flat, reading.mode)
+    if not context.converts_per_pixel:
+        return seen(context, flat)
+    return flat if image.is_cut else context.arithmetic.activation_operand(flat, context.mode)

@@ -31,24 +31,24 @@ STAGES: Final = MappingProxyType(
 )
 
 
-def describe_conv2d(work: Conv2dOp, ends: Ends, spec: DeviceSpec) -> Description:
+def describe_conv2d(op: Conv2dOp, ends: Ends, spec: DeviceSpec) -> Description:
     """How a convolution was planned."""
     return Description(
-        facts=partial(_facts, work, spec),
+        facts=partial(_facts, op, spec),
         stages=STAGES,
         measured_as="convolution",
-        attributes=partial(conv_attributes, work),
+        attributes=partial(conv_attributes, op),
     )
 
 
-def _facts(work: Conv2dOp, spec: DeviceSpec) -> tuple[Detail, ...]:
-    layout, blocks, options = work.layout, work.layout.blocks, work.options
+def _facts(op: Conv2dOp, spec: DeviceSpec) -> tuple[Detail, ...]:
+    layout, blocks, options = op.layout, op.layout.blocks, op.options
     height, width = blocks.act_h_tiles, blocks.act_w_tiles
     subblock = (blocks.subblock_h_tiles, blocks.subblock_w_tiles)
     part = (layout.shards.out_row_tiles, layout.shards.out_col_tiles)
     held = spec.compute.dst_half_tiles(fp32_dest=options.fp32_dest)
-    functions = [] if work.activation is None else [work.activation[0]]
-    readers, passes = work.weight_readers, work.weight_passes
+    functions = [] if op.activation is None else [op.activation[0]]
+    readers, passes = op.weight_readers, op.weight_passes
     repeated = f"{passes} times, once for every output block"
     text = uncompared(functions, fp32_dest=options.fp32_dest)
     return (
@@ -57,7 +57,7 @@ def _facts(work: Conv2dOp, spec: DeviceSpec) -> tuple[Detail, ...]:
         _cores("output", layout.out_config, spec),
         Detail("core_tiles", part, f"{part[0]}x{part[1]} output tiles a core"),
         Detail("act_block_tiles", (height, width), f"activation blocks of {height}x{width} tiles"),
-        _counted("out_blocks", work.out_blocks, "output block"),
+        _counted("out_blocks", op.out_blocks, "output block"),
         Detail("subblock_tiles", subblock, f"sub-blocks of {subblock[0]}x{subblock[1]} (Dst holds {held} tiles)"),
         _counted("k_blocks", blocks.k_blocks, "K block"),
         Detail(
@@ -66,7 +66,7 @@ def _facts(work: Conv2dOp, spec: DeviceSpec) -> tuple[Detail, ...]:
             "two activation readers" if layout.split_reader else "one activation reader",
         ),
         _buffers("act_double_buffer", "activations", double=options.act_double_buffer),
-        _weight_buffers(work),
+        _weight_buffers(op),
         Detail("weight_readers", readers, f"weights read by {'one core' if readers == 1 else f'{readers} cores'}"),
         Detail("weight_passes", passes, f"each weight {'once' if passes == 1 else repeated}"),
         Detail(
@@ -76,8 +76,8 @@ def _facts(work: Conv2dOp, spec: DeviceSpec) -> tuple[Detail, ...]:
         ),
         Detail(
             "l1_accumulation",
-            work.l1_accumulation,
-            "partial sums added in L1" if work.l1_accumulation else "partial sums fetched back",
+            op.l1_accumulation,
+            "partial sums added in L1" if op.l1_accumulation else "partial sums fetched back",
         ),
         *(() if text is None else (uncompared_fact(text),)),
     )
@@ -90,11 +90,11 @@ def _cores(side: str, config: ParallelConfig, spec: DeviceSpec) -> Detail:
     return Detail(f"{side}_cores", count, f"{side} on {count} of {spec.grid.cores} cores{shown}")
 
 
-def _weight_buffers(work: Conv2dOp) -> Detail:
+def _weight_buffers(op: Conv2dOp) -> Detail:
     """Weights of a HEIGHT program with several output blocks stay in L1, where another buffer is of no use."""
-    if work.layout.scheme is HEIGHT and work.out_blocks > 1:
+    if op.layout.scheme is HEIGHT and op.out_blocks > 1:
         return Detail("weights_double_buffer", False, "all weights stay in L1")
-    return _buffers("weights_double_buffer", "weights", double=work.options.weights_double_buffer)
+    return _buffers("weights_double_buffer", "weights", double=op.options.weights_double_buffer)
 
 
 def _buffers(name: str, what: str, *, double: bool) -> Detail:
@@ -107,12 +107,12 @@ def _counted(name: str, count: int, what: str) -> Detail:
 
 OP_MODELS: Final = (
     OpModel(
-        work=Conv2dOp,
+        op=Conv2dOp,
         values=convolved,
         cycles=cycles_of_work(conv_cycles),
-        fidelity_phases=lambda work: work.fidelity_phases,
-        account=describe_conv2d,
+        fidelity_phases=lambda op: op.fidelity_phases,
+        describe=describe_conv2d,
     ),
-    OpModel(work=PrepareWeights, values=values_of_first(prepared_weights)),
-    OpModel(work=PrepareBias, values=values_of_first(prepared_bias)),
+    OpModel(op=PrepareWeights, values=values_of_first(prepared_weights)),
+    OpModel(op=PrepareBias, values=values_of_first(prepared_bias)),
 )

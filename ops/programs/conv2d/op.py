@@ -85,9 +85,9 @@ class Conv2dOp(DeviceOp):
         return 1 if self.layout.scheme is HEIGHT else self.out_blocks
 
 
-def conv_attributes(work: Conv2dOp) -> tuple[tuple[str, str], ...]:
+def conv_attributes(op: Conv2dOp) -> tuple[tuple[str, str], ...]:
     """Blocks, buffers, cores and windows, by the names of the real device operation's attributes."""
-    layout, blocks, options = work.layout, work.layout.blocks, work.options
+    layout, blocks, options = op.layout, op.layout.blocks, op.options
     config, out_config, box = layout.config, layout.out_config, layout.out_config.cores.bounding_box()
     block_config = {
         "act_block_h_ntiles": blocks.act_h_tiles,
@@ -108,12 +108,12 @@ def conv_attributes(work: Conv2dOp) -> tuple[tuple[str, str], ...]:
         ("enable_act_double_buffer", str(options.act_double_buffer).lower()),
         ("enable_split_reader", str(layout.split_reader).lower()),
         ("enable_weights_double_buffer", str(options.weights_double_buffer).lower()),
-        ("output_channels", str(work.problem.out_channels)),
+        ("output_channels", str(op.problem.out_channels)),
         ("parallelization_config", _fields("Conv2dParallelizationConfig", parallelization)),
         (
             "sliding_window_config",
             sliding_window_text(
-                work.problem.frame, config.cores, nhw_cores=config.nhw_cores, channel_cores=config.channel_cores
+                op.problem.frame, config.cores, nhw_cores=config.nhw_cores, channel_cores=config.channel_cores
             ),
         ),
     )

@@ -32,16 +32,16 @@ IN_TURN: Final = 2  # strips whose pieces are computed in turn, so that threads 
 PART_COLUMNS: Final = 256  # of a product, so that its weights stay in the cache of a core
 
 
-def convolved(work: Conv2dOp, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
+def convolved(op: Conv2dOp, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
     """The output [1, 1, N*OH*OW, O] of one conv2d program of sticks, weights and, if there is one, a bias."""
     sticks, weights, *bias = map(given, inputs)
     added = row(bias[0]) if bias else None
-    out = conv_values(work, matrix(sticks), matrix(weights), added, reading.spec, reading.arithmetic)
+    out = conv_values(op, matrix(sticks), matrix(weights), added, context.spec, context.arithmetic)
     return out.reshape(1, 1, *out.shape)
 
 
 def conv_values(
-    work: Conv2dOp, sticks: Array, weights: Array, bias: Array | None, spec: DeviceSpec, arithmetic: Arithmetic
+    op: Conv2dOp, sticks: Array, weights: Array, bias: Array | None, spec: DeviceSpec, arithmetic: Arithmetic
 ) -> Array:
     """The output of one conv2d program.
 
@@ -55,21 +55,21 @@ def conv_values(
     Returns:
         [N*OH*OW, O] in storage of the output format.
     """
-    if work.problem.frame.replicate or work.problem.frame.cuts_inputs:
-        work, sticks = _written_out(work, sticks)
-    frame, out = work.problem.frame, work.problem.out_format
-    shape = (frame.batch, frame.rows.outputs, frame.columns.outputs, work.problem.out_channels)
+    if op.problem.frame.replicate or op.problem.frame.cuts_inputs:
+        op, sticks = _written_out(op, sticks)
+    frame, out = op.problem.frame, op.problem.out_format
+    shape = (frame.batch, frame.rows.outputs, frame.columns.outputs, op.problem.out_channels)
     result = np.empty(shape, out.storage)
-    reading = GatheredInput(work, arithmetic_of(arithmetic, sticks, weights, bias), spec)
-    fused = fused_runs(reading, out, result.size)
-    image = prepare_image(reading, sticks, cut_later=fused is not None and fused.gathered is not None)
-    convolve_into(result, reading, image, weights, bias, out, fused)
-    return result.reshape(-1, work.problem.out_channels)
+    context = GatheredInput(op, arithmetic_of(arithmetic, sticks, weights, bias), spec)
+    fused = fused_runs(context, out, result.size)
+    image = prepare_image(context, sticks, cut_later=fused is not None and fused.gathered is not None)
+    convolve_into(result, context, image, weights, bias, out, fused)
+    return result.reshape(-1, op.problem.out_channels)
 
 
 def convolve_into(
     result: Array,
-    reading: GatheredInput,
+    context: GatheredInput,
     image: Image,
     weights: Array,
     bias: Array | None,
@@ -87,44 +87,44 @@ def convolve_into(
         made: What a finished block is packed to.
         fused: The loops that compute runs of outputs; without them runs go step by step.
     """
-    problem, out = reading.work.problem, reading.work.problem.out_format
+    problem, out = context.op.problem, context.op.problem.out_format
     width = round_up(problem.out_channels, HALF if out.is_block else 1)
-    row = None if bias is None else _unpacked(reading, _filled(bias[:width].astype(np.float32), width))
-    frame, blocks = problem.frame, reading.work.k_blocks
+    row = None if bias is None else _unpacked(context, _filled(bias[:width].astype(np.float32), width))
+    frame, blocks = problem.frame, context.op.k_blocks
     found = weighted_strips(blocks, problem.in_channels, frame.rows, frame.columns, image.corner, len(weights))
 
     def pieces_of(strip: WeightedStrip) -> Iterator[Piece]:
-        windows = windows_for(fused, reading, strip, image, weights)
-        return _pieces(reading, strip, weights, width, windows, len(found))
+        windows = windows_for(fused, context, strip, image, weights)
+        return _pieces(context, strip, weights, width, windows, len(found))
 
     def compute(piece: Piece) -> None:
         run, part = piece.run, piece.channels
         added = None if row is None else np.concatenate([row[part]] * len(run.strip.across))
         operand = None if piece.windows is not None else piece.operands.taken()[piece.part]
-        if fused is not None and computes(fused, reading, image, piece, weights, operand, added, result):
+        if fused is not None and computes(fused, context, image, piece, weights, operand, added, result):
             return
         assert operand is not None
-        dst = _multiply(reading, image, run, operand, has_bias=row is not None)
+        dst = _multiply(context, image, run, operand, has_bias=row is not None)
         if dst is None:
             dst = np.zeros((run.outputs, operand.shape[1]), np.float32)
         place = run.place(result[..., part])
-        values = _finish(reading, dst, added, made).reshape(*place.shape[:-1], -1)
+        values = _finish(context, dst, added, made).reshape(*place.shape[:-1], -1)
         write_exactly(values[..., : place.shape[-1]], place)
 
     by_strip = [pieces_of(strip) for strip in found]
     locked = [zip_longest(*by_strip[n : n + IN_TURN]) for n in range(0, len(by_strip), IN_TURN)]
     pieces = [piece for turns in locked for turn in turns for piece in turn if piece is not None]
-    reading.arithmetic.each(compute, pieces)
+    context.arithmetic.each(compute, pieces)
 
 
 def _pieces(
-    reading: GatheredInput, one: WeightedStrip, weights: Array, end: int, windows: Windows | None, strips: int
+    context: GatheredInput, one: WeightedStrip, weights: Array, end: int, windows: Windows | None, strips: int
 ) -> Iterator[Piece]:
     """The outputs of one of some strips in runs of rows and parts of the channels; some share their weights."""
-    strip, arithmetic, phases = one.strip, reading.arithmetic, len(one.strip.across)
+    strip, arithmetic, phases = one.strip, context.arithmetic, len(one.strip.across)
     columns = max(LEAST_COLUMNS, arithmetic.operand_elements // max(1, one.depth))
     if windows:
-        columns = _columns_of_windows(reading, one, phases * end, strips)
+        columns = _columns_of_windows(context, one, phases * end, strips)
     step, width = (
         round_up(div_up(some, phases), HALF) for some in (columns, columns if windows else min(columns, PART_COLUMNS))
     )
@@ -132,9 +132,9 @@ def _pieces(
         together = slice(first, min(first + step, end))
         parts = [slice(n, min(n + width, together.stop)) for n in range(first, together.stop, width)]
         outputs = arithmetic.run_elements // (phases * min(width, together.stop - first))
-        several = list(runs(reading.work.problem.frame.batch, strip, outputs))
+        several = list(runs(context.op.problem.frame.batch, strip, outputs))
         operands = Shared(
-            partial(_operands, reading, weights, together, width, one.rows), uses=len(several) * len(parts)
+            partial(_operands, context, weights, together, width, one.rows), uses=len(several) * len(parts)
         )
         for part, channels in enumerate(parts):
             alike = (channels.stop - channels.start) % ALIKE_COLUMNS == 0
@@ -142,33 +142,33 @@ def _pieces(
                 yield Piece(run, one, channels, operands, part, windows if alike else None)
 
 
-def _columns_of_windows(reading: GatheredInput, one: WeightedStrip, columns: int, strips: int) -> int:
+def _columns_of_windows(context: GatheredInput, one: WeightedStrip, columns: int, strips: int) -> int:
     """Columns of a piece, whose weights are read a few columns at a time: twice as many where outputs are few.
 
     A piece is begun by Python, which takes as long as a tenth of a short one; but each thread should have two.
     """
     outputs = one.strip.down.axis.outputs * one.strip.width
-    fits = outputs * 2 * PART_COLUMNS <= reading.arithmetic.run_elements
-    pieces = strips * reading.work.problem.frame.batch * div_up(columns, 2 * PART_COLUMNS)
+    fits = outputs * 2 * PART_COLUMNS <= context.arithmetic.run_elements
+    pieces = strips * context.op.problem.frame.batch * div_up(columns, 2 * PART_COLUMNS)
     return 2 * PART_COLUMNS if fits and pieces >= 2 * free_threads() else PART_COLUMNS
 
 
 def _operands(
-    reading: GatheredInput, weights: Array, channels: slice, width: int, rows: Sequence[WeightRows]
+    context: GatheredInput, weights: Array, channels: slice, width: int, rows: Sequence[WeightRows]
 ) -> list[Array]:
     """The weights of all K blocks as they are multiplied, in parts of so many channels.
 
     Each is float32 [columns of the blocks, phases * channels], zero where there is no row: none is meant, or they were
     prepared for another use and end before it.
     """
-    parts = widen_rows(weights, channels, width, rows, reading.arithmetic.weight_mask(reading.mode))
-    return [_unpacked(reading, part) for part in parts]
+    parts = widen_rows(weights, channels, width, rows, context.arithmetic.weight_mask(context.mode))
+    return [_unpacked(context, part) for part in parts]
 
 
-def _unpacked(reading: GatheredInput, values: Array) -> Array:
+def _unpacked(context: GatheredInput, values: Array) -> Array:
     """Weights or bias, float32, as the matrix unit reads them."""
-    work = reading.work
-    return reading.arithmetic.unpack(values, work.problem.weight_format, fp32_dest=work.options.fp32_dest)
+    op = context.op
+    return context.arithmetic.unpack(values, op.problem.weight_format, fp32_dest=op.options.fp32_dest)
 
 
 def _filled(bias: Array, width: int) -> Array:
@@ -176,9 +176,9 @@ def _filled(bias: Array, width: int) -> Array:
     return np.pad(bias, (0, width - len(bias))) if len(bias) < width else bias
 
 
-def _written_out(work: Conv2dOp, sticks: Array) -> tuple[Conv2dOp, Array]:
+def _written_out(op: Conv2dOp, sticks: Array) -> tuple[Conv2dOp, Array]:
     """The same convolution over its frame written out in full, where it is more than the image and zeros around it."""
-    frame = work.problem.frame
+    frame = op.problem.frame
     sources = frame_sources(frame, 0, frame.sticks)
     filled = np.where((sources >= 0)[:, None], sticks[np.maximum(sources, 0)], sticks.dtype.type(0))
     rows, columns = (
@@ -188,10 +188,10 @@ def _written_out(work: Conv2dOp, sticks: Array) -> tuple[Conv2dOp, Array]:
         for axis in (frame.rows, frame.columns)
     )
     dense = PaddedInput(batch=frame.batch, rows=rows, columns=columns)
-    return work.with_problem(frame=dense), filled
+    return op.with_problem(frame=dense), filled
 
 
-def _multiply(reading: GatheredInput, image: Image, run: Run, operand: Array, *, has_bias: bool) -> Array | None:
+def _multiply(context: GatheredInput, image: Image, run: Run, operand: Array, *, has_bias: bool) -> Array | None:
     """All K blocks of a run, with the trips through the packer between them (docs/values.md, Partial sums).
 
     A block that the run does not meet leaves partial sums as they are: a trip through the packer changes nothing the
@@ -204,8 +204,8 @@ def _multiply(reading: GatheredInput, image: Image, run: Run, operand: Array, *,
     Returns:
         float32 [run.outputs, columns], Dst before bias, activation and final pack; None if it is zero.
     """
-    arithmetic, mode = reading.arithmetic, reading.mode
-    partials, accumulates = reading.work.partials_format, reading.work.l1_accumulation
+    arithmetic, mode = context.arithmetic, context.mode
+    partials, accumulates = context.op.partials_format, context.op.l1_accumulation
     packed: Array | None = None
     dst: Array | None = None
     for block, weights in zip(run.strip.blocks, run.strip.by_block(operand), strict=True):
@@ -214,7 +214,7 @@ def _multiply(reading: GatheredInput, image: Image, run: Run, operand: Array, *,
         if packed is not None and (final or not accumulates):
             dst = arithmetic.unpack(packed, partials, fp32_dest=mode.fp32_dest)
         if block.taps:
-            activations = gather(reading, image, block, run)
+            activations = gather(context, image, block, run)
             dst = arithmetic.product(activations, weights, dst, mode=mode, half_counts=block.half_counts)
         if block.taps and dst is not None and not final:
             repacked = arithmetic.pack(dst, partials, fp32_dest=mode.fp32_dest)
@@ -225,15 +225,15 @@ def _multiply(reading: GatheredInput, image: Image, run: Run, operand: Array, *,
     return dst
 
 
-def _finish(reading: GatheredInput, dst: Array, bias: Array | None, made: DataFormat) -> Array:
+def _finish(context: GatheredInput, dst: Array, bias: Array | None, made: DataFormat) -> Array:
     """Bias, activation and final pack; a ROW_MAJOR output makes one more trip through partials and Dst."""
-    work, arithmetic, fp32_dest = reading.work, reading.arithmetic, reading.mode.fp32_dest
+    op, arithmetic, fp32_dest = context.op, context.arithmetic, context.mode.fp32_dest
     if bias is not None:
         dst = arithmetic.add_bias(dst, bias, fp32_dest=fp32_dest)
-    relu = work.activation is not None and work.activation[0] == "relu"
-    if work.activation is not None and not relu:
-        dst = apply_activation(dst, *work.activation, mode=reading.vector_unit)
-    if work.options.untilize_out:
-        packed = arithmetic.pack(dst, work.partials_format, fp32_dest=fp32_dest)
-        dst = arithmetic.unpack(packed, work.partials_format, fp32_dest=fp32_dest)
+    relu = op.activation is not None and op.activation[0] == "relu"
+    if op.activation is not None and not relu:
+        dst = apply_activation(dst, *op.activation, mode=context.vector_unit)
+    if op.options.untilize_out:
+        packed = arithmetic.pack(dst, op.partials_format, fp32_dest=fp32_dest)
+        dst = arithmetic.unpack(packed, op.partials_format, fp32_dest=fp32_dest)
     return arithmetic.pack(dst, made, fp32_dest=fp32_dest, relu=relu)

@@ -149,14 +149,14 @@ class PrepareBias(DeviceOp):
     layout: WeightsLayout
 
 
-def prepared_weights(work: PrepareWeights, weights: Array) -> Array:
+def prepared_weights(op: PrepareWeights, weights: Array) -> Array:
     """Raw weights as the matrix that a device holds."""
-    return prepare_weights(weights, work.layout).reshape(work.layout.padded_shape)
+    return prepare_weights(weights, op.layout).reshape(op.layout.padded_shape)
 
 
-def prepared_bias(work: PrepareBias, bias: Array) -> Array:
+def prepared_bias(op: PrepareBias, bias: Array) -> Array:
     """A raw bias as the row of tiles that a device holds."""
-    return prepare_bias(bias, work.layout).reshape(work.layout.bias_padded_shape)
+    return prepare_bias(bias, op.layout).reshape(op.layout.bias_padded_shape)
 
 
 def prepare_weights(weights: Array, layout: WeightsLayout) -> Array:
@@ -386,10 +386,10 @@ def _is_plain(order: Integers) -> bool:
     return len(order) - held < TILE and np.array_equal(order[:held], np.arange(held))
 
 
-def _bias(work: DeviceOp) -> str:
-    if not isinstance(work, PrepareBias):
-        return "as weights" if isinstance(work, PrepareWeights) else "for another program"
-    return f"as a bias of {work.layout.out_channels} channels in {work.layout.padded_out_channels} columns"
+def _bias(op: DeviceOp) -> str:
+    if not isinstance(op, PrepareBias):
+        return "as weights" if isinstance(op, PrepareWeights) else "for another program"
+    return f"as a bias of {op.layout.out_channels} channels in {op.layout.padded_out_channels} columns"
 
 
 def _shape(spec: TensorSpec) -> str:

@@ -131,32 +131,32 @@ def ragged_buffers(inputs: Sequence[TensorSpec], made: TensorSpec, spec: DeviceS
     return tuple(tile_buffer(name, tiles, made.data_format, cores) for name, tiles in sizes.items())
 
 
-def is_turned(work: Concatenate, ends: Ends) -> bool:
+def is_turned(op: Concatenate, ends: Ends) -> bool:
     """Whether tiles are turned: those of two tensors of HEIGHT shards, side by side."""
     by_height = ends.written.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
-    side_by_side = len(work.shapes) == 2 and work.axis == len(work.shapes[0]) - 1
+    side_by_side = len(op.shapes) == 2 and op.axis == len(op.shapes[0]) - 1
     return by_height and side_by_side and ends.written.layout is Layout.TILE
 
 
-def _copied(work: Concatenate, ends: Ends, spec: DeviceSpec) -> tuple[float, dict[Stage, float]]:
+def _copied(op: Concatenate, ends: Ends, spec: DeviceSpec) -> tuple[float, dict[Stage, float]]:
     """Sticks or tiles of every tensor in turn, half of them by each of two kernels, or all by the only processor."""
     kernels = (Stage.READER, Stage.SECOND_READER)[: spec.data_movement.processors]
     made, (rows, columns) = ends.written, ends.written.shards.shape
     copying = 0.0
-    together = sum(shape[work.axis] for shape in work.shapes)
-    for shape in work.shapes:
-        part = shape[work.axis] / together
+    together = sum(shape[op.axis] for shape in op.shapes)
+    for shape in op.shapes:
+        part = shape[op.axis] / together
         if made.layout is Layout.TILE:
             pages, page_bytes = round(rows * columns * part / TILE**2), float(made.data_format.tile_bytes)
-        elif work.axis == len(shape) - 1:
-            pages, page_bytes = rows * work.groups, columns * part / work.groups * (made.data_format.element_bytes or 0)
+        elif op.axis == len(shape) - 1:
+            pages, page_bytes = rows * op.groups, columns * part / op.groups * (made.data_format.element_bytes or 0)
         else:
             pages, page_bytes = round(rows * part), columns * (made.data_format.element_bytes or 0)
         copying += local_sticks_cycles(spec, div_up(pages, len(kernels)), page_bytes)
     return copying, dict.fromkeys(kernels, copying)
 
 
-def _turned(work: Concatenate, ends: Ends, spec: DeviceSpec) -> tuple[float, dict[Stage, float]]:
+def _turned(op: Concatenate, ends: Ends, spec: DeviceSpec) -> tuple[float, dict[Stage, float]]:
     """For each row of tiles: turned, put side by side by a reader, turned back; one after the other."""
     rows, columns = ends.written.shards.shape
     tile_rows, tiles = div_up(rows, TILE), div_up(columns, TILE)
@@ -165,9 +165,9 @@ def _turned(work: Concatenate, ends: Ends, spec: DeviceSpec) -> tuple[float, dic
     turning = unpack_tile_cycles(spec, data_format.tile_bytes) + pack_tile_cycles(spec, between.tile_bytes)
     turning_back = unpack_tile_cycles(spec, between.tile_bytes) + pack_tile_cycles(spec, data_format.tile_bytes)
     computed = 2 * spec.costs_of(ComputeCosts).block_cycles + tiles * (turning + turning_back)
-    together = sum(shape[work.axis] for shape in work.shapes)
-    widths = [tiles * shape[work.axis] / together * between.tile_bytes / work.groups for shape in work.shapes]
-    copied = sum(local_sticks_cycles(spec, work.groups, width) for width in widths)
+    together = sum(shape[op.axis] for shape in op.shapes)
+    widths = [tiles * shape[op.axis] / together * between.tile_bytes / op.groups for shape in op.shapes]
+    copied = sum(local_sticks_cycles(spec, op.groups, width) for width in widths)
     return tile_rows * (computed + copied), {Stage.READER: tile_rows * copied, Stage.MATH: tile_rows * computed}
 
 

@@ -201,8 +201,8 @@ def _cores(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> CoreRang
         if tensor.memory_config.shard_spec is not None:
             return tensor.data_cores
     whole_rows = source.layout is not target.layout
-    work = div_up(source.matrix[0], TILE) if whole_rows else pages_of(target, 1).all_pages
-    used, _ = dealt_evenly(work, spec.grid.cores)
+    op = div_up(source.matrix[0], TILE) if whole_rows else pages_of(target, 1).all_pages
+    used, _ = dealt_evenly(op, spec.grid.cores)
     return first_cores(used, spec.grid.cols, spec.grid.rows)
 
 

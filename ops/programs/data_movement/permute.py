@@ -169,15 +169,15 @@ Stages = dict[Stage, float]
 Model = Callable[[Permute, Ends, DeviceSpec], tuple[CoreRangeSet, float, Stages]]
 
 
-def _model(work: Permute, ends: Ends) -> Model | None:
+def _model(op: Permute, ends: Ends) -> Model | None:
     """How rows move; None for tiles, for rows that stay whole, and for shards whose axes move otherwise."""
-    rank = len(work.axes)
+    rank = len(op.axes)
     sharded = [one.memory_config.is_sharded() for one in (ends.read, ends.written)]
     if ends.read.layout is not Layout.ROW_MAJOR or rank < 3:
         return None
     if not any(sharded):
-        return _by_tiles if work.axes[-1] != rank - 1 else None
-    moved = tuple(axis - rank for place, axis in enumerate(work.axes) if axis != place)
+        return _by_tiles if op.axes[-1] != rank - 1 else None
+    moved = tuple(axis - rank for place, axis in enumerate(op.axes) if axis != place)
     if all(sharded) and moved == (-1, -2):
         return _turned_in_place
     if all(sharded) and moved == (-2, -3):
@@ -185,10 +185,10 @@ def _model(work: Permute, ends: Ends) -> Model | None:
     return None
 
 
-def _by_tiles(work: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet, float, Stages]:
+def _by_tiles(op: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet, float, Stages]:
     """Part of a tile after the other: rows along the axis that becomes the last, as far as a tile reaches."""
-    last, moved = work.shape[-1], work.shape[work.axes[-1]]
-    count = prod(work.shape) // (last * moved) * div_up(last, TILE) * div_up(moved, TILE)
+    last, moved = op.shape[-1], op.shape[op.axes[-1]]
+    count = prod(op.shape) // (last * moved) * div_up(last, TILE) * div_up(moved, TILE)
     used = min(count, spec.grid.cores)
     rows, width = min(TILE, moved), min(TILE, last)
     element_bytes = ends.read.data_format.element_bytes or 0
@@ -205,7 +205,7 @@ def _by_tiles(work: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet
     return cores, body, {stage: blocks * cycles for stage, cycles in stages}
 
 
-def _fetched(work: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet, float, Stages]:
+def _fetched(op: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet, float, Stages]:
     """Two kernels fetch half of a core's sticks each from where they lie, one after the other; or one all."""
     kernels = (Stage.READER, Stage.SECOND_READER)[: spec.data_movement.processors]
     shards = ends.written.shards
@@ -216,10 +216,10 @@ def _fetched(work: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet,
     return shards.grid, share, dict.fromkeys(kernels, share)
 
 
-def _turned_in_place(work: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet, float, Stages]:
+def _turned_in_place(op: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet, float, Stages]:
     """Image by image of a core's shard: sticks are copied to where they are tilized, and turned."""
     shards = ends.read.shards
-    height, width = work.shape[-2:]
+    height, width = op.shape[-2:]
     images = div_up(shards.shape[0], height)
     element_bytes = ends.read.data_format.element_bytes or 0
     down, across = div_up(height, TILE), div_up(width, TILE)

@@ -95,43 +95,43 @@ class Cut(DataMovement):
         )
 
 
-def slice_buffers(work: Cut, source: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+def slice_buffers(op: Cut, source: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Dataflow buffers of the program: shards as they lie, rows or tiles on their way, and the place of each axis."""
     if source.spec.layout is Layout.TILE:
         cores = page_cores(volume_tiles(made.spec), spec.grid)
         tiles = buffer("tiles", BUFFERING * source.spec.data_format.tile_bytes, source.spec.data_format, cores)
-        return tiles, _places(work, tiles)
-    if cuts_shards(work, source.spec, made.spec, spec):
+        return tiles, _places(op, tiles)
+    if cuts_shards(op, source.spec, made.spec, spec):
         shards = made.spec.memory_config.shard_spec
         grid = None if shards is None else shards.grid
         return shard_view("shards", source, spec, grid), shard_view("kept", made, spec)
-    if work.has_steps:
+    if op.has_steps:
         aligned = round_up(row_bytes(source.spec), _alignment(source.spec, made.spec, spec))
         cores = page_cores(made.spec.matrix[0], spec.grid)
         return (buffer("rows", BUFFERING * aligned, source.spec.data_format, cores),)
-    rows = _row_buffer(work, source.spec, made.spec, spec)
-    return rows, _places(work, rows)
+    rows = _row_buffer(op, source.spec, made.spec, spec)
+    return rows, _places(op, rows)
 
 
-def cuts_shards(work: Cut, source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> bool:
+def cuts_shards(op: Cut, source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> bool:
     """Whether rows are cut out of HEIGHT shards into HEIGHT shards where they lie."""
     places = {source.memory_config.memory_layout, made.memory_config.memory_layout}
-    skipped = work.begins[-1] * (source.data_format.element_bytes or 0)
+    skipped = op.begins[-1] * (source.data_format.element_bytes or 0)
     by_height = places == {TensorMemoryLayout.HEIGHT_SHARDED}
-    return by_height and not work.has_steps and skipped % spec.l1.alignment_bytes == 0
+    return by_height and not op.has_steps and skipped % spec.l1.alignment_bytes == 0
 
 
-def row_buffer_bytes(work: Cut, source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> int:
+def row_buffer_bytes(op: Cut, source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> int:
     """Bytes that one row takes on its way; rows that begin between aligned addresses take more."""
     alignment = _alignment(source, made, spec)
-    skipped = work.begins[-1] * (source.data_format.element_bytes or 0)
+    skipped = op.begins[-1] * (source.data_format.element_bytes or 0)
     apart = skipped % page_alignment_bytes(source.memory_config, spec) != 0
     return round_up(row_bytes(made), BUFFERING * alignment if apart else alignment)
 
 
-def _row_buffer(work: Cut, source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> CircularBuffer:
+def _row_buffer(op: Cut, source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> CircularBuffer:
     """Rows that are waited for together, twice."""
-    size = BUFFERING * rows_together(source, made, spec) * row_buffer_bytes(work, source, made, spec)
+    size = BUFFERING * rows_together(source, made, spec) * row_buffer_bytes(op, source, made, spec)
     return buffer("rows", size, source.data_format, page_cores(made.matrix[0], spec.grid))
 
 
@@ -143,8 +143,8 @@ def rows_together(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> int
     return max(1, largest)
 
 
-def _places(work: Cut, beside: CircularBuffer) -> CircularBuffer:
-    return scratchpad("places", len(work.begins) * INDEX_BYTES, beside.data_format, beside.cores)
+def _places(op: Cut, beside: CircularBuffer) -> CircularBuffer:
+    return scratchpad("places", len(op.begins) * INDEX_BYTES, beside.data_format, beside.cores)
 
 
 def _alignment(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> int:
@@ -274,7 +274,7 @@ class SliceWrite(DataMovement):
         return slice_write_movement(read, written_part(written, self.window), spec)
 
 
-def written_slice(work: SliceWrite, source: Array, target: Array | None) -> Array:
+def written_slice(op: SliceWrite, source: Array, target: Array | None) -> Array:
     """The target with the source in its window, written in place; what lies beyond the window is dropped.
 
     Args:
@@ -285,10 +285,10 @@ def written_slice(work: SliceWrite, source: Array, target: Array | None) -> Arra
     Returns:
         The image; what no slice has written is NaN.
     """
-    window = work.window
+    window = op.window
     batch, rows, cols, channels = window.window_shape
     image = np.full(window.shape, np.nan, source.dtype) if target is None else target
-    part = source.reshape(batch, -1, work.source_width, channels)[:, :rows, :cols]
+    part = source.reshape(batch, -1, op.source_width, channels)[:, :rows, :cols]
     image[_box(window)][:, : part.shape[1]] = part
     return image
 

@@ -136,9 +136,9 @@ def with_row(
         matrix: The matrix; it is released.
         row_format: What its elements are read as.
     """
-    work = AddRow(data_format=matrix.spec.data_format, row_format=row_format)
+    op = AddRow(data_format=matrix.spec.data_format, row_format=row_format)
     buffers = added_row_buffers(matrix.spec, row.spec, builder.device_spec)
-    return _followed(builder, "BinaryNgDeviceOperation", work, [matrix, row], name, buffers)
+    return _followed(builder, "BinaryNgDeviceOperation", op, [matrix, row], name, buffers)
 
 
 def activated(
@@ -150,16 +150,16 @@ def activated(
         source: Its argument, which is released.
         activation: ttnn's name in lower case, and its parameters.
     """
-    work = Activate(name=activation[0], parameters=activation[1], data_format=source.spec.data_format)
+    op = Activate(name=activation[0], parameters=activation[1], data_format=source.spec.data_format)
     buffers = activation_buffers(source.spec, source.spec, builder.device_spec)
     refused = operation_refusal(activation, source.spec.data_format)
-    return _followed(builder, "UnaryDeviceOperation", work, [source], name, buffers, dataflow=True, refused=refused)
+    return _followed(builder, "UnaryDeviceOperation", op, [source], name, buffers, dataflow=True, refused=refused)
 
 
 def _followed(
     builder: PlanBuilder,
     operation: str,
-    work: AddRow | Activate,
+    op: AddRow | Activate,
     reads: list[PlanTensor],
     name: str,
     circular_buffers: tuple[CircularBuffer, ...],
@@ -170,12 +170,12 @@ def _followed(
     spec = reads[0].spec
     result = builder.run(
         operation,
-        work,
+        op,
         reads,
         output=PlanTensor(name, spec),
         circular_buffers=circular_buffers,
         dataflow=dataflow,
-        key=(operation, spec, work),
+        key=(operation, spec, op),
         refused=refused,
     )
     builder.free(reads[0])

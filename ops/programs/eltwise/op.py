@@ -292,7 +292,7 @@ class Binary(Eltwise):
         )
 
 
-def combined(work: Binary, left: Array, right: Array | None, arithmetic: Arithmetic, compute: ComputeSpec) -> Array:
+def combined(op: Binary, left: Array, right: Array | None, arithmetic: Arithmetic, compute: ComputeSpec) -> Array:
     """The result of an operation.
 
     Args:
@@ -304,44 +304,42 @@ def combined(work: Binary, left: Array, right: Array | None, arithmetic: Arithme
     Returns:
         The broadcast shape, in storage of the result's format.
     """
-    if not work.left_format.is_float:
-        return _of_integers(work, left, right)
-    wide = work.fp32_dest
-    second = np.asarray(work.scalar, np.float32) if right is None else right.astype(np.float32)
+    if not op.left_format.is_float:
+        return _of_integers(op, left, right)
+    wide = op.fp32_dest
+    second = np.asarray(op.scalar, np.float32) if right is None else right.astype(np.float32)
     if right is None:
-        second = quantize(second, work.scalar_format).astype(np.float32)
+        second = quantize(second, op.scalar_format).astype(np.float32)
     shape = np.broadcast_shapes(left.shape, second.shape)
     mode = VectorUnitMode(fp32_dest=wide, reciprocal_table=compute.reciprocal_table)
     operands = (
-        (left.astype(np.float32), work.left_format, work.left_activations),
-        (second, work.second_format, work.right_activations),
+        (left.astype(np.float32), op.left_format, op.left_activations),
+        (second, op.second_format, op.right_activations),
     )
     first, other = (
         np.broadcast_to(
-            _seen(
-                _prepared(np.atleast_1d(one), data_format, functions, arithmetic, mode), data_format, work, arithmetic
-            ),
+            _seen(_prepared(np.atleast_1d(one), data_format, functions, arithmetic, mode), data_format, op, arithmetic),
             shape or (1,),
         ).copy()
         for one, data_format, functions in operands
     )
-    dst = _combined(work, *((other, first) if work.scalar_first else (first, other)), arithmetic, compute)
-    last_relu = bool(work.activations) and work.activations[-1][0] == RELU
-    for name, parameters in work.activations[: -1 if last_relu else None]:
+    dst = _combined(op, *((other, first) if op.scalar_first else (first, other)), arithmetic, compute)
+    last_relu = bool(op.activations) and op.activations[-1][0] == RELU
+    for name, parameters in op.activations[: -1 if last_relu else None]:
         dst = applied(dst, name, parameters, mode)
-    return packed(dst, work.data_format, arithmetic, wide=wide, relu=last_relu).reshape(shape)
+    return packed(dst, op.data_format, arithmetic, wide=wide, relu=last_relu).reshape(shape)
 
 
-def _of_integers(work: Binary, left: Array, right: Array | None) -> Array:
+def _of_integers(op: Binary, left: Array, right: Array | None) -> Array:
     """The result of operands that are integers of one format."""
-    operands = [left, np.asarray(work.scalar) if right is None else right]
-    for number, functions in enumerate((work.left_activations, work.right_activations)):
+    operands = [left, np.asarray(op.scalar) if right is None else right]
+    for number, functions in enumerate((op.left_activations, op.right_activations)):
         for name, _ in functions:
-            operands[number] = applied_to_integers(operands[number], name, work.left_format)
-    first, second = reversed(operands) if work.scalar_first else operands
-    made = combined_integers(first, second, work.operation.value, work.data_format)
-    for name, _ in work.activations:
-        made = applied_to_integers(made, name, work.data_format)
+            operands[number] = applied_to_integers(operands[number], name, op.left_format)
+    first, second = reversed(operands) if op.scalar_first else operands
+    made = combined_integers(first, second, op.operation.value, op.data_format)
+    for name, _ in op.activations:
+        made = applied_to_integers(made, name, op.data_format)
     return made
 
 
@@ -374,26 +372,26 @@ def packed(dst: Array, data_format: DataFormat, arithmetic: Arithmetic, *, wide:
     return made[..., :columns].astype(data_format.storage)
 
 
-def _seen(values: Array, data_format: DataFormat, work: Binary, arithmetic: Arithmetic) -> Array:
+def _seen(values: Array, data_format: DataFormat, op: Binary, arithmetic: Arithmetic) -> Array:
     """An operand where it is computed on: whole in a 32-bit Dst of the vector unit, else as the matrix unit has it."""
-    if work.by_vector_unit and work.fp32_dest:
+    if op.by_vector_unit and op.fp32_dest:
         return values
-    return arithmetic.unpack(values, data_format, fp32_dest=work.fp32_dest)
+    return arithmetic.unpack(values, data_format, fp32_dest=op.fp32_dest)
 
 
-def _combined(work: Binary, left: Array, right: Array, arithmetic: Arithmetic, compute: ComputeSpec) -> Array:
+def _combined(op: Binary, left: Array, right: Array, arithmetic: Arithmetic, compute: ComputeSpec) -> Array:
     """Dst, as wide as the work has it."""
-    if work.operation is BinaryOperation.MULTIPLY and not work.by_vector_unit and arithmetic.slice_by_slice:
+    if op.operation is BinaryOperation.MULTIPLY and not op.by_vector_unit and arithmetic.slice_by_slice:
         bits = [one.view(np.uint32) for one in (left, right)]
         quirk = compute.minus_one_quirk
-        return multiplied_elements(*bits, fp32_dest=work.fp32_dest, minus_one_quirk=quirk).view(np.float32)
-    if work.operation is BinaryOperation.MULTIPLY:
+        return multiplied_elements(*bits, fp32_dest=op.fp32_dest, minus_one_quirk=quirk).view(np.float32)
+    if op.operation is BinaryOperation.MULTIPLY:
         product = np.asarray(left * right, np.float32)
-        return product if work.fp32_dest else rounded_to_even_bfloat16(product)
-    addend = right if work.operation is BinaryOperation.ADD else -right
-    if work.by_vector_unit:
+        return product if op.fp32_dest else rounded_to_even_bfloat16(product)
+    addend = right if op.operation is BinaryOperation.ADD else -right
+    if op.by_vector_unit:
         return np.asarray(left + addend, np.float32)
-    return arithmetic.add_bias(left, addend, fp32_dest=work.fp32_dest)
+    return arithmetic.add_bias(left, addend, fp32_dest=op.fp32_dest)
 
 
 FILL = "fill"  # the function that gives one number everywhere; a 16-bit Dst cuts it
@@ -461,7 +459,7 @@ class Activate(Eltwise):
         )
 
 
-def added_row(work: AddRow, matrix: Array, row: Array, arithmetic: Arithmetic) -> Array:
+def added_row(op: AddRow, matrix: Array, row: Array, arithmetic: Arithmetic) -> Array:
     """The sum of a matrix and a row.
 
     Args:
@@ -472,16 +470,16 @@ def added_row(work: AddRow, matrix: Array, row: Array, arithmetic: Arithmetic) -
     Returns:
         [..., columns] in storage of the matrix's format.
     """
-    wide = FLOAT32 in (work.data_format, work.row_format)
+    wide = FLOAT32 in (op.data_format, op.row_format)
     used = row[: matrix.shape[-1]].astype(np.float32)
-    if work.data_format == work.row_format == FLOAT32:
+    if op.data_format == op.row_format == FLOAT32:
         return np.asarray(matrix + used, np.float32)
-    seen = arithmetic.unpack(matrix.astype(np.float32), work.data_format, fp32_dest=wide)
-    total = arithmetic.add_bias(seen, arithmetic.unpack(used, work.row_format, fp32_dest=wide), fp32_dest=wide)
-    return packed(total, work.data_format, arithmetic, wide=wide)
+    seen = arithmetic.unpack(matrix.astype(np.float32), op.data_format, fp32_dest=wide)
+    total = arithmetic.add_bias(seen, arithmetic.unpack(used, op.row_format, fp32_dest=wide), fp32_dest=wide)
+    return packed(total, op.data_format, arithmetic, wide=wide)
 
 
-def activated(work: Activate, values: Array, arithmetic: Arithmetic, *, reciprocal_table: bool) -> Array:
+def activated(op: Activate, values: Array, arithmetic: Arithmetic, *, reciprocal_table: bool) -> Array:
     """A function of every element, in the same shape.
 
     Args:
@@ -492,16 +490,16 @@ def activated(work: Activate, values: Array, arithmetic: Arithmetic, *, reciproc
     Returns:
         In storage of the result's format.
     """
-    if not work.data_format.is_float:
-        return applied_to_integers(values, work.name, work.made_format)
-    wide = work.data_format == FLOAT32
+    if not op.data_format.is_float:
+        return applied_to_integers(values, op.name, op.made_format)
+    wide = op.data_format == FLOAT32
     dst = np.atleast_1d(values.astype(np.float32))
     if not wide:
-        dst = arithmetic.unpack(dst, work.data_format, fp32_dest=False)
+        dst = arithmetic.unpack(dst, op.data_format, fp32_dest=False)
     mode = VectorUnitMode(fp32_dest=wide, reciprocal_table=reciprocal_table)
-    if work.name == FILL:
-        number = np.full_like(dst, work.parameters[0])
+    if op.name == FILL:
+        number = np.full_like(dst, op.parameters[0])
         dst = number if wide else cut_to_bfloat16(number)
     else:
-        dst = applied(dst, work.name, work.parameters, mode)
-    return packed(dst, work.made_format, arithmetic, wide=wide).reshape(values.shape)
+        dst = applied(dst, op.name, op.parameters, mode)
+    return packed(dst, op.made_format, arithmetic, wide=wide).reshape(values.shape)

@@ -129,7 +129,7 @@ def halo_times(plan: HaloPlan, traffic: HaloTraffic, spec: DeviceSpec, *, filled
         ends[processor] = begun_block + transfers[processor][..., block]
         starts[processor].append(begun_block)
         given_back[processor].append(ends[processor])
-    answers = [_answer_cycles(spec, *work) for work in zip(traffic.filling, traffic.sending, strict=True)]
+    answers = [_answer_cycles(spec, *op) for op in zip(traffic.filling, traffic.sending, strict=True)]
     free_ends, last_ends = np.array(ends).swapaxes(0, 1) + np.array(answers)
     sending, together = np.array([one.sum(axis=2) for one in transfers]).swapaxes(0, 1)
     blocks = ([[one[1] for one in each] for each in both] for both in (starts, given_back))
@@ -251,14 +251,14 @@ def _core_set(halo: HaloArguments, order: CoreOrder, numbers: Integers) -> CoreR
     return CoreRangeSet(ranges)
 
 
-def halo_sent(work: HaloOp, spec: DeviceSpec) -> tuple[Sent, ...]:
+def halo_sent(op: HaloOp, spec: DeviceSpec) -> tuple[Sent, ...]:
     """What goes from core to core, by network, sender and receiver.
 
     All that a core sends to another on one network is told as one, from the start of the first block of it to the end
     of the last. What stays on its core is left out.
     """
-    plan = work.plan
-    times = halo_times(plan, halo_traffic(plan, spec), spec, filled_by_stick=work.filled_by_stick)
+    plan = op.plan
+    times = halo_times(plan, halo_traffic(plan, spec), spec, filled_by_stick=op.filled_by_stick)
     batches = batches_of(plan)
     return tuple(one for processor in range(PROCESSORS) for one in _sent(batches, processor, plan.arguments, times))
 

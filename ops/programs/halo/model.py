@@ -25,11 +25,11 @@ STAGES: Final = MappingProxyType(
 )
 
 
-def describe_halo(work: HaloOp, ends: Ends, spec: DeviceSpec) -> Description:
+def describe_halo(op: HaloOp, ends: Ends, spec: DeviceSpec) -> Description:
     """How a halo was planned."""
-    halo = work.plan.arguments
+    halo = op.plan.arguments
     return Description(
-        facts=partial(_facts, halo, work.plan.max_sticks),
+        facts=partial(_facts, halo, op.plan.max_sticks),
         stages=STAGES,
         measured_as="halo of tiles" if halo.tiled else "halo of rows",
         attributes=partial(_attributes, halo),
@@ -55,22 +55,22 @@ def _attributes(halo: HaloArguments) -> tuple[tuple[str, str], ...]:
     return (("config", windows), ("output_memory_config", memory))
 
 
-def halo_values(work: HaloOp, sticks: Array) -> Array:
+def halo_values(op: HaloOp, sticks: Array) -> Array:
     """The input as the convolution reads it; the frame around it is left to the convolution, which knows the zeros.
 
     Untilizing passes a float32 through the matrix unit's registers, which cuts it.
     """
-    arguments = work.plan.arguments
+    arguments = op.plan.arguments
     if arguments.tiled and arguments.data_format == FLOAT32:
-        return unpack(np.ascontiguousarray(sticks), FLOAT32, fp32_dest=work.fp32_dest)
+        return unpack(np.ascontiguousarray(sticks), FLOAT32, fp32_dest=op.fp32_dest)
     return sticks
 
 
-def _cycles(work: HaloOp, ends: Ends, reading: CyclesContext) -> OperationCycles:
-    filled_by_stick = work.filled_by_stick
-    return halo_cycles(work.plan, reading.spec, filled_by_stick=filled_by_stick, contention=reading.contention)
+def _cycles(op: HaloOp, ends: Ends, context: CyclesContext) -> OperationCycles:
+    filled_by_stick = op.filled_by_stick
+    return halo_cycles(op.plan, context.spec, filled_by_stick=filled_by_stick, contention=context.contention)
 
 
 OP_MODELS: Final = (
-    OpModel(work=HaloOp, values=values_of_first(halo_values), cycles=_cycles, account=describe_halo, sent=halo_sent),
+    OpModel(op=HaloOp, values=values_of_first(halo_values), cycles=_cycles, describe=describe_halo, sent=halo_sent),
 )

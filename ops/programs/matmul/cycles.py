@@ -111,7 +111,7 @@ def walk_blocks(step: str, steps: MatmulSteps) -> MatmulTiming:
     first, second, writer = movers(steps.processors, 3)
     compute, dram = Processor(), Processor()
     for processor in dict.fromkeys((first, second, writer, compute)):
-        processor.work(steps.start)
+        processor.op(steps.start)
     dram.wait(compute.now)
     in0, in1, out = Slots("in0", INTERLEAVED_BUFFERING), Slots("in1", INTERLEAVED_BUFFERING), Slots("out", 1)
     pace = _slowest(steps)
@@ -170,7 +170,7 @@ def _part(task: Task | None, parts: int) -> Task | None:
 def _work(processor: Processor, task: Task, parts: int) -> list[Moment]:
     """A processor does a task in parts; the result is when each of them is done."""
     part = _part(task, parts)
-    return [] if part is None else [processor.work(part) for _ in range(parts)]
+    return [] if part is None else [processor.op(part) for _ in range(parts)]
 
 
 def _slowest(steps: MatmulSteps) -> Task:
@@ -189,9 +189,9 @@ def _is_same(cycles: float, others: float) -> bool:
 def _move(processor: Processor, task: Task | None, dram: Processor, share: Task | None) -> None:
     """A processor moves a block, and is not done before the banks are."""
     if task is not None:
-        processor.work(task)
+        processor.op(task)
     if share is not None:
-        processor.wait(dram.work(share))
+        processor.wait(dram.op(share))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +214,7 @@ class MatmulCosts(Costs):
 
 
 def matmul_cycles(
-    work: MatmulOp,
+    op: MatmulOp,
     spec: DeviceSpec,
     places: Places = IN_DRAM,
     *,
@@ -226,10 +226,10 @@ def matmul_cycles(
     Args:
         cores: Cores that compute; the first of the grid if not given.
     """
-    problem, config, operands = work.problem, work.config, operands_of(work, places)
-    free = time_matmul(work, spec, places, contention=False)
-    timing = time_matmul(work, spec, places) if contention else free
-    used = first_cores(cores_of(work), config.grid.cols, config.grid.rows) if cores is None else cores
+    problem, config, operands = op.problem, op.config, operands_of(op, places)
+    free = time_matmul(op, spec, places, contention=False)
+    timing = time_matmul(op, spec, places) if contention else free
+    used = first_cores(cores_of(op), config.grid.cols, config.grid.rows) if cores is None else cores
     return OperationCycles(
         cycles=timing.cycles,
         groups=(CoreGroupCycles(cores=used, cycles=timing.cycles, stages=timing.stages),),
@@ -237,22 +237,22 @@ def matmul_cycles(
         dram_read_bytes=operands.first_read_bytes + operands.second_read_bytes,
         dram_written_bytes=operands.written_bytes,
         network_bytes=operands.sent_bytes,
-        issued_flops=issued_flops(work),
+        issued_flops=issued_flops(op),
         useful_flops=problem.batches * problem.m_tiles * problem.n_tiles * problem.k_tiles * TILE_PRODUCT_FLOPS,
         contention_cycles=max(0.0, timing.cycles - free.cycles),
     )
 
 
-def time_matmul(work: MatmulOp, spec: DeviceSpec, places: Places = IN_DRAM, *, contention: bool = True) -> MatmulTiming:
+def time_matmul(op: MatmulOp, spec: DeviceSpec, places: Places = IN_DRAM, *, contention: bool = True) -> MatmulTiming:
     """The processors of a core that works all the time, after the program; arguments as of `matmul_cycles`."""
-    steps = _steps(work, spec, places)
-    return walk_blocks("matmul", _with_shared_dram(steps, spec, operands_of(work, places)) if contention else steps)
+    steps = _steps(op, spec, places)
+    return walk_blocks("matmul", _with_shared_dram(steps, spec, operands_of(op, places)) if contention else steps)
 
 
-def multiply_tasks(work: MatmulOp, spec: DeviceSpec) -> tuple[Task, Task, Task]:
+def multiply_tasks(op: MatmulOp, spec: DeviceSpec) -> tuple[Task, Task, Task]:
     """How a core multiplies the first K block of an output block, those between, and the last of several."""
-    problem, config = work.problem, work.config
-    height, width, depth = block_tiles(work)
+    problem, config = op.problem, op.config
+    height, width, depth = block_tiles(op)
     last = k_blocks(problem, config) - 1
     turning: dict[Stage, float] = {}
     if problem.transpose_first:
@@ -268,7 +268,7 @@ def multiply_tasks(work: MatmulOp, spec: DeviceSpec) -> tuple[Task, Task, Task]:
             first_format=problem.in_format,
             second_format=problem.weight_format,
             packed_format=problem.out_format if k_block == last else partials_format(problem, config),
-            fidelity_phases=work.fidelity_phases,
+            fidelity_phases=op.fidelity_phases,
         )
         product = multiply_task(spec, block, reload=reloads(problem, config, k_block))
         return task_of({**turning, **product.path}, {**turning, **product.busy}) if turning else product
@@ -276,21 +276,21 @@ def multiply_tasks(work: MatmulOp, spec: DeviceSpec) -> tuple[Task, Task, Task]:
     return task(0), task(min(1, last)), task(last)
 
 
-def second_task(work: MatmulOp, spec: DeviceSpec) -> Task:
+def second_task(op: MatmulOp, spec: DeviceSpec) -> Task:
     """A core brings a K block of the second operand: reads its tiles, and sends them on if others need them."""
-    _, width, depth = block_tiles(work)
-    reading, sending = Stage.WEIGHT_READER, Stage.WEIGHT_MULTICAST
-    return _bring(spec, width * depth, work.problem.weight_format, second_receivers(work), reading, sending)
+    _, width, depth = block_tiles(op)
+    context, sending = Stage.WEIGHT_READER, Stage.WEIGHT_MULTICAST
+    return _bring(spec, width * depth, op.problem.weight_format, second_receivers(op), context, sending)
 
 
 def _bring(
-    spec: DeviceSpec, tiles: float, data_format: DataFormat, receivers: int, reading: Stage, sending: Stage
+    spec: DeviceSpec, tiles: float, data_format: DataFormat, receivers: int, context: Stage, sending: Stage
 ) -> Task:
     """A core reads some tiles and sends them on; one that keeps them waits for the last one's way alone."""
     read = tiles * read_page_cycles(spec, data_format.tile_bytes)
     if receivers == 1:
-        return task_of({reading: read_latency_cycles(spec) + read})
-    return task_of({reading: read, sending: send_cycles(spec, tiles * data_format.tile_bytes, receivers)})
+        return task_of({context: read_latency_cycles(spec) + read})
+    return task_of({context: read, sending: send_cycles(spec, tiles * data_format.tile_bytes, receivers)})
 
 
 def send_cycles(spec: DeviceSpec, sent_bytes: float, receivers: int) -> float:
@@ -298,30 +298,30 @@ def send_cycles(spec: DeviceSpec, sent_bytes: float, receivers: int) -> float:
     return spec.costs_of(MatmulCosts).k_block_cycles + multicast_cycles(spec, sent_bytes, receivers)
 
 
-def _steps(work: MatmulOp, spec: DeviceSpec, places: Places) -> MatmulSteps:
+def _steps(op: MatmulOp, spec: DeviceSpec, places: Places) -> MatmulSteps:
     """The steps of a core that has the links and the bandwidth of DRAM for itself."""
-    multiply, multiply_next, multiply_last = multiply_tasks(work, spec)
-    height, width, _ = block_tiles(work)
+    multiply, multiply_next, multiply_last = multiply_tasks(op, spec)
+    height, width, _ = block_tiles(op)
     return MatmulSteps(
-        out_blocks=out_blocks(work),
-        k_blocks=k_blocks(work.problem, work.config),
+        out_blocks=out_blocks(op),
+        k_blocks=k_blocks(op.problem, op.config),
         start=task_of({Stage.START: spec.costs_of(MatmulCosts).start_cycles}),
-        first=_first_task(work, spec, places.first),
-        second=None if places.second is Place.OWN else second_task(work, spec),
+        first=_first_task(op, spec, places.first),
+        second=None if places.second is Place.OWN else second_task(op, spec),
         multiply=multiply,
         multiply_next=multiply_next,
         multiply_last=multiply_last,
-        finish=task_of({Stage.BIAS: add_row_cycles(spec, height * width)}) if work.problem.bias else None,
-        write=None if places.output is Place.OWN else _write_task(work, spec),
-        parts=_parts(work),
+        finish=task_of({Stage.BIAS: add_row_cycles(spec, height * width)}) if op.problem.bias else None,
+        write=None if places.output is Place.OWN else _write_task(op, spec),
+        parts=_parts(op),
         processors=spec.data_movement.processors,
     )
 
 
-def _first_task(work: MatmulOp, spec: DeviceSpec, place: Place) -> Task | None:
+def _first_task(op: MatmulOp, spec: DeviceSpec, place: Place) -> Task | None:
     """A core brings a K block of the first operand; None if nobody does."""
-    height, _, depth = block_tiles(work)
-    tiles, data_format, receivers = height * depth, work.problem.in_format, first_receivers(work)
+    height, _, depth = block_tiles(op)
+    tiles, data_format, receivers = height * depth, op.problem.in_format, first_receivers(op)
     if place is not Place.OWN:
         return _bring(spec, tiles, data_format, receivers, Stage.READER, Stage.ACT_MULTICAST)
     if receivers == 1:
@@ -329,17 +329,17 @@ def _first_task(work: MatmulOp, spec: DeviceSpec, place: Place) -> Task | None:
     return task_of({Stage.ACT_MULTICAST: send_cycles(spec, tiles * data_format.tile_bytes, receivers)})
 
 
-def _write_task(work: MatmulOp, spec: DeviceSpec) -> Task:
+def _write_task(op: MatmulOp, spec: DeviceSpec) -> Task:
     """A core writes an output block, and waits for the last tile of each part of it."""
-    height, width, _ = block_tiles(work)
-    tile = write_page_cycles(spec, work.problem.out_format.tile_bytes)
-    return task_of({Stage.WRITER: height * width * tile + _parts(work) * read_latency_cycles(spec)})
+    height, width, _ = block_tiles(op)
+    tile = write_page_cycles(spec, op.problem.out_format.tile_bytes)
+    return task_of({Stage.WRITER: height * width * tile + _parts(op) * read_latency_cycles(spec)})
 
 
-def _parts(work: MatmulOp) -> int:
+def _parts(op: MatmulOp) -> int:
     """Sub-blocks of an output block."""
-    height, width, _ = block_tiles(work)
-    return max(1, round(height * width / (work.config.out_subblock_h * work.config.out_subblock_w)))
+    height, width, _ = block_tiles(op)
+    return max(1, round(height * width / (op.config.out_subblock_h * op.config.out_subblock_w)))
 
 
 def _with_shared_dram(steps: MatmulSteps, spec: DeviceSpec, operands: Operands) -> MatmulSteps:

@@ -38,10 +38,10 @@ from ops.programs.matmul.op import (
 from ops.programs.matmul.values import Transpose, matmul_values, transpose_cycles, transposed
 
 
-def describe_matmul(work: MatmulOp, ends: Ends, spec: DeviceSpec) -> Description:
+def describe_matmul(op: MatmulOp, ends: Ends, spec: DeviceSpec) -> Description:
     """How a matmul was planned."""
     return Description(
-        facts=matmul_facts(work),
+        facts=matmul_facts(op),
         stages={
             Stage.READER: f"the first operand is read from {place(ends.read)}, tile by tile",
             Stage.ACT_MULTICAST: "blocks of the first operand are sent on to the cores that share them",
@@ -53,13 +53,13 @@ def describe_matmul(work: MatmulOp, ends: Ends, spec: DeviceSpec) -> Description
             Stage.WRITER: f"finished output blocks are written to {place(ends.written)}",
             Stage.DRAM: "DRAM delivers or takes what all cores move",
         },
-        measured_as="matmul" if work.problem.batches == 1 else "",
+        measured_as="matmul" if op.problem.batches == 1 else "",
         composed_of="single matmuls, one for each batch",
-        attributes=(("program_config", _program_config(work.config)),),
+        attributes=(("program_config", _program_config(op.config)),),
     )
 
 
-def describe_transpose(work: Transpose, ends: Ends, spec: DeviceSpec) -> Description:
+def describe_transpose(op: Transpose, ends: Ends, spec: DeviceSpec) -> Description:
     """A program that turns tiles."""
     return Description(
         stages={
@@ -73,12 +73,12 @@ def describe_transpose(work: Transpose, ends: Ends, spec: DeviceSpec) -> Descrip
     )
 
 
-def matmul_facts(work: MatmulOp) -> tuple[Detail, ...]:
+def matmul_facts(op: MatmulOp) -> tuple[Detail, ...]:
     """Program, cores and blocks."""
-    problem, config, count = work.problem, work.config, cores_of(work)
+    problem, config, count = op.problem, op.config, cores_of(op)
     part, block = (config.per_core_m, config.per_core_n), (config.out_block_h, config.out_block_w)
     subblock, depth = (config.out_subblock_h, config.out_subblock_w), k_blocks(problem, config)
-    outs = out_blocks(work)
+    outs = out_blocks(op)
     sent = [name for name, sends in (("first", sends_first(config)), ("second", sends_second(config))) if sends]
     found = [
         Detail("program", config.program.name, config.program.name),
@@ -94,7 +94,7 @@ def matmul_facts(work: MatmulOp) -> tuple[Detail, ...]:
             f"{' and '.join(sent)} operand multicast" if sent else "each core reads its own operands",
         ),
     ]
-    functions = [] if work.activation is None else [work.activation[0]]
+    functions = [] if op.activation is None else [op.activation[0]]
     if (text := uncompared(functions, fp32_dest=problem.fp32_dest)) is not None:
         found.append(uncompared_fact(text))
     if problem.batches > 1:
@@ -119,21 +119,21 @@ def place(tensor: TensorSpec) -> str:
     return "the cores' own L1" if memory.is_sharded() else "the L1 of all cores"
 
 
-def _values(work: MatmulOp, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
+def _values(op: MatmulOp, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
     """Inputs are the rows, the weights and, if there is one, the bias."""
     rows, weights, *bias = map(given, inputs)
-    problem = work.problem
+    problem = op.problem
     added = row(bias[0]) if bias else None
     if problem.transpose_first:
-        rows = transposed(problem.in_format, rows, reading.arithmetic)
+        rows = transposed(problem.in_format, rows, context.arithmetic)
     if problem.transpose_second:
         weights = np.swapaxes(weights, -1, -2)
 
     def product(first: Array, second: Array) -> Array:
         factor = matrix(first)
-        if work.out_rows is not None and work.out_rows > len(factor):
-            factor = np.pad(factor, ((0, work.out_rows - len(factor)), (0, 0)))
-        return matmul_values(work, factor, matrix(second), added, reading.spec, reading.arithmetic)
+        if op.out_rows is not None and op.out_rows > len(factor):
+            factor = np.pad(factor, ((0, op.out_rows - len(factor)), (0, 0)))
+        return matmul_values(op, factor, matrix(second), added, context.spec, context.arithmetic)
 
     if problem.batches == 1 or not problem.second_batched:
         out = product(rows, weights)  # rows do not know of each other
@@ -150,26 +150,26 @@ def _place(spec: TensorSpec) -> Place:
     return Place.DRAM if spec.memory_config.buffer_type is BufferType.DRAM else Place.L1
 
 
-def _cycles(work: MatmulOp, ends: Ends, reading: CyclesContext) -> OperationCycles:
+def _cycles(op: MatmulOp, ends: Ends, context: CyclesContext) -> OperationCycles:
     places = Places(first=_place(ends.read), output=_place(ends.written))
-    return matmul_cycles(work, reading.spec, places, contention=reading.contention)
+    return matmul_cycles(op, context.spec, places, contention=context.contention)
 
 
-def _turned(work: Transpose, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
-    return transposed(work.data_format, given(inputs[0]), reading.arithmetic)
+def _turned(op: Transpose, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
+    return transposed(op.data_format, given(inputs[0]), context.arithmetic)
 
 
-def _turned_cycles(work: Transpose, ends: Ends, reading: CyclesContext) -> OperationCycles:
-    return transpose_cycles(ends.read, ends.written, reading.spec, contention=reading.contention)
+def _turned_cycles(op: Transpose, ends: Ends, context: CyclesContext) -> OperationCycles:
+    return transpose_cycles(ends.read, ends.written, context.spec, contention=context.contention)
 
 
 OP_MODELS: Final = (
     OpModel(
-        work=MatmulOp,
+        op=MatmulOp,
         values=_values,
         cycles=_cycles,
-        fidelity_phases=lambda work: work.fidelity_phases,
-        account=describe_matmul,
+        fidelity_phases=lambda op: op.fidelity_phases,
+        describe=describe_matmul,
     ),
-    OpModel(work=Transpose, values=_turned, cycles=_turned_cycles, account=describe_transpose),
+    OpModel(op=Transpose, values=_turned, cycles=_turned_cycles, describe=describe_transpose),
 )

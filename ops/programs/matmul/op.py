@@ -144,23 +144,23 @@ class Operands:
     sent_bytes: int  # Bytes that leave a core over a network
 
 
-def issued_flops(work: MatmulOp) -> int:
+def issued_flops(op: MatmulOp) -> int:
     """Multiplications and additions of all cores."""
-    config = work.config
-    products = _rounds(work) * _passed_batches(work) * config.per_core_m * config.per_core_n * work.problem.k_tiles
-    return cores_of(work) * products * TILE_PRODUCT_FLOPS
+    config = op.config
+    products = _rounds(op) * _passed_batches(op) * config.per_core_m * config.per_core_n * op.problem.k_tiles
+    return cores_of(op) * products * TILE_PRODUCT_FLOPS
 
 
-def out_blocks(work: MatmulOp) -> int:
+def out_blocks(op: MatmulOp) -> int:
     """Output blocks that a core computes, one after the other."""
-    config = work.config
+    config = op.config
     across = div_up(config.per_core_n, config.out_block_w)
-    return _rounds(work) * _passed_batches(work) * div_up(config.per_core_m, config.out_block_h) * across
+    return _rounds(op) * _passed_batches(op) * div_up(config.per_core_m, config.out_block_h) * across
 
 
-def block_tiles(work: MatmulOp) -> tuple[float, float, float]:
+def block_tiles(op: MatmulOp) -> tuple[float, float, float]:
     """Height, width and depth of a block: even shares of a core's part, so that all blocks together are that part."""
-    problem, config = work.problem, work.config
+    problem, config = op.problem, op.config
     return (
         config.per_core_m / div_up(config.per_core_m, config.out_block_h),
         config.per_core_n / div_up(config.per_core_n, config.out_block_w),
@@ -168,14 +168,14 @@ def block_tiles(work: MatmulOp) -> tuple[float, float, float]:
     )
 
 
-def operands_of(work: MatmulOp, places: Places = IN_DRAM) -> Operands:
+def operands_of(op: MatmulOp, places: Places = IN_DRAM) -> Operands:
     """What a program moves; arguments as of `matmul_cycles`."""
-    problem, config = work.problem, work.config
+    problem, config = op.problem, op.config
     first_tile, second_tile = problem.in_format.tile_bytes, problem.weight_format.tile_bytes
     first_passes, second_passes = _passes(problem, config)
     first_sent, second_sent = sends_first(config), sends_second(config)
-    all_first = problem.m_tiles * problem.k_tiles * first_passes * (1 if first_sent else _readers_of_first(work))
-    all_second = problem.k_tiles * problem.n_tiles * second_passes * (1 if second_sent else _readers_of_second(work))
+    all_first = problem.m_tiles * problem.k_tiles * first_passes * (1 if first_sent else _readers_of_first(op))
+    all_second = problem.k_tiles * problem.n_tiles * second_passes * (1 if second_sent else _readers_of_second(op))
     all_first *= 1 if problem.keeps_first else problem.batches
     all_second *= problem.batches
     written = problem.batches * problem.m_tiles * problem.n_tiles
@@ -199,40 +199,40 @@ def sends_second(config: MatmulConfig) -> bool:
     return config.program in (MatmulProgram.MCAST_2D, MatmulProgram.MCAST_IN1)
 
 
-def first_receivers(work: MatmulOp) -> int:
+def first_receivers(op: MatmulOp) -> int:
     """Cores that get a block of the first operand from the one that sends it, that one among them."""
-    if not sends_first(work.config):
+    if not sends_first(op.config):
         return 1
-    return min(cores_of(work), _readers_of_first(work))
+    return min(cores_of(op), _readers_of_first(op))
 
 
-def second_receivers(work: MatmulOp) -> int:
+def second_receivers(op: MatmulOp) -> int:
     """Cores that get a block of the second operand likewise."""
-    if not sends_second(work.config):
+    if not sends_second(op.config):
         return 1
-    return min(cores_of(work), _readers_of_second(work))
+    return min(cores_of(op), _readers_of_second(op))
 
 
-def _shares(work: MatmulOp) -> int:
+def _shares(op: MatmulOp) -> int:
     """Parts of the output, of one core each."""
-    problem, config = work.problem, work.config
-    dealt = problem.batches // _passed_batches(work)
+    problem, config = op.problem, op.config
+    dealt = problem.batches // _passed_batches(op)
     return dealt * div_up(problem.m_tiles, config.per_core_m) * div_up(problem.n_tiles, config.per_core_n)
 
 
-def _passed_batches(work: MatmulOp) -> int:
+def _passed_batches(op: MatmulOp) -> int:
     """Batches through which every core goes: all of them, unless their tiles are dealt to the cores as if one."""
-    return 1 if work.config.program is MatmulProgram.SINGLE_TILES else work.problem.batches
+    return 1 if op.config.program is MatmulProgram.SINGLE_TILES else op.problem.batches
 
 
-def cores_of(work: MatmulOp) -> int:
+def cores_of(op: MatmulOp) -> int:
     """Cores that compute."""
-    return min(_shares(work), work.config.grid.cores)
+    return min(_shares(op), op.config.grid.cores)
 
 
-def _rounds(work: MatmulOp) -> int:
+def _rounds(op: MatmulOp) -> int:
     """Parts of the output that a core computes, one after the other."""
-    return div_up(_shares(work), cores_of(work))
+    return div_up(_shares(op), cores_of(op))
 
 
 def _passes(problem: MatmulProblem, config: MatmulConfig) -> tuple[int, int]:
@@ -243,11 +243,11 @@ def _passes(problem: MatmulProblem, config: MatmulConfig) -> tuple[int, int]:
     return div_up(config.per_core_n, config.out_block_w), div_up(config.per_core_m, config.out_block_h)
 
 
-def _readers_of_first(work: MatmulOp) -> int:
+def _readers_of_first(op: MatmulOp) -> int:
     """Cores that need the same rows of the first operand."""
-    return div_up(work.problem.n_tiles, work.config.per_core_n)
+    return div_up(op.problem.n_tiles, op.config.per_core_n)
 
 
-def _readers_of_second(work: MatmulOp) -> int:
+def _readers_of_second(op: MatmulOp) -> int:
     """Cores that need the same columns of the second operand."""
-    return div_up(work.problem.m_tiles, work.config.per_core_m)
+    return div_up(op.problem.m_tiles, op.config.per_core_m)

@@ -30,7 +30,7 @@ HALVES = 2  # 16-column halves of a tile
 
 
 def matmul_values(
-    work: MatmulOp, rows: Array, weights: Array, bias: Array | None, spec: DeviceSpec, arithmetic: Arithmetic
+    op: MatmulOp, rows: Array, weights: Array, bias: Array | None, spec: DeviceSpec, arithmetic: Arithmetic
 ) -> Array:
     """The output of one matmul program.
 
@@ -42,43 +42,43 @@ def matmul_values(
     Returns:
         [M, out_channels] in storage of the output format.
     """
-    problem, arithmetic = work.problem, arithmetic_of(arithmetic, rows, weights, bias)
+    problem, arithmetic = op.problem, arithmetic_of(arithmetic, rows, weights, bias)
     depth = problem.k_tiles * TILE
     mode = MatrixUnitMode(
-        fidelity_phases=work.fidelity_phases, fp32_dest=problem.fp32_dest, minus_one_quirk=spec.compute.minus_one_quirk
+        fidelity_phases=op.fidelity_phases, fp32_dest=problem.fp32_dest, minus_one_quirk=spec.compute.minus_one_quirk
     )
-    seen = _unpacked(work, weights[:depth], problem.weight_format, arithmetic)
+    seen = _unpacked(op, weights[:depth], problem.weight_format, arithmetic)
     operand = arithmetic.weight_operand(seen, mode)
-    row = None if bias is None else _unpacked(work, bias, problem.added_format, arithmetic)
-    result = np.empty((rows.shape[0], work.out_channels), problem.out_format.storage)
+    row = None if bias is None else _unpacked(op, bias, problem.added_format, arithmetic)
+    result = np.empty((rows.shape[0], op.out_channels), problem.out_format.storage)
     step = max(1, arithmetic.run_elements // weights.shape[1])
 
     def compute(start: int) -> None:
         run = np.zeros((min(step, rows.shape[0] - start), depth), np.float32)
         run[:, : rows.shape[1]] = rows[start : start + step]
-        activations = arithmetic.activation_operand(_unpacked(work, run, problem.in_format, arithmetic), mode)
-        dst = _multiply(work, activations, operand, mode, arithmetic)
-        finished = _finish(work, dst, row, arithmetic, spec)
-        result[start : start + step] = finished[:, : work.out_channels]
+        activations = arithmetic.activation_operand(_unpacked(op, run, problem.in_format, arithmetic), mode)
+        dst = _multiply(op, activations, operand, mode, arithmetic)
+        finished = _finish(op, dst, row, arithmetic, spec)
+        result[start : start + step] = finished[:, : op.out_channels]
 
     arithmetic.each(compute, range(0, rows.shape[0], step))
     return result
 
 
-def _unpacked(work: MatmulOp, values: Array, data_format: DataFormat, arithmetic: Arithmetic) -> Array:
+def _unpacked(op: MatmulOp, values: Array, data_format: DataFormat, arithmetic: Arithmetic) -> Array:
     """Values as the matrix unit reads them, float32."""
-    return arithmetic.unpack(values.astype(np.float32, copy=False), data_format, fp32_dest=work.problem.fp32_dest)
+    return arithmetic.unpack(values.astype(np.float32, copy=False), data_format, fp32_dest=op.problem.fp32_dest)
 
 
-def _multiply(work: MatmulOp, rows: Array, weights: Array, mode: MatrixUnitMode, arithmetic: Arithmetic) -> Array:
+def _multiply(op: MatmulOp, rows: Array, weights: Array, mode: MatrixUnitMode, arithmetic: Arithmetic) -> Array:
     """All K blocks of a run of rows, with the trips through the packer between them.
 
     Returns:
         float32 [rows, N]: Dst before the final pack; with a bias, the partial sums as they are read to add it.
     """
-    problem, fp32_dest = work.problem, mode.fp32_dest
-    partials, accumulates = partials_format(problem, work.config), l1_accumulation(problem, work.config)
-    columns, blocks = work.config.in0_block_w * TILE, k_blocks(problem, work.config)
+    problem, fp32_dest = op.problem, mode.fp32_dest
+    partials, accumulates = partials_format(problem, op.config), l1_accumulation(problem, op.config)
+    columns, blocks = op.config.in0_block_w * TILE, k_blocks(problem, op.config)
     packed: Array | None = None
     for block in range(blocks):
         final = block == blocks - 1 and not problem.bias
@@ -87,7 +87,7 @@ def _multiply(work: MatmulOp, rows: Array, weights: Array, mode: MatrixUnitMode,
         if packed is not None and (final or not accumulates):
             as_they_are = partials == FLOAT32 and fp32_dest  # into a 32-bit Dst
             dst = packed if as_they_are else arithmetic.unpack(packed, partials, fp32_dest=fp32_dest)
-        halves = (HALVES,) * work.config.in0_block_w
+        halves = (HALVES,) * op.config.in0_block_w
         dst = arithmetic.product(rows[:, k], weights[k], dst, mode=mode, half_counts=halves)
         if final:
             return dst
@@ -99,16 +99,16 @@ def _multiply(work: MatmulOp, rows: Array, weights: Array, mode: MatrixUnitMode,
     return arithmetic.unpack(packed, partials, fp32_dest=fp32_dest)
 
 
-def _finish(work: MatmulOp, dst: Array, bias: Array | None, arithmetic: Arithmetic, spec: DeviceSpec) -> Array:
+def _finish(op: MatmulOp, dst: Array, bias: Array | None, arithmetic: Arithmetic, spec: DeviceSpec) -> Array:
     """Bias, activation and the final pack."""
-    fp32_dest = work.problem.fp32_dest
+    fp32_dest = op.problem.fp32_dest
     if bias is not None:
         dst = arithmetic.add_bias(dst, bias, fp32_dest=fp32_dest)
-    relu = work.activation is not None and work.activation[0] == "relu"
-    if work.activation is not None and not relu:
+    relu = op.activation is not None and op.activation[0] == "relu"
+    if op.activation is not None and not relu:
         vector_unit = VectorUnitMode(fp32_dest=fp32_dest, reciprocal_table=spec.compute.reciprocal_table)
-        dst = apply_activation(dst, *work.activation, mode=vector_unit)
-    return arithmetic.pack(dst, work.problem.out_format, fp32_dest=fp32_dest, relu=relu)
+        dst = apply_activation(dst, *op.activation, mode=vector_unit)
+    return arithmetic.pack(dst, op.problem.out_format, fp32_dest=fp32_dest, relu=relu)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

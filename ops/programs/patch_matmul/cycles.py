@@ -67,18 +67,18 @@ class CoreShare:
     written_bytes: int  # Written by all cores
 
 
-def patch_share(work: PatchMatmul) -> CoreShare:
+def patch_share(op: PatchMatmul) -> CoreShare:
     """The first operand is gathered: by every core for its own rows, or by one core of each row of cores."""
-    patches, config, passes = work.patches, work.matmul.config, len(work.slicing.passes)
+    patches, config, passes = op.patches, op.matmul.config, len(op.slicing.passes)
     again = div_up(config.per_core_n, config.out_block_w) * passes
     sends = config.program in (MatmulProgram.MCAST_2D, MatmulProgram.MCAST_IN0)
-    readers = 1 if sends else div_up(work.matmul.problem.n_tiles, config.per_core_n)
+    readers = 1 if sends else div_up(op.matmul.problem.n_tiles, config.per_core_n)
     rows = min(config.per_core_m * TILE, patches.rows)
-    stick_bytes = _stick_bytes(patches, work.slicing.part_format)
+    stick_bytes = _stick_bytes(patches, op.slicing.part_format)
     present = present_share(patches)
-    tiles = config.per_core_m * work.matmul.problem.k_tiles * div_up(config.per_core_n, config.out_block_w)
-    columns = min(config.per_core_n * TILE, work.out_channels // patches.bundles)
-    itemsize = work.out_format.storage.itemsize
+    tiles = config.per_core_m * op.matmul.problem.k_tiles * div_up(config.per_core_n, config.out_block_w)
+    columns = min(config.per_core_n * TILE, op.out_channels // patches.bundles)
+    itemsize = op.out_format.storage.itemsize
     return CoreShare(
         sticks=rows * again * patches.tap_count * present,
         zeros=rows * again * patches.tap_count * (1 - present),
@@ -89,24 +89,24 @@ def patch_share(work: PatchMatmul) -> CoreShare:
         row_bytes=columns * itemsize,
         out_tiles=config.per_core_m * config.per_core_n,
         read_bytes=round(patches.rows * patches.tap_count * present * again * readers * stick_bytes),
-        written_bytes=patches.rows * work.out_channels // patches.bundles * itemsize,
+        written_bytes=patches.rows * op.out_channels // patches.bundles * itemsize,
     )
 
 
-def pixel_share(work: PixelMatmul) -> CoreShare:
+def pixel_share(op: PixelMatmul) -> CoreShare:
     """The second operand is gathered: by every core for its own columns, or by one core of each column of cores."""
-    patches, config, passes = work.patches, work.matmul.config, len(work.slicing.passes)
-    problem = work.matmul.problem
+    patches, config, passes = op.patches, op.matmul.config, len(op.slicing.passes)
+    problem = op.matmul.problem
     again = div_up(config.per_core_m, config.out_block_h) * passes
     sends = config.program in (MatmulProgram.MCAST_2D, MatmulProgram.MCAST_IN1)
     readers = 1 if sends else div_up(problem.m_tiles, config.per_core_m)
     pixels = problem.k_tiles // passes * TILE
     taps = min(patches.tap_count, div_up(config.per_core_n * TILE, patches.tap_columns))
     tiles = problem.k_tiles * config.per_core_n * div_up(config.per_core_m, config.out_block_h)
-    stick_bytes = _stick_bytes(patches, work.slicing.part_format)
+    stick_bytes = _stick_bytes(patches, op.slicing.part_format)
     present = present_share(patches)
-    itemsize = (work.out_format if work.sections == 1 else FLOAT32).storage.itemsize
-    rows = min(config.per_core_m * TILE, work.channels // patches.bundles)
+    itemsize = (op.out_format if op.sections == 1 else FLOAT32).storage.itemsize
+    rows = min(config.per_core_m * TILE, op.channels // patches.bundles)
     columns = patches.tap_count * patches.channels // patches.bundles
     return CoreShare(
         sticks=pixels * again * taps * present,
@@ -118,7 +118,7 @@ def pixel_share(work: PixelMatmul) -> CoreShare:
         row_bytes=min(config.per_core_n * TILE, columns) * itemsize,
         out_tiles=config.per_core_m * config.per_core_n,
         read_bytes=round(patches.rows * patches.tap_count * present * again * readers * stick_bytes),
-        written_bytes=work.sections * work.channels // patches.bundles * columns * itemsize,
+        written_bytes=op.sections * op.channels // patches.bundles * columns * itemsize,
     )
 
 
@@ -146,37 +146,37 @@ def _met(start: int, step: int, outputs: int, size: int) -> int:
     return max(0, min(outputs, div_up(size - start, step)) - first)
 
 
-def patch_matmul_cycles(work: PatchMatmul, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
+def patch_matmul_cycles(op: PatchMatmul, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
     """Cycles of a patch matmul.
 
     Args:
         contention: Whether the cores share the bandwidth of DRAM.
     """
-    return _program(work.matmul, patch_share(work), work.patches, spec, _useful(work), contention=contention)
+    return _program(op.matmul, patch_share(op), op.patches, spec, _useful(op), contention=contention)
 
 
-def pixel_matmul_cycles(work: PixelMatmul, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
+def pixel_matmul_cycles(op: PixelMatmul, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
     """Cycles of a pixel matmul; arguments as of `patch_matmul_cycles`."""
-    return _program(work.matmul, pixel_share(work), work.patches, spec, _useful(work), contention=contention)
+    return _program(op.matmul, pixel_share(op), op.patches, spec, _useful(op), contention=contention)
 
 
-def fill_rows_cycles(work: FillRows, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
+def fill_rows_cycles(op: FillRows, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
     """Cycles of a program that fills rows; arguments as of `patch_matmul_cycles`."""
-    rows = work.batch * prod(axis.outputs for axis in work.axes)
-    return _written(rows, work.out_channels * work.out_format.storage.itemsize, spec, contention=contention)
+    rows = op.batch * prod(axis.outputs for axis in op.axes)
+    return _written(rows, op.out_channels * op.out_format.storage.itemsize, spec, contention=contention)
 
 
-def sum_sections_cycles(work: SumSections, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
+def sum_sections_cycles(op: SumSections, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
     """Cycles of a program that reads rows of all bands, adds and writes them; arguments as of `patch_matmul_cycles`."""
-    cores = min(work.rows, spec.grid.cores)
-    share = div_up(work.rows, cores)
-    in_bytes, out_bytes = (work.columns * one.storage.itemsize for one in (FLOAT32, work.out_format))
+    cores = min(op.rows, spec.grid.cores)
+    share = div_up(op.rows, cores)
+    in_bytes, out_bytes = (op.columns * one.storage.itemsize for one in (FLOAT32, op.out_format))
     read = read_stick_cycles(spec, in_bytes)
     write = write_stick_cycles(spec, out_bytes)
-    moved = work.rows * (work.sections * in_bytes + out_bytes)
-    tiles = div_up(share, TILE) * div_up(work.columns, TILE) * work.sections
+    moved = op.rows * (op.sections * in_bytes + out_bytes)
+    tiles = div_up(share, TILE) * div_up(op.columns, TILE) * op.sections
     stages = {
-        Stage.READER: share * work.sections * read,
+        Stage.READER: share * op.sections * read,
         Stage.MATH: tiles * spec.costs_of(ComputeCosts).add_tile_cycles,
         Stage.WRITER: share * write,
         Stage.DRAM: shared_cycles(spec, moved) if contention else 0.0,
@@ -187,15 +187,15 @@ def sum_sections_cycles(work: SumSections, spec: DeviceSpec, *, contention: bool
         max(moving, *stages.values()),
         stages,
         spec,
-        dram_read_bytes=work.rows * work.sections * in_bytes,
-        dram_written_bytes=work.rows * out_bytes,
+        dram_read_bytes=op.rows * op.sections * in_bytes,
+        dram_written_bytes=op.rows * out_bytes,
     )
 
 
-def _useful(work: PatchMatmul | PixelMatmul) -> int:
+def _useful(op: PatchMatmul | PixelMatmul) -> int:
     """Multiplications and additions of the definition: neither padding nor zeros nor passes."""
-    patches = work.patches
-    others = work.out_channels if isinstance(work, PatchMatmul) else work.channels
+    patches = op.patches
+    others = op.out_channels if isinstance(op, PatchMatmul) else op.channels
     met = patches.rows * patches.tap_count * present_share(patches)
     return round(2 * met * patches.channels * others / patches.groups)
 

@@ -42,9 +42,7 @@ from ops.programs.patch_matmul.shifted import multiply_shifted, shifted, shifted
 from ops.window import PaddedAxis, index_of, output_phases
 
 
-def patch_matmul(
-    work: PatchMatmul, image: Array, weights: Array, bias: Array | None, result: Array, each: Each
-) -> None:
+def patch_matmul(op: PatchMatmul, image: Array, weights: Array, bias: Array | None, result: Array, each: Each) -> None:
     """Patches times weights, written to their places.
 
     Args:
@@ -54,7 +52,7 @@ def patch_matmul(
         result: [N, *out_shape, O].
         each: Carries out a function for each of several pieces, which do not depend on each other.
     """
-    axes = work.patches.axes
+    axes = op.patches.axes
     groups, taps, ins, outs = len(weights), weights.shape[1:-2], weights.shape[-2], weights.shape[-1]
     if groups > 1 and ins == outs == 1 and whole(axes, result.shape[1:-1]) and result.flags.c_contiguous:
         layer = elements(axes, len(image))
@@ -65,9 +63,9 @@ def patch_matmul(
         padded = _margin(axes, image, each, 1)
         each(do, list(_each_phase(axes, padded, 0, weights, bias, result, _by_elements)))
         return
-    if _shifted(work, image, weights, bias, result, each):
+    if _shifted(op, image, weights, bias, result, each):
         return
-    if _directly(work, image, weights, bias, result, each):
+    if _directly(op, image, weights, bias, result, each):
         return
     size = bundle_size(groups, ins, outs)
     dense = dense_bundles(weights.reshape(groups, -1, ins, outs), size)
@@ -87,9 +85,9 @@ def patch_matmul(
     each(do, pieces)
 
 
-def _shifted(work: PatchMatmul, image: Array, weights: Array, bias: Array | None, result: Array, each: Each) -> bool:
+def _shifted(op: PatchMatmul, image: Array, weights: Array, bias: Array | None, result: Array, each: Each) -> bool:
     """Multiplies images that lie shifted, if channels are too few to stay where they lie, and says so; as above."""
-    axes, (ins, outs) = work.patches.axes, weights.shape[-2:]
+    axes, (ins, outs) = op.patches.axes, weights.shape[-2:]
     if min(ins, outs) >= LEAST_CHANNELS or not whole(axes, result.shape[1:-1]) or not result.flags.c_contiguous:
         return False
     layer = shifted(axes, len(image), len(weights), (ins, outs))
@@ -99,9 +97,9 @@ def _shifted(work: PatchMatmul, image: Array, weights: Array, bias: Array | None
     return True
 
 
-def _directly(work: PatchMatmul, image: Array, weights: Array, bias: Array | None, result: Array, each: Each) -> bool:
+def _directly(op: PatchMatmul, image: Array, weights: Array, bias: Array | None, result: Array, each: Each) -> bool:
     """Multiplies patches where they lie, if that takes less than to gather them, and says so; arguments as above."""
-    axes = work.patches.axes
+    axes = op.patches.axes
     groups, ins, outs = len(weights), weights.shape[-2], weights.shape[-1]
     size = bundle_size(groups, ins, outs, least=LEAST_CHANNELS)
     if not whole(axes, result.shape[1:-1]) or not result.flags.c_contiguous:

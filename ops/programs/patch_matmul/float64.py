@@ -1,8 +1,8 @@
 """The patch programs' values in float64, of float64 arrays: no device gives them, and tests of derivatives need them.
 
-Another table of meanings for the same works: plan, axes and places of results are the device's, and only the arithmetic
-is not. Nothing is cut or rounded, so that a quotient of differences is a derivative. The table has these works alone;
-a plan that has others cannot be read so.
+Another table of models for the same operations: plan, axes and places of results are those of the device, and only the
+arithmetic is not. Nothing is cut or rounded, so that a quotient of differences is a derivative. A plan with other
+operations has no models here.
 """
 
 from collections.abc import Sequence
@@ -15,19 +15,19 @@ import numpy as np
 from device.numbers.formats import Array
 from device.plan import DeviceOp
 from ops.op_model import Meanings, ValuesContext, ValuesOf, given
-from ops.programs.patch_matmul import model as meaning
+from ops.programs.patch_matmul import model as model
 from ops.programs.patch_matmul.gather import places
 from ops.programs.patch_matmul.op import FillRows, PatchMatmul, PixelMatmul, SumSections
 from ops.window import PaddedAxis
 
 
-def _patch_matmul(work: PatchMatmul, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
+def _patch_matmul(op: PatchMatmul, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
     """Inputs are the image, the weights, the bias if there is one, and the result that it writes into."""
     *operands, target = inputs
     image, weights, *bias = map(given, operands)
-    axes = work.patches.axes
-    image = image.reshape(work.patches.batch, *(axis.input_length for axis in axes), work.patches.channels)
-    result = np.empty((len(image), *work.out_shape, work.out_channels)) if target is None else target
+    axes = op.patches.axes
+    image = image.reshape(op.patches.batch, *(axis.input_length for axis in axes), op.patches.channels)
+    result = np.empty((len(image), *op.out_shape, op.out_channels)) if target is None else target
     products = _products(_gathered(image, axes), weights)
     result[places(axes)] = products + bias[0] if bias else products
     return result
@@ -55,10 +55,10 @@ def _products(view: Array, weights: Array) -> Array:
     return np.concatenate([np.tensordot(*pair, summed) for pair in zip(apart, weights, strict=True)], axis=-1)
 
 
-def _pixel_matmul(work: PixelMatmul, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
+def _pixel_matmul(op: PixelMatmul, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
     """Inputs are the image whose channels become rows and the one whose patches become columns; all is one sum."""
     image, other = map(given, inputs)
-    patches = work.patches
+    patches = op.patches
     view = _gathered(other, patches.axes)
     rows, columns = (np.split(one, patches.groups, axis=-1) for one in (image, view))
     both = list(range(image.ndim - 1))  # the axes that are summed over
@@ -66,15 +66,15 @@ def _pixel_matmul(work: PixelMatmul, inputs: Sequence[Array | None], reading: Va
     return np.moveaxis(np.stack(sums), 1, -2)[None]
 
 
-def _filled_rows(work: FillRows, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
+def _filled_rows(op: FillRows, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
     """Inputs are the bias, if there is one, and the result that it writes into."""
     *bias, target = inputs
-    result = np.empty((work.batch, *work.out_shape, work.out_channels)) if target is None else target
-    result[places(work.axes)] = given(bias[0]) if bias else 0
+    result = np.empty((op.batch, *op.out_shape, op.out_channels)) if target is None else target
+    result[places(op.axes)] = given(bias[0]) if bias else 0
     return result
 
 
-def _added(work: SumSections, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
+def _added(op: SumSections, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
     total: Array = given(inputs[0]).sum(axis=0)
     return total
 
@@ -86,5 +86,5 @@ _VALUES: Final[dict[type[DeviceOp], ValuesOf[Any]]] = {
     SumSections: _added,
 }
 OP_MODELS: Final[Meanings] = MappingProxyType(
-    {one.work: replace(one, values=_VALUES.get(one.work, one.values)) for one in meaning.OP_MODELS}
+    {one.op: replace(one, values=_VALUES.get(one.op, one.values)) for one in model.OP_MODELS}
 )

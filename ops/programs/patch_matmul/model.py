@@ -50,11 +50,11 @@ COMPOSED: Final = (
 )
 
 
-def describe_product(work: PatchMatmul | PixelMatmul, ends: Ends, spec: DeviceSpec) -> Description:
+def describe_product(op: PatchMatmul | PixelMatmul, ends: Ends, spec: DeviceSpec) -> Description:
     """How a product of patches was planned."""
-    bundles, passes = work.patches.bundles, len(work.slicing.passes)
+    bundles, passes = op.patches.bundles, len(op.slicing.passes)
     facts = (
-        *matmul_facts(work.matmul),
+        *matmul_facts(op.matmul),
         Detail(
             name="passes", value=passes, text="one pass" if passes == 1 else f"{passes} passes over slices of digits"
         ),
@@ -63,65 +63,65 @@ def describe_product(work: PatchMatmul | PixelMatmul, ends: Ends, spec: DeviceSp
     return Description(facts=facts, stages=PRODUCTS, composed_of=COMPOSED)
 
 
-def describe_rows(work: FillRows | SumSections, ends: Ends, spec: DeviceSpec) -> Description:
+def describe_rows(op: FillRows | SumSections, ends: Ends, spec: DeviceSpec) -> Description:
     """A program that writes rows."""
     facts: tuple[Detail, ...] = ()
-    if isinstance(work, SumSections):
-        facts = (Detail(name="sections", value=work.sections, text=f"sums of {work.sections} bands of cores"),)
+    if isinstance(op, SumSections):
+        facts = (Detail(name="sections", value=op.sections, text=f"sums of {op.sections} bands of cores"),)
     return Description(facts=facts, stages=ROWS, composed_of="sticks that are read and written as in movements")
 
 
-def _patch_matmul(work: PatchMatmul, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
+def _patch_matmul(op: PatchMatmul, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
     """Inputs are the image, the weights, the bias if there is one, and the result that it writes into."""
     *operands, target = inputs
     image, weights, *bias = map(given, operands)
-    return values.patch_matmul(work, image, weights, bias[0] if bias else None, target, reading)
+    return values.patch_matmul(op, image, weights, bias[0] if bias else None, target, context)
 
 
-def _pixel_matmul(work: PixelMatmul, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
+def _pixel_matmul(op: PixelMatmul, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
     """Inputs are the image whose channels become rows and the one whose patches become columns."""
     image, other = map(given, inputs)
-    return values.pixel_matmul(work, image, other, reading)
+    return values.pixel_matmul(op, image, other, context)
 
 
-def _filled_rows(work: FillRows, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
+def _filled_rows(op: FillRows, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
     """Inputs are the bias, if there is one, and the result that it writes into."""
     *bias, target = inputs
-    return values.fill_rows(work, given(bias[0]) if bias else None, target)
+    return values.fill_rows(op, given(bias[0]) if bias else None, target)
 
 
-def _fidelity_phases(work: PatchMatmul | PixelMatmul) -> int:
-    return work.matmul.fidelity_phases
+def _fidelity_phases(op: PatchMatmul | PixelMatmul) -> int:
+    return op.matmul.fidelity_phases
 
 
 OP_MODELS: Final = (
     OpModel(
-        work=PatchMatmul,
+        op=PatchMatmul,
         values=_patch_matmul,
         cycles=cycles_of_work(cycles.patch_matmul_cycles),
         fidelity_phases=_fidelity_phases,
-        account=describe_product,
+        describe=describe_product,
     ),
     OpModel(
-        work=PixelMatmul,
+        op=PixelMatmul,
         values=_pixel_matmul,
         cycles=cycles_of_work(cycles.pixel_matmul_cycles),
         fidelity_phases=_fidelity_phases,
-        account=describe_product,
+        describe=describe_product,
     ),
     OpModel(
-        work=FillRows,
+        op=FillRows,
         values=_filled_rows,
         cycles=cycles_of_work(cycles.fill_rows_cycles),
-        account=describe_rows,
+        describe=describe_rows,
     ),
     OpModel(
-        work=SumSections,
+        op=SumSections,
         values=values_of_first(values.sum_sections),
         cycles=cycles_of_work(cycles.sum_sections_cycles),
-        account=describe_rows,
+        describe=describe_rows,
     ),
-    OpModel(work=PrepareSticks, values=values_of_first(prepare_sticks)),
-    OpModel(work=PrepareTaps, values=values_of_first(prepare_taps)),
-    OpModel(work=PrepareBias, values=values_of_first(prepare_bias)),
+    OpModel(op=PrepareSticks, values=values_of_first(prepare_sticks)),
+    OpModel(op=PrepareTaps, values=values_of_first(prepare_taps)),
+    OpModel(op=PrepareBias, values=values_of_first(prepare_bias)),
 )

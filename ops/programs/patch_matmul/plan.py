@@ -107,19 +107,19 @@ def bias_spec(channels: int) -> TensorSpec:
     return TensorSpec((1, channels), FLOAT32, Layout.ROW_MAJOR)
 
 
-def transposed_spec(work: PixelMatmul) -> TensorSpec:
+def transposed_spec(op: PixelMatmul) -> TensorSpec:
     """An image as a matrix of channels and positions, parts one after the other."""
-    bundles = work.patches.bundles
-    rows = bundles * div_up(work.channels // bundles, TILE) * TILE
-    return TensorSpec((rows, work.patches.rows * work.slicing.in0_slices), work.slicing.part_format, Layout.TILE)
+    bundles = op.patches.bundles
+    rows = bundles * div_up(op.channels // bundles, TILE) * TILE
+    return TensorSpec((rows, op.patches.rows * op.slicing.in0_slices), op.slicing.part_format, Layout.TILE)
 
 
-def sections_spec(work: PixelMatmul) -> TensorSpec:
+def sections_spec(op: PixelMatmul) -> TensorSpec:
     """The sums of all bands one below the other: channels of the first image times taps and channels of the second."""
-    patches = work.patches
-    rows = work.sections * work.channels
+    patches = op.patches
+    rows = op.sections * op.channels
     columns = patches.tap_count * patches.channels // patches.bundles
-    return TensorSpec((rows, columns), work.out_format if work.sections == 1 else FLOAT32, Layout.ROW_MAJOR)
+    return TensorSpec((rows, columns), op.out_format if op.sections == 1 else FLOAT32, Layout.ROW_MAJOR)
 
 
 def patch_matmul_work(
@@ -207,32 +207,32 @@ def _matmul(
     return MatmulOp(problem=problem, config=config, fidelity_phases=slicing.fidelity_phases, out_channels=columns)
 
 
-def run_patch_matmul(builder: PlanBuilder, work: PatchMatmul, inputs: Sequence[PlanTensor], output: PlanTensor) -> None:
+def run_patch_matmul(builder: PlanBuilder, op: PatchMatmul, inputs: Sequence[PlanTensor], output: PlanTensor) -> None:
     """One program that writes into its result.
 
     Args:
         work: What it computes.
         inputs: The image, the weights and, if there is one, the bias.
     """
-    matmul, bias_bytes = work.matmul, FLOAT32.storage.itemsize * TILE
+    matmul, bias_bytes = op.matmul, FLOAT32.storage.itemsize * TILE
     cores = program_cores(matmul.problem, matmul.config, DRAM_MEMORY_CONFIG)
     buffers = [
         *_matmul_buffers(matmul, inputs[0].name, output.name),
-        _rows("patches", matmul.config.in0_block_w, work.slicing.part_format, cores),
-        _rows("rows", matmul.config.out_block_w, work.out_format, cores),
+        _rows("patches", matmul.config.in0_block_w, op.slicing.part_format, cores),
+        _rows("rows", matmul.config.out_block_w, op.out_format, cores),
     ]
-    if work.bias:
+    if op.bias:
         buffers.append(_buffer("bias", matmul.config.out_block_w, bias_bytes, FLOAT32, cores))
     builder.run(
         "PatchMatmulDeviceOperation",
-        work,
+        op,
         [*inputs, output],
         circular_buffers=tuple(buffers),
-        key=("patch matmul", work),
+        key=("patch matmul", op),
     )
 
 
-def run_fill_rows(builder: PlanBuilder, work: FillRows, inputs: Sequence[PlanTensor], output: PlanTensor) -> None:
+def run_fill_rows(builder: PlanBuilder, op: FillRows, inputs: Sequence[PlanTensor], output: PlanTensor) -> None:
     """One program that writes the bias or zeros into its result.
 
     Args:
@@ -240,18 +240,18 @@ def run_fill_rows(builder: PlanBuilder, work: FillRows, inputs: Sequence[PlanTen
         inputs: The bias, if there is one.
     """
     grid = builder.device_spec.grid
-    stick_bytes = work.out_channels * work.out_format.storage.itemsize
+    stick_bytes = op.out_channels * op.out_format.storage.itemsize
     cores = first_cores(grid.cores, grid.cols, grid.rows)
     builder.run(
         "FullDeviceOperation",
-        work,
+        op,
         [*inputs, output],
-        circular_buffers=(_buffer("stick", 1, stick_bytes, work.out_format, cores),),
-        key=("fill rows", work),
+        circular_buffers=(_buffer("stick", 1, stick_bytes, op.out_format, cores),),
+        key=("fill rows", op),
     )
 
 
-def run_pixel_matmul(builder: PlanBuilder, work: PixelMatmul, inputs: Sequence[PlanTensor], output: str) -> PlanTensor:
+def run_pixel_matmul(builder: PlanBuilder, op: PixelMatmul, inputs: Sequence[PlanTensor], output: str) -> PlanTensor:
     """The programs that make a sum over all positions: one, or two if bands make sums of their own.
 
     Args:
@@ -259,33 +259,33 @@ def run_pixel_matmul(builder: PlanBuilder, work: PixelMatmul, inputs: Sequence[P
         inputs: The first image and the second.
         output: Name of the result.
     """
-    matmul, grid = work.matmul, builder.device_spec.grid
-    bands = range(work.sections)
+    matmul, grid = op.matmul, builder.device_spec.grid
+    bands = range(op.sections)
     band = program_cores(matmul.problem, matmul.config, DRAM_MEMORY_CONFIG)
     box = band.bounding_box()
-    cores = band if work.sections == 1 else first_cores(box.cols * box.rows * len(bands), box.cols, grid.rows)
+    cores = band if op.sections == 1 else first_cores(box.cols * box.rows * len(bands), box.cols, grid.rows)
     buffers = (
         *(one._replace(cores=cores) for one in _matmul_buffers(matmul, inputs[0].name, output)),
-        _rows("patches", matmul.config.out_block_w, work.slicing.part_format, cores),
-        _rows("rows", matmul.config.out_block_w, work.out_format if work.sections == 1 else FLOAT32, cores),
+        _rows("patches", matmul.config.out_block_w, op.slicing.part_format, cores),
+        _rows("rows", matmul.config.out_block_w, op.out_format if op.sections == 1 else FLOAT32, cores),
     )
     sums = builder.run(
         "PixelMatmulDeviceOperation",
-        work,
+        op,
         inputs,
-        output=PlanTensor(output if work.sections == 1 else f"{output}.sections", sections_spec(work)),
+        output=PlanTensor(output if op.sections == 1 else f"{output}.sections", sections_spec(op)),
         circular_buffers=buffers,
-        key=("pixel matmul", work),
+        key=("pixel matmul", op),
     )
-    return sums if work.sections == 1 else _sum_sections(builder, work, sums, output)
+    return sums if op.sections == 1 else _sum_sections(builder, op, sums, output)
 
 
-def _sum_sections(builder: PlanBuilder, work: PixelMatmul, sums: PlanTensor, output: str) -> PlanTensor:
-    made = TensorSpec((work.channels, sums.spec.shape[1]), work.out_format, Layout.ROW_MAJOR)
-    done = SumSections(sections=work.sections, rows=made.shape[0], columns=made.shape[1], out_format=work.out_format)
+def _sum_sections(builder: PlanBuilder, op: PixelMatmul, sums: PlanTensor, output: str) -> PlanTensor:
+    made = TensorSpec((op.channels, sums.spec.shape[1]), op.out_format, Layout.ROW_MAJOR)
+    done = SumSections(sections=op.sections, rows=made.shape[0], columns=made.shape[1], out_format=op.out_format)
     device_spec = builder.device_spec
     grid = device_spec.grid
-    cores = first_cores(min(work.channels, grid.cores), grid.cols, grid.rows)
+    cores = first_cores(min(op.channels, grid.cores), grid.cols, grid.rows)
     pieces = min(div_up(sums.spec.shape[1], TILE), device_spec.compute.dst_tiles)
     return builder.run(
         "ReduceDeviceOperation",
@@ -294,7 +294,7 @@ def _sum_sections(builder: PlanBuilder, work: PixelMatmul, sums: PlanTensor, out
         output=PlanTensor(output, made),
         circular_buffers=(
             _buffer("in0", BUFFERING * pieces, FLOAT32.tile_bytes, FLOAT32, cores),
-            _buffer("out", BUFFERING * pieces, work.out_format.tile_bytes, work.out_format, cores),
+            _buffer("out", BUFFERING * pieces, op.out_format.tile_bytes, op.out_format, cores),
         ),
         key=("sum sections", done, sums.spec),
     )

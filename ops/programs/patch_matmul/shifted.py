@@ -131,9 +131,7 @@ class _Operands(NamedTuple):
     outputs: Scratch
 
 
-def multiply_shifted(
-    work: Shifted, image: Array, weights: Array, bias: Array | None, result: Array, each: Each
-) -> None:
+def multiply_shifted(op: Shifted, image: Array, weights: Array, bias: Array | None, result: Array, each: Each) -> None:
     """All outputs.
 
     Args:
@@ -143,48 +141,48 @@ def multiply_shifted(
         result: [N, *out_shape, O], contiguous.
         each: Carries out a function for each of several pieces.
     """
-    operands = _Operands(matrices_of(work.bundled, weights), _biases(work, bias), Scratch(), Scratch())
-    seconds, ready = len(image) * work.seconds, result.dtype == np.float32
+    operands = _Operands(matrices_of(op.bundled, weights), _biases(op, bias), Scratch(), Scratch())
+    seconds, ready = len(image) * op.seconds, result.dtype == np.float32
     loads = ready and worth_loading("ops.programs.patch_matmul.shifted_loops", seconds)
     piece = _compiled_piece if loads else _piece
     pairs = [(pixels.reshape(-1), place.reshape(-1)) for pixels, place in zip(image, result, strict=True)]
     for pixels, _ in pairs:
         pixels.flags.writeable = False  # always, so that loops are compiled for one kind of argument
-    pieces = product(work.bands, range(0, work.parts, work.together), pairs)
-    each(do, [partial(piece, work, band, first, pair, operands) for band, first, pair in pieces])
+    pieces = product(op.bands, range(0, op.parts, op.together), pairs)
+    each(do, [partial(piece, op, band, first, pair, operands) for band, first, pair in pieces])
 
 
-def _biases(work: Shifted, bias: Array | None) -> Array:
+def _biases(op: Shifted, bias: Array | None) -> Array:
     """The bias of every bundle for a row of cells, or zeros: float32 [parts, columns of a row]."""
-    layer = work.bundled.layer
+    layer = op.bundled.layer
     times = (layer.pitch[-2] if len(layer.pitch) > 1 else 1) * layer.side_by_side[1]
     if bias is None:
-        return np.zeros((work.parts, times * work.channels[1]), np.float32)
-    return np.tile(bias.reshape(work.parts, -1), (1, times))
+        return np.zeros((op.parts, times * op.channels[1]), np.float32)
+    return np.tile(bias.reshape(op.parts, -1), (1, times))
 
 
-def _compiled_piece(work: Shifted, band: Band, first: int, images: tuple[Array, Array], operands: _Operands) -> None:
+def _compiled_piece(op: Shifted, band: Band, first: int, images: tuple[Array, Array], operands: _Operands) -> None:
     """`_piece` in one loop."""
-    several = slice(first, first + work.together)
-    cells = operands.inputs.array((work.together, band.numbers[0]))
+    several = slice(first, first + op.together)
+    cells = operands.inputs.array((op.together, band.numbers[0]))
     loops_of("ops.programs.patch_matmul.shifted_loops").add_up(
         band.words,
         images,
         operands.matrices[several],
         operands.biases[several],
-        (cells, operands.outputs.array((work.together, band.numbers[1]))),
+        (cells, operands.outputs.array((op.together, band.numbers[1]))),
         (band.inputs, band.outputs),
         band.gaps,
         band.products.calls,
-        (first * work.channels[0], first * work.channels[1]),
-        work.channels,
-        work.in_groups,
+        (first * op.channels[0], first * op.channels[1]),
+        op.channels,
+        op.in_groups,
     )
 
 
-def _piece(work: Shifted, band: Band, first: int, images: tuple[Array, Array], operands: _Operands) -> None:
+def _piece(op: Shifted, band: Band, first: int, images: tuple[Array, Array], operands: _Operands) -> None:
     """The outputs of some rows of some bundles, put in their place."""
-    (image, result), (ins, outs), together = images, work.channels, work.together
+    (image, result), (ins, outs), together = images, op.channels, op.together
     inputs, outputs = (
         scratch.array((together, n))
         for scratch, n in zip((operands.inputs, operands.outputs), band.numbers, strict=True)
@@ -289,7 +287,7 @@ class _PixelOperands(NamedTuple):
     right: Scratch
 
 
-def sum_shifted(work: ShiftedPixels, image: Array, other: Array, each: Each) -> Array:
+def sum_shifted(op: ShiftedPixels, image: Array, other: Array, each: Each) -> Array:
     """The products of all pixels, added up.
 
     Args:
@@ -300,19 +298,19 @@ def sum_shifted(work: ShiftedPixels, image: Array, other: Array, each: Each) -> 
     Returns:
         float32 [groups, taps, I / groups, O / groups].
     """
-    sums = np.zeros((work.sections, *work.shape), np.float32)
+    sums = np.zeros((op.sections, *op.shape), np.float32)
     operands = _PixelOperands(_flat(image), _flat(other), sums, Scratch(), Scratch())
-    loads = worth_loading("ops.programs.patch_matmul.shifted_loops", len(image) * work.seconds)
+    loads = worth_loading("ops.programs.patch_matmul.shifted_loops", len(image) * op.seconds)
     piece = _compiled_pixel_piece if loads else _pixel_piece
-    rows = [(number, band) for number in range(len(image)) for band in work.bands]
-    cuts = [len(rows) * section // work.sections for section in range(work.sections + 1)]
-    pieces = product(range(work.sections), range(0, work.shape[0], work.together))
-    each(do, [partial(piece, work, n, rows[cuts[n] : cuts[n + 1]], first, operands) for n, first in pieces])
+    rows = [(number, band) for number in range(len(image)) for band in op.bands]
+    cuts = [len(rows) * section // op.sections for section in range(op.sections + 1)]
+    pieces = product(range(op.sections), range(0, op.shape[0], op.together))
+    each(do, [partial(piece, op, n, rows[cuts[n] : cuts[n + 1]], first, operands) for n, first in pieces])
     total: Array = sums[0]
     for more in sums[1:]:
         total += more
-    ins, outs = (channels // work.bundled.size for channels in work.channels)
-    return weights_of(work.bundled, total, (outs, ins))
+    ins, outs = (channels // op.bundled.size for channels in op.channels)
+    return weights_of(op.bundled, total, (outs, ins))
 
 
 def _flat(images: Array) -> Array:
@@ -323,39 +321,39 @@ def _flat(images: Array) -> Array:
 
 
 def _compiled_pixel_piece(
-    work: ShiftedPixels, section: int, rows: list[tuple[int, PixelBand]], first: int, operands: _PixelOperands
+    op: ShiftedPixels, section: int, rows: list[tuple[int, PixelBand]], first: int, operands: _PixelOperands
 ) -> None:
     """`_pixel_piece` in a loop for each band."""
     loops, sums = (
         loops_of("ops.programs.patch_matmul.shifted_loops"),
-        operands.sums[section, first : first + work.together],
+        operands.sums[section, first : first + op.together],
     )
     for number, band in rows:
-        left = operands.left.array((work.together, band.numbers[0]))
+        left = operands.left.array((op.together, band.numbers[0]))
         loops.sum_up(
             band.words,
             (operands.image[number], operands.other[number]),
             sums,
-            (left, operands.right.array((work.together, band.numbers[1]))),
+            (left, operands.right.array((op.together, band.numbers[1]))),
             band.copies,
             band.gaps,
             band.products.calls,
-            (first * work.channels[0], first * work.channels[1]),
-            work.channels,
+            (first * op.channels[0], first * op.channels[1]),
+            op.channels,
         )
 
 
 def _pixel_piece(
-    work: ShiftedPixels, section: int, rows: list[tuple[int, PixelBand]], first: int, operands: _PixelOperands
+    op: ShiftedPixels, section: int, rows: list[tuple[int, PixelBand]], first: int, operands: _PixelOperands
 ) -> None:
     """Some rows of images and some bundles, added to the sums of a section."""
     sums, sides = operands.sums[section], ((operands.image, operands.left), (operands.other, operands.right))
     for number, band in rows:
         cells: list[Array] = []
-        for (images, scratch), copies, apart, size in zip(sides, band.copies, work.channels, band.numbers, strict=True):
-            made = scratch.array((work.together, size))
+        for (images, scratch), copies, apart, size in zip(sides, band.copies, op.channels, band.numbers, strict=True):
+            made = scratch.array((op.together, size))
             made[...] = 0
-            copy_cells(made.reshape(-1), images[number, first * apart :], copies, Bundles(work.together, size, apart))
+            copy_cells(made.reshape(-1), images[number, first * apart :], copies, Bundles(op.together, size, apart))
             cells.append(made)
         multiplied = Operands(cells[0], cells[1], sums, total_first=first * sums[0].size)
         add_products(band.products, multiplied, 0, len(band.products.calls))

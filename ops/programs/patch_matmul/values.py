@@ -50,20 +50,20 @@ def rounded(values: Array, data_format: DataFormat) -> Array:
         return values.astype(data_format.storage, copy=False)
 
 
-def fill_rows(work: FillRows, bias: Array | None, target: Array | None) -> Array:
+def fill_rows(op: FillRows, bias: Array | None, target: Array | None) -> Array:
     """The result with its untouched positions filled."""
-    result = _target(work.batch, work.out_shape, work.out_channels, work.out_format, target)
-    result[places(work.axes)] = 0 if bias is None else rounded(bias.astype(np.float32), work.out_format)
+    result = _target(op.batch, op.out_shape, op.out_channels, op.out_format, target)
+    result[places(op.axes)] = 0 if bias is None else rounded(bias.astype(np.float32), op.out_format)
     return result
 
 
 def patch_matmul(
-    work: PatchMatmul,
+    op: PatchMatmul,
     image: Array,
     weights: Array,
     bias: Array | None,
     target: Array | None,
-    reading: ValuesContext,
+    context: ValuesContext,
 ) -> Array:
     """The result of one patch matmul.
 
@@ -77,13 +77,13 @@ def patch_matmul(
     Returns:
         [N, *out_shape, O] in storage of the output format: the target, written in place.
     """
-    patches = work.patches
+    patches = op.patches
     image = image.reshape(patches.batch, *(axis.input_length for axis in patches.axes), patches.channels)
-    result = _target(patches.batch, work.out_shape, work.out_channels, work.out_format, target)
-    if not reading.arithmetic.slice_by_slice:
-        pixels = multiplied_whole(np.ascontiguousarray(image, np.float32), work.slicing, weights_side=False)
-        matrices = multiplied_whole(weights, work.slicing, weights_side=True)
-        fast.patch_matmul(work, pixels, matrices, bias, result, reading.arithmetic.each)
+    result = _target(patches.batch, op.out_shape, op.out_channels, op.out_format, target)
+    if not context.arithmetic.slice_by_slice:
+        pixels = multiplied_whole(np.ascontiguousarray(image, np.float32), op.slicing, weights_side=False)
+        matrices = multiplied_whole(weights, op.slicing, weights_side=True)
+        fast.patch_matmul(op, pixels, matrices, bias, result, context.arithmetic.each)
         return result
     phases = [output_phases(axis) for axis in patches.axes]
     margin = Margin(image, [[phase.axis for phase in several] for several in phases])
@@ -92,10 +92,10 @@ def patch_matmul(
         axes = tuple(phase.axis for phase in combination)
         part = result[places(axes)]
         if not all(axis.kernel for axis in axes):
-            part[...] = 0 if bias is None else rounded(bias, work.out_format)
+            part[...] = 0 if bias is None else rounded(bias, op.out_format)
             continue
         met = weights[np.ix_(range(len(weights)), *(phase.taps for phase in combination))]
-        _sliced_phase(work, (margin.patches(axes), met), exponents, bias, part, combination, reading)
+        _sliced_phase(op, (margin.patches(axes), met), exponents, bias, part, combination, context)
     return result
 
 
@@ -106,16 +106,16 @@ def _target(
 
 
 def _sliced_phase(
-    work: PatchMatmul,
+    op: PatchMatmul,
     operands: tuple[Array, Array],
     exponents: tuple[int, int],
     bias: Array | None,
     part: Array,
     combination: tuple[OutputPhase, ...],
-    reading: ValuesContext,
+    context: ValuesContext,
 ) -> None:
     """One output phase through the matrix unit, into its part of the result."""
-    patches, (view, weights) = work.patches, operands
+    patches, (view, weights) = op.patches, operands
     counts, columns = part.shape[:-1], part.shape[-1] // patches.bundles
     channels = patches.channels // patches.bundles
     halves = _half_counts(patches, combination)
@@ -127,11 +127,11 @@ def _sliced_phase(
         matrix = matrix.reshape(-1, columns)
         for box in runs(counts, SLICED_ROWS):
             gathered = _rows(view[box][..., ins], len(counts), patches.tap_columns)
-            values = _passes((gathered, matrix), exponents, work.slicing, halves, reading)
+            values = _passes((gathered, matrix), exponents, op.slicing, halves, context)
             if bias is not None:
                 values = values + bias[outs]
             place = part[box][..., outs]
-            place[...] = rounded(values, work.out_format).reshape(place.shape)
+            place[...] = rounded(values, op.out_format).reshape(place.shape)
 
 
 def _half_counts(patches: Patches, combination: tuple[OutputPhase, ...]) -> tuple[int, ...]:
@@ -155,7 +155,7 @@ def _rows(view: Array, axes: int, columns: int) -> Array:
     return gathered.reshape(rows, -1)
 
 
-def pixel_matmul(work: PixelMatmul, image: Array, other: Array, reading: ValuesContext) -> Array:
+def pixel_matmul(op: PixelMatmul, image: Array, other: Array, context: ValuesContext) -> Array:
     """The sums of all bands.
 
     Args:
@@ -167,30 +167,30 @@ def pixel_matmul(work: PixelMatmul, image: Array, other: Array, reading: ValuesC
         [sections, groups, *taps, I / groups, O / groups]: float32, or storage of the output format if there is one
         band. Multiplied whole, there is but one sum.
     """
-    patches = work.patches
-    if not reading.arithmetic.slice_by_slice:
-        rows = multiplied_whole(np.ascontiguousarray(image, np.float32), work.slicing, weights_side=False)
-        columns = multiplied_whole(np.ascontiguousarray(other, np.float32), work.slicing, weights_side=True)
-        sums = fast_pixels.pixel_matmul(patches, rows, columns, reading.arithmetic.each)[None]
+    patches = op.patches
+    if not context.arithmetic.slice_by_slice:
+        rows = multiplied_whole(np.ascontiguousarray(image, np.float32), op.slicing, weights_side=False)
+        columns = multiplied_whole(np.ascontiguousarray(other, np.float32), op.slicing, weights_side=True)
+        sums = fast_pixels.pixel_matmul(patches, rows, columns, context.arithmetic.each)[None]
     else:
         view = Margin(other, [[axis] for axis in patches.axes]).patches(patches.axes)
-        sums = _sliced_sums(work, image.astype(np.float32), view, reading)
-        channels = (work.channels // patches.groups, patches.channels // patches.groups)
-        sums = sums.reshape(work.sections, patches.groups, *patches.taps, *channels)
-    return rounded(sums, work.out_format) if work.sections == 1 else sums
+        sums = _sliced_sums(op, image.astype(np.float32), view, context)
+        channels = (op.channels // patches.groups, patches.channels // patches.groups)
+        sums = sums.reshape(op.sections, patches.groups, *patches.taps, *channels)
+    return rounded(sums, op.out_format) if op.sections == 1 else sums
 
 
-def _sliced_sums(work: PixelMatmul, image: Array, view: Array, reading: ValuesContext) -> Array:
+def _sliced_sums(op: PixelMatmul, image: Array, view: Array, context: ValuesContext) -> Array:
     """float32 [sections, groups, taps, I / groups, O / groups]."""
-    patches, taps = work.patches, work.patches.tap_count
+    patches, taps = op.patches, op.patches.tap_count
     size, bundles = patches.groups // patches.bundles, patches.bundles
-    ins, outs = work.channels // bundles, patches.channels // bundles
-    pixels = image.reshape(-1, work.channels)
-    band = work.matmul.problem.k_tiles // len(work.slicing.passes) * TILE
+    ins, outs = op.channels // bundles, patches.channels // bundles
+    pixels = image.reshape(-1, op.channels)
+    band = op.matmul.problem.k_tiles // len(op.slicing.passes) * TILE
     flat = view.reshape(len(pixels), taps, patches.channels)
     exponents = (grid_exponent(pixels), grid_exponent(flat))
-    sums = np.zeros((work.sections, bundles, size, taps, ins // size, outs // size), np.float32)
-    for section, bundle in product(range(work.sections), range(bundles)):
+    sums = np.zeros((op.sections, bundles, size, taps, ins // size, outs // size), np.float32)
+    for section, bundle in product(range(op.sections), range(bundles)):
         places_of = slice(section * band, (section + 1) * band)
         left = pixels[places_of, bundle * ins : (bundle + 1) * ins]
         right = flat[places_of, :, bundle * outs : (bundle + 1) * outs]
@@ -200,7 +200,7 @@ def _sliced_sums(work: PixelMatmul, image: Array, view: Array, reading: ValuesCo
         depth = ((0, round_up(len(left), TILE) - len(left)), (0, 0))
         matrices = (np.pad(left, depth).T.copy(), np.pad(right, depth))
         halves = (TILE // HALF,) * (len(matrices[1]) // TILE)
-        whole = _passes(matrices, exponents, work.slicing, halves, reading)
+        whole = _passes(matrices, exponents, op.slicing, halves, context)
         whole = whole.reshape(size, ins // size, taps, size, -1)
         for group in range(size):
             sums[section, bundle, group] = whole[group, :, :, group].swapaxes(0, 1)
@@ -212,7 +212,7 @@ def _passes(
     exponents: tuple[int, int],
     slicing: Slicing,
     halves: tuple[int, ...],
-    reading: ValuesContext,
+    context: ValuesContext,
 ) -> Array:
     """All passes over two matrices.
 
@@ -226,7 +226,7 @@ def _passes(
     Returns:
         float32 [rows, columns].
     """
-    arithmetic, quirk = reading.arithmetic, reading.spec.compute.minus_one_quirk
+    arithmetic, quirk = context.arithmetic, context.spec.compute.minus_one_quirk
     mode = MatrixUnitMode(fidelity_phases=slicing.fidelity_phases, fp32_dest=True, minus_one_quirk=quirk)
     in0, in1 = (
         [arithmetic.unpack(one, slicing.part_format, fp32_dest=True) for one in slices(operand, count, bits, exponent)]
@@ -247,12 +247,12 @@ def _passes(
     return dst
 
 
-def sum_sections(work: SumSections, sums: Array) -> Array:
+def sum_sections(op: SumSections, sums: Array) -> Array:
     """All bands added up in float32, in order."""
     total = sums[0]
     for more in sums[1:]:
         total = total + more
-    return rounded(total, work.out_format)
+    return rounded(total, op.out_format)
 
 
 # For each format, the places of I and O / groups; the kernel's axes fill the others in order.
@@ -291,12 +291,12 @@ def from_canonical(weights: Array, weights_format: str) -> Array:
     return weights.transpose(stored)
 
 
-def prepare_sticks(work: PrepareSticks, image: Array) -> Array:
+def prepare_sticks(op: PrepareSticks, image: Array) -> Array:
     """[N, *spatial, C] of an image in the caller's order, as a view."""
-    return image if work.channels_last else np.moveaxis(image, 1, -1)
+    return image if op.channels_last else np.moveaxis(image, 1, -1)
 
 
-def prepare_bias(work: PrepareBias, bias: Array) -> Array:
+def prepare_bias(op: PrepareBias, bias: Array) -> Array:
     """A row [O], `widened`."""
     return widened(bias).reshape(-1)
 
@@ -306,14 +306,14 @@ def widened(values: Array) -> Array:
     return values if values.dtype in (np.float32, np.float64) else values.astype(np.float32)
 
 
-def prepare_taps(work: PrepareTaps, weights: Array) -> Array:
+def prepare_taps(op: PrepareTaps, weights: Array) -> Array:
     """[groups, *taps, in, out] of stored weights, `widened`: a view where that is possible."""
-    canonical = to_canonical(widened(weights), work.weights_format)
+    canonical = to_canonical(widened(weights), op.weights_format)
     ins, outs, *kernel = canonical.shape
-    grouped = canonical.reshape(work.groups, ins // work.groups, outs, *kernel)
-    index: list[Any] = [index_of(taps) for taps in work.taps]
+    grouped = canonical.reshape(op.groups, ins // op.groups, outs, *kernel)
+    index: list[Any] = [index_of(taps) for taps in op.taps]
     picked = grouped[(..., *index)]
-    channels = (2, 1) if work.towards_source else (1, 2)
+    channels = (2, 1) if op.towards_source else (1, 2)
     return picked.transpose(0, *range(3, picked.ndim), *channels)
 
 

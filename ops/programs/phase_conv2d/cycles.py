@@ -37,12 +37,12 @@ from ops.programs.phase_conv2d.plan import PhaseConv2dOp, PhasePart
 from ops.window import convolution_axis
 
 
-def phase_cycles(work: PhaseConv2dOp, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
+def phase_cycles(op: PhaseConv2dOp, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
     """What a program of output phases takes on a device."""
-    timing = time_phases(work, spec, contention=contention)
-    roles = core_roles(work.parts[0].conv, timing)
+    timing = time_phases(op, spec, contention=contention)
+    roles = core_roles(op.parts[0].conv, timing)
     slowest = slowest_group(roles)
-    multiplied, bias = _multiplied(work), _narrow(work)
+    multiplied, bias = _multiplied(op), _narrow(op)
     return OperationCycles(
         cycles=timing.end.cycles,
         groups=partial(core_groups, roles),
@@ -52,36 +52,36 @@ def phase_cycles(work: PhaseConv2dOp, spec: DeviceSpec, *, contention: bool = Tr
         dram_read_bytes=sum(map(weight_bytes, multiplied)) + weight_bytes(bias) - weight_bytes(_without_bias(bias)),
         network_bytes=sum(map(network_bytes, multiplied)) + network_bytes(bias) - network_bytes(_without_bias(bias)),
         issued_flops=sum(map(issued_flops, multiplied)),
-        useful_flops=useful_flops(work.problem),
+        useful_flops=useful_flops(op.problem),
         contention_cycles=critical_cycles(timing.end).get(Stage.DRAM, 0.0),
     )
 
 
-def _multiplied(work: PhaseConv2dOp) -> list[Conv2dOp]:
+def _multiplied(op: PhaseConv2dOp) -> list[Conv2dOp]:
     """The groups that multiply; the bias is read once, for all (`_narrow`)."""
-    return [_without_bias(part.conv) for part in work.parts if part.conv.k_blocks]
+    return [_without_bias(part.conv) for part in op.parts if part.conv.k_blocks]
 
 
 def _without_bias(conv: Conv2dOp) -> Conv2dOp:
     return conv.with_problem(bias=False)
 
 
-def _narrow(work: PhaseConv2dOp) -> Conv2dOp:
+def _narrow(op: PhaseConv2dOp) -> Conv2dOp:
     """A convolution whose output is as wide as one phase, which is what a bias is."""
-    conv = work.parts[0].conv
-    return replace(conv, layout=replace(conv.layout, shards=work.layout.shards))
+    conv = op.parts[0].conv
+    return replace(conv, layout=replace(conv.layout, shards=op.layout.shards))
 
 
-def time_phases(work: PhaseConv2dOp, spec: DeviceSpec, *, contention: bool = True) -> ConvTiming:
+def time_phases(op: PhaseConv2dOp, spec: DeviceSpec, *, contention: bool = True) -> ConvTiming:
     """Walk through a program; arguments as of `phase_cycles`."""
-    steps = [conv_steps(part.conv, spec, contention=contention) for part in work.parts]
-    timing = begin(_multiplied(work) or [part.conv for part in work.parts], steps[0], spec)
-    sticks = _Sticks(timing.cores, bias=conv_steps(_narrow(work), spec, contention=contention).bias)
-    for part, taken in zip(work.parts, steps, strict=True):
-        copy = _placing(work, part.beside, part.conv.layout.blocks.act_h_tiles)
+    steps = [conv_steps(part.conv, spec, contention=contention) for part in op.parts]
+    timing = begin(_multiplied(op) or [part.conv for part in op.parts], steps[0], spec)
+    sticks = _Sticks(timing.cores, bias=conv_steps(_narrow(op), spec, contention=contention).bias)
+    for part, taken in zip(op.parts, steps, strict=True):
+        copy = _placing(op, part.beside, part.conv.layout.blocks.act_h_tiles)
         lines = len(part.phases) // part.beside
         placed = task_of({Stage.WRITER: lines * conv_steps(copy, spec).read.cycles})
-        finish = partial(sticks.finish, task=_finish(work, part, spec), placed=placed)
+        finish = partial(sticks.finish, task=_finish(op, part, spec), placed=placed)
         if part.conv.k_blocks:
             ending = Ending(begun=sticks.place, finish=finish, buffers=sticks.buffers)
             walk_blocks(part.conv, taken, timing.cores, ending)
@@ -91,29 +91,29 @@ def time_phases(work: PhaseConv2dOp, spec: DeviceSpec, *, contention: bool = Tru
     sticks.place(timing.cores)
     for core in timing.cores:
         core.compute.wait(core.second.now)
-        if not work.options.untilize_out:
-            core.compute.work(conv_steps(_placing(work, 1, work.layout.shards.out_row_tiles), spec).tilize)
+        if not op.options.untilize_out:
+            core.compute.op(conv_steps(_placing(op, 1, op.layout.shards.out_row_tiles), spec).tilize)
     check_emptied("phase conv2d", [*sticks.buffers, *buffers_of(timing.cores)])
     return timing
 
 
-def _finish(work: PhaseConv2dOp, part: PhasePart, spec: DeviceSpec) -> Task | None:
+def _finish(op: PhaseConv2dOp, part: PhasePart, spec: DeviceSpec) -> Task | None:
     """Bias and untilizing of a block of all phases of a group, one after the other."""
-    shards = replace(part.conv.layout.shards, out_width=work.layout.shards.out_width)
+    shards = replace(part.conv.layout.shards, out_width=op.layout.shards.out_width)
     one = conv_steps(replace(part.conv, layout=replace(part.conv.layout, shards=shards)), spec).finish
     return one and task_of({stage: len(part.phases) * cycles for stage, cycles in one.path.items()})
 
 
-def _placing(work: PhaseConv2dOp, beside: int, tile_rows: int) -> Conv2dOp:
+def _placing(op: PhaseConv2dOp, beside: int, tile_rows: int) -> Conv2dOp:
     """A 1x1 convolution whose activations are finished sticks: its reader copies them, and it tilizes them."""
-    conv, shards = work.parts[0].conv, work.layout.shards
+    conv, shards = op.parts[0].conv, op.layout.shards
     axis = convolution_axis(input_length=1, kernel=1, stride=1, padding=(0, 0), dilation=1)
     frame = replace(conv.problem.frame, rows=axis, columns=axis)
     return replace(
         conv,
         layout=replace(
             conv.layout,
-            problem=replace(conv.problem, frame=frame, in_format=work.sticks_format, bias=False),
+            problem=replace(conv.problem, frame=frame, in_format=op.sticks_format, bias=False),
             config=conv.layout.config._replace(scheme=HEIGHT),
             shards=replace(shards, in_width=shards.out_width * beside),
             blocks=replace(conv.layout.blocks, act_h_tiles=tile_rows, act_w_tiles=shards.out_col_tiles),
@@ -139,7 +139,7 @@ class _Sticks:
         if self._unplaced is not None:
             for core, buffer in zip(cores, self.buffers, strict=True):
                 core.second.wait(buffer.front())
-                buffer.empty(core.second.work(self._unplaced))
+                buffer.empty(core.second.op(self._unplaced))
             self._unplaced = None
 
     def finish(self, cores: Sequence[Core], *, task: Task | None, placed: Task) -> None:
@@ -151,6 +151,6 @@ class _Sticks:
         self._unread_bias = None
         for core, buffer in zip(cores, self.buffers, strict=True):
             if task is not None:
-                core.compute.work(task)
+                core.compute.op(task)
             buffer.fill(core.compute.now)
         self._unplaced = placed

@@ -16,26 +16,26 @@ STAGES: Final = MappingProxyType(
 )
 
 
-def describe_phases(work: PhaseConv2dOp, ends: Ends, spec: DeviceSpec) -> Description:
+def describe_phases(op: PhaseConv2dOp, ends: Ends, spec: DeviceSpec) -> Description:
     """How a program of output phases was planned."""
-    layout, phases = work.layout, sum(len(part.phases) for part in work.parts)
+    layout, phases = op.layout, sum(len(part.phases) for part in op.parts)
     cores = layout.out_config.cores.num_cores()
     facts = (
         Detail("scheme", layout.scheme.name, layout.scheme.name),
         Detail("output_cores", cores, f"output on {cores} of {spec.grid.cores} cores"),
         Detail("phases", phases, f"{phases} output phases"),
-        Detail("groups", len(work.parts), f"{len(work.parts)} groups of phases that meet the same inputs"),
+        Detail("groups", len(op.parts), f"{len(op.parts)} groups of phases that meet the same inputs"),
     )
     return Description(facts=facts, stages=STAGES, composed_of="the steps of the measured convolution program")
 
 
 OP_MODELS: Final = (
     OpModel(
-        work=PhaseConv2dOp,
+        op=PhaseConv2dOp,
         values=phases_convolved,
         cycles=cycles_of_work(phase_cycles),
-        fidelity_phases=lambda work: work.parts[0].conv.fidelity_phases,
-        account=describe_phases,
+        fidelity_phases=lambda op: op.parts[0].conv.fidelity_phases,
+        describe=describe_phases,
     ),
-    OpModel(work=PreparePhaseWeights, values=values_of_first(prepared_phase_weights)),
+    OpModel(op=PreparePhaseWeights, values=values_of_first(prepared_phase_weights)),
 )

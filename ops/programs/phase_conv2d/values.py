@@ -19,42 +19,42 @@ from ops.programs.phase_conv2d.plan import PhaseConv2dOp
 from ops.window import index_of
 
 
-def phases_convolved(work: PhaseConv2dOp, inputs: Sequence[Array | None], reading: ValuesContext) -> Array:
+def phases_convolved(op: PhaseConv2dOp, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
     """The output [1, 1, N*OH*OW, O] of sticks, prepared weights and, if there is one, a bias.
 
     Sums of an output are those of the taps that its phase meets, in the order of its K blocks.
     """
     sticks, weights, *bias = map(given, inputs)
-    frame, matrices = work.problem.frame, matrix(weights)
+    frame, matrices = op.problem.frame, matrix(weights)
     added = row(bias[0]) if bias else None
-    made = work.sticks_format
-    channels, tiled = work.problem.out_channels, not work.options.untilize_out
-    held = round_up(channels, HALF) if work.problem.out_format.is_block else channels
+    made = op.sticks_format
+    channels, tiled = op.problem.out_channels, not op.options.untilize_out
+    held = round_up(channels, HALF) if op.problem.out_format.is_block else channels
     result = np.empty((frame.batch, frame.rows.outputs, frame.columns.outputs, held), made.storage)
     images: dict[bool, Image] = {}  # by what tilizing depends on, of all that phases differ in
-    for part in work.parts:
+    for part in op.parts:
         narrow = part.conv.layout.blocks.act_w_tiles == 1
         if narrow not in images:
             whole = part.conv.with_problem(frame=frame)
-            images[narrow] = prepare_image(GatheredInput(whole, reading.arithmetic, reading.spec), matrix(sticks))
+            images[narrow] = prepare_image(GatheredInput(whole, context.arithmetic, context.spec), matrix(sticks))
         for phase in part.phases:
-            conv = GatheredInput(part.conv_of(phase), reading.arithmetic, reading.spec)
+            conv = GatheredInput(part.conv_of(phase), context.arithmetic, context.spec)
             rows = matrices[phase.weights.start : phase.weights.stop]
             convolve_into(result, conv, images[narrow], rows, added, made, fused_runs(conv, made, result.size))
-    values = _tilized(work, result, reading)[..., :channels] if tiled else result
+    values = _tilized(op, result, context)[..., :channels] if tiled else result
     return np.ascontiguousarray(values).reshape(1, 1, -1, channels)
 
 
-def _tilized(work: PhaseConv2dOp, sticks: Array, reading: ValuesContext) -> Array:
+def _tilized(op: PhaseConv2dOp, sticks: Array, context: ValuesContext) -> Array:
     """Sticks as tiles of the output's format."""
-    out = work.problem.out_format
-    keeps_tf32 = reading.spec.compute.tilize_keeps_tf32(work.layout.shards.out_col_tiles)
+    out = op.problem.out_format
+    keeps_tf32 = context.spec.compute.tilize_keeps_tf32(op.layout.shards.out_col_tiles)
     rows = sticks.reshape(-1, sticks.shape[-1])
     tiles = np.empty(rows.shape, out.storage)
     for part in parts_of(*rows.shape):
         values = rows[part].astype(np.float32)
-        made = reading.arithmetic.tilize(
-            values, work.sticks_format, out, fp32_dest=work.options.fp32_dest, keeps_tf32=keeps_tf32
+        made = context.arithmetic.tilize(
+            values, op.sticks_format, out, fp32_dest=op.options.fp32_dest, keeps_tf32=keeps_tf32
         )
         write_exactly(made, tiles[part])
     return tiles.reshape(sticks.shape)
@@ -88,11 +88,11 @@ class PreparePhaseWeights(DeviceOp):
         return TensorSpec(shape, first.data_format, Layout.TILE, padded_shape=padded)
 
 
-def prepared_phase_weights(work: PreparePhaseWeights, weights: Array) -> Array:
+def prepared_phase_weights(op: PreparePhaseWeights, weights: Array) -> Array:
     """Raw weights [C, O / groups, kh, kw] as the matrix that a device holds."""
-    taps = weights[..., ::-1, ::-1] if work.mirror else weights
+    taps = weights[..., ::-1, ::-1] if op.mirror else weights
     made = [
         prepare_weights(taps[:, :, index_of(down)][..., index_of(across)], layout)
-        for (down, across), layout in work.parts
+        for (down, across), layout in op.parts
     ]
-    return np.concatenate(made).reshape(work.spec.padded_shape)
+    return np.concatenate(made).reshape(op.spec.padded_shape)

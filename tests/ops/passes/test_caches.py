@@ -155,11 +155,11 @@ def test_cycles_by_a_table_of_ones_own_are_read_anew():
     kept, own = PlanCache(), dict(OP_MODELS)
     plan = kept.plan_of(CALL, SPEC, tilized)
     ran = operations_in(plan)
-    before = kept.cycles_of(plan, SPEC, ran=ran, meanings=own)
+    before = kept.cycles_of(plan, SPEC, ran=ran, op_models=own)
     assert before.operations
     own.clear()
     with pytest.raises(AssertionError, match="nothing is known"):
-        kept.cycles_of(plan, SPEC, ran=ran, meanings=own)
+        kept.cycles_of(plan, SPEC, ran=ran, op_models=own)
 
 
 def test_a_plan_that_is_not_kept_has_cycles_too():
@@ -191,12 +191,12 @@ class Maker:
     def __init__(self):
         self.calls = 0
 
-    def made_of(self, kept, raw, work):
+    def made_of(self, kept, raw, op):
         def make():
             self.calls += 1
-            return raw * work.times
+            return raw * op.times
 
-        return kept.made_of(raw, work, make)
+        return kept.made_of(raw, op, make)
 
 
 def frozen(values):

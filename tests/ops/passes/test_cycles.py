@@ -139,28 +139,28 @@ class Fancy(DeviceOp):
     """A work that only tables of this file know."""
 
 
-def fancy_cycles(meanings):
+def fancy_cycles(op_models):
     tensor = TensorSpec((1, 1, 32, 32), BFLOAT16, Layout.TILE)
-    step = Operation(name="Fancy", inputs=("x",), outputs=(Allocate("y", tensor.buffer(SPECS[0])),), work=Fancy())
-    return run_cycles(Plan(steps=(step,), tensors={"x": tensor, "y": tensor}), SPECS[0], meanings=meanings)
+    step = Operation(name="Fancy", inputs=("x",), outputs=(Allocate("y", tensor.buffer(SPECS[0])),), op=Fancy())
+    return run_cycles(Plan(steps=(step,), tensors={"x": tensor, "y": tensor}), SPECS[0], op_models=op_models)
 
 
 def raising(error):
-    def cycles(work, ends, reading):
+    def cycles(op, ends, context):
         raise error
 
-    return {Fancy: OpModel(work=Fancy, values=values_of_first(lambda work, values: values), cycles=cycles)}
+    return {Fancy: OpModel(op=Fancy, values=values_of_first(lambda op, values: values), cycles=cycles)}
 
 
 @pytest.mark.parametrize(
-    ("meanings", "reason"),
+    ("op_models", "reason"),
     [
         ({Fancy: replace(raising(None)[Fancy], cycles=None, no_model="too fancy")}, "too fancy"),
         (raising(NoModelError("only on Tuesdays")), "only on Tuesdays"),
     ],
 )
-def test_what_has_no_model_says_so(meanings, reason):
-    read = fancy_cycles(meanings)
+def test_what_has_no_model_says_so(op_models, reason):
+    read = fancy_cycles(op_models)
     assert read.untimed == read.operations == (TimedOperation("Fancy", None, reason),)
     assert read.cycles == 0
 

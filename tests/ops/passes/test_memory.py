@@ -36,7 +36,7 @@ CORES = first_cores(8, 8, 8)
 
 @dataclass(frozen=True, slots=True)
 class Multiply(DeviceOp):
-    """A work that no table of meanings knows: memory needs none."""
+    """An operation that no table of models knows: memory needs none."""
 
 
 def buffer(rows, buffer_type=BufferType.L1):
@@ -99,7 +99,7 @@ def names(heard, kind):
 def test_steps_in_order(device):
     x = device.allocate(buffer(64), "x")
     heard = listen(device)
-    steps = (allocate("w", 8, BufferType.DRAM), operation(work=Multiply()), Free("x"), Free("w"))
+    steps = (allocate("w", 8, BufferType.DRAM), operation(op=Multiply()), Free("x"), Free("w"))
     results = run_memory(plan(*steps), device, {"x": x})
     assert [type(event).__name__ for event in heard] == [
         "BufferAllocated", "OperationBegin", "BufferAllocated", "BufferAllocated", "CircularBuffersFreed",

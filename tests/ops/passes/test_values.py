@@ -29,41 +29,41 @@ class Number(DeviceOp):
 def recording(calls):
     """A table that knows numbers, and writes down what they are made of."""
 
-    def values(work, inputs, reading):
-        assert reading is READING
-        calls.append((work.number, [None if one is None else one.tolist() for one in inputs]))
-        return np.array([work.number])
+    def values(op, inputs, context):
+        assert context is READING
+        calls.append((op.number, [None if one is None else one.tolist() for one in inputs]))
+        return np.array([op.number])
 
-    return {Number: OpModel(work=Number, values=values)}
+    return {Number: OpModel(op=Number, values=values)}
 
 
 def test_values_follow_the_names():
     """Uploads are converted on the way; an operation without outputs writes into its last input; moves do nothing."""
     calls = []
     steps = (
-        Allocate("w", BUFFER, source="weight", work=Number(1)),
+        Allocate("w", BUFFER, source="weight", op=Number(1)),
         Allocate("raw", BUFFER, source="weight"),
         Allocate("given", BUFFER),
-        Operation(name="A", inputs=("x", "w", "given"), outputs=(Allocate("a", BUFFER),), work=Number(2)),
+        Operation(name="A", inputs=("x", "w", "given"), outputs=(Allocate("a", BUFFER),), op=Number(2)),
         Free("x"),
-        Relocate("a", BUFFER, work=Number(9)),
-        Operation(name="B", inputs=("a", "raw", "given"), work=Number(3)),
+        Relocate("a", BUFFER, op=Number(9)),
+        Operation(name="B", inputs=("a", "raw", "given"), op=Number(3)),
     )
     results = {"output": "given", "weight": "w", "raw": "raw"}
     inputs = {"x": np.array([10]), "weight": np.array([20])}
-    got = run_values(Plan(steps=steps, results=results), inputs, READING, meanings=recording(calls))
+    got = run_values(Plan(steps=steps, results=results), inputs, READING, op_models=recording(calls))
     assert calls == [(1, [[20]]), (2, [[10], [1], None]), (3, [[2], [20], None])]
     assert {name: array.tolist() for name, array in got.items()} == {"given": [3], "w": [1], "raw": [20]}
 
 
 def test_the_callers_arrays_are_left_alone():
     inputs = {"x": np.array([1])}
-    steps = (Operation(name="A", inputs=("x",), outputs=(Allocate("y", BUFFER),), work=Number(2)), Free("x"))
-    run_values(Plan(steps=steps, results={"output": "y"}), inputs, READING, meanings=recording([]))
+    steps = (Operation(name="A", inputs=("x",), outputs=(Allocate("y", BUFFER),), op=Number(2)), Free("x"))
+    run_values(Plan(steps=steps, results={"output": "y"}), inputs, READING, op_models=recording([]))
     assert list(inputs) == ["x"]
 
 
 def test_unknown_work_is_our_own_mistake():
-    plan = Plan(steps=(Operation(name="A", inputs=("x",), work=Number(2)),), results={"output": "x"})
-    with pytest.raises(AssertionError, match=r"^nothing is known of Number\(number=2\); add the meaning of its class"):
+    plan = Plan(steps=(Operation(name="A", inputs=("x",), op=Number(2)),), results={"output": "x"})
+    with pytest.raises(AssertionError, match=r"^nothing is known of Number\(number=2\); add the model of its class"):
         run_values(plan, {"x": np.array([1])}, READING)

@@ -33,11 +33,11 @@ def call(channels=32, **how):
 def halos(spec, channels=32):
     """The halos of a pool."""
     steps = plan_max_pool2d(call(channels), spec).steps
-    return [step for step in steps if isinstance(step, Operation) and isinstance(step.work, HaloOp)]
+    return [step for step in steps if isinstance(step, Operation) and isinstance(step.op, HaloOp)]
 
 
 def test_padding_is_the_least_number_and_copied_stick_by_stick():
-    assert [step.work.filled_by_stick for step in halos(SPEC)] == [True]
+    assert [step.op.filled_by_stick for step in halos(SPEC)] == [True]
 
 
 @pytest.mark.parametrize(("alignment_bytes", "stick_bytes"), [(16, 48), (32, 64)])

@@ -14,10 +14,10 @@ SPEC = load_spec("wormhole_n150")
 
 
 def drawn(**changed):
-    work = EvenlyDistributed(
+    op = EvenlyDistributed(
         **{"shape": (64, 64), "low": 2.0, "high": 4.0, "seed": 3, "data_format": BFLOAT16, **changed}
     )
-    return work.values([], ValuesContext(spec=SPEC, arithmetic=EXACT))
+    return op.values([], ValuesContext(spec=SPEC, arithmetic=EXACT))
 
 
 def test_numbers_follow_from_the_seed_and_lie_between_the_ends():

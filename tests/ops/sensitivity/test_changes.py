@@ -117,14 +117,14 @@ def test_the_samples_run_every_program_that_has_a_model():
     spec = load_spec("blackhole_p150")
     held = with_model(fixed_operations(samples(), spec), spec)
     assert {one.program for one in held} >= PROGRAMS
-    modeled = {work for work, meaning in OP_MODELS.items() if meaning.cycles is not None}
-    assert {type(one.plan.steps[0].work) for one in held} >= modeled
+    modeled = {op for op, model in OP_MODELS.items() if model.cycles is not None}
+    assert {type(one.plan.steps[0].op) for one in held} >= modeled
     assert {one.name for one in held} >= {
         *("Halo", "Conv2d", "Matmul", "PatchMatmul", "PixelMatmul", "Reduce", "Full", "InterleavedToSharded"),
         *("ShardedToInterleaved", "Reshard", "Move", "Copy", "Pad", "Tilize", "TilizeWithValPadding", "Untilize"),
         *("UntilizeWithUnpadding", "Typecast", "FillPad", "ReshapeView", "PaddedSlice", "SliceWrite"),
     }
-    schemes = {one.plan.steps[0].work.layout.scheme.name for one in held if one.program == "conv2d"}
+    schemes = {one.plan.steps[0].op.layout.scheme.name for one in held if one.program == "conv2d"}
     assert schemes == {"HEIGHT_SHARDED", "BLOCK_SHARDED", "WIDTH_SHARDED"}
 
 
@@ -159,8 +159,8 @@ def test_nothing_is_faster_than_it_can_be(machines):
     everywhere = {(None, 1.0): (machines.spec, before), **machines.changed}
     for (field, factor), (device, after) in everywhere.items():
         for held, cycles in after.items():
-            reading = TimedOperation(name=held.name, cycles=cycles, fidelity_phases=phases_of(held))
-            time = OperationTime(timed=reading, spec=device, call_cycles=0)
+            context = TimedOperation(name=held.name, cycles=cycles, fidelity_phases=phases_of(held))
+            time = OperationTime(timed=context, spec=device, call_cycles=0)
             shares = {
                 f"roof of {time.roofline.bound}": time.roofline.share,
                 "DRAM": time.traffic.dram_share,
@@ -174,7 +174,7 @@ def test_nothing_is_faster_than_it_can_be(machines):
 
 
 def phases_of(held):
-    return getattr(getattr(held.plan.steps[0].work, "matmul", held.plan.steps[0].work), "fidelity_phases", 0)
+    return getattr(getattr(held.plan.steps[0].op, "matmul", held.plan.steps[0].op), "fidelity_phases", 0)
 
 
 @pytest.mark.parametrize("name", ["wormhole_n150", "blackhole_p150"])
@@ -326,8 +326,8 @@ def test_every_grid_runs_every_program(name, cols, rows):
     held = with_model(fixed_operations((*samples(), *planners_samples()), spec), spec)
     assert {one.program for one in held} >= {"conv2d", "matmul", "copy", "patch_matmul"}
     for one in held:
-        reading = TimedOperation(name=one.name, cycles=one.operation(spec))
-        time = OperationTime(timed=reading, spec=spec, call_cycles=0)
+        context = TimedOperation(name=one.name, cycles=one.operation(spec))
+        time = OperationTime(timed=context, spec=spec, call_cycles=0)
         assert time.cycles > 0
         assert time.math.utilization <= 1 + 1e-9
         assert time.roofline.share <= 1 + 1e-9, (one.name, time.roofline)

@@ -21,11 +21,11 @@ def test_the_shortest_run_counts():
 def test_works_take_turns_and_the_first_turn_does_not_count():
     order, clock = [], iter(range(6))
 
-    def work(name):
+    def op(name):
         order.append(name)
         return next(clock)
 
-    assert all_locked({"a": lambda: work("a"), "b": lambda: work("b")}, 2) == {"a": [2, 4], "b": [3, 5]}
+    assert all_locked({"a": lambda: op("a"), "b": lambda: op("b")}, 2) == {"a": [2, 4], "b": [3, 5]}
     assert order == ["a", "b"] * 3
 
 

@@ -9,9 +9,9 @@ DIRECTIONS = ("forward", "data", "weights")
 @pytest.mark.parametrize("compared", [True, False])
 def test_every_direction_is_set_beside_torch_and_has_a_limit(monkeypatch, compared):
     took = {"ours": 0.003, "theirs": 0.002}
-    works = [(name, "ours", "theirs" if compared else None) for name in DIRECTIONS]
-    monkeypatch.setattr(onednn, "_works", lambda case, device: works)
-    monkeypatch.setattr(onednn, "least_seconds", lambda work, repeats, *, clock: took[work])
+    ops = [(name, "ours", "theirs" if compared else None) for name in DIRECTIONS]
+    monkeypatch.setattr(onednn, "_works", lambda case, device: ops)
+    monkeypatch.setattr(onednn, "least_seconds", lambda op, repeats, *, clock: took[op])
     figures = {(figure.case, figure.name): figure for figure in bench_onednn(1)}
     times = [figure for figure in figures.values() if figure.unit == "ms"]
     assert len(times) == len(CASES) * len(DIRECTIONS) * (2 if compared else 1)

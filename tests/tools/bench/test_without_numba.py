@@ -14,7 +14,7 @@ def test_numba_is_hidden_where_the_layers_run(monkeypatch, capsys):
     figure = Figure(bench="exact", case="all eight", name="without numba", value=2.0, unit="ms", limit=3.0)
     seen = []
 
-    def beside(bench, works, turns, limits, limits_in_sum):
+    def beside(bench, ops, turns, limits, limits_in_sum):
         seen.append((bench, turns, numba_installed(), load_numba(), limits_in_sum))
         yield figure
 

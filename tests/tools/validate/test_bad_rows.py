@@ -106,7 +106,7 @@ def test_a_row_whose_shards_do_not_fit_its_grid_is_not_predicted(tmp_path: Path)
 
 
 def test_a_mistake_of_a_model_is_no_row_that_is_not_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(work: object, spec: object) -> None:
+    def broken(op: object, spec: object) -> None:
         raise ValueError("a mistake")
 
     path = written(tmp_path, "conv")

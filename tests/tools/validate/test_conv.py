@@ -31,7 +31,7 @@ def row(**facts):
 @pytest.mark.parametrize("one", COUNTED, ids=lambda one: f"{one['device']}-{one['row'] or one['config'][-20:]}")
 def test_the_plan_has_the_blocks_that_were_measured(one):
     """The planner is right about every row: cores, tiles of a core, blocks and sub-blocks."""
-    layout = read_conv_row(one).work.layout
+    layout = read_conv_row(one).op.layout
     blocks, shards = layout.blocks, layout.shards
     stem = "act_block_h_override" in one["notes"]  # there per_core_m is a block's height
     planned = (
@@ -71,7 +71,7 @@ def test_activation_reuse_is_planned():
     one = next(row for row in ROWS if "act_reuse=on" in row["config"])
     found = read_conv_row(one)
     assert not found.counted  # a target, no measurement
-    assert found.work.layout.blocks.k_blocks == 1
+    assert found.op.layout.blocks.k_blocks == 1
     assert predict_conv(one).predicted_ns > 0
 
 
@@ -94,13 +94,13 @@ def test_older_software_has_the_older_tilize():
 
 def test_weights_of_the_benchmark_are_double_buffered_where_resnet_does():
     resnet = row(device="P100A", in_c="128", batch="20")
-    assert read_conv_row(resnet).work.options.weights_double_buffer
+    assert read_conv_row(resnet).op.options.weights_double_buffer
     unet = row(device="P100A", batch="1", shard="HS")
-    assert not read_conv_row(unet).work.options.weights_double_buffer
+    assert not read_conv_row(unet).op.options.weights_double_buffer
 
 
 def test_cores_of_a_row_are_taken_as_they_are():
     one = row(device="Blackhole P100", shard="BS")
-    config = read_conv_row(one).work.layout.config
+    config = read_conv_row(one).op.layout.config
     assert (config.scheme, config.nhw_cores) == (BLOCK, int(one["cores_nhw"]))
-    assert read_conv_row(row(device="N150", shard="HS")).work.layout.scheme is HEIGHT
+    assert read_conv_row(row(device="N150", shard="HS")).op.layout.scheme is HEIGHT

@@ -36,7 +36,7 @@ SINGLE = ROW | {
 
 def test_a_tuned_row_is_the_benchmark_s_program():
     gemm = read_gemm_row(ROW)
-    config = gemm.work.config
+    config = gemm.op.config
     # 8 x 12 x 12 tiles a core; two K blocks of what a core holds; sub-blocks of a sharded output have one row.
     assert (config.per_core_m, config.per_core_n, config.in0_block_w) == (8, 12, 6)
     assert (config.out_subblock_h, config.out_subblock_w) == (1, 6)
@@ -74,7 +74,7 @@ def test_shapes_that_the_benchmark_has_not():
 def test_a_row_out_of_the_box_is_planned_as_the_library_plans():
     row = ROW | {"config": "Out of Box Results;use_trace=True", "memory": "DRAM,DRAM->DRAM"}
     gemm = read_gemm_row(row)
-    assert gemm.work.config.program is MatmulProgram.MCAST_2D
+    assert gemm.op.config.program is MatmulProgram.MCAST_2D
     assert gemm.places.first is Place.DRAM
     assert not gemm.whole
     assert predict_gemm(row).architecture == "wormhole_b0, out of box"
@@ -85,8 +85,8 @@ def test_a_profiled_row_says_its_program_or_has_it_planned():
     assert planned.whole
     assert named.whole
     assert planned.places.output is Place.L1
-    assert named.work.config.program is MatmulProgram.MCAST_IN1
-    assert (named.work.config.out_block_h, named.work.config.out_subblock_w) == (3, 4)
+    assert named.op.config.program is MatmulProgram.MCAST_IN1
+    assert (named.op.config.out_block_h, named.op.config.out_subblock_w) == (3, 4)
     assert gemm_measured_cycles(PROFILED | {"clock_mhz": "1350"}) == pytest.approx(72_900)
     with pytest.raises(NotPredictedError, match="sharded matmul is not said"):
         read_gemm_row(PROFILED | {"memory": "L1_HEIGHT_SHARDED,DRAM_INTERLEAVED->L1_HEIGHT_SHARDED"})
@@ -94,7 +94,7 @@ def test_a_profiled_row_says_its_program_or_has_it_planned():
 
 def test_a_single_core_holds_everything():
     gemm = read_gemm_row(SINGLE)
-    assert (gemm.work.config.in0_block_w, gemm.work.config.out_subblock_h) == (8, 4)
+    assert (gemm.op.config.in0_block_w, gemm.op.config.out_subblock_h) == (8, 4)
     assert gemm.places.second is Place.OWN
     assert predict_gemm(SINGLE).counted
     assert not predict_gemm(SINGLE | {"notes": "values look copied"}).counted

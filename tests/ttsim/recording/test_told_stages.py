@@ -105,7 +105,7 @@ def test_every_stage_is_told_by_its_program(timed):
         if one.cycles is not None
         for group in one.cycles.groups
         for stage in group.stages
-        if stage.stage not in ALIKE | set(one.account.stages)
+        if stage.stage not in ALIKE | set(one.description.stages)
     }
     assert not pairs
 
@@ -115,7 +115,7 @@ def test_who_reads_dram_says_so_and_nobody_else(timed):
     for one in timed:
         if one.cycles is None or one.cycles.issued_flops or one.name == "HaloDeviceOperation":
             continue
-        words = one.account.stages
+        words = one.description.stages
         assert ("from DRAM" in words.get(Stage.READER, "")) == bool(one.cycles.dram_read_bytes), one
         assert ("to DRAM" in words.get(Stage.WRITER, "")) == bool(one.cycles.dram_written_bytes), one
 
@@ -138,7 +138,7 @@ def test_a_place_in_memory_is_told_as_the_plan_has_it():
             first = ttsim.to_memory_config(tiles.to(device), memory)
             ttsim.matmul(first, tensor((64, 64), layout=ttsim.TILE_LAYOUT).to(device))
             (made,) = run_cycles(profile.calls[-1].plan, device.spec).operations
-            assert made.account.stages[Stage.READER] == f"the first operand is read from {where}, tile by tile"
+            assert made.description.stages[Stage.READER] == f"the first operand is read from {where}, tile by tile"
             in_dram = first.memory_config().buffer_type is BufferType.DRAM
             second_bytes = made.cycles.dram_read_bytes
             assert second_bytes > 0
@@ -151,7 +151,7 @@ def facts_of(layer_name):
     placed = place(layer, make_inputs(layer, values=False), Settings(spec=timed_spec(), values="off"))
     (ran,) = call(placed).profile.calls
     conv = run_cycles(ran.plan, timed_spec()).operations[-1]
-    return {fact.name: fact.value for fact in conv.account.facts}, [fact.text for fact in conv.account.facts]
+    return {fact.name: fact.value for fact in conv.description.facts}, [fact.text for fact in conv.description.facts]
 
 
 def timed_spec():

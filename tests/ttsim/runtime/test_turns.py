@@ -116,7 +116,7 @@ def test_threads_take_turns_on_one_device() -> None:
     before = tables(device)
     failures: list[BaseException] = []
 
-    def work() -> None:
+    def op() -> None:
         try:
             for _ in range(12):
                 call()
@@ -127,7 +127,7 @@ def test_threads_take_turns_on_one_device() -> None:
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        threads = [Thread(target=work) for _ in range(4)]
+        threads = [Thread(target=op) for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -423,8 +423,8 @@ def split(placed: Placed) -> tuple[list[Event], list[Event]]:
 
 def layouts_of(events: Iterable[Event]) -> list[ConvPartition]:
     """The layouts of all convolutions that ran, in order."""
-    works = (event.work for event in events if isinstance(event, OperationBegin))
-    return [work.layout for work in works if isinstance(work, Conv2dOp | PhaseConv2dOp)]
+    ops = (event.op for event in events if isinstance(event, OperationBegin))
+    return [op.layout for op in ops if isinstance(op, Conv2dOp | PhaseConv2dOp)]
 
 
 def accuracy_of(output: Tensor, exact: npt.NDArray[np.float64] | None) -> Accuracy | None:

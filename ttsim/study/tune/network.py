@@ -82,7 +82,7 @@ def _output(ran: RanCall) -> MadeTensor | None:
 def _moved(ran: RanCall, source: TensorSpec) -> TensorSpec | None:
     """A tensor after a call that does nothing but bring it elsewhere; None for any other call."""
     steps, made = [step for step in ran.plan.steps if isinstance(step, Operation)], _output(ran)
-    if made is None or not steps or not all(isinstance(step.work, CopyTensor | TilizeOp) for step in steps):
+    if made is None or not steps or not all(isinstance(step.op, CopyTensor | TilizeOp) for step in steps):
         return None
     same = (source.shape, source.data_format, source.layout)
     return made.spec if same == (made.spec.shape, made.spec.data_format, made.spec.layout) else None

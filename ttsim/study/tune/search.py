@@ -58,7 +58,7 @@ def evaluate(call: ConvCall, ground: MachineSnapshot, *, rms_error: float = 0.0)
     if trial.error is not None or trial.plan is None:
         raise DeviceError(trial.error or "it was not planned")
     ran = steps_that_ran(trial.events)
-    timed = run_cycles(trial.plan, ground.machine.spec, ran=ran, meanings=OP_MODELS).operations
+    timed = run_cycles(trial.plan, ground.machine.spec, ran=ran, op_models=OP_MODELS).operations
     took = [(one.name, whole(one.cycles.cycles)) for one in timed if one.cycles is not None]
     return Candidate(
         call=call,

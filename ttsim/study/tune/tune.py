@@ -34,7 +34,7 @@ TOLD_FACTS: Final = 5  # of those that an operation was planned apart in
 def report_on(candidate: Candidate, spec: DeviceSpec) -> CycleReport:
     """The report on a call that was tried."""
     ran = RanCall(function=f"ttnn.{candidate.call.rules.function}", plan=candidate.plan, ran=candidate.ran)
-    return cycle_report([timed_call(ran, spec, meanings=OP_MODELS)], spec)
+    return cycle_report([timed_call(ran, spec, op_models=OP_MODELS)], spec)
 
 
 def reasons(best: Candidate, before: Candidate, spec: DeviceSpec) -> tuple[str, ...]:

@@ -258,7 +258,7 @@ def test_one_slice_ends_in_dram_whoever_chose_it():
 def test_slices_overlap_where_windows_do():
     made = plan(strided(DRAM_MEMORY_CONFIG, slice_config=SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=2)))
     windows = [
-        step.work.window
+        step.op.window
         for step in made.steps
         if isinstance(step, Operation) and step.name == "PaddedSliceDeviceOperation"
     ]

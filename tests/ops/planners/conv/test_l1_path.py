@@ -94,7 +94,7 @@ def test_only_what_is_on_the_host_is_uploaded():
     def uploads(made):
         builder = builder_of(made, SPEC)
         upload_weights(builder, partition_call(made, SPEC))
-        return [(step.tensor, step.source, type(step.work)) for step in builder.steps]
+        return [(step.tensor, step.source, type(step.op)) for step in builder.steps]
 
     both = call(bias=True)
     weight = ("weight.prepared", "weight", PrepareWeights)
@@ -156,7 +156,7 @@ def test_what_a_halo_aligns_sticks_to_is_a_figure_of_the_device(alignment_bytes,
     halo = next(step for step in builder.steps if isinstance(step, Operation) and step.name == "HaloDeviceOperation")
     sizes = {one.name: one.size_bytes for one in halo.circular_buffers}
     assert (sizes["input"], sizes["padding_stick_0"]) == (32 * stick_bytes, stick_bytes)
-    assert sizes["output"] == halo.work.plan.output.buffer(spec).bank_bytes
+    assert sizes["output"] == halo.op.plan.output.buffer(spec).bank_bytes
 
 
 def test_output():

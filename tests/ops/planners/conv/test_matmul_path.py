@@ -68,7 +68,7 @@ def test_sharded_programs_fuse_both():
         for s in plan(call(shard_layout=HEIGHT, activation=("relu", ()))).steps
         if isinstance(s, Operation) and s.name.startswith("Matmul")
     )
-    assert step.work.activation == ("relu", ())
+    assert step.op.activation == ("relu", ())
     assert len(step.inputs) == 3
 
 

@@ -100,7 +100,7 @@ def operations(plan, name):
 def shown(plan):
     """What the table says of a plan, in its words."""
     halo, conv = (operations(plan, name)[0] for name in ("HaloDeviceOperation", "Conv2dDeviceOperation"))
-    layout = conv.work.layout
+    layout = conv.op.layout
     blocks, shards = layout.blocks, layout.shards
     return {
         "scheme": SCHEMES[layout.scheme.name],

@@ -52,7 +52,7 @@ def test_steps_and_output_are_those_of_the_frame(scheme, layout):
     assert steps(phase) == steps(frame)
     assert phase.tensors["output"] == frame.tensors["output"]
     assert phase.tensors["halo"].shape[-2] < frame.tensors["halo"].shape[-2]
-    assert any(isinstance(one.work, PhaseConv2dOp) for one in phase.steps if isinstance(one, Operation))
+    assert any(isinstance(one.op, PhaseConv2dOp) for one in phase.steps if isinstance(one, Operation))
 
 
 @pytest.mark.parametrize("cut", [SliceType.DRAM_HEIGHT, SliceType.DRAM_WIDTH])
@@ -61,7 +61,7 @@ def test_slices_read_the_weights_of_the_first(cut):
     plan = planned(call(place=DRAM_MEMORY_CONFIG, slice_config=config, kernel=(3, 3)))
     assert [one.name for one in plan.steps if isinstance(one, Operation)].count("PhaseConv2dDeviceOperation") == 2
     uploads = [one for one in plan.steps if isinstance(one, Allocate) and one.tensor == "weight.prepared"]
-    assert {one.work for one in plan.expected} == {uploads[0].work}
+    assert {one.op for one in plan.expected} == {uploads[0].op}
     assert len(uploads) == 1
 
 

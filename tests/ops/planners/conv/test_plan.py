@@ -128,8 +128,8 @@ def expected(made, given):
 def computed(made, given, arithmetic):
     plan, _, _ = planned(made)
     stored = {name: quantize(values.astype(np.float32), BFLOAT16) for name, values in given.items()}
-    reading = ValuesContext(spec=SPEC, arithmetic=arithmetic)
-    return run_values(plan, stored, reading)[plan.results["output"]]
+    context = ValuesContext(spec=SPEC, arithmetic=arithmetic)
+    return run_values(plan, stored, context)[plan.results["output"]]
 
 
 def plan_or_skip(made, **changes):
@@ -267,15 +267,15 @@ def test_the_first_slice_chooses_for_all(scheme, made):
     """The real library on a device without kernels: later slices alone would choose another scheme."""
     made = replace(made, slice_config=SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=2))
     plan, _, _ = planned(made)
-    works = [step.work for step in plan.steps if isinstance(step, Operation) and isinstance(step.work, Conv2dOp)]
-    assert {work.layout.scheme.name for work in works} == {f"{scheme}_SHARDED"}
+    ops = [step.op for step in plan.steps if isinstance(step, Operation) and isinstance(step.op, Conv2dOp)]
+    assert {op.layout.scheme.name for op in ops} == {f"{scheme}_SHARDED"}
     given_arrays = arrays(made, 0)
     want = expected(made, given_arrays)
     got = computed(made, given_arrays, FAST)
     assert np.array_equal(np.asarray(got, np.float32).reshape(want.shape), want)
 
 
-@pytest.mark.parametrize("arithmetic", [FAST, EXACT], ids=lambda reading: reading.name)
+@pytest.mark.parametrize("arithmetic", [FAST, EXACT], ids=lambda context: context.name)
 @pytest.mark.parametrize("slices", [None, 2, 3])
 def test_slices_and_readings_agree(arithmetic, slices):
     """The layer of a decoder, whole and in slices."""

@@ -97,7 +97,7 @@ def test_a_nightly_test_of_tt_metal_prepares_weights_for_another_scheme_than_its
 
 def prepared(made, name):
     plan = plan_weights_preparation(made, load_spec(name), free_l1_bytes=1_350_000)
-    return next(step.work for step in plan.steps if isinstance(getattr(step, "work", None), PrepareWeights))
+    return next(step.op for step in plan.steps if isinstance(getattr(step, "op", None), PrepareWeights))
 
 
 def test_full_inner_dim_orders_the_rows_of_block_weights():

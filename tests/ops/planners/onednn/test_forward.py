@@ -59,13 +59,13 @@ def test_both_lowerings_compute_the_definition(stride, kernel, dilation, groups,
 def test_phases_are_as_many_as_the_product_of_the_strides():
     plan = plan_forward(problem((2, 3), (4, 4)), SPEC, bias=False, lowering=Lowering.PHASE)
     assert len(operations(plan)) == 6
-    taps = [one.work.patches.tap_count for one in operations(plan)]
+    taps = [one.op.patches.tap_count for one in operations(plan)]
     assert sum(taps) == 16
 
 
 def test_phases_without_taps_are_filled():
     plan = plan_forward(problem((3, 1), (2, 1)), SPEC, bias=True, lowering=Lowering.PHASE)
-    assert [type(one.work) for one in operations(plan)] == [PatchMatmul, PatchMatmul, FillRows]
+    assert [type(one.op) for one in operations(plan)] == [PatchMatmul, PatchMatmul, FillRows]
 
 
 def test_without_a_stride_both_lowerings_are_the_same():
@@ -77,8 +77,8 @@ def test_without_a_stride_both_lowerings_are_the_same():
 def test_zero_insertion_costs_the_square_of_the_stride():
     d = problem((2, 2), (4, 4), size=(32, 32), channels=(256, 256), padding=(1, 1))
     frame, phase = (operations(plan_forward(d, SPEC, bias=False, lowering=one)) for one in Lowering)
-    issued = [sum(patch_matmul_cycles(one.work, SPEC).issued_flops for one in steps) for steps in (frame, phase)]
-    cycles = [sum(patch_matmul_cycles(one.work, SPEC).cycles for one in steps) for steps in (frame, phase)]
+    issued = [sum(patch_matmul_cycles(one.op, SPEC).issued_flops for one in steps) for steps in (frame, phase)]
+    cycles = [sum(patch_matmul_cycles(one.op, SPEC).cycles for one in steps) for steps in (frame, phase)]
     assert issued[0] == pytest.approx(4 * issued[1], rel=0.1)
     assert cycles[0] > cycles[1]
 

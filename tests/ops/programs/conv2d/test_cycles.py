@@ -79,17 +79,17 @@ def test_fewer_cores_are_never_faster(drawn, data):
 @given(convolutions())
 def test_sharing_dram_never_makes_it_faster(drawn):
     spec, facts = drawn
-    work = conv(spec, **facts)
-    assert conv_cycles(work, spec).cycles >= conv_cycles(work, spec, contention=False).cycles
+    op = conv(spec, **facts)
+    assert conv_cycles(op, spec).cycles >= conv_cycles(op, spec, contention=False).cycles
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 @pytest.mark.parametrize(("fidelity_phases", "cycles"), [(1, 16), (2, 32), (3, 48), (4, 64)])
 def test_cycles_of_a_tile_product(spec, fidelity_phases, cycles):
-    work = conv(spec, fidelity_phases=fidelity_phases)
-    shards, blocks = work.layout.shards, work.layout.blocks
+    op = conv(spec, fidelity_phases=fidelity_phases)
+    shards, blocks = op.layout.shards, op.layout.blocks
     products = shards.out_row_tiles * shards.out_col_tiles * blocks.act_w_tiles * blocks.k_blocks
-    busy = {one.stage: one.busy_cycles for one in conv_cycles(work, spec).slowest.stages}
+    busy = {one.stage: one.busy_cycles for one in conv_cycles(op, spec).slowest.stages}
     assert busy[Stage.MATH] == cycles * products
 
 
@@ -97,13 +97,13 @@ def test_cycles_of_a_tile_product(spec, fidelity_phases, cycles):
 @given(convolutions())
 def test_report_is_consistent(drawn):
     spec, facts = drawn
-    work = conv(spec, **facts)
-    found = conv_cycles(work, spec)
+    op = conv(spec, **facts)
+    found = conv_cycles(op, spec)
     stages = found.slowest.stages
     assert sum(one.critical_cycles for one in stages) == pytest.approx(found.cycles)
     assert all(one.busy_cycles >= 0 and one.stall_cycles >= 0 for one in stages)
     assert 0 < found.useful_flops <= found.issued_flops
-    assert found.cores == work.layout.config.cores.union(work.layout.out_config.cores).num_cores()
+    assert found.cores == op.layout.config.cores.union(op.layout.out_config.cores).num_cores()
     assert found.bound_by in {one.stage for one in stages}
     for group in found.groups:
         assert sum(one.critical_cycles for one in group.stages) == pytest.approx(group.cycles)
@@ -123,9 +123,9 @@ def test_all_cores_together_multiply_what_is_issued(spec, scheme, channels):
 
 
 def test_cores_without_outputs_only_gather_and_tilize():
-    work = conv(SPECS[0], BLOCK, channels=(256, 64))
-    assert (work.layout.config.channel_cores, work.layout.out_config.channel_cores) == (8, 2)
-    found = conv_cycles(work, SPECS[0])
+    op = conv(SPECS[0], BLOCK, channels=(256, 64))
+    assert (op.layout.config.channel_cores, op.layout.out_config.channel_cores) == (8, 2)
+    found = conv_cycles(op, SPECS[0])
     by_cores = {str(group.cores): {one.stage: one.busy_cycles for one in group.stages} for group in found.groups}
     assert list(by_cores) == ["{[0-0 - 1-0]}", "{[0-1 - 1-7]}", "{[2-0 - 7-7]}"]
     readers, receivers, tilizers = by_cores.values()
@@ -159,10 +159,10 @@ def test_only_the_first_core_reads_weights_of_height_shards():
     spec = SPECS[0]
     sender, others = conv_cycles(conv(spec), spec).groups
     assert sender.cores.num_cores() == 1
-    reading = [{one.stage: one for one in group.stages}[Stage.WEIGHT_READER] for group in (sender, others)]
-    assert reading[0].busy_cycles > 0
-    assert reading[1].busy_cycles == 0
-    assert reading[1].stall_cycles > 0
+    context = [{one.stage: one for one in group.stages}[Stage.WEIGHT_READER] for group in (sender, others)]
+    assert context[0].busy_cycles > 0
+    assert context[1].busy_cycles == 0
+    assert context[1].stall_cycles > 0
     assert sender.cycles < others.cycles  # which get every block later
 
 

@@ -95,12 +95,12 @@ def test_an_image_is_converted_in_parts_and_held_as_narrow_as_it_is(monkeypatch,
     )
     monkeypatch.setattr(gather, "CONVERTED_TOGETHER", 1 << 16)
     assert [len(range(40)[part]) for part in parts_of(40, 40 * 48, 1 << 16)] == [34, 6]
-    reading = GatheredInput(work_of(case), arithmetic, SPEC)
+    context = GatheredInput(work_of(case), arithmetic, SPEC)
     sticks = np.asfortranarray(quantize(normal(1)((2 * 40 * 40, 48)), FLOAT32))
-    image = prepare_image(reading, sticks)
+    image = prepare_image(context, sticks)
     assert (image.pixels.dtype, image.top, image.left) == (out_format.storage, 1, 2)
     inside = image.pixels[:, 1:-1, 2:-2, :48].astype(np.float32)
-    assert np.array_equal(inside, seen(reading, np.array(sticks, order="C")).reshape(inside.shape))
+    assert np.array_equal(inside, seen(context, np.array(sticks, order="C")).reshape(inside.shape))
     assert np.count_nonzero(image.pixels) == np.count_nonzero(inside)
 
 
@@ -131,22 +131,22 @@ def test_an_image_that_is_converted_block_by_block_is_held_as_it_came(in_format)
 def test_an_image_is_the_input_where_it_would_only_be_cut(change, stays, cut_later):
     """LoFi multiplies six of eight bits of an activation; what is gathered is the same either way."""
     case = Case(**{"size": (3, 4), "channels": 48, "kernel": (2, 2), "fidelity_phases": 1, **change})
-    reading = GatheredInput(work_of(case), FAST, SPEC)
+    context = GatheredInput(work_of(case), FAST, SPEC)
     sticks = quantize(normal(2)((12, case.channels)), case.in_format)
-    image = prepare_image(reading, sticks, cut_later=cut_later)
+    image = prepare_image(context, sticks, cut_later=cut_later)
     assert np.shares_memory(image.pixels, sticks) == (stays and cut_later)
     assert image.is_cut != (stays and cut_later)
-    frame = reading.work.problem.frame
+    frame = context.op.problem.frame
     met = [
         (block, run)
         for down in output_phases(frame.rows)
-        for one in strips(reading.work.k_blocks, down, frame.columns, image.corner)
+        for one in strips(context.op.k_blocks, down, frame.columns, image.corner)
         for run in runs(1, one, 100)
         for block in one.blocks
         if block.taps
     ]
-    bits = [gather.gather(reading, image, block, run).view(np.uint32) for block, run in met]
-    whole = prepare_image(reading, sticks)
-    expected = [gather.gather(reading, whole, block, run).view(np.uint32) for block, run in met]
+    bits = [gather.gather(context, image, block, run).view(np.uint32) for block, run in met]
+    whole = prepare_image(context, sticks)
+    expected = [gather.gather(context, whole, block, run).view(np.uint32) for block, run in met]
     assert all(map(np.array_equal, bits, expected))
     assert not any((some & 0x1FFFF).any() for some in bits)

@@ -16,7 +16,7 @@ def test_the_bound_is_below_the_walk_and_near(scheme, rows):
     spec, config = asked.ground.machine.spec, asked.call.conv_config
     layout = type(asked.call.input.spec.memory_config.memory_layout)[scheme]
     call = replace(asked.call, conv_config=replace(config, shard_layout=layout, act_block_h_override=rows))
-    ((work, count),) = lower_bound_of(call, spec, free_l1_bytes=1_300_000).ops
+    ((op, count),) = lower_bound_of(call, spec, free_l1_bytes=1_300_000).ops
     assert count == 1
-    walked = time_conv(work, spec).end.cycles
-    assert 0.3 * walked < least_cycles(work, spec) <= walked
+    walked = time_conv(op, spec).end.cycles
+    assert 0.3 * walked < least_cycles(op, spec) <= walked

@@ -300,8 +300,8 @@ def test_activations_come_after_the_bias():
 @given(cases())
 def test_padding_channels_do_not_matter(case):
     """Whatever the padded shapes, the output has the caller's channels only."""
-    work = work_of(case)
-    assert work.layout.shards.out_channels == round_up(work.layout.shards.out_channels, 32)
+    op = work_of(case)
+    assert op.layout.shards.out_channels == round_up(op.layout.shards.out_channels, 32)
     x, w, b = arrays(case, lambda shape: np.zeros(shape, np.float32))
     got, _ = computed(case, x, w, b, FAST)
     assert got.shape == (case.batch, *case.geometry.output_shape, case.outputs)

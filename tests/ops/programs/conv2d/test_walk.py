@@ -13,22 +13,22 @@ from tests.ops.programs.conv2d.timed_convolutions import HAND, SPECS, conv
 
 
 def test_readers_of_the_last_core_have_less_to_read():
-    work = conv(HAND, HEIGHT, side=20, force_split_reader=False)  # 400 outputs, 32 for each of 13 cores
-    found = conv_cycles(work, HAND)
-    reading = {str(group.cores): group.stages for group in found.groups}
-    assert list(reading) == ["{[0-0 - 0-0]}", "{[1-0 - 7-0], [0-1 - 3-1]}", "{[4-1 - 4-1]}"]
-    first, others, last = (next(one for one in stages if one.stage is Stage.READER) for stages in reading.values())
+    op = conv(HAND, HEIGHT, side=20, force_split_reader=False)  # 400 outputs, 32 for each of 13 cores
+    found = conv_cycles(op, HAND)
+    context = {str(group.cores): group.stages for group in found.groups}
+    assert list(context) == ["{[0-0 - 0-0]}", "{[1-0 - 7-0], [0-1 - 3-1]}", "{[4-1 - 4-1]}"]
+    first, others, last = (next(one for one in stages if one.stage is Stage.READER) for stages in context.values())
     assert first.busy_cycles == others.busy_cycles == 3 * (100 + 32 * 20)
     assert last.busy_cycles == others.busy_cycles * (400 - 12 * 32) / 32
     assert last.busy_cycles + last.stall_cycles == others.busy_cycles + others.stall_cycles
 
 
 def test_each_core_of_a_row_sends_its_own_blocks_alone():
-    work = conv(HAND, BLOCK, channels=(256, 256), kernel=3)
-    blocks = work.layout.blocks
-    sent_bytes, receivers = blocks.act_h_tiles * blocks.act_w_tiles * 2048, work.layout.out_config.channel_cores
+    op = conv(HAND, BLOCK, channels=(256, 256), kernel=3)
+    blocks = op.layout.blocks
+    sent_bytes, receivers = blocks.act_h_tiles * blocks.act_w_tiles * 2048, op.layout.out_config.channel_cores
     sent = sent_bytes / 30 + 400 / 2 + ceil(sent_bytes / 8192) * 3 * receivers
-    busy = {one.stage: one.busy_cycles for one in conv_cycles(work, HAND).slowest.stages}
+    busy = {one.stage: one.busy_cycles for one in conv_cycles(op, HAND).slowest.stages}
     assert busy[Stage.ACT_MULTICAST] == pytest.approx(3 * sent)  # one block for each kernel row
 
 
@@ -48,9 +48,9 @@ def test_a_model_that_loses_a_block_is_found_out(monkeypatch, scheme, name):
 
     monkeypatch.setattr(Slots, "fill", fill_twice)
     monkeypatch.setattr(Slots, "reserve", lambda slots: BEGIN)
-    work = conv(SPECS[0], scheme, side=64, force_split_reader=True)
+    op = conv(SPECS[0], scheme, side=64, force_split_reader=True)
     with pytest.raises(DeviceError, match=f"conv2d: circular buffer '{name}' still holds"):
-        time_conv(work, SPECS[0])
+        time_conv(op, SPECS[0])
 
 
 MULTIPLY = (
@@ -60,7 +60,7 @@ MULTIPLY = (
 
 def test_a_height_sharded_program_by_hand():
     """32 to 32 channels of 8x8 pixels under a kernel of one: two cores, one tile row, one K block each."""
-    work = conv(HAND, HEIGHT, channels=(32, 32), side=8, kernel=1, bias=False, force_split_reader=False)
+    op = conv(HAND, HEIGHT, channels=(32, 32), side=8, kernel=1, bias=False, force_split_reader=False)
     # The weights come last. Start; one tile of 1088 bytes from DRAM; its multicast to two cores, of which half the
     # handshake passes at the sender; then half of the rings, 11 links, and the other half of the handshake.
     sent = 800 + (400 + 45) + (200 + 2 * 3 + 1088 / 30)
@@ -68,24 +68,24 @@ def test_a_height_sharded_program_by_hand():
     # The activations are there before: a read of 32 sticks, 20 cycles apart, and the tilizing of one tile.
     tilized = 800 + (100 + 32 * 20) + (50 + 40 + 75)
     assert sent < tilized < arrived
-    sender, others = conv_cycles(work, HAND).groups
+    sender, others = conv_cycles(op, HAND).groups
     assert others.cycles == pytest.approx(arrived + MULTIPLY, rel=1e-12)
     assert sender.cycles == pytest.approx(tilized + MULTIPLY, rel=1e-12)
 
 
 def test_a_width_sharded_program_by_hand():
     """The same on one core: two tile rows, of which one is tilized while the next is read."""
-    work = conv(HAND, WIDTH, channels=(32, 32), side=8, kernel=1, bias=False, force_split_reader=False)
+    op = conv(HAND, WIDTH, channels=(32, 32), side=8, kernel=1, bias=False, force_split_reader=False)
     tilized = 800 + 2 * (100 + 32 * 20) + (50 + 40 + 75)
     # Two products; the column of weights stays while two activation tiles of 40 cycles stream past.
     multiply = 2 * 16 + (100 + (2 * 40 - 2 * 16) + 10) + (80 + 2 * 32)
-    assert conv_cycles(work, HAND).cycles == pytest.approx(tilized + multiply, rel=1e-12)
+    assert conv_cycles(op, HAND).cycles == pytest.approx(tilized + multiply, rel=1e-12)
 
 
 def test_a_block_sharded_program_by_hand():
     """The same on two rows of four cores: each tilizes 8 channels, then all send in turn, one K block each."""
-    work = conv(HAND, BLOCK, channels=(32, 32), side=8, kernel=1, bias=False, packer_l1_acc=True)
-    assert work.layout.blocks.k_blocks == 4
+    op = conv(HAND, BLOCK, channels=(32, 32), side=8, kernel=1, bias=False, packer_l1_acc=True)
+    assert op.layout.blocks.k_blocks == 4
     tilized = 800 + (100 + 32 * 20) + (50 + 40 + 75)
     # The first block of 2048 bytes is sent after the tilizing, half of a row's ring away, to the one core with outputs.
     first = tilized + (200 + 3 + 2048 / 30) + (5 * 10 + 200) + MULTIPLY
@@ -98,13 +98,13 @@ def test_a_block_sharded_program_by_hand():
     # Without a bias the last block fetches what the packer has added up, and packs in its shadow.
     reload = 100 + 20 - 0.75
     above = first + 3 * (weights + MULTIPLY) + reload
-    assert conv_cycles(work, HAND).cycles == pytest.approx(above + 6 * 10 + 200, rel=1e-12)
+    assert conv_cycles(op, HAND).cycles == pytest.approx(above + 6 * 10 + 200, rel=1e-12)
 
 
 def test_readers_that_reuse_activations_read_one_kernel_row_again():
-    work = conv(HAND, HEIGHT, channels=(32, 32), side=64, batch=4, activation_reuse=True)
-    assert (work.layout.blocks.act_h_tiles, work.layout.blocks.k_blocks, work.layout.split_reader) == (8, 1, True)
-    busy = {one.stage: one.busy_cycles for one in conv_cycles(work, HAND).slowest.stages}
+    op = conv(HAND, HEIGHT, channels=(32, 32), side=64, batch=4, activation_reuse=True)
+    assert (op.layout.blocks.act_h_tiles, op.layout.blocks.k_blocks, op.layout.split_reader) == (8, 1, True)
+    busy = {one.stage: one.busy_cycles for one in conv_cycles(op, HAND).slowest.stages}
     # Four tile rows for each reader, two of them a row of the image: whole windows, then their last kernel row.
     expected = 2 * (100 + 3 * 32 * 20) + 2 * (100 + 32 * 20)
     assert busy[Stage.READER] == busy[Stage.SECOND_READER] == expected
@@ -112,12 +112,12 @@ def test_readers_that_reuse_activations_read_one_kernel_row_again():
 
 
 def test_a_reader_that_reuses_waits_until_its_row_of_the_image_is_tilized():
-    work = conv(HAND, HEIGHT, channels=(32, 32), side=64, batch=4, activation_reuse=True, bias=False)
+    op = conv(HAND, HEIGHT, channels=(32, 32), side=64, batch=4, activation_reuse=True, bias=False)
     full, again, tilized = 100 + 3 * 32 * 20, 100 + 32 * 20, 40 + 9 * 75
     # Two tile rows are read and tilized, the second reader's after the first's; while those of the second row are
     # tilized, the first reader waits for its own, then for nothing more.
     second_row_tilized = 800 + 2 * full + tilized
     assert 800 + full + 2 * tilized < 800 + 2 * full
-    reader = time_conv(work, HAND).sender.reader
+    reader = time_conv(op, HAND).sender.reader
     assert reader.waited_cycles == tilized
     assert reader.now.cycles == second_row_tilized + 2 * again

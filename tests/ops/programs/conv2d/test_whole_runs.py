@@ -177,9 +177,9 @@ def test_short_windows_have_more_columns_where_every_thread_has_two_pieces(monke
     monkeypatch.setattr(values, "free_threads", lambda: threads)
     dealt = []
 
-    def each(work, every):
+    def each(op, every):
         dealt.append(list(every))
-        FAST.each(work, dealt[-1])
+        FAST.each(op, dealt[-1])
 
     case = Case(size=size, channels=16, outputs=512, kernel=(2, 2), stride=(2, 2), bias=False)
     got, _ = bits(case, 1, replace(FAST, each=each))

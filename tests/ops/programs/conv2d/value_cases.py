@@ -93,8 +93,8 @@ def work_of(case):
     )
 
 
-def weights_layout(case, work):
-    shards = work.layout.shards
+def weights_layout(case, op):
+    shards = op.layout.shards
     return WeightsLayout(
         in_channels=case.channels,
         out_channels=case.outputs,
@@ -103,19 +103,19 @@ def weights_layout(case, work):
         scheme=case.scheme,
         padded_in_channels=shards.in_channels,
         padded_out_channels=shards.out_channels,
-        channel_shards=work.layout.config.channel_cores,
-        k_block_rows=work.layout.blocks.act_w_tiles * 32,
+        channel_shards=op.layout.config.channel_cores,
+        k_block_rows=op.layout.blocks.act_w_tiles * 32,
         data_format=case.weight_format,
     )
 
 
 def computed(case, x, w, b, arithmetic):
     """[N, OH, OW, O] as float32, and the dtype it was stored in."""
-    work = work_of(case)
-    layout = weights_layout(case, work)
+    op = work_of(case)
+    layout = weights_layout(case, op)
     bias = prepare_bias(b, layout)[0] if case.bias else None
     sticks = quantize(x.reshape(-1, case.channels), case.in_format)
-    got = conv_values(work, sticks, prepare_weights(w, layout), bias, SPEC, arithmetic)
+    got = conv_values(op, sticks, prepare_weights(w, layout), bias, SPEC, arithmetic)
     frame = case.problem.frame
     return got.astype(np.float32).reshape(case.batch, frame.rows.outputs, frame.columns.outputs, -1), got.dtype
 

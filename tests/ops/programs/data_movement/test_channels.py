@@ -35,8 +35,8 @@ def test_channels_last_takes_block_by_block():
         read=tensor((1, 1, 3, 8192), Scheme.WIDTH_SHARDED, (3, 2048)),
         written=tensor((1, 1, 8192, 8), Scheme.HEIGHT_SHARDED, (2048, 8)),
     )
-    work = ChannelsLast(shape=(1, 1, 3, 8192), channels=8, source_format=BFLOAT16, data_format=BFLOAT16)
-    made = work.cycles(ends, READING)
+    op = ChannelsLast(shape=(1, 1, 3, 8192), channels=8, source_format=BFLOAT16, data_format=BFLOAT16)
+    made = op.cycles(ends, READING)
     read = waited_read_cycles(SPEC, 2048, in_dram=False) + 2 * 2048 / WIRE  # three rows of 1024 pixels
     tilized = 50 + 32 * (3 + 32 + 32)
     copied = 31 * 20 + 200 + 16 / WIRE  # the pixels of a tile, 8 channels each
@@ -49,8 +49,8 @@ def test_channels_first_turns_while_it_copies():
         read=tensor((1, 1, 2048, 32), Scheme.HEIGHT_SHARDED, (512, 32), layout=Layout.TILE, fmt=BFLOAT8_B),
         written=tensor((1, 1, 1, 2048), Scheme.WIDTH_SHARDED, (1, 512)),
     )
-    work = ChannelsFirst(shape=(1, 1, 2048, 1), source_format=BFLOAT8_B, data_format=BFLOAT16)
-    made = work.cycles(ends, READING)
+    op = ChannelsFirst(shape=(1, 1, 2048, 1), source_format=BFLOAT8_B, data_format=BFLOAT16)
+    made = op.cycles(ends, READING)
     copied = 7 * 20 + 200 + 64 / WIRE  # a channel of eight tiles
     assert made.cycles == pytest.approx(500 + 2 * 8 * 70 + copied)  # two batches of eight tiles
     assert made.bound_by is Stage.UNTILIZE
@@ -61,9 +61,9 @@ def test_both_say_what_they_are_composed_of():
         read=tensor((1, 1, 3, 256), Scheme.WIDTH_SHARDED, (3, 64)),
         written=tensor((1, 1, 256, 8), Scheme.HEIGHT_SHARDED, (64, 8)),
     )
-    for work in (
+    for op in (
         ChannelsLast(shape=(1, 1, 3, 256), channels=8, source_format=BFLOAT16, data_format=BFLOAT16),
         ChannelsFirst(shape=(1, 1, 256, 1), source_format=BFLOAT16, data_format=BFLOAT16),
     ):
-        account = work.describe(ends, SPEC)
-        assert (account.measured_as, bool(account.composed_of)) == ("", True)
+        description = op.describe(ends, SPEC)
+        assert (description.measured_as, bool(description.composed_of)) == ("", True)

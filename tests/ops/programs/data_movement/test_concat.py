@@ -118,8 +118,8 @@ def test_two_processors_copy_half_of_the_sticks_each():
 def test_the_only_processor_copies_all_sticks():
     spec = ROUND.replace(data_movement_processors=1)
     ends = Ends(read=shards(100, 64), written=shards(100, 96))
-    work = Concatenate(axis=3, shapes=((1, 1, 400, 64), (1, 1, 400, 32)))
-    made = work.cycles(ends, CyclesContext(spec=spec, contention=True))
+    op = Concatenate(axis=3, shapes=((1, 1, 400, 64), (1, 1, 400, 32)))
+    made = op.cycles(ends, CyclesContext(spec=spec, contention=True))
     assert made.cycles == pytest.approx(500 + 2 * (99 * 20 + 200) + (128 + 64) / WIRE)
     assert {one.stage for one in made.slowest.stages} == {Stage.START, Stage.READER}
 
@@ -144,9 +144,9 @@ def test_rows_of_width_shards_are_copied_whole():
 
 def test_tiles_side_by_side_are_turned_and_turned_back():
     ends = Ends(read=shards(64, 32, layout=Layout.TILE), written=shards(64, 64, layout=Layout.TILE))
-    work = Concatenate(axis=3, shapes=((1, 1, 256, 32), (1, 1, 256, 32)))
-    made = work.cycles(ends, READING)
-    assert is_turned(work, ends)
+    op = Concatenate(axis=3, shapes=((1, 1, 256, 32), (1, 1, 256, 32)))
+    made = op.cycles(ends, READING)
+    assert is_turned(op, ends)
     turned = 2 * (32 + 32)  # two tiles of 2048 bytes, unpacked and packed at 64 bytes a cycle
     copied = 2 * (200 + 2048 / WIRE)
     assert made.cycles == pytest.approx(500 + 2 * (2 * 100 + 2 * turned + copied))
@@ -179,8 +179,8 @@ def test_interleaved_tensors_are_copied_page_by_page():
 def test_it_says_what_it_is_composed_of(layout):
     ends = Ends(read=shards(32, 32, layout=layout), written=shards(32, 64, layout=layout))
     shape = (1, 1, 128, 32)
-    account = Concatenate(axis=3, shapes=(shape, shape)).describe(ends, ROUND)
-    assert (account.measured_as, bool(account.composed_of)) == ("", True)
+    description = Concatenate(axis=3, shapes=(shape, shape)).describe(ends, ROUND)
+    assert (description.measured_as, bool(description.composed_of)) == ("", True)
 
 
 WORK = Concatenate(axis=3, shapes=((1, 1, 64, 32), (1, 1, 64, 96)))
@@ -197,9 +197,9 @@ def test_all_of_the_result_is_read_where_the_first_tensor_lies(place, read_bytes
     assert (facts["cores"], facts["pages_read"], facts["pages_written"]) == (8, 8, 8)
 
 
-def joined(work, *arrays):
-    reading = ValuesContext(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
-    return work.values([np.float32(one) for one in arrays], reading).tolist()
+def joined(op, *arrays):
+    context = ValuesContext(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
+    return op.values([np.float32(one) for one in arrays], context).tolist()
 
 
 def test_one_behind_the_other():
@@ -208,5 +208,5 @@ def test_one_behind_the_other():
 
 
 def test_groups_in_turn():
-    work = Concatenate(axis=1, shapes=((1, 4), (1, 2)), groups=2)
-    assert joined(work, [[1, 2, 3, 4]], [[5, 6]]) == [[1, 2, 5, 3, 4, 6]]
+    op = Concatenate(axis=1, shapes=((1, 4), (1, 2)), groups=2)
+    assert joined(op, [[1, 2, 3, 4]], [[5, 6]]) == [[1, 2, 5, 3, 4, 6]]

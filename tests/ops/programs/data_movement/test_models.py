@@ -29,8 +29,8 @@ FOLD = FoldWindows(window=(2, 2), image=(1, 32, 32, 32), data_format=BFLOAT16)
 FOLDED = TensorSpec((1, 16, 16, 128), BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
 
 
-def values(work, *inputs):
-    return OP_MODELS[type(work)].values(work, list(inputs), ValuesContext(spec=SPEC, arithmetic=EXACT))
+def values(op, *inputs):
+    return OP_MODELS[type(op)].values(op, list(inputs), ValuesContext(spec=SPEC, arithmetic=EXACT))
 
 
 def test_what_only_moves_changes_nothing():
@@ -57,7 +57,7 @@ def test_what_changes_the_shape():
 
 
 @pytest.mark.parametrize(
-    ("work", "read", "written", "movement"),
+    ("op", "read", "written", "movement"),
     [
         (CopyTensor(Conversion.UNTILIZE), PART, ROWS, tensor_copy_movement(Conversion.UNTILIZE, PART, ROWS, SPEC)),
         (Reshape((1, 64, 16, 32)), PART, ROWS, reshape_movement(PART, ROWS, SPEC)),
@@ -71,7 +71,7 @@ def test_what_changes_the_shape():
     ids=lambda value: type(value).__name__,
 )
 @pytest.mark.parametrize("contention", [False, True])
-def test_cycles_are_those_of_the_pages_of_both_ends(work, read, written, movement, contention):
-    reading = CyclesContext(spec=SPEC, contention=contention)
-    found = OP_MODELS[type(work)].cycles(work, Ends(read=read, written=written), reading)
+def test_cycles_are_those_of_the_pages_of_both_ends(op, read, written, movement, contention):
+    context = CyclesContext(spec=SPEC, contention=contention)
+    found = OP_MODELS[type(op)].cycles(op, Ends(read=read, written=written), context)
     assert found == movement_cycles(movement, SPEC, contention=contention)

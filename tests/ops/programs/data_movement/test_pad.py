@@ -58,8 +58,8 @@ def test_shards_stay_where_they_are():
 
 
 def test_a_number_of_32_bits_is_written_as_two_of_16():
-    work = PadWith(shape=(1, 1), padding=((0, 0), (0, 1)), value=1.5, in_halves=True)
-    assert work.moved(np.zeros((1, 1), np.float32)).view(np.uint32).tolist() == [[0, 0x3FC03FC0]]
+    op = PadWith(shape=(1, 1), padding=((0, 0), (0, 1)), value=1.5, in_halves=True)
+    assert op.moved(np.zeros((1, 1), np.float32)).view(np.uint32).tolist() == [[0, 0x3FC03FC0]]
     rows = [tensor("rows", (1, 1, 8, side), data_format=FLOAT32).spec for side in (8, 16)]
     tiles = [tensor("tiles", (1, 1, side, 32), Layout.TILE, FLOAT32).spec for side in (32, 64)]
     assert writes_halves(*rows)
@@ -70,19 +70,19 @@ RAGGED = TensorSpec((1, 5, 33, 47), BFLOAT16, Layout.TILE)
 
 
 def test_the_number_stands_behind_every_image():
-    work = FillTiles(shape=(2, 1, 3), padded_shape=(2, 32, 32), value=2.0)
+    op = FillTiles(shape=(2, 1, 3), padded_shape=(2, 32, 32), value=2.0)
     values = np.arange(6, dtype=np.float32).reshape(2, 1, 3)
-    full = work.moved(values)
+    full = op.moved(values)
     assert np.array_equal(full[:, :1, :3], values)
     assert full.sum() == values.sum() + 2 * (2 * 1024 - 6)
-    assert np.array_equal(work.moved(full), full)
+    assert np.array_equal(op.moved(full), full)
 
 
 def test_it_takes_as_long_as_a_copy_of_those_tiles():
-    reading = CyclesContext(spec=SPEC, contention=True)
+    context = CyclesContext(spec=SPEC, contention=True)
     few = FillTiles(shape=RAGGED.shape, padded_shape=RAGGED.padded_shape, value=0.0)
     ends = Ends(read=RAGGED, written=RAGGED)
-    assert few.cycles(ends, reading).cycles > 0
+    assert few.cycles(ends, context).cycles > 0
     assert few.describe(ends, SPEC).composed_of
 
 

@@ -58,11 +58,11 @@ def sharded(shape):
 
 
 def permute(read, axes, written=None, spec=COMPOSED):
-    work = Permute(shape=read.shape, axes=axes)
+    op = Permute(shape=read.shape, axes=axes)
     if written is None:
         written = TensorSpec([read.shape[axis] for axis in axes], BFLOAT16, read.layout, read.memory_config)
     ends = Ends(read=read, written=written)
-    return work, ends, work.cycles(ends, CyclesContext(spec=spec, contention=True))
+    return op, ends, op.cycles(ends, CyclesContext(spec=spec, contention=True))
 
 
 def test_rows_are_turned_a_tile_at_a_time():
@@ -123,9 +123,9 @@ def test_what_was_measured(shape, axes, to, measured_us):
 
 @pytest.mark.parametrize("axes", [(0, 2, 1, 3), (0, 1, 3, 2)])
 def test_it_says_what_it_is_composed_of(axes):
-    work, ends, _ = permute(sharded((1, 16, 8, 64)), axes, sharded((1, 16, 64, 8)))
-    account = work.describe(ends, COMPOSED)
-    assert (account.measured_as, bool(account.composed_of)) == ("", True)
+    op, ends, _ = permute(sharded((1, 16, 8, 64)), axes, sharded((1, 16, 64, 8)))
+    description = op.describe(ends, COMPOSED)
+    assert (description.measured_as, bool(description.composed_of)) == ("", True)
 
 
 WORMHOLE, BLACKHOLE = load_spec("wormhole_n150"), load_spec("blackhole_p150")

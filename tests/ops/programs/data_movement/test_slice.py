@@ -58,48 +58,48 @@ def test_rows_that_begin_between_aligned_addresses_take_more():
 
 def test_long_rows_are_read_in_parts():
     """16 rows of 206 bytes, each at a distance of 208: 16 such rows are the most of 32 that 4,096 bytes hold."""
-    work = box((1, 1, 64, 128), (0, 0, 16, 24), (1, 1, 32, 127))
-    assert sizes(work, tensor("input", work.shape), tensor("output", (1, 1, 16, 103)))[0] == (2 * 16 * 208, 16, False)
+    op = box((1, 1, 64, 128), (0, 0, 16, 24), (1, 1, 32, 127))
+    assert sizes(op, tensor("input", op.shape), tensor("output", (1, 1, 16, 103)))[0] == (2 * 16 * 208, 16, False)
 
 
 def test_steps_read_whole_rows():
-    work = box((1, 8, 224, 64), (0, 0, 24, 0), (1, 8, 48, 16), (1, 1, 1, 2))
+    op = box((1, 8, 224, 64), (0, 0, 24, 0), (1, 8, 48, 16), (1, 1, 1, 2))
     made = tensor("output", (1, 8, 24, 8))
-    assert sizes(work, tensor("input", work.shape), made) == [(2 * 128, 64, False)]
+    assert sizes(op, tensor("input", op.shape), made) == [(2 * 128, 64, False)]
 
 
 def test_tiles_pass_two_at_a_time():
-    work = box((1, 5, 33, 47), (0, 0, 0, 0), (1, 5, 32, 47))
+    op = box((1, 5, 33, 47), (0, 0, 0, 0), (1, 5, 32, 47))
     source, made = (
-        tensor(name, shape, Layout.TILE) for name, shape in (("input", work.shape), ("output", (1, 5, 32, 47)))
+        tensor(name, shape, Layout.TILE) for name, shape in (("input", op.shape), ("output", (1, 5, 32, 47)))
     )
-    assert sizes(work, source, made) == [(2 * 2048, 10, False), (16, 10, True)]
+    assert sizes(op, source, made) == [(2 * 2048, 10, False), (16, 10, True)]
 
 
 def test_rows_are_cut_out_of_shards_where_they_lie():
     places = [high((rows, 32), 2) for rows in (120, 42)]
-    work = box((3, 2, 40, 32), (0, 0, 8, 0), (3, 2, 22, 32))
-    source, made = tensor("input", work.shape, place=places[0]), tensor("output", (3, 2, 14, 32), place=places[1])
-    views = slice_buffers(work, source, made, SPEC)
+    op = box((3, 2, 40, 32), (0, 0, 8, 0), (3, 2, 22, 32))
+    source, made = tensor("input", op.shape, place=places[0]), tensor("output", (3, 2, 14, 32), place=places[1])
+    views = slice_buffers(op, source, made, SPEC)
     assert [(one.size_bytes, one.view_of) for one in views] == [(120 * 64, "input"), (42 * 64, "output")]
 
 
 def test_the_box():
     array = np.arange(24.0).reshape(2, 3, 4)
-    work = Cut(shape=(2, 3, 4), begins=(1, 0, 1), ends=(2, 3, 4), steps=(1, 2, 2))
-    assert np.array_equal(work.moved(array), array[1:2, ::2, 1::2])
+    op = Cut(shape=(2, 3, 4), begins=(1, 0, 1), ends=(2, 3, 4), steps=(1, 2, 2))
+    assert np.array_equal(op.moved(array), array[1:2, ::2, 1::2])
 
 
 @pytest.mark.parametrize("layout", [Layout.ROW_MAJOR, Layout.TILE])
 def test_a_box_takes_as_long_as_a_copy_of_it_and_says_so(layout):
-    work = box((1, 8, 64, 64), (0, 0, 0, 0), (1, 2, 64, 64))
-    source, made = tensor("input", work.shape, layout).spec, tensor("output", (1, 2, 64, 64), layout).spec
-    reading = CyclesContext(spec=SPEC, contention=True)
-    part = work.cycles(Ends(read=source, written=made), reading).cycles
-    assert part == work.cycles(Ends(read=made, written=made), reading).cycles
-    account = work.describe(Ends(read=source, written=made), SPEC)
-    assert not account.measured_as
-    assert account.composed_of
+    op = box((1, 8, 64, 64), (0, 0, 0, 0), (1, 2, 64, 64))
+    source, made = tensor("input", op.shape, layout).spec, tensor("output", (1, 2, 64, 64), layout).spec
+    context = CyclesContext(spec=SPEC, contention=True)
+    part = op.cycles(Ends(read=source, written=made), context).cycles
+    assert part == op.cycles(Ends(read=made, written=made), context).cycles
+    description = op.describe(Ends(read=source, written=made), SPEC)
+    assert not description.measured_as
+    assert description.composed_of
 
 
 HEIGHT, WIDTH = TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.WIDTH_SHARDED

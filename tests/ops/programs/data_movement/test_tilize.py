@@ -31,8 +31,8 @@ def test_a_program_is_measured_as_it_is_around_convolutions(conversion, made_for
         for data_format, layout in ((BFLOAT16, Layout.ROW_MAJOR), (made_format, Layout.TILE))
     )
     ends = Ends(read=rows, written=tiles) if conversion is Conversion.TILIZE else Ends(read=tiles, written=rows)
-    work = TilizeOp(conversion=conversion, source_format=BFLOAT16, data_format=made_format)
-    assert OP_MODELS[TilizeOp].account(work, ends, load_spec("wormhole_n150")).measured_as == measured_as
+    op = TilizeOp(conversion=conversion, source_format=BFLOAT16, data_format=made_format)
+    assert OP_MODELS[TilizeOp].describe(op, ends, load_spec("wormhole_n150")).measured_as == measured_as
 
 
 @pytest.mark.parametrize(
@@ -57,18 +57,18 @@ def test_one_core_has_one_row_of_tiles_at_a_time_in_plan_and_cycles(conversion, 
     (step,) = plan.finish({"output": "output"}).steps
     assert isinstance(step, Operation)
     assert [(one.cores.num_cores(), one.size_bytes) for one in step.circular_buffers] == buffers
-    meaning, ends = OP_MODELS[TilizeOp], Ends(read=source, written=made)
-    assert meaning.cycles is not None
-    cycles = meaning.cycles(step.work, ends, CyclesContext(spec=spec, contention=True))
+    model, ends = OP_MODELS[TilizeOp], Ends(read=source, written=made)
+    assert model.cycles is not None
+    cycles = model.cycles(step.op, ends, CyclesContext(spec=spec, contention=True))
     assert cycles.cores == buffers[0][0]
 
 
 def values(source, source_format, data_format, kept=None):
-    work = TilizeOp(
+    op = TilizeOp(
         conversion=Conversion.UNTILIZE_WITH_UNPADDING, source_format=source_format, data_format=data_format, kept=kept
     )
-    reading = ValuesContext(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
-    return OP_MODELS[TilizeOp].values(work, [source], reading)
+    context = ValuesContext(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
+    return OP_MODELS[TilizeOp].values(op, [source], context)
 
 
 def test_what_is_kept_begins_with_the_first_element():

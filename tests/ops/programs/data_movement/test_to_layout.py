@@ -102,7 +102,7 @@ def test_one_core_takes_no_shards_and_no_program_that_was_generated():
     step, _ = planned(tilized, TensorSpec((1, 1, 64, 64), BFLOAT16, ROWS, shards))
     assert (step.refused or "").partition("\n")[0] == "Multicore must be enabled for sharded input"
     step, _ = planned(untilized, TensorSpec((1, 1, 64, 64), BFLOAT16, TILES))
-    assert (step.name, step.work.on_one_core) == ("UntilizeDeviceOperation", True)
+    assert (step.name, step.op.on_one_core) == ("UntilizeDeviceOperation", True)
 
 
 @pytest.mark.parametrize(("columns", "aligned_bytes", "refused"), [(24, 16, False), (20, 16, True), (24, 32, True)])
@@ -156,11 +156,11 @@ def test_what_is_kept_stands_in_the_work():
     step, spec = planned(
         lambda builder, tensor: unpadded_by(builder, tensor, (1, 1, 40, 50), DRAM_MEMORY_CONFIG, "output"), source
     )
-    assert (spec.shape, step.work.kept) == ((1, 1, 40, 50), (1, 1, 40, 50))
+    assert (spec.shape, step.op.kept) == ((1, 1, 40, 50), (1, 1, 40, 50))
     made = TensorSpec((1, 1, 64, 64), BFLOAT8_B, TILES, L1_MEMORY_CONFIG)
     step, _ = planned(lambda builder, tensor: dealt(builder, Conversion.COPY, tensor, made, "output"), source)
-    assert (step.name, step.work.kept) == ("CopyDeviceOperation", None)
-    assert (step.work.source_format, step.work.data_format) == (BFLOAT16, BFLOAT8_B)
+    assert (step.name, step.op.kept) == ("CopyDeviceOperation", None)
+    assert (step.op.source_format, step.op.data_format) == (BFLOAT16, BFLOAT8_B)
 
 
 PLACES = {

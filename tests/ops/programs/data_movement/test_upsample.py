@@ -89,8 +89,8 @@ def tensor(side, layout=Layout.ROW_MAJOR, shard_rows=0):
 )
 def test_pages_of_one_core(program, source, made, read, written):
     scale = (made.shape[1] / source.shape[1],) * 2
-    work = Upsample(program=program, shape=source.shape, scale=scale, source_format=BFLOAT16, data_format=BFLOAT16)
-    movement = work.movement(source, made, SPEC)
+    op = Upsample(program=program, shape=source.shape, scale=scale, source_format=BFLOAT16, data_format=BFLOAT16)
+    movement = op.movement(source, made, SPEC)
     assert movement.reads is not None
     assert movement.reads.core_pages == read
     assert (0 if movement.writes is None else movement.writes.core_pages) == written
@@ -99,7 +99,7 @@ def test_pages_of_one_core(program, source, made, read, written):
 STICKS, TILES_WORK, PAGES = UpsampleProgram.STICKS, UpsampleProgram.TILES, UpsampleProgram.PAGES
 
 
-def work(scale, program=STICKS, shape=(1, 2, 3, 1), source=BFLOAT16, made=BFLOAT16):
+def op(scale, program=STICKS, shape=(1, 2, 3, 1), source=BFLOAT16, made=BFLOAT16):
     return Upsample(program=program, shape=shape, scale=scale, source_format=source, data_format=made)
 
 
@@ -109,9 +109,9 @@ def test_sides_are_rounded_down():
 
 def test_pixels_come_several_times():
     image = np.arange(6, dtype=np.float32).reshape(1, 2, 3, 1)
-    assert work((2.0, 1.0)).moved(image).reshape(4, 3).tolist() == [[0, 1, 2], [0, 1, 2], [3, 4, 5], [3, 4, 5]]
-    assert work((1.0, 1.5), PAGES).moved(image).reshape(2, 4).tolist() == [[0, 0, 1, 2], [3, 3, 4, 5]]
-    assert work((0.5, 0.5), PAGES).moved(image).reshape(-1).tolist() == [0]
+    assert op((2.0, 1.0)).moved(image).reshape(4, 3).tolist() == [[0, 1, 2], [0, 1, 2], [3, 4, 5], [3, 4, 5]]
+    assert op((1.0, 1.5), PAGES).moved(image).reshape(2, 4).tolist() == [[0, 0, 1, 2], [3, 3, 4, 5]]
+    assert op((0.5, 0.5), PAGES).moved(image).reshape(-1).tolist() == [0]
 
 
 @pytest.mark.parametrize(
@@ -124,5 +124,5 @@ def test_pixels_come_several_times():
 )
 def test_tiles_pass_the_matrix_unit(program, source, made, expected):
     given = np.full((1, 2, 32, 32), 1.015625 if source is BFLOAT8_B else 1.00390625, np.float32)
-    result = work((1.0, 1.0), program, given.shape, source, made).moved(given)
+    result = op((1.0, 1.0), program, given.shape, source, made).moved(given)
     assert float(result[0, 0, 0, 0]) == expected

@@ -12,7 +12,7 @@ COMPUTE = load_spec("wormhole_n150").compute
 
 
 def result(operation, left, right, data_format, **fields):
-    work = Binary(
+    op = Binary(
         operation=operation,
         left_format=data_format,
         right_format=data_format if right is not None else None,
@@ -20,7 +20,7 @@ def result(operation, left, right, data_format, **fields):
         **fields,
     )
     arrays = [None if one is None else np.array([one], data_format.storage) for one in (left, right)]
-    made = combined(work, *arrays, EXACT, COMPUTE)
+    made = combined(op, *arrays, EXACT, COMPUTE)
     assert made.dtype == data_format.storage
     return int(made[0])
 

@@ -16,11 +16,11 @@ def test_the_row_that_is_added_is_the_first_of_a_prepared_bias():
     matrix = np.arange(4, dtype=np.float32).reshape(1, 1, 2, 2)
     bias = np.zeros((1, 1, 32, 32), np.float32)
     bias[0, 0, 0, :2] = 10, 20
-    work = AddRow(data_format=FLOAT32, row_format=FLOAT32)
-    assert OP_MODELS[AddRow].values(work, [matrix, bias], READING).tolist() == [[[[10, 21], [12, 23]]]]
+    op = AddRow(data_format=FLOAT32, row_format=FLOAT32)
+    assert OP_MODELS[AddRow].values(op, [matrix, bias], READING).tolist() == [[[[10, 21], [12, 23]]]]
 
 
 def test_an_activation_takes_every_element():
-    work = Activate(name="relu", parameters=(), data_format=FLOAT32)
-    got = OP_MODELS[Activate].values(work, [np.array([[-1.0, 2.0]], np.float32)], READING)
+    op = Activate(name="relu", parameters=(), data_format=FLOAT32)
+    got = OP_MODELS[Activate].values(op, [np.array([[-1.0, 2.0]], np.float32)], READING)
     assert got.tolist() == [[0.0, 2.0]]

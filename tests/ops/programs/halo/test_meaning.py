@@ -65,11 +65,11 @@ def test_untilizing_keeps_narrow_formats(fmt):
 
 
 def test_the_table_knows_both():
-    work, tensor = halo(FLOAT32, tiled=True), TensorSpec((1, 1, 64, 32), BFLOAT16, Layout.ROW_MAJOR)
-    got = OP_MODELS[HaloOp].values(work, [THIRD], ValuesContext(spec=SPEC, arithmetic=EXACT))
-    assert np.array_equal(got, halo_values(work, THIRD))
-    reading = CyclesContext(spec=SPEC, contention=True)
-    assert OP_MODELS[HaloOp].cycles(work, Ends(read=tensor, written=tensor), reading) == halo_cycles(work.plan, SPEC)
+    op, tensor = halo(FLOAT32, tiled=True), TensorSpec((1, 1, 64, 32), BFLOAT16, Layout.ROW_MAJOR)
+    got = OP_MODELS[HaloOp].values(op, [THIRD], ValuesContext(spec=SPEC, arithmetic=EXACT))
+    assert np.array_equal(got, halo_values(op, THIRD))
+    context = CyclesContext(spec=SPEC, contention=True)
+    assert OP_MODELS[HaloOp].cycles(op, Ends(read=tensor, written=tensor), context) == halo_cycles(op.plan, SPEC)
 
 
 def test_works_are_equal_whatever_their_tensors_are_called():
@@ -80,10 +80,10 @@ def test_works_are_equal_whatever_their_tensors_are_called():
 
 
 def test_padding_that_is_not_zero_is_filled_by_stick():
-    work = replace(halo(), filled_by_stick=True)
+    op = replace(halo(), filled_by_stick=True)
     tensor = TensorSpec((1, 1, 64, 32), BFLOAT16, Layout.ROW_MAJOR)
-    meaning = OP_MODELS[HaloOp]
-    assert meaning.cycles is not None
-    cycles = meaning.cycles(work, Ends(read=tensor, written=tensor), CyclesContext(spec=SPEC, contention=True))
-    assert cycles.cycles == halo_cycles(work.plan, SPEC, filled_by_stick=True).cycles
-    assert cycles.cycles > halo_cycles(work.plan, SPEC).cycles
+    model = OP_MODELS[HaloOp]
+    assert model.cycles is not None
+    cycles = model.cycles(op, Ends(read=tensor, written=tensor), CyclesContext(spec=SPEC, contention=True))
+    assert cycles.cycles == halo_cycles(op.plan, SPEC, filled_by_stick=True).cycles
+    assert cycles.cycles > halo_cycles(op.plan, SPEC).cycles

@@ -13,7 +13,7 @@ from ops.window import PaddedInput, convolution_axis
 SPEC = load_spec("wormhole_n150")
 
 
-def work(scheme, *, tiled=False, orientation=ShardOrientation.ROW_MAJOR):
+def op(scheme, *, tiled=False, orientation=ShardOrientation.ROW_MAJOR):
     """A 3x3 halo of an image of 16x16 on 4 rows of 3 columns of cores, or on 8 of them."""
     axis = convolution_axis(input_length=16, kernel=3, stride=1, padding=(1, 1), dilation=1)
     frame = PaddedInput(batch=1, rows=axis, columns=axis)
@@ -33,7 +33,7 @@ def work(scheme, *, tiled=False, orientation=ShardOrientation.ROW_MAJOR):
 @pytest.mark.parametrize("scheme", [HEIGHT, BLOCK])
 @pytest.mark.parametrize("orientation", list(ShardOrientation))
 def test_bytes_and_cycles_are_those_of_the_model(scheme, tiled, orientation):
-    made = work(scheme, tiled=tiled, orientation=orientation)
+    made = op(scheme, tiled=tiled, orientation=orientation)
     cycles, sent = halo_cycles(made.plan, SPEC), halo_sent(made, SPEC)
     assert sum(one.size_bytes for one in sent) == cycles.network_bytes > 0
     assert all(0 < one.start_cycle < one.end_cycle <= cycles.cycles for one in sent)
@@ -46,14 +46,14 @@ def test_bytes_and_cycles_are_those_of_the_model(scheme, tiled, orientation):
 def test_neighbors_of_a_height_exchange_rows_of_the_image():
     """Cores have two rows of 16 sticks of 64 bytes; windows reach one row further, and padding beside it."""
     sizes = {}
-    for one in halo_sent(work(HEIGHT), SPEC):
+    for one in halo_sent(op(HEIGHT), SPEC):
         sizes[one.source, one.destination] = sizes.get((one.source, one.destination), 0) + one.size_bytes
     assert {((x + 3 * y) - (u + 3 * v), size) for ((x, y), (u, v)), size in sizes.items()} == {(1, 1024), (-1, 1024)}
     assert len(sizes) == 2 * 7
 
 
 def test_blocks_repeat_in_every_column_or_row():
-    down, across = (work(BLOCK, orientation=one) for one in (ShardOrientation.ROW_MAJOR, ShardOrientation.COL_MAJOR))
+    down, across = (op(BLOCK, orientation=one) for one in (ShardOrientation.ROW_MAJOR, ShardOrientation.COL_MAJOR))
     assert {one.source[0] for one in halo_sent(down, SPEC)} == {0, 1, 2}
     assert all(one.source[0] == one.destination[0] for one in halo_sent(down, SPEC))
     assert {one.source[1] for one in halo_sent(across, SPEC)} == {0, 1, 2, 3}
@@ -61,4 +61,4 @@ def test_blocks_repeat_in_every_column_or_row():
 
 
 def test_cores_that_share_channels_send_nothing():
-    assert halo_sent(work(WIDTH), SPEC) == ()
+    assert halo_sent(op(WIDTH), SPEC) == ()

@@ -32,7 +32,7 @@ FIGURES = {
 WORMHOLE = load_spec("wormhole_n150").replace(**FIGURES)
 
 
-def work(
+def op(
     *, m=32, k=32, n=32, grid=(8, 8), fidelity_phases=2, data_format=BFLOAT8_B, program=MatmulProgram.MCAST_2D, blocks=1
 ):
     cols, rows = grid
@@ -74,16 +74,16 @@ kinds = st.fixed_dictionaries(
 
 @given(specs, kinds)
 def test_less_to_work_with_is_never_faster(spec, kind):
-    found = cycles(work(**kind), spec)
-    alone = cycles(work(**kind), spec, contention=False)
+    found = cycles(op(**kind), spec)
+    alone = cycles(op(**kind), spec, contention=False)
     least = found.cycles * (1 - 1e-9)  # sums of the same terms round differently
     assert alone.cycles * (1 - 1e-9) <= found.cycles
     assert found.contention_cycles == pytest.approx(found.cycles - alone.cycles, abs=1e-6)
-    assert cycles(work(**kind), spec.replace(dram_banks=1)).cycles >= least
-    assert cycles(work(**kind), spec.replace(noc_link_share=0.2)).cycles >= least
-    assert cycles(work(**kind, blocks=2), spec).dram_read_bytes >= found.dram_read_bytes
+    assert cycles(op(**kind), spec.replace(dram_banks=1)).cycles >= least
+    assert cycles(op(**kind), spec.replace(noc_link_share=0.2)).cycles >= least
+    assert cycles(op(**kind, blocks=2), spec).dram_read_bytes >= found.dram_read_bytes
     assert (
-        cycles(work(**kind), spec, places=Places(first=Place.OWN, output=Place.OWN)).cycles * (1 - 1e-9) <= found.cycles
+        cycles(op(**kind), spec, places=Places(first=Place.OWN, output=Place.OWN)).cycles * (1 - 1e-9) <= found.cycles
     )
     assert found.issued_flops >= found.useful_flops
 
@@ -106,7 +106,7 @@ BETTER = {
 
 @given(specs, kinds, st.integers(1, 4), st.sampled_from(list(BETTER)))
 def test_a_better_machine_is_never_slower(spec, kind, blocks, figure):
-    one = work(**kind, blocks=blocks)
+    one = op(**kind, blocks=blocks)
     found, better = cycles(one, spec), cycles(one, spec.replace(**{figure: BETTER[figure]}))
     assert better.cycles <= found.cycles * (1 + 1e-9)
     math = found.issued_flops / cores_of(one) / (2 * 32**3) * 16 * kind["fidelity_phases"]
@@ -117,7 +117,7 @@ def test_a_better_machine_is_never_slower(spec, kind, blocks, figure):
 @given(specs, sizes)
 def test_a_tile_product_costs_16_cycles_a_phase(spec, k):
     for fidelity_phases in (1, 2, 3, 4):
-        stages = cycles(work(k=k, fidelity_phases=fidelity_phases), spec).slowest.stages
+        stages = cycles(op(k=k, fidelity_phases=fidelity_phases), spec).slowest.stages
         math = next(one.busy_cycles for one in stages if one.stage is Stage.MATH)
         assert math == pytest.approx(4 * 4 * k * 16 * fidelity_phases)
 
@@ -125,12 +125,12 @@ def test_a_tile_product_costs_16_cycles_a_phase(spec, k):
 def test_large_tiles_are_bound_by_unpacking_where_phases_are_few():
     spec = load_spec("wormhole_n150")
     large = {"m": 256, "k": 256, "n": 256, "data_format": BFLOAT16}
-    assert cycles(work(**large, fidelity_phases=2), spec).bound_by is Stage.UNPACK
-    assert cycles(work(**large, fidelity_phases=4), spec).bound_by is Stage.MATH
+    assert cycles(op(**large, fidelity_phases=2), spec).bound_by is Stage.UNPACK
+    assert cycles(op(**large, fidelity_phases=4), spec).bound_by is Stage.MATH
 
 
 def test_bytes_are_those_of_the_operands():
-    found = cycles(work(m=8, k=16, n=24), load_spec("wormhole_n150"))
+    found = cycles(op(m=8, k=16, n=24), load_spec("wormhole_n150"))
     assert found.dram_read_bytes == (8 * 16 + 16 * 24) * BFLOAT8_B.tile_bytes
     assert found.dram_written_bytes == 8 * 24 * BFLOAT8_B.tile_bytes
     assert found.useful_flops == 2 * 8 * 16 * 24 * 32**3
@@ -148,7 +148,7 @@ def test_a_matmul_by_hand():
     # The second K block comes while the first is multiplied, which takes no longer; then the tile is written.
     assert MULTIPLY < READ
     spec = WORMHOLE.replace(matmul_costs_crossed_read_links=100.0, matmul_costs_crossed_write_links=100.0)
-    found = cycles(work(m=8, k=8, n=8), spec)
+    found = cycles(op(m=8, k=8, n=8), spec)
     assert found.cycles == pytest.approx(2000 + 2 * READ + MULTIPLY_LAST + WRITE, rel=1e-12)
     assert found.contention_cycles == 0
     assert found.bound_by is Stage.ACT_MULTICAST
@@ -156,7 +156,7 @@ def test_a_matmul_by_hand():
 
 def test_a_matmul_whose_transfers_cross_by_hand():
     """The same where 2.5 links carry the first operand of all cores, and their output."""
-    found = cycles(work(m=8, k=8, n=8), WORMHOLE)
+    found = cycles(op(m=8, k=8, n=8), WORMHOLE)
     waited = 8 * 4 * 1088 / 75 - 4 * 50
     assert waited > 0
     assert found.cycles == pytest.approx(2000 + 2 * (READ + waited) + MULTIPLY_LAST + 64 * 1088 / 75, rel=1e-12)
@@ -166,7 +166,7 @@ def test_a_matmul_whose_transfers_cross_by_hand():
 def test_a_matmul_that_dram_binds_by_hand():
     """The same from one bank of 24 bytes a cycle, of which 0.922 are achieved: all operands, then the output."""
     spec = WORMHOLE.replace(dram_banks=1)
-    found = cycles(work(m=8, k=8, n=8), spec)
+    found = cycles(op(m=8, k=8, n=8), spec)
     # The banks are asked from the start on; the last K block is multiplied when they have delivered all of it.
     rate = 24 * 0.922
     # The output is written after it: the banks wait for the last product.
@@ -178,24 +178,24 @@ def test_what_helps_a_matmul_and_where_it_can_not():
     spec = load_spec("wormhole_n150")
     small, large = {"m": 8, "k": 8, "n": 8}, {"m": 256, "k": 256, "n": 256}
     # Fewer fidelity phases, unless the unpackers are slower anyway.
-    assert cycles(work(**large, fidelity_phases=2), spec).cycles < cycles(work(**large, fidelity_phases=4), spec).cycles
+    assert cycles(op(**large, fidelity_phases=2), spec).cycles < cycles(op(**large, fidelity_phases=4), spec).cycles
     formats = {"data_format": BFLOAT16}
     assert (
-        cycles(work(**large, **formats, fidelity_phases=1), spec).cycles
-        == cycles(work(**large, **formats, fidelity_phases=2), spec).cycles
+        cycles(op(**large, **formats, fidelity_phases=1), spec).cycles
+        == cycles(op(**large, **formats, fidelity_phases=2), spec).cycles
     )
     # A first operand that lies there already helps where its reader is waited for, not where the second one's is.
     for operand, helps in (("m", True), ("n", False)):
-        one = work(**small | {operand: 64})
+        one = op(**small | {operand: 64})
         assert (cycles(one, spec, places=Places(first=Place.OWN)).cycles < cycles(one, spec).cycles) is helps
     # More banks help where they are waited for.
-    assert cycles(work(**small), spec).cycles < cycles(work(**small), spec.replace(dram_banks=1)).cycles
-    assert cycles(work(**small), spec).cycles == cycles(work(**small), spec.replace(dram_banks=11)).cycles
+    assert cycles(op(**small), spec).cycles < cycles(op(**small), spec.replace(dram_banks=1)).cycles
+    assert cycles(op(**small), spec).cycles == cycles(op(**small), spec.replace(dram_banks=11)).cycles
 
 
 @given(specs, kinds, st.integers(2, 4))
 def test_batches_follow_each_other(spec, kind, batches):
-    one = work(**kind)
+    one = op(**kind)
     several = replace(one, problem=replace(one.problem, batches=batches, second_batched=True))
     single, found = cycles(one, spec), cycles(several, spec)
     assert found.useful_flops == batches * single.useful_flops
@@ -209,7 +209,7 @@ def test_batches_follow_each_other(spec, kind, batches):
 
 
 def test_a_first_operand_that_is_turned_is_unpacked_and_packed_once_more():
-    one = work(m=8, k=8, n=8)
+    one = op(m=8, k=8, n=8)
     turned = replace(one, problem=replace(one.problem, transpose_first=True))
     stages = {stage.stage: stage.busy_cycles for stage in cycles(turned, WORMHOLE).slowest.stages}
     assert stages[Stage.TILIZE] == pytest.approx(2 * (100 + 4 * (1088 / 64 + 1088 / 64)))
@@ -217,7 +217,7 @@ def test_a_first_operand_that_is_turned_is_unpacked_and_packed_once_more():
 
 
 def test_a_bias_is_added_to_each_tile():
-    one = work(m=8, k=8, n=8)
+    one = op(m=8, k=8, n=8)
     added = replace(one, problem=replace(one.problem, bias=True))
     stages = {stage.stage: stage.busy_cycles for stage in cycles(added, WORMHOLE).slowest.stages}
     assert stages[Stage.BIAS] == 100 + WORMHOLE.costs_of(ComputeCosts).add_tile_cycles

@@ -21,7 +21,7 @@ from ops.programs.matmul.values import Transpose
 SPEC = load_spec("wormhole_n150")
 
 
-def work(*, bias):
+def op(*, bias):
     problem = MatmulProblem(
         m_tiles=1, k_tiles=1, n_tiles=1, in_format=BFLOAT16, weight_format=BFLOAT16, out_format=BFLOAT16, bias=bias,
         fp32_dest=False, packer_l1_acc=False,
@@ -36,14 +36,14 @@ def test_rows_of_any_rank_are_multiplied(bias):
     twice = (2 * np.eye(TILE)).astype(BFLOAT16.storage).reshape(1, 1, TILE, TILE)
     ones = np.ones((1, 1, TILE, TILE), BFLOAT16.storage)
     inputs = [rows, twice, *([ones] if bias else [])]
-    reading = ValuesContext(spec=SPEC, arithmetic=EXACT)
-    got = OP_MODELS[MatmulOp].values(work(bias=bias), inputs, reading)
+    context = ValuesContext(spec=SPEC, arithmetic=EXACT)
+    got = OP_MODELS[MatmulOp].values(op(bias=bias), inputs, context)
     assert got.shape == (1, 1, 4, TILE)
     assert got.astype(np.float32).ravel().tolist() == (2 * rows.astype(np.float32).ravel() + bias).tolist()
 
 
 def test_what_is_sharded_is_not_read_again():
-    made = work(bias=False)
+    made = op(bias=False)
     interleaved = TensorSpec((1, 1, TILE, TILE), BFLOAT16, Layout.TILE)
     place = MemoryConfig(
         TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(matmul_cycles(
@@ -51,21 +51,21 @@ def test_what_is_sharded_is_not_read_again():
         ).groups[0].cores, (TILE, TILE)),
     )  # fmt: skip
     sharded = TensorSpec((1, 1, TILE, TILE), BFLOAT16, Layout.TILE, place)
-    reading = CyclesContext(spec=SPEC, contention=True)
+    context = CyclesContext(spec=SPEC, contention=True)
     for ends, places in (
         (Ends(read=interleaved, written=interleaved), Places()),
         (Ends(read=sharded, written=interleaved), Places(first=Place.OWN)),
         (Ends(read=sharded, written=sharded), Places(first=Place.OWN, output=Place.OWN)),
     ):
-        assert OP_MODELS[MatmulOp].cycles(made, ends, reading) == matmul_cycles(made, SPEC, places)
+        assert OP_MODELS[MatmulOp].cycles(made, ends, context) == matmul_cycles(made, SPEC, places)
     assert OP_MODELS[MatmulOp].fidelity_phases(made) == 3
 
 
 def test_a_transpose_turns_tiles_while_it_copies_them():
     turned = TensorSpec((1, 1, 64 * TILE, TILE), BFLOAT16, Layout.TILE)
     ends = Ends(read=TensorSpec((1, 1, TILE, 64 * TILE), BFLOAT16, Layout.TILE), written=turned)
-    reading = CyclesContext(spec=SPEC, contention=True)
-    found = OP_MODELS[Transpose].cycles(Transpose(data_format=BFLOAT16), ends, reading)
+    context = CyclesContext(spec=SPEC, contention=True)
+    found = OP_MODELS[Transpose].cycles(Transpose(data_format=BFLOAT16), ends, context)
     copied = movement_cycles(copy_movement(ends.read, ends.written, SPEC), SPEC)
     assert found.cycles == copied.cycles
     assert found.slowest.stages[-1].stage is Stage.TILIZE

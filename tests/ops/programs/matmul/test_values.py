@@ -41,7 +41,7 @@ def work_of(k=2, n=1, depth=1, out=BFLOAT16, *, bias=False, fp32_dest=False, l1_
 )  # fmt: skip
 def test_small_integers_are_exact(name, seed, k, depth, bias, fp32_dest, l1_acc, relu):
     rng = np.random.default_rng(seed)
-    work = work_of(
+    op = work_of(
         k=k * depth,
         n=2,
         depth=depth,
@@ -55,7 +55,7 @@ def test_small_integers_are_exact(name, seed, k, depth, bias, fp32_dest, l1_acc,
     weights = rng.integers(-9, 10, (k * depth * 32, 64)).astype(np.float32)
     row = rng.integers(-9, 10, 64).astype(np.float32)
     got = matmul_values(
-        work,
+        op,
         quantize(rows, BFLOAT16),
         quantize(weights, BFLOAT16),
         quantize(row, BFLOAT16) if bias else None,
@@ -67,9 +67,9 @@ def test_small_integers_are_exact(name, seed, k, depth, bias, fp32_dest, l1_acc,
 
 
 def test_block_float_output():
-    work = work_of(out=BFLOAT8_B, n=1)
+    op = work_of(out=BFLOAT8_B, n=1)
     rows, weights = np.ones((3, 64), np.float32), np.full((64, 32), 0.5, np.float32)
-    got = matmul_values(work, quantize(rows, BFLOAT16), quantize(weights, BFLOAT16), None, SPEC, EXACT)
+    got = matmul_values(op, quantize(rows, BFLOAT16), quantize(weights, BFLOAT16), None, SPEC, EXACT)
     assert got.shape == (3, 27)
     assert (got.astype(np.float32) == 32).all()
 
@@ -96,9 +96,9 @@ def test_a_wide_dst_keeps_its_sums_between_blocks(bias):
 def test_reloaded_float32_is_not_cut():
     """1 + 2**-12 needs more bits than an operand has, but passes from block to block; only a bias cuts it."""
     rows, weights = one_column(1, 2.0**-12, 0)
-    work = work_of(k=3, out=FLOAT32, fp32_dest=True)
-    assert matmul_values(work, rows, weights, None, SPEC, EXACT)[0, 0] == 1 + 2.0**-12
-    biased = replace(work, problem=replace(work.problem, bias=True))
+    op = work_of(k=3, out=FLOAT32, fp32_dest=True)
+    assert matmul_values(op, rows, weights, None, SPEC, EXACT)[0, 0] == 1 + 2.0**-12
+    biased = replace(op, problem=replace(op.problem, bias=True))
     zero = quantize(np.zeros(32, np.float32), BFLOAT16)
     assert matmul_values(biased, rows, weights, zero, SPEC, EXACT)[0, 0] == 1
 
@@ -107,6 +107,6 @@ def test_reloaded_float32_is_not_cut():
     ("k", "asked", "effective"), [(1, True, False), (2, True, True), (3, True, True), (3, False, False)]
 )
 def test_accumulation_in_l1_from_two_blocks_on(k, asked, effective):
-    work = work_of(k=k, out=BFLOAT8_B, l1_acc=asked)
-    assert l1_accumulation(work.problem, work.config) is effective
-    assert partials_format(work.problem, work.config) == (BFLOAT16 if effective else BFLOAT8_B)
+    op = work_of(k=k, out=BFLOAT8_B, l1_acc=asked)
+    assert l1_accumulation(op.problem, op.config) is effective
+    assert partials_format(op.problem, op.config) == (BFLOAT16 if effective else BFLOAT8_B)

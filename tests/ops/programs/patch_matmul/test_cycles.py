@@ -63,8 +63,8 @@ def test_every_device_and_format_has_cycles(name, data_format, kind, cycles):
 
 
 def test_without_contention_it_is_not_slower():
-    work = work_of(frame())
-    assert patch_matmul_cycles(work, SPEC, contention=False).cycles <= patch_matmul_cycles(work, SPEC).cycles
+    op = work_of(frame())
+    assert patch_matmul_cycles(op, SPEC, contention=False).cycles <= patch_matmul_cycles(op, SPEC).cycles
 
 
 def test_filling_and_adding_take_time_by_what_they_move():

@@ -49,7 +49,7 @@ def test_all_directions_are_the_definition(layer, lowering):
     given = {"src": src, "weights": weights, "bias": bias, "diff_dst": diff}
 
     def same(plan, want):
-        (got,) = run_values(plan, given, READING, meanings=float64.OP_MODELS).values()
+        (got,) = run_values(plan, given, READING, op_models=float64.OP_MODELS).values()
         assert got.dtype == np.float64
         np.testing.assert_allclose(got.reshape(want.shape), want, rtol=1e-12, atol=1e-12)
 
@@ -78,8 +78,8 @@ def test_the_plan_is_that_of_float32():
     assert (wide.host_type, single.host_type) == (np.float64, np.float32)
     for plan in (plan_backward_data, plan_backward_weights):
         assert plan(wide, SPEC) == plan(single, SPEC)
-    works = [type(step.work) for step in plan_backward_weights(wide, SPEC).steps if hasattr(step, "work")]
-    assert SumSections in works
+    ops = [type(step.op) for step in plan_backward_weights(wide, SPEC).steps if hasattr(step, "op")]
+    assert SumSections in ops
 
 
 def test_other_types_are_refused():

@@ -29,7 +29,7 @@ def patches_of(size, channels, taps=3, groups=1, others=64):
     )
 
 
-def works(size, channels, others, data_format=FLOAT32, spec=SPEC):
+def ops(size, channels, others, data_format=FLOAT32, spec=SPEC):
     patches, slicing = patches_of(size, channels, others=others), slicing_of(data_format, Precision.IEEE)
     common = {"slicing": slicing, "out_format": data_format, "spec": spec}
     return (
@@ -38,15 +38,15 @@ def works(size, channels, others, data_format=FLOAT32, spec=SPEC):
     )
 
 
-def operations_of(work, spec=SPEC):
+def operations_of(op, spec=SPEC):
     """The device operations of a work, on tensors whose specs do not matter."""
     any_spec = TensorSpec((1, 1), FLOAT32, Layout.ROW_MAJOR)
     builder = PlanBuilder(spec, dict.fromkeys(("image", "weights", "bias", "result"), any_spec))
     image, weights, bias, result = (builder.tensor(name) for name in ("image", "weights", "bias", "result"))
-    if isinstance(work, PixelMatmul):
-        run_pixel_matmul(builder, work, [image, weights], "sums")
+    if isinstance(op, PixelMatmul):
+        run_pixel_matmul(builder, op, [image, weights], "sums")
     else:
-        run_patch_matmul(builder, work, [image, weights, bias], result)
+        run_patch_matmul(builder, op, [image, weights, bias], result)
     return builder.steps
 
 
@@ -55,7 +55,7 @@ def operations_of(work, spec=SPEC):
 @settings(max_examples=20, deadline=None)
 def test_circular_buffers_fit_into_l1(name, size, channels, others, data_format):
     spec = load_spec(name)
-    patch, pixel = works(size, channels, others, data_format, spec)
+    patch, pixel = ops(size, channels, others, data_format, spec)
     operations = [*operations_of(patch, spec), *operations_of(pixel, spec)]
     device = Machine(spec)
     for operation in operations:
@@ -64,13 +64,13 @@ def test_circular_buffers_fit_into_l1(name, size, channels, others, data_format)
 
 
 def test_passes_lie_one_after_the_other_along_k():
-    patch, pixel = works(16, 64, 64)
+    patch, pixel = ops(16, 64, 64)
     assert patch.matmul.problem.k_tiles == 13 * 9 * 64 // 32
     assert pixel.matmul.problem.k_tiles * pixel.sections == 13 * 16 * 16 // 32
 
 
 def test_idle_bands_of_cores_sum_positions_of_their_own():
-    _, pixel = works(64, 16, 16)
+    _, pixel = ops(64, 16, 16)
     assert pixel.sections > 1
     operations = operations_of(pixel)
     assert [one.name for one in operations] == ["PixelMatmulDeviceOperation", "ReduceDeviceOperation"]
@@ -80,7 +80,7 @@ def test_idle_bands_of_cores_sum_positions_of_their_own():
 
 def test_cores_of_a_band_are_those_of_the_device():
     for size in (8, 32, 100):
-        _, pixel = works(size, 16, 16)
+        _, pixel = ops(size, 16, 16)
         operations = operations_of(pixel)
         box = operations[0].circular_buffers[0].cores.bounding_box()
         assert box.end.x < SPEC.grid.cols
@@ -88,7 +88,7 @@ def test_cores_of_a_band_are_those_of_the_device():
 
 
 def test_what_does_not_fit_is_refused_by_the_device():
-    patch, _ = works(16, 64, 64)
+    patch, _ = ops(16, 64, 64)
     (operation,) = operations_of(patch)
     buffer = operation.circular_buffers[0]
     with pytest.raises(DeviceError, match="Statically allocated circular buffers"):

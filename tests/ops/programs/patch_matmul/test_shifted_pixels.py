@@ -48,6 +48,6 @@ def test_compiled_loops_leave_no_trace_in_the_numbers(groups, monkeypatch):
 @pytest.mark.parametrize(("batch", "groups"), [(8, (1, 64, 3)), (1, (32, 8, 8)), (1, (1, 64, 3))])
 def test_sections_share_out_what_bundles_do_not(batch, groups):
     count, *channels = groups
-    work = shifted_pixels(DOWN, batch, count, tuple(channels))
-    pieces = work.sections * work.shape[0] // work.together
-    assert pieces >= min(PIECES, batch * len(work.bands) * work.shape[0] // work.together)
+    op = shifted_pixels(DOWN, batch, count, tuple(channels))
+    pieces = op.sections * op.shape[0] // op.together
+    assert pieces >= min(PIECES, batch * len(op.bands) * op.shape[0] // op.together)

@@ -53,11 +53,11 @@ def taps_first(weights, groups, *, back):
     return moved.swapaxes(-1, -2) if back else moved
 
 
-@pytest.mark.parametrize("reading", READINGS, ids=["fast", "exact"])
+@pytest.mark.parametrize("context", READINGS, ids=["fast", "exact"])
 @pytest.mark.parametrize("data_format", [FLOAT32, FLOAT16, BFLOAT16], ids=str)
 @given(problem=problems(), seed=st.integers(0, 9))
 @settings(max_examples=15, deadline=None)
-def test_all_directions_agree_with_the_definition(reading, data_format, problem, seed):
+def test_all_directions_agree_with_the_definition(context, data_format, problem, seed):
     geometry, groups, ins, outs = problem
     if min(geometry.output_shape) < 1:
         return
@@ -71,24 +71,22 @@ def test_all_directions_agree_with_the_definition(reading, data_format, problem,
 
     axes = tuple(frame_axis(axis) for axis in geometry.axes)
     patches = Patches(batch=batch, axes=axes, channels=ins, groups=groups, bundles=bundles)
-    work = patch_matmul_work(patches, out_channels=outs, out_shape=geometry.output_shape, bias=True, **common)
+    op = patch_matmul_work(patches, out_channels=outs, out_shape=geometry.output_shape, bias=True, **common)
     mirrored = taps_first(np.flip(weights, tuple(range(2, weights.ndim))), groups, back=False)
     added = bias.astype(np.float32)
-    got = values.patch_matmul(work, np.moveaxis(src, 1, -1), mirrored, added, None, reading)
+    got = values.patch_matmul(op, np.moveaxis(src, 1, -1), mirrored, added, None, context)
     assert close(np.moveaxis(got, -1, 1), conv_transpose(src, weights, geometry, bias=bias, groups=groups), data_format)
 
     axes = tuple(strided_axis(axis) for axis in geometry.axes)
     patches = Patches(batch=batch, axes=axes, channels=outs, groups=groups, bundles=bundles)
-    work = patch_matmul_work(patches, out_channels=ins, out_shape=geometry.input_shape, bias=False, **common)
-    got = values.patch_matmul(
-        work, np.moveaxis(diff, 1, -1), taps_first(weights, groups, back=True), None, None, reading
-    )
+    op = patch_matmul_work(patches, out_channels=ins, out_shape=geometry.input_shape, bias=False, **common)
+    got = values.patch_matmul(op, np.moveaxis(diff, 1, -1), taps_first(weights, groups, back=True), None, None, context)
     assert close(np.moveaxis(got, -1, 1), data_gradient(diff, weights, geometry, groups=groups), data_format)
 
-    work = pixel_matmul_work(patches, channels=ins, **common)
-    sums = values.pixel_matmul(work, np.moveaxis(src, 1, -1), np.moveaxis(diff, 1, -1), reading)
-    if work.sections > 1:
-        done = SumSections(sections=work.sections, rows=ins, columns=1, out_format=data_format)
+    op = pixel_matmul_work(patches, channels=ins, **common)
+    sums = values.pixel_matmul(op, np.moveaxis(src, 1, -1), np.moveaxis(diff, 1, -1), context)
+    if op.sections > 1:
+        done = SumSections(sections=op.sections, rows=ins, columns=1, out_format=data_format)
         sums = values.sum_sections(done, sums)[None]
     want = taps_first(weights_gradient(src, diff, geometry, groups=groups), groups, back=False)
     assert close(sums[0], want, data_format)
@@ -101,12 +99,12 @@ def test_integers_are_exact_through_the_matrix_unit():
     weights = rng.integers(-99, 100, (40, 7, 3, 3)).astype(np.float32)
     axes = tuple(frame_axis(axis) for axis in geometry.axes)
     patches = Patches(batch=1, axes=axes, channels=40, groups=1, bundles=1)
-    work = patch_matmul_work(
+    op = patch_matmul_work(
         patches, out_channels=7, out_shape=geometry.output_shape, slicing=slicing_of(FLOAT32, Precision.IEEE),
         bias=False, out_format=FLOAT32, spec=SPEC,
     )  # fmt: skip
     mirrored = taps_first(weights[:, :, ::-1, ::-1], 1, back=False)
-    got = values.patch_matmul(work, np.moveaxis(src, 1, -1), mirrored, None, None, READINGS[1])
+    got = values.patch_matmul(op, np.moveaxis(src, 1, -1), mirrored, None, None, READINGS[1])
     assert np.array_equal(np.moveaxis(got, -1, 1), conv_transpose(src, weights, geometry))
 
 
@@ -115,7 +113,7 @@ def test_passes_are_multiplied_together_as_far_as_they_are_small(monkeypatch, el
     """Nine positions of two taps of 16 channels, to five channels."""
     axis = frame_axis(plan_geometry([8], [2], stride=[1], pad_before=[0], pad_after=[0]).axes[0])
     patches = Patches(batch=1, axes=(axis,), channels=16, groups=1, bundles=1)
-    work = patch_matmul_work(
+    op = patch_matmul_work(
         patches, out_channels=5, out_shape=(9,), slicing=slicing_of(FLOAT32, Precision.IEEE), bias=False,
         out_format=FLOAT32, spec=SPEC,
     )  # fmt: skip
@@ -126,25 +124,23 @@ def test_passes_are_multiplied_together_as_far_as_they_are_small(monkeypatch, el
         made.append(options["half_counts"])
         return EXACT.product(*operands, **options)
 
-    expected = values.patch_matmul(work, image, weights, None, None, READINGS[1])
+    expected = values.patch_matmul(op, image, weights, None, None, READINGS[1])
     monkeypatch.setattr(values, "STACKED_ELEMENTS", elements)
-    reading = ValuesContext(spec=SPEC, arithmetic=replace(EXACT, product=product))
-    assert np.array_equal(values.patch_matmul(work, image, weights, None, None, reading), expected)
+    context = ValuesContext(spec=SPEC, arithmetic=replace(EXACT, product=product))
+    assert np.array_equal(values.patch_matmul(op, image, weights, None, None, context), expected)
     assert (len(made), sum(map(len, made))) == (calls, 13)
 
 
 def test_positions_without_input_hold_the_bias_or_zero():
     axis = frame_axis(plan_geometry([2], [1], stride=[3], pad_before=[0], pad_after=[0]).axes[0])
     for bias, expected in ((None, [0.0, 0.0]), (np.array([1.5, 2.5], np.float32), [1.5, 2.5])):
-        work = FillRows(
-            batch=1, axes=(axis,), out_channels=2, out_shape=(4,), bias=bias is not None, out_format=BFLOAT16
-        )
-        assert (values.fill_rows(work, bias, None).astype(np.float32) == expected).all()
+        op = FillRows(batch=1, axes=(axis,), out_channels=2, out_shape=(4,), bias=bias is not None, out_format=BFLOAT16)
+        assert (values.fill_rows(op, bias, None).astype(np.float32) == expected).all()
 
 
 def test_sections_are_added_in_float32_and_rounded_once():
-    work = SumSections(sections=3, rows=1, columns=1, out_format=BFLOAT16)
+    op = SumSections(sections=3, rows=1, columns=1, out_format=BFLOAT16)
     half = 2.0**-8  # of the last place of 1.0: one alone would be rounded away, two are a whole place
-    total = values.sum_sections(work, np.array([[[1.0]], [[half]], [[half]]], np.float32))
+    total = values.sum_sections(op, np.array([[[1.0]], [[half]], [[half]]], np.float32))
     assert total.dtype == BFLOAT16.storage
     assert total.astype(np.float32) == 1.0 + 2.0**-7

@@ -26,8 +26,8 @@ class Planned:
         return next(step for name, step in self.operations.items() if "onv2d" in name)
 
     @property
-    def work(self):
-        return self.convolution.work
+    def op(self):
+        return self.convolution.op
 
     def buffers(self):
         return {one.name: one for one in self.convolution.circular_buffers}

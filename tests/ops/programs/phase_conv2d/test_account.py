@@ -10,13 +10,13 @@ from ops.programs.phase_conv2d.cycles import phase_cycles
 from ops.programs.phase_conv2d.plan import PhaseConv2dOp
 
 
-def account(made):
+def description(made):
     tensor = TensorSpec((1, 1, 32, 32), BFLOAT16, Layout.ROW_MAJOR)
-    return OP_MODELS[PhaseConv2dOp].account(made.work, Ends(read=tensor, written=tensor), made.spec)
+    return OP_MODELS[PhaseConv2dOp].describe(made.op, Ends(read=tensor, written=tensor), made.spec)
 
 
 def facts(made):
-    return {one.name: one.value for one in account(made).facts}
+    return {one.name: one.value for one in description(made).facts}
 
 
 def test_phases_and_their_groups_are_counted(planned):
@@ -31,19 +31,19 @@ def test_phases_and_their_groups_are_counted(planned):
 def test_cores_are_those_that_hold_the_output(planned):
     """64 outputs of 2 tiles of channels on 8x8 cores: two columns of cores hold them, all eight gather."""
     made = planned((16, 16), channels=(256, 64), scheme="BLOCK_SHARDED")
-    assert made.work.layout.config.cores.num_cores() == 64
+    assert made.op.layout.config.cores.num_cores() == 64
     assert facts(made)["output_cores"] == 16
-    assert account(made).facts[1].text == "output on 16 of 64 cores"
+    assert description(made).facts[1].text == "output on 16 of 64 cores"
 
 
 def test_every_stage_is_told(planned):
     for made in (planned(bias=True), planned(channels=(128, 64), scheme="BLOCK_SHARDED", bias=True)):
-        stages = {one.stage for group in phase_cycles(made.work, made.spec).groups for one in group.stages}
-        told = account(made).stages
+        stages = {one.stage for group in phase_cycles(made.op, made.spec).groups for one in group.stages}
+        told = description(made).stages
         assert stages - {Stage.START, Stage.MATH} <= set(told)  # these mean the same in all programs
         assert told[Stage.WRITER] == "the second processor copies finished sticks to their rows of the output shard"
 
 
 def test_what_it_is_composed_of_is_measured_and_the_whole_is_not(planned):
-    found = account(planned())
+    found = description(planned())
     assert (found.measured_as, found.composed_of) == ("", "the steps of the measured convolution program")

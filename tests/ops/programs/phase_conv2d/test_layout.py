@@ -4,7 +4,7 @@ from ops.programs.conv2d.blocks import KBlock
 
 
 def groups(planned):
-    return [[phase.frame for phase in part.phases] for part in planned.work.parts]
+    return [[phase.frame for phase in part.phases] for part in planned.op.parts]
 
 
 def firsts(planned):
@@ -13,57 +13,57 @@ def firsts(planned):
 
 def test_phases_of_a_row_that_meet_the_same_inputs_are_together(planned):
     assert firsts(planned()) == [[(0, 0), (0, 1)], [(1, 0), (1, 1)]]
-    assert [part.beside for part in planned().work.parts] == [2, 2]
+    assert [part.beside for part in planned().op.parts] == [2, 2]
 
 
 def test_phases_with_windows_of_their_own_are_apart(planned):
     made = planned(kernel=(4, 4), padding=(1, 1, 1, 1))
     assert firsts(made) == [[(0, 0)], [(0, 1)], [(1, 0)], [(1, 1)]]
-    assert [part.conv.problem.kernel for part in made.work.parts] == [(2, 2)] * 4
+    assert [part.conv.problem.kernel for part in made.op.parts] == [(2, 2)] * 4
 
 
 def test_block_shards_join_rows_where_that_costs_nothing(planned):
     """16 x 16 pixels, 8 rows of cores: 128 outputs each, four lines of 32, which meet the same two lines of 16."""
     made = planned((16, 16), channels=(512, 512), scheme="BLOCK_SHARDED")
     assert firsts(made) == [[(0, 0), (0, 1), (1, 0), (1, 1)]]
-    assert made.work.parts[0].beside == 2
-    assert made.work.parts[0].conv.layout.blocks.act_h_tiles == 1
+    assert made.op.parts[0].beside == 2
+    assert made.op.parts[0].conv.layout.blocks.act_h_tiles == 1
 
 
 def test_rows_stay_apart_where_the_weights_of_all_take_more_room_than_the_zeros(planned):
-    assert len(planned((8, 16), scheme="BLOCK_SHARDED").work.parts) == 2
+    assert len(planned((8, 16), scheme="BLOCK_SHARDED").op.parts) == 2
 
 
 def test_rows_are_as_many_as_the_core_with_most_has(planned):
     """60 x 80 outputs, 96 of a core: 40 windows of a line at most, and 8 of the next, or up to 40 of either."""
     made = planned((30, 40), channels=(512, 256), act_block_h_override=96)
-    assert made.work.layout.shards.out_rows == 96
-    assert [part.conv.layout.shards.out_rows for part in made.work.parts] == [64, 64]
-    assert [part.conv.layout.shards.out_width for part in made.work.parts] == [512, 512]
-    assert [part.conv.layout.blocks.act_w_tiles for part in made.work.parts] == [16, 16]
+    assert made.op.layout.shards.out_rows == 96
+    assert [part.conv.layout.shards.out_rows for part in made.op.parts] == [64, 64]
+    assert [part.conv.layout.shards.out_width for part in made.op.parts] == [512, 512]
+    assert [part.conv.layout.blocks.act_w_tiles for part in made.op.parts] == [16, 16]
 
 
 def test_blocks_obey_the_callers_height(planned):
     made = planned((64, 64), act_block_h_override=32)
-    assert {part.conv.layout.blocks.act_h_tiles for part in made.work.parts} == {1}
+    assert {part.conv.layout.blocks.act_h_tiles for part in made.op.parts} == {1}
 
 
 def test_a_window_is_one_k_block_where_it_is_no_longer_than_a_kernel_row(planned):
     """3x3 at stride 2: 2 x 2 taps in the first phase, more than the 3 of a kernel row; 2, 2 and 1 in the others."""
     made = planned(kernel=(3, 3))
-    taps = [(part.conv.problem.kernel, len(part.conv.k_blocks)) for part in made.work.parts]
+    taps = [(part.conv.problem.kernel, len(part.conv.k_blocks)) for part in made.op.parts]
     assert taps == [((2, 2), 2), ((2, 1), 1), ((1, 2), 1), ((1, 1), 1)]
-    assert made.work.parts[1].conv.k_blocks[0] == KBlock(
+    assert made.op.parts[1].conv.k_blocks[0] == KBlock(
         kernel_rows=range(2), first_channel=0, channels=32, weight_row=0, weight_stride=32, weight_channels=32
     )
-    assert [len(part.conv.k_blocks) for part in planned(kernel=(4, 4)).work.parts] == [1, 1]
+    assert [len(part.conv.k_blocks) for part in planned(kernel=(4, 4)).op.parts] == [1, 1]
 
 
 def test_outputs_without_taps_have_no_k_blocks(planned):
     made = planned(kernel=(1, 2), stride=(2, 3))
-    assert [len(part.conv.k_blocks) for part in made.work.parts] == [1, 0, 0, 0]
-    assert [len(part.phases) for part in made.work.parts] == [2, 1, 2, 1]
-    assert {len(phase.weights) for part in made.work.parts[1:] for phase in part.phases} == {0}
+    assert [len(part.conv.k_blocks) for part in made.op.parts] == [1, 0, 0, 0]
+    assert [len(part.phases) for part in made.op.parts] == [2, 1, 2, 1]
+    assert {len(phase.weights) for part in made.op.parts[1:] for phase in part.phases} == {0}
 
 
 def test_the_list_of_a_core(planned):

@@ -41,32 +41,32 @@ def numbers(planned, seed=0):
 
 
 def prepared(planned, kernel, preparing):
-    work = next(one.work for one in planned.plan.steps if isinstance(one, Allocate) and one.tensor == "weight.prepared")
-    return preparing(work, kernel)
+    op = next(one.op for one in planned.plan.steps if isinstance(one, Allocate) and one.tensor == "weight.prepared")
+    return preparing(op, kernel)
 
 
 def phase_values(planned, sticks, kernel, row, arithmetic=EXACT):
-    reading = ValuesContext(spec=planned.spec, arithmetic=arithmetic)
+    context = ValuesContext(spec=planned.spec, arithmetic=arithmetic)
     bias = [] if planned.call.bias is None else [row[None]]
-    return phases_convolved(planned.work, [sticks, prepared(planned, kernel, prepared_phase_weights), *bias], reading)
+    return phases_convolved(planned.op, [sticks, prepared(planned, kernel, prepared_phase_weights), *bias], context)
 
 
 def frame_values(planned, sticks, kernel, row, arithmetic=EXACT):
-    reading = ValuesContext(spec=planned.spec, arithmetic=arithmetic)
+    context = ValuesContext(spec=planned.spec, arithmetic=arithmetic)
     bias = [] if planned.call.bias is None else [row[None]]
     inputs = [sticks, prepared(planned, kernel, prepared_weights), *bias]
-    return CONV2D[0].values(planned.work, inputs, reading)
+    return CONV2D[0].values(planned.op, inputs, context)
 
 
 def plainly(planned, sticks, kernel, row):
     """Output by output: zeros where a tap lies outside, K block by K block through the packer, as the device does."""
-    call, work, options = planned.call, planned.work, planned.work.options
+    call, op, options = planned.call, planned.op, planned.op.options
     (height, width), channels = (call.input_height, call.input_width), call.in_channels
-    frame, wide = work.problem.frame, {"fp32_dest": options.fp32_dest}
+    frame, wide = op.problem.frame, {"fp32_dest": options.fp32_dest}
     taps = kernel[..., ::-1, ::-1].astype(np.float32)
     images = sticks.astype(np.float32).reshape(-1, height, width, channels)
     result = np.empty((call.batch_size, frame.rows.outputs, frame.columns.outputs, call.out_channels), np.float32)
-    for part in work.parts:
+    for part in op.parts:
         conv = part.conv
         mode, partials = GatheredInput(conv, EXACT, planned.spec).mode, conv.partials_format
         for image, phase in product(range(call.batch_size), part.phases):

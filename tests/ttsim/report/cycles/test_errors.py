@@ -40,10 +40,10 @@ def test_where_an_error_comes_from():
     assert error_bar(Description(), "blackhole").text == "no measurement"
 
 
-def operation(cycles, account):
+def operation(cycles, description):
     group = CoreGroupCycles(cores=first_cores(4, 8, 8), cycles=cycles, stages=(StageCycles(Stage.MATH, cycles),))
     made = OperationCycles(cycles=cycles, groups=(group,), bound_by=Stage.MATH)
-    return TimedOperation(name="Op", cycles=made, account=account)
+    return TimedOperation(name="Op", cycles=made, description=description)
 
 
 def test_errors_in_words(spec):

@@ -93,11 +93,11 @@ def test_figures_in_words():
     assert percent(0.1234) == "12.3 %"
 
 
-def bound(*stages, account=Description(), cycles=100_000):  # noqa: B008 - frozen
+def bound(*stages, description=Description(), cycles=100_000):  # noqa: B008 - frozen
     """An operation whose first stage is said to bind it."""
     group = CoreGroupCycles(cores=first_cores(4, 8, 8), cycles=cycles, stages=stages)
     made = OperationCycles(cycles=cycles, groups=(group,), bound_by=stages[0].stage)
-    return TimedOperation(name="Op", cycles=made, account=account)
+    return TimedOperation(name="Op", cycles=made, description=description)
 
 
 def told(operation, spec):
@@ -113,7 +113,7 @@ def test_near_ties_are_named(spec):
         StageCycles(Stage.WEIGHT_MULTICAST, 30_000, critical_cycles=19_823),
         StageCycles(Stage.TILIZE, 31_031, critical_cycles=31_031 - 20_000),
         StageCycles(Stage.READER, 20_000, critical_cycles=20_000),
-        account=Description(stages={Stage.WEIGHT_READER: "weights are read from DRAM"}),
+        description=Description(stages={Stage.WEIGHT_READER: "weights are read from DRAM"}),
         cycles=100_000,
     )
     figures, line = told(operation, spec)
@@ -148,7 +148,7 @@ def test_the_facts_of_the_plan_are_told(spec):
         Detail(name="scheme", value="HEIGHT_SHARDED", text="HEIGHT_SHARDED"),
         Detail(name="k_blocks", value=2, text="2 K blocks"),
     )
-    operation = bound(StageCycles(Stage.MATH, 1), account=Description(facts=facts))
+    operation = bound(StageCycles(Stage.MATH, 1), description=Description(facts=facts))
     figures, line = told(operation, spec)
     assert figures.facts == facts
     assert line.endswith(" Planned: HEIGHT_SHARDED, 2 K blocks.")
@@ -156,7 +156,7 @@ def test_the_facts_of_the_plan_are_told(spec):
 
 def test_every_core_is_told_the_same(spec):
     operation = bound(
-        StageCycles(Stage.READER, 1), account=Description(stages={Stage.READER: "pages are read from DRAM"})
+        StageCycles(Stage.READER, 1), description=Description(stages={Stage.READER: "pages are read from DRAM"})
     )
     figures, _ = told(operation, spec)
     assert {one.does for group in figures.groups for one in group.stages} == {"pages are read from DRAM"}

@@ -57,8 +57,8 @@ def test_an_operation_in_whole_cycles():
 
 
 def test_cores_are_rectangles(spec):
-    reading = TimedOperation(name="Op", cycles=whole_operation(operation()))
-    group = OperationTime(timed=reading, spec=spec, call_cycles=100).groups[0]
+    context = TimedOperation(name="Op", cycles=whole_operation(operation()))
+    group = OperationTime(timed=context, spec=spec, call_cycles=100).groups[0]
     assert (group.cores, group.ranges) == ("{[1-0 - 3-1]}", ((1, 0, 3, 1),))
     assert group.coordinates == ((1, 0), (2, 0), (3, 0), (1, 1), (2, 1), (3, 1))
 

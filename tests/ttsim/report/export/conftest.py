@@ -59,7 +59,7 @@ def hostile(record):
     )
     attributes = Description(attributes=((HOSTILE, HOSTILE),))
     operations = tuple(
-        replace(one, name=HOSTILE, timed=replace(one.timed, account=attributes)) for one in record.operations
+        replace(one, name=HOSTILE, timed=replace(one.timed, description=attributes)) for one in record.operations
     )
     lifetimes = tuple(replace(one, made_at=(HOSTILE, 1), last_read_at=(HOSTILE, 2)) for one in record.lifetimes)
     cycles = replace(record.cycles, device=HOSTILE)

@@ -18,11 +18,11 @@ def test_a_buffer_lives_from_the_first_operation_that_finds_it_to_the_last() -> 
 
 
 def test_blocks_stand_where_they_lie() -> None:
-    kept, work = l1_map([(KEPT,), (WORK, KEPT)], SPEC).blocks
+    kept, op = l1_map([(KEPT,), (WORK, KEPT)], SPEC).blocks
     assert (kept.left_share, kept.width_share, kept.top_share) == (0.0, 1.0, 0.0)
     assert kept.height_share == 4096 / END
-    assert (work.left_share, work.width_share) == (0.5, 0.5)
-    assert work.top_share == 1 - (SPEC.l1.base_bytes + 2048) / END
+    assert (op.left_share, op.width_share) == (0.5, 0.5)
+    assert op.top_share == 1 - (SPEC.l1.base_bytes + 2048) / END
 
 
 def test_nothing_ran() -> None:

@@ -71,9 +71,9 @@ def test_pictures_of_cores_say_what_is_most_and_least(report, spec) -> None:
         "from and to DRAM",
         "over the networks",
     ]  # none held any
-    work, sent = maps["at work"], maps["over the networks"]
-    assert (work.least, work.most, work.unit, work.whole) == (0, 5000, "cycles", "of all cycles")
-    assert (work.figures[1], work.shares[1]) == (4400, 0.88)
+    op, sent = maps["at work"], maps["over the networks"]
+    assert (op.least, op.most, op.unit, op.whole) == (0, 5000, "cycles", "of all cycles")
+    assert (op.figures[1], op.shares[1]) == (4400, 0.88)
     assert (sent.most, sent.figures[8], sent.shares[8]) == (4500, 1500, 1500 / 4500)
 
 
