@@ -1,7 +1,6 @@
 """One point of a study: a layer on a device with its settings; `evaluate` plans, times and measures it."""
 
 import json
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Set
 from contextvars import Context
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
@@ -27,7 +26,6 @@ from ttsim.study.layers.run import (
     Called,
     Doubles,
     Inputs,
-    Placed,
     Settings,
     accuracy_of,
     call,
@@ -59,58 +57,45 @@ def plan_key(plan: Plan) -> str:
 
 def canonical(value: object) -> str:
     """A value of a plan as text, equal for equal values: fields that do not compare are left out."""
-    return _Text().of(value)
+    # Texts of objects by their identities, each with the object, so that it lives as long: many occur often in a plan
+    known: dict[int, tuple[object, str]] = {}
+
+    def text(value: object) -> str:
+        if type(value) in PLAIN:
+            return repr(value)
+        if id(value) not in known:
+            known[id(value)] = value, written(value)
+        return known[id(value)][1]
+
+    def written(value: object) -> str:
+        kind: type = type(value)
+        if isinstance(value, Enum):
+            return f"{kind.__qualname__}.{value.name}"
+        if isinstance(value, tuple | list):
+            name = "" if kind in (tuple, list) else kind.__qualname__
+            return f"{name}[{','.join(map(text, value))}]"
+        if is_dataclass(kind):
+            return f"{kind.__module__}.{kind.__qualname__}({','.join(map(text, _compared(kind)(value)))})"
+        if isinstance(value, Mapping):
+            return f"{{{','.join(sorted(f'{text(key)}:{text(item)}' for key, item in value.items()))}}}"
+        if isinstance(value, Set):
+            return f"{{{','.join(sorted(map(text, value)))}}}"
+        if isinstance(value, np.ndarray):
+            return f"{value.dtype.str}{value.shape}{sha256(value.tobytes()).hexdigest()}"
+        if isinstance(value, np.dtype | np.generic | type):
+            return repr(value)
+        raise AssertionError(f"a plan holds a {kind.__name__}, which has no text; give it one in evaluate.py")
+
+    return text(value)
 
 
 @cache
 def _compared(kind: type) -> Callable[[Any], tuple[Any, ...]]:
     """What gives the fields of a dataclass that two values are compared by, without those that only ask."""
     names = [one.name for one in fields(kind) if one.compare and one.name not in ASKED.get(kind, ())]
-    if not names:
-        return lambda value: ()
-    if len(names) == 1:
-        return lambda value: (getattr(value, names[0]),)
+    if len(names) < 2:
+        return lambda value: tuple(getattr(value, name) for name in names)
     return attrgetter(*names)
-
-
-class _Text:
-    """The text of a value; an object that occurs often in it is written out once.
-
-    Attributes:
-        known: Texts of objects by their identity, each with the object, so that it lives as long.
-    """
-
-    def __init__(self) -> None:
-        self.known: dict[int, tuple[object, str]] = {}
-
-    def of(self, value: object) -> str:
-        """The text of a value."""
-        if type(value) in PLAIN:
-            return repr(value)
-        found = self.known.get(id(value))
-        if found is None:
-            found = self.known[id(value)] = (value, self._written(value))
-        return found[1]
-
-    def _written(self, value: object) -> str:
-        if isinstance(value, Enum):
-            return f"{type(value).__qualname__}.{value.name}"
-        kind: type = type(value)
-        if isinstance(value, tuple | list):
-            name = "" if kind in (tuple, list) else kind.__qualname__
-            return f"{name}[{','.join(map(self.of, value))}]"
-        if is_dataclass(kind):
-            return f"{kind.__module__}.{kind.__qualname__}({','.join(map(self.of, _compared(kind)(value)))})"
-        if isinstance(value, Mapping):
-            items = sorted(f"{self.of(key)}:{self.of(item)}" for key, item in value.items())
-            return f"{{{','.join(items)}}}"
-        if isinstance(value, Set):
-            return f"{{{','.join(sorted(map(self.of, value)))}}}"
-        if isinstance(value, np.ndarray):
-            return f"{value.dtype.str}{value.shape}{sha256(value.tobytes()).hexdigest()}"
-        if isinstance(value, np.dtype | np.generic | type):
-            return repr(value)
-        raise AssertionError(f"a plan holds a {type(value).__name__}, which has no text; give it one in plan_key.py")
 
 
 PLANS_KEPT: Final = 4096  # whose cycles a process remembers: some hundred bytes each
@@ -121,7 +106,7 @@ DEFINITION: Final = ("activation", "padding_mode")  # settings of a config that 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A layer with its configs on a device; equal points have equal texts."""
+    """A layer with its configs on a device; equal points have equal keys."""
 
     layer: Layer  # Sizes, data types, Conv2dConfig, slices, compute config
     spec: DeviceSpec
@@ -129,14 +114,6 @@ class Point:
     values: Values = "off"  # "off" for plan, memory and cycles; "exact" or "fast" for the accuracy, too
     l1_small_size: int = USUAL_L1_SMALL_SIZE  # Bytes of L1 kept for index tables
     strict: bool = True  # Refuse what the real library accepts and gets wrong
-
-    @property
-    def text(self) -> str:
-        """All that the row hangs on, as JSON with sorted keys: the layer without its source, and the whole device."""
-        layer = {name: getattr(self.layer, name) for name in ("name", *LAYER_INPUTS)}
-        layer |= {name: dict(getattr(self.layer, name)) for name in SETTINGS}
-        others = {name: getattr(self, name) for name in OTHERS}
-        return f'{{"device": {_spec_text(self.spec)}, "point": {_json(others | {"layer": layer})}}}'
 
     @property
     def inputs(self) -> dict[str, Setting | None]:
@@ -149,33 +126,20 @@ class Point:
 
     @property
     def key(self) -> str:
-        """SHA-256 of the text and of the model's version, in hexadecimal."""
-        return sha256(f"{model_version()}\n{self.text}".encode()).hexdigest()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """What a plan takes on a device; the names are those of `Row`."""
-
-    cycles: int
-    cycles_error_share: float | None
-    cycles_unmeasured_share: float
-    untimed_operations: int
-    dram_read_bytes: int
-    dram_written_bytes: int
-    noc_bytes: int
+        """SHA-256, in hexadecimal, of all that the row hangs on: the layer without its source, and the whole device."""
+        layer = {name: getattr(self.layer, name) for name in ("name", *LAYER_INPUTS)}
+        layer |= {name: dict(getattr(self.layer, name)) for name in SETTINGS}
+        others = {name: getattr(self, name) for name in OTHERS}
+        text = f'{{"device": {_spec_text(self.spec)}, "point": {_json(others | {"layer": layer})}}}'
+        return sha256(f"{model_version()}\n{text}".encode()).hexdigest()
 
 
 class Evaluator:
-    """Looks into points, and remembers what they share: the cycles of plans, and the exact output of a layer.
-
-    Attributes:
-        timed: How often cycles were worked out.
-    """
+    """Evaluates points, and remembers what points share: the cycles of plans, and the exact output of a layer."""
 
     def __init__(self) -> None:
-        self.timed = 0
-        self._timings: OrderedDict[tuple[str, tuple[int, ...], DeviceSpec], Timing] = OrderedDict()
+        self.timed = 0  # How often cycles were worked out
+        self._timings: dict[tuple[str, tuple[int, ...], DeviceSpec], dict[str, Any]] = {}
         self._exact: tuple[Layer, Inputs, Doubles | None] | None = None
 
     def row(self, point: Point) -> Row:
@@ -190,11 +154,7 @@ class Evaluator:
             return refusal(point, Verdict.FAILED, f"{type(error).__name__}: {error}")
 
     def _row(self, point: Point) -> Row:
-        """The row of a call that runs.
-
-        Raises:
-            TTSimError: It does not.
-        """
+        """The row of a call that runs; raises TTSimError if it does not."""
         settings = Settings(
             spec=point.spec,
             values=point.values,
@@ -208,7 +168,9 @@ class Evaluator:
         with placed.device:
             called = call(placed)
             accuracy = None if point.values == "off" else accuracy_of(called.output, exact)
-        measured: dict[str, Any] = plain(asdict(accuracy)) if accuracy is not None else {}
+        before, events = split(placed)
+        l1 = l1_use(point.spec, placed.events, operation_uses(point.spec, before, events))
+        measured: dict[str, Any] = {} if accuracy is None else plain(asdict(accuracy))
         measured.pop("exact_std", None)
         return Row(
             key=point.key,
@@ -217,7 +179,9 @@ class Evaluator:
             inputs=point.inputs,
             verdict=Verdict.FITS,
             clock_hz=point.spec.clock_hz,
-            **_memory(placed),
+            shard_layout=", ".join(dict.fromkeys(layout.scheme.name for layout in layouts_of(events))),
+            l1_peak_bytes=l1.peak_total_bytes,
+            l1_headroom_bytes=l1.headroom_bytes,
             **self._timing(called, point.spec),
             **measured,
         )
@@ -231,22 +195,22 @@ class Evaluator:
             self.timed += 1
             timed = timed_call(ran, spec)
             total = totals([timed], spec)
-            self._timings[same] = Timing(
-                cycles=total.cycles,
-                cycles_error_share=total.error.share,
-                cycles_unmeasured_share=total.error.unmeasured_share,
-                untimed_operations=len(timed.untimed),
-                dram_read_bytes=total.traffic.dram_read_bytes,
-                dram_written_bytes=total.traffic.dram_written_bytes,
-                noc_bytes=total.traffic.network_bytes,
-            )
-        self._timings.move_to_end(same)
-        while len(self._timings) > PLANS_KEPT:
-            self._timings.popitem(last=False)
-        return {"plan_key": key, **asdict(self._timings[same])}
+            if len(self._timings) >= PLANS_KEPT:
+                del self._timings[next(iter(self._timings))]
+            self._timings[same] = {
+                "plan_key": key,
+                "cycles": total.cycles,
+                "cycles_error_share": total.error.share,
+                "cycles_unmeasured_share": total.error.unmeasured_share,
+                "untimed_operations": len(timed.untimed),
+                "dram_read_bytes": total.traffic.dram_read_bytes,
+                "dram_written_bytes": total.traffic.dram_written_bytes,
+                "noc_bytes": total.traffic.network_bytes,
+            }
+        return self._timings[same]
 
     def _inputs(self, point: Point) -> tuple[Inputs, Doubles | None]:
-        """The numbers of a layer, and what it gives exactly; those of the last one are kept."""
+        """The numbers of a layer, and its exact output; those of the last layer are kept."""
         if point.values == "off":
             return make_inputs(point.layer, values=False), None
         config = {name: value for name, value in point.layer.config.items() if name in DEFINITION}
@@ -257,14 +221,9 @@ class Evaluator:
         return self._exact[1:]
 
 
-def evaluate(point: Point) -> Row:
-    """What becomes of a point; equal plans are timed once in a process."""
-    return evaluator().row(point)
-
-
 @cache
 def evaluator() -> Evaluator:
-    """That of this process."""
+    """The evaluator of this process."""
     return Evaluator()
 
 
@@ -272,19 +231,6 @@ def refusal(point: Point, verdict: Verdict, error: str) -> Row:
     """The row of a point that does not run."""
     layer, device = point.layer.name, point.spec.name
     return Row(key=point.key, layer=layer, device=device, inputs=point.inputs, verdict=verdict, error=error)
-
-
-def _memory(placed: Placed) -> dict[str, Any]:
-    """L1 and shards of a call that ran; the names are those of `Row`."""
-    before, events = split(placed)
-    spec = placed.device.spec
-    l1 = l1_use(spec, placed.events, operation_uses(spec, before, events))
-    schemes = dict.fromkeys(layout.scheme.name for layout in layouts_of(events))
-    return {
-        "shard_layout": ", ".join(schemes),
-        "l1_peak_bytes": l1.peak_total_bytes,
-        "l1_headroom_bytes": l1.headroom_bytes,
-    }
 
 
 @lru_cache(maxsize=64)

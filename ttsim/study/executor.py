@@ -21,14 +21,14 @@ from importlib.util import find_spec
 from itertools import groupby
 from multiprocessing import connection, get_context, parent_process, resource_tracker
 from threading import Thread, current_thread, main_thread
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from device.errors import ArgumentError, DeviceError, TTSimError, shown
 from device.spec.device_spec import DeviceSpec
 from ttsim.study.evaluate import Point, evaluator, refusal
 from ttsim.study.store import Row, Verdict, model_version
 
-# One thread each: as many processes as cores share the cores.
+# Processes have one thread each, since as many processes as cores share the cores
 THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 CONNECT_SECONDS: Final = 10
 FEW: Final = 64  # quick points, which are evaluated sooner than a process starts
@@ -55,10 +55,10 @@ class Workers:
 
 
 class InProcess(Executor):
-    """Runs what is submitted at once, in this thread."""
+    """Runs what is submitted at once, in this thread, whose interrupts are not caught."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """A future that is done; an interrupt of the thread is not caught."""
+        """A future that is done."""
         future: Future[Any] = Future()
         try:
             future.set_result(fn(*args, **kwargs))
@@ -192,67 +192,29 @@ def same_spec(spec: DeviceSpec) -> DeviceSpec:
     return spec
 
 
-class Scheduler:
-    """Points that wait, in chunks of one layer on one device.
-
-    A slot, which is one process as long as all are busy, takes chunks of a layer of its own, whose plans its process
-    remembers; when none is left, chunks of the layer that most is left of.
-    """
-
-    def __init__(self, points: Sequence[Point], slots: int) -> None:
-        """All points, those of a layer on a device together."""
-        size = max(1, min(LONGEST_CHUNK, len(points) // (slots * CHUNKS_OF_A_SLOT)))
-        if any(point.values != "off" for point in points):
-            size = 1  # values are computed, which takes long
-        families = [list(same) for _, same in groupby(points, key=lambda point: (point.layer.name, point.spec.name))]
-        self._families = [
-            deque(tuple(family[at : at + size]) for at in range(0, len(family), size)) for family in families
-        ]
-        self._family_of: dict[int, deque[Chunk]] = {}
-
-    def take(self, slot: int) -> Chunk | None:
-        """The next chunk for a slot; None if there is none."""
-        own = self._family_of.get(slot)
-        if not own:
-            left = [family for family in self._families if family]
-            taken = set(map(id, self._family_of.values()))
-            free = [family for family in left if id(family) not in taken]
-            own = free[0] if free else max(left, key=len, default=None)
-            if own is None:
-                return None
-            self._family_of[slot] = own
-        return own.popleft()
-
-    def give_back(self, slot: int, chunk: Chunk) -> None:
-        """Takes back a chunk that could not be sent."""
-        self._family_of[slot].appendleft(chunk)
-
-    def __bool__(self) -> bool:
-        """Whether any chunk is left."""
-        return any(self._families)
-
-
-class _Sent(NamedTuple):
-    """Points that are under way, and their slot; None if nothing else is under way."""
-
-    points: Chunk
-    slot: int | None
+def chunks_of(points: Sequence[Point], slots: int) -> Iterator[Chunk]:
+    """The points in order, in parts of one layer on one device, whose plans the process of a part remembers."""
+    size = max(1, min(LONGEST_CHUNK, len(points) // (slots * CHUNKS_OF_A_SLOT)))
+    if any(point.values != "off" for point in points):
+        size = 1  # values are computed, which takes long
+    for _, same in groupby(points, key=lambda point: (point.layer.name, point.spec.name)):
+        family = list(same)
+        yield from (tuple(family[at : at + size]) for at in range(0, len(family), size))
 
 
 class Run:
-    """Evaluates points once.
+    """Evaluates points once; `take` gets rows as they come, in any order.
 
     A chunk whose process died is taken apart, and each of its points is evaluated alone, with nothing else under way,
     so that no other point is blamed; a point whose process dies again is a row that says so.
     """
 
     def __init__(self, points: Sequence[Point], team: Workers, take: Callable[[list[Row]], None]) -> None:
-        """Begins with nothing done; `take` gets rows as they come, in any order."""
         self.team = team
         self.take = take
-        self.waiting = Scheduler(points, team.slots)
-        self.suspects: deque[Point] = deque()  # Points of chunks that were lost
-        self.flying: dict[Future[list[Row]], _Sent] = {}
+        self.waiting = deque(chunks_of(points, team.slots))
+        self.suspects: deque[Chunk] = deque()  # Points of chunks that were lost, one by one
+        self.flying: dict[Future[list[Row]], tuple[Chunk, bool]] = {}  # With whether its points are suspects
         self.lost = 0  # Points that were lost one after the other
         self.returned = False  # Whether any row ever came back
 
@@ -266,7 +228,10 @@ class Run:
         while self.waiting or self.suspects:
             executor = self.team.start()
             try:
-                self._until_broken(executor)
+                while self._submit(executor) and self.flying:
+                    self._settle()
+                while self.flying:  # the executor is broken: what was under way comes back, lost or not
+                    self._settle()
             except BaseException:
                 if self.team.alive():
                     self._harvest()
@@ -276,88 +241,56 @@ class Run:
                 if self.team.alive():
                     executor.shutdown(wait=True)
 
-    def _until_broken(self, executor: Executor) -> None:
-        """Evaluates points until all are done, or the executor is broken and all that was under way is settled."""
-        broken = False
-        while self.flying or (not broken and (self.waiting or self.suspects)):
-            broken = broken or not self._submit(executor)
-            for future in self._done():
-                broken = self._settle(future) or broken
-
     def _submit(self, executor: Executor) -> bool:
         """Sends what there is room for; False if the executor is broken."""
+        queue, slots = (self.suspects, 1) if self.suspects else (self.waiting, self.team.slots)
         try:
-            if self.suspects:
-                if not self.flying:
-                    self._send(executor, _Sent((self.suspects[0],), slot=None))
-                    self.suspects.popleft()
-                return True
-            for slot in sorted(set(range(self.team.slots)) - {sent.slot for sent in self.flying.values()}):
-                chunk = self.waiting.take(slot)
-                if chunk is not None:
-                    self._send(executor, _Sent(chunk, slot))
+            while queue and len(self.flying) < slots:
+                future = executor.submit(evaluate_chunk, queue[0], model_version())
+                self.flying[future] = queue.popleft(), queue is self.suspects
         except BrokenExecutor:
             return False
         return True
 
-    def _send(self, executor: Executor, sent: _Sent) -> None:
-        """Sends points; they wait again if the executor is broken, which raises BrokenExecutor."""
-        try:
-            self.flying[executor.submit(evaluate_chunk, sent.points, model_version())] = sent
-        except BrokenExecutor:
-            if sent.slot is not None:
-                self.waiting.give_back(sent.slot, sent.points)
-            raise
-
-    def _done(self) -> list[Future[list[Row]]]:
-        """What came back, at least one if something is under way, in the order in which it was sent.
+    def _settle(self) -> None:
+        """Takes the rows that came back, at least some if something is under way, and notes points that were lost.
 
         Raises:
-            DeviceError: No worker is there any more.
+            DeviceError: No worker is there any more, or too much was lost.
         """
-        while True:
+        done: set[Future[list[Row]]] = set()
+        while self.flying and not done:
             done, _ = wait(self.flying, timeout=LISTEN_SECONDS, return_when=FIRST_COMPLETED)
-            if done or not self.flying:
-                return [future for future in self.flying if future in done]
-            if not self.team.alive():
+            if not done and not self.team.alive():
                 raise DeviceError(
                     f"sweep: nobody answers any more {self.team.where}; start it again, and then the sweep"
                 )
+        for future in [future for future in self.flying if future in done]:  # in the order in which they were sent
+            chunk, suspect = self.flying.pop(future)
+            try:
+                rows = future.result()
+            except TTSimError:
+                raise
+            except (Exception, CancelledError) as error:
+                if suspect:
+                    self._blame(chunk[0], error)
+                else:
+                    self.suspects.extend((point,) for point in chunk)
+            else:
+                self.lost, self.returned = 0, True
+                self.take(rows)
 
-    def _settle(self, future: Future[list[Row]]) -> bool:
-        """Takes the rows that came back, or notes points that were lost; True if the executor is broken."""
-        sent = self.flying.pop(future)
-        try:
-            rows = future.result()
-        except TTSimError:
-            raise
-        except (Exception, CancelledError) as error:
-            self._lose(sent, error)
-            return isinstance(error, BrokenExecutor)
-        self.lost, self.returned = 0, True
-        self.take(rows)
-        return False
-
-    def _lose(self, sent: _Sent, error: BaseException) -> None:
-        """Notes points whose process died: those of a chunk are suspects, a point that was alone is the reason.
-
-        Raises:
-            DeviceError: Too much was lost.
-        """
-        if sent.slot is not None:
-            self.suspects.extend(sent.points)
-            return
+    def _blame(self, point: Point, error: BaseException) -> None:
+        """Takes the row of a point whose process died while it was alone; raises DeviceError if all points do so."""
         self.lost += 1
-        said = f"{type(error).__name__}: {error}".strip().rstrip(":")
+        reason = f"{type(error).__name__}: {error}".strip().rstrip(":")
         if self.lost >= (LOST_IN_A_ROW if self.returned else LOST_AT_FIRST):
             raise DeviceError(
-                f"sweep: what runs {self.team.where} ends whatever it looks into ({said}); find what ends it: "
+                f"sweep: what runs {self.team.where} ends whatever it looks into ({reason}); find what ends it: "
                 "too little memory, an engine that was shut down, or a script that calls ttsim.sweep outside of "
                 'if __name__ == "__main__":'
             )
-        self.take(
-            [refusal(sent.points[0], Verdict.LOST, f"the process that looked into this point died twice: {said}")]
-        )
+        self.take([refusal(point, Verdict.LOST, f"the process that looked into this point died twice: {reason}")])
 
     def _harvest(self) -> None:
         """Takes what is ready where the run ends early, and what is being evaluated, if that does not take long."""

@@ -34,8 +34,6 @@ from ttsim.study.layers.read import DEFAULT_LAYERS, check_keys, layers_said, lea
 from ttsim.study.layers.run import compute_config, conv_config, slice_config
 
 LAYER, CONFIG, COMPUTE, DEVICE, LOWERING = "layer", "config", "compute", "device", "lowering"
-
-LAYER, CONFIG, COMPUTE, DEVICE, LOWERING = "layer", "config", "compute", "device", "lowering"
 NONE_IS_A_VALUE: Final = ("dtype", "slice")  # fields of a layer that may be left to the library
 ANY_LAYER: Final = Layer(in_channels=32, out_channels=32, input_height=32, input_width=32)  # to check settings with
 MOST_DEVICES: Final = 10_000  # each takes some milliseconds to make
@@ -60,8 +58,7 @@ class Variant(NamedTuple):
     labels: Mapping[str, Any] = MappingProxyType({})  # The values, by the names of the axes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
+class Axis(NamedTuple):
     """Values of one setting of a sweep."""
 
     kind: str  # "layer", "config" (Conv2dConfig), "compute" (compute config), "device", or "lowering"
@@ -75,24 +72,23 @@ class Axis:
 
     def on(self, variant: Variant, value: Any) -> Variant:
         """A variant with one of the values, of a setting that is no device's."""
-        labels = {**variant.labels, self.name: value}
+        layer, labels = variant.layer, {**variant.labels, self.name: value}
         if self.kind == LOWERING:
-            return Variant(variant.layer, value, labels)
-        if self.kind != LAYER:
-            table = {name: old for name, old in getattr(variant.layer, self.kind).items() if name != self.field}
-            value = table if value is None else {**table, self.field: value}
-        field = self.field if self.kind == LAYER else self.kind
-        return Variant(replace(variant.layer, **{field: value}), variant.lowering, labels)
+            return Variant(layer, value, labels)
+        if self.kind == LAYER:
+            return Variant(replace(layer, **{self.field: value}), variant.lowering, labels)
+        table = {name: old for name, old in getattr(layer, self.kind).items() if name != self.field}
+        changed_table: dict[str, Any] = {self.kind: table if value is None else {**table, self.field: value}}
+        return Variant(replace(layer, **changed_table), variant.lowering, labels)
 
 
 def axis(name: str, values: Sequence[Any], device: DeviceSpec) -> Axis:
-    """An axis by the name of its setting.
+    """An axis by the name of its setting, whose values are checked; fields of devices by those of a device.
 
     Args:
         name: A field of a layer, of Conv2dConfig, of the compute config or of a device (`dram.banks`), or "lowering";
             `layer.`, `config.`, `compute.` and `device.` may stand before it.
         values: At least one, none of them twice.
-        device: To which a field of devices is applied, to see that it is there.
 
     Raises:
         ArgumentError: There is no such setting, or a value is none of it.
@@ -104,15 +100,11 @@ def axis(name: str, values: Sequence[Any], device: DeviceSpec) -> Axis:
     if _twice([(type(value), value) for value in values]) is not None:  # 1 and true are two values
         raise ArgumentError(f"sweep: {name} has a value twice: {shown(values)}; give each once")
     kind, field = setting_of(name, device)
-    return Axis(kind=kind, field=field, values=tuple(_value(kind, field, value, device) for value in values))
+    return Axis(kind, field, tuple(_value(kind, field, value, device) for value in values))
 
 
 def setting_of(name: str, device: DeviceSpec) -> tuple[str, str]:
-    """Kind and field of a setting.
-
-    Raises:
-        ArgumentError: There is none of that name, or more than one.
-    """
+    """Kind and field of a setting; raises ArgumentError where there is none of that name, or more than one."""
     known = {
         LAYER: tuple(field for field in LAYER_INPUTS if field != "seed"),
         CONFIG: tuple(vars(Conv2dConfig())),
@@ -166,13 +158,6 @@ def _twice(values: Sequence[Any]) -> Any:
     return next((value for value in values if values.count(value) > 1), None)
 
 
-class Sample(NamedTuple):
-    """A point of a sweep, and its value on each axis."""
-
-    point: Point
-    labels: Mapping[str, Any]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
     """The layers, devices and axes of settings of a sweep, whose product are its points."""
@@ -185,22 +170,28 @@ class Space:
     strict: bool = True  # As of `Point`
 
     def __post_init__(self) -> None:
-        """Refuses what could not be told apart in a table."""
+        """Refuses layers, devices or axes that a table could not tell apart."""
         for what in ("layers", "devices", "axes"):
-            names = [one.name for one in getattr(self, what)]
+            names = [item.name for item in getattr(self, what)]
             if not names and what != "axes":
                 raise ArgumentError(f"sweep: there are no {what}; give at least one")
             twice = _twice(names)
             if twice is not None:
                 raise ArgumentError(f"sweep: two of the {what} are called {shown(twice)}; give each a name of its own")
 
-    def samples(self) -> Iterator[Sample]:
-        """Layer by layer, device by device, axis by axis: the last one changes fastest, those of devices slowest.
+    def samples(self) -> Iterator[tuple[Point, Mapping[str, Any]]]:
+        """Each point with its values on the axes, layer by layer; the last axis changes fastest, devices slowest.
 
         Raises:
             SpecError: A device cannot have the values of some axes together.
         """
-        machines = list(self._machines())
+        of_devices = [axis for axis in self.axes if axis.kind == DEVICE]
+        machines = []
+        for device in self.devices:
+            for values in product(*(axis.values for axis in of_devices)):
+                labels = {axis.name: value for axis, value in zip(of_devices, values, strict=True)}
+                changes = [f"{axis.field}={value}" for axis, value in zip(of_devices, values, strict=True)]
+                machines.append((changed(device, changes), labels))
         others = {name: getattr(self, name) for name in ("values", "l1_small_size", "strict")}
         for layer in self.layers:
             variants = [Variant(layer)]
@@ -209,15 +200,7 @@ class Space:
                     variants = [axis.on(variant, value) for variant in variants for value in axis.values]
             for (spec, device_labels), (changed_layer, lowering, labels) in product(machines, variants):
                 point = Point(layer=changed_layer, spec=spec, lowering=lowering, **others)
-                yield Sample(point, {**device_labels, **labels})
-
-    def _machines(self) -> Iterator[tuple[DeviceSpec, dict[str, Any]]]:
-        """Every device with every change of it, and its values on the axes."""
-        axes = [axis for axis in self.axes if axis.kind == DEVICE]
-        for device in self.devices:
-            for values in product(*(axis.values for axis in axes)):
-                changes = [f"{axis.field}={value}" for axis, value in zip(axes, values, strict=True)]
-                yield changed(device, changes), dict(zip((axis.name for axis in axes), values, strict=True))
+                yield point, {**device_labels, **labels}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +208,7 @@ class DesignAxis:
     """A field of a device that a design varies."""
 
     name: str  # Of the field, or "grid"
-    values: tuple[str, ...]  # As text, each as short as it can be written
+    values: tuple[str, ...]  # Each in its shortest spelling
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -293,16 +276,18 @@ def read_sweep(path: Path) -> dict[str, Any]:
     if document.get("values", "off") not in get_args(Values):
         known = ", ".join(get_args(Values))
         raise ArgumentError(f"{path}: values must be one of {known}, not {shown(document['values'])}")
-    found: dict[str, Any] = {name: document[name] for name in ("values", "l1_small_size", "strict") if name in document}
+    arguments: dict[str, Any] = {
+        name: document[name] for name in ("values", "l1_small_size", "strict") if name in document
+    }
     if "devices" in document:
-        found["devices"] = [_beside(path, device) for device in document["devices"]]
+        arguments["devices"] = [_beside(path, device) for device in document["devices"]]
     if "vary" in document:
-        found["vary"] = {
-            name: [None if value == "none" else value for value in given] if isinstance(given, list) else given
-            for name, given in leaves(document["vary"])
+        arguments["vary"] = {
+            name: [None if value == "none" else value for value in values] if isinstance(values, list) else values
+            for name, values in leaves(document["vary"])
         }
     layers = layers_said(document, path)
-    return found if layers is None else {**found, "layers": layers}
+    return arguments if layers is None else {**arguments, "layers": layers}
 
 
 def _beside(path: Path, device: Any) -> str:
@@ -335,56 +320,63 @@ def read_design(path: Path) -> Design:
         raise ArgumentError(f"{path}: device.base must be the name of a device or a file, not {shown(name)}")
     base = changed(load_spec(name), [f"{field}={_text(value)}" for field, value in leaves(fields)])
     layers = _layers(path, document)
-    return Design(
-        base=base,
-        axes=tuple(_axes(tables["space"], base)),
-        costs=_costs(tables["costs"], base),
-        layers=layers,
-        counts=_counts(tables["counts"], [layer.name for layer in layers]),
-    )
+    axes = tuple(_axes(tables["space"], base))
+    numeric = [field.name for field in fields_of(base) if field.numeric]
+    costs = {}
+    for cost, text in tables["costs"].items():
+        try:
+            costs[cost] = formula(text, numeric)
+        except ArgumentError as error:
+            raise ArgumentError(f"design: costs.{cost}: {error}") from error
+    counts = dict(leaves(tables["counts"]))
+    check_keys("design: counts", counts, [layer.name for layer in layers])
+    for layer, count in counts.items():
+        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+            raise ArgumentError(f"design: counts.{layer} must be an integer of at least 1, not {shown(count)}")
+    return Design(base=base, axes=axes, costs=costs, layers=layers, counts=counts)
 
 
 def _axes(table: Mapping[str, Any], base: DeviceSpec) -> Iterator[DesignAxis]:
     """A field and its values; each in its shortest spelling."""
     known = {field.name: field for field in fields_of(base)}
-    for name, given in leaves(table, whole=RANGE):
+    for name, values in leaves(table, whole=RANGE):
         if name != GRID and name not in known:
             raise ArgumentError(f"design: space: unknown field {shown(name)}{nearest(name, [*known, GRID])}")
-        if isinstance(given, Mapping):
-            given = list(_range(known.get(name), name, given))
-        if not isinstance(given, list) or not given:
+        if isinstance(values, Mapping):
+            values = list(_range(known.get(name), name, values))
+        if not isinstance(values, list) or not values:
             raise ArgumentError(
                 f"design: space.{name} must be a list of values, or {{from = ..., to = ..., step = ...}}, "
-                f"not {shown(given)}"
+                f"not {shown(values)}"
             )
-        values = []
-        for value in given:
+        spellings = []
+        for value in values:
             read = read_change(f"{name}={_text(value)}", known)
-            values.append("x".join(str(side) for _, side in read) if len(read) > 1 else spelled(*read[0]))
-        twice = _twice(values)
+            spellings.append("x".join(str(side) for _, side in read) if len(read) > 1 else spelled(*read[0]))
+        twice = _twice(spellings)
         if twice is not None:
             raise ArgumentError(f"design: space.{name} has {twice} twice; keep one of them")
-        yield DesignAxis(name=name, values=tuple(values))
+        yield DesignAxis(name=name, values=tuple(spellings))
 
 
-def _range(field: Field | None, name: str, given: Mapping[str, Any]) -> Iterator[Value]:
+def _range(field: Field | None, name: str, table: Mapping[str, Any]) -> Iterator[Value]:
     """Values of a range, both ends included, in steps of equal difference or of equal ratio."""
     where = f"design: space.{name}"
-    check_keys(where, given, RANGE)
-    if field is None or not field.numeric or "from" not in given or "to" not in given or len(given) != 3:
+    check_keys(where, table, RANGE)
+    if field is None or not field.numeric or "from" not in table or "to" not in table or len(table) != 3:
         raise ArgumentError(
             f"{where}: a range is {{from, to, step}} or {{from, to, factor}} of a number, "
-            f"not {shown(dict(given))}; or give a list of values"
+            f"not {shown(dict(table))}; or give a list of values"
         )
-    exact = {key: Fraction(repr(read_value(field, _text(given[key])))) for key in RANGE[:3] if key in given}
-    factor = given.get("factor")
+    exact = {key: Fraction(repr(read_value(field, _text(table[key])))) for key in RANGE[:3] if key in table}
+    factor = table.get("factor")
     if "step" not in exact and (
         not isinstance(factor, int | float) or isinstance(factor, bool) or not 1 < factor < float("inf")
     ):
         raise ArgumentError(f"{where}: factor must be a number above 1, not {shown(factor)}; such as 2")
     low, high, step = exact["from"], exact["to"], exact.get("step")
     if not 0 < low <= high or (step is not None and step <= 0):
-        raise ArgumentError(f"{where}: a range goes upward, from above zero, not {shown(dict(given))}")
+        raise ArgumentError(f"{where}: a range goes upward, from above zero, not {shown(dict(table))}")
     for count in range(MOST_VALUES + 1):
         value = low * Fraction(repr(factor)) ** count if step is None else low + step * count
         if value > high:
@@ -393,35 +385,13 @@ def _range(field: Field | None, name: str, given: Mapping[str, Any]) -> Iterator
     raise ArgumentError(f"{where}: a range has at most {MOST_VALUES} values; take larger steps")
 
 
-def _costs(table: Mapping[str, Any], base: DeviceSpec) -> dict[str, Formula]:
-    """A formula for each cost."""
-    known = [field.name for field in fields_of(base) if field.numeric]
-    found = {}
-    for name, text in table.items():
-        try:
-            found[name] = formula(text, known)
-        except ArgumentError as error:
-            raise ArgumentError(f"design: costs.{name}: {error}") from error
-    return found
-
-
-def _counts(table: Mapping[str, Any], names: Sequence[str]) -> dict[str, int]:
-    """How often each layer runs, of those that do not run once."""
-    counts = dict(leaves(table))
-    check_keys("design: counts", counts, names)
-    for name, count in counts.items():
-        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-            raise ArgumentError(f"design: counts.{name} must be an integer of at least 1, not {shown(count)}")
-    return counts
-
-
 def _layers(path: Path, document: Mapping[str, Any]) -> tuple[Layer, ...]:
     """Layers of the design itself, of another file, or the usual ones; those alone whose names contain a text."""
     only = document.get("only", "")
     if not isinstance(only, str):
         raise ArgumentError(f"{path}: only must be a part of the names of layers, not {shown(only)}")
-    found = layers_said(document, path) or read_layers(DEFAULT_LAYERS)
-    chosen = tuple(layer for layer in found if only in layer.name)
+    every = layers_said(document, path) or read_layers(DEFAULT_LAYERS)
+    chosen = tuple(layer for layer in every if only in layer.name)
     if not chosen:
         raise ArgumentError(f"{path}: no layer has {shown(only)} in its name; leave only away for all of them")
     return chosen

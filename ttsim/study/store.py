@@ -10,8 +10,8 @@ from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from io import FileIO
+from operator import le
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 from device.errors import ArgumentError, shown
@@ -73,12 +73,7 @@ class Row:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The row of such figures.
-
-        Raises:
-            TypeError: They are not those of a row.
-            ValueError: There is no such verdict.
-        """
+        """The row of such figures; raises TypeError or ValueError if they are not those of a row."""
         return cls(**{**values, "verdict": Verdict(values.get("verdict", ""))})
 
 
@@ -91,12 +86,12 @@ def front(costs: Sequence[Sequence[float]]) -> tuple[int, ...]:
     Returns:
         In order of the first cost, then of the second, and so on; of equal candidates the first alone.
     """
-    found: list[int] = []
-    for at in sorted(range(len(costs)), key=lambda one: (tuple(costs[one]), one)):
-        beaten = (all(held <= own for held, own in zip(costs[one], costs[at], strict=True)) for one in found)
-        if not any(beaten):  # what comes later in order can beat none that came before
-            found.append(at)
-    return tuple(found)
+    best: list[int] = []
+    for place in sorted(range(len(costs)), key=lambda place: tuple(costs[place])):
+        # A candidate that comes later in this order can beat none that came before
+        if not any(all(map(le, costs[other], costs[place])) for other in best):
+            best.append(place)
+    return tuple(best)
 
 
 PACKAGES: Final = ("device", "ops", "ttsim")
@@ -114,12 +109,8 @@ def model_version() -> str:
     return version_of((name, files(name)) for name in PACKAGES)
 
 
-def version_of(packages: Iterator[tuple[str, Traversable]]) -> str:
-    """The version of some packages.
-
-    Args:
-        packages: Name and folder of each.
-    """
+def version_of(packages: Iterable[tuple[str, Traversable]]) -> str:
+    """The version of some packages by their names and folders."""
     digest = sha256()
     for name, folder in packages:
         for path, text in sorted(_sources(name, folder)):
@@ -152,7 +143,7 @@ class Store:
     """An open file of rows, one JSON value a line; a context manager that closes it.
 
     The first line says what the file is and which model made its rows. Lines are only ever appended; a last line that
-    was not finished is cut off when the file is opened again.
+    was not finished is cut off when the file is opened again. While the file is open no other process can open it.
     """
 
     def __init__(self, path: Path, model: str) -> None:
@@ -172,8 +163,14 @@ class Store:
         self.note = "" if fcntl is not None else UNLOCKED.format(path=path)
         self._file = FileIO(os.open(path, HOW, 0o666), "r+")
         try:
-            self._lock()
+            if fcntl is not None:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._recover(_line({"ttsim_rows": FORMAT, "model": model}))
+        except BlockingIOError as error:
+            self._file.close()
+            raise ArgumentError(
+                f"{path} is being written by another process; wait until it ends, or give another file"
+            ) from error
         except BaseException:
             self._file.close()
             raise
@@ -184,41 +181,18 @@ class Store:
         Raises:
             OSError: They cannot be written; what was written of them is cut off when the file is opened again.
         """
-        made = list(rows)
-        self._write(b"".join(_line(row.to_dict()) for row in made))
-        self.rows |= {row.key: row for row in made}
-
-    def close(self) -> None:
-        """Closes the file, and lets others write it."""
-        self._file.close()
+        added = list(rows)
+        self._write(b"".join(_line(row.to_dict()) for row in added))
+        self.rows |= {row.key: row for row in added}
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
-    def _lock(self) -> None:
-        """Keeps others out, until the file is closed or the process ends.
-
-        Raises:
-            ArgumentError: Somebody else is in.
-        """
-        if fcntl is None:
-            return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ArgumentError(
-                f"{self.path} is being written by another process; wait until it ends, or give another file"
-            ) from error
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
 
     def _recover(self, head: bytes) -> None:
-        """Reads what is there, cuts off a line that was not finished, and begins a file that is new.
-
-        Args:
-            head: First line of a file of this model.
-        """
+        """Reads the rows, cuts off a line that was not finished, and begins a new file with its first line."""
         self._file.seek(0)
         content = self._file.readall()
         first, ended, _ = content.partition(b"\n")
@@ -226,7 +200,15 @@ class Store:
             self._file.truncate(0)
             self._write(head)
             return
-        self._require(first + ended, head)
+        if first + ended != head:
+            begun = _loaded(first)
+            if not isinstance(begun, dict) or "ttsim_rows" not in begun:
+                raise ArgumentError(f"{self.path} is there and no file of rows of ttsim; give another name")
+            raise ArgumentError(
+                f"{self.path} has rows of another version of ttsim: it begins with {shown(first.decode().strip())}, "
+                f"and this version writes {head.decode().strip()}; rows are not mixed: give another file, or delete "
+                "this one"
+            )
         whole = content.rfind(b"\n") + 1
         lines = content[len(head) : whole].splitlines(keepends=True)
         for number, line in enumerate(lines, start=2):
@@ -238,18 +220,6 @@ class Store:
             else:
                 raise ArgumentError(f"{self.path}: line {number} is no row; delete that line, or the file")
         self._file.truncate(whole)
-
-    def _require(self, first: bytes, head: bytes) -> None:
-        """Refuses a file that was not begun with this first line."""
-        if first == head:
-            return
-        said = _loaded(first)
-        if not isinstance(said, dict) or "ttsim_rows" not in said:
-            raise ArgumentError(f"{self.path} is there and no file of rows of ttsim; give another name")
-        raise ArgumentError(
-            f"{self.path} has rows of another version of ttsim: it begins with {shown(first.decode().strip())}, and "
-            f"this version writes {head.decode().strip()}; rows are not mixed: give another file, or delete this one"
-        )
 
     def _write(self, text: bytes) -> None:
         rest = memoryview(text)

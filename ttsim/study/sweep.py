@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from device.errors import ArgumentError, shown
 from device.spec.device_spec import DeviceSpec
@@ -13,12 +14,13 @@ from ops.sensitivity.changes import load_spec
 from ttsim.report.formatting import counted, csv_text, cycles, fitted, percent, printable, short_name, text, time
 from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, Values, default_spec
 from ttsim.runtime.types.layer import Layer
-from ttsim.study.evaluate import Point
 from ttsim.study.executor import Run, workers
 from ttsim.study.layers.read import DEFAULT_LAYERS, layer_of, read_layers
 from ttsim.study.plots import Bars, Chart, Dot, HeatMap, Scatter, to_html, to_svg
 from ttsim.study.space import Space, axis
 from ttsim.study.store import Row, Store, Verdict, model_version
+
+Sample: TypeAlias = tuple[Mapping[str, Any], Row]
 
 FORMAT: Final = 1  # raised when a column changes its meaning or goes
 FIGURES: Final = tuple(one.name for one in fields(Row) if one.name not in ("key", "layer", "device", "inputs"))
@@ -42,17 +44,11 @@ class Best:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepResult:
-    """Every point of a sweep with its row.
+    """Every point of a sweep with its row."""
 
-    Attributes:
-        axes: Names of the settings that were varied.
-        samples: Values on the axes, by name, and row of each point, in order.
-        note: What the user should know of the file; empty if nothing.
-    """
-
-    axes: tuple[str, ...]
-    samples: tuple[tuple[Mapping[str, Any], Row], ...]
-    note: str = ""
+    axes: tuple[str, ...]  # Names of the settings that were varied
+    samples: tuple[Sample, ...]  # Values on the axes, by name, and row of each point, in order
+    note: str = ""  # What the user should know of the file; empty if nothing
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -71,19 +67,25 @@ class SweepResult:
 
     def records(self) -> list[dict[str, Any]]:
         """A flat dict of each point, all with the same keys: ``pandas.DataFrame(result.records())``."""
-        made = [_record(labels, row) for labels, row in self.samples]
-        names = list(dict.fromkeys(name for record in made for name in record if name not in TAIL))
-        return [{name: record.get(name) for name in (*names, *TAIL)} for record in made]
+        records = []
+        for labels, row in self.samples:
+            values = row.to_dict()
+            inputs = values.pop("inputs")
+            others = {name: value for name, value in labels.items() if name not in inputs}
+            own = {"layer": row.layer, "device": row.device, **others, **inputs, **values}
+            records.append(own | {"nanoseconds": row.nanoseconds})
+        names = list(dict.fromkeys(name for record in records for name in record if name not in TAIL))
+        return [{name: record.get(name) for name in (*names, *TAIL)} for record in records]
 
     def best(self) -> tuple[Best, ...]:
         """The fastest point of each layer on each device, in order; of equal ones the first.
 
         A point with operations that have no model is behind all without.
         """
-        groups: dict[tuple[str, str], list[tuple[Mapping[str, Any], Row]]] = {}
+        groups: dict[tuple[str, str], list[Sample]] = {}
         for labels, row in self.samples:
             groups.setdefault((row.layer, row.device), []).append((labels, row))
-        return tuple(_best(layer, device, group) for (layer, device), group in groups.items())
+        return tuple(_best(layer, device, samples) for (layer, device), samples in groups.items())
 
     def to_csv(self) -> str:
         """A line of column names, then one for each point; what is unknown is empty."""
@@ -95,33 +97,23 @@ class SweepResult:
         return text({"format": FORMAT, "axes": list(self.axes), "points": self.records()})
 
 
-def _record(labels: Mapping[str, Any], row: Row) -> dict[str, Any]:
-    """All of a point, flat; sizes of several axes are text, as in `Row.inputs`."""
-    values = row.to_dict()
-    inputs = values.pop("inputs")
-    others = {name: value for name, value in labels.items() if name not in inputs}
-    made = {"layer": row.layer, "device": row.device, **others, **inputs, **values}
-    return made | {"nanoseconds": row.nanoseconds}
-
-
-def _best(layer: str, device: str, group: list[tuple[Mapping[str, Any], Row]]) -> Best:
-    runs = [(labels, row) for labels, row in group if row.verdict is Verdict.FITS]
-    labels, row = min(runs, key=lambda one: (one[1].untimed_operations, one[1].cycles), default=(None, None))
+def _best(layer: str, device: str, samples: Sequence[Sample]) -> Best:
+    runs = [(labels, row) for labels, row in samples if row.verdict is Verdict.FITS]
+    labels, row = min(runs, key=lambda run: (run[1].untimed_operations, run[1].cycles), default=(None, None))
     return Best(
         layer=layer,
         device=device,
         labels=labels,
         row=row,
         fitting=len(runs),
-        points=len(group),
+        points=len(samples),
         slowest_cycles=max((row.cycles or 0 for _, row in runs), default=None),
         nanoseconds=None if row is None else row.nanoseconds,
-        reason=next((row.error.partition("\n")[0] for _, row in group if row.error), ""),
+        reason=next((row.error.partition("\n")[0] for _, row in samples if row.error), ""),
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class Progress(NamedTuple):
     """How far a sweep is."""
 
     total: int  # Points that differ
@@ -171,71 +163,51 @@ def sweep(
     """
     if vary is not None and not isinstance(vary, Mapping):
         raise ArgumentError(f"sweep: vary must be a dict of settings and their values, not {shown(vary)}")
-    specs = tuple(load_spec(one) for one in _several(default_spec() if devices is None else devices))
+    specs = tuple(load_spec(device) for device in _several(default_spec() if devices is None else devices))
     space = Space(
         layers=_layers(layers),
         devices=specs,
-        axes=tuple(axis(name, given, specs[0]) for name, given in (vary or {}).items() if specs),
+        axes=tuple(axis(name, axis_values, specs[0]) for name, axis_values in (vary or {}).items() if specs),
         values=values,
         l1_small_size=l1_small_size,
         strict=strict,
     )
-    samples = [(sample.point.key, sample) for sample in space.samples()]
-    points = {key: sample.point for key, sample in samples}
+    samples = [(point.key, point, labels) for point, labels in space.samples()]
+    points = {key: point for key, point, _ in samples}
     with nullcontext() if file is None else Store(Path(file), model_version()) as store:
-        rows = _rows(points, store, processes=processes, scheduler=scheduler, watch=watch)
-        note = "" if store is None else store.note
+        rows: dict[str, Row] = {} if store is None else {key: store.rows[key] for key in points if key in store.rows}
+        missing = [point for key, point in points.items() if key not in rows]
+        progress = partial(Progress, total=len(points), found=len(rows))
+        tell = watch or (lambda _: None)
+
+        def take(new: list[Row]) -> None:
+            if store is not None:
+                store.append(row for row in new if row.verdict is not Verdict.LOST)  # a lost one is tried again
+            rows.update({row.key: row for row in new})
+            tell(progress(done=len(rows)))
+
+        tell(progress(done=len(rows)))
+        if missing:
+            quick = len(missing) if all(point.values == "off" for point in missing) else None
+            with workers(processes=processes, scheduler=scheduler, quick=quick) as team:
+                Run(missing, team, take).go()
     return SweepResult(
-        axes=tuple(one.name for one in space.axes),
-        samples=tuple((sample.labels, rows[key]) for key, sample in samples),
-        note=note,
+        axes=tuple(axis.name for axis in space.axes),
+        samples=tuple((labels, rows[key]) for key, _, labels in samples),
+        note="" if store is None else store.note,
     )
 
 
-def _rows(
-    points: Mapping[str, Point],
-    store: Store | None,
-    *,
-    processes: int | None,
-    scheduler: str | None,
-    watch: Watch | None,
-) -> dict[str, Row]:
-    """A row for each point, by their keys: those that the file has, and the others evaluated, which the file gets."""
-    rows: dict[str, Row] = {} if store is None else {key: store.rows[key] for key in points if key in store.rows}
-    found = len(rows)
-    missing = [point for key, point in points.items() if key not in rows]
-
-    def tell() -> None:
-        if watch is not None:
-            watch(Progress(total=len(points), done=len(rows), found=found))
-
-    def take(made: Iterable[Row]) -> None:
-        kept = list(made)
-        if store is not None:
-            store.append(row for row in kept if row.verdict is not Verdict.LOST)  # a lost one is tried again
-        rows.update({row.key: row for row in kept})
-        tell()
-
-    tell()
-    if missing:
-        quick = len(missing) if all(point.values == "off" for point in missing) else None
-        with workers(processes=processes, scheduler=scheduler, quick=quick) as team:
-            Run(missing, team, take).go()
-    return rows
-
-
-def _several(given: Any) -> Sequence[Any]:
+def _several(value: Any) -> Sequence[Any]:
     """One thing as a list of it."""
-    return [given] if isinstance(given, str | Path | Layer | DeviceSpec | Mapping) else list(given)
+    return [value] if isinstance(value, str | Path | Layer | DeviceSpec | Mapping) else list(value)
 
 
-def _layers(given: Any) -> tuple[Layer, ...]:
+def _layers(layers: Layers) -> tuple[Layer, ...]:
     """Layers, from whatever names them."""
-    if given is None:
-        return read_layers(DEFAULT_LAYERS)
-    if isinstance(given, str | Path):
-        return read_layers(Path(given))
-    return tuple(one if isinstance(one, Layer) else layer_of(one, where="sweep") for one in _several(given))
+    if layers is None or isinstance(layers, str | Path):
+        return read_layers(DEFAULT_LAYERS if layers is None else Path(layers))
+    return tuple(layer if isinstance(layer, Layer) else layer_of(layer, where="sweep") for layer in _several(layers))
 
 
 HEADINGS: Final = ("layer", "device", "fit", "cycles", "+-", "time", "slowest", "L1 peak B", "headroom B", "fastest")
@@ -255,7 +227,10 @@ def best_table(result: SweepResult, width: int | None = None) -> str:
     lines = fitted([HEADINGS, *map(_cells, result.best())], width, words=WORDS, least_needed=LEAST_NEEDED)
     told = f"{counted(len(result.samples), 'point')}, {counted(result.plans, 'different plan')}"
     parts = [f"{count} {what}" for what, count in result.verdicts.items()]
-    return "\n".join([*lines, f"{told}: {', '.join(parts)}", *_mistakes(result), ""])
+    # The errors that are not the points' own, each once, the first few
+    errors = dict.fromkeys(row.error for row in result.rows if row.verdict in (Verdict.FAILED, Verdict.LOST))
+    mistakes = [f"{Verdict.FAILED}: {printable(error)}" for error in [*errors][:TOLD_MISTAKES]]
+    return "\n".join([*lines, f"{told}: {', '.join(parts)}", *mistakes, ""])
 
 
 def words_of(labels: Mapping[str, Any]) -> str:
@@ -271,12 +246,6 @@ def word_of(value: Any) -> str:
     if isinstance(value, tuple | list):
         return "x".join(map(str, value))
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)
-
-
-def _mistakes(result: SweepResult) -> list[str]:
-    """The errors that are not the points' own, each once, the first few."""
-    errors = dict.fromkeys(row.error for row in result.rows if row.verdict in (Verdict.FAILED, Verdict.LOST))
-    return [f"{Verdict.FAILED}: {printable(error)}" for error in [*errors][:TOLD_MISTAKES]]
 
 
 def _cells(best: Best) -> tuple[str, ...]:
@@ -333,85 +302,72 @@ def charts_of(result: SweepResult, across: Sequence[str] = ()) -> list[Chart]:
     chosen = [_axis(name, names) for name in across] or [name for name in names if name not in (LAYER, DEVICE)][:2]
     if across and len(set(chosen)) != 2:
         raise ArgumentError(f"sweep: a heat map has two different axes, not {', '.join(across)}")
-    maps = _heat_maps(result, *chosen) if len(chosen) == 2 else []
-    return [best_bars(result), *maps, *memory_fronts(result)]
-
-
-def axes_of(result: SweepResult) -> dict[str, list[Any]]:
-    """Values by axis of those axes that have more than one; layers and devices are axes, too."""
-    found: dict[str, list[Any]] = {}
-    for labels, row in result.samples:
-        for name, value in _labels(labels, row).items():
-            held = found.setdefault(name, [])
-            if value not in held:
-                held.append(value)
-    return {name: values for name, values in found.items() if len(values) > 1}
-
-
-def best_bars(result: SweepResult) -> Bars:
-    """For each layer the least time on each device."""
-    best = {(one.layer, one.device): one.nanoseconds for one in result.best()}
+    best = {(best.layer, best.device): best.nanoseconds for best in result.best()}
     layers, devices = (tuple(dict.fromkeys(names)) for names in zip(*best, strict=True))
-    return Bars(
+    bars = Bars(
         title="The fastest of each layer",
         value_name=TIME,
         groups=layers,
         series=tuple((device, tuple(_us(best.get((layer, device))) for layer in layers)) for device in devices),
     )
+    maps = _heat_maps(result, *chosen) if len(chosen) == 2 else []
+    return [bars, *maps, *(_memory_front(result, layer) for layer in layers)]
 
 
-def memory_fronts(result: SweepResult) -> list[Scatter]:
-    """For each layer time against L1, a series for each device."""
-    dots: dict[str, list[Dot]] = {row.layer: [] for row in result.rows}
+def axes_of(result: SweepResult) -> dict[str, list[Any]]:
+    """Values by axis of those axes that have more than one; layers and devices are axes, too."""
+    values: dict[str, list[Any]] = {}
     for labels, row in result.samples:
-        time = _us(row.nanoseconds)
-        if time is not None and row.l1_peak_bytes is not None:
-            dot = Dot(x=time, y=row.l1_peak_bytes / 1024, name=words_of(labels), series=row.device)
-            dots[row.layer].append(dot)
-    return [
-        Scatter(title=f"{layer}: time against memory", x_name=TIME, y_name=MEMORY, dots=tuple(own))
-        for layer, own in dots.items()
+        for name, value in _labels(labels, row).items():
+            if value not in values.setdefault(name, []):
+                values[name].append(value)
+    return {name: several for name, several in values.items() if len(several) > 1}
+
+
+def _memory_front(result: SweepResult, layer: str) -> Scatter:
+    """Time of a layer against L1, a series for each device."""
+    dots = [
+        Dot(x=time, y=row.l1_peak_bytes / 1024, name=words_of(labels), series=row.device)
+        for labels, row in result.samples
+        if row.layer == layer and (time := _us(row.nanoseconds)) is not None and row.l1_peak_bytes is not None
     ]
+    return Scatter(title=f"{layer}: time against memory", x_name=TIME, y_name=MEMORY, dots=tuple(dots))
 
 
 def _heat_maps(result: SweepResult, x: str, y: str) -> list[HeatMap]:
     """The least time of all points of a cell: a map for each layer on each device, where these are no axis."""
     layers, devices = (any(name.split(".")[0] == kind for name in (x, y)) for kind in (LAYER, DEVICE))
-    groups: dict[str, list[tuple[Mapping[str, Any], Row]]] = {}
+    groups: dict[str, dict[tuple[str, str], float | None]] = {}
     for labels, row in result.samples:
-        named = ([] if layers else [row.layer]) + ([] if devices else [row.device])
-        groups.setdefault(", ".join(named) or "all", []).append((labels, row))
-    return [_heat_map(samples, name, x, y) for name, samples in groups.items()]
-
-
-def _heat_map(samples: Sequence[tuple[Mapping[str, Any], Row]], name: str, x: str, y: str) -> HeatMap:
-    cells: dict[tuple[str, str], float | None] = {}
-    for labels, row in samples:
+        group = ([] if layers else [row.layer]) + ([] if devices else [row.device])
+        cells = groups.setdefault(", ".join(group) or "all", {})
         values = _labels(labels, row)
-        at, time = (word_of(values[y]), word_of(values[x])), _us(row.nanoseconds)
-        cells[at] = _least(cells.get(at), time)
-    rows, columns = (tuple(dict.fromkeys(at[side] for at in cells)) for side in (0, 1))
-    return HeatMap(
-        title=f"{name}: the least time by {x} and {y}",
-        x_name=x,
-        y_name=y,
-        columns=columns,
-        rows=rows,
-        cells=tuple(tuple(cells.get((down, right)) for right in columns) for down in rows),
-        unit="us",
-    )
+        cell = word_of(values[y]), word_of(values[x])
+        times = [time for time in (cells.get(cell), _us(row.nanoseconds)) if time is not None]
+        cells[cell] = min(times, default=None)
+    maps = []
+    for name, cells in groups.items():
+        rows, columns = (tuple(dict.fromkeys(cell[side] for cell in cells)) for side in (0, 1))
+        maps.append(
+            HeatMap(
+                title=f"{name}: the least time by {x} and {y}",
+                x_name=x,
+                y_name=y,
+                columns=columns,
+                rows=rows,
+                cells=tuple(tuple(cells.get((down, right)) for right in columns) for down in rows),
+                unit="us",
+            )
+        )
+    return maps
 
 
 def _axis(name: str, known: Iterable[str]) -> str:
-    """The axis of a name, which may leave out what stands before its first dot.
-
-    Raises:
-        ArgumentError: There is none.
-    """
-    found = [one for one in known if name in (one, one.split(".", 1)[-1])]
-    if len(found) != 1:
+    """The axis of a name, which may leave out what stands before its first dot; ArgumentError if there is none."""
+    matching = [axis for axis in known if name in (axis, axis.split(".", 1)[-1])]
+    if len(matching) != 1:
         raise ArgumentError(f"sweep: {shown(name)} is none of the axes that vary: {', '.join(known) or 'none does'}")
-    return found[0]
+    return matching[0]
 
 
 def _labels(labels: Mapping[str, Any], row: Row) -> dict[str, Any]:
@@ -420,7 +376,3 @@ def _labels(labels: Mapping[str, Any], row: Row) -> dict[str, Any]:
 
 def _us(nanoseconds: float | None) -> float | None:
     return None if nanoseconds is None else nanoseconds / 1000
-
-
-def _least(*values: float | None) -> float | None:
-    return min((one for one in values if one is not None), default=None)

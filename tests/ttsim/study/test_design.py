@@ -13,11 +13,12 @@ from device.errors import ArgumentError, DeviceError
 from ops.sensitivity.changes import changed, formula, load_spec
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.design import Machine, design, rows_of
-from ttsim.study.evaluate import Point, evaluate
+from ttsim.study.evaluate import Evaluator, Point
 from ttsim.study.executor import InProcess, Workers
 from ttsim.study.space import Design, DesignAxis
 
 SPEC = load_spec("wormhole_n150")
+evaluate = Evaluator().row
 SMALL = Layer(name="small", in_channels=32, out_channels=32, input_height=8, input_width=8)
 
 

@@ -9,7 +9,7 @@ from device.numbers.formats import BFLOAT16
 from device.plan import Free, Plan
 from ops.op_models import load_spec
 from ttsim.runtime.types.layer import Layer
-from ttsim.study.evaluate import Evaluator, Point, canonical, evaluate, plan_key
+from ttsim.study.evaluate import Evaluator, Point, canonical, plan_key
 from ttsim.study.layers.run import Settings, run_layer
 from ttsim.study.store import Verdict
 
@@ -53,6 +53,7 @@ def test_equal_plans_have_equal_keys():
 
 
 SPEC = load_spec("wormhole_n150")
+evaluate = Evaluator().row
 LAYER = Layer(name="up", in_channels=32, out_channels=16, input_height=6, input_width=5, stride=(2, 2))
 POINT = Point(layer=LAYER, spec=SPEC)
 

@@ -11,14 +11,14 @@ from device.errors import ArgumentError, DeviceError
 from ops.op_models import load_spec
 from ttsim.runtime.types.layer import Layer
 from ttsim.study import executor
-from ttsim.study.evaluate import Point, evaluate
+from ttsim.study.evaluate import Evaluator, Point
 from ttsim.study.executor import (
     THREADS,
     InProcess,
     Pool,
     Run,
-    Scheduler,
     Workers,
+    chunks_of,
     evaluate_chunk,
     same_spec,
     workers,
@@ -26,6 +26,7 @@ from ttsim.study.executor import (
 from ttsim.study.store import Verdict
 
 SPEC = load_spec("wormhole_n150")
+evaluate = Evaluator().row
 LAYER = Layer(name="a", in_channels=32, out_channels=16, input_height=6, input_width=5)
 POINTS = [Point(spec=SPEC, layer=replace(LAYER, name=str(at))) for at in range(12)]
 
@@ -48,30 +49,13 @@ def rows_by(start, slots=2):
     ("count", "slots", "sizes"), [(12, 1, [1] * 12), (96, 2, [6] * 16), (1200, 1, [16] * 75), (33, 2, [2] * 16 + [1])]
 )
 def test_chunks(count, slots, sizes):
-    scheduler = Scheduler(points(a=count), slots)
-    taken = [scheduler.take(0) for _ in sizes]
-    assert [len(chunk) for chunk in taken] == sizes
-    assert [point for chunk in taken for point in chunk] == points(a=count)
-    assert scheduler.take(0) is None
-    assert not scheduler
+    assert [len(chunk) for chunk in chunks_of(points(a=count), slots)] == sizes
+    assert [point for chunk in chunks_of(points(a=count), slots) for point in chunk] == points(a=count)
 
 
-def test_where_values_are_computed_each_point_goes_by_itself():
-    assert len(Scheduler([replace(point, values="fast") for point in points(a=96)], 1).take(0)) == 1
-
-
-def test_a_slot_keeps_to_a_layer_and_then_helps_where_most_is_left():
-    scheduler = Scheduler(points(a=2, b=4, c=9), 2)
-    taken = [scheduler.take(slot)[0].layer.name for slot in (0, 1, 0, 1, 0, 1, 0, 1, 1)]
-    assert taken == ["a", "b", "a", "b", "c", "b", "c", "b", "c"]
-
-
-def test_a_chunk_that_is_given_back_is_next():
-    scheduler = Scheduler(points(a=2), 1)
-    first = scheduler.take(0)
-    scheduler.give_back(0, first)
-    assert scheduler
-    assert scheduler.take(0) == first
+def test_a_chunk_is_of_one_layer_and_where_values_are_computed_of_one_point():
+    assert [len(chunk) for chunk in chunks_of(points(a=20, b=7), 1)] == [3] * 6 + [2, 3, 3, 1]
+    assert {len(chunk) for chunk in chunks_of([replace(point, values="fast") for point in points(a=96)], 1)} == {1}
 
 
 def seen(value):

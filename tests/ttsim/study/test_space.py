@@ -82,12 +82,12 @@ def test_a_space_is_a_product():
     axes = (axis("act_block_h_override", [32, None], N150), axis("dram.banks", [6, 8], N150))
     space = Space(layers=(LAYER, replace(LAYER, name="b")), devices=(N150, P150), axes=axes)
     samples = list(space.samples())
-    assert len(samples) == len({one.point.key for one in samples}) == 16
+    assert len(samples) == len({point.key for point, _ in samples}) == 16
     point, labels = samples[1]
     assert labels == {"device.dram.banks": "6", "config.act_block_h_override": None}
     assert (point.layer.config, point.spec.dram.banks, point.spec.name) == ({}, 6, "wormhole_n150, dram.banks=6")
-    assert [one.point.spec.dram.banks for one in samples[:8]] == [6, 6, 8, 8, 6, 6, 8, 8]
-    assert {one.point.layer.name for one in samples[:8]} == {"a"}
+    assert [point.spec.dram.banks for point, _ in samples[:8]] == [6, 6, 8, 8, 6, 6, 8, 8]
+    assert {point.layer.name for point, _ in samples[:8]} == {"a"}
 
 
 @pytest.mark.parametrize(
