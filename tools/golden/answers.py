@@ -211,7 +211,7 @@ def computed(call: Call, device: str, values: Values, *, strict: bool) -> Aspect
             execute(call.given, names)
             return execute(call.text, names)
 
-        return outcome(run, named=values, show=_values)
+        return outcome(run, named=values, show=values_text)
 
 
 def opened(call: Call, device: str, *, strict: bool, values: Values = "off") -> ttsim.Device:
@@ -316,10 +316,10 @@ def _tensor(tensor: ttsim.Tensor) -> str:
     return f"{text} {tensor.memory_config()} at address {tensor.buffer_address()}"
 
 
-def _values(result: object) -> str:
+def values_text(result: object) -> str:
     """Hashes of the values of all tensors and arrays of a result; other results as text."""
     if isinstance(result, tuple | list):
-        return "\n".join(_values(one) for one in result) or repr(result)
+        return "\n".join(values_text(one) for one in result) or repr(result)
     if isinstance(result, ttsim.Tensor) and result.is_allocated():
         return array_lines(result.cpu().to_numpy())
     if isinstance(result, np.ndarray):

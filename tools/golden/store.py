@@ -24,7 +24,7 @@ def title(name: str, aspect: str) -> str:
     return f"{name} | {aspect}"
 
 
-def write_sections(path: Path, sections: Mapping[str, str]) -> None:
+def write_sections(path: Path, sections: Mapping[str, str], *, preset: int = PRESET) -> None:
     """Writes sections into a compressed text file in the order of their titles.
 
     A title is a line of its own; each line of a section's text follows with one space in front.
@@ -35,7 +35,7 @@ def write_sections(path: Path, sections: Mapping[str, str]) -> None:
         lines += [f" {line}" for line in sections[name].split("\n")]
     text = "".join(f"{line}\n" for line in lines)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(lzma.compress(text.encode(errors="backslashreplace"), preset=PRESET))
+    path.write_bytes(lzma.compress(text.encode(errors="backslashreplace"), preset=preset))
 
 
 def read_sections(path: Path) -> Sections:
