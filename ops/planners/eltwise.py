@@ -23,7 +23,8 @@ from ops.programs.eltwise.buffers import (
     unary_buffers,
     with_shards,
 )
-from ops.programs.eltwise.op import RELU, SUPPORTED, Activate, Activations, Binary, BinaryOperation
+from ops.programs.eltwise.functions import FUNCTIONS, RELU
+from ops.programs.eltwise.op import Activate, Activations, Binary, BinaryOperation
 
 RANGES = {UINT32: (0, 2**32 - 1), INT32: (-(2**31), 2**31 - 1)}  # of numbers that such a tensor is combined with
 NAMES = {BinaryOperation.ADD: "ADD", BinaryOperation.SUBTRACT: "SUB", BinaryOperation.MULTIPLY: "MUL"}
@@ -423,7 +424,7 @@ def plan_unary(
 def _require_format(source: TensorSpec, name: str, target: TensorSpec | None) -> None:
     """Raises for integers that a function does not take (DeviceError), or with a result of another format."""
     given = source.data_format
-    if not given.is_float and given not in SUPPORTED.get(name, ()):
+    if not given.is_float and (name not in FUNCTIONS or given not in FUNCTIONS[name].integer_formats):
         raise DeviceError(
             f"Unary: UnaryOpType::{name.upper()} does not support integer input dtype DataType::{given.name.upper()}\n"
             f"{name}: typecast the tensor to floats"

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
-from typing import Any, ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar, Final
 
 from device.cores import PlainEnum
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import Layout, MemoryConfig
 from device.numbers.formats import DataFormat
-from device.numbers.vector_unit import FUNCTIONS, comparison
 from ops.planners.eltwise import BinaryArguments, plan_binary, plan_unary
+from ops.programs.eltwise.functions import FUNCTIONS, comparison
 from ops.programs.eltwise.op import BinaryOperation
 from ttsim.api.device_calls import require_left_out
 from ttsim.runtime.device import Device
@@ -228,7 +229,7 @@ def _activation(owner: str, given: object) -> tuple[str, tuple[float, ...]]:
         name, parameters = given.op_type.name.lower(), given.params
     else:
         name, parameters = (given.name if isinstance(given, UnaryOpType) else str(given)).lower(), ()
-    if name != "relu" and name not in FUNCTIONS:
+    if name not in FUNCTIONS:
         raise ArgumentError(f"{owner}: there is no activation {shown(given)}; for example 'relu', 'gelu', 'silu'")
     return name, parameters
 
@@ -249,38 +250,37 @@ class GeluVariant(PlainEnum):
     Tanh = 2
 
 
-def _unary(
-    name: str,
-    sentence: str,
-    parameters: Mapping[str, float | None] | None = None,
-    *,
-    simulated: Mapping[str, object] | None = None,
-    computes: str = "",
-) -> Callable[..., Tensor]:
-    """One of the functions of one tensor.
+# Keywords of one function alone, each with the value that alone is simulated.
+FIXED_KEYWORDS: Final[Mapping[str, Mapping[str, object]]] = MappingProxyType(
+    {
+        "sigmoid": {"vector_mode": 4, "mode": SigmoidMode.Accurate},
+        "gelu": {"variant": GeluVariant.Accurate},
+    }
+)
 
-    Args:
-        name: ttnn's.
-        sentence: For its documentation.
-        parameters: Numbers by name, with their defaults (None: it must be given).
-        simulated: Keywords of this function alone, with their defaults, which are all that is simulated.
-        computes: The function that it is, if it has another name.
-    """
-    own, alone = dict(parameters or {}), dict(simulated or {})
+
+def _unary(name: str, activation: str) -> Callable[..., Tensor]:
+    """Ttnn's function of one tensor that applies an activation of `FUNCTIONS`."""
+    parameters, fixed = FUNCTIONS[activation].parameters, FIXED_KEYWORDS.get(name, {})
+    placed = [key for key, default in parameters.items() if default is None]  # those with a default are keywords alone
 
     @on_device
     def function(input_tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        for key, value in alone.items():
+        for key, value in fixed.items():
             if (given := kwargs.pop(key, value)) != value:
                 raise ArgumentError(f"{name}: {key}={shown(given)} is not simulated; {value} is")
-        placed = [key for key, default in own.items() if default is None]  # those with a default are keywords alone
-        values = {**own, **dict(zip(placed, args, strict=False))}
-        values.update({key: kwargs.pop(key) for key in own if key in kwargs})
-        _require_parameters(name, values, len(args) - len(placed))
-        return _keywords(input_tensor, tuple(float(one) for one in values.values() if one is not None), **kwargs)
+        values = {**parameters, **dict(zip(placed, args, strict=False))}
+        values.update({key: kwargs.pop(key) for key in parameters if key in kwargs})
+        wrong = f"{incompatible(OPERATIONS + name)}\n{name}: "
+        if len(args) > len(placed):
+            raise ArgumentTypeError(f"{wrong}{len(args) - len(placed)} by position are too many")
+        for key, number in values.items():
+            if not isinstance(number, Real):
+                raise ArgumentTypeError(f"{wrong}{key} must be a number, not {shown(number)}")
+        return keywords(input_tensor, tuple(float(number) for number in values.values()), **kwargs)
 
     @checked
-    def _keywords(
+    def keywords(
         input_tensor: Tensor,
         numbers: tuple,  # type: ignore[type-arg]
         *,
@@ -290,22 +290,18 @@ def _unary(
         sub_core_grids: object = None,
     ) -> Tensor:
         require_left_out(name, fast_and_approximate_mode=fast_and_approximate_mode, sub_core_grids=sub_core_grids)
-        tensors = {"input": input_tensor}
-        if output_tensor is not None:
-            tensors["target"] = output_tensor
+        tensors = {"input": input_tensor} | ({} if output_tensor is None else {"target": output_tensor})
         device = device_of(tensors)
         target = None if output_tensor is None else output_tensor.spec
-        plan = plan_unary(
-            input_tensor.spec, (computes or name, numbers), device.spec, place=memory_config, target=target
-        )
+        plan = plan_unary(input_tensor.spec, (activation, numbers), device.spec, place=memory_config, target=target)
         with device.function(f"ttnn.{name}"):
             return run(plan, tensors, device)["output"]
 
-    _keywords.__name__ = name
+    keywords.__name__ = name
     function.__name__ = function.__qualname__ = name
-    wanted = "".join(f"        {key}: A number of the function.\n" for key in own)
-    wanted += "".join(f"        {key}: {value} alone is simulated.\n" for key, value in alone.items())
-    function.__doc__ = f"""{sentence} of every element.
+    wanted = "".join(f"        {key}: A number of the function.\n" for key in parameters)
+    wanted += "".join(f"        {key}: {value} alone is simulated.\n" for key, value in fixed.items())
+    function.__doc__ = f"""{FUNCTIONS[activation].text} of every element.
 
     {comparison(name)}
 
@@ -328,32 +324,12 @@ def _unary(
     return function
 
 
-relu = _unary("relu", "The greater of 0 and the value")
-relu6 = _unary("relu6", "The value between 0 and 6")
-_SIGMOID = "1 / (1 + exp(-x))"
-sigmoid = _unary("sigmoid", _SIGMOID, simulated={"vector_mode": 4, "mode": SigmoidMode.Accurate})
-sigmoid_accurate = _unary("sigmoid_accurate", _SIGMOID, computes="sigmoid")
-gelu = _unary("gelu", "x times the normal distribution's integral up to x", simulated={"variant": GeluVariant.Accurate})
-silu = _unary("silu", "x / (1 + exp(-x))")
-exp = _unary("exp", "e to the power")
-sqrt = _unary("sqrt", "The square root")
-abs = _unary("abs", "The magnitude")
-neg = _unary("neg", "The negative")
-square = _unary("square", "The square")
-tanh = _unary("tanh", "The hyperbolic tangent")
-log = _unary("log", "The natural logarithm (to the nearest; the kernel is not followed)")
-hardswish = _unary("hardswish", "x times its hard sigmoid")
-hardsigmoid = _unary("hardsigmoid", "x / 6 + 1 / 2 between 0 and 1")
-leaky_relu = _unary("leaky_relu", "The value, times a slope below 0", {"negative_slope": None})
-elu = _unary("elu", "The value, alpha * (exp(x) - 1) below 0 (to the nearest)", {"alpha": 1.0})
+_UNARY: Final = {name: _unary(name, name) for name, function in FUNCTIONS.items() if function.text}
+_UNARY["sigmoid_accurate"] = _unary("sigmoid_accurate", "sigmoid")
 
 
-def _require_parameters(owner: str, values: Mapping[str, object], extra: int) -> None:
-    """Raises ArgumentTypeError if numbers are missing, too many, or none."""
-    if extra > 0:
-        raise ArgumentTypeError(f"{incompatible(OPERATIONS + owner)}\n{owner}: {extra} by position are too many")
-    for name, value in values.items():
-        if not isinstance(value, Real):
-            raise ArgumentTypeError(
-                f"{incompatible(OPERATIONS + owner)}\n{owner}: {name} must be a number, not {shown(value)}"
-            )
+def __getattr__(name: str) -> Callable[..., Tensor]:
+    """A function of one tensor by ttnn's name."""
+    if name not in _UNARY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _UNARY[name]

@@ -6,7 +6,7 @@ that are not told one by one are added up.
 
 from collections.abc import Mapping, Sequence
 
-from device.numbers.vector_unit import UNCOMPARED_CALLS
+from ops.programs.eltwise.functions import UNCOMPARED_CALLS
 from ttsim.report.cycles import (
     NO_MEASUREMENT,
     CallTime,

@@ -4,7 +4,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final
 
-from device.numbers.vector_unit import uncompared
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import Stage
 from ops.op_model import Description, Detail, Ends, OpModel, cycles_of_work, uncompared_fact, values_of_first
@@ -13,6 +12,7 @@ from ops.programs.conv2d.op import Conv2dOp, conv_attributes
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, ParallelConfig
 from ops.programs.conv2d.values import convolved
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, prepared_bias, prepared_weights
+from ops.programs.eltwise.functions import uncompared
 
 STAGES: Final = MappingProxyType(
     {

@@ -16,13 +16,13 @@ from device.matrix_unit.arithmetic import Arithmetic, arithmetic_of
 from device.matrix_unit.fast import ALIKE_COLUMNS, FusedRuns
 from device.numbers.formats import Array, DataFormat, div_up, round_up, write_exactly
 from device.numbers.rounding import widen_rows
-from device.numbers.vector_unit import apply_activation
 from device.spec.device_spec import DeviceSpec
 from ops.op_model import ValuesContext, given, matrix, row
 from ops.programs.conv2d.fused import computes, fused_runs, windows_for
 from ops.programs.conv2d.gather import HALF, GatheredInput, Image, Run, gather, prepare_image, runs
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.operands import Piece, WeightedStrip, WeightRows, Windows, weighted_strips
+from ops.programs.eltwise.functions import apply_activation
 from ops.window import PaddedAxis, PaddedInput, frame_sources
 
 LEAST_COLUMNS: Final = 192  # of an operand, since its activations are gathered for each again

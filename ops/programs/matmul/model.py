@@ -8,7 +8,6 @@ import numpy as np
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType
 from device.numbers.formats import Array
-from device.numbers.vector_unit import uncompared
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage
 from ops.op_model import (
@@ -23,6 +22,7 @@ from ops.op_model import (
     row,
     uncompared_fact,
 )
+from ops.programs.eltwise.functions import uncompared
 from ops.programs.matmul.cycles import matmul_cycles
 from ops.programs.matmul.op import (
     MatmulConfig,

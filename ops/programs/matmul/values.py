@@ -14,7 +14,7 @@ from device.matrix_unit.exact import MatrixUnitMode
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE
 from device.numbers.formats import FLOAT32, Array, DataFormat, div_up, whole_groups
-from device.numbers.vector_unit import VectorUnitMode, apply_activation
+from device.numbers.vector_unit import VectorUnitMode
 from device.plan import CircularBuffer, DeviceOp
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
@@ -22,6 +22,7 @@ from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCyc
 from ops.programs.buffer_shapes import page_cores, tile_buffer
 from ops.programs.data_movement.movement import copy_movement
 from ops.programs.data_movement.movement_cycles import movement_cycles
+from ops.programs.eltwise.functions import apply_activation
 from ops.programs.kernel_costs import turn_tile_cycles
 from ops.programs.matmul.buffers import BUFFERING
 from ops.programs.matmul.op import MatmulOp, k_blocks, l1_accumulation, partials_format

@@ -1,14 +1,32 @@
+"""Functions of single elements: against their definitions, against recorded bits, and what is said of them."""
+
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import ttsim
 from device.errors import DeviceError
-from device.numbers.vector_unit import FUNCTIONS, VectorUnitMode, apply_activation
+from device.numbers.formats import INT32, UINT8, UINT16
+from device.numbers.vector_unit import VectorUnitMode
+from ops.programs.eltwise.functions import (
+    FUNCTIONS,
+    NARROW as NARROW_DST,
+    UNCOMPARED_CALLS,
+    WIDE as WIDE_DST,
+    applied_to_integers,
+    apply_activation,
+    comparison,
+    uncompared,
+)
 
 WORMHOLE, BLACKHOLE = False, True  # whether there is a table of reciprocals
 WIDE = VectorUnitMode(fp32_dest=True, reciprocal_table=False)
 NARROW = VectorUnitMode(fp32_dest=False, reciprocal_table=False)
+DOCUMENT = Path(__file__).resolve().parents[4] / "docs" / "values.md"
+ROW = re.compile(r"^\| `(\w+)` \| (yes|no) \| (yes|no) \|", re.MULTILINE)
 INPUTS = np.array([-20.0, -3.5, -1.0, -0.25, 0.0, 0.25, 1.0, 3.0, 7.0, 20.0], np.float32)
 
 
@@ -26,6 +44,7 @@ DEFINITIONS = {
     "leaky_relu": lambda x: x if x > 0 else 0.01 * x,
     "log": lambda x: math.log(x) if x > 0 else -math.inf if x == 0 else math.nan,
     "neg": lambda x: -x,
+    "relu": lambda x: max(x, 0),
     "relu6": lambda x: min(max(x, 0), 6),
     "sigmoid": sigmoid,
     "silu": lambda x: x * sigmoid(x),
@@ -128,3 +147,40 @@ def test_unknown_activations_are_refused():
     message = r"^Unsupported activation SINE\nactivation must be one of RELU, ABS, ELU, .*, TANH$"
     with pytest.raises(DeviceError, match=message):
         apply_activation(INPUTS, "sine", (), mode=WIDE)
+
+
+@pytest.mark.parametrize("name", [name for name, function in FUNCTIONS.items() if function.integers])
+def test_integers(name):
+    for data_format in FUNCTIONS[name].integer_formats:
+        values = np.arange(-7 if data_format == INT32 else 0, 14)
+        got = applied_to_integers(values.astype(data_format.storage), name, data_format)
+        definition = (lambda x: x) if name == "leaky_relu" else DEFINITIONS[name]  # of formats without a sign alone
+        assert np.array_equal(got, [definition(int(value)) for value in values])
+
+
+def test_integers_wrap():
+    assert applied_to_integers(np.array([257], np.uint16), "square", UINT16)[0] == (257 * 257) % 65536
+    assert applied_to_integers(np.array([200], np.uint8), "relu6", UINT8)[0] == 6
+
+
+def test_the_document_says_what_was_compared():
+    rows = {name: (narrow == "yes", wide == "yes") for name, narrow, wide in ROW.findall(DOCUMENT.read_text())}
+    assert rows == {
+        name: (NARROW_DST in function.compared, WIDE_DST in function.compared) for name, function in FUNCTIONS.items()
+    }
+
+
+def test_functions_are_named_with_the_width_in_which_they_were_not_compared():
+    assert uncompared(["relu", "exp"], fp32_dest=False) is None
+    text = "numbers of exp in a 32-bit Dst never compared with the real kernel's"
+    assert uncompared(["relu", "exp", "fill"], fp32_dest=True) == text
+    text = "numbers of relu and tanh fused into add never compared with the real kernel's"
+    assert uncompared(["relu", "tanh"], fp32_dest=False, fused_into="add") == text
+
+
+def test_docstrings_say_what_was_compared():
+    for name in (name for name, function in FUNCTIONS.items() if function.text):
+        assert comparison(name) in getattr(ttsim, name).__doc__
+    for name in UNCOMPARED_CALLS:
+        text = "Its outputs were never compared with recordings of the real library"
+        assert text in getattr(ttsim, name).__doc__

@@ -1,0 +1,281 @@
+"""The functions of single elements: one table says what each computes, of which formats, and what of it was compared.
+
+A row of `FUNCTIONS` and a name in ``ttsim/__init__.pyi`` are all that a function takes. ttnn's function, its arguments
+and its docstring (`ttsim.api.eltwise`), the formats that the planner accepts, the activations of other operations and
+the warnings of reports are read from the row. The functions follow the kernels of tt-metal 0.81.1 step by step, since
+every step rounds (docs/values.md, Activation).
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from device.errors import DeviceError
+from device.numbers.formats import INT32, UINT8, UINT16, UINT32, Array, DataFormat, Integers
+from device.numbers.vector_unit import (
+    VectorUnitMode,
+    cut_to_bfloat16,
+    long_exponential,
+    multiply_add,
+    polynomial,
+    reciprocal,
+    rounded_to_bfloat16,
+    rounded_to_even_bfloat16,
+    short_exponential,
+    square_root,
+)
+
+RELU: Final = "relu"
+NARROW: Final = 16  # bits of Dst: bfloat16 and block floats
+WIDE: Final = 32  # float32, or any format under fp32_dest_acc_en
+SIX: Final = 6  # where relu6 ends
+
+GELU_ZERO: Final = -5.54259443  # gelu is 0 up to here,
+GELU_TAIL: Final = -3.125  # x times its share of the normal distribution by an exponential up to here,
+GELU_LINE: Final = 2.78125  # by a polynomial up to here, and x behind
+GELU_SHARE: Final = (
+    3.9894227818e-01, -6.6361041488e-02, 9.7720050615e-03, -1.0717806322e-03, 8.1812159812e-05, -3.8082057209e-06,
+    7.9821413868e-08,
+)  # fmt: skip
+GELU_TAIL_SHARE: Final = (3.0369991064e-01, 9.5413386822e-02, 1.3809983619e-02, 7.5950479368e-04)
+GELU_GRID: Final = 0.375  # added and taken off again, it rounds the share to multiples of 2**-25
+SHORT_EXP_CONSTANT: Final = 1.001953125  # the exp kernel loads the constant of its parabola as a float16
+TANH: Final = (
+    0.0, 0.999004364013671875, 3.0897438526153564453125e-2, -0.4890659749507904052734375, 0.281917631626129150390625,
+    -6.6649019718170166015625e-2, 5.876733921468257904052734375e-3,
+)  # fmt: skip
+
+Parameters: TypeAlias = tuple[float, ...]
+Values: TypeAlias = Callable[[Array, Parameters, VectorUnitMode], Array]  # float32 of float32, as Dst holds them
+OfIntegers: TypeAlias = Callable[[Integers], Integers]
+ALL_INTEGERS: Final = (UINT8, UINT16, UINT32, INT32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """A function of every element."""
+
+    values: Values
+    text: str = ""  # What ttnn's function gives, for its docstring; empty if ttsim has the activation alone
+    # Numbers of ttnn's function by name, with their defaults; None: the number must be given
+    parameters: Mapping[str, float | None] = field(default_factory=dict)
+    integers: OfIntegers | None = None  # The function of integers; None if it takes floats alone
+    integer_formats: tuple[DataFormat, ...] = ()  # Formats of integers that it takes
+    # Bits of Dst with which values were compared with recordings of the real kernel
+    compared: frozenset[int] = frozenset()
+
+
+def _plain(function: Callable[[Array], Array]) -> Values:
+    """A function whose result Dst holds as it is."""
+    return lambda x, _, mode: function(x)
+
+
+def _nearest(function: Callable[[Array], Array]) -> Values:
+    """A function in float64 whose kernel is not followed, rounded to Dst."""
+    return lambda x, _, mode: _stored(np.asarray(function(x.astype(np.float64)), np.float32), mode)
+
+
+def _stored(x: Array, mode: VectorUnitMode) -> Array:
+    """A result as a kernel stores it that rounds for a 16-bit Dst."""
+    return x if mode.fp32_dest else rounded_to_bfloat16(x)
+
+
+def _cut(x: Array, mode: VectorUnitMode) -> Array:
+    """A result as a kernel stores it that does not round."""
+    return x if mode.fp32_dest else cut_to_bfloat16(x)
+
+
+def _exp(x: Array, parameters: Parameters, mode: VectorUnitMode) -> Array:
+    if mode.fp32_dest:
+        return long_exponential(x)
+    return rounded_to_bfloat16(short_exponential(x, constant=SHORT_EXP_CONSTANT))
+
+
+def _sigmoid(x: Array, mode: VectorUnitMode) -> Array:
+    """1 / (1 + exp(-x)), not yet rounded to Dst."""
+    power = long_exponential(-x) if mode.fp32_dest else short_exponential(-x)
+    steps = 2 if mode.fp32_dest else 1
+    return reciprocal(multiply_add(power, 1.0, 1.0), steps=steps, from_table=mode.reciprocal_table)
+
+
+def _gelu(x: Array, parameters: Parameters, mode: VectorUnitMode) -> Array:
+    if mode.fp32_dest:
+        wide = x.astype(np.float64)
+        return np.asarray(0.5 * wide * (1.0 + _erf(wide / np.sqrt(2.0))), np.float32)
+    squared = multiply_add(x, x, 0.0)
+    power = short_exponential(squared, scale=-0.72134752044)
+    share = multiply_add(power, polynomial(x, GELU_TAIL_SHARE), 0.0)
+    share = multiply_add(multiply_add(share, 1.0, GELU_GRID), 1.0, -GELU_GRID)
+    tail = multiply_add(x, share, 0.0)
+    middle = multiply_add(x, multiply_add(x, polynomial(squared, GELU_SHARE), 0.5), 0.0)
+    line = np.where(x >= np.float32(GELU_LINE), x, np.where(x >= np.float32(GELU_TAIL), middle, tail))
+    return rounded_to_bfloat16(np.where(x > np.float32(GELU_ZERO), line, np.float32(0)))
+
+
+def _tanh(x: Array, parameters: Parameters, mode: VectorUnitMode) -> Array:
+    if mode.fp32_dest:
+        return np.asarray(np.tanh(x.astype(np.float64)), np.float32)
+    return rounded_to_bfloat16(np.copysign(np.minimum(polynomial(np.abs(x), TANH), np.float32(1)), x))
+
+
+def _square(x: Array, parameters: Parameters, mode: VectorUnitMode) -> Array:
+    squared = multiply_add(x, x, 0.0)
+    return squared if mode.fp32_dest else rounded_to_even_bfloat16(squared)
+
+
+def _leaky_relu(x: Array, parameters: Parameters, mode: VectorUnitMode) -> Array:
+    slope = parameters[0] if parameters else 0.01
+    return _cut(np.where(x < 0, multiply_add(x, slope, 0.0), x), mode)
+
+
+def _hardsigmoid(x: Array) -> Array:
+    """A sixth of x plus a half, between 0 and 1; not yet stored."""
+    return np.clip(multiply_add(x, 0.1666666716337204, 0.5), np.float32(0), np.float32(1))
+
+
+def _elu(x: Array, parameters: Parameters, mode: VectorUnitMode) -> Array:
+    wide = x.astype(np.float64)
+    below = (parameters[0] if parameters else 1.0) * np.expm1(np.minimum(wide, 0))
+    return _stored(np.asarray(np.where(wide > 0, wide, below), np.float32), mode)
+
+
+def _erf(x: Array) -> Array:
+    """Error function to 1.2e-7 (Numerical Recipes' rational approximation of erfc)."""
+    t = 1.0 / (1.0 + 0.5 * np.abs(x))
+    coefficients = (
+        -1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806,
+        0.27886807, -1.13520398, 1.48851587, -0.82215223, 0.17087277,
+    )  # fmt: skip
+    tail = t * np.exp(-x * x + np.polynomial.polynomial.polyval(t, coefficients))
+    return np.asarray(np.where(x >= 0, 1.0 - tail, tail - 1.0))
+
+
+FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
+    {
+        RELU: Function(
+            text="The greater of 0 and the value",
+            values=_plain(lambda x: np.maximum(x, np.float32(0))),  # the packer's, where nothing comes after it
+            integers=lambda x: np.maximum(x, 0),
+            integer_formats=ALL_INTEGERS,
+            compared=frozenset({NARROW, WIDE}),
+        ),
+        "abs": Function(text="The magnitude", values=_plain(np.abs), integers=np.abs, integer_formats=ALL_INTEGERS),
+        "elu": Function(
+            text="The value, alpha * (exp(x) - 1) below 0 (to the nearest)", parameters={"alpha": 1.0}, values=_elu
+        ),
+        "exp": Function(text="e to the power", values=_exp, compared=frozenset({NARROW})),
+        "gelu": Function(
+            text="x times the normal distribution's integral up to x", values=_gelu, compared=frozenset({NARROW})
+        ),
+        "hardswish": Function(
+            text="x times its hard sigmoid",
+            values=lambda x, _, mode: _stored(multiply_add(x, _hardsigmoid(x), 0.0), mode),
+        ),
+        "hardsigmoid": Function(
+            text="x / 6 + 1 / 2 between 0 and 1", values=lambda x, _, mode: _cut(_hardsigmoid(x), mode)
+        ),
+        "leaky_relu": Function(
+            text="The value, times a slope below 0",
+            parameters={"negative_slope": None},
+            values=_leaky_relu,
+            integers=lambda x: x,  # of formats without a sign alone
+            integer_formats=(UINT8, UINT16, UINT32),
+            compared=frozenset({NARROW, WIDE}),
+        ),
+        "log": Function(
+            text="The natural logarithm (to the nearest; the kernel is not followed)", values=_nearest(np.log)
+        ),
+        "neg": Function(
+            text="The negative", values=_plain(np.negative), integers=np.negative, integer_formats=(INT32,)
+        ),
+        "relu6": Function(
+            text="The value between 0 and 6",
+            values=_plain(lambda x: np.clip(x, np.float32(0), np.float32(SIX))),
+            integers=lambda x: np.clip(x, 0, SIX),
+            integer_formats=ALL_INTEGERS,
+            compared=frozenset({NARROW}),
+        ),
+        "sigmoid": Function(
+            text="1 / (1 + exp(-x))",
+            values=lambda x, _, mode: _stored(_sigmoid(x, mode), mode),
+            compared=frozenset({NARROW}),
+        ),
+        "silu": Function(
+            text="x / (1 + exp(-x))",
+            values=lambda x, _, mode: _stored(multiply_add(x, _sigmoid(x, mode), 0.0), mode),
+            compared=frozenset({NARROW}),
+        ),
+        "softplus": Function(values=_nearest(lambda x: np.logaddexp(0.0, x))),
+        "sqrt": Function(
+            text="The square root",
+            values=lambda x, _, mode: _stored(square_root(x), mode),
+            compared=frozenset({NARROW}),
+        ),
+        "square": Function(
+            text="The square", values=_square, integers=np.square, integer_formats=(UINT16, UINT32, INT32)
+        ),
+        "tanh": Function(text="The hyperbolic tangent", values=_tanh),
+    }
+)
+UNCOMPARED_CALLS: Final = frozenset({"conv1d", "add_", "subtract_", "multiply_", "sub_", "mul_"})
+
+
+def apply_activation(dst: Array, name: str, parameters: Parameters, *, mode: VectorUnitMode) -> Array:
+    """A function of every element of Dst.
+
+    Args:
+        dst: float32, any shape.
+        name: ttnn's name in lower case, for example "gelu".
+        parameters: Numbers of the function, for example the slope of "leaky_relu"; defaults stand for those left out.
+        mode: The vector unit.
+
+    Returns:
+        float32, the same shape, in bfloat16's values where Dst is 16 bits wide.
+
+    Raises:
+        DeviceError: No such function.
+    """
+    if name not in FUNCTIONS:
+        raise DeviceError(
+            f"Unsupported activation {name.upper()}\nactivation must be one of {', '.join(FUNCTIONS).upper()}"
+        )
+    with np.errstate(all="ignore"):
+        return np.asarray(FUNCTIONS[name].values(dst.astype(np.float32), parameters, mode), np.float32)
+
+
+def applied_to_integers(values: Array, name: str, data_format: DataFormat) -> Array:
+    """A function of every element, in storage of the same format."""
+    function = FUNCTIONS[name].integers
+    if function is None:
+        raise AssertionError(f"{name} is no function of integers")
+    with np.errstate(over="ignore"):
+        return function(values.astype(np.int64)).astype(data_format.storage)
+
+
+def comparison(name: str) -> str:
+    """A sentence for the documentation of a function: in which formats it was compared."""
+    widths = FUNCTIONS[name].compared if name in FUNCTIONS else frozenset()
+    if not widths:
+        return "Its numbers were never compared with recordings of the real kernel."
+    if WIDE in widths:
+        return "Its bits were compared with recordings of the real kernel."
+    return "Its bits were compared with recordings of the real kernel in bfloat16 and block floats, never in float32."
+
+
+def uncompared(names: Iterable[str], *, fp32_dest: bool, fused_into: str = "") -> str | None:
+    """Part of a sentence that names the functions of an operation that were never compared; None if all were.
+
+    Args:
+        names: The functions; what only fills or moves is left out.
+        fp32_dest: Whether Dst is 32 bits wide.
+        fused_into: An operation of two tensors that applies them; none of these was compared.
+    """
+    width = WIDE if fp32_dest else NARROW
+    missing = [name for name in names if name in FUNCTIONS and (fused_into or width not in FUNCTIONS[name].compared)]
+    if not missing:
+        return None
+    where = f" fused into {fused_into}" if fused_into else f" in a {width}-bit Dst"
+    return f"numbers of {' and '.join(missing)}{where} never compared with the real kernel's"

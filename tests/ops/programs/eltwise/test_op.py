@@ -1,0 +1,135 @@
+"""What element-wise operations compute, worked by hand."""
+
+import numpy as np
+import pytest
+
+from device.matrix_unit.arithmetic import EXACT, FAST
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT16, UINT32, quantize
+from device.spec.device_spec import load_spec
+from ops.op_model import ValuesContext
+from ops.programs.eltwise.op import Activate, AddRow, Binary, BinaryOperation
+
+SPEC = load_spec("wormhole_n150")
+MATRIX = np.arange(-30, 30, dtype=np.float32).reshape(1, 1, 3, 20)
+ADD, SUBTRACT, MULTIPLY = BinaryOperation
+RELU, SQUARE = (("relu", ()),), (("square", ()),)
+
+
+def values(op, *arrays, arithmetic=EXACT):
+    return op.values(arrays, ValuesContext(spec=SPEC, arithmetic=arithmetic))
+
+
+@pytest.mark.parametrize("arithmetic", [EXACT, FAST], ids=["exact", "fast"])
+@pytest.mark.parametrize("data_format", [BFLOAT16, BFLOAT8_B, FLOAT32], ids=str)
+@pytest.mark.parametrize("row_format", [BFLOAT16, FLOAT32], ids=str)
+def test_the_first_row_of_a_prepared_bias_is_added(arithmetic, data_format, row_format):
+    bias = np.zeros((1, 1, 32, 32), np.float32)
+    bias[..., 0, :] = np.arange(32)
+    op = AddRow(data_format=data_format, row_format=row_format)
+    got = values(op, MATRIX.astype(data_format.storage), quantize(bias, row_format), arithmetic=arithmetic)
+    assert got.dtype == data_format.storage
+    np.testing.assert_array_equal(got.astype(np.float32), MATRIX + np.arange(20))
+
+
+def test_two_float32_are_added_as_floats():
+    op = AddRow(data_format=FLOAT32, row_format=FLOAT32)
+    got = values(op, np.full((1, 20), 1 + 2.0**-20, np.float32), np.zeros((32, 32), np.float32))
+    assert (got == 1 + 2.0**-20).all()
+
+
+@pytest.mark.parametrize("data_format", [BFLOAT16, BFLOAT8_B, FLOAT32], ids=str)
+def test_relu_is_exact(data_format):
+    got = values(Activate(name="relu", parameters=(), data_format=data_format), MATRIX.astype(data_format.storage))
+    np.testing.assert_array_equal(got.astype(np.float32), np.maximum(MATRIX, 0))
+
+
+def test_a_function_with_a_parameter():
+    got = values(Activate(name="leaky_relu", parameters=(0.5,), data_format=FLOAT32), MATRIX)
+    np.testing.assert_array_equal(got, np.where(MATRIX > 0, MATRIX, MATRIX / 2))
+
+
+def test_a_16_bit_dst_cuts_the_number_that_fills():
+    number = 1 + 3 * 2.0**-8  # three halves of a place of a bfloat16
+    for data_format, want in ((BFLOAT16, 1 + 2.0**-7), (FLOAT32, number)):
+        op = Activate(name="fill", parameters=(number,), data_format=data_format)
+        assert (values(op, MATRIX.astype(data_format.storage)).astype(np.float32) == np.float32(want)).all()
+
+
+def test_a_result_of_another_format_is_packed_to_it():
+    """Sixteen neighbors share the exponent of 4: units of 1/16, half up."""
+    row = np.array([[4.0, 0.15625, 0.14] + [-1.0] * 13], np.float32).astype(BFLOAT16.storage)
+    got = values(Activate(name="relu", parameters=(), data_format=BFLOAT16, out_format=BFLOAT8_B), row)
+    assert got.dtype == BFLOAT8_B.storage
+    assert got[0, :4].astype(float).tolist() == [4.0, 0.1875, 0.125, 0.0]
+    wide = Activate(name="relu", parameters=(), data_format=BFLOAT16, out_format=FLOAT32)
+    assert values(wide, row).dtype == np.float32
+
+
+def test_tensors_without_axes_stay_without():
+    four = np.array(4, np.float32)
+    both = Binary(operation=ADD, left_format=BFLOAT16, right_format=BFLOAT16, data_format=BFLOAT16)
+    assert values(both, four, four).shape == ()
+    assert values(Activate(name="relu", parameters=(), data_format=BFLOAT16), four).shape == ()
+
+
+PLACE = 2.0**-7  # the last place of a bfloat16 from 1 on
+BOTH, BLOCKS = {"right_format": BFLOAT16}, {"left_format": BFLOAT8_B, "right_format": BFLOAT8_B}
+FLOATS = {"left_format": FLOAT32, "right_format": FLOAT32, "data_format": FLOAT32}
+
+
+@pytest.mark.parametrize(
+    ("operation", "fields", "left", "right", "want"),
+    [
+        # A small addend is rounded to the larger operand first: 1 + 1/256 lies halfway between 1 and 1 + 1/128, and
+        # 1 - 1/512 is 255.5/256; both go up.
+        (ADD, BOTH, 1.0, PLACE / 2, 1 + PLACE),
+        (ADD, BOTH, 1.0, -PLACE / 4, 1.0),
+        (ADD, FLOATS, 1.0, 2.0**-20, 1.0 + 2.0**-20),
+        (SUBTRACT, {"scalar": 1.7}, 2.0, None, 0.296875),  # a number is packed as bfloat16: 2 - 1.703125
+        (SUBTRACT, {"scalar": 1.5, "scalar_first": True}, 2.0, None, -0.5),
+        # A product of one format is rounded once, to even: 193.5 / 128 and 196.5 / 128 are ties.
+        (MULTIPLY, BOTH, 1.0 + PLACE, 1.5, 194 / 128),
+        (MULTIPLY, BOTH, 1.0 + 3 * PLACE, 1.5, 196 / 128),
+        # One of two formats takes four phases of the matrix unit: -0.466796875 is -0.4375 and -0.029296875, so that
+        # -308 / 1024 and then 20.625 / 1024 more is 329 with 8 bits, which is 330. So does a fast one of one format.
+        (MULTIPLY, {"right_format": BFLOAT8_B}, -0.466796875, 0.6875, -330 / 1024),
+        (MULTIPLY, BOTH | {"fast": True}, -0.466796875, 0.6875, -330 / 1024),
+        (MULTIPLY, FLOATS | {"fast": True}, 1.0 + 2.0**-20, 1.5, 1.5 + 1.5 * 2.0**-20),  # stays with the vector unit
+        (MULTIPLY, BLOCKS, -0.4375, 0.6875, -77 / 256),
+        # The number is 179 / 256 as bfloat16; -0.984375 has 6 bits in the first part: -11277 / 16384 is -176.2 / 256.
+        (MULTIPLY, {"left_format": BFLOAT8_B, "scalar": 0.7}, -0.984375, None, -176 / 256),
+        (MULTIPLY, {"scalar": 1.0, "activations": RELU}, 3.0, None, 3.0),
+        (MULTIPLY, {"scalar": -1.0, "activations": RELU}, 3.0, None, 0.0),
+        (ADD, BOTH | {"left_activations": RELU}, -3.0, 2.0, 2.0),
+        (ADD, BOTH | {"right_activations": RELU}, 2.0, -3.0, 2.0),
+        (ADD, BOTH | {"left_activations": SQUARE}, -3.0, 2.0, 11.0),
+        (ADD, BOTH | {"left_activations": (*RELU, *SQUARE)}, -3.0, 2.0, 2.0),
+        (SUBTRACT, {"left_activations": RELU, "scalar": 2.0}, -3.0, None, -2.0),
+    ],
+)
+def test_floats_are_combined(operation, fields, left, right, want):
+    op = Binary(operation=operation, **{"left_format": BFLOAT16, "data_format": BFLOAT16, **fields})
+    arrays = [None if number is None else np.array([number], np.float32) for number in (left, right)]
+    assert float(values(op, *arrays)[0]) == want
+
+
+@pytest.mark.parametrize(
+    ("operation", "data_format", "fields", "left", "right", "want"),
+    [
+        (ADD, INT32, {}, 2**24, 1, 2**24 + 1),  # no float32 between
+        (ADD, UINT16, {}, 65535, 2, 1),
+        (SUBTRACT, UINT32, {}, 1, 2, 2**32 - 1),
+        (MULTIPLY, UINT32, {}, 2**31 + 3, 2, 6),
+        (MULTIPLY, INT32, {}, -7, 3, -21),
+        (SUBTRACT, INT32, {"scalar": 10.0, "scalar_first": True}, 3, None, 7),
+        (ADD, INT32, {"left_activations": RELU}, -5, 3, 3),
+        (ADD, INT32, {"right_activations": RELU}, 5, -3, 5),
+        (ADD, INT32, {"activations": RELU}, -5, 3, 0),
+    ],
+)
+def test_integers_are_exact_modulo_their_range(operation, data_format, fields, left, right, want):
+    second = None if right is None else data_format
+    op = Binary(operation=operation, left_format=data_format, right_format=second, data_format=data_format, **fields)
+    arrays = [None if number is None else np.array([number], data_format.storage) for number in (left, right)]
+    got = values(op, *arrays)
+    assert (got.dtype, int(got[0])) == (data_format.storage, want)
