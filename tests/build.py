@@ -1,17 +1,37 @@
-"""Convolutions that every check accepts: one to be changed in one thing, and those of any size."""
+"""Builders that tests share: convolutions that pass every check, tensors by a short text, tables of what a plan says.
 
+tensor_spec("1x1x64x32 bfloat8_b tile l1")          interleaved in L1
+tensor_spec("1x1x64x32 rows height/32x32/2")        bfloat16, shards of 32 x 32 on two cores
+tensor_spec("64x64 block/32x32/2x2 dram")           four shards on the first two columns and rows
+buffer_rows(pool_buffers(...))                      [("scalar", 4096, 4), ...]: name, bytes, cores
+busy(op_cycles(MaxPool(...), read, written))        {Stage.MATH: 612.0, ...} of the slowest core
+op_values(Upsample(...), image)                     what an operation makes of arrays
+run_report(ttsim.relu, tensor_spec("64x64 tile"))   the cycle report of a call
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+import ttsim
 from device.cores import first_cores
+from device.matrix_unit.arithmetic import EXACT, Arithmetic
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout, MemoryConfig, ShardSpec
-from device.numbers.formats import BFLOAT16
+from device.numbers.formats import BFLOAT16, FORMATS, Array
+from device.plan import CircularBuffer, DeviceOp, Plan
+from device.spec.device_spec import DeviceSpec
+from device.time.stages import OperationCycles, Stage
+from ops.op_model import CyclesContext, Ends, ValuesContext
+from ops.op_models import OP_MODELS, load_spec
+from ops.passes.cycles import operations_of
 from ops.planners.conv.arguments import ConvCall, ConvRules, Operand, SliceConfig, SliceType
 from ops.planners.conv.conv2d import CONV2D
 from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D
 from ops.reference import Geometry, plan_geometry
-from tests.shards import HEIGHT
+from tests.shards import BLOCK, HEIGHT, WIDTH, in_box, on_cores
 
 L1_FULL = SliceConfig(slice_type=SliceType.L1_FULL)
 TWO_SLICES = SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=2)
@@ -92,3 +112,91 @@ def geometry_of(made: ConvCall) -> Geometry:
         output_padding=made.output_padding,
         dilation=made.dilation,
     )
+
+
+N150 = load_spec("wormhole_n150")
+LAYOUTS = {"tile": Layout.TILE, "rows": Layout.ROW_MAJOR}
+MEMORIES = {"dram": BufferType.DRAM, "l1": BufferType.L1}
+SCHEMES = {"height": HEIGHT, "width": WIDTH, "block": BLOCK}
+
+
+def tensor_spec(text: str) -> TensorSpec:
+    """A tensor by its shape and, in any order, format, layout and place: bfloat16, rows and DRAM where nothing is said.
+
+    Shards are `scheme/HEIGHTxWIDTH/cores` in L1, or with `dram` in DRAM; cores are a number, or columns x rows.
+    """
+    shape, *words = text.split()
+    data_format, layout, memory, shards = BFLOAT16, Layout.ROW_MAJOR, None, None
+    for word in words:
+        if word in FORMATS:
+            data_format = FORMATS[word]
+        elif word in LAYOUTS:
+            layout = LAYOUTS[word]
+        elif word in MEMORIES:
+            memory = MEMORIES[word]
+        else:
+            shards = word.split("/")
+    if shards is None:
+        place = MemoryConfig(DRAM_MEMORY_CONFIG.memory_layout, memory or BufferType.DRAM)
+    else:
+        scheme, shard, cores = SCHEMES[shards[0]], _sides(shards[1]), _sides(shards[2])
+        place = in_box(scheme, shard, *cores) if len(cores) > 1 else on_cores(scheme, shard, *cores)
+        place = replace(place, buffer_type=memory or BufferType.L1)
+    return TensorSpec(_sides(shape), data_format, layout, place)
+
+
+def _sides(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split("x")))
+
+
+def buffer_rows(buffers: Iterable[CircularBuffer], *more: str) -> list[tuple[Any, ...]]:
+    """Name, bytes a core and cores of circular buffers, and more of their fields: ``view_of``, ``page_bytes``."""
+    return [
+        (one.name, one.size_bytes, one.cores.num_cores(), *(getattr(one, name) for name in more)) for one in buffers
+    ]
+
+
+def plan_rows(plan: Plan) -> dict[str, list[tuple[Any, ...]]]:
+    """The circular buffers of each device operation of a plan, by the operation's name."""
+    return {step.name: buffer_rows(step.circular_buffers) for step in operations_of(plan)}
+
+
+def op_cycles(
+    op: DeviceOp,
+    read: TensorSpec | str,
+    written: TensorSpec | str | None = None,
+    spec: DeviceSpec = N150,
+    *,
+    contention: bool = True,
+) -> OperationCycles:
+    """What an operation takes between two tensors, which may be given as text; the same one where one is given."""
+    first = tensor_spec(read) if isinstance(read, str) else read
+    last = first if written is None else tensor_spec(written) if isinstance(written, str) else written
+    model = OP_MODELS[type(op)]
+    assert model.cycles is not None
+    return model.cycles(op, Ends(read=first, written=last), CyclesContext(spec=spec, contention=contention))
+
+
+def busy(cycles: OperationCycles) -> Mapping[Stage, float]:
+    """How long each stage of the slowest core works."""
+    return {one.stage: one.busy_cycles for one in cycles.slowest.stages}
+
+
+def op_values(op: DeviceOp, *arrays: Array | None, spec: DeviceSpec = N150, arithmetic: Arithmetic = EXACT) -> Array:
+    """What an operation makes of its inputs, or leaves in the last of them."""
+    return OP_MODELS[type(op)].values(op, arrays, ValuesContext(spec=spec, arithmetic=arithmetic))
+
+
+def run_report(
+    function: Any, *tensors: TensorSpec, device: str | DeviceSpec = "wormhole_n150", **arguments: Any
+) -> Any:
+    """The cycle report of a call with tensors of zeros, computed without values."""
+    with ttsim.open_device(l1_small_size=32768, spec=device, values="off") as opened, ttsim.profile(opened) as profile:
+        made = [
+            ttsim.Tensor(np.zeros(spec.shape, np.float32), ttsim.DataType.of(spec.data_format), layout=spec.layout).to(
+                opened, spec.memory_config
+            )
+            for spec in tensors
+        ]
+        function(*made, **arguments)
+        return profile.report()

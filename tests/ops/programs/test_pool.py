@@ -11,11 +11,11 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.time.stages import Stage
-from ops.op_model import CyclesContext, Ends, ValuesContext
-from ops.op_models import OP_MODELS, load_spec, load_spec as load_spec_with_costs
+from ops.op_model import Ends
+from ops.op_models import OP_MODELS, load_spec
 from ops.programs.pool import MaxPool, PoolSizes, pool_buffers, window_cycles
 from ops.window import PaddedAxis, PaddedInput
-from tests.shards import high
+from tests.build import busy, op_cycles, op_values
 
 CORES = first_cores(4, 8, 8)
 
@@ -84,12 +84,7 @@ def pool(taps=(2, 2), channels=64, spacing=1, **changes):
 
 
 def timed(op, spec=SPEC):
-    tensor = TensorSpec((1, 1, 64, 64), BFLOAT16, Layout.ROW_MAJOR, high((32, 64), 2))
-    return op.cycles(Ends(read=tensor, written=tensor), CyclesContext(spec=spec, contention=True))
-
-
-def busy(cycles):
-    return {one.stage: one.busy_cycles for one in cycles.slowest.stages}
+    return op_cycles(op, "1x1x64x64 height/32x64/2", spec=spec)
 
 
 def test_windows_wait_for_the_slowest_stage():
@@ -154,8 +149,7 @@ def op(rows, columns, channels=1, spacing=1):
 
 
 def pooled(one, image):
-    context = ValuesContext(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
-    return one.values([image], context).reshape(one.frame.rows.outputs, one.frame.columns.outputs).tolist()
+    return op_values(one, image).reshape(one.frame.rows.outputs, one.frame.columns.outputs).tolist()
 
 
 IMAGE = np.float32([[1, -2, 3], [-4, -5, -6], [7, 8, -9]]).reshape(1, 1, 9, 1)
@@ -178,7 +172,7 @@ def test_taps_lie_apart():
 @pytest.mark.parametrize("device", ["wormhole_n150", "blackhole_p150"])
 def test_neighbors_are_read_in_one_burst(device):
     """Three taps beside each other are one burst; three taps apart are three."""
-    spec = load_spec_with_costs(device)
+    spec = load_spec(device)
     together, _, _ = window_cycles(op(axis(8, 1, 1), axis(8, 3, 1), 2048), spec)
     apart, _, _ = window_cycles(op(axis(8, 1, 1), axis(8, 3, 1, spacing=2), 2048), spec)
     assert together == apart == 3 * 4096 / spec.noc.link_bytes_per_cycle  # long ones take what the wire takes
@@ -192,16 +186,14 @@ def test_rows_and_columns_that_fill_shards_are_no_pixels():
     one = op(axis(2, 2, 1), axis(1, 1, 1))
     one = replace(one, frame=replace(one.frame, batch=2))
     sticks = np.float32([[1, 9, 9], [2, 9, 9], [4, 9, 9], [3, 9, 9], [8, 8, 8]]).reshape(1, 1, 5, 3)
-    context = ValuesContext(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
-    assert one.values([sticks], context).tolist() == [[[[2], [4]]]]
+    assert op_values(one, sticks).tolist() == [[[[2], [4]]]]
 
 
 def test_channels_of_a_block_float_share_an_exponent():
     """Beside 64, seven bits leave 1 of 1.25; of 17 channels the last has neighbors of its own."""
     one = replace(op(axis(1, 1, 1), axis(1, 1, 1), channels=17), data_format=BFLOAT8_B, tiled=True)
     sticks = np.float32([64, *[1.25] * 16]).reshape(1, 1, 1, 17)
-    context = ValuesContext(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
-    assert one.values([sticks], context).ravel().tolist() == [64, *[1] * 15, 1.25]
+    assert op_values(one, sticks).ravel().tolist() == [64, *[1] * 15, 1.25]
 
 
 @pytest.mark.parametrize("data_format", [BFLOAT16, BFLOAT8_B])
@@ -211,9 +203,8 @@ def test_bands_change_nothing(monkeypatch, data_format, arithmetic):
     one = op(axis(13, 3, 2, before=1), axis(6, 2, 2, before=1, spacing=2), channels=3)
     one = replace(one, frame=replace(one.frame, batch=2), data_format=data_format)
     sticks = np.random.default_rng(1).standard_normal((1, 1, 2 * 13 * 6, 3), dtype=np.float32).astype(BFLOAT16.storage)
-    context = ValuesContext(spec=load_spec("wormhole_n150"), arithmetic=arithmetic)
-    whole = one.values([sticks], context)
+    whole = op_values(one, sticks, arithmetic=arithmetic)
     assert whole.shape == (1, 1, 2 * one.frame.rows.outputs * one.frame.columns.outputs, 3)
     for numbers in (1, 100):
         monkeypatch.setattr("device.host.pieces.PART_ELEMENTS", numbers)
-        assert one.values([sticks], context).tobytes() == whole.tobytes()
+        assert op_values(one, sticks, arithmetic=arithmetic).tobytes() == whole.tobytes()
