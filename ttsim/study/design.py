@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from itertools import product
 from math import fsum
 from pathlib import Path
@@ -62,8 +61,8 @@ def rows_of(layer: Layer, machines: Sequence[Machine], axes: Sequence[DesignAxis
     rows: list[Row] = []
     evaluated = 0
     for spec, values in machines:
-        found = (by_values.get(tuple(values[name] for name in read)) for read, by_values in known.items())
-        row = next((row for row in found if row is not None), None)
+        agreeing = (by_values.get(tuple(values[name] for name in read)) for read, by_values in known.items())
+        row = next((row for row in agreeing if row is not None), None)
         if row is None:
             row, fields = _evaluated(layer, spec)
             evaluated += 1
@@ -83,6 +82,9 @@ def _evaluated(layer: Layer, spec: DeviceSpec) -> tuple[Row, frozenset[str]]:
 
 FORMAT: Final = 1  # raised when a field changes its meaning or goes
 FIGURES: Final = ("nanoseconds", "cycles_error_share", "untimed_operations", "device", "reason")
+OF_ROWS: Final = (  # figures of a layer that its row has
+    "layer", "error", "cycles", "nanoseconds", "cycles_error_share", "untimed_operations", "l1_headroom_bytes",
+)  # fmt: skip
 STRONGEST: Final = 5  # sensitivities that are told
 LONGEST_REASON: Final = 76  # characters of a line
 
@@ -193,10 +195,19 @@ class DesignResult:
             "",
             *(self._front() if self.front else ["No machine runs all layers."]),
             "",
-            *self._fields(),
-            *self._sensitivities(),
-            *self._refusals(),
+            "Fields of the space:",
+            *(f"  {axis.name}: {_means(axis)}" for axis in self.axes),
         ]
+        if self.sensitivity:
+            varied = {axis.name for axis in self.axes}
+            lines += ["", f"Strongest figures of {self.base} with plans held, log(time) over log(figure):"]
+            for effect in self.sensitivity[:STRONGEST]:
+                elsewhere = "" if effect.figure in varied else ", not varied here"
+                lines.append(f"  {effect.figure}: {effect.time_elasticity:+.3f}{elsewhere}")
+        reasons = Counter(_shortened(point.reason) for point in self.points if point.reason)
+        if reasons:
+            lines += ["", "Machines that do not run all layers:"]
+            lines += [f"  {count:,} x {reason}" for reason, count in reasons.items()]
         return printable_lines("\n".join(lines))
 
     def _front(self) -> list[str]:
@@ -212,34 +223,6 @@ class DesignResult:
             rows.append([*values, f"{(point.nanoseconds or 0) / 1000:,.2f} us", share, *figures, f"{alike or ''}"])
         return ["Pareto front, the fastest first:", *aligned(rows, words=range(len(names)))]
 
-    def _fields(self) -> list[str]:
-        """A line for each field of the space."""
-        return ["Fields of the space:", *(f"  {one.name}: {_means(one)}" for one in self.axes)]
-
-    def _sensitivities(self) -> list[str]:
-        """Which figures of the base device mean most, in the space or not."""
-        if not self.sensitivity:
-            return []
-        varied = {axis.name for axis in self.axes}
-        told = [
-            f"  {one.figure}: {one.time_elasticity:+.3f}{'' if one.figure in varied else ', not varied here'}"
-            for one in self.sensitivity[:STRONGEST]
-        ]
-        head = f"Strongest figures of {self.base} with plans held, log(time) over log(figure):"
-        return ["", head, *told]
-
-    def _refusals(self) -> list[str]:
-        """Why machines do not run all layers, with how many."""
-        counts: dict[str, int] = {}
-        for point in self.points:
-            if point.reason:
-                told = _shortened(point.reason)
-                counts[told] = counts.get(told, 0) + 1
-        if not counts:
-            return []
-        lines = (f"  {count:,} x {told}" for told, count in counts.items())
-        return ["", "Machines that do not run all layers:", *lines]
-
 
 def _means(axis: AxisEffect) -> str:
     """What a field means, in words."""
@@ -254,6 +237,7 @@ def _means(axis: AxisEffect) -> str:
 
 
 def _shortened(reason: str) -> str:
+    """The first line of a reason, as far as it has room."""
     line = reason.splitlines()[0]
     return line if len(line) <= LONGEST_REASON else f"{line[: LONGEST_REASON - 3]}..."
 
@@ -281,27 +265,33 @@ def design(file: str | Path | Design, *, processes: int | None = 1, watch: Watch
         raise ArgumentError(f"design: give the path of a TOML file, not {shown(file)}")
     space = file if isinstance(file, Design) else read_design(Path(file))
     names = [axis.name for axis in space.axes]
-    values = [dict(zip(names, one, strict=True)) for one in product(*(axis.values for axis in space.axes))]
-    devices = [space.device(one) for one in values]
-    machines = [Machine(spec, one) for spec, one in zip(devices, values, strict=True) if not isinstance(spec, str)]
-    costs = [_costs(space, one.spec) for one in machines]
-    found = _rows(space, machines, processes, watch)
-    rows = zip(*(one.rows for one in found), strict=True)
-    made = map(partial(_point, counts=[space.count(layer.name) for layer in space.layers]), machines, rows, costs)
+    values = [dict(zip(names, combined, strict=True)) for combined in product(*(axis.values for axis in space.axes))]
+    devices = [space.device(combined) for combined in values]
+    machines = [
+        Machine(spec, combined) for spec, combined in zip(devices, values, strict=True) if not isinstance(spec, str)
+    ]
+    costs = [_costs(space, machine.spec) for machine in machines]
+    layers = _rows(space, machines, processes, watch)
+    rows = zip(*(layer.rows for layer in layers), strict=True)
+    counts = [space.count(layer.name) for layer in space.layers]
+    run = (_point(*figures, counts) for figures in zip(machines, rows, costs, strict=True))
     points = tuple(
-        _no_machine(one, spec) if isinstance(spec, str) else next(made)
-        for one, spec in zip(values, devices, strict=True)
+        _no_machine(combined, spec) if isinstance(spec, str) else next(run)
+        for combined, spec in zip(values, devices, strict=True)
     )
-    best, alike = _front(points)
+    timed = [(at, point) for at, point in enumerate(points) if point.nanoseconds is not None]
+    aims = [(point.nanoseconds or 0.0, *point.costs.values()) for _, point in timed]
+    best, alike = front(aims), Counter(aims)
+    ran = [(space.count(layer.name), call) for layer in space.layers for call in _ran(layer, space.base)]
     return DesignResult(
         base=space.base.name,
         layers=tuple(layer.name for layer in space.layers),
-        axes=_effects(space, points, frozenset[str]().union(*(one.read for one in found))),
+        axes=_effects(space, points, frozenset[str]().union(*(layer.read for layer in layers))),
         points=points,
-        front=best,
-        alike=alike,
-        looked=sum(one.evaluated for one in found),
-        sensitivity=_sensitivity(space),
+        front=tuple(timed[place][0] for place in best),
+        alike=tuple(alike[aims[place]] - 1 for place in best),
+        looked=sum(layer.evaluated for layer in layers),
+        sensitivity=sensitivities(space.base, lambda spec: fsum(count * cycles_of(call, spec) for count, call in ran)),
     )
 
 
@@ -313,12 +303,11 @@ def _rows(space: Design, machines: Sequence[Machine], processes: int | None, wat
     """
     quick = len(machines) * len(space.layers)
     with workers(processes=processes, scheduler=None, quick=quick) as team, team.start() as executor:
-        done = None if watch is None else watch(len(space.layers))
+        done = (lambda: None) if watch is None else watch(len(space.layers))
         futures = []
         for layer in space.layers:
             futures.append(executor.submit(rows_of, layer, machines, space.axes))
-            if done is not None:
-                futures[-1].add_done_callback(lambda _: done())
+            futures[-1].add_done_callback(lambda _: done())
         try:
             return [future.result() for future in futures]
         except BrokenExecutor as error:
@@ -341,15 +330,18 @@ def _no_machine(values: Mapping[str, str], reason: str) -> DesignPoint:
 
 def _point(machine: Machine, rows: Sequence[Row], costs: Mapping[str, float], counts: Sequence[int]) -> DesignPoint:
     """A machine with what becomes of its layers."""
-    layers = tuple(map(_outcome, rows, counts))
-    stopped = next((one for one in layers if one.verdict != Verdict.FITS), None)
+    layers = tuple(
+        LayerOutcome(count=count, verdict=row.verdict.value, **{name: getattr(row, name) for name in OF_ROWS})
+        for row, count in zip(rows, counts, strict=True)
+    )
+    stopped = next((layer for layer in layers if layer.verdict != Verdict.FITS), None)
+    total, share, untimed, reason = None, None, None, ""
     if stopped is not None:
-        total, share = None, None
-        first = next(iter(stopped.error.splitlines()), "")
-        reason = f"{stopped.layer} {stopped.verdict}: {first}"
+        reason = f"{stopped.layer} {stopped.verdict}: {next(iter(stopped.error.splitlines()), '')}"
     else:
-        times = [one.count * (one.nanoseconds or 0.0) for one in layers]
-        total, share, reason = fsum(times), _error_share(layers, times), ""
+        times = [layer.count * (layer.nanoseconds or 0.0) for layer in layers]
+        total, share = fsum(times), _error_share(layers, times)
+        untimed = sum(layer.count * (layer.untimed_operations or 0) for layer in layers)
     return DesignPoint(
         values=machine.values,
         device=machine.spec.name,
@@ -357,87 +349,54 @@ def _point(machine: Machine, rows: Sequence[Row], costs: Mapping[str, float], co
         costs=costs,
         nanoseconds=total,
         cycles_error_share=share,
-        untimed_operations=None if stopped else sum(one.count * (one.untimed_operations or 0) for one in layers),
+        untimed_operations=untimed,
         layers=layers,
     )
 
 
 def _error_share(layers: Sequence[LayerOutcome], times: Sequence[float]) -> float | None:
     """The mean of the layers' expected errors by time; None if one is not known."""
-    shares = [one.cycles_error_share for one in layers]
-    known = [share for share in shares if share is not None]
-    if len(known) < len(shares) or not fsum(times):
+    known = [layer.cycles_error_share for layer in layers if layer.cycles_error_share is not None]
+    if len(known) < len(layers) or not fsum(times):
         return None
     return fsum(share * time for share, time in zip(known, times, strict=True)) / fsum(times)
 
 
-def _outcome(row: Row, count: int) -> LayerOutcome:
-    figures = (
-        "layer",
-        "error",
-        "cycles",
-        "nanoseconds",
-        "cycles_error_share",
-        "untimed_operations",
-        "l1_headroom_bytes",
-    )
-    return LayerOutcome(count=count, verdict=row.verdict.value, **{name: getattr(row, name) for name in figures})
-
-
 def _costs(space: Design, spec: DeviceSpec) -> dict[str, float]:
-    """What a machine costs.
-
-    Raises:
-        ArgumentError: A formula has no value there.
-    """
+    """What a machine costs; raises ArgumentError where a formula has no value."""
     fields = {field.name: field.value for field in fields_of(spec) if field.numeric} if space.costs else {}
-    found = {}
-    for name, one in space.costs.items():
+    costs = {}
+    for name, formula in space.costs.items():
         try:
-            found[name] = one.value(fields)
+            costs[name] = formula.value(fields)
         except ArgumentError as error:
             raise ArgumentError(f"design: costs.{name}: {error}") from error
-    return found
+    return costs
 
 
-def _front(points: Sequence[DesignPoint]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Numbers of the points that no other is better than, and how many others are alike with each."""
-    timed = [(at, point) for at, point in enumerate(points) if point.nanoseconds is not None]
-    aims = [(point.nanoseconds or 0.0, *point.costs.values()) for _, point in timed]
-    found, counts = front(aims), Counter(aims)
-    return tuple(timed[one][0] for one in found), tuple(counts[aims[one]] - 1 for one in found)
-
-
-def _effects(space: Design, points: Sequence[DesignPoint], asked: frozenset[str]) -> tuple[AxisEffect, ...]:
+def _effects(space: Design, points: Sequence[DesignPoint], read: frozenset[str]) -> tuple[AxisEffect, ...]:
     """What each field means in the space."""
-    found = []
-    named = {name for one in space.costs.values() for name in one.names}
+    effects = []
+    priced = {name for formula in space.costs.values() for name in formula.names}
     for axis in space.axes:
-        groups: dict[tuple[str, ...], list[float | None]] = {}
+        groups: dict[tuple[str, ...], list[float | None]] = {}  # Times of points that agree in all other fields
         for point in points:
             if point.device:
                 others = tuple(value for name, value in point.values.items() if name != axis.name)
                 groups.setdefault(others, []).append(point.nanoseconds)
-        times = [[one for one in group if one is not None] for group in groups.values()]
+        times = [[time for time in group if time is not None] for group in groups.values()]
         shares = [max(group) / min(group) - 1 for group in times if len(group) > 1]
-        decides = any(0 < len(ran) < len(group) for ran, group in zip(times, groups.values(), strict=True))
-        found.append(
+        effects.append(
             AxisEffect(
                 name=axis.name,
                 values=len(axis.values),
-                read=axis.name in asked,
+                read=axis.name in read,
                 moves_share=max(shares, default=None),
-                decides=decides,
-                priced=not named.isdisjoint(axis.fields),
+                decides=any(0 < len(ran) < len(group) for ran, group in zip(times, groups.values(), strict=True)),
+                priced=not priced.isdisjoint(axis.fields),
             )
         )
-    return tuple(found)
-
-
-def _sensitivity(space: Design) -> tuple[Sensitivity, ...]:
-    """What each figure of the base device means for the layers that run there."""
-    ran = [(space.count(layer.name), one) for layer in space.layers for one in _ran(layer, space.base)]
-    return sensitivities(space.base, lambda spec: fsum(count * cycles_of(one, spec) for count, one in ran))
+    return tuple(effects)
 
 
 def _ran(layer: Layer, spec: DeviceSpec) -> list[RanCall]:

@@ -44,11 +44,17 @@ class Best:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepResult:
-    """Every point of a sweep with its row."""
+    """Every point of a sweep with its row.
 
-    axes: tuple[str, ...]  # Names of the settings that were varied
-    samples: tuple[Sample, ...]  # Values on the axes, by name, and row of each point, in order
-    note: str = ""  # What the user should know of the file; empty if nothing
+    Attributes:
+        axes: Names of the settings that were varied.
+        samples: Values on the axes, by name, and row of each point, in order.
+        note: What the user should know of the file; empty if nothing.
+    """
+
+    axes: tuple[str, ...]
+    samples: tuple[Sample, ...]
+    note: str = ""
 
     @property
     def rows(self) -> tuple[Row, ...]:
