@@ -10,13 +10,13 @@ and tiles or rows of outputs stay.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple
 
 from device.errors import ArgumentError, DeviceError
 from device.machine import Machine
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout
-from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat
+from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import MadeTensor, Operation
 from device.spec.device_spec import DeviceSpec
 from ops.passes.cycles import run_cycles
@@ -54,23 +54,23 @@ def chains(calls: Sequence[RanCall]) -> tuple[tuple[Recorded, ...], ...]:
     """The convolutions in order, together where the output of one goes into the next and nowhere else."""
     readers: dict[int, list[RanCall]] = {}
     for call in calls:
-        for number in {made.number for _, made in call.inputs}:
+        for number in {buffer.number for _, buffer in call.inputs}:
             readers.setdefault(number, []).append(call)
     found: list[list[Recorded]] = []
-    handed: int | None = None
+    handed: int | None = None  # The buffer that the last convolution handed to one reader alone
     for number, ran in enumerate(calls):
-        made = None if ran.asked is None else _output(ran)
-        if ran.asked is None or made is None:
+        output = None if ran.asked is None else _output(ran)
+        if ran.asked is None or output is None:
             handed = None
             continue
-        own = readers.get(made.number, [])
-        moved = _moved(own[0], made.spec) if len(own) == 1 else None
-        one = Recorded(number=number, ran=ran, call=_unprepared(ran.asked), output=made.spec, moved_to=moved)
+        own = readers.get(output.number, [])
+        moved = _moved(own[0], output.spec) if len(own) == 1 else None
+        recorded = Recorded(number=number, ran=ran, call=_unprepared(ran.asked), output=output.spec, moved_to=moved)
         if handed is not None and _input_number(ran) == handed:
-            found[-1].append(one)
+            found[-1].append(recorded)
         else:
-            found.append([one])
-        handed = made.number if len(own) == 1 else None
+            found.append([recorded])
+        handed = output.number if len(own) == 1 else None
     return tuple(map(tuple, found))
 
 
@@ -81,46 +81,48 @@ def _output(ran: RanCall) -> MadeTensor | None:
 
 def _moved(ran: RanCall, source: TensorSpec) -> TensorSpec | None:
     """A tensor after a call that does nothing but bring it elsewhere; None for any other call."""
-    steps, made = [step for step in ran.plan.steps if isinstance(step, Operation)], _output(ran)
-    if made is None or not steps or not all(isinstance(step.op, CopyTensor | TilizeOp) for step in steps):
+    steps, output = [step for step in ran.plan.steps if isinstance(step, Operation)], _output(ran)
+    if output is None or not steps or not all(isinstance(step.op, CopyTensor | TilizeOp) for step in steps):
         return None
     same = (source.shape, source.data_format, source.layout)
-    return made.spec if same == (made.spec.shape, made.spec.data_format, made.spec.layout) else None
+    return output.spec if same == (output.spec.shape, output.spec.data_format, output.spec.layout) else None
 
 
-def ground_of(one: Recorded, device: Device, given: TensorSpec) -> MachineSnapshot:
-    """A device as it was before a call, with the call's input laid out in a given way.
+def ground_of(recorded: Recorded, device: Device, source: TensorSpec) -> MachineSnapshot:
+    """A device as it was before a call, with the call's input laid out in some way.
 
     What lived then is allocated anew, from one end of each memory to the other, so that gaps between buffers close.
     """
     machine = Machine(device.spec, l1_small_bytes=device.machine.l1_small_bytes)
-    number, held = _input_number(one.ran), {}
-    for buffer in sorted(one.ran.before, key=lambda made: fill_order(made.buffer.buffer_type, made.address)):
+    number, held = _input_number(recorded.ran), {}
+    for buffer in sorted(recorded.ran.before, key=lambda made: fill_order(made.buffer.buffer_type, made.address)):
         own = buffer.number == number
-        made = machine.allocate(given.buffer(device.spec) if own else buffer.buffer, buffer.name)
+        allocated = machine.allocate(source.buffer(device.spec) if own else buffer.buffer, buffer.name)
         if own:
-            held["input"] = made
+            held["input"] = allocated
     return MachineSnapshot(machine, held, device.strict)
 
 
 def _input_number(ran: RanCall) -> int | None:
     """The buffer of a call's input; None if that is on the host."""
-    made = dict(ran.inputs).get("input")
-    return None if made is None else made.number
+    buffer = dict(ran.inputs).get("input")
+    return None if buffer is None else buffer.number
 
 
 def _unprepared(call: ConvCall) -> ConvCall:
     """The call with raw weights and bias on the host, prepared in the format that they had."""
-    formats = weight_format(call)
-    weight = _raw(raw_weight_shape(call), formats)
-    bias = None if call.bias is None else _raw((1, 1, 1, call.out_channels), formats)
-    config = replace(call.conv_config, weights_format=formats)
-    return replace(call, weight=weight, bias=bias, conv_config=config)
-
-
-def _raw(shape: tuple[int, ...], prepared: DataFormat) -> Operand:
+    prepared = weight_format(call)
     data_format = FLOAT32 if prepared == FLOAT32 else BFLOAT16
-    return Operand(spec=TensorSpec(shape, data_format, Layout.ROW_MAJOR), on_host=True)
+
+    def raw(shape: tuple[int, ...]) -> Operand:
+        return Operand(spec=TensorSpec(shape, data_format, Layout.ROW_MAJOR), on_host=True)
+
+    return replace(
+        call,
+        weight=raw(raw_weight_shape(call)),
+        bias=None if call.bias is None else raw((1, 1, 1, call.out_channels)),
+        conv_config=replace(call.conv_config, weights_format=prepared),
+    )
 
 
 KEPT: Final = frozenset(
@@ -129,8 +131,7 @@ KEPT: Final = frozenset(
 EFFORT: Final = 24  # calls that are tried, for each layer, layout of its input, and scheme
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Way:
+class _Way(NamedTuple):
     """A way through the first layers of a chain."""
 
     cycles: int  # Of the layers, movements included
@@ -183,81 +184,71 @@ class _Chain:
         best = self._best(before)
         moved = best.cycles - sum(step.cycles for step in best.steps)
         for one, old, new in zip(self.recorded, before, best.steps, strict=True):
-            last = one is self.recorded[-1]
             yield TunedLayer(
                 where=where[one.number],
                 function=one.ran.function,
                 cycles_before=old.cycles,
                 cycles=new.cycles,
-                moved_cycles=moved if last else 0,
+                moved_cycles=moved if one is self.recorded[-1] else 0,
                 choice=choice_of(new, self.device.spec, measured=False),
                 changed=new.call.conv_config != old.call.conv_config or new.call.slice_config != old.call.slice_config,
             )
 
     def _best(self, before: list[Candidate]) -> _Way:
         """The best way through all layers, back to what was handed on before; at worst the one as it was."""
-        known = _Way(cycles=sum(one.cycles for one in before), steps=tuple(before))
-        ways: Mapping[TensorSpec, _Way] = {self.recorded[0].call.input.spec: _Way(cycles=0, steps=())}
-        for one, old in zip(self.recorded, before, strict=True):
+        ways: Mapping[TensorSpec, _Way] = {self.recorded[0].call.input.spec: _Way(0, ())}
+        for at, (one, old) in enumerate(zip(self.recorded, before, strict=True)):
             further: dict[TensorSpec, _Way] = {}
-            for given, way in ways.items():
-                for step in self._steps(one, old, given):
-                    handed, cycles = _as_input(step.output, one, self.recorded), way.cycles + step.cycles
-                    if handed not in further or cycles < further[handed].cycles:
-                        further[handed] = _Way(cycles=cycles, steps=(*way.steps, step))
+            for source, way in ways.items():
+                for step in self._steps(one, old, source):
+                    output, cycles = step.output, way.cycles + step.cycles
+                    if at + 1 < len(self.recorded):  # the next layer may take the tensor in another shape
+                        shape = self.recorded[at + 1].call.input.spec.shape
+                        if shape != output.shape:
+                            output = TensorSpec(shape, output.data_format, output.layout, output.memory_config)
+                    if output not in further or cycles < further[output].cycles:
+                        further[output] = _Way(cycles, (*way.steps, step))
             ways = further
         back = [
-            replace(way, cycles=way.cycles + moved)
-            for handed, way in ways.items()
-            if (moved := self._moved_cycles(handed)) is not None
+            _Way(way.cycles + moved, way.steps)
+            for output, way in ways.items()
+            if (moved := self._moved_cycles(output)) is not None
         ]
+        known = _Way(sum(candidate.cycles for candidate in before), tuple(before))
         return min([known, *back], key=lambda way: way.cycles)
 
-    def _moved_cycles(self, handed: TensorSpec) -> int | None:
+    def _moved_cycles(self, output: TensorSpec) -> int | None:
         """What it takes more than before to bring the last output to where it was expected, or moved to; None: unknown.
 
         Less than nothing, where the call that moves it has an easier way.
         """
         last = self.recorded[-1]
         target = last.moved_to or last.output
-        before = moving_cycles(last.output, target, self.device.spec)
-        now = moving_cycles(handed, target, self.device.spec)
+        before, now = (moving_cycles(source, target, self.device.spec) for source in (last.output, output))
         return None if now is None or before is None else now - before
 
-    def _steps(self, one: Recorded, old: Candidate, given: TensorSpec) -> list[Candidate]:
-        """Of every scheme the best way to make a call with an input that is laid out in a given way, and as it was."""
-        call = replace(one.call, input=replace(one.call.input, spec=given))
+    def _steps(self, one: Recorded, old: Candidate, source: TensorSpec) -> list[Candidate]:
+        """Of every scheme the best way to make a call with an input that is laid out in some way, and as it was."""
+        call = replace(one.call, input=replace(one.call.input, spec=source))
         try:
-            ground = ground_of(one, self.device, given)
+            ground = ground_of(one, self.device, source)
         except DeviceError:  # an input laid out so does not fit beside what else is there
             return []
         free = ground.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
-        kept = Space(call=call, spec=self.device.spec, free_l1_bytes=free, kept=KEPT)
-        found = [old] if given == one.call.input.spec else []
+        steps = [old] if source == one.call.input.spec else []
         for scheme in SCHEMES:
-            anew = given.memory_config.is_sharded() or call.conv_config.reshard_if_not_optimal
             config = replace(
                 call.conv_config,
                 shard_layout=scheme,
-                reshard_if_not_optimal=anew,
+                reshard_if_not_optimal=source.memory_config.is_sharded() or call.conv_config.reshard_if_not_optimal,
                 override_sharding_config=False,
                 core_grid=None,
             )
             search = Search(ground=ground, effort=self.effort, most_cycles=inf)
-            search.run(replace(kept, call=replace(call, conv_config=config)), most_untimed=old.untimed)
-            found += search.front[:1]
-        return found
-
-
-def _as_input(handed: TensorSpec, one: Recorded, chain: tuple[Recorded, ...]) -> TensorSpec:
-    """What a layer hands on as the next one takes it, which may give it another shape; the last one's as it is."""
-    at = chain.index(one) + 1
-    if at == len(chain):
-        return handed
-    wanted = chain[at].call.input.spec
-    if wanted.shape == handed.shape:
-        return handed
-    return TensorSpec(wanted.shape, handed.data_format, handed.layout, handed.memory_config)
+            space = Space(call=replace(call, conv_config=config), spec=self.device.spec, free_l1_bytes=free, kept=KEPT)
+            search.run(space, most_untimed=old.untimed)
+            steps += search.front[:1]
+        return steps
 
 
 def moving_cycles(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> int | None:

@@ -83,7 +83,7 @@ GRAIN: Final = 0.01  # of the cycles, and of a core's L1: what is less than this
 
 @dataclass(slots=True, kw_only=True)
 class Count:
-    """What became of the calls of a space."""
+    """What became of the calls of a space; the names are those of `Tuned`."""
 
     tried: int = 0  # Planned, placed and timed
     alike: int = 0  # Have the plan of one that was tried
@@ -110,9 +110,9 @@ class Search:
     def attempt(self, call: ConvCall, *, rms_error: float = 0.0) -> Candidate:
         """A call that is tried whatever is known of it; raises what it raises."""
         self.count.tried += 1
-        made = evaluate(call, self.ground, rms_error=rms_error)
-        self.front = front([*self.front, made])
-        return made
+        candidate = evaluate(call, self.ground, rms_error=rms_error)
+        self.front = front([*self.front, candidate])
+        return candidate
 
     def run(self, space: Space, *, most_untimed: int, rms_error: float = 0.0, begin: Iterable[ConvCall] = ()) -> None:
         """Tries a space.

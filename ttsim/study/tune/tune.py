@@ -1,7 +1,7 @@
 """ttsim.tune: of all ways to make a call on a device those that are fastest, smallest and most exact, and why."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import inf
 from typing import Any, Final
 
@@ -37,46 +37,30 @@ def report_on(candidate: Candidate, spec: DeviceSpec) -> CycleReport:
     return cycle_report([timed_call(ran, spec, op_models=OP_MODELS)], spec)
 
 
-def reasons(best: Candidate, before: Candidate, spec: DeviceSpec) -> tuple[str, ...]:
-    """What `differences` says of two calls that were tried."""
-    return differences(report_on(best, spec), report_on(before, spec))
-
-
-def differences(after: CycleReport, other: CycleReport) -> tuple[str, ...]:
-    """What each kind of operation takes in the one and the other, where they were planned apart, and what is left."""
-    names = dict.fromkeys(one.name for report in (after, other) for one in report.operations)
-    found = [_operation(name, after, other) for name in names]
-    told = [text for gain, text in sorted(found, key=lambda one: -one[0]) if text]
+def differences(after: CycleReport, before: CycleReport) -> tuple[str, ...]:
+    """What each kind of operation takes in both reports, where they were planned apart, and what is left to gain."""
+    names = dict.fromkeys(operation.name for report in (after, before) for operation in report.operations)
+    gains = []
+    for name in names:
+        now, then = ([one for one in report.operations if one.name == name] for report in (after, before))
+        taken, took = sum(one.cycles for one in now), sum(one.cycles for one in then)
+        if taken == took:
+            continue
+        text = f"{name}: {cycles(took)} -> {cycles(taken)} cycles"
+        if len(now) != len(then):
+            text += f", run {len(now)} times instead of {len(then)}"
+        if now and then:
+            longest = (max(operations, key=lambda one: one.cycles) for operations in (now, then))
+            text += "".join(f"; {difference}" for difference in _differences(*longest))
+        gains.append((took - taken, text))
     roof = after.total.roofline
-    told.append(f"as it is laid out now, {roof.bound} alone takes {cycles(roof.cycles)} cycles (its roofline)")
-    return tuple(told)
-
-
-def _operation(name: str, after: CycleReport, before: CycleReport) -> tuple[int, str]:
-    """What is gained on one kind of operation, and that in words; no words where nothing changes."""
-    now, then = _of(name, after), _of(name, before)
-    taken, took = sum(one.cycles for one in now), sum(one.cycles for one in then)
-    if taken == took:
-        return 0, ""
-    text = f"{name}: {cycles(took)} -> {cycles(taken)} cycles"
-    if len(now) != len(then):
-        text += f", run {len(now)} times instead of {len(then)}"
-    if now and then:
-        text += "".join(f"; {difference}" for difference in _differences(_longest(now), _longest(then)))
-    return took - taken, text
-
-
-def _of(name: str, report: CycleReport) -> list[OperationTime]:
-    return [one for one in report.operations if one.name == name]
-
-
-def _longest(operations: list[OperationTime]) -> OperationTime:
-    return max(operations, key=lambda one: one.cycles)
+    left = f"as it is laid out now, {roof.bound} alone takes {cycles(roof.cycles)} cycles (its roofline)"
+    return (*(text for _, text in sorted(gains, key=lambda gain: -gain[0])), left)
 
 
 def _differences(now: OperationTime, then: OperationTime) -> Iterator[str]:
-    """How the longest of each was planned apart, and what binds it."""
-    known = {one.name: one for one in then.facts}
+    """Where an operation was planned apart from another, and what binds it."""
+    known = {fact.name: fact for fact in then.facts}
     changed = [
         f"{fact.text} instead of {known[fact.name].text}"
         for fact in now.facts
@@ -142,9 +126,9 @@ def tune(
         raise ArgumentTypeError(f"tune: function must be one of this library, not {shown(function)}")
     if required_integer("tune", "effort", effort) < 2:
         raise ArgumentError(f"tune: effort must be at least 2 calls, not {effort}")
-    for one in keep:
-        if one not in SEARCHED:
-            raise ArgumentError(f"tune: keep takes {', '.join(SEARCHED)}, not {shown(one)}")
+    for field in keep:
+        if field not in SEARCHED:
+            raise ArgumentError(f"tune: keep takes {', '.join(SEARCHED)}, not {shown(field)}")
     question = asked(function, options, device)
     return answer(replace(question, allow=allowed(allow), keep=frozenset(keep), effort=effort), name=name)
 
@@ -178,7 +162,7 @@ def asked(function: Callable[..., Any], options: Mapping[str, Any], device: Devi
     names = {"input": "input_tensor", "weight": "weight_tensor", "bias": "bias_tensor"}
     tensors = {name: given.get(option) for name, option in names.items()}
     there = {name: one for name, one in tensors.items() if isinstance(one, Tensor) and one.device() is not None}
-    held = {name: one.buffer for name, one in there.items()}
+    held = {name: tensor.buffer for name, tensor in there.items()}
     return Question(
         call=call, ground=MachineSnapshot(before.machine, held, device.strict), tensors=tuple(there.values())
     )
@@ -190,41 +174,40 @@ def answer(question: Question, *, name: str = "") -> Tuned:
     spec = ground.machine.spec
     search = Search(ground=ground, effort=question.effort, most_families=question.most_families)
     free = ground.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
-    error = measured_error(call, spec) if question.allow else 0.0
+    measured = bool(question.allow)
+    error = measured_error(call, spec) if measured else 0.0
     space = Space(call=call, spec=spec, free_l1_bytes=free, kept=question.keep)
     given, given_error = _attempted(search, call, error)
     default, default_error = _attempted(search, space.plain(), error)
-    run = [one for one in (given, default) if one is not None]
-    search.most_cycles = min((one.cycles for one in run), default=inf)
-    untimed = min((one.untimed for one in run), default=0)
+    run = [candidate for candidate in (given, default) if candidate is not None]
+    search.most_cycles = min((candidate.cycles for candidate in run), default=inf)
+    untimed = min((candidate.untimed for candidate in run), default=0)
     for number, other in enumerate(arithmetics(call, question.allow)):
         exact = measured_error(other, spec) if number else error
         own = replace(space, call=other)
-        begin = (other, own.plain()) if number else ()
-        search.run(own, most_untimed=untimed, rms_error=exact, begin=begin)
-    told = [one for one in search.front if one.untimed <= untimed]
+        search.run(own, most_untimed=untimed, rms_error=exact, begin=(other, own.plain()) if number else ())
+    best = [candidate for candidate in search.front if candidate.untimed <= untimed]
     before = default or given
-    why = reasons(told[0], before, spec) if told and before is not None and told[0] is not before else ()
-    measured = bool(question.allow)
+    differs = best and before is not None and best[0] is not before
+    given_choice, default_choice, *choices = (
+        None if candidate is None else choice_of(candidate, spec, measured=measured)
+        for candidate in (given, default, *best)
+    )
     return Tuned(
         name=name or f"ttnn.{call.rules.function}",
         device=spec.name,
-        given=None if given is None else choice_of(given, spec, measured=measured),
+        given=given_choice,
         given_error=given_error,
-        default=None if default is None else choice_of(default, spec, measured=measured),
+        default=default_choice,
         default_error=default_error,
-        front=tuple(choice_of(one, spec, measured=measured) for one in told),
-        reasons=why,
-        tried=search.count.tried,
-        alike=search.count.alike,
-        passed=search.count.passed,
-        refused=search.count.refused,
-        untried=search.count.untried,
-        least_untried_cycles=search.count.least_untried_cycles,
+        front=tuple(choice for choice in choices if choice is not None),
+        reasons=differences(report_on(best[0], spec), report_on(before, spec)) if differs and before else (),
+        **asdict(search.count),
     )
 
 
 def _attempted(search: Search, call: ConvCall, error: float) -> tuple[Candidate | None, str]:
+    """A candidate, or why the call does not run."""
     try:
         return search.attempt(call, rms_error=error), ""
     except DeviceError as refused:
@@ -233,23 +216,22 @@ def _attempted(search: Search, call: ConvCall, error: float) -> tuple[Candidate 
 
 def choice_of(candidate: Candidate, spec: DeviceSpec, *, measured: bool) -> Choice:
     """A candidate as users get it; `measured` where the error of its arithmetic was."""
-    call, output = candidate.call, candidate.output
+    call, memory = candidate.call, candidate.output.memory_config
     conv_config = Conv2dConfig.of(call.conv_config)
     slices = None if call.slice_config is None else Conv2dSliceConfig.of(call.slice_config)
     compute = None if call.compute_config is None else WormholeComputeKernelConfig.of(call.compute_config)
-    told: dict[str, Any] = {"conv_config": conv_config, slice_argument(call): slices, "compute_config": compute}
-    if call.rules.by_phases:
-        told["lowering"] = "phase"
-    memory = output.memory_config
+    lowering = "phase" if call.rules.by_phases else None
+    arguments: dict[str, Any] = {"conv_config": conv_config, slice_argument(call): slices, "compute_config": compute}
+    arguments["lowering"] = lowering
     return Choice(
         conv_config=conv_config,
         slice_config=slices,
         compute_config=compute,
-        lowering="phase" if call.rules.by_phases else "frame",
-        arguments=arguments_source({key: value for key, value in told.items() if value is not None}),
+        lowering=lowering or "frame",
+        arguments=arguments_source({key: value for key, value in arguments.items() if value is not None}),
         cycles=candidate.cycles,
         nanoseconds=nanoseconds(candidate.cycles, spec.clock_hz),
         l1_peak_bytes=candidate.l1_peak_bytes,
         rms_error=candidate.rms_error if measured else None,
-        hands_on=f"{output.layout.name}, {memory.buffer_type.name} {memory.memory_layout.name}",
+        hands_on=f"{candidate.output.layout.name}, {memory.buffer_type.name} {memory.memory_layout.name}",
     )

@@ -8,7 +8,7 @@ import ttsim
 from device.memory.memory_config import TensorMemoryLayout
 from tests.ttsim.study.tune.tuned_calls import DRAM, L1, conv2d_options, options, question
 from ttsim.study.tune.search import Search, evaluate
-from ttsim.study.tune.tune import reasons, report_on
+from ttsim.study.tune.tune import differences, report_on
 from ttsim.study.tune.tuned import Choice, Tuned, TunedLayer, TunedNetwork
 
 
@@ -21,7 +21,7 @@ def made(scheme):
 def test_the_greatest_gain_comes_first_with_what_was_planned_apart():
     best, before = made("HEIGHT_SHARDED"), made("BLOCK_SHARDED")
     spec = question("l1").ground.machine.spec
-    first, *_, last = reasons(best, before, spec)
+    first, *_, last = differences(report_on(best, spec), report_on(before, spec))
     after = report_on(best, spec)
     (conv,) = [one for one in after.operations if one.name == "Conv2dDeviceOperation"]
     assert first.startswith("Conv2dDeviceOperation: ")
@@ -32,7 +32,7 @@ def test_the_greatest_gain_comes_first_with_what_was_planned_apart():
 
 def test_a_call_beside_itself_differs_in_nothing():
     one = made("HEIGHT_SHARDED")
-    assert len(reasons(one, one, question("l1").ground.machine.spec)) == 1
+    assert len(differences(*[report_on(one, question("l1").ground.machine.spec)] * 2)) == 1
 
 
 QUICK = {"keep": ("core_grid", "transpose_shards"), "effort": 12}
