@@ -1,4 +1,4 @@
-"""What a field moves: the plans of a set of calls, where their tensors lie, and the cycles of plans that are held."""
+"""What a field moves: the plans of a set of calls, where their tensors lie, and the cycles of plans that are fixed."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,111 +15,11 @@ from device.spec.device_spec import DeviceSpec
 from device.time.network import torus_of
 from device.time.stages import OperationCycles
 from ops.launch import Launch, between_kernels_nanoseconds
-from ops.passes.cycles import TimedOperation, launches_of, run_cycles
+from ops.passes.cycles import launches_of, run_cycles
 from ops.passes.memory import run_memory
 from ops.sensitivity.fields import Field, others, scaled
 from ops.sensitivity.read_set import fields_asked
 from ops.sensitivity.samples import L1_SMALL_BYTES, Sample
-
-LAUNCH: Final = "launch"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FixedOperation:
-    """A device operation as one device's plan has it."""
-
-    program: str
-    name: str
-    plan: Plan  # That operation alone
-
-    def timed(self, spec: DeviceSpec, *, contention: bool = True) -> TimedOperation:
-        """What it takes on a device, if that is known."""
-        (timed,) = run_cycles(self.plan, spec, contention=contention).operations
-        return timed
-
-    def operation(self, spec: DeviceSpec) -> OperationCycles:
-        """What an operation of `with_model` takes, in all detail."""
-        timed = self.timed(spec).cycles
-        assert timed is not None
-        return timed
-
-    def cycles(self, spec: DeviceSpec) -> float:
-        """What an operation of `with_model` takes."""
-        return self.operation(spec).cycles
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FixedLaunches:
-    """Programs with the cycles that their kernels take on one device, one after the other."""
-
-    program: str  # `LAUNCH`
-    name: str  # What they are
-    queue: tuple[Launch, ...]
-
-    def cycles(self, spec: DeviceSpec) -> float:
-        """What passes between the kernels, in all ways to launch them together."""
-        passed = sum(between_kernels_nanoseconds(self.queue, spec).values())
-        return passed * spec.clock_hz / 1e9
-
-
-Held: TypeAlias = FixedOperation | FixedLaunches
-
-
-def fixed_operations(calls: Iterable[Sample], spec: DeviceSpec) -> tuple[FixedOperation, ...]:
-    """Every device operation of the calls' plans, each once; a call that the device can not do has none."""
-    found: dict[object, FixedOperation] = {}
-    for call in calls:
-        plan = plan_or_refusal(call, spec)
-        if isinstance(plan, str):
-            continue
-        for step in plan.steps:
-            if isinstance(step, Operation | Relocate) and step.op is not None:
-                one = _held(step, plan)
-                found.setdefault((one.plan.steps, *one.plan.tensors.values()), one)
-    return tuple(found.values())
-
-
-def with_model(held: Iterable[FixedOperation], spec: DeviceSpec) -> tuple[FixedOperation, ...]:
-    """Those whose cycles somebody has modeled."""
-    return tuple(one for one in held if one.timed(spec).cycles is not None)
-
-
-def fixed_launches(calls: Iterable[Sample], spec: DeviceSpec) -> FixedLaunches:
-    """The launches of all programs of some calls."""
-    queue: list[Launch] = []
-    for call in calls:
-        plan = plan_or_refusal(call, spec)
-        if isinstance(plan, Plan):
-            queue += launches_of(plan, run_cycles(plan, spec).operations, spec)
-    return FixedLaunches(LAUNCH, "programs of all calls", tuple(queue))
-
-
-def plan_or_refusal(call: Sample, spec: DeviceSpec) -> Plan | str:
-    """The plan of a call, or why there is none."""
-    try:
-        return call.plan(spec)
-    except TTSimError as error:
-        return str(error)
-
-
-def _program_of(op: type) -> str:
-    """The name of a program: its folder in `ops.programs`, or the file of its family among data movements."""
-    folder, *files = op.__module__.split(".")[2:]
-    return files[0] if folder == "data_movement" else folder
-
-
-def _held(step: Operation | Relocate, plan: Plan) -> FixedOperation:
-    """One step alone, with its first and its last tensor."""
-    if isinstance(step, Relocate):
-        name, source, target = "Move", step.tensor, step.tensor
-    else:
-        name = step.name.removesuffix("DeviceOperation")
-        target = step.outputs[0].tensor if step.outputs else step.inputs[-1]
-        source = step.inputs[0] if step.inputs else target
-    alone = Operation(name=name, inputs=("read", "written"), op=step.op)
-    tensors = {"read": plan.tensors[source], "written": plan.tensors[target]}
-    return FixedOperation(_program_of(type(step.op)), name, Plan(steps=(alone,), tensors=tensors))
-
 
 PLAN: Final = "plan"
 MEMORY: Final = "memory"
@@ -130,6 +30,92 @@ REPORT: Final = "report"
 NEAR = (2.0, 0.5)
 FAR = tuple(2.0 ** (sign * step) for step in range(2, 13) for sign in (-1, 1))  # where a limit may bind at last
 SAME = 1e-9  # of cycles
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FixedOperation:
+    """A device operation as one device's plan has it; its cycles have a model."""
+
+    program: str
+    name: str
+    plan: Plan  # That operation alone
+    moves: str = CYCLES  # What moves with its cycles
+
+    def operation(self, spec: DeviceSpec) -> OperationCycles:
+        """What the operation takes on a device, in all detail."""
+        (timed,) = run_cycles(self.plan, spec).operations
+        assert timed.cycles is not None
+        return timed.cycles
+
+    def cycles(self, spec: DeviceSpec) -> float:
+        """What the operation takes on a device."""
+        return self.operation(spec).cycles
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FixedLaunches:
+    """Programs with the cycles that their kernels take on one device, one after the other."""
+
+    queue: tuple[Launch, ...]
+    program: str = "launch"
+    moves: str = LAUNCHES  # What moves with its cycles
+    name: str = "programs of all calls"
+
+    def cycles(self, spec: DeviceSpec) -> float:
+        """What passes between the kernels, in all ways to launch them together."""
+        passed = sum(between_kernels_nanoseconds(self.queue, spec).values())
+        return passed * spec.clock_hz / 1e9
+
+
+Fixed: TypeAlias = FixedOperation | FixedLaunches
+
+
+def fixed_operations(calls: Iterable[Sample], spec: DeviceSpec) -> tuple[FixedOperation, ...]:
+    """Every device operation of the calls' plans whose cycles have a model, each once; none of refused calls."""
+    found: dict[object, FixedOperation] = {}
+    for call in calls:
+        plan = plan_or_refusal(call, spec)
+        if isinstance(plan, str):
+            continue
+        for step in plan.steps:
+            if isinstance(step, Operation | Relocate) and step.op is not None:
+                fixed = _fixed(step, plan)
+                found.setdefault((fixed.plan.steps, *fixed.plan.tensors.values()), fixed)
+    return tuple(
+        fixed for fixed in found.values() if all(timed.cycles for timed in run_cycles(fixed.plan, spec).operations)
+    )
+
+
+def fixed_launches(calls: Iterable[Sample], spec: DeviceSpec) -> FixedLaunches:
+    """The launches of all programs of some calls."""
+    plans = [plan for call in calls if isinstance(plan := plan_or_refusal(call, spec), Plan)]
+    queues = (launches_of(plan, run_cycles(plan, spec).operations, spec) for plan in plans)
+    return FixedLaunches(tuple(chain.from_iterable(queues)))
+
+
+def plan_or_refusal(call: Sample, spec: DeviceSpec) -> Plan | str:
+    """The plan of a call, or why there is none."""
+    try:
+        return call.plan(spec)
+    except TTSimError as error:
+        return str(error)
+
+
+def _fixed(step: Operation | Relocate, plan: Plan) -> FixedOperation:
+    """One step alone, with its first and its last tensor."""
+    if isinstance(step, Relocate):
+        name, source, target = "Move", step.tensor, step.tensor
+    else:
+        name = step.name.removesuffix("DeviceOperation")
+        target = step.outputs[0].tensor if step.outputs else step.inputs[-1]
+        source = step.inputs[0] if step.inputs else target
+    alone = Operation(name=name, inputs=("read", "written"), op=step.op)
+    tensors = {"read": plan.tensors[source], "written": plan.tensors[target]}
+    # The program is the folder in `ops.programs`, or the file of the family among data movements
+    folder, *files = type(step.op).__module__.split(".")[2:]
+    return FixedOperation(
+        files[0] if folder == "data_movement" else folder, name, Plan(steps=(alone,), tensors=tensors)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,15 +130,38 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True)
-class _SampleMachine:
+class _Before:
     """How things are before a field is changed."""
 
     spec: DeviceSpec
-    calls: tuple[Sample, ...]  # What is planned anew
-    planned: Mapping[str, tuple[object, object]]  # What is decided of each call, and where its tensors lie
-    before: Mapping[Held, float]  # Cycles of what is held
-    # Fields of the device that each call depends on, by its name, and each of what is held
-    asked: Mapping[str | Held, frozenset[str]]
+    # Each call with its decisions, the places of its tensors, and the fields of the device that it depends on
+    calls: tuple[tuple[Sample, tuple[object, object], frozenset[str]], ...]
+    # Each fixed operation with its cycles, and the fields that these depend on
+    cycles: tuple[tuple[Fixed, float, frozenset[str]], ...]
+
+    def retimed(self, field: Field, device: DeviceSpec, known: Collection[str] = ()) -> Iterator[tuple[Fixed, float]]:
+        """What reads a field, with its cycles on a device over those before; nothing if its cores are not there.
+
+        Args:
+            known: What is known to move, and not looked at again.
+        """
+        # The network of a device knows where the cores of a plan lie
+        torus = torus_of(device)
+        if len(torus.worker_cols) >= self.spec.grid.cols and len(torus.worker_rows) >= self.spec.grid.rows:
+            for fixed, cycles, read in self.cycles:
+                if field.name in read and fixed.moves not in known:
+                    yield fixed, fixed.cycles(device) / cycles
+
+    def replanned(self, field: Field, device: DeviceSpec) -> set[str]:
+        """Whether plans, and places in memory, are others on a device with another value of a field."""
+        moves: set[str] = set()
+        for call, outcome, read in self.calls:
+            if field.name in read:
+                pairs = zip((PLAN, MEMORY), outcome, _outcome(call, device), strict=True)
+                moves |= {what for what, was, now in pairs if was != now}
+            if len(moves) > 1:
+                break
+        return moves
 
 
 def effects(
@@ -175,100 +184,67 @@ def effects(
     """
     if not fields:
         return ()
-    held: tuple[Held, ...] = (*with_model(fixed_operations(calls, spec), spec), fixed_launches(calls, spec))
-    every = (*planned, *calls)
-    ground = _SampleMachine(
-        spec=spec,
-        calls=every,
-        planned={call.name: _outcome(call, spec) for call in every},
-        before={one: one.cycles(spec) for one in held},
-        asked={call.name: fields_asked(partial(_outcome, call), spec) for call in every}
-        | {one: fields_asked(one.cycles, spec) for one in held},
+    fixed: tuple[Fixed, ...] = (*fixed_operations(calls, spec), fixed_launches(calls, spec))
+    before = _Before(
+        spec,
+        tuple((call, _outcome(call, spec), fields_asked(partial(_outcome, call), spec)) for call in (*planned, *calls)),
+        tuple((one, one.cycles(spec), fields_asked(one.cycles, spec)) for one in fixed),
     )
     found = []
     for field in fields:
-        found.append(_effect(field, far, ground, elasticities=elasticities))
+        found.append(_effect(field, far, before, elasticities=elasticities))
         if watch is not None:
             watch()
     return tuple(found)
 
 
-def _effect(field: Field, far: Sequence[float], ground: _SampleMachine, *, elasticities: bool) -> Effect:
+def _effect(field: Field, far: Sequence[float], before: _Before, *, elasticities: bool) -> Effect:
     """What a field moves: a number at its double and its half, or as far from it as it takes to move something."""
     moves: set[str] = set()
     elasticity: dict[str, float] = {}
     if field.numeric:
-        further = ({factor: device} for factor, device in _changed(ground.spec, field, far))
-        rounds: Iterable[Mapping[float, DeviceSpec]] = chain([dict(_changed(ground.spec, field, NEAR))], further)
+        further = ({factor: device} for factor, device in _scaled(before.spec, field, far))
+        rounds: Iterable[Mapping[float, DeviceSpec]] = chain([dict(_scaled(before.spec, field, NEAR))], further)
     else:  # a flag moves values, a text what is shown
         moves = {VALUES} if isinstance(field.value, bool) else {REPORT} if isinstance(field.value, str) else set()
-        rounds = [dict(enumerate(others(ground.spec, field)))]
-    for changed in rounds:
+        rounds = [dict(enumerate(others(before.spec, field)))]
+    for devices in rounds:
         if field.numeric and elasticities:
-            elasticity = _elasticity(field, changed, ground)
-            moves = {LAUNCHES if program == LAUNCH else CYCLES for program in elasticity}
-        for device in changed.values():
+            elasticity = _elasticity(field, devices, before)
+            moves = {fixed.moves for fixed, _, _ in before.cycles if fixed.program in elasticity}
+        for device in devices.values():
             if not (field.numeric and elasticities):
-                moves |= _retimed(field, device, ground, moves)
-            moves |= _replanned(field, device, ground)
+                for fixed, ratio in before.retimed(field, device, known=moves):
+                    if abs(ratio - 1) > SAME:
+                        moves.add(fixed.moves)
+            moves |= before.replanned(field, device)
         if moves:
             break
     ordered = tuple(kind for kind in (PLAN, MEMORY, VALUES, CYCLES, LAUNCHES, REPORT) if kind in moves)
     return Effect(field=field, moves=ordered, elasticity=MappingProxyType(elasticity))
 
 
-def _retimed(field: Field, changed: DeviceSpec, ground: _SampleMachine, known: Collection[str]) -> set[str]:
-    """Whether kernels take another time on a device, and what passes between them; what is known is not looked at."""
-    moves: set[str] = set()
-    for one, was in ground.before.items() if _has_cores_of(changed, ground.spec) else ():
-        kind = LAUNCHES if one.program == LAUNCH else CYCLES
-        if kind in known or kind in moves or field.name not in ground.asked[one]:
-            continue
-        if abs(one.cycles(changed) / was - 1) > SAME:
-            moves.add(kind)
-    return moves
-
-
-def _changed(spec: DeviceSpec, field: Field, factors: Iterable[float]) -> Iterator[tuple[float, DeviceSpec]]:
+def _scaled(spec: DeviceSpec, field: Field, factors: Iterable[float]) -> Iterator[tuple[float, DeviceSpec]]:
     """Devices with so many times as much of a field, as far as there are such devices."""
     for factor in factors:
-        if (changed := scaled(spec, field, factor)) is not None:
-            yield factor, changed
+        if (device := scaled(spec, field, factor)) is not None:
+            yield factor, device
 
 
-def _elasticity(field: Field, changed: Mapping[float, DeviceSpec], ground: _SampleMachine) -> dict[str, float]:
+def _elasticity(field: Field, devices: Mapping[float, DeviceSpec], before: _Before) -> dict[str, float]:
     """Of each program that moves; the mean of its operations."""
-    found: dict[str, list[float]] = {}
-    holding = [(factor, device) for factor, device in changed.items() if _has_cores_of(device, ground.spec)]
-    for one, cycles in ground.before.items():
-        devices = holding if field.name in ground.asked[one] else ()
-        slopes = [log(one.cycles(device) / cycles) / log(factor) for factor, device in devices]
-        found.setdefault(one.program, []).append(max(slopes, key=abs, default=0.0))
+    slopes: dict[Fixed, list[float]] = {fixed: [0.0] for fixed, _, _ in before.cycles}
+    for factor, device in devices.items():
+        for fixed, ratio in before.retimed(field, device):
+            slopes[fixed].append(log(ratio) / log(factor))
+    programs: dict[str, list[float]] = {}
+    for fixed, own in slopes.items():
+        programs.setdefault(fixed.program, []).append(max(own, key=abs))
     return {
-        program: sum(slopes) / len(slopes)
-        for program, slopes in found.items()
-        if any(abs(slope) > SAME for slope in slopes)
+        program: sum(largest) / len(largest)
+        for program, largest in programs.items()
+        if any(abs(slope) > SAME for slope in largest)
     }
-
-
-def _has_cores_of(device: DeviceSpec, spec: DeviceSpec) -> bool:
-    """Whether plans of one device can be held on another: its network knows where their cores lie."""
-    torus = torus_of(device)
-    return len(torus.worker_cols) >= spec.grid.cols and len(torus.worker_rows) >= spec.grid.rows
-
-
-def _replanned(field: Field, changed: DeviceSpec, ground: _SampleMachine) -> set[str]:
-    """Whether plans, and places in memory, are others on a device with another value of a field."""
-    moves: set[str] = set()
-    for call in ground.calls:
-        if field.name not in ground.asked[call.name]:
-            continue
-        for what, was, now in zip((PLAN, MEMORY), ground.planned[call.name], _outcome(call, changed), strict=True):
-            if was != now:
-                moves.add(what)
-        if len(moves) > 1:
-            break
-    return moves
 
 
 def _outcome(call: Sample, spec: DeviceSpec) -> tuple[object, object]:
@@ -280,17 +256,12 @@ def _outcome(call: Sample, spec: DeviceSpec) -> tuple[object, object]:
         (step.name, step.op, step.circular_buffers, step.refused) if isinstance(step, Operation) else type(step)
         for step in plan.steps
     ]
-    return decided, _places(call, plan, spec)
-
-
-def _places(call: Sample, plan: Plan, spec: DeviceSpec) -> object:
-    """All that happens in memory, or why it does not fit."""
     events: list[Event] = []
     try:
         with Machine(spec, l1_small_bytes=L1_SMALL_BYTES) as machine:
             machine.recorders.append(events)
-            given = {name: machine.allocate(one.buffer(spec), name) for name, one in call.given.items()}
+            given = {name: machine.allocate(tensor.buffer(spec), name) for name, tensor in call.given.items()}
             run_memory(plan, machine, given)
     except TTSimError as error:
-        return str(error)
-    return [one._replace(spec=None) if isinstance(one, OperationBegin) else one for one in events]
+        return decided, str(error)
+    return decided, [event._replace(spec=None) if isinstance(event, OperationBegin) else event for event in events]

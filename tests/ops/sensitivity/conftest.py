@@ -8,7 +8,7 @@ import pytest
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
 from ops.op_models import load_spec
-from ops.sensitivity.effects import FixedLaunches, FixedOperation, fixed_launches, fixed_operations, with_model
+from ops.sensitivity.effects import FixedLaunches, FixedOperation, fixed_launches, fixed_operations
 from ops.sensitivity.fields import Field, numeric_fields, scaled
 from ops.sensitivity.read_set import fields_asked
 from ops.sensitivity.samples import samples
@@ -35,7 +35,7 @@ class Sweep:
 
 def sweep(name: str, factors: tuple[float, ...]) -> Sweep:
     spec = load_spec(name)
-    held = with_model(fixed_operations(samples(), spec), spec)
+    held = fixed_operations(samples(), spec)
     asked = {one: fields_asked(one.operation, spec) for one in held}
     changed = {}
     for field in numeric_fields(spec):

@@ -11,7 +11,7 @@ from ops.op_models import OP_MODELS
 from ops.passes.cycles import TimedOperation
 from ops.programs.kernel_costs import TransferCosts, multicast_cycles, read_page_cycles
 from ops.sensitivity.changes import LONGEST, changed, formula, load_spec, split_changes
-from ops.sensitivity.effects import FixedOperation, fixed_launches, fixed_operations, with_model
+from ops.sensitivity.effects import FixedOperation, fixed_launches, fixed_operations
 from ops.sensitivity.fields import Better, Dimension, numeric_fields, with_values
 from ops.sensitivity.samples import planners_samples, samples
 from ttsim.report.cycles import OperationTime
@@ -115,7 +115,7 @@ PROGRAMS = {"conv2d", "eltwise", "halo", "matmul", "copy", "patch_matmul"}
 
 def test_the_samples_run_every_program_that_has_a_model():
     spec = load_spec("blackhole_p150")
-    held = with_model(fixed_operations(samples(), spec), spec)
+    held = fixed_operations(samples(), spec)
     assert {one.program for one in held} >= PROGRAMS
     modeled = {op for op, model in OP_MODELS.items() if model.cycles is not None}
     assert {type(one.plan.steps[0].op) for one in held} >= modeled
@@ -194,7 +194,7 @@ class TestDimensions:
     def test_all_clocks_and_rates_together_scale_time_alone(self, name, factor):
         spec = load_spec(name)
         faster = self.scaled(spec, factor, {Dimension.CLOCK: 1, Dimension.RATE: 1, Dimension.TIME: -1})
-        for held in (*with_model(fixed_operations(samples(), spec), spec), fixed_launches(samples(), spec)):
+        for held in (*fixed_operations(samples(), spec), fixed_launches(samples(), spec)):
             before, after = (held.cycles(one) for one in (spec, faster))
             assert after == pytest.approx(before, rel=ROUNDING), held.name
             assert after / faster.clock_hz == pytest.approx(before / spec.clock_hz / factor, rel=ROUNDING)
@@ -204,7 +204,7 @@ class TestDimensions:
         spec = load_spec(name)
         powers = {Dimension.CYCLES: 1, Dimension.CYCLE_RATE: -1, Dimension.RATE: -1, Dimension.TIME: 1}
         slower = self.scaled(spec, factor, powers)
-        for held in with_model(fixed_operations(samples(), spec), spec):
+        for held in fixed_operations(samples(), spec):
             before, after = (held.cycles(one) for one in (spec, slower))
             assert after == pytest.approx(before * factor, rel=ROUNDING), held.name
 
@@ -213,7 +213,7 @@ class TestDimensions:
         if factor < 1:
             return
         faster = spec.replace(clock_hz=factor * spec.clock_hz)
-        for held in with_model(fixed_operations(samples(), spec), spec):
+        for held in fixed_operations(samples(), spec):
             before, after = (held.cycles(one) for one in (spec, faster))
             assert before * (1 - ROUNDING) <= after <= before * factor * (1 + ROUNDING), held.name
             operation = held.operation(spec)
@@ -225,7 +225,7 @@ TILE_BYTES = 2048
 
 
 def operations(program, spec=SPEC) -> list[FixedOperation]:
-    return [one for one in with_model(fixed_operations(samples(), spec), spec) if one.program == program]
+    return [one for one in fixed_operations(samples(), spec) if one.program == program]
 
 
 def test_half_the_link_takes_twice_as_long_for_what_the_wire_bounds():
@@ -300,7 +300,7 @@ SLOWER_WITH_ONE = {"conv2d", "halo", "matmul", "patch_matmul", "phase_conv2d"} |
 def test_hands_that_are_missing_cost_time(processors, slower):
     spec = SPEC.replace(data_movement_processors=processors)
     found = set()
-    for one in with_model(fixed_operations(samples(), SPEC), SPEC):
+    for one in fixed_operations(samples(), SPEC):
         before, after = (one.cycles(device) for device in (SPEC, spec))
         assert before / 2 - 1e-6 < after < 2 * before + 1e-6
         if after > before + 1e-6:
@@ -310,11 +310,7 @@ def test_hands_that_are_missing_cost_time(processors, slower):
 
 def test_a_third_hand_reads_the_second_half_and_writes():
     three = SPEC.replace(data_movement_processors=3)
-    faster = {
-        one.program
-        for one in with_model(fixed_operations(samples(), SPEC), SPEC)
-        if one.cycles(three) < one.cycles(SPEC) - 1e-6
-    }
+    faster = {one.program for one in fixed_operations(samples(), SPEC) if one.cycles(three) < one.cycles(SPEC) - 1e-6}
     assert faster >= {"conv2d"}
     assert faster <= {"conv2d", "matmul", "patch_matmul"}
 
@@ -323,7 +319,7 @@ def test_a_third_hand_reads_the_second_half_and_writes():
 @pytest.mark.parametrize("name", ["wormhole_n150", "blackhole_p150"])
 def test_every_grid_runs_every_program(name, cols, rows):
     spec = load_spec(name).replace(grid_cols=cols, grid_rows=rows)
-    held = with_model(fixed_operations((*samples(), *planners_samples()), spec), spec)
+    held = fixed_operations((*samples(), *planners_samples()), spec)
     assert {one.program for one in held} >= {"conv2d", "matmul", "copy", "patch_matmul"}
     for one in held:
         context = TimedOperation(name=one.name, cycles=one.operation(spec))

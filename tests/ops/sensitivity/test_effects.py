@@ -24,7 +24,6 @@ from ops.sensitivity.effects import (
     fixed_launches,
     fixed_operations,
     plan_or_refusal,
-    with_model,
 )
 from ops.sensitivity.fields import fields_of, numeric_fields, scaled
 from ops.sensitivity.read_set import fields_asked, parts_asked
@@ -86,7 +85,7 @@ def test_the_planners_rates_move_plans_alone():
 
 def timed_at_once(fields, calls, spec):
     """Names of fields whose double or half moves the time of anything: each is looked at until the first that moves."""
-    held = (fixed_launches(calls, spec), *with_model(fixed_operations(calls, spec), spec))
+    held = (fixed_launches(calls, spec), *fixed_operations(calls, spec))
     before = [(one, one.cycles(spec)) for one in held]
     for field in fields:
         devices = [device for factor in NEAR if (device := scaled(spec, field, factor)) is not None]
@@ -138,7 +137,6 @@ def test_operations_of_a_plan_alone_take_what_they_take_in_it():
 def test_programs_are_those_of_their_folders():
     held = fixed_operations([sample("HEIGHT")], SPEC)
     assert [one.program for one in held] == ["copy", "halo", "copy", "conv2d"]
-    assert len(with_model(held, SPEC)) == len(held)
 
 
 def test_launches_are_read_in_all_ways_in_cycles_of_the_device():
@@ -185,7 +183,7 @@ def test_a_listening_device_is_the_device():
 
 def test_what_was_not_asked_for_moves_nothing():
     """Every tenth operation of the samples, and every field of what it does not read."""
-    held = with_model(fixed_operations(samples(), SPEC), SPEC)[::10]
+    held = fixed_operations(samples(), SPEC)[::10]
     for one in (*held, fixed_launches(samples()[:3], SPEC)):
         asked, before = parts_asked(one.cycles, SPEC), one.cycles(SPEC)
         assert asked & {"clock_hz", *TABLES}
