@@ -83,6 +83,7 @@ from ttsim.api.eltwise import (
     hardswish as hardswish,
     leaky_relu as leaky_relu,
     log as log,
+    mish as mish,
     mul as mul,
     mul_ as mul_,
     multiply as multiply,

@@ -42,6 +42,7 @@ GELU_SHARE: Final = (
 )  # fmt: skip
 GELU_TAIL_SHARE: Final = (3.0369991064e-01, 9.5413386822e-02, 1.3809983619e-02, 7.5950479368e-04)
 GELU_GRID: Final = 0.375  # added and taken off again, it rounds the share to multiples of 2**-25
+MISH_LINE: Final = 8  # mish is x from here on
 SHORT_EXP_CONSTANT: Final = 1.001953125  # the exp kernel loads the constant of its parabola as a float16
 TANH: Final = (
     0.0, 0.999004364013671875, 3.0897438526153564453125e-2, -0.4890659749507904052734375, 0.281917631626129150390625,
@@ -121,6 +122,21 @@ def _tanh(x: Array, parameters: Parameters, mode: VectorUnitMode) -> Array:
     return rounded_to_bfloat16(np.copysign(np.minimum(polynomial(np.abs(x), TANH), np.float32(1)), x))
 
 
+def _mish(x: Array, parameters: Parameters, mode: VectorUnitMode) -> Array:
+    """Mish: x * tanh(softplus(x)) = x * u * (u + 2) / ((u + 1) * (u + 1) + 1) for u = exp(x), and x from 8 on.
+
+    Where reciprocals start from a table, the share of x >= 0 is 1 - 2 / denominator, which loses fewer bits.
+    """
+    power = long_exponential(x) if mode.fp32_dest else rounded_to_bfloat16(short_exponential(x))
+    after = multiply_add(power, 1.0, 1.0)
+    steps = 2 if mode.fp32_dest else 1
+    inverse = reciprocal(multiply_add(after, after, 1.0), steps=steps, from_table=mode.reciprocal_table)
+    share = multiply_add(multiply_add(power, multiply_add(power, 1.0, 2.0), 0.0), inverse, 0.0)
+    if mode.reciprocal_table:
+        share = np.where(x >= 0, multiply_add(inverse, -2.0, 1.0), share)
+    return _stored(np.where(x < MISH_LINE, multiply_add(x, share, 0.0), x), mode)
+
+
 def _square(x: Array, parameters: Parameters, mode: VectorUnitMode) -> Array:
     squared = multiply_add(x, x, 0.0)
     return squared if mode.fp32_dest else rounded_to_even_bfloat16(squared)
@@ -188,6 +204,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
         "log": Function(
             text="The natural logarithm (to the nearest; the kernel is not followed)", values=_nearest(np.log)
         ),
+        "mish": Function(text="x * tanh(log(1 + exp(x)))", values=_mish),
         "neg": Function(
             text="The negative", values=_plain(np.negative), integers=np.negative, integer_formats=(INT32,)
         ),

@@ -43,6 +43,7 @@ DEFINITIONS = {
     "hardswish": lambda x: x * min(max(x / 6 + 0.5, 0), 1),
     "leaky_relu": lambda x: x if x > 0 else 0.01 * x,
     "log": lambda x: math.log(x) if x > 0 else -math.inf if x == 0 else math.nan,
+    "mish": lambda x: x * math.tanh(math.log1p(math.exp(x))),
     "neg": lambda x: -x,
     "relu": lambda x: max(x, 0),
     "relu6": lambda x: min(max(x, 0), 6),
@@ -114,6 +115,18 @@ def test_architectures_differ_where_their_reciprocals_begin():
     assert apply_activation(given, "silu", (), mode=NARROW).tolist() == wormhole.tolist()
     table = VectorUnitMode(fp32_dest=False, reciprocal_table=True)
     assert apply_activation(given, "silu", (), mode=table).tolist() == blackhole.tolist()
+
+
+def test_mish_is_the_line_from_eight_on():
+    """Below it, 7.9375 * (1 - 2 / (exp(7.9375)**2 + ...)) is 7.9375 less 2e-6, which a float32 shows.
+
+    The short exponential of -1 is 0.36862, as a bfloat16 189 / 512: the denominator is 2.874546, and the share
+    0.874546 / 2.874546 = 0.30424, or 156 / 512.
+    """
+    line = apply_activation(np.array([7.9375, 8.0, 8.5], np.float32), "mish", (), mode=WIDE)
+    assert 7.9375 - 4e-6 < line[0] < 7.9375
+    assert line[1:].tolist() == [8.0, 8.5]
+    assert apply_activation(np.array([-1.0], np.float32), "mish", (), mode=NARROW).tolist() == [-156 / 512]
 
 
 def test_leaky_relu_is_cut_not_rounded():
