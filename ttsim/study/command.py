@@ -47,6 +47,7 @@ def add_sweep(commands: Any) -> None:
     add(
         "--scheduler", metavar="ADDRESS", help="of dask.distributed, such as tcp://127.0.0.1:8786, instead of processes"
     )
+    add("--top", type=int, default=1, metavar="N", help="print the N fastest points of each layer (default: 1)")
     _add_results(parser, table="points", document="points")
     add("--plot", type=Path, metavar="FILE", help="write charts: an .svg or .html that needs nothing else")
     add("--across", nargs=2, default=(), metavar="KEY", help="the two settings of heat maps (default: the first two)")
@@ -76,6 +77,8 @@ def sweep_command(options: argparse.Namespace) -> int:
         said = {} if options.space is None else read_sweep(options.space)
         asked = said | _flags(options, said)
         ways = {name: getattr(options, name) for name in ("file", "processes", "scheduler")}
+        if options.top < 1:
+            raise ArgumentError(f"sweep: --top must be at least 1, not {options.top}")
         with progress("points") as begin:
             result = sweep(**asked, **ways, watch=_steps(begin))
     except KeyboardInterrupt as interrupt:
@@ -87,7 +90,7 @@ def sweep_command(options: argparse.Namespace) -> int:
         write_plot(result, options.plot, options.across)
     if result.note:
         sys.stderr.write(f"ttsim: {printable(result.note)}\n")
-    sys.stdout.write(best_table(result, terminal_width()))
+    sys.stdout.write(best_table(result, terminal_width(), options.top))
     return int(bool({Verdict.FAILED.value, Verdict.LOST.value} & set(result.verdicts)))
 
 

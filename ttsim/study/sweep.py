@@ -1,7 +1,7 @@
 """ttsim.sweep: evaluates every point of a space, keeps the rows in a file, and gives tables and charts of them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from functools import partial
@@ -83,15 +83,18 @@ class SweepResult:
         names = list(dict.fromkeys(name for record in records for name in record if name not in TAIL))
         return [{name: record.get(name) for name in (*names, *TAIL)} for record in records]
 
-    def best(self) -> tuple[Best, ...]:
+    def best(self, top: int = 1) -> tuple[Best, ...]:
         """The fastest point of each layer on each device, in order; of equal ones the first.
 
         A point with operations that have no model is behind all without.
+
+        Args:
+            top: How many points of each layer on each device, the fastest first; fewer where fewer run.
         """
         groups: dict[tuple[str, str], list[Sample]] = {}
         for labels, row in self.samples:
             groups.setdefault((row.layer, row.device), []).append((labels, row))
-        return tuple(_best(layer, device, samples) for (layer, device), samples in groups.items())
+        return tuple(best for samples in groups.values() for best in _best(samples, top))
 
     def to_csv(self) -> str:
         """A line of column names, then one for each point; what is unknown is empty."""
@@ -103,20 +106,23 @@ class SweepResult:
         return text({"format": FORMAT, "axes": list(self.axes), "points": self.records()})
 
 
-def _best(layer: str, device: str, samples: Sequence[Sample]) -> Best:
+def _best(samples: Sequence[Sample], top: int) -> Iterator[Best]:
+    """The fastest of some points of one layer on one device; one entry that says why, if none runs."""
     runs = [(labels, row) for labels, row in samples if row.verdict is Verdict.FITS]
-    labels, row = min(runs, key=lambda run: (run[1].untimed_operations, run[1].cycles), default=(None, None))
-    return Best(
-        layer=layer,
-        device=device,
-        labels=labels,
-        row=row,
-        fitting=len(runs),
-        points=len(samples),
-        slowest_cycles=max((row.cycles or 0 for _, row in runs), default=None),
-        nanoseconds=None if row is None else row.nanoseconds,
-        reason=next((row.error.partition("\n")[0] for _, row in samples if row.error), ""),
-    )
+    runs.sort(key=lambda run: (run[1].untimed_operations, run[1].cycles))
+    best: Sequence[tuple[Mapping[str, Any] | None, Row | None]] = runs[:top] or [(None, None)]
+    for labels, row in best:
+        yield Best(
+            layer=samples[0][1].layer,
+            device=samples[0][1].device,
+            labels=labels,
+            row=row,
+            fitting=len(runs),
+            points=len(samples),
+            slowest_cycles=max((row.cycles or 0 for _, row in runs), default=None),
+            nanoseconds=None if row is None else row.nanoseconds,
+            reason=next((row.error.partition("\n")[0] for _, row in samples if row.error), ""),
+        )
 
 
 class Progress(NamedTuple):
@@ -224,13 +230,14 @@ LONGEST_REASON: Final = 100  # characters of an error in a line
 OF_DEVICE: Final = "device."
 
 
-def best_table(result: SweepResult, width: int | None = None) -> str:
+def best_table(result: SweepResult, width: int | None = None, top: int = 1) -> str:
     """A line for each layer on each device: the settings of its fastest point, what that takes, and how many run.
 
     Args:
         width: Characters of a line; None: all columns stay.
+        top: Lines for each layer on each device, the fastest point first.
     """
-    lines = fitted([HEADINGS, *map(_cells, result.best())], width, words=WORDS, least_needed=LEAST_NEEDED)
+    lines = fitted([HEADINGS, *map(_cells, result.best(top))], width, words=WORDS, least_needed=LEAST_NEEDED)
     told = f"{counted(len(result.samples), 'point')}, {counted(result.plans, 'different plan')}"
     parts = [f"{count} {what}" for what, count in result.verdicts.items()]
     # The errors that are not the points' own, each once, the first few

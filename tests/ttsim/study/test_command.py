@@ -54,8 +54,11 @@ def test_the_seed_of_layers_of_a_file(capsys, tmp_path):
 
 def test_core_grids_are_plans_of_their_own(capsys):
     vary = ["--vary", "config.core_grid=2x1,1x1,9x9", "--vary", "shard_layout=HEIGHT_SHARDED"]
-    assert main(["sweep", *LAYER, *vary]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "3 points, 2 different plans: 2 fits, 1 refused"
+    assert main(["sweep", *LAYER, *vary, "--top", "2"]) == 0
+    _, first, second, last = capsys.readouterr().out.splitlines()
+    assert "core_grid=2x1" in first
+    assert "core_grid=1x1" in second
+    assert last == "3 points, 2 different plans: 2 fits, 1 refused"
 
 
 @pytest.mark.parametrize(
@@ -65,6 +68,7 @@ def test_core_grids_are_plans_of_their_own(capsys):
         (["--vary", "slice=none", "--vary", "slice=H:2"], "names a setting twice"),
         (["--vary", "slyce=none"], "did you mean 'slice'"),
         (["--only", "x"], "not both"),
+        (["--top", "0"], "sweep: --top must be at least 1, not 0"),
         (["--shape", "1,2"], "sweep: --shape must be N,H,W,C, not 1,2"),
     ],
 )

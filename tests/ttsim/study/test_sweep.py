@@ -111,6 +111,11 @@ def test_the_best_of_each_layer():
     assert (down.layer, down.row, down.labels, down.fitting, down.slowest_cycles) == ("down", None, None, 0, None)
 
 
+def test_more_than_the_best_of_each_layer():
+    assert [best.row and best.row.cycles for best in RESULT.best(3)] == [200, 200, 300, None]
+    assert [best.labels["config.x"] for best in RESULT.best(9)[:-1]] == [None, 3, 1, 4]  # one without a model is last
+
+
 def test_counts():
     assert RESULT.verdicts == {"fits": 4, "does not fit": 2}
     assert RESULT.plans == 3
