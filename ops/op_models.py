@@ -24,7 +24,6 @@ from ops.programs.data_movement.pad import FillPad, FillTiles, PadImage, PadWith
 from ops.programs.data_movement.permute import Permute
 from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import Cut, PaddedSlice, SliceWrite
-from ops.programs.data_movement.tilize import TilizeOp
 from ops.programs.data_movement.typecast import Typecast
 from ops.programs.data_movement.upsample import Upsample
 from ops.programs.eltwise.op import Activate, AddRow, Binary
@@ -59,7 +58,6 @@ MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
     Permute,
     Reshape,
     SliceWrite,
-    TilizeOp,
     Typecast,
     Upsample,
 )

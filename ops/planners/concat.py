@@ -25,8 +25,8 @@ from ops.op_models import OP_MODELS
 from ops.planners.shape.permute import seen, transposed_by
 from ops.planners.to_config import placed
 from ops.programs.data_movement.concat import Concatenate, page_buffers, ragged_buffers, shard_views, turned_buffers
+from ops.programs.data_movement.conversions import copied, tilized_by, unpadded_by
 from ops.programs.data_movement.copy import Conversion
-from ops.programs.data_movement.to_layout import dealt, tilized_by, unpadded_by
 
 HEIGHT, WIDTH = TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.WIDTH_SHARDED
 BLOCK = TensorMemoryLayout.BLOCK_SHARDED
@@ -366,7 +366,7 @@ def _interleaved(
         return _paged(builder, inputs, axis, place, name)
     joined = _paged(builder, inputs, axis, DRAM_MEMORY_CONFIG, f"{name}.interleaved")
     made = TensorSpec(joined.spec.shape, joined.spec.data_format, joined.spec.layout, place)
-    result = dealt(builder, Conversion.INTERLEAVED_TO_SHARDED, joined, made, name)
+    result = copied(builder, Conversion.INTERLEAVED_TO_SHARDED, joined, made, name)
     builder.free(joined)
     return result
 

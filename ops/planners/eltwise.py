@@ -13,7 +13,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
 from ops.programs.buffer_shapes import BUFFERING
-from ops.programs.data_movement.to_layout import in_other_layout
+from ops.programs.data_movement.conversions import in_other_layout
 from ops.programs.eltwise.buffers import (
     is_uneven,
     on_all_cores,

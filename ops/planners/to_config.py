@@ -15,11 +15,18 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
 from ops.programs.buffer_shapes import row_bytes, rows_follow
-from ops.programs.data_movement.copy import Conversion, CopyTensor, moved_buffers, overlapping_buffers
-from ops.programs.data_movement.placement import resharding
+from ops.programs.data_movement.conversions import (
+    copied,
+    in_other_layout,
+    rows_of,
+    tilized_by,
+    unpadded_by,
+    untilized_by,
+)
+from ops.programs.data_movement.copy import Conversion
+from ops.programs.data_movement.placement import move_up, resharding
 from ops.programs.data_movement.reshape_plan import seen_anew
 from ops.programs.data_movement.reshard import misplaced_rows
-from ops.programs.data_movement.to_layout import dealt, in_other_layout, rows_of, tilized_by, unpadded_by, untilized_by
 from ops.programs.data_movement.typecast import typecast_by
 
 RANK = 4  # axes that the programs of the library take at most
@@ -251,28 +258,28 @@ def placed(
     given, spec = source.spec, builder.device_spec
     if place == given.memory_config:
         return source
-    made = in_place(given, place, data_format)
-    if not given.memory_config.is_sharded():
-        dealt_out = place.is_sharded() and _may_deal(given, place.shard_spec, made.data_format, spec)
-        return dealt(builder, Conversion.INTERLEAVED_TO_SHARDED if dealt_out else Conversion.COPY, source, made, name)
-    gathers = _may_deal(given, given.memory_config.shard_spec, made.data_format, spec)
+    made, held = in_place(given, place, data_format), given.memory_config
+    if not held.is_sharded():
+        deals = place.is_sharded() and _may_deal(given, place.shard_spec, made.data_format, spec)
+        return copied(builder, Conversion.INTERLEAVED_TO_SHARDED if deals else Conversion.COPY, source, made, name)
+    gathers = _may_deal(given, held.shard_spec, made.data_format, spec)
     if not place.is_sharded():
-        return dealt(builder, Conversion.SHARDED_TO_INTERLEAVED if gathers else Conversion.COPY, source, made, name)
+        return copied(builder, Conversion.SHARDED_TO_INTERLEAVED if gathers else Conversion.COPY, source, made, name)
     if not _changes_width(given, place):
         if data_format is not None:
-            return dealt(builder, Conversion.COPY, source, made, name)
+            return copied(builder, Conversion.COPY, source, made, name)
         if resharding(given, place, spec) is Conversion.RESHARD:
-            return dealt(builder, Conversion.RESHARD, source, made, name)
+            return copied(builder, Conversion.RESHARD, source, made, name)
     if not gathers:
-        return dealt(builder, Conversion.COPY, source, made, name)
+        return copied(builder, Conversion.COPY, source, made, name)
     by_way = in_place(given, DRAM_MEMORY_CONFIG, data_format)
-    between = dealt(builder, Conversion.SHARDED_TO_INTERLEAVED, source, by_way, f"{name}.interleaved")
+    between = copied(builder, Conversion.SHARDED_TO_INTERLEAVED, source, by_way, f"{name}.interleaved")
     if _may_deal(by_way, place.shard_spec, made.data_format, spec):
-        copy = dealt(builder, Conversion.INTERLEAVED_TO_SHARDED, between, made, name)
+        copy = copied(builder, Conversion.INTERLEAVED_TO_SHARDED, between, made, name)
         builder.free(between)
         return copy
     builder.free(between)  # it is of no use
-    return dealt(builder, Conversion.COPY, source, made, name)
+    return copied(builder, Conversion.COPY, source, made, name)
 
 
 def _changes_width(source: TensorSpec, place: MemoryConfig) -> bool:
@@ -375,11 +382,7 @@ def plan_move(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) 
     if source.memory_config.shard_spec is not None:  # a tensor keeps its shards
         where = replace(where, shard_spec=source.memory_config.shard_spec)
     made = in_place(source, where, None)
-    if source.memory_config.is_sharded():
-        builder.relocate(PlanTensor("input", made), CopyTensor(Conversion.MOVE))  # its buffers are views of both places
-    else:
-        apart, overlapping = moved_buffers(source, made, spec), overlapping_buffers(source, made, spec)
-        builder.relocate(PlanTensor("input", made), CopyTensor(Conversion.MOVE), apart, overlapping)
+    move_up(builder, builder.tensor("input"), made)
     return builder.finish({"output": "input"}, {"input": made}, known_works=OP_MODELS)
 
 
@@ -387,5 +390,5 @@ def _one(
     conversion: Conversion, source: TensorSpec, made: TensorSpec, spec: DeviceSpec, refused: str | None = None
 ) -> Plan:
     builder = PlanBuilder(spec, {"input": source})
-    result = dealt(builder, conversion, builder.tensor("input"), made, "output", refused=refused)
+    result = copied(builder, conversion, builder.tensor("input"), made, "output", refused=refused)
     return builder.finish({"output": result.name}, known_works=OP_MODELS)

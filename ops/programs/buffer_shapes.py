@@ -4,7 +4,15 @@ from collections.abc import Mapping, Sequence
 
 from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec, aligned_page_bytes
-from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig
+from device.memory.memory_config import (
+    TILE,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    ShardSpec,
+    TensorMemoryLayout,
+)
 from device.numbers.formats import DataFormat, div_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
@@ -33,15 +41,7 @@ def tile_buffer(
 def paged_buffer(
     name: str, pages: int, page_bytes: int, data_format: DataFormat, cores: CoreRangeSet, view_of: str | None = None
 ) -> CircularBuffer:
-    """A buffer of so many pages.
-
-    Args:
-        name: The role it has in its operation.
-        pages: How many have room on each of its cores.
-        data_format: Element format of a page.
-        cores: Where it lives.
-        view_of: Name of the tensor whose shard it lies on; None if it takes L1 of its own.
-    """
+    """A buffer of so many pages on each of its cores; ``view_of`` is the tensor whose shards it lies on, if any."""
     return CircularBuffer(
         name=name,
         size_bytes=pages * page_bytes,
@@ -52,11 +52,14 @@ def paged_buffer(
     )
 
 
+def sized_buffers(sizes: Mapping[str, int], data_format: DataFormat, cores: CoreRangeSet) -> tuple[CircularBuffer, ...]:
+    """Buffers of one page each, by their bytes."""
+    return tuple(buffer(name, size, data_format, cores) for name, size in sizes.items())
+
+
 def scratchpad(name: str, size_bytes: int, data_format: DataFormat, cores: CoreRangeSet) -> CircularBuffer:
     """A scratchpad of a program's own."""
-    return CircularBuffer(
-        name=name, size_bytes=size_bytes, page_bytes=size_bytes, data_format=data_format, cores=cores, scratchpad=True
-    )
+    return buffer(name, size_bytes, data_format, cores)._replace(scratchpad=True)
 
 
 def view_refusal(size_bytes: int, bank_bytes: int) -> str | None:
@@ -100,6 +103,16 @@ def volume_tiles(tensor: TensorSpec) -> int:
     return rows * columns // TILE**2
 
 
+def shard_counts(scheme: TensorMemoryLayout, shards: ShardSpec) -> tuple[int, int]:
+    """Shards down and across a tensor, if it fills its cores."""
+    if scheme is TensorMemoryLayout.HEIGHT_SHARDED:
+        return shards.num_cores(), 1
+    if scheme is TensorMemoryLayout.WIDTH_SHARDED:
+        return 1, shards.num_cores()
+    box = shards.grid.bounding_box()
+    return (box.rows, box.cols) if shards.orientation is ShardOrientation.ROW_MAJOR else (box.cols, box.rows)
+
+
 def dealt_evenly(items: int, cores: int) -> tuple[int, int]:
     """How many of some cores have items, and how many items each of them has; the last may have fewer."""
     core_items = div_up(items, cores)
@@ -127,14 +140,11 @@ def alike_cycles(
     network_bytes: int = 0,
     contention_cycles: float = 0.0,
 ) -> OperationCycles:
-    """An operation of cores that start, and then all do the same.
+    """An operation of cores that start, and then all do the same; bytes are those of all cores.
 
     Args:
         body_cycles: What they take once they have started.
         busy_cycles: How long each stage works meanwhile, in the order of the report; stages that do not are left out.
-        dram_read_bytes: By all cores.
-        dram_written_bytes: By all cores.
-        network_bytes: By all cores.
         contention_cycles: Part of the body that is due to cores sharing.
     """
     start_cycles = spec.costs_of(StickCosts).start_cycles

@@ -112,16 +112,12 @@ def pack_tile_cycles(spec: DeviceSpec, tile_bytes: float) -> float:
 
 def tilize_tile_cycles(spec: DeviceSpec, source: DataFormat, target: DataFormat) -> float:
     """Sticks of one tile become that tile: unpacked, then packed."""
-    moved = unpack_tile_cycles(spec, source.tile_bytes) + pack_tile_cycles(spec, target.tile_bytes)
-    return spec.costs_of(ComputeCosts).tilize_tile_cycles + moved
+    return spec.costs_of(ComputeCosts).tilize_tile_cycles + convert_tile_cycles(spec, source, target)
 
 
-def turn_tile_cycles(spec: DeviceSpec, data_format: DataFormat) -> float:
-    """The unpacker turns a tile on its way to the destination registers; then it is packed.
-
-    No measurement; composed of both ways.
-    """
-    return unpack_tile_cycles(spec, data_format.tile_bytes) + pack_tile_cycles(spec, data_format.tile_bytes)
+def convert_tile_cycles(spec: DeviceSpec, source: DataFormat, target: DataFormat) -> float:
+    """A tile is unpacked from one format and packed in another; a turn on the way is taken to cost nothing."""
+    return unpack_tile_cycles(spec, source.tile_bytes) + pack_tile_cycles(spec, target.tile_bytes)
 
 
 def untilize_row_cycles(spec: DeviceSpec, width_tiles: int) -> float:

@@ -16,7 +16,7 @@ from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.op_model import Description, Ends, ValuesContext
 from ops.programs.buffer_shapes import BUFFERING, tile_buffer
-from ops.programs.data_movement.movement import Access, Movement, got_at, pages_of
+from ops.programs.data_movement.movement import Access, Movement, pages_of
 from ops.programs.data_movement.movement_cycles import DataMovement
 
 
@@ -38,7 +38,7 @@ class EvenlyDistributed(DataMovement):
         """Each tile is written once the one before has arrived."""
         (tiles,) = rand_buffers(written, spec)
         pages = pages_of(written, tiles.cores.num_cores())
-        return Movement(cores=tiles.cores, writes=got_at(pages, Access.WAIT), blocks=pages.core_pages)
+        return Movement(cores=tiles.cores, writes=replace(pages, access=Access.WAIT), blocks=pages.core_pages)
 
     def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
         """As of every movement, but for what it is composed of."""

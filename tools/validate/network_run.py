@@ -23,7 +23,6 @@ from ops.op_model import CyclesContext, Ends, Meanings
 from ops.op_models import OP_MODELS
 from ops.programs.data_movement.copy import CopyTensor, tensor_copy_movement
 from ops.programs.data_movement.movement_cycles import movement_cycles
-from ops.programs.data_movement.tilize import TilizeOp
 from tools.validate.conv import SCHEMES
 from tools.validate.network_rows import BETWEEN, NS_PER_S, NetworkStep, TimedKind, Walk
 from tools.validate.prediction import OF_2025, Row, with_software_of_2025
@@ -54,7 +53,7 @@ class Software(Enum):
     OF_2025 = "software of 2025"
 
 
-def _relayout_of_2025(op: CopyTensor | TilizeOp, ends: Ends, context: CyclesContext) -> OperationCycles:
+def _relayout_of_2025(op: CopyTensor, ends: Ends, context: CyclesContext) -> OperationCycles:
     """Programs of 2025 copy every stick twice when they shard a tensor."""
     movement = tensor_copy_movement(op.conversion, ends.read, ends.written, context.spec, bounces_always=True)
     return movement_cycles(movement, context.spec, contention=context.contention)
@@ -65,7 +64,7 @@ MEANINGS_OF: Final[Mapping[Software, Meanings]] = MappingProxyType(
         Software.RELEASE: OP_MODELS,
         Software.OF_2025: {
             **OP_MODELS,
-            **{op: replace(OP_MODELS[op], cycles=_relayout_of_2025) for op in (CopyTensor, TilizeOp)},
+            CopyTensor: replace(OP_MODELS[CopyTensor], cycles=_relayout_of_2025),
         },
     }
 )

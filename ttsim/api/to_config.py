@@ -25,7 +25,7 @@ from ops.planners.to_config import (
     plan_untilize_with_unpadding,
     require_right_rows,
 )
-from ops.programs.data_movement.to_layout import keeps_padding
+from ops.programs.data_movement.conversions import keeps_padding
 from ttsim.api.device_calls import carried_out, kept_plan, require_left_out, required_device
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device

@@ -55,10 +55,11 @@ from ops.planners.conv.strict import (
     refuse_first,
     sizes_given,
 )
+from ops.programs.data_movement.conversions import converted
 from ops.programs.data_movement.copy import Conversion
 from ops.programs.data_movement.fold import FoldWindows, whole_windows
 from ops.programs.data_movement.pad import PadImage
-from ops.programs.data_movement.placement import convert, converted, uploaded_image
+from ops.programs.data_movement.placement import convert, uploaded_image
 from ops.programs.data_movement.reshape_plan import reshaped
 from ops.window import PaddedAxis, convolution_axis
 

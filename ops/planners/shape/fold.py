@@ -17,6 +17,7 @@ from ops.op_models import OP_MODELS
 from ops.planners.shape.pad import Around, padded_by
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes
+from ops.programs.data_movement.conversions import in_other_layout
 from ops.programs.data_movement.fold import (
     FoldWindows,
     fold_buffers,
@@ -25,7 +26,6 @@ from ops.programs.data_movement.fold import (
     in_high_shards,
     whole_windows,
 )
-from ops.programs.data_movement.to_layout import in_other_layout
 from ops.programs.halo.plan import HaloArguments, HaloOp, plan_halo
 from ops.window import PaddedAxis, PaddedInput
 

@@ -16,6 +16,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
 from ops.planners.to_config import placed
+from ops.programs.data_movement.conversions import cloned
 from ops.programs.data_movement.permute import Permute
 from ops.programs.data_movement.permute_buffers import (
     LAST_TWO,
@@ -28,7 +29,6 @@ from ops.programs.data_movement.permute_buffers import (
     transpose_buffers,
     with_shards,
 )
-from ops.programs.data_movement.to_layout import cloned
 from ops.programs.data_movement.typecast import typecast_by
 
 RANK: Final = 4

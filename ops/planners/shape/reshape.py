@@ -18,9 +18,9 @@ from ops.op_models import OP_MODELS
 from ops.planners.shape.pad import fill_padding
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import row_bytes
+from ops.programs.data_movement.conversions import copied
 from ops.programs.data_movement.copy import Conversion
 from ops.programs.data_movement.reshape_plan import dealt_anew, is_view, moved_rows, moved_tiles, seen_anew
-from ops.programs.data_movement.to_layout import dealt
 from ops.programs.data_movement.typecast import typecast_by
 
 Shape = tuple[int, ...]
@@ -157,7 +157,7 @@ def _rows(builder: PlanBuilder, source: PlanTensor, shape: Shape, where: MemoryC
                 f"shape: rows of shards would be no whole multiple of {alignment} bytes; give memory_config"
             )
         made = TensorSpec(shape, flat.data_format, Layout.ROW_MAJOR, place)
-        result = dealt(builder, Conversion.INTERLEAVED_TO_SHARDED, moved, made, "output")
+        result = copied(builder, Conversion.INTERLEAVED_TO_SHARDED, moved, made, "output")
         builder.free(moved)
     if read.name != source.name:
         builder.free(read)
@@ -183,7 +183,7 @@ def _gathered(builder: PlanBuilder, source: PlanTensor) -> PlanTensor:
             "input_tensor: its shards have rows of other lengths; give wider shards, or interleaved memory"
         )
     made = TensorSpec(spec.shape, spec.data_format, spec.layout, _apart(spec.memory_config))
-    return dealt(builder, Conversion.SHARDED_TO_INTERLEAVED, source, made, "gathered")
+    return copied(builder, Conversion.SHARDED_TO_INTERLEAVED, source, made, "gathered")
 
 
 def _tiles(
@@ -229,7 +229,7 @@ def _block_floats(
     builder.free(moved)
     if place.is_sharded():
         made = TensorSpec(shape, data_format, Layout.TILE, place)
-        result = dealt(builder, Conversion.INTERLEAVED_TO_SHARDED, narrow, made, "output")
+        result = copied(builder, Conversion.INTERLEAVED_TO_SHARDED, narrow, made, "output")
         builder.free(narrow)
     builder.free(wide)
     return result

@@ -17,9 +17,9 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes
+from ops.programs.data_movement.conversions import in_other_layout, unpadding_refusal
 from ops.programs.data_movement.reshape_plan import seen_anew
 from ops.programs.data_movement.slice import Cut, cuts_shards, row_buffer_bytes, slice_buffers
-from ops.programs.data_movement.to_layout import in_other_layout, unpadding_refusal
 
 ROW_BUFFERS = 2  # rows of the widest box that L1 must hold
 

@@ -1,4 +1,4 @@
-"""The same numbers in another place or another order of bytes: the operation, its pages, its buffers, its values.
+"""The same numbers in another place, another order of bytes or another format: the operation, its pages, its values.
 
 An operation with no outputs writes into its last input: a sharded copy is allocated before the program that fills it is
 known to the real library, and a slice is written into a tensor that others share. A program that tilizes or untilizes
@@ -16,14 +16,14 @@ import numpy as np
 
 from device.cores import CoreRange, CoreRangeSet, first_cores
 from device.matrix_unit.packer import without_nan
-from device.memory.layouts import BufferSpec, TensorSpec, aligned_page_bytes
+from device.matrix_unit.typecast import typecast
+from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout
-from device.numbers.formats import BFLOAT16, Array, div_up, round_up
-from device.plan import CircularBuffer
+from device.numbers.formats import BFLOAT16, Array, DataFormat, div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from device.time.network import NETWORKS
-from ops.programs.buffer_shapes import BUFFERING, dealt_evenly, page_cores, paged_buffer, scratchpad
-from ops.programs.data_movement.movement import Access, Movement, Pages, Sides, copy_pages, ends_of, got_at, in_pieces
+from ops.programs.buffer_shapes import dealt_evenly, page_cores, row_bytes
+from ops.programs.data_movement.movement import Access, Movement, Pages, Sides, copy_pages, sides_of
 from ops.programs.data_movement.movement_cycles import DataMovement
 
 
@@ -43,48 +43,60 @@ class Conversion(Enum):
     UNTILIZE_WITH_UNPADDING = "UntilizeWithUnpadding"
 
 
+TILIZES: Final = frozenset({Conversion.TILIZE, Conversion.TILIZE_WITH_VAL_PADDING})
+UNTILIZES: Final = frozenset({Conversion.UNTILIZE, Conversion.UNTILIZE_WITH_UNPADDING})  # not by generated code
+
+
 @dataclass(frozen=True, slots=True)
 class CopyTensor(DataMovement):
-    """The same numbers in another place or another order of bytes."""
+    """The same numbers in another place, another order of bytes or another format."""
 
     conversion: Conversion  # By which program
+    formats: tuple[DataFormat, DataFormat] | None = None  # Before and after; None if both are one
+    kept: tuple[int, ...] | None = None  # Shape of what is kept of the source, from its first element on; None for all
+    # Padded shape of the source if the result takes its rows of padding for rows of its own; None if not
+    padded: tuple[int, ...] | None = None
+    on_one_core: bool = False  # One core does all
+
+    @property
+    def name(self) -> str:
+        """The device operation."""
+        return f"{self.conversion.value}DeviceOperation"
+
+    @property
+    def casts(self) -> bool:
+        """Whether the format changes on the way."""
+        return self.formats is not None and self.formats[0] != self.formats[1]
 
     def moved(self, values: Array) -> Array:
-        """The same numbers; where rows become tiles, the packer makes infinities of NaNs in bfloat16."""
-        return packed_tiles(values) if self.conversion in TILIZES else values
+        """What is kept, with padding as rows where the program leaves it, in the format of the result.
+
+        Where rows become tiles of bfloat16, the packer makes infinities of NaNs.
+        """
+        if self.kept is not None:
+            values = values[tuple(map(slice, self.kept))]
+        if self.padded is not None:  # as many rows as there were: zeros below each image push the last images out
+            below = [(0, 0)] * (values.ndim - 2) + [(0, self.padded[-2] - values.shape[-2]), (0, 0)]
+            rows = np.pad(values, below).reshape(-1, values.shape[-1])
+            values = rows[: prod(values.shape[:-1])].reshape(values.shape)
+        if self.formats is not None and self.casts:
+            return typecast(values, *self.formats)
+        if self.conversion not in TILIZES or values.dtype != BFLOAT16.storage or not np.isnan(values).any():
+            return values
+        return without_nan(values.astype(np.float32).view(np.uint32)).view(np.float32).astype(values.dtype)
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
         """The pages of the program."""
-        return tensor_copy_movement(self.conversion, read, written, spec)
+        return tensor_copy_movement(self.conversion, read, written, spec, on_one_core=self.on_one_core)
 
     @property
     def measured_as(self) -> str:
-        """The name of the conversion, if it was measured."""
-        return measured_name(self.conversion)
-
-
-def measured_name(conversion: Conversion) -> str:
-    """The name under which a program was measured; empty if there are no public measurements of it."""
-    return "" if conversion in (Conversion.PAD, Conversion.UNTILIZE_CODEGEN) else conversion.value
-
-
-TILIZES: Final = frozenset({Conversion.TILIZE, Conversion.TILIZE_WITH_VAL_PADDING})
-
-
-def packed_tiles(values: Array) -> Array:
-    """Numbers of bfloat16, whose NaNs are infinities once a packer wrote them; of other formats as they are."""
-    if values.dtype != BFLOAT16.storage or not np.isnan(values).any():
-        return values
-    return without_nan(values.astype(np.float32).view(np.uint32)).view(np.float32).astype(values.dtype)
+        """The name of the conversion, if it was measured: programs that change formats on the way were not."""
+        unmeasured = self.casts or self.conversion in (Conversion.PAD, Conversion.UNTILIZE_CODEGEN)
+        return "" if unmeasured else self.conversion.value
 
 
 WIDE_TILES = 32  # rows of tiles that are no wider are not cut
-BLOCK_CONVERSIONS = (
-    Conversion.TILIZE,
-    Conversion.TILIZE_WITH_VAL_PADDING,
-    Conversion.UNTILIZE,
-    Conversion.UNTILIZE_WITH_UNPADDING,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,11 +110,6 @@ class TileBlocks:
     row_wise: bool  # Blocks go to the cores row by row, not column by column
 
     @property
-    def down(self) -> int:
-        """Blocks down an image."""
-        return div_up(self.high, self.side)
-
-    @property
     def across(self) -> int:
         """Blocks across an image."""
         return div_up(self.wide, self.side)
@@ -110,12 +117,7 @@ class TileBlocks:
     @property
     def num_cores(self) -> int:
         """Cores, of which each has one block of every image."""
-        return self.down * self.across
-
-    @property
-    def last_wide(self) -> int:
-        """Tiles across the blocks at the right edge."""
-        return self.wide - (self.across - 1) * self.side
+        return div_up(self.high, self.side) * self.across
 
     def cores(self, spec: DeviceSpec) -> CoreRangeSet:
         """The cores, in the order of their blocks: row by row of an image, each from the left."""
@@ -124,8 +126,9 @@ class TileBlocks:
     def cores_by_width(self, spec: DeviceSpec) -> dict[int, CoreRangeSet]:
         """Tiles across a block, and the cores with blocks of this width; the widest blocks first."""
         of_width: dict[int, list[CoreRange]] = {}
+        last_wide = self.wide - (self.across - 1) * self.side
         for number, core in enumerate(self.cores(spec).cores(row_major=self.row_wise)):
-            width = self.last_wide if number % self.across == self.across - 1 else self.side
+            width = last_wide if number % self.across == self.across - 1 else self.side
             of_width.setdefault(width, []).append(CoreRange(core, core))
         widest_first = sorted(of_width, reverse=True)
         return {width: CoreRangeSet(set(CoreRangeSet(of_width[width]).merged().ranges)) for width in widest_first}
@@ -134,27 +137,19 @@ class TileBlocks:
 def tile_blocks(
     conversion: Conversion, source: TensorSpec, target: TensorSpec, spec: DeviceSpec, *, on_one_core: bool = False
 ) -> TileBlocks | None:
-    """The blocks of a program that tilizes or untilizes; None where each core has whole rows of tiles.
-
-    Args:
-        on_one_core: One core does all.
-    """
+    """The blocks of a program that tilizes or untilizes; None where each core, or one, has whole rows of tiles."""
     sharded = source.memory_config.is_sharded() or target.memory_config.is_sharded()
-    if on_one_core or sharded or conversion not in BLOCK_CONVERSIONS:
+    if on_one_core or sharded or conversion not in TILIZES | UNTILIZES:
         return None
     tiles, cores = target if target.layout is Layout.TILE else source, spec.grid.cores
     high, wide = (side // TILE for side in (TILE, *tiles.padded_shape)[-2:])
     images = prod(tiles.padded_shape[:-2])
     core_tiles = div_up(prod((1, *source.padded_shape)[-2:]) // TILE**2, cores)
+    by_rows = conversion is Conversion.UNTILIZE
 
     def cut(rows: int) -> TileBlocks:
-        return TileBlocks(
-            side=_block_side(core_tiles, rows, wide, cores),
-            high=rows,
-            wide=wide,
-            images=images,
-            row_wise=conversion is Conversion.UNTILIZE,
-        )
+        side = _block_side(core_tiles, rows, wide, cores)
+        return TileBlocks(side=side, high=rows, wide=wide, images=images, row_wise=by_rows)
 
     blocks = cut(high)
     if blocks.num_cores > cores:
@@ -162,13 +157,19 @@ def tile_blocks(
     if wide * (source.data_format.tile_bytes + target.data_format.tile_bytes) >= spec.l1.usable_bytes:
         return blocks
     # To choose, Untilize counts the blocks that all images would have as one, though it cuts every image
-    counted = cut(high * images) if conversion is Conversion.UNTILIZE else blocks
+    counted = cut(high * images) if by_rows else blocks
     is_wide = wide > WIDE_TILES and (counted.high > WIDE_TILES or wide > counted.high)
-    by_rows, _ = dealt_evenly(high * images, cores)
-    return blocks if is_wide and by_rows < counted.num_cores else None
+    return blocks if is_wide and dealt_evenly(high * images, cores)[0] < counted.num_cores else None
 
 
-def in_blocks(ends: Sides, blocks: TileBlocks, spec: DeviceSpec) -> Sides:
+def _block_side(core_tiles: int, high: int, wide: int, cores: int) -> int:
+    """Tiles on a side of the smallest square that holds a core's tiles and leaves a core over; 1 if there is none."""
+    first = max(isqrt(core_tiles) + (isqrt(core_tiles) ** 2 != core_tiles), 1)
+    sides = range(first, max(first, high, wide) + 1)
+    return next((side for side in sides if div_up(wide, side) * div_up(high, side) < cores), 1)
+
+
+def _in_blocks(sides: Sides, blocks: TileBlocks, spec: DeviceSpec) -> Sides:
     """Both sides of a program that works in blocks; the core counted is one with a whole block of every image."""
     rows, columns = (min(side, blocks.side) for side in (blocks.high, blocks.wide))
 
@@ -176,27 +177,60 @@ def in_blocks(ends: Sides, blocks: TileBlocks, spec: DeviceSpec) -> Sides:
         if pages.tiles:
             return replace(pages, core_pages=blocks.images * rows * columns)
         high, wide = (1, *tensor.shape)[-2:]
-        page_bytes = min(columns * TILE, wide) * (tensor.data_format.element_bytes or 0)
+        page_bytes = row_bytes(tensor, min(columns * TILE, wide))
         sticks = blocks.images * min(rows * TILE, high)
         return replace(pages, core_pages=sticks, page_bytes=page_bytes, all_pages=div_up(pages.all_bytes, page_bytes))
 
     return replace(
-        ends,
+        sides,
         cores=blocks.cores(spec).merged(),
         width_tiles=columns,
         core_tile_rows=blocks.images * rows,
-        read=of_block(ends.read, ends.source),
-        written=of_block(ends.written, ends.target),
+        read=of_block(sides.read, sides.source),
+        written=of_block(sides.written, sides.target),
     )
 
 
-def _block_side(core_tiles: int, high: int, wide: int, cores: int) -> int:
-    """Tiles on a side of the smallest square that holds a core's tiles and leaves a core over; 1 if there is none."""
-    first = isqrt(core_tiles) + (isqrt(core_tiles) ** 2 != core_tiles)
-    for side in range(max(first, 1), max(first, high, wide) + 1):
-        if div_up(wide, side) * div_up(high, side) < cores:
-            return side
-    return 1
+MOST_ROW_BYTES = 800_000  # of two rows of bfloat16 tiles that generated code untilizes
+
+
+def fits_generated_code(tiles: TensorSpec) -> bool:
+    """Whether generated code untilizes interleaved tiles: older programs take wide tensors of several rows of tiles."""
+    rows, columns = tiles.matrix
+    return rows <= TILE or 2 * columns // TILE * BFLOAT16.tile_bytes <= MOST_ROW_BYTES
+
+
+def generated_pieces(source: TensorSpec, spec: DeviceSpec) -> tuple[CoreRangeSet, int]:
+    """The cores of the program that makes rows of interleaved tiles by generated code, and the tiles of a piece.
+
+    A row of tiles is cut into as many equal pieces as give every piece a core of its own; a tensor of one row of tiles
+    into pieces that differ by a tile, of which this is the longer. Rows stay whole where there are more of them than
+    cores, or where the program drops padding.
+    """
+    tile_rows, across = source.matrix[0] // TILE, source.matrix[1] // TILE
+    pieces = 1
+    if source.shape == source.padded_shape:
+        most = min(spec.grid.cores // tile_rows, across)
+        pieces = most if tile_rows == 1 else next((count for count in range(most, 1, -1) if across % count == 0), 1)
+    cores = first_cores(min(tile_rows * pieces, spec.grid.cores), spec.grid.cols, spec.grid.rows)
+    return cores, div_up(across, pieces)
+
+
+def _in_pieces(sides: Sides, spec: DeviceSpec) -> Sides:
+    """Both sides of a program of generated code, each core of which has pieces of rows of tiles."""
+    cores, piece_tiles = generated_pieces(sides.source, spec)
+    pieces = div_up(sides.width_tiles, piece_tiles)
+    core_rows = div_up(sides.source.matrix[0] // TILE * pieces, cores.num_cores())
+    page_bytes = min(sides.written.page_bytes, row_bytes(sides.target, piece_tiles * TILE))
+    all_pages = div_up(sides.written.all_bytes, page_bytes)
+    return replace(
+        sides,
+        cores=cores,
+        width_tiles=piece_tiles,
+        core_tile_rows=core_rows,
+        read=replace(sides.read, core_pages=core_rows * piece_tiles),
+        written=replace(sides.written, core_pages=core_rows * TILE, page_bytes=page_bytes, all_pages=all_pages),
+    )
 
 
 WORD_BYTES = 4  # that a processor fills at a time
@@ -217,190 +251,109 @@ def tensor_copy_movement(
     """A program that puts a tensor in another place or another order of bytes.
 
     Args:
-        source: What is read.
-        target: What is written.
         bounces_always: Interleaved-to-sharded programs copy every stick twice and one at a time, aligned or not, as the
             library did on Blackhole until 2025; release 0.81.1 does not.
         on_one_core: One core does all, if no tensor is sharded.
     """
-    ends = ends_of(source, target, spec, on_one_core=on_one_core)
+    sides = sides_of(source, target, spec, on_one_core=on_one_core)
     blocks = tile_blocks(conversion, source, target, spec, on_one_core=on_one_core)
     if blocks is not None:
-        ends = in_blocks(ends, blocks, spec)
-    cores, read, written = ends.cores, ends.read, ends.written
+        sides = _in_blocks(sides, blocks, spec)
+    cores, read, written = sides.cores, sides.read, sides.written
     match conversion:
         case Conversion.INTERLEAVED_TO_SHARDED:
-            return Movement(cores=cores, reads=_into_shards(ends, spec, bounces_always=bounces_always))
+            return Movement(cores=cores, reads=_into_shards(sides, spec, bounces_always=bounces_always))
         case Conversion.SHARDED_TO_INTERLEAVED:
-            moved = replace(read, all_pages=min(read.all_pages, written.all_pages), in_dram=written.in_dram)
-            return Movement(cores=cores, writes=got_at(moved, Access.STREAM if ends.from_tiles else Access.STICKS))
+            access = Access.STREAM if sides.from_tiles else Access.STICKS
+            pages = min(read.all_pages, written.all_pages)
+            return Movement(cores=cores, writes=replace(read, access=access, all_pages=pages, in_dram=written.in_dram))
         case Conversion.RESHARD:
-            return Movement(cores=cores, reads=_dealt_anew(ends), reshards=True)
-        case Conversion.MOVE if ends.from_shards and ends.to_shards:
-            return Movement(cores=cores, reads=got_at(read, Access.LOCAL))
-        case Conversion.COPY if ends.from_shards or ends.to_shards:
-            return _shared_out(ends, spec)
+            return Movement(cores=cores, reads=_resharded(sides), reshards=True)
+        case Conversion.MOVE if sides.from_shards and sides.to_shards:
+            return Movement(cores=cores, reads=replace(read, access=Access.LOCAL))
+        case Conversion.COPY if sides.from_shards or sides.to_shards:
+            return _shared_out(sides, spec)
         case Conversion.MOVE | Conversion.COPY | Conversion.PAD:
-            return copy_pages(ends)
+            return copy_pages(sides)
         case Conversion.TILIZE:
-            return tilize_pages(ends, Access.STICKS if blocks is None else Access.BOUNCE)
+            return _tilize_pages(sides, Access.STICKS if blocks is None else Access.BOUNCE)
         case Conversion.TILIZE_WITH_VAL_PADDING:
-            return tilize_pages(ends, Access.WAIT if blocks is None else Access.BOUNCE, pads=True)
+            return _tilize_pages(sides, Access.WAIT if blocks is None else Access.BOUNCE, pads=True)
         case Conversion.UNTILIZE:
-            return untilize_pages(ends, Access.ROWS)
+            return untilize_pages(sides, Access.ROWS)
         case Conversion.UNTILIZE_CODEGEN:
-            return untilize_pages(in_pieces(ends, spec), Access.ROWS)
+            return untilize_pages(_in_pieces(sides, spec), Access.ROWS)
         case Conversion.UNTILIZE_WITH_UNPADDING:
-            return untilize_pages(ends, Access.WAIT)
+            return untilize_pages(sides, Access.WAIT)
 
 
-def _into_shards(ends: Sides, spec: DeviceSpec, *, bounces_always: bool) -> Pages:
-    """What an interleaved-to-sharded program reads."""
-    read, written = ends.read, ends.written
+def _into_shards(sides: Sides, spec: DeviceSpec, *, bounces_always: bool) -> Pages:
+    """What an interleaved-to-sharded program reads; of a stick that DRAM does not align, it reads parts that bounce."""
+    read, written, alignment = sides.read, sides.written, spec.dram.alignment_bytes
     moved = replace(written, all_pages=min(read.all_pages, written.all_pages), in_dram=read.in_dram)
-    if ends.from_tiles:
-        group = READ_AHEAD_PARTS // ends.cores.num_cores() * READ_AHEAD_PART_BYTES // moved.page_bytes
+    if sides.from_tiles:
+        group = READ_AHEAD_PARTS // sides.cores.num_cores() * READ_AHEAD_PART_BYTES // moved.page_bytes
         return replace(moved, access=Access.WAIT, in_flight=max(1, min(group, moved.core_pages)))
     if bounces_always:
-        return got_at(moved, Access.BOUNCE)
-    if _sticks_are_aligned(moved, written.all_pages // ends.target.matrix[0], spec):
-        return got_at(moved, Access.STICKS)
+        return replace(moved, access=Access.BOUNCE)
+    whole = written.all_pages == sides.target.matrix[0] or moved.page_bytes % alignment == 0
+    if not read.in_dram or (whole and round_up(moved.page_bytes, spec.l1.alignment_bytes) % alignment == 0):
+        return replace(moved, access=Access.STICKS)
     return replace(moved, access=Access.BOUNCE, in_flight=BOUNCES_IN_FLIGHT)
 
 
-def _dealt_anew(ends: Sides) -> Pages:
+def _resharded(sides: Sides) -> Pages:
     """What a reshard reads: runs of whole rows where shards are as wide as before, page by page where they are not.
 
     A core whose shard several others read answers them on both networks.
     """
-    read, written = ends.read, ends.written
-    dealt = max(written.core_pages * written.page_bytes, div_up(read.core_pages * read.page_bytes, len(NETWORKS)))
-    if _shard_columns(ends.source) == _shard_columns(ends.target):
-        return replace(written, access=Access.STREAM, core_pages=1, page_bytes=dealt, all_pages=ends.cores.num_cores())
-    return replace(written, access=Access.STREAM, core_pages=div_up(dealt, written.page_bytes))
+    read, written = sides.read, sides.written
+    core_bytes = max(written.core_pages * written.page_bytes, div_up(read.core_pages * read.page_bytes, len(NETWORKS)))
+    shards = ((tensor.memory_config.shard_spec, tensor.matrix[1]) for tensor in (sides.source, sides.target))
+    if len({columns if held is None else held.shape[1] for held, columns in shards}) == 1:
+        return replace(written, core_pages=1, page_bytes=core_bytes, all_pages=sides.cores.num_cores())
+    return replace(written, core_pages=div_up(core_bytes, written.page_bytes))
 
 
-def _shard_columns(tensor: TensorSpec) -> int:
-    shards = tensor.memory_config.shard_spec
-    return tensor.matrix[1] if shards is None else shards.shape[1]
-
-
-def _shared_out(ends: Sides, spec: DeviceSpec) -> Movement:
-    """The same with rows, or tiles, shared out over all cores, wherever shards lie."""
-    rows = ends.source.matrix[0] if ends.source.layout is Layout.ROW_MAJOR else ends.read.all_pages
+def _shared_out(sides: Sides, spec: DeviceSpec) -> Movement:
+    """A copy whose rows, or tiles, are shared out over all cores, wherever shards lie."""
+    rows = sides.source.matrix[0] if sides.source.layout is Layout.ROW_MAJOR else sides.read.all_pages
     cores = page_cores(rows, spec.grid)
     count = cores.num_cores()
-    reads = replace(ends.read, access=Access.WAIT, core_pages=div_up(ends.read.all_pages, count))
-    writes = replace(ends.written, access=Access.WAIT, core_pages=div_up(ends.written.all_pages, count))
+    reads, writes = (
+        replace(pages, access=Access.WAIT, core_pages=div_up(pages.all_pages, count))
+        for pages in (sides.read, sides.written)
+    )
     return Movement(cores=cores, reads=reads, writes=writes, blocks=div_up(rows, count))
 
 
-def tilize_pages(ends: Sides, access: Access, *, pads: bool = False) -> Movement:
+def _tilize_pages(sides: Sides, access: Access, *, pads: bool = False) -> Movement:
     """Sticks become tiles; a program that pads fills the rows below each image. Shards lie where they are."""
-    source, target = ends.source, ends.target
+    source, target = sides.source, sides.target
     filled = target.padded_shape[-2] - (1, *source.shape)[-2]  # a vector is one row
-    images, columns = div_up(prod(source.shape[:-2]), ends.cores.num_cores()), target.padded_shape[-1]
-    if ends.core_tile_rows is not None:  # of blocks, one in every image
-        images, columns = prod(source.shape[:-2]), ends.width_tiles * TILE
-        filled = min(filled, ends.core_tile_rows // images * TILE)
-    row_bytes = columns * (source.data_format.element_bytes or 0)
+    images, columns = div_up(prod(source.shape[:-2]), sides.cores.num_cores()), target.padded_shape[-1]
+    if sides.core_tile_rows is not None:  # of blocks, one in every image
+        images, columns = prod(source.shape[:-2]), sides.width_tiles * TILE
+        filled = min(filled, sides.core_tile_rows // images * TILE)
     return Movement(
-        cores=ends.cores,
-        reads=None if ends.from_shards else got_at(ends.read, access),
-        writes=None if ends.to_shards else got_at(ends.written, Access.WAIT),
-        blocks=ends.tile_rows,
-        stores=images * filled * div_up(row_bytes, WORD_BYTES) if pads else 0,
-        tilized_tiles=ends.tile_rows * ends.width_tiles,
-        formats=(ends.source.data_format, ends.target.data_format),
-        width_tiles=ends.width_tiles,
+        cores=sides.cores,
+        reads=None if sides.from_shards else replace(sides.read, access=access),
+        writes=None if sides.to_shards else replace(sides.written, access=Access.WAIT),
+        blocks=sides.tile_rows,
+        stores=images * filled * div_up(row_bytes(source, columns), WORD_BYTES) if pads else 0,
+        tilized_tiles=sides.tile_rows * sides.width_tiles,
+        formats=(source.data_format, target.data_format),
+        width_tiles=sides.width_tiles,
     )
 
 
-def untilize_pages(ends: Sides, access: Access) -> Movement:
+def untilize_pages(sides: Sides, access: Access) -> Movement:
     """Tiles become sticks; shards lie where they are."""
     return Movement(
-        cores=ends.cores,
-        reads=None if ends.from_shards else got_at(ends.read, Access.WAIT),
-        writes=None if ends.to_shards else got_at(ends.written, access),
-        blocks=ends.tile_rows,
-        untilized_rows=ends.tile_rows,
-        width_tiles=ends.width_tiles,
+        cores=sides.cores,
+        reads=None if sides.from_shards else replace(sides.read, access=Access.WAIT),
+        writes=None if sides.to_shards else replace(sides.written, access=access),
+        blocks=sides.tile_rows,
+        untilized_rows=sides.tile_rows,
+        width_tiles=sides.width_tiles,
     )
-
-
-def _sticks_are_aligned(pages: Pages, parts: int, spec: DeviceSpec) -> bool:
-    """Whether every core's part of a stick may be read straight to its place (interleaved-to-sharded of 0.81.1).
-
-    Args:
-        pages: Parts of sticks, as long as a shard is wide.
-    """
-    alignment = spec.dram.alignment_bytes
-    begins = parts == 1 or pages.page_bytes % alignment == 0
-    return not pages.in_dram or (begins and round_up(pages.page_bytes, spec.l1.alignment_bytes) % alignment == 0)
-
-
-MOST_BYTES = 1 << 18  # of a row that is copied at once
-
-
-def copy_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Dataflow buffers of Copy: two pages on their way through each core, and two of the other format if there is one.
-
-    Rows whose place is another are put together from pages of the source, one at a time.
-    """
-    read, written = source.buffer(spec), made.buffer(spec)
-    if source.layout is Layout.ROW_MAJOR and source.memory_config != made.memory_config:
-        cores = page_cores(source.volume // source.shape[-1], spec.grid)
-        page_bytes = min(_aligned(written, spec), MOST_BYTES)
-        return (
-            paged_buffer("written", BUFFERING, page_bytes, made.data_format, cores),
-            scratchpad("read", min(read.page_bytes, MOST_BYTES), source.data_format, cores),
-        )
-    cores = page_cores(_pages(made), spec.grid)
-    pages = paged_buffer("read", BUFFERING, _aligned(read, spec), source.data_format, cores)
-    if source.data_format == made.data_format:
-        return (pages,)
-    return pages, paged_buffer("written", BUFFERING, _aligned(written, spec), made.data_format, cores)
-
-
-def clone_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Dataflow buffers of Clone: two pages on their way through each core."""
-    page_bytes = _aligned(source.buffer(spec), spec)
-    return (paged_buffer("pages", BUFFERING, page_bytes, source.data_format, page_cores(_pages(made), spec.grid)),)
-
-
-def moved_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Circular buffers of Move: two pages on their way through each core."""
-    page_bytes = _aligned(source.buffer(spec), spec)
-    return (paged_buffer("pages", BUFFERING, page_bytes, source.data_format, _moving_cores(made, spec)),)
-
-
-def overlapping_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """The same where both places overlap: all pages of a core, which are read before the first is written."""
-    written = made.buffer(spec)
-    held = div_up(written.size_bytes // written.page_bytes, spec.grid.cores)
-    size = held * round_up(written.page_bytes, spec.l1.alignment_bytes)
-    page_bytes = round_up(source.buffer(spec).page_bytes, spec.l1.alignment_bytes)
-    return (
-        CircularBuffer(
-            name="pages",
-            size_bytes=size,
-            page_bytes=page_bytes,
-            data_format=source.data_format,
-            cores=_moving_cores(made, spec),
-        ),
-    )
-
-
-def _moving_cores(made: TensorSpec, spec: DeviceSpec) -> CoreRangeSet:
-    used = min(_pages(made), spec.grid.cores)
-    return first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False)
-
-
-def _pages(tensor: TensorSpec) -> int:
-    """Tiles, or rows."""
-    rows, columns = tensor.matrix
-    return rows * columns // TILE**2 if tensor.layout is Layout.TILE else prod(tensor.padded_shape[:-1])
-
-
-def _aligned(buffer: BufferSpec, spec: DeviceSpec) -> int:
-    return aligned_page_bytes(buffer.page_bytes, buffer.buffer_type, spec)

@@ -16,7 +16,7 @@ from device.time.network import hands
 from ops.builder import PlanTensor
 from ops.programs.buffer_shapes import BUFFERING, buffer, shard_view
 from ops.programs.data_movement.copy import untilize_pages
-from ops.programs.data_movement.movement import Access, Movement, ends_of, got_at
+from ops.programs.data_movement.movement import Access, Movement, sides_of
 from ops.programs.data_movement.movement_cycles import DataMovement
 from ops.programs.data_movement.pad import PadImage
 
@@ -57,8 +57,8 @@ def fold_movement(source: TensorSpec, target: TensorSpec, window: tuple[int, int
     The processors of a core copy sticks of shards where they are. Tiles are untilized, and sticks of rows are waited
     for by windows.
     """
-    ends = ends_of(source, target, spec)
-    read, writes = ends.read, got_at(ends.written, Access.WAIT)
+    ends = sides_of(source, target, spec)
+    read, writes = ends.read, replace(ends.written, access=Access.WAIT)
     if ends.from_tiles:
         return replace(untilize_pages(ends, Access.WAIT), writes=writes)
     if ends.from_shards and ends.to_shards:

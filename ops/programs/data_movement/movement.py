@@ -8,7 +8,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout
 from device.numbers.formats import BFLOAT16, DataFormat, div_up
 from device.spec.device_spec import DeviceSpec
-from ops.programs.buffer_shapes import dealt_evenly
+from ops.programs.buffer_shapes import dealt_evenly, row_bytes
 
 
 class Access(Enum):
@@ -28,7 +28,7 @@ class Access(Enum):
 class Pages:
     """Pages that one side of a movement reads or writes."""
 
-    access: Access
+    access: Access = Access.STREAM
     core_pages: int  # Pages of the core with most of them
     page_bytes: int
     all_pages: int
@@ -58,15 +58,17 @@ class Movement:
     cast_tiles: int = 0  # Tiles a core casts to another format
     segments: int = 0  # Pieces of rows a core moves between pages
     stores: int = 0  # Words that a processor fills, or bytes that it copies by itself
-    reshards: bool = False  # Shards are dealt anew
+    reshards: bool = False  # Shards are redistributed
 
-
-MOST_ROW_BYTES = 800_000  # of two rows of bfloat16 tiles that generated code untilizes
+    @property
+    def sides(self) -> tuple[Pages, ...]:
+        """The pages that are read, and those that are written, as far as there are any."""
+        return tuple(pages for pages in (self.reads, self.writes) if pages is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sides:
-    """Both sides of a movement."""
+    """Both tensors of a movement, and the cores between them."""
 
     source: TensorSpec  # What is read
     target: TensorSpec  # What is written
@@ -101,11 +103,20 @@ class Sides:
         return div_up(tiles, self.width_tiles * self.cores.num_cores())
 
 
-def ends_of(source: TensorSpec, target: TensorSpec, spec: DeviceSpec, *, on_one_core: bool = False) -> Sides:
-    """Both sides of a movement; of interleaved tensors one core may be to do all."""
-    sharded = source.memory_config.is_sharded() or target.memory_config.is_sharded()
-    alone = on_one_core and not sharded
-    cores = first_cores(1, spec.grid.cols, spec.grid.rows) if alone else _cores(source, target, spec)
+def sides_of(source: TensorSpec, target: TensorSpec, spec: DeviceSpec, *, on_one_core: bool = False) -> Sides:
+    """Both sides of a movement.
+
+    The cores are those that hold shards; of interleaved tensors one, or as many as have pages of the target, or whole
+    rows of tiles where the layout changes.
+    """
+    sharded = next((one for one in (target, source) if one.memory_config.shard_spec is not None), None)
+    if sharded is not None:
+        cores = sharded.data_cores
+    else:
+        changes = source.layout is not target.layout
+        items = div_up(source.matrix[0], TILE) if changes else pages_of(target, 1).all_pages
+        used = 1 if on_one_core else dealt_evenly(items, spec.grid.cores)[0]
+        cores = first_cores(used, spec.grid.cols, spec.grid.rows)
     width = (target if target.layout is Layout.TILE else source).matrix[1]
     return Sides(
         source=source,
@@ -113,105 +124,43 @@ def ends_of(source: TensorSpec, target: TensorSpec, spec: DeviceSpec, *, on_one_
         cores=cores,
         read=pages_of(source, cores.num_cores()),
         written=pages_of(target, cores.num_cores()),
-        width_tiles=div_up(shard_width(source, target, width), TILE),
+        width_tiles=div_up(shard_width(width, source, target), TILE),
     )
-
-
-def in_pieces(ends: Sides, spec: DeviceSpec) -> Sides:
-    """Both sides of a program of generated code, each core of which has pieces of rows of tiles (`dealt_pieces`)."""
-    cores, piece_tiles = dealt_pieces(ends.source, spec)
-    pieces = div_up(ends.width_tiles, piece_tiles)
-    core_rows = div_up(ends.source.matrix[0] // TILE * pieces, cores.num_cores())
-    page_bytes = min(ends.written.page_bytes, piece_tiles * TILE * (ends.target.data_format.element_bytes or 0))
-    return replace(
-        ends,
-        cores=cores,
-        width_tiles=piece_tiles,
-        core_tile_rows=core_rows,
-        read=replace(ends.read, core_pages=core_rows * piece_tiles),
-        written=replace(
-            ends.written,
-            core_pages=core_rows * TILE,
-            page_bytes=page_bytes,
-            all_pages=div_up(ends.written.all_bytes, page_bytes),
-        ),
-    )
-
-
-def fits_generated_code(tiles: TensorSpec) -> bool:
-    """Whether generated code untilizes interleaved tiles: older programs take wide tensors of several rows of tiles."""
-    rows, columns = tiles.matrix
-    return rows <= TILE or 2 * columns // TILE * BFLOAT16.tile_bytes <= MOST_ROW_BYTES
-
-
-def dealt_pieces(source: TensorSpec, spec: DeviceSpec) -> tuple[CoreRangeSet, int]:
-    """The cores of the program that makes rows of interleaved tiles by generated code, and the tiles of a piece.
-
-    A row of tiles is cut into as many equal pieces as give every piece a core of its own; a tensor of one row of tiles
-    into pieces that differ by a tile, of which this is the longer. Rows stay whole where there are more of them than
-    cores, or where the program drops padding.
-    """
-    tile_rows, across = source.matrix[0] // TILE, source.matrix[1] // TILE
-    pieces = 1
-    if source.shape == source.padded_shape:
-        most = min(spec.grid.cores // tile_rows, across)
-        pieces = most if tile_rows == 1 else next((count for count in range(most, 1, -1) if across % count == 0), 1)
-    cores = first_cores(min(tile_rows * pieces, spec.grid.cores), spec.grid.cols, spec.grid.rows)
-    return cores, div_up(across, pieces)
-
-
-def got_at(pages: Pages, access: Access, *, in_dram: bool | None = None) -> Pages:
-    """The same pages, got at in some way."""
-    return replace(pages, access=access, in_dram=pages.in_dram if in_dram is None else in_dram)
 
 
 def pages_of(tensor: TensorSpec, cores: int) -> Pages:
-    """All pages of a tensor."""
-    rows, cols = tensor.matrix
-    shards = tensor.memory_config.shard_spec
-    if tensor.layout is Layout.TILE:
-        page_bytes, across = tensor.data_format.tile_bytes, div_up(cols, TILE)
-        rows = div_up(rows, TILE)
-        shard_pages = 0 if shards is None else div_up(shards.shape[0], TILE) * div_up(shards.shape[1], TILE)
+    """All pages of a tensor that cores share."""
+    (rows, cols), shards, tiled = tensor.matrix, tensor.memory_config.shard_spec, tensor.layout is Layout.TILE
+    width = shard_width(cols, tensor)
+    if tiled:
+        page_bytes, pages = tensor.data_format.tile_bytes, div_up(rows, TILE) * div_up(cols, TILE)
     else:
-        width = cols if shards is None else min(cols, shards.shape[1])
-        page_bytes, across = width * (tensor.data_format.element_bytes or 0), div_up(cols, width)
-        shard_pages = 0 if shards is None else shards.shape[0]
+        page_bytes, pages = row_bytes(tensor, width), rows * div_up(cols, width)
+    shard_pages = 0
+    if shards is not None:
+        high, wide = shards.shape
+        shard_pages = div_up(high, TILE) * div_up(wide, TILE) if tiled else high
     return Pages(
-        access=Access.STREAM,
-        core_pages=shard_pages or div_up(rows * across, cores),
+        core_pages=shard_pages or div_up(pages, cores),
         page_bytes=page_bytes,
-        all_pages=rows * across,
-        tiles=tensor.layout is Layout.TILE,
+        all_pages=pages,
+        tiles=tiled,
         in_dram=tensor.memory_config.buffer_type is BufferType.DRAM,
     )
 
 
-def shard_width(source: TensorSpec, target: TensorSpec, width: int) -> int:
-    """Columns of a core's part."""
-    for tensor in (source, target):
-        if tensor.memory_config.shard_spec is not None:
-            return min(width, tensor.memory_config.shard_spec.shape[1])
-    return width
-
-
-def _cores(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> CoreRangeSet:
-    """The cores that hold shards; of interleaved tensors as many as have work, in tile rows if the layout changes."""
-    for tensor in (target, source):
-        if tensor.memory_config.shard_spec is not None:
-            return tensor.data_cores
-    whole_rows = source.layout is not target.layout
-    op = div_up(source.matrix[0], TILE) if whole_rows else pages_of(target, 1).all_pages
-    used, _ = dealt_evenly(op, spec.grid.cores)
-    return first_cores(used, spec.grid.cols, spec.grid.rows)
+def shard_width(width: int, *tensors: TensorSpec) -> int:
+    """Columns of a core's part of so many: those of the first tensor that is sharded, if one is."""
+    shards = (tensor.memory_config.shard_spec for tensor in tensors)
+    return next((min(width, held.shape[1]) for held in shards if held is not None), width)
 
 
 def copy_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Movement:
     """A program that reads page by page and changes what it writes: zeros in the padding or around."""
-    return copy_pages(ends_of(source, target, spec))
+    return copy_pages(sides_of(source, target, spec))
 
 
-def copy_pages(ends: Sides) -> Movement:
+def copy_pages(sides: Sides) -> Movement:
     """Every page is waited for, and written while the next one comes."""
-    reads, writes = got_at(ends.read, Access.WAIT), got_at(ends.written, Access.WAIT)
-    return Movement(cores=ends.cores, reads=reads, writes=writes, blocks=reads.core_pages)
+    reads, writes = replace(sides.read, access=Access.WAIT), replace(sides.written, access=Access.WAIT)
+    return Movement(cores=sides.cores, reads=reads, writes=writes, blocks=reads.core_pages)

@@ -7,7 +7,7 @@ blocks on to each other: the slowest works all the time, the others add their fi
 Constants by `tools.calibrate` from profiler rows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -23,11 +23,10 @@ from ops.programs.data_movement.movement import Access, Movement, Pages, copy_mo
 from ops.programs.kernel_costs import (
     StickCosts,
     TransferCosts,
-    pack_tile_cycles,
+    convert_tile_cycles,
     read_page_cycles,
     read_stick_cycles,
     tilize_tile_cycles,
-    unpack_tile_cycles,
     untilize_row_cycles,
     waited_read_cycles,
     waited_write_cycles,
@@ -63,34 +62,23 @@ INSIDE = (Access.LOCAL, Access.LOCAL_STICKS)  # accesses that leave no core
 
 
 def movement_cycles(movement: Movement, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
-    """Cycles of a data movement program.
-
-    Args:
-        contention: Whether cores share the bandwidth of DRAM.
-    """
-    free = _stages(movement, spec, contention=False)
-    stages = _stages(movement, spec, contention=contention)
-    start = _start_cycles(movement, spec)
-    body = _overlapped(stages, movement, spec)
-    cycles = start + body
-    shown = (
+    """Cycles of a data movement program; without ``contention``, no core shares the bandwidth of DRAM."""
+    alone, stages = (_stages(movement, spec, contention=shared) for shared in (False, contention))
+    start, body = _start_cycles(movement, spec), _overlapped(stages, movement, spec)
+    listed = (
         StageCycles(Stage.START, start),
-        *(StageCycles(stage, spent) for stage, spent in stages.items() if spent),
+        *(StageCycles(stage, cycles) for stage, cycles in stages.items() if cycles),
     )
     reads, writes = movement.reads, movement.writes
     return OperationCycles(
-        cycles=cycles,
-        groups=(CoreGroupCycles(cores=movement.cores, cycles=cycles, stages=shown),),
-        bound_by=binding_stage(shown),
+        cycles=start + body,
+        groups=(CoreGroupCycles(cores=movement.cores, cycles=start + body, stages=listed),),
+        bound_by=binding_stage(listed),
         dram_read_bytes=reads.all_bytes if reads is not None and reads.in_dram else 0,
         dram_written_bytes=writes.all_bytes if writes is not None and writes.in_dram else 0,
-        network_bytes=sum(pages.all_bytes for pages in _sides(movement) if pages.access not in INSIDE),
-        contention_cycles=body - _overlapped(free, movement, spec),
+        network_bytes=sum(pages.all_bytes for pages in movement.sides if pages.access not in INSIDE),
+        contention_cycles=body - _overlapped(alone, movement, spec),
     )
-
-
-def _sides(movement: Movement) -> list[Pages]:
-    return [pages for pages in (movement.reads, movement.writes) if pages is not None]
 
 
 def _start_cycles(movement: Movement, spec: DeviceSpec) -> float:
@@ -116,34 +104,35 @@ def _overlapped(stages: dict[Stage, float], movement: Movement, spec: DeviceSpec
 
 def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[Stage, float]:
     """Cycles of a core's stages."""
-    costs = spec.costs_of(MovementCosts)
+    costs, reads, writes = spec.costs_of(MovementCosts), movement.reads, movement.writes
     others = movement.cores.num_cores() if contention else 0
-    made = dict.fromkeys((Stage.READER, Stage.TILIZE, Stage.MATH, Stage.UNTILIZE, Stage.WRITER, Stage.DRAM), 0.0)
-    if movement.reads is not None:
-        made[Stage.READER] = movement.reads.core_pages * _read_cycles(movement.reads, spec, others)
-        if movement.reads.in_dram and contention:
-            share = costs.dram_stick_share if movement.reads.access is Access.STICKS else 1.0
-            made[Stage.DRAM] += shared_cycles(spec, movement.reads.all_bytes, share)
-    if movement.writes is not None:
-        made[Stage.WRITER] = _write_cycles(movement.writes, spec, others)
-        if movement.writes.in_dram and contention:
-            alone = shared_cycles(spec, movement.writes.all_bytes, costs.dram_write_share)
-            made[Stage.DRAM] = max(alone, made[Stage.DRAM] + shared_cycles(spec, movement.writes.all_bytes))
+    stages = dict.fromkeys((Stage.READER, Stage.TILIZE, Stage.MATH, Stage.UNTILIZE, Stage.WRITER, Stage.DRAM), 0.0)
+    if reads is not None:
+        stages[Stage.READER] = reads.core_pages * _read_cycles(reads, spec, others)
+        if reads.in_dram and contention:
+            share = costs.dram_stick_share if reads.access is Access.STICKS else 1.0
+            stages[Stage.DRAM] += shared_cycles(spec, reads.all_bytes, share)
+    if writes is not None:
+        stages[Stage.WRITER] = _write_cycles(writes, spec, others)
+        if writes.in_dram and contention:
+            alone = shared_cycles(spec, writes.all_bytes, costs.dram_write_share)
+            stages[Stage.DRAM] = max(alone, stages[Stage.DRAM] + shared_cycles(spec, writes.all_bytes))
     if movement.tilized_tiles:
-        made[Stage.TILIZE] = movement.tilized_tiles * tilize_tile_cycles(spec, *movement.formats)
+        stages[Stage.TILIZE] = movement.tilized_tiles * tilize_tile_cycles(spec, *movement.formats)
     if movement.cast_tiles:
-        made[Stage.MATH] = movement.cast_tiles * _cast_cycles(spec, *movement.formats)
+        stages[Stage.MATH] = movement.cast_tiles * _cast_cycles(spec, *movement.formats)
     if movement.untilized_rows:
-        made[Stage.UNTILIZE] = movement.untilized_rows * untilize_row_cycles(spec, movement.width_tiles)
-    made[Stage.READER] += movement.segments * costs.segment_cycles + movement.stores * costs.store_cycles
-    return made
+        stages[Stage.UNTILIZE] = movement.untilized_rows * untilize_row_cycles(spec, movement.width_tiles)
+    stages[Stage.READER] += movement.segments * costs.segment_cycles + movement.stores * costs.store_cycles
+    return stages
 
 
 def _cast_cycles(spec: DeviceSpec, before: DataFormat, after: DataFormat) -> float:
     """A tile is unpacked and packed in another format; numbers become integers on the vector unit."""
     rounded = before.is_float and not after.is_float
-    moved = unpack_tile_cycles(spec, before.tile_bytes) + pack_tile_cycles(spec, after.tile_bytes)
-    return moved + (spec.costs_of(MovementCosts).integer_tile_cycles if rounded else 0.0)
+    return convert_tile_cycles(spec, before, after) + (
+        spec.costs_of(MovementCosts).integer_tile_cycles if rounded else 0.0
+    )
 
 
 def _read_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
@@ -192,7 +181,7 @@ def _write_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
     return pages.core_pages * page
 
 
-READING: Final = {
+HOW: Final = {
     Access.STREAM: "one request after the other",
     Access.STICKS: "one request after the other",
     Access.ROWS: "row of tiles by row of tiles, each waited for",
@@ -210,80 +199,61 @@ def describe_movement(
     """How a data movement was planned.
 
     Args:
-        movement: What it moves, found out when the account is read.
+        movement: What it moves, worked out when the description is read.
         measured_as: The name under which such programs were measured, if they were.
         details: What else was decided, behind the pages of both sides.
     """
     return Description(
-        facts=lambda: (*_facts(movement()), *details),
-        stages=lambda: _account_stages(movement()),
+        facts=lambda: (*_details(movement()), *details),
+        stages=lambda: _stage_texts(movement()),
         measured_as=measured_as,
         composed_of="pages that are read and written as in other movements",
     )
 
 
-def _facts(movement: Movement) -> tuple[Detail, ...]:
+def _details(movement: Movement) -> Iterator[Detail]:
     count = movement.cores.num_cores()
-    facts = [Detail(name="cores", value=count, text="one core" if count == 1 else f"{count} cores")]
-    if movement.reads is not None:
-        facts.append(_pages("read", movement.reads, movement))
-    if movement.writes is not None:
-        facts.append(_pages("written", movement.writes, movement))
-    return tuple(facts)
+    yield Detail(name="cores", value=count, text="one core" if count == 1 else f"{count} cores")
+    for side, pages in (("read", movement.reads), ("written", movement.writes)):
+        if pages is not None:
+            moved = f"{pages.all_pages:,} {_kind(pages)} of {pages.page_bytes:,} B {side} {_place(movement, pages)}"
+            yield Detail(name=f"pages_{side}", value=pages.all_pages, text=f"{moved}, {pages.core_pages:,} by one core")
 
 
-def _account_stages(movement: Movement) -> dict[Stage, str]:
+def _stage_texts(movement: Movement) -> dict[Stage, str]:
+    reads, writes, segments = movement.reads, movement.writes, "pieces of rows"
     stages = {
         Stage.TILIZE: "rows become tiles",
         Stage.UNTILIZE: "tiles become rows",
         Stage.DRAM: "DRAM delivers or takes the pages of all cores",
     }
-    if movement.reads is not None:
-        stages[Stage.READER] = _reading(movement, movement.reads)
+    if reads is not None and movement.reshards:
+        stages[Stage.READER] = f"pieces of shards are read {_place(movement, reads)}"
+    elif reads is not None:
+        together = "" if reads.in_flight == 1 else f"{reads.in_flight} at a time, "
+        stages[Stage.READER] = f"{_kind(reads)} are read {_place(movement, reads)}, {together}{HOW[reads.access]}"
+        if movement.segments:
+            stages[Stage.READER] += f", and {segments} moved between tiles"
     elif movement.segments:
-        stages[Stage.READER] = "pieces of rows are moved between tiles"
-    if movement.writes is not None:
-        stages[Stage.WRITER] = f"{_what(movement.writes)} are written {_to(movement.writes)}, {_how(movement.writes)}"
+        stages[Stage.READER] = f"{segments} are moved between tiles"
+    if writes is not None:
+        together = "" if writes.in_flight == 1 else f"{writes.in_flight} at a time, "
+        stages[Stage.WRITER] = f"{_kind(writes)} are written {_place(movement, writes)}, {together}{HOW[writes.access]}"
     return stages
 
 
-def _pages(side: str, pages: Pages, movement: Movement) -> Detail:
-    where = _from(pages, movement) if side == "read" else _to(pages)
-    what = f"{pages.all_pages:,} {_what(pages)} of {pages.page_bytes:,} B"
-    return Detail(
-        name=f"pages_{side}", value=pages.all_pages, text=f"{what} {side} {where}, {pages.core_pages:,} by one core"
-    )
-
-
-def _reading(movement: Movement, pages: Pages) -> str:
-    if movement.reshards:
-        return f"pieces of shards are read {_from(pages, movement)}"
-    text = f"{_what(pages)} are read {_from(pages, movement)}, {_how(pages)}"
-    return f"{text}, and pieces of rows moved between tiles" if movement.segments else text
-
-
-def _what(pages: Pages) -> str:
+def _kind(pages: Pages) -> str:
     return "tiles" if pages.tiles else "sticks"
 
 
-def _is_local(pages: Pages) -> bool:
-    return pages.access in (Access.LOCAL, Access.LOCAL_STICKS)
-
-
-def _from(pages: Pages, movement: Movement) -> str:
-    if pages.in_dram:
-        return "from DRAM"
-    if movement.reshards:
+def _place(movement: Movement, pages: Pages) -> str:
+    """Where the pages of one side come from, or go to."""
+    preposition = "from" if pages is movement.reads else "to"
+    if not pages.in_dram and movement.reshards:
         return "from the L1 of other cores"
-    return "in L1" if _is_local(pages) else "from L1"
-
-
-def _to(pages: Pages) -> str:
-    return "to DRAM" if pages.in_dram else "in L1" if _is_local(pages) else "to L1"
-
-
-def _how(pages: Pages) -> str:
-    return READING[pages.access] if pages.in_flight == 1 else f"{pages.in_flight} at a time, {READING[pages.access]}"
+    if not pages.in_dram and pages.access in INSIDE:
+        return "in L1"
+    return f"{preposition} {'DRAM' if pages.in_dram else 'L1'}"
 
 
 class DataMovement(ModeledOp):
@@ -307,10 +277,10 @@ class DataMovement(ModeledOp):
 
     def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
         """Cycles of the movement."""
-        made = self.movement(ends.read, ends.written, context.spec)
-        return movement_cycles(made, context.spec, contention=context.contention)
+        movement = self.movement(ends.read, ends.written, context.spec)
+        return movement_cycles(movement, context.spec, contention=context.contention)
 
     def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
         """The pages of both sides, and what the stages do."""
-        found = partial(self.movement, ends.read, ends.written, spec)
-        return describe_movement(found, measured_as=self.measured_as, details=self.details)
+        movement = partial(self.movement, ends.read, ends.written, spec)
+        return describe_movement(movement, measured_as=self.measured_as, details=self.details)

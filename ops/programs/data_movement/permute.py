@@ -27,7 +27,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage
 from ops.op_model import CyclesContext, Description, Ends, ModeledOp
 from ops.programs.buffer_shapes import alike_cycles, pipelined_cycles
-from ops.programs.data_movement.movement import Access, Movement, Pages, Sides, copy_movement, ends_of
+from ops.programs.data_movement.movement import Access, Movement, Pages, Sides, copy_movement, sides_of
 from ops.programs.data_movement.movement_cycles import describe_movement, movement_cycles
 from ops.programs.data_movement.permute_buffers import keeps_tiles
 from ops.programs.kernel_costs import (
@@ -114,7 +114,7 @@ def turned_movement(source: TensorSpec, target: TensorSpec, axes: tuple[int, ...
     in_tiles, last_stays = source.layout is Layout.TILE, axes[-1] == len(axes) - 1
     if keeps_tiles(axes) if in_tiles else last_stays:
         return copy_movement(source, target, spec)
-    ends = ends_of(source, target, spec)
+    ends = sides_of(source, target, spec)
     if in_tiles and axes[-1] >= len(axes) - 2:
         return _rows_of_tiles(ends, source)
     return _blocks(ends, source, axes, spec)

@@ -16,15 +16,15 @@ from device.memory.memory_config import (
     BufferType,
     Layout,
     MemoryConfig,
-    ShardOrientation,
     TensorMemoryLayout,
 )
 from device.numbers.formats import div_up, round_up
-from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes, rows_follow
-from ops.programs.data_movement.copy import Conversion, CopyTensor, moved_buffers, overlapping_buffers
+from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes, rows_follow, shard_counts
+from ops.programs.data_movement.conversions import converted, fill, in_memory, to_interleaved
+from ops.programs.data_movement.copy import Conversion, CopyTensor
+from ops.programs.data_movement.copy_buffers import move_buffers
 from ops.programs.data_movement.reshape_plan import flattened, reshaped
 
 # Which program copies a tensor, by whether source and target are sharded.
@@ -36,11 +36,6 @@ _CONVERSIONS: Final[Mapping[tuple[bool, bool], Conversion]] = MappingProxyType(
         (False, False): Conversion.COPY,
     }
 )
-
-
-def in_memory(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
-    """The same tensor in another place, padded as it is there."""
-    return TensorSpec(spec.shape, spec.data_format, spec.layout, config)
 
 
 def sharded_spec(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
@@ -61,40 +56,16 @@ def _resharded_spec(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
     return TensorSpec(spec.shape, spec.data_format, spec.layout, config, padded)
 
 
-def converted(
-    builder: PlanBuilder,
-    conversion: Conversion,
-    source: PlanTensor,
-    name: str,
-    made: TensorSpec,
-    circular_buffers: tuple[CircularBuffer, ...] = (),
-) -> PlanTensor:
-    """One program that lays a tensor out anew.
+def move_up(builder: PlanBuilder, tensor: PlanTensor, made: TensorSpec | None = None) -> None:
+    """A tensor is allocated once more, as high as it can lie; shards are moved by views of both places.
 
     Args:
-        source: What it reads.
-        circular_buffers: Of that program, in order of allocation.
+        made: What it becomes: the same in another place; None for where it is.
     """
-    return builder.run(
-        f"{conversion.value}DeviceOperation",
-        CopyTensor(conversion),
-        [source],
-        output=PlanTensor(name, made),
-        circular_buffers=circular_buffers,
-    )
-
-
-def fill(builder: PlanBuilder, conversion: Conversion, source: PlanTensor, target: PlanTensor) -> None:
-    """One program that lays a tensor out anew in one that is there already."""
-    builder.run(f"{conversion.value}DeviceOperation", CopyTensor(conversion), [source, target])
-
-
-def move_up(builder: PlanBuilder, tensor: PlanTensor) -> None:
-    """A tensor is allocated once more, so that it lies as high in L1 as it can; shards are moved by views of them."""
-    spec, buffers = builder.device_spec, []
-    if not tensor.spec.memory_config.is_sharded():
-        buffers = [made(tensor.spec, tensor.spec, spec) for made in (moved_buffers, overlapping_buffers)]
-    builder.relocate(tensor, CopyTensor(Conversion.MOVE), *buffers)
+    spec = tensor.spec if made is None else made
+    views = tensor.spec.memory_config.is_sharded()
+    buffers = () if views else move_buffers(tensor.spec, spec, builder.device_spec)
+    builder.relocate(PlanTensor(tensor.name, spec), CopyTensor(Conversion.MOVE), *buffers)
 
 
 def to_shards(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
@@ -144,11 +115,6 @@ def resharding(before: TensorSpec, config: MemoryConfig, spec: DeviceSpec) -> Co
     return None if all(aligned) else Conversion.COPY
 
 
-def to_interleaved(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
-    """An interleaved copy of a sharded tensor."""
-    return converted(builder, Conversion.SHARDED_TO_INTERLEAVED, source, name, in_memory(source.spec, config))
-
-
 def convert(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
     """A tensor in another place; the tensor itself if it is there."""
     if config == source.spec.memory_config:
@@ -170,22 +136,22 @@ def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
     A sharded config that the output, or the device, does not fit is refused only when all before it has run, as by the
     real library.
     """
+    refused, scheme = None, config.memory_layout
     if config.is_sharded() and config.shard_spec is None:
-        layouts = {source.spec.memory_config.memory_layout, config.memory_layout}
-        rows = source.spec.layout is Layout.ROW_MAJOR and layouts == {TensorMemoryLayout.HEIGHT_SHARDED}
+        by_height = {source.spec.memory_config.memory_layout, scheme} == {TensorMemoryLayout.HEIGHT_SHARDED}
+        rows = source.spec.layout is Layout.ROW_MAJOR and by_height
         first = (
             "MemoryConfig must have Shard Spec specified for sharded memory layout" if rows else "bad optional access"
         )
-        conversion = _CONVERSIONS[source.spec.memory_config.is_sharded(), True]
         refused = (
-            f"{first}\nmemory_config: {config.memory_layout.name} needs a "
-            "ShardSpec(grid, shape, orientation); leave memory_config out to have the output where the call puts it"
+            f"{first}\nmemory_config: {scheme.name} needs a ShardSpec(grid, shape, orientation); leave memory_config "
+            "out to have the output where the call puts it"
         )
-        return builder.run(f"{conversion.value}DeviceOperation", CopyTensor(conversion), [source], refused=refused)
-    if config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED and config.buffer_type is BufferType.DRAM:
-        conversion = _CONVERSIONS[source.spec.memory_config.is_sharded(), True]
+    elif scheme is TensorMemoryLayout.BLOCK_SHARDED and config.buffer_type is BufferType.DRAM:
         refused = "We don't support DRAM block sharding\nmemory_config: use another layout, or L1"
-        return builder.run(f"{conversion.value}DeviceOperation", CopyTensor(conversion), [source], refused=refused)
+    if refused is not None:
+        op = CopyTensor(_CONVERSIONS[source.spec.memory_config.is_sharded(), True])
+        return builder.run(op.name, op, [source], refused=refused)
     copy = builder.attempt(lambda: convert(builder, source, config, name), source)
     if copy.name != source.name:
         builder.free(source)
@@ -234,33 +200,13 @@ def _filled_tiles(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTe
     return current
 
 
-def padded_rows(builder: PlanBuilder, source: PlanTensor, padded: tuple[int, ...], name: str) -> PlanTensor:
-    """A row-major tensor with zero rows and columns added up to ``padded``, on the device; the source is released.
-
-    To the real library, what this adds is part of the tensor.
-    """
-    spec = source.spec
-    made = TensorSpec(padded, spec.data_format, spec.layout, spec.memory_config)
-    copy = converted(builder, Conversion.PAD, source, name, made)
-    builder.free(source)
-    return copy
-
-
 def whole_shards(config: MemoryConfig) -> tuple[int, int]:
     """Rows and columns that all cores of a sharded config hold together."""
-    shards = config.shard_spec
-    if shards is None:
+    if config.shard_spec is None:
         raise AssertionError("an interleaved config has no shards")
-    rows, cols = shards.shape
-    if config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
-        return rows * shards.num_cores(), cols
-    if config.memory_layout is TensorMemoryLayout.WIDTH_SHARDED:
-        return rows, cols * shards.num_cores()
-    box = shards.grid.bounding_box()
-    high, wide = box.rows, box.cols
-    if shards.orientation is ShardOrientation.COL_MAJOR:
-        high, wide = wide, high
-    return rows * high, cols * wide
+    down, across = shard_counts(config.memory_layout, config.shard_spec)
+    rows, cols = config.shard_spec.shape
+    return rows * down, cols * across
 
 
 def uploaded_image(builder: PlanBuilder, source: PlanTensor) -> PlanTensor:
@@ -274,9 +220,7 @@ def sharded_input(
     """An input on the device, flattened to rows of channels and dealt to cores.
 
     Args:
-        source: The input as the caller or `dram_image` left it.
         config: Where its shards go; None leaves them where they are.
-        name: Name of the sharded copy.
         deallocate: Conv2dConfig.deallocate_activation: an input in L1 is released once it is copied, and the copy moved
             up.
     """
@@ -309,8 +253,8 @@ def uploaded_rows(
     """A host tensor padded to whole shards and uploaded.
 
     Tiles are uploaded to their cores as they are. Rows are padded on the host first if whole rows go to each core.
-    Otherwise they are uploaded unpadded and padded on the device; or, if channels do not fill whole shards, by way of
-    DRAM.
+    Otherwise they are uploaded unpadded and padded on the device, which the real library takes for a part of the
+    tensor; or, if channels do not fill whole shards, by way of DRAM.
 
     Args:
         source: The caller's tensor, which the names of intermediates start with.
@@ -333,4 +277,6 @@ def uploaded_rows(
     if flat == whole:
         return builder.upload(name, in_memory(rows, place), source.name)
     short = builder.upload(f"{name}.unpadded", in_memory(rows, place), source.name)
-    return padded_rows(builder, short, whole, name)
+    copy = converted(builder, Conversion.PAD, short, name, TensorSpec(whole, spec.data_format, spec.layout, place))
+    builder.free(short)
+    return copy

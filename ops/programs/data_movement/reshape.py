@@ -19,7 +19,7 @@ from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.network import hands
 from ops.programs.buffer_shapes import buffer, page_cores, row_bytes, scratchpad, volume_tiles
-from ops.programs.data_movement.movement import Access, Movement, Sides, ends_of, got_at
+from ops.programs.data_movement.movement import Access, Movement, Sides, sides_of
 from ops.programs.data_movement.movement_cycles import DataMovement
 
 COUNTED = 16  # output tiles at most
@@ -93,7 +93,7 @@ RESHAPE_KERNELS = 2  # that share the sticks of a core
 
 def reshape_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Movement:
     """A program that moves rows between pages, since they lie differently under another shape."""
-    ends = ends_of(source, target, spec)
+    ends = sides_of(source, target, spec)
     return _reshaped_tiles(ends) if ends.from_tiles else _reshaped_sticks(ends, spec)
 
 
@@ -103,7 +103,7 @@ def _reshaped_tiles(ends: Sides) -> Movement:
     tiles, fetched = ends.written.core_pages, 1 + counted.fetched
     all_pages = round(ends.written.all_pages * fetched)
     reads = replace(ends.read, access=Access.WAIT, core_pages=ceil(tiles * fetched), all_pages=all_pages)
-    writes = got_at(ends.written, Access.WAIT)
+    writes = replace(ends.written, access=Access.WAIT)
     return Movement(cores=ends.cores, reads=reads, writes=writes, segments=round(tiles * counted.segments))
 
 

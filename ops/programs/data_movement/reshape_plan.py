@@ -30,7 +30,8 @@ from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT32, Array, div_
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.buffer_shapes import row_bytes
-from ops.programs.data_movement.copy import Conversion, CopyTensor
+from ops.programs.data_movement.conversions import converted, in_memory, to_interleaved
+from ops.programs.data_movement.copy import Conversion
 from ops.programs.data_movement.pad import FillPad, fill_buffers
 from ops.programs.data_movement.reshape import Reshape, map_tiles, most_segments, stick_buffers, tile_buffers
 from ops.programs.data_movement.typecast import typecast_by
@@ -200,35 +201,19 @@ def _check_format(spec: TensorSpec) -> None:
 
 def _unsharded(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor:
     """The tensor interleaved in the memory where it is; itself if it is."""
-    config = source.spec.memory_config
-    if not config.is_sharded():
+    place = source.spec.memory_config
+    if not place.is_sharded():
         return source
-    return _tensor_copied(
-        builder,
-        Conversion.SHARDED_TO_INTERLEAVED,
-        source,
-        MemoryConfig(buffer_type=config.buffer_type),
-        f"{name}.interleaved",
-    )
+    return to_interleaved(builder, source, MemoryConfig(buffer_type=place.buffer_type), f"{name}.interleaved")
 
 
 def _sharded(builder: PlanBuilder, source: PlanTensor, place: MemoryConfig, name: str) -> PlanTensor:
     """An interleaved tensor dealt to shards, and released; itself if it is to stay interleaved."""
     if not place.is_sharded():
         return source
-    dealt = _tensor_copied(builder, Conversion.INTERLEAVED_TO_SHARDED, source, place, name)
+    dealt = converted(builder, Conversion.INTERLEAVED_TO_SHARDED, source, name, in_memory(source.spec, place))
     builder.free(source)
     return dealt
-
-
-def _tensor_copied(
-    builder: PlanBuilder, conversion: Conversion, source: PlanTensor, place: MemoryConfig, name: str
-) -> PlanTensor:
-    spec = source.spec
-    made = TensorSpec(spec.shape, spec.data_format, spec.layout, place)
-    return builder.run(
-        f"{conversion.value}DeviceOperation", CopyTensor(conversion), [source], output=PlanTensor(name, made)
-    )
 
 
 def moved_tiles(

@@ -32,21 +32,19 @@ from ops.programs.buffer_shapes import (
     shard_view,
     volume_tiles,
 )
-from ops.programs.data_movement.copy import Conversion
+from ops.programs.data_movement.conversions import converted, to_interleaved
+from ops.programs.data_movement.copy import Conversion, fits_generated_code
+from ops.programs.data_movement.copy_buffers import untilize_codegen_buffers
 from ops.programs.data_movement.movement import (
     Access,
     Movement,
     Pages,
     Sides,
     copy_movement,
-    ends_of,
-    fits_generated_code,
-    got_at,
     shard_width,
+    sides_of,
 )
 from ops.programs.data_movement.movement_cycles import DataMovement
-from ops.programs.data_movement.placement import converted, to_interleaved
-from ops.programs.data_movement.tilize import untilize_codegen_buffers
 
 READ_BYTES = 4096  # of rows that are asked for by one read
 ROW_GROUP = 32  # rows of a core are counted in groups of this many
@@ -85,12 +83,12 @@ class Cut(DataMovement):
         if source.layout is Layout.TILE or self.has_steps or reads is None or writes is None:
             return copied
         if cuts_shards(self, source, made, spec):
-            return replace(copied, reads=got_at(writes, Access.STREAM), writes=None)
+            return replace(copied, reads=replace(writes, access=Access.STREAM), writes=None)
         group = rows_together(source, made, spec)
         return replace(
             copied,
             reads=replace(reads, in_flight=group),
-            writes=got_at(writes, Access.STICKS),
+            writes=replace(writes, access=Access.STICKS),
             blocks=div_up(reads.core_pages, group),
         )
 
@@ -159,7 +157,7 @@ def cut_from_tiles(ends: Sides, columns: tuple[int, int] | None) -> Movement:
     """
     image_cols, cores = ends.source.shape[-2], ends.cores.num_cores()
     begin, end = (0, image_cols) if columns is None else columns
-    across = div_up(shard_width(ends.target, ends.target, ends.source.matrix[1]), TILE)
+    across = div_up(shard_width(ends.source.matrix[1], ends.target), TILE)
     rows = _tile_rows_under(ends.written.core_pages, image_cols, begin, end)
     shared = _tile_rows_under(round_up(prod(ends.target.shape[:-1]), end - begin), image_cols, begin, end)
     parts = div_up(div_up(ends.target.matrix[1], TILE), across)
@@ -307,10 +305,10 @@ def slice_movement(
         target: The slice, in L1.
         columns: First column of the image that is read, and the one behind the last; all if not given.
     """
-    ends = ends_of(source, target, spec)
+    ends = sides_of(source, target, spec)
     if ends.from_tiles:
         return cut_from_tiles(ends, columns)
-    return Movement(cores=ends.cores, reads=got_at(ends.written, Access.STICKS, in_dram=True))
+    return Movement(cores=ends.cores, reads=replace(ends.written, access=Access.STICKS, in_dram=True))
 
 
 def slice_write_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Movement:
@@ -320,9 +318,9 @@ def slice_write_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpe
         source: The slice, in L1.
         target: The part of the image that it is written into, as a tensor of its own.
     """
-    ends = ends_of(source, target, spec)
+    ends = sides_of(source, target, spec)
     access = Access.WAIT if ends.from_tiles else Access.BOX
-    return Movement(cores=ends.cores, writes=got_at(ends.read, access, in_dram=True))
+    return Movement(cores=ends.cores, writes=replace(ends.read, access=access, in_dram=True))
 
 
 def written_part(image: TensorSpec, window: Window) -> TensorSpec:

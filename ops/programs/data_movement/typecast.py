@@ -15,7 +15,7 @@ from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.buffer_shapes import BUFFERING, page_cores, tile_buffer
-from ops.programs.data_movement.movement import Movement, copy_pages, ends_of
+from ops.programs.data_movement.movement import Movement, copy_pages, sides_of
 from ops.programs.data_movement.movement_cycles import DataMovement
 
 
@@ -42,7 +42,7 @@ class Typecast(DataMovement):
 
 def cast_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Movement:
     """A program that reads tile by tile and writes each in another format."""
-    copied = copy_pages(ends_of(source, target, spec))
+    copied = copy_pages(sides_of(source, target, spec))
     tiles = 0 if copied.writes is None else copied.writes.core_pages
     return replace(copied, cast_tiles=tiles, formats=(source.data_format, target.data_format))
 

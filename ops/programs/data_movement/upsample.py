@@ -20,7 +20,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
 from ops.programs.buffer_shapes import BUFFERING, buffer, page_cores, paged_buffer, row_bytes
 from ops.programs.data_movement.copy import Conversion, tensor_copy_movement
-from ops.programs.data_movement.movement import Access, Movement, copy_movement, got_at, pages_of
+from ops.programs.data_movement.movement import Access, Movement, copy_movement, pages_of
 from ops.programs.data_movement.movement_cycles import DataMovement
 
 Indices: TypeAlias = NDArray[np.int64]
@@ -80,7 +80,7 @@ class Upsample(DataMovement):
                 shards = written.shards
                 gathered = pages_of(written, shards.num_cores())
                 gathered = replace(gathered, core_pages=div_up(gathered.core_pages, PROCESSORS))
-                return Movement(cores=shards.grid, reads=got_at(gathered, Access.STICKS))
+                return Movement(cores=shards.grid, reads=replace(gathered, access=Access.STICKS))
             case UpsampleProgram.PAGES:
                 pages = pages_of(written, 1)
                 cores = page_cores(pages.all_pages, spec.grid)

@@ -20,10 +20,10 @@ from ops.programs.kernel_costs import (
     ComputeCosts,
     ProductBlock,
     add_row_cycles,
+    convert_tile_cycles,
     multicast_cycles,
     multiply_task,
     read_page_cycles,
-    turn_tile_cycles,
     write_page_cycles,
 )
 from ops.programs.matmul.buffers import INTERLEAVED_BUFFERING
@@ -256,7 +256,7 @@ def multiply_tasks(op: MatmulOp, spec: DeviceSpec) -> tuple[Task, Task, Task]:
     last = k_blocks(problem, config) - 1
     turning: dict[Stage, float] = {}
     if problem.transpose_first:
-        turned = height * depth * turn_tile_cycles(spec, problem.in_format)
+        turned = height * depth * convert_tile_cycles(spec, problem.in_format, problem.in_format)
         turning[Stage.TILIZE] = spec.costs_of(ComputeCosts).block_cycles + turned
 
     def task(k_block: int) -> Task:

@@ -23,7 +23,7 @@ from ops.programs.buffer_shapes import page_cores, tile_buffer
 from ops.programs.data_movement.movement import copy_movement
 from ops.programs.data_movement.movement_cycles import movement_cycles
 from ops.programs.eltwise.functions import apply_activation
-from ops.programs.kernel_costs import turn_tile_cycles
+from ops.programs.kernel_costs import convert_tile_cycles
 from ops.programs.matmul.buffers import BUFFERING
 from ops.programs.matmul.op import MatmulOp, k_blocks, l1_accumulation, partials_format
 
@@ -141,7 +141,7 @@ def transpose_cycles(read: TensorSpec, written: TensorSpec, spec: DeviceSpec, *,
     copied = movement_cycles(copy_movement(read, written, spec), spec, contention=contention)
     slowest = copied.slowest
     core_tiles = div_up(prod(read.padded_shape) // TILE**2, copied.cores)
-    turning = core_tiles * turn_tile_cycles(spec, read.data_format)
+    turning = core_tiles * convert_tile_cycles(spec, read.data_format, read.data_format)
     cycles = max(copied.cycles, turning)
     critical = cycles - copied.cycles
     turned = StageCycles(Stage.TILIZE, turning, critical_cycles=critical)

@@ -23,7 +23,6 @@ from ops.passes.cycles import run_cycles
 from ops.planners.conv.arguments import ConvCall, Operand, weight_format
 from ops.planners.to_config import plan_to_memory_config
 from ops.programs.data_movement.copy import CopyTensor
-from ops.programs.data_movement.tilize import TilizeOp
 from ttsim.diagnose import MachineSnapshot, fill_order
 from ttsim.recording.profiling import Profile
 from ttsim.recording.runs import places
@@ -82,7 +81,7 @@ def _output(ran: RanCall) -> MadeTensor | None:
 def _moved(ran: RanCall, source: TensorSpec) -> TensorSpec | None:
     """A tensor after a call that does nothing but bring it elsewhere; None for any other call."""
     steps, output = [step for step in ran.plan.steps if isinstance(step, Operation)], _output(ran)
-    if output is None or not steps or not all(isinstance(step.op, CopyTensor | TilizeOp) for step in steps):
+    if output is None or not steps or not all(isinstance(step.op, CopyTensor) for step in steps):
         return None
     same = (source.shape, source.data_format, source.layout)
     return output.spec if same == (output.spec.shape, output.spec.data_format, output.spec.layout) else None

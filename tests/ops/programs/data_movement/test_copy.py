@@ -10,14 +10,8 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
 from device.spec.device_spec import load_spec
-from ops.programs.data_movement.copy import (
-    Conversion,
-    copy_buffers,
-    moved_buffers,
-    overlapping_buffers,
-    tensor_copy_movement,
-    tile_blocks,
-)
+from ops.programs.data_movement.copy import Conversion, tensor_copy_movement, tile_blocks
+from ops.programs.data_movement.copy_buffers import copy_buffers, move_buffers
 from ops.programs.data_movement.fold import FoldWindows
 from ops.programs.data_movement.movement import Access
 from ops.programs.data_movement.pad import PadImage
@@ -54,8 +48,8 @@ def test_rows_are_put_together_in_a_scratchpad():
 def test_a_move_takes_two_pages_or_all_of_a_core():
     """130 rows on 64 cores: three each, of 144 bytes with what aligns them."""
     source = TensorSpec((1, 1, 130, 70), BFLOAT16, ROWS, L1_MEMORY_CONFIG)
-    assert sizes(moved_buffers(source, source, SPEC)) == [(2 * 144, 64, False)]
-    (whole,) = overlapping_buffers(source, source, SPEC)
+    apart, (whole,) = move_buffers(source, source, SPEC)
+    assert sizes(apart) == [(2 * 144, 64, False)]
     assert (whole.size_bytes, whole.page_bytes) == (3 * 144, 144)
 
 
@@ -134,7 +128,7 @@ def test_untilize_counts_the_blocks_of_all_images(images, in_blocks):
 def test_rows_that_fill_l1_are_cut():
     """512 tiles of two formats take 2 MiB; rows would occupy all 64 cores, 60 blocks do not."""
     blocks = blocks_of(Conversion.TILIZE, (1, 1, 4096, 16384))
-    assert (blocks.side, blocks.num_cores, blocks.last_wide) == (35, 60, 22)
+    assert (list(blocks.cores_by_width(N150)), blocks.num_cores) == ([35, 22], 60)
 
 
 @pytest.mark.parametrize("grid", [(1, 1), (2, 1)])

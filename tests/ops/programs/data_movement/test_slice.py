@@ -20,6 +20,7 @@ from device.plan import Operation
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_model import CyclesContext, Ends
 from ops.op_models import load_spec
+from ops.programs.data_movement.copy_buffers import untilize_codegen_buffers
 from ops.programs.data_movement.slice import (
     Cut,
     Window,
@@ -28,7 +29,6 @@ from ops.programs.data_movement.slice import (
     slice_write_buffers,
     sliced_input,
 )
-from ops.programs.data_movement.tilize import untilize_codegen_buffers
 from tests.shards import high
 
 SPEC = load_spec("wormhole_n150")

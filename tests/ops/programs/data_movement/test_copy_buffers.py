@@ -11,9 +11,9 @@ from device.plan import Operation
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_model import CyclesContext, Ends, ValuesContext
 from ops.op_models import OP_MODELS, load_spec
-from ops.programs.data_movement.copy import Conversion
-from ops.programs.data_movement.tilize import TilizeOp, shard_buffers, tiling_buffers, untilize_codegen_buffers
-from ops.programs.data_movement.to_layout import tilized_by, untilized_by
+from ops.programs.data_movement.conversions import tilized_by, untilized_by
+from ops.programs.data_movement.copy import Conversion, CopyTensor
+from ops.programs.data_movement.copy_buffers import shard_buffers, tiling_buffers, untilize_codegen_buffers
 from tests.shards import BLOCK, HEIGHT, WIDTH, in_box
 
 
@@ -31,8 +31,8 @@ def test_a_program_is_measured_as_it_is_around_convolutions(conversion, made_for
         for data_format, layout in ((BFLOAT16, Layout.ROW_MAJOR), (made_format, Layout.TILE))
     )
     ends = Ends(read=rows, written=tiles) if conversion is Conversion.TILIZE else Ends(read=tiles, written=rows)
-    op = TilizeOp(conversion=conversion, source_format=BFLOAT16, data_format=made_format)
-    assert OP_MODELS[TilizeOp].describe(op, ends, load_spec("wormhole_n150")).measured_as == measured_as
+    op = CopyTensor(conversion, (BFLOAT16, made_format))
+    assert OP_MODELS[CopyTensor].describe(op, ends, load_spec("wormhole_n150")).measured_as == measured_as
 
 
 @pytest.mark.parametrize(
@@ -57,18 +57,16 @@ def test_one_core_has_one_row_of_tiles_at_a_time_in_plan_and_cycles(conversion, 
     (step,) = plan.finish({"output": "output"}).steps
     assert isinstance(step, Operation)
     assert [(one.cores.num_cores(), one.size_bytes) for one in step.circular_buffers] == buffers
-    model, ends = OP_MODELS[TilizeOp], Ends(read=source, written=made)
+    model, ends = OP_MODELS[CopyTensor], Ends(read=source, written=made)
     assert model.cycles is not None
     cycles = model.cycles(step.op, ends, CyclesContext(spec=spec, contention=True))
     assert cycles.cores == buffers[0][0]
 
 
 def values(source, source_format, data_format, kept=None):
-    op = TilizeOp(
-        conversion=Conversion.UNTILIZE_WITH_UNPADDING, source_format=source_format, data_format=data_format, kept=kept
-    )
+    op = CopyTensor(Conversion.UNTILIZE_WITH_UNPADDING, (source_format, data_format), kept=kept)
     context = ValuesContext(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
-    return OP_MODELS[TilizeOp].values(op, [source], context)
+    return OP_MODELS[CopyTensor].values(op, [source], context)
 
 
 def test_what_is_kept_begins_with_the_first_element():

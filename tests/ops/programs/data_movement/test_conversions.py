@@ -8,10 +8,8 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, La
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.builder import PlanBuilder
-from ops.programs.data_movement.copy import Conversion
-from ops.programs.data_movement.tilize import images_of_shard
-from ops.programs.data_movement.to_layout import (
-    dealt,
+from ops.programs.data_movement.conversions import (
+    copied,
     in_other_layout,
     tilized_by,
     unpadded_by,
@@ -19,6 +17,8 @@ from ops.programs.data_movement.to_layout import (
     unpadding_refusal,
     untilized_by,
 )
+from ops.programs.data_movement.copy import Conversion
+from ops.programs.data_movement.copy_buffers import images_of_shard
 from tests.shards import BLOCK, HEIGHT, WIDTH, high, in_box, wide
 
 SPEC = load_spec("wormhole_n150")
@@ -158,9 +158,9 @@ def test_what_is_kept_stands_in_the_work():
     )
     assert (spec.shape, step.op.kept) == ((1, 1, 40, 50), (1, 1, 40, 50))
     made = TensorSpec((1, 1, 64, 64), BFLOAT8_B, TILES, L1_MEMORY_CONFIG)
-    step, _ = planned(lambda builder, tensor: dealt(builder, Conversion.COPY, tensor, made, "output"), source)
+    step, _ = planned(lambda builder, tensor: copied(builder, Conversion.COPY, tensor, made, "output"), source)
     assert (step.name, step.op.kept) == ("CopyDeviceOperation", None)
-    assert (step.op.source_format, step.op.data_format) == (BFLOAT16, BFLOAT8_B)
+    assert step.op.formats == (BFLOAT16, BFLOAT8_B)
 
 
 PLACES = {

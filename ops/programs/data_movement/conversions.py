@@ -1,0 +1,385 @@
+"""Programs that bring a tensor to another layout or place by themselves: what they make, and what they refuse.
+
+Rules: ttnn 0.81.1 (to_layout, tilize, untilize, untilize_with_unpadding, to_memory_config), compared with recorded
+plans. All functions leave their source allocated.
+"""
+
+from dataclasses import replace
+from math import prod
+
+from device.errors import DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import (
+    TILE,
+    Layout,
+    MemoryConfig,
+    ShardSpec,
+    TensorMemoryLayout as Scheme,
+)
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT8, DataFormat, div_up, round_up
+from device.plan import CircularBuffer
+from device.spec.device_spec import DeviceSpec
+from ops.builder import PlanBuilder, PlanTensor
+from ops.programs.buffer_shapes import row_bytes, shard_counts
+from ops.programs.data_movement.copy import Conversion, CopyTensor, fits_generated_code
+from ops.programs.data_movement.copy_buffers import buffers_of_copy, clone_buffers, images_of_shard, resharded_bytes
+from ops.programs.data_movement.reshard import Uneven, uneven
+
+GENERATED_FORMATS = (BFLOAT16, BFLOAT8_B)  # of interleaved tiles that a program of their own untilizes
+
+
+def copied(
+    builder: PlanBuilder,
+    conversion: Conversion,
+    source: PlanTensor,
+    made: TensorSpec,
+    name: str,
+    *,
+    on_one_core: bool = False,
+    refused: str | None = None,
+) -> PlanTensor:
+    """One program that makes a tensor of another in a new place, layout or format.
+
+    Args:
+        refused: Why the library does not build the program, besides what is refused here.
+    """
+    result, spec = PlanTensor(name, made), builder.device_spec
+    op = replace(_copy_op(conversion, source.spec, made), on_one_core=on_one_core)
+    refused = refused or _refusal(op, source.spec, made, spec)
+    buffers = () if refused else buffers_of_copy(conversion, source, result, spec, on_one_core=on_one_core)
+    by_dataflow = conversion is not Conversion.UNTILIZE_CODEGEN
+    return builder.run(
+        op.name, op, [source], output=result, circular_buffers=buffers, dataflow=by_dataflow, refused=refused
+    )
+
+
+def in_memory(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
+    """The same tensor in another place, padded as it is there."""
+    return TensorSpec(spec.shape, spec.data_format, spec.layout, config)
+
+
+def converted(
+    builder: PlanBuilder,
+    conversion: Conversion,
+    source: PlanTensor,
+    name: str,
+    made: TensorSpec,
+    circular_buffers: tuple[CircularBuffer, ...] = (),
+) -> PlanTensor:
+    """A program of a convolution that makes a tensor of another in a new place, layout or format."""
+    op, output = CopyTensor(conversion), PlanTensor(name, made)
+    return builder.run(op.name, op, [source], output=output, circular_buffers=circular_buffers)
+
+
+def fill(builder: PlanBuilder, conversion: Conversion, source: PlanTensor, target: PlanTensor) -> None:
+    """A program of a convolution that writes a tensor into another that is allocated already."""
+    op = CopyTensor(conversion)
+    builder.run(op.name, op, [source, target])
+
+
+def to_interleaved(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
+    """An interleaved copy of a sharded tensor."""
+    return converted(builder, Conversion.SHARDED_TO_INTERLEAVED, source, name, in_memory(source.spec, config))
+
+
+def cloned(builder: PlanBuilder, source: PlanTensor, place: MemoryConfig, name: str) -> PlanTensor:
+    """A copy of an interleaved tensor in another interleaved place, page by page."""
+    made = TensorSpec(source.spec.shape, source.spec.data_format, source.spec.layout, place)
+    buffers = clone_buffers(source.spec, made, builder.device_spec)
+    op, output = _copy_op(Conversion.COPY, source.spec, made), PlanTensor(name, made)
+    return builder.run("CloneOperation", op, [source], output=output, circular_buffers=buffers, dataflow=True)
+
+
+def _copy_op(conversion: Conversion, source: TensorSpec, made: TensorSpec) -> CopyTensor:
+    keeps = conversion is Conversion.UNTILIZE and keeps_padding(source, made.memory_config)
+    return CopyTensor(
+        conversion,
+        (source.data_format, made.data_format),
+        kept=None if made.shape == source.shape else made.shape,
+        padded=source.padded_shape if keeps else None,
+    )
+
+
+def keeps_padding(source: TensorSpec, place: MemoryConfig) -> bool:
+    """Whether Untilize leaves rows of padding between the images of shards, where they become rows of the result."""
+    sharded = source.memory_config.is_sharded() and place.is_sharded()
+    return sharded and prod(source.padded_shape[:-2]) > 1 and source.shape[-2] != source.padded_shape[-2]
+
+
+def _refusal(op: CopyTensor, source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> str | None:
+    """Why the library does not build a program, if it does not; said once the result is allocated."""
+    shards, alignment_bytes = source.memory_config.shard_spec, spec.l1.alignment_bytes
+    match op.conversion:
+        case Conversion.TILIZE:
+            height, width = (1, *source.padded_shape)[-2:]
+            for name, side in (("width", width), ("height", height)):
+                if side % TILE:
+                    return (
+                        f"Input tensor {name} ({side}) must be divisible by tile {name} ({TILE})\n"
+                        "tilize_with_zero_padding takes rows of any number and length"
+                    )
+            if shards is not None and op.on_one_core:
+                return "Multicore must be enabled for sharded input\nuse_multicore: leave it out"
+        case Conversion.TILIZE_WITH_VAL_PADDING:
+            page_bytes = 0 if shards is None else row_bytes(source, shards.shape[1])
+            whole_rows = source.memory_config.memory_layout is Scheme.HEIGHT_SHARDED
+            if shards is not None and not whole_rows and page_bytes % alignment_bytes:
+                return (
+                    f"Input row-major shard width {shards.shape[1]} gives page size {page_bytes} bytes, which must be "
+                    f"aligned to {alignment_bytes} bytes L1 SRAM buffer alignment requirement\n"
+                    "give wider shards, or interleaved rows"
+                )
+            if source.data_format == UINT8:
+                return (
+                    "Can only tilize bfloat16/float32 or int32/uint32/uint16 or fp8_e4m3 tensors\n"
+                    f"input_tensor: typecast {source.data_format} first"
+                )
+        case Conversion.UNTILIZE:
+            return _untilize_refusal(op, source, made, alignment_bytes)
+        case Conversion.COPY:
+            if source.layout is Layout.ROW_MAJOR and source.data_format != made.data_format:
+                return (
+                    "Only tile layout supports dtype conversion\n"
+                    f"dtype: leave {made.data_format} out, or give tiles; the tensor has rows"
+                )
+        case Conversion.RESHARD:
+            return _reshard_refusal(source, made, spec)
+    return None
+
+
+def _untilize_refusal(op: CopyTensor, source: TensorSpec, made: TensorSpec, alignment_bytes: int) -> str | None:
+    shards, wanted = source.memory_config.shard_spec, made.memory_config.shard_spec
+    if op.on_one_core and shards is not None:
+        for side, whole, part in zip(("height", "width"), source.matrix, shards.shape, strict=True):
+            if whole % part:
+                return (
+                    f"Uneven input shard {side} {part} for tensor {side} {whole} not supported for single core "
+                    "implementation\nuse_multicore: leave it out"
+                )
+    if wanted is not None and (row := row_bytes(made, wanted.shape[1])) % alignment_bytes:
+        return (
+            f"Output shard row size {row} bytes must be aligned to {alignment_bytes} bytes buffer alignment "
+            "requirement\nmemory_config: give wider shards"
+        )
+    return None
+
+
+def _reshard_refusal(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> str | None:
+    if made.layout is Layout.TILE:
+        return None
+    if resharded_bytes(made, row_bytes(made, made.shards.shape[1]), spec) == 0:
+        return (
+            "DataflowBufferSpec 'shard' has num_entries = 0. num_entries must be set to a non-zero value.\n"
+            f"input_tensor: its one row of {row_bytes(made)} bytes is no multiple of {spec.l1.alignment_bytes}; give a "
+            "longer one, or go by way of interleaved memory"
+        )
+    if uneven(source, made) is Uneven.LOST:
+        return (
+            "unordered_map::at\n"
+            f"memory_config: rows of {made.shape[-1]} that do not fill their shards are lost in a grid with more "
+            "columns of cores than they take; give one of just these, or go by way of interleaved memory"
+        )
+    return None
+
+
+def in_other_layout(
+    builder: PlanBuilder,
+    source: PlanTensor,
+    layout: Layout,
+    name: str,
+    *,
+    place: MemoryConfig | None = None,
+    data_format: DataFormat | None = None,
+) -> PlanTensor:
+    """A tensor in another layout by one program; the tensor itself if it has that layout.
+
+    Args:
+        place: Where the copy goes; None for where the tensor is.
+        data_format: Format of tiles; None for the tensor's own.
+
+    Raises:
+        DeviceError: Shards do not hold whole tiles.
+    """
+    spec = source.spec
+    if spec.layout is layout:
+        return source
+    where = spec.memory_config if place is None else place
+    tiles = TensorSpec(spec.shape, spec.data_format, Layout.TILE, where)
+    if layout is Layout.TILE:
+        TensorSpec(spec.padded_shape, spec.data_format, Layout.TILE, spec.memory_config)  # refuses ragged shards
+        whole = spec.padded_shape == tiles.padded_shape
+        return tilized_by(builder, source, name, place=where, data_format=data_format, whole=whole)
+    if spec.shape != spec.padded_shape:
+        return unpadded_by(builder, source, spec.shape, where, name)
+    return untilized_by(builder, source, rows_of(spec, spec.shape, where), name)
+
+
+def rows_of(
+    spec: TensorSpec, shape: tuple[int, ...], place: MemoryConfig, padded: tuple[int, ...] | None = None
+) -> TensorSpec:
+    """What tiles become as rows: bfloat8_b becomes bfloat16; raises DeviceError for other block floats."""
+    data_format = BFLOAT16 if spec.data_format == BFLOAT8_B else spec.data_format
+    return TensorSpec(shape, data_format, Layout.ROW_MAJOR, place, padded)
+
+
+def tilized_by(
+    builder: PlanBuilder,
+    source: PlanTensor,
+    name: str,
+    *,
+    place: MemoryConfig,
+    data_format: DataFormat | None = None,
+    padded_shape: tuple[int, ...] | None = None,
+    whole: bool,
+    on_one_core: bool = False,
+) -> PlanTensor:
+    """Tiles of rows that are whole tiles, or of rows that are padded on the way.
+
+    Args:
+        place: Where they go; whole tiles that stay in their scheme stay in their shards, whatever is asked for.
+        data_format: Their format; None for that of the rows.
+        padded_shape: Shape with padding, if they are not sharded; None for the least.
+        whole: The rows are whole tiles.
+        on_one_core: One core does all.
+    """
+    spec, made_format = source.spec, data_format or source.spec.data_format
+    shards = spec.memory_config.shard_spec
+    padded = padded_shape or TensorSpec(spec.shape, made_format, Layout.TILE).padded_shape
+    stays = spec.memory_config.memory_layout is place.memory_layout
+    if not whole:  # rows that are padded leave their shards, but for WIDTH shards of as many columns and axes
+        as_many = padded_shape is None or len(padded_shape) == len(spec.shape)
+        stays = stays and place.memory_layout is Scheme.WIDTH_SHARDED and as_many
+        stays = stays and spec.padded_shape[-1] == padded[-1]
+    if shards is not None and stays:
+        rows = prod(padded[:-1]) if len(spec.shape) > 1 else 1  # those of a vector are not padded
+        shape = shards.shape if whole else (rows, shards.shape[1])
+        kept = replace(place, shard_spec=ShardSpec(shards.grid, shape, shards.orientation))
+        made = TensorSpec(spec.shape, made_format, Layout.TILE, kept)
+    else:
+        made = TensorSpec(spec.shape, made_format, Layout.TILE, place, None if place.is_sharded() else padded_shape)
+    conversion = Conversion.TILIZE if whole else Conversion.TILIZE_WITH_VAL_PADDING
+    return copied(builder, conversion, source, made, name, on_one_core=on_one_core)
+
+
+def untilized_by(
+    builder: PlanBuilder, source: PlanTensor, made: TensorSpec, name: str, *, on_one_core: bool = False
+) -> PlanTensor:
+    """Rows of tiles that keep their padding, but for generated code, which cuts it off."""
+    sharded = source.spec.memory_config.is_sharded() or made.memory_config.is_sharded()
+    generated = not sharded and not on_one_core and source.spec.data_format in GENERATED_FORMATS
+    by_code = generated and fits_generated_code(source.spec)
+    conversion = Conversion.UNTILIZE_CODEGEN if by_code else Conversion.UNTILIZE
+    return copied(builder, conversion, source, made, name, on_one_core=on_one_core)
+
+
+def unpadded_by(
+    builder: PlanBuilder,
+    source: PlanTensor,
+    shape: tuple[int, ...],
+    place: MemoryConfig,
+    name: str,
+    *,
+    on_one_core: bool = False,
+) -> PlanTensor:
+    """Rows of tiles without the padding, in a shape that is no larger; shards are cut to it.
+
+    One core does all only between interleaved places.
+    """
+    made = rows_of(source.spec, shape, unpadded_place(source.spec, shape, place))
+    refused = unpadding_refusal(source.spec, made, place)
+    alone = on_one_core and not source.spec.memory_config.is_sharded() and not place.is_sharded()
+    conversion = Conversion.UNTILIZE_WITH_UNPADDING
+    return copied(builder, conversion, source, made, name, on_one_core=alone, refused=refused)
+
+
+def unpadded_place(source: TensorSpec, shape: tuple[int, ...], place: MemoryConfig) -> MemoryConfig:
+    """The place of rows of a shape: cores share them in whole tiles, so far as their scheme cuts them.
+
+    Shards stay on the cores of the tiles. HEIGHT shards of several whole images keep as many; HEIGHT shards of tiles
+    that are in another scheme are as wide as asked for. WIDTH and BLOCK shards of one width go where they were asked
+    for.
+
+    Args:
+        place: Where they were asked for.
+
+    Raises:
+        DeviceError: Rows of a vector would have shards of two axes.
+    """
+    wanted, current, scheme = place.shard_spec, source.memory_config, place.memory_layout
+    if wanted is None:
+        return place
+    if len(shape) < 2 and scheme is not Scheme.WIDTH_SHARDED:
+        raise DeviceError(
+            "Shard shape must be 1D for 1D tensor!\n"
+            "input: the rows of a vector in shards of tiles have shards of two axes; reshape the tensor to rank 2"
+        )
+    by_columns = {current.memory_layout, scheme} == {Scheme.BLOCK_SHARDED, Scheme.WIDTH_SHARDED}
+    if current.shard_spec is not None and by_columns and current.shard_spec.shape[1] == wanted.shape[1]:
+        return place
+    shards = current.shard_spec or wanted
+    (down, across), (rows, columns) = shard_counts(scheme, shards), (prod(shape[:-1]), shape[-1])
+    match scheme:
+        case Scheme.HEIGHT_SHARDED:
+            images = images_of_shard(source)
+            wide = columns if current.memory_layout is scheme else wanted.shape[1]
+            shard = (images * shape[-2] if images else _part(rows, down), wide)
+        case Scheme.WIDTH_SHARDED:
+            shard = (rows, _part(columns, across))
+        case _:
+            shard = (_part(rows, down), _part(columns, across))
+    return MemoryConfig(scheme, place.buffer_type, ShardSpec(shards.grid, shard, shards.orientation))
+
+
+def _part(length: int, parts: int) -> int:
+    return round_up(div_up(length, parts), TILE)
+
+
+def unpadding_refusal(source: TensorSpec, made: TensorSpec, place: MemoryConfig) -> str | None:
+    """Why the library does not cut the padding off, if it does not; said once the rows are allocated.
+
+    Args:
+        place: Where they were asked for.
+    """
+    before, after = source.memory_config.memory_layout, made.memory_config.memory_layout
+    batched, width, kept = prod(source.padded_shape[:-2]) != 1, source.padded_shape[-1], made.padded_shape[-1]
+    unbatched, first, named = "Can only write unbatched output", "", f"TensorMemoryLayout::{after.name}"
+    match before, after:
+        case Scheme.HEIGHT_SHARDED, Scheme.WIDTH_SHARDED | Scheme.BLOCK_SHARDED:
+            first = f"Output memory config layout must be HEIGHT_SHARDED when output is sharded but got {named}"
+        case Scheme.BLOCK_SHARDED, Scheme.HEIGHT_SHARDED:
+            first = (
+                f"Output memory config layout ({named}) must be BLOCK_SHARDED (or WIDTH_SHARDED with a matching "
+                "column shard width) when input is BLOCK_SHARDED and output is sharded"
+            )
+        case Scheme.WIDTH_SHARDED, Scheme.HEIGHT_SHARDED:
+            first = (
+                f"Output memory config layout ({named}) must match input tensor memory layout "
+                "(TensorMemoryLayout::WIDTH_SHARDED) (or be BLOCK_SHARDED with a matching column shard width)"
+            )
+        case (Scheme.BLOCK_SHARDED, Scheme.WIDTH_SHARDED) | (Scheme.WIDTH_SHARDED, Scheme.BLOCK_SHARDED):
+            current, wanted = source.shards.shape[1], place.shard_spec and place.shard_spec.shape[1]
+            if wanted not in (None, current):
+                first = (
+                    f"{before.name} -> {place.memory_layout.name} requires matching column shard width; "
+                    f"got input={current} output={wanted}"
+                )
+            elif batched:
+                first = f"{unbatched} for {before.name} -> {place.memory_layout.name}"
+            else:
+                first = "shards of one width that are dealt in another scheme are not simulated"
+        case Scheme.BLOCK_SHARDED, Scheme.BLOCK_SHARDED if batched:
+            first = f"{unbatched} for BLOCK_SHARDED -> BLOCK_SHARDED"
+        case ((Scheme.BLOCK_SHARDED | Scheme.WIDTH_SHARDED), Scheme.INTERLEAVED) if batched:
+            first = f"{unbatched} interleaved"
+        case Scheme.WIDTH_SHARDED, Scheme.WIDTH_SHARDED:
+            if width != kept and div_up(kept, source.shards.shape[1]) != source.shards.num_cores():
+                first = (
+                    f"Input tensor width ({width}) must equal output width ({kept}) or output width / shard width must "
+                    "equal num cores"
+                )
+        case Scheme.WIDTH_SHARDED, Scheme.INTERLEAVED if width - kept >= source.shards.shape[1]:
+            first = (
+                f"Input tensor width difference ({width - kept}) must be less than shard width "
+                f"({source.shards.shape[1]})"
+            )
+    return f"{first}\nmemory_config: move the tensor to interleaved memory first" if first else None
