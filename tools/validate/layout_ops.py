@@ -27,7 +27,7 @@ from device.time.stages import nanoseconds
 from ops.programs.data_movement.copy import Conversion, tensor_copy_movement
 from ops.programs.data_movement.movement import Movement
 from ops.programs.data_movement.movement_cycles import movement_cycles
-from ops.programs.data_movement.reshape import reshape_movement
+from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import slice_movement, slice_write_movement
 from ops.programs.data_movement.typecast import cast_movement
 from tools.validate.conv import measured_ns
@@ -117,7 +117,7 @@ def _movement(row: Row, source: TensorSpec, target: TensorSpec, spec: DeviceSpec
         case "SliceWrite":
             return slice_write_movement(source, target, spec)
         case "Reshape":
-            return reshape_movement(source, target, spec)
+            return Reshape(()).movement(source, target, spec)
     return tensor_copy_movement(CONVERSIONS[name], source, target, spec, bounces_always=True)
 
 

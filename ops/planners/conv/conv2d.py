@@ -145,7 +145,7 @@ def _as_rows(builder: PlanBuilder, image: PlanTensor, kept: PlanTensor) -> PlanT
             place = replace(place, shard_spec=replace(shards, shape=(rows, shards.shape[1])))
     made = TensorSpec(spec.shape, _row_format(spec), Layout.ROW_MAJOR, place)
     conversion = Conversion.UNTILIZE if whole else Conversion.UNTILIZE_WITH_UNPADDING
-    return _replaced(builder, image, converted(builder, conversion, image, "input.untiled", made), kept)
+    return _replaced(builder, image, converted(builder, conversion, image, made, "input.untiled"), kept)
 
 
 def _untiled_rows(spec: TensorSpec, shards: ShardSpec) -> int:

@@ -62,8 +62,8 @@ def converted(
     builder: PlanBuilder,
     conversion: Conversion,
     source: PlanTensor,
-    name: str,
     made: TensorSpec,
+    name: str,
     circular_buffers: tuple[CircularBuffer, ...] = (),
 ) -> PlanTensor:
     """A program of a convolution that makes a tensor of another in a new place, layout or format."""
@@ -79,7 +79,7 @@ def fill(builder: PlanBuilder, conversion: Conversion, source: PlanTensor, targe
 
 def to_interleaved(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
     """An interleaved copy of a sharded tensor."""
-    return converted(builder, Conversion.SHARDED_TO_INTERLEAVED, source, name, in_memory(source.spec, config))
+    return converted(builder, Conversion.SHARDED_TO_INTERLEAVED, source, in_memory(source.spec, config), name)
 
 
 def cloned(builder: PlanBuilder, source: PlanTensor, place: MemoryConfig, name: str) -> PlanTensor:

@@ -124,10 +124,10 @@ def convert(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name
     direct = resharding(source.spec, config, builder.device_spec) if sharded and config.is_sharded() else None
     if config.is_sharded() and sharded and direct is None:
         by_way = to_interleaved(builder, source, DRAM_MEMORY_CONFIG, f"{name}.interleaved")
-        copy = converted(builder, Conversion.INTERLEAVED_TO_SHARDED, by_way, name, made)
+        copy = converted(builder, Conversion.INTERLEAVED_TO_SHARDED, by_way, made, name)
         builder.free(by_way)
         return copy
-    return converted(builder, direct or _CONVERSIONS[sharded, config.is_sharded()], source, name, made)
+    return converted(builder, direct or _CONVERSIONS[sharded, config.is_sharded()], source, made, name)
 
 
 def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
@@ -174,7 +174,7 @@ def tilized(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor:
         place = replace(place, shard_spec=replace(held, shape=(round_up(held.shape[0], TILE), padded[-1])))
     made = TensorSpec(spec.shape, spec.data_format, Layout.TILE, place, padded)
     conversion = Conversion.TILIZE if whole else Conversion.TILIZE_WITH_VAL_PADDING
-    tiles = converted(builder, conversion, current, name, made)
+    tiles = converted(builder, conversion, current, made, name)
     if current is not source:
         builder.free(current)
     return tiles
@@ -193,7 +193,7 @@ def _filled_tiles(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTe
         held = shards.shape[0] if fits else div_up(filled[0], shards.num_cores())
         place = replace(spec.memory_config, shard_spec=replace(shards, shape=(held, wide)))
         made = TensorSpec(spec.shape, spec.data_format, spec.layout, place, (*spec.shape[:-2], *filled))
-        copy = converted(builder, Conversion.PAD, current, f"{name}.{axis}", made)
+        copy = converted(builder, Conversion.PAD, current, made, f"{name}.{axis}")
         if current is not source:
             builder.free(current)
         current = copy
@@ -277,6 +277,6 @@ def uploaded_rows(
     if flat == whole:
         return builder.upload(name, in_memory(rows, place), source.name)
     short = builder.upload(f"{name}.unpadded", in_memory(rows, place), source.name)
-    copy = converted(builder, Conversion.PAD, short, name, TensorSpec(whole, spec.data_format, spec.layout, place))
+    copy = converted(builder, Conversion.PAD, short, TensorSpec(whole, spec.data_format, spec.layout, place), name)
     builder.free(short)
     return copy

@@ -8,6 +8,7 @@ evenly spread through the output, so that a large tensor takes no longer to plan
 
 from dataclasses import dataclass, replace
 from math import ceil, lcm, prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,37 +36,55 @@ class TileMap:
 
 def tile_map(source: tuple[int, ...], target: tuple[int, ...]) -> TileMap:
     """Pieces and input tiles of an output tile, for the logical shapes of both sides (the same volume)."""
-    (in_rows, in_cols), (rows, cols) = ((1, *shape)[-2:] for shape in (source, target))  # a vector is one row
-    number, plane, row, col = _elements(prod(target[:-2]), rows, cols)
-    line, in_col = np.divmod((plane * rows + row) * cols + col, in_cols)
-    in_plane, in_row = np.divmod(line, in_rows)
-    in_tile = (in_plane * div_up(in_rows, TILE) + in_row // TILE) * div_up(in_cols, TILE) + in_col // TILE
-    tiles = int(number[-1]) + 1
-    segments = _runs(number, row, col // FACE, line, in_col // FACE)
-    return TileMap(segments / tiles, _runs(number, in_tile) / tiles)
+    before, after = three_axes(source), three_axes(target)
+    tiles = np.unique(np.linspace(0, map_tiles(after) - 1, COUNTED).astype(np.int64))
+    found = _elements(tiles, before, after)
+    segments = _runs(found.number, found.row, found.column // FACE, found.line, found.in_column // FACE)
+    return TileMap(segments / len(tiles), _runs(found.number, found.in_tile) / len(tiles))
 
 
-def _elements(planes: int, rows: int, cols: int) -> tuple[Integers, Integers, Integers, Integers]:
-    """Elements of the counted tiles, tile by tile and row by row: number of the tile, plane, row and column."""
-    down, across = div_up(rows, TILE), div_up(cols, TILE)
-    tiles = np.unique(np.linspace(0, planes * down * across - 1, COUNTED).astype(np.int64))
+def three_axes(shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """The shape with all but the last two axes put together."""
+    padded = (1,) * (3 - len(shape)) + tuple(shape)
+    return prod(padded[:-2]), padded[-2], padded[-1]
+
+
+def map_tiles(shape: tuple[int, int, int]) -> int:
+    """Output tiles, each of which has a page of the map."""
+    return shape[0] * prod(div_up(side, TILE) for side in shape[1:])
+
+
+class _Elements(NamedTuple):
+    """Elements of some output tiles, tile by tile and row by row."""
+
+    number: Integers  # Which of the tiles
+    row: Integers  # In the output image
+    column: Integers
+    in_tile: Integers  # The input tile
+    line: Integers  # The flat input row
+    in_row: Integers  # In the input image
+    in_column: Integers
+
+
+def _elements(tiles: Integers, before: tuple[int, int, int], after: tuple[int, int, int]) -> _Elements:
+    """The elements of output tiles, for the shapes of both sides as three axes."""
+    down, across = div_up(after[1], TILE), div_up(after[2], TILE)
     plane, place = np.divmod(tiles, down * across)
-    inside = np.arange(TILE)
-    row = (TILE * (place // across))[:, None, None] + inside[:, None]
-    col = (TILE * (place % across))[:, None, None] + inside
-    shape = (len(tiles), TILE, TILE)
-    there = np.broadcast_to((row < rows) & (col < cols), shape)
-    number = np.arange(len(tiles))[:, None, None]
-    found = [np.broadcast_to(one, shape)[there] for one in (number, plane[:, None, None], row, col)]
-    return found[0], found[1], found[2], found[3]
+    inside, shape = np.arange(TILE), (len(tiles), TILE, TILE)
+    row = np.broadcast_to((TILE * (place // across))[:, None, None] + inside[:, None], shape)
+    column = np.broadcast_to((TILE * (place % across))[:, None, None] + inside, shape)
+    there = (row < after[1]) & (column < after[2])
+    number = np.broadcast_to(np.arange(len(tiles))[:, None, None], shape)[there]
+    row, column = row[there], column[there]
+    line, in_column = np.divmod((plane[number] * after[1] + row) * after[2] + column, before[2])
+    in_plane, in_row = np.divmod(line, before[1])
+    in_tile = (in_plane * div_up(before[1], TILE) + in_row // TILE) * div_up(before[2], TILE) + in_column // TILE
+    return _Elements(number, row, column, in_tile, line, in_row, in_column)
 
 
 def _runs(*keys: Integers) -> int:
     """Runs of elements that agree in all keys."""
-    changed = np.zeros(len(keys[0]) - 1, np.bool_)
-    for key in keys:
-        changed |= np.diff(key) != 0
-    return 1 + int(changed.sum())
+    return 1 + int(np.any([np.diff(key) != 0 for key in keys], axis=0).sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,38 +103,33 @@ class Reshape(DataMovement):
         return values.reshape(self.shape)
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
-        """Rows move between pages."""
-        return reshape_movement(read, written, spec)
+        """Rows move between pages, since they lie differently under another shape."""
+        sides = sides_of(read, written, spec)
+        return _reshaped_tiles(sides) if sides.from_tiles else _reshaped_sticks(sides, spec)
 
 
 RESHAPE_KERNELS = 2  # that share the sticks of a core
 
 
-def reshape_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Movement:
-    """A program that moves rows between pages, since they lie differently under another shape."""
-    ends = sides_of(source, target, spec)
-    return _reshaped_tiles(ends) if ends.from_tiles else _reshaped_sticks(ends, spec)
-
-
-def _reshaped_tiles(ends: Sides) -> Movement:
+def _reshaped_tiles(sides: Sides) -> Movement:
     """For each output tile its map and its input tiles, row by row, are waited for; then it is written."""
-    counted = tile_map(ends.source.shape, ends.target.shape)
-    tiles, fetched = ends.written.core_pages, 1 + counted.fetched
-    all_pages = round(ends.written.all_pages * fetched)
-    reads = replace(ends.read, access=Access.WAIT, core_pages=ceil(tiles * fetched), all_pages=all_pages)
-    writes = replace(ends.written, access=Access.WAIT)
-    return Movement(cores=ends.cores, reads=reads, writes=writes, segments=round(tiles * counted.segments))
+    counted = tile_map(sides.source.shape, sides.target.shape)
+    tiles, fetched = sides.written.core_pages, 1 + counted.fetched
+    all_pages = round(sides.written.all_pages * fetched)
+    reads = replace(sides.read, access=Access.WAIT, core_pages=ceil(tiles * fetched), all_pages=all_pages)
+    writes = replace(sides.written, access=Access.WAIT)
+    return Movement(cores=sides.cores, reads=reads, writes=writes, segments=round(tiles * counted.segments))
 
 
-def _reshaped_sticks(ends: Sides, spec: DeviceSpec) -> Movement:
+def _reshaped_sticks(sides: Sides, spec: DeviceSpec) -> Movement:
     """The processors of a core read sticks, copy pieces, byte by byte where they do not lie alike, and write."""
-    read, written, cores = ends.read, ends.written, ends.cores.num_cores()
+    read, written, cores = sides.read, sides.written, sides.cores.num_cores()
     parts = min(hands(spec, RESHAPE_KERNELS) * cores, read.all_pages)
     share = div_up(read.all_pages, parts)
     together = read.all_bytes // lcm(read.page_bytes, written.page_bytes)  # ends of sticks of both sides
     alike = all(pages.page_bytes % spec.l1.alignment_bytes == 0 for pages in (read, written))
     return Movement(
-        cores=ends.cores,
+        cores=sides.cores,
         reads=replace(read, access=Access.WAIT, core_pages=share),
         writes=replace(written, access=Access.WAIT, core_pages=div_up(written.all_pages, parts)),
         segments=div_up(read.all_pages + written.all_pages - together, parts),
@@ -130,6 +144,7 @@ READS = 2  # places that rows are read to
 WRITES = 8  # places that rows are put together in, if L1 has room
 SEGMENT_BYTES = 16  # of the map, for each run of neighbors
 COUNTED_TILES = 1 << 10  # output tiles whose elements are looked at together
+SEGMENT_ALIGNMENT = 16  # alignment of L1 in bytes, which the real library takes as a number of segments
 
 
 def stick_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
@@ -137,29 +152,24 @@ def stick_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tup
 
     Both work where pages of one side divide those of the other and can be written as they are.
     """
-    read, written = (row_bytes(one, one.shape[-1]) for one in (source, made))
+    read, written = row_bytes(source, source.shape[-1]), row_bytes(made, made.shape[-1])
     cores = first_cores(spec.grid.cores, spec.grid.cols, spec.grid.rows)
     place = (read - 1) // READ_BYTES * READ_BYTES + READ_ROOM_BYTES
     result = (written - 1) // READ_BYTES * READ_BYTES + WRITE_ROOM_BYTES
-    whole = read % WORD_BYTES == 0 and written % WORD_BYTES == 0
     in_dram = made.memory_config.buffer_type is BufferType.DRAM
     divides = read % written == 0 or written % read == 0
     copies = 2 if divides and (written % WORD_BYTES == 0 or not in_dram) else 1
     slots = 1
-    if not whole:
-        slots = max(1, min(WRITES, (_room_bytes(source, made, spec) - copies * READS * place) // (copies * result)))
+    if read % WORD_BYTES or written % WORD_BYTES:  # what else lies in L1 than both tensors, the plan does not know
+        in_l1 = [held for held in (source.buffer(spec), made.buffer(spec)) if held.buffer_type is BufferType.L1]
+        room = spec.l1.usable_bytes - sum(held.bank_bytes for held in in_l1)
+        slots = max(1, min(WRITES, (room - copies * READS * place) // (copies * result)))
     sizes = {"read": READS * place, "made": slots * result}
     return tuple(
         scratchpad(f"{name}_{copy}", size, made.data_format, cores)
         for copy in range(copies)
         for name, size in sizes.items()
     )
-
-
-def _room_bytes(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> int:
-    """Bytes of a core's L1 that neither tensor takes; what else lies there the plan does not know."""
-    held = [one.buffer(spec) for one in (source, made)]
-    return spec.l1.usable_bytes - sum(one.bank_bytes for one in held if one.buffer_type is BufferType.L1)
 
 
 def tile_buffers(source: TensorSpec, made: TensorSpec, segments: int, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
@@ -172,43 +182,30 @@ def tile_buffers(source: TensorSpec, made: TensorSpec, segments: int, spec: Devi
     )
 
 
-def most_segments(before: tuple[int, int, int], after: tuple[int, int, int]) -> int:
-    """Segments that the map of a reshape to rows of another length reserves for an output tile, before alignment.
+def segments_per_page(before: tuple[int, int, int], after: tuple[int, int, int]) -> int:
+    """Segments that the row map reserves for each output tile, for the shapes of both sides as three axes.
 
-    A segment is a run of elements that are neighbors in an input tile and in an output tile alike, as they are stored,
-    face by face. Each output tile takes as many input tiles as it reads times the most segments of one of them.
-
-    Args:
-        before: Input shape as three axes.
-        after: Output shape as three axes.
+    A segment is a run of elements that are neighbors in an input tile and in an output tile alike. Each output tile
+    has room for as many input tiles as it reads times the most segments of one of them; the largest product counts
+    for all, and is aligned by adding its own remainder (as the real library does, though that need not align it).
     """
-    down, across = div_up(after[1], TILE), div_up(after[2], TILE)
-    tiles = after[0] * down * across
-    return max(
-        _most_of(np.arange(first, min(first + COUNTED_TILES, tiles)), before, after)
-        for first in range(0, tiles, COUNTED_TILES)
-    )
+    if before[2] != after[2]:
+        tiles = map_tiles(after)
+        parts = (np.arange(at, min(at + COUNTED_TILES, tiles)) for at in range(0, tiles, COUNTED_TILES))
+        most = max(_most_of_tiles(part, before, after) for part in parts)
+    else:
+        most = _most_of_rows(before, after)
+    return most + most % SEGMENT_ALIGNMENT
 
 
-def _most_of(tiles: Integers, before: tuple[int, int, int], after: tuple[int, int, int]) -> int:
-    """The most segments among some output tiles."""
-    down, across = div_up(after[1], TILE), div_up(after[2], TILE)
-    plane, place = np.divmod(tiles, down * across)
-    inside = np.arange(TILE)
-    shape = (len(tiles), TILE, TILE)
-    row = np.broadcast_to((TILE * (place // across))[:, None, None] + inside[:, None], shape)
-    column = np.broadcast_to((TILE * (place % across))[:, None, None] + inside, shape)
-    there = (row < after[1]) & (column < after[2])
-    number = np.broadcast_to(np.arange(len(tiles))[:, None, None], shape)[there]
-    row, column = row[there], column[there]
-    flat = (plane[number] * after[1] + row) * after[2] + column
-    line, in_column = np.divmod(flat, before[2])
-    in_plane, in_row = np.divmod(line, before[1])
-    in_tile = (in_plane * div_up(before[1], TILE) + in_row // TILE) * div_up(before[2], TILE) + in_column // TILE
-    begins = np.ones(len(flat), np.bool_)
-    same = (number[1:] == number[:-1]) & (in_tile[1:] == in_tile[:-1])
-    begins[1:] = ~(same & (np.diff(_stored(row, column)) == 1) & (np.diff(_stored(in_row, in_column)) == 1))
-    pairs, counts = np.unique(np.stack([number[begins], in_tile[begins]]), axis=1, return_counts=True)
+def _most_of_tiles(tiles: Integers, before: tuple[int, int, int], after: tuple[int, int, int]) -> int:
+    """The most segments among some output tiles, whose rows have another length."""
+    found = _elements(tiles, before, after)
+    begins = np.ones(len(found.number), np.bool_)
+    keys = (found.number, found.in_tile)
+    steps = [np.diff(_stored(*place)) for place in ((found.row, found.column), (found.in_row, found.in_column))]
+    begins[1:] = np.any([*(np.diff(key) != 0 for key in keys), *(step != 1 for step in steps)], axis=0)
+    pairs, counts = np.unique(np.stack([key[begins] for key in keys]), axis=1, return_counts=True)
     firsts = np.flatnonzero(np.diff(pairs[0], prepend=-1))
     most: Integers = np.maximum.reduceat(counts, firsts) * np.diff(np.append(firsts, len(counts)))
     return int(most.max())
@@ -221,6 +218,44 @@ def _stored(row: Integers, column: Integers) -> Integers:
     return ((down * 2 + across) * FACE + in_row) * FACE + in_column
 
 
-def map_tiles(shape: tuple[int, int, int]) -> int:
-    """Output tiles, each of which has a page of the map."""
-    return shape[0] * prod(div_up(side, TILE) for side in shape[1:])
+def _most_of_rows(before: tuple[int, int, int], after: tuple[int, int, int]) -> int:
+    """The most segments among output tiles whose rows stay as long: only where rows lie counts.
+
+    Input and output tiles meet again as from the start after some rows; what is left over is part of such a run.
+    """
+    rows = after[0] * after[1]
+    periods = [height if height < rows and height % TILE else TILE for height in (before[1], after[1])]
+    numbers = np.arange(min(rows, lcm(*periods)))
+    page_out, in_tile_out = _tile_rows(numbers, after[1])
+    page_in, in_tile_in = _tile_rows(numbers, before[1])
+    joined = np.zeros(len(numbers), np.bool_)
+    joined[1:] = (page_out[1:] == page_out[:-1]) & (page_in[1:] == page_in[:-1])
+    pairs = np.flatnonzero(~joined)  # first rows of pairs of tiles
+    pairs_of_page = np.bincount(page_out[pairs])
+    first_pairs = np.cumsum(pairs_of_page) - pairs_of_page
+    most = 0
+    for width in {min(after[2], TILE), (after[2] - 1) % TILE + 1}:
+        segments = np.add.reduceat(_segments(width, joined, in_tile_in, in_tile_out), pairs)
+        most = max(most, int((np.maximum.reduceat(segments, first_pairs) * pairs_of_page).max()))
+    return most
+
+
+def _segments(width: int, joined: Array, in_tile_in: Array, in_tile_out: Array) -> Array:
+    """New segments that each row begins, in a tile with ``width`` columns in use.
+
+    A row crosses two faces when it is wider than one. The end of a row and the start of the next touch in memory only
+    if rows fill whole faces: one face wide, within a face; two faces wide, from the end of the upper right face to
+    the lower left one.
+    """
+    per_row = np.full(len(joined), 2 if width > FACE else 1)
+    if width == FACE:
+        per_row -= joined & (in_tile_in % FACE != 0) & (in_tile_out % FACE != 0)
+    elif width == TILE:
+        per_row -= joined & (in_tile_in == FACE) & (in_tile_out == FACE)
+    return per_row
+
+
+def _tile_rows(rows: Array, height: int) -> tuple[Array, Array]:
+    """Row of tiles, and row within it, of flat rows of a tensor whose second last axis is ``height``."""
+    image, row = np.divmod(rows, height)
+    return image * div_up(height, TILE) + row // TILE, row % TILE

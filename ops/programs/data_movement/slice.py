@@ -419,7 +419,7 @@ def sliced_input(
     whole = image.spec.layout is Layout.ROW_MAJOR and window.window_shape == image.spec.shape
     if whole and made.shards.shape[1] == channels:
         flat = PlanTensor(image.name, TensorSpec(shape, data_format, Layout.ROW_MAJOR, image.spec.memory_config))
-        return converted(builder, Conversion.INTERLEAVED_TO_SHARDED, flat, name, made)
+        return converted(builder, Conversion.INTERLEAVED_TO_SHARDED, flat, made, name)
     return builder.run(
         "PaddedSliceDeviceOperation",
         PaddedSlice(window),
@@ -473,7 +473,7 @@ def untilized(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor
     conversion = untilizing(spec)
     codegen = conversion is Conversion.UNTILIZE_CODEGEN
     buffers = untilize_codegen_buffers(spec, made, builder.device_spec) if codegen else ()
-    return converted(builder, conversion, source, name, made, buffers)
+    return converted(builder, conversion, source, made, name, buffers)
 
 
 def untilizing(spec: TensorSpec) -> Conversion:

@@ -15,7 +15,7 @@ from ops.programs.data_movement.fold import FoldWindows, fold_movement
 from ops.programs.data_movement.movement import copy_movement
 from ops.programs.data_movement.movement_cycles import movement_cycles
 from ops.programs.data_movement.pad import FillPad, PadImage
-from ops.programs.data_movement.reshape import Reshape, reshape_movement
+from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import PaddedSlice, SliceWrite, Window, slice_movement, slice_write_movement
 from ops.programs.data_movement.typecast import Typecast, cast_movement
 
@@ -60,7 +60,7 @@ def test_what_changes_the_shape():
     ("op", "read", "written", "movement"),
     [
         (CopyTensor(Conversion.UNTILIZE), PART, ROWS, tensor_copy_movement(Conversion.UNTILIZE, PART, ROWS, SPEC)),
-        (Reshape((1, 64, 16, 32)), PART, ROWS, reshape_movement(PART, ROWS, SPEC)),
+        (Reshape((1, 64, 16, 32)), PART, ROWS, Reshape((1, 64, 16, 32)).movement(PART, ROWS, SPEC)),
         (Typecast(BFLOAT8_B, BFLOAT16), PART, PART, cast_movement(PART, PART, SPEC)),
         (FillPad(), PART, PART, copy_movement(PART, PART, SPEC)),
         (PadImage(image=(1, 64, 64, 32), padding=(1, 1, 1, 1)), IMAGE, IMAGE, copy_movement(IMAGE, IMAGE, SPEC)),

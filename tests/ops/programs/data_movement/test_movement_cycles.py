@@ -22,7 +22,7 @@ from device.time.stages import Stage
 from ops.programs.data_movement.copy import Conversion, tensor_copy_movement
 from ops.programs.data_movement.movement import Access
 from ops.programs.data_movement.movement_cycles import movement_cycles
-from ops.programs.data_movement.reshape import reshape_movement
+from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import slice_movement, slice_write_movement
 from ops.programs.data_movement.typecast import cast_movement
 
@@ -85,7 +85,7 @@ OTHERS = {
     "Typecast": cast_movement,
     "PaddedSlice": slice_movement,
     "SliceWrite": slice_write_movement,
-    "Reshape": reshape_movement,
+    "Reshape": Reshape(()).movement,
 }
 
 
@@ -306,7 +306,7 @@ def test_a_reshape_of_tiles_by_hand():
     """Ten rows of 32 become an image each: ten output tiles on ten cores, each with its map, an input tile, a row."""
     source, target = (TensorSpec(shape, BFLOAT16, TILE) for shape in ((1, 1, 10, 32), (1, 10, 1, 32)))
     read = LATENCY + 2048 / (0.5 * 64 / 1.35) + 0.315 * 10 * 2048 / BANKS
-    assert movement_cycles(reshape_movement(source, target, SPEC), SPEC).cycles == pytest.approx(
+    assert movement_cycles(Reshape(()).movement(source, target, SPEC), SPEC).cycles == pytest.approx(
         433 + 2 * read + 2 * 83.6 + WRITTEN + 2048 / LINK
     )
 
@@ -316,7 +316,7 @@ def test_a_reshape_of_sticks_by_hand():
     source, target = (TensorSpec(shape, BFLOAT16, ROWS) for shape in ((1, 1, 40, 6), (1, 1, 20, 12)))
     read = LATENCY + 12 / (0.5 * 64 / 1.35) + 0.315 * 20 * 12 / BANKS
     # The processor copies the 12 bytes by itself, since such sticks do not begin where L1 is aligned.
-    assert movement_cycles(reshape_movement(source, target, SPEC), SPEC).cycles == pytest.approx(
+    assert movement_cycles(Reshape(()).movement(source, target, SPEC), SPEC).cycles == pytest.approx(
         433 + read + 83.6 + 12 * 3.01 + WRITTEN + 24 / LINK
     )
 
