@@ -7,7 +7,6 @@ else one by one: the same calls in the same order, which give the same numbers.
 """
 
 import ctypes
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -16,15 +15,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from device.host.compiling import load_numba, loops_of, worth_loading
+from device.host.compiling import loops_of, worth_loading
 from device.host.threads import numpy_library
 
 Array = np.ndarray[Any, np.dtype[Any]]
 NAMES: Final = ("scipy_cblas_sgemm64_", "cblas_sgemm64_")
 CORE_NAMES: Final = tuple(f"{name}openblas_get_corename{bits}" for name in ("scipy_", "") for bits in ("64_", ""))
 CORES_IN_PLACE: Final = (b"SkylakeX", b"Cooperlake", b"SapphireRapids")
-PAIR_FEATURE: Final = "+avx512bf16"  # of a processor, in LLVM's words
-SUM_FEATURES: Final = ("+fma", "+neon")  # with one of which a product is added to a sum in one instruction
 UNPACKED: Final = 1_000_000  # multiply-adds up to which OpenBLAS does not copy what it multiplies
 SMALL: Final = 30_000  # multiply-adds of a product that takes less than to let another thread in
 CALL_SECONDS: Final = 4e-6  # of a product that is begun from Python
@@ -93,26 +90,6 @@ def multiplies_in_place() -> bool:
             core.restype = ctypes.c_char_p
             return core() in CORES_IN_PLACE
     return False
-
-
-@cache
-def multiplies_numbers() -> bool:
-    """Whether one instruction adds a product to a sum, so that loops are as fast as BLAS with float32 numbers."""
-    return any(map(has_feature, SUM_FEATURES))
-
-
-@cache
-def multiplies_pairs() -> bool:
-    """Whether loops multiply bfloat16 numbers faster than those of float32 (`device.host.tiled_products`)."""
-    return has_feature(PAIR_FEATURE)
-
-
-def has_feature(name: str) -> bool:
-    """Whether the processor that numba compiles for has something, in LLVM's words; without numba nobody asks."""
-    if load_numba() is None:
-        return False
-    codegen = importlib.import_module("numba.core.registry").cpu_target.target_context.codegen()
-    return name in codegen.magic_tuple()[2].split(",")
 
 
 def sgemm_address() -> int | None:

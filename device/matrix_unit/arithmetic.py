@@ -14,11 +14,11 @@ from device.host.threads import on_all_cores, side_by_side
 from device.matrix_unit import fast, packer
 from device.matrix_unit.blocks import block_product
 from device.matrix_unit.exact import MatrixUnitMode
-from device.matrix_unit.fast import FusedRuns, Trips
 from device.numbers.formats import BFLOAT16, Array, DataFormat
 
 _SIGN: Final = 0x8000  # of bfloat16
 _EXPONENT: Final = 0x7F80
+RUN_ELEMENTS: Final = 1 << 17  # elements of Dst that are worth computing at a time
 _AT_A_TIME: Final = 1 << 19  # numbers that are looked at together, so that the second look finds them in a cache
 
 
@@ -78,69 +78,51 @@ class Arithmetic:
 
     name: str  # "exact" or "fast"
     product: BlockProduct
-    # Unpacked activations as `product` wants them for a mode; they may be written over
-    activation_operand: Callable[[Array, MatrixUnitMode], Array]
-    # Unpacked weights as `product` wants them for a mode; likewise
-    weight_operand: Callable[[Array, MatrixUnitMode], Array]
-    # The bits of a weight that `weight_operand` keeps, as a signed number; it does nothing else
-    weight_mask: Callable[[MatrixUnitMode], int]
+    # The bits of an activation and of a weight that `product` takes in a mode, as signed numbers: see `cut`
+    operand_masks: Callable[[MatrixUnitMode], tuple[int, int]]
     unpack: Unpack  # From L1 to the matrix unit
     pack: Pack  # From Dst to L1
     tilize: Tilize  # From rows to tiles
     accumulate_l1: Callable[[Array, Array, DataFormat], Array]  # Addition in L1
     add_bias: AddBias
-    # Loops that compute runs of outputs, whose products have so many elements; None where that is done step by step
-    fused_runs: Callable[[Trips, int], FusedRuns | None]
     # Numbers wider than the matrix unit takes are multiplied in slices, pass by pass, as a program has to; otherwise
     # whole, since the sums are those of all passes together
     slice_by_slice: bool
-    run_elements: int  # Elements of Dst that are worth computing at a time
-    operand_elements: int  # Elements of weights that are worth making operands of at a time
     # Carries out a function for each of several runs, which do not depend on each other
     each: Callable[[Callable[[Any], None], Iterable[Any]], None]
 
 
-def _as_it_is(values: Array, mode: MatrixUnitMode) -> Array:
+def cut(values: Array, mask: int) -> Array:
+    """float32 numbers with only the bits of a mask, a signed number, in place."""
+    if mask != -1:
+        bits = values.view(np.int32)
+        bits &= np.int32(mask)
     return values
-
-
-def _step_by_step(trips: Trips, elements: int) -> None:
-    return None
 
 
 EXACT: Final = Arithmetic(
     name="exact",
     product=block_product,
-    activation_operand=_as_it_is,
-    weight_operand=_as_it_is,
-    weight_mask=lambda mode: -1,
+    operand_masks=lambda mode: (-1, -1),
     unpack=packer.unpack,
     pack=packer.pack,
     tilize=packer.tilize,
     accumulate_l1=packer.accumulate_l1,
     add_bias=packer.add_bias,
-    fused_runs=_step_by_step,
     slice_by_slice=True,
-    run_elements=1 << 17,
-    operand_elements=3 << 15,
     each=on_all_cores,
 )
 
 FAST: Final = Arithmetic(
     name="fast",
     product=fast.product,
-    activation_operand=fast.activation_operand,
-    weight_operand=fast.weight_operand,
-    weight_mask=fast.weight_mask,
+    operand_masks=fast.operand_masks,
     unpack=fast.unpack,
     pack=fast.pack,
     tilize=fast.tilize,
     accumulate_l1=fast.accumulate_l1,
     add_bias=fast.add_bias,
-    fused_runs=fast.fused_runs,
     slice_by_slice=False,
-    run_elements=1 << 17,
-    operand_elements=1 << 18,
     each=side_by_side,
 )
 

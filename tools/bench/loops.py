@@ -8,9 +8,8 @@ from device.host.compiling import worth_loading
 LOOPS: Final = (
     "device.host.product_loops",
     "device.matrix_unit.compiled",
-    "device.matrix_unit.fast_loops",
+    "device.matrix_unit.fused_loops",
     "device.matrix_unit.packing_loops",
-    "device.matrix_unit.window_loops",
     "device.numbers.loops",
     "ops.programs.conv2d.weight_loops",
     "ops.programs.patch_matmul.loops",

@@ -12,7 +12,7 @@ from itertools import accumulate, product
 import numpy as np
 
 from device.host.pieces import parts_of
-from device.matrix_unit.arithmetic import Arithmetic
+from device.matrix_unit.arithmetic import Arithmetic, cut
 from device.matrix_unit.exact import MatrixUnitMode
 from device.numbers.formats import BFLOAT16, Array, Integers, div_up, write_exactly
 from device.numbers.vector_unit import VectorUnitMode
@@ -201,9 +201,8 @@ def seen(context: GatheredInput, values: Array) -> Array:
         values = arithmetic.tilize(
             values, problem.act_format, problem.out_format, fp32_dest=fp32_dest, keeps_tf32=keeps_tf32
         )
-    return arithmetic.activation_operand(
-        arithmetic.unpack(values, problem.out_format, fp32_dest=fp32_dest), context.mode
-    )
+    operand = arithmetic.unpack(values, problem.out_format, fp32_dest=fp32_dest)
+    return cut(operand, arithmetic.operand_masks(context.mode)[0])
 
 
 def prepare_image(context: GatheredInput, sticks: Array, *, cut_later: bool = False) -> Image:
@@ -302,4 +301,4 @@ def gather(context: GatheredInput, image: Image, block: MetBlock, run: Run) -> A
         flat = gathered.reshape(run.outputs, -1)
     if not context.converts_per_pixel:
         return seen(context, flat)
-    return flat if image.is_cut else context.arithmetic.activation_operand(flat, context.mode)
+    return flat if image.is_cut else cut(flat, context.arithmetic.operand_masks(context.mode)[0])

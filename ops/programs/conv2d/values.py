@@ -11,19 +11,21 @@ from typing import Final
 
 import numpy as np
 
-from device.host.threads import Shared, free_threads
-from device.matrix_unit.arithmetic import Arithmetic, arithmetic_of
-from device.matrix_unit.fast import ALIKE_COLUMNS, FusedRuns
+from device.host.threads import Shared
+from device.matrix_unit.arithmetic import RUN_ELEMENTS, Arithmetic, arithmetic_of
+from device.matrix_unit.fused import FusedLoop
 from device.numbers.formats import Array, DataFormat, div_up, round_up, write_exactly
 from device.numbers.rounding import widen_rows
 from device.spec.device_spec import DeviceSpec
 from ops.op_model import ValuesContext, given, matrix, row
-from ops.programs.conv2d.fused import computes, fused_runs, windows_for
+from ops.programs.conv2d.fused import computes, loop_for
 from ops.programs.conv2d.gather import HALF, GatheredInput, Image, Run, gather, prepare_image, runs
 from ops.programs.conv2d.op import Conv2dOp
-from ops.programs.conv2d.operands import Piece, WeightedStrip, WeightRows, Windows, weighted_strips
+from ops.programs.conv2d.operands import Piece, WeightedStrip, WeightRows, weighted_strips
 from ops.programs.eltwise.functions import apply_activation
 from ops.window import PaddedAxis, PaddedInput, frame_sources
+
+OPERAND_ELEMENTS: Final = 1 << 18  # of weights that are worth making an operand of at a time
 
 LEAST_COLUMNS: Final = 192  # of an operand, since its activations are gathered for each again
 
@@ -61,9 +63,9 @@ def conv_values(
     shape = (frame.batch, frame.rows.outputs, frame.columns.outputs, op.problem.out_channels)
     result = np.empty(shape, out.storage)
     context = GatheredInput(op, arithmetic_of(arithmetic, sticks, weights, bias), spec)
-    fused = fused_runs(context, out, result.size)
-    image = prepare_image(context, sticks, cut_later=fused is not None and fused.gathered is not None)
-    convolve_into(result, context, image, weights, bias, out, fused)
+    loop = loop_for(context, out, result.size)
+    image = prepare_image(context, sticks, cut_later=loop is not None)
+    convolve_into(result, context, image, weights, bias, out, loop)
     return result.reshape(-1, op.problem.out_channels)
 
 
@@ -74,7 +76,7 @@ def convolve_into(
     weights: Array,
     bias: Array | None,
     made: DataFormat,
-    fused: FusedRuns | None,
+    loop: FusedLoop | None,
 ) -> None:
     """Compute all outputs of a frame that is its image with zeros around it and between, each in its place.
 
@@ -85,25 +87,20 @@ def convolve_into(
         weights: The prepared weight matrix.
         bias: [O_pad] or None.
         made: What a finished block is packed to.
-        fused: The loops that compute runs of outputs; without them runs go step by step.
+        loop: The compiled loop that computes runs of outputs; without it runs go step by step.
     """
     problem, out = context.op.problem, context.op.problem.out_format
     width = round_up(problem.out_channels, HALF if out.is_block else 1)
     row = None if bias is None else _unpacked(context, _filled(bias[:width].astype(np.float32), width))
     frame, blocks = problem.frame, context.op.k_blocks
-    found = weighted_strips(blocks, problem.in_channels, frame.rows, frame.columns, image.corner, len(weights))
-
-    def pieces_of(strip: WeightedStrip) -> Iterator[Piece]:
-        windows = windows_for(fused, context, strip, image, weights)
-        return _pieces(context, strip, weights, width, windows, len(found))
+    found = weighted_strips(blocks, frame.rows, frame.columns, image.corner, len(weights))
 
     def compute(piece: Piece) -> None:
         run, part = piece.run, piece.channels
         added = None if row is None else np.concatenate([row[part]] * len(run.strip.across))
-        operand = None if piece.windows is not None else piece.operands.taken()[piece.part]
-        if fused is not None and computes(fused, context, image, piece, weights, operand, added, result):
+        operand = piece.operands.taken()[piece.part]
+        if loop is not None and computes(loop, image, piece, operand, added, result):
             return
-        assert operand is not None
         dst = _multiply(context, image, run, operand, has_bias=row is not None)
         if dst is None:
             dst = np.zeros((run.outputs, operand.shape[1]), np.float32)
@@ -111,46 +108,28 @@ def convolve_into(
         values = _finish(context, dst, added, made).reshape(*place.shape[:-1], -1)
         write_exactly(values[..., : place.shape[-1]], place)
 
-    by_strip = [pieces_of(strip) for strip in found]
+    by_strip = [_pieces(context, strip, weights, width) for strip in found]
     locked = [zip_longest(*by_strip[n : n + IN_TURN]) for n in range(0, len(by_strip), IN_TURN)]
     pieces = [piece for turns in locked for turn in turns for piece in turn if piece is not None]
     context.arithmetic.each(compute, pieces)
 
 
-def _pieces(
-    context: GatheredInput, one: WeightedStrip, weights: Array, end: int, windows: Windows | None, strips: int
-) -> Iterator[Piece]:
-    """The outputs of one of some strips in runs of rows and parts of the channels; some share their weights."""
-    strip, arithmetic, phases = one.strip, context.arithmetic, len(one.strip.across)
-    columns = max(LEAST_COLUMNS, arithmetic.operand_elements // max(1, one.depth))
-    if windows:
-        columns = _columns_of_windows(context, one, phases * end, strips)
-    step, width = (
-        round_up(div_up(some, phases), HALF) for some in (columns, columns if windows else min(columns, PART_COLUMNS))
-    )
+def _pieces(context: GatheredInput, one: WeightedStrip, weights: Array, end: int) -> Iterator[Piece]:
+    """The outputs of one strip in runs of rows and parts of the channels; some share their weights."""
+    strip, phases = one.strip, len(one.strip.across)
+    columns = max(LEAST_COLUMNS, OPERAND_ELEMENTS // max(1, one.depth))
+    step, width = (round_up(div_up(some, phases), HALF) for some in (columns, min(columns, PART_COLUMNS)))
     for first in range(0, end, step):
         together = slice(first, min(first + step, end))
         parts = [slice(n, min(n + width, together.stop)) for n in range(first, together.stop, width)]
-        outputs = arithmetic.run_elements // (phases * min(width, together.stop - first))
+        outputs = RUN_ELEMENTS // (phases * min(width, together.stop - first))
         several = list(runs(context.op.problem.frame.batch, strip, outputs))
         operands = Shared(
             partial(_operands, context, weights, together, width, one.rows), uses=len(several) * len(parts)
         )
         for part, channels in enumerate(parts):
-            alike = (channels.stop - channels.start) % ALIKE_COLUMNS == 0
             for run in several:
-                yield Piece(run, one, channels, operands, part, windows if alike else None)
-
-
-def _columns_of_windows(context: GatheredInput, one: WeightedStrip, columns: int, strips: int) -> int:
-    """Columns of a piece, whose weights are read a few columns at a time: twice as many where outputs are few.
-
-    A piece is begun by Python, which takes as long as a tenth of a short one; but each thread should have two.
-    """
-    outputs = one.strip.down.axis.outputs * one.strip.width
-    fits = outputs * 2 * PART_COLUMNS <= context.arithmetic.run_elements
-    pieces = strips * context.op.problem.frame.batch * div_up(columns, 2 * PART_COLUMNS)
-    return 2 * PART_COLUMNS if fits and pieces >= 2 * free_threads() else PART_COLUMNS
+                yield Piece(run, one, channels, operands, part)
 
 
 def _operands(
@@ -161,7 +140,7 @@ def _operands(
     Each is float32 [columns of the blocks, phases * channels], zero where there is no row: none is meant, or they were
     prepared for another use and end before it.
     """
-    parts = widen_rows(weights, channels, width, rows, context.arithmetic.weight_mask(context.mode))
+    parts = widen_rows(weights, channels, width, rows, context.arithmetic.operand_masks(context.mode)[1])
     return [_unpacked(context, part) for part in parts]
 
 

@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from device.matrix_unit.arithmetic import Arithmetic, arithmetic_of
+from device.matrix_unit.arithmetic import RUN_ELEMENTS, Arithmetic, arithmetic_of, cut
 from device.matrix_unit.exact import MatrixUnitMode
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE
@@ -49,15 +49,16 @@ def matmul_values(
         fidelity_phases=op.fidelity_phases, fp32_dest=problem.fp32_dest, minus_one_quirk=spec.compute.minus_one_quirk
     )
     seen = _unpacked(op, weights[:depth], problem.weight_format, arithmetic)
-    operand = arithmetic.weight_operand(seen, mode)
+    activation_mask, weight_mask = arithmetic.operand_masks(mode)
+    operand = cut(seen, weight_mask)
     row = None if bias is None else _unpacked(op, bias, problem.added_format, arithmetic)
     result = np.empty((rows.shape[0], op.out_channels), problem.out_format.storage)
-    step = max(1, arithmetic.run_elements // weights.shape[1])
+    step = max(1, RUN_ELEMENTS // weights.shape[1])
 
     def compute(start: int) -> None:
         run = np.zeros((min(step, rows.shape[0] - start), depth), np.float32)
         run[:, : rows.shape[1]] = rows[start : start + step]
-        activations = arithmetic.activation_operand(_unpacked(op, run, problem.in_format, arithmetic), mode)
+        activations = cut(_unpacked(op, run, problem.in_format, arithmetic), activation_mask)
         dst = _multiply(op, activations, operand, mode, arithmetic)
         finished = _finish(op, dst, row, arithmetic, spec)
         result[start : start + step] = finished[:, : op.out_channels]

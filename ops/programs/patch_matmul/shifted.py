@@ -8,21 +8,12 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import product
 from math import prod
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from device.host.compiling import loops_of, worth_loading
-from device.host.products import (
-    Loop,
-    Matrix,
-    Operands,
-    Products,
-    add_products,
-    blas_adds,
-    blas_words,
-    multiplies_in_place,
-)
+from device.host.products import Loop, Matrix, Operands, Products, add_products, blas_adds, blas_words
 from device.numbers.formats import Array, div_up
 from ops.programs.patch_matmul.gather import Each, Scratch, do
 from ops.programs.patch_matmul.shifted_layer import (
@@ -42,8 +33,6 @@ from ops.programs.patch_matmul.shifted_layer import (
     weights_of,
 )
 from ops.window import PaddedAxis
-
-TWO_GROUPS: Final = 2, 8, 8  # that are multiplied without zeros between them: how many, and channels of both sides
 
 
 class Band(NamedTuple):
@@ -66,7 +55,6 @@ class Shifted:
     parts: int  # Bundles that there are
     together: int  # Bundles of a piece
     bands: tuple[Band, ...]  # All rows
-    in_groups: bool  # Whether bundles are two groups of eight channels, which loops multiply without zeros between them
     seconds: float  # What it takes without compiled loops
 
 
@@ -89,10 +77,8 @@ def shifted(axes: tuple[PaddedAxis, ...], batch: int, groups: int, channels: tup
         made = _products(one, rows, widths, together)
         bands.append(Band(inputs, back(outputs), gaps_of(inputs, numbers[0]), numbers, made, blas_words(made)))
     seconds = parts * sum(numpy_seconds(band.products, band.numbers) for band in bands)
-    in_groups = (one.size, *channels) == TWO_GROUPS and one.layer.side_by_side[1] == 1 and multiplies_in_place()
     return Shifted(
-        bundled=one, channels=own, parts=parts, together=together, bands=tuple(bands), in_groups=in_groups,
-        seconds=seconds,
+        bundled=one, channels=own, parts=parts, together=together, bands=tuple(bands), seconds=seconds,
     )  # fmt: skip
 
 
@@ -176,7 +162,6 @@ def _compiled_piece(op: Shifted, band: Band, first: int, images: tuple[Array, Ar
         band.products.calls,
         (first * op.channels[0], first * op.channels[1]),
         op.channels,
-        op.in_groups,
     )
 
 

@@ -8,7 +8,6 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from device.host.compiling import called_with, compiled, readonly
-from device.host.group_products import product_of_groups
 from device.host.product_loops import product
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -69,22 +68,9 @@ def _multiply(blas: Array, calls: Array, columns: int, begins: Any, apart: tuple
         )
 
 
-@compiled
-def _multiply_groups(calls: Array, begins: Any, apart: tuple[int, int, int]) -> None:
-    """The same products of two groups of eight channels, without the zeros between them."""
-    for one in range(len(calls)):
-        product_of_groups(
-            calls[one, 0],
-            calls[one, 1],
-            (begins[0] + 4 * calls[one, 2], apart[0]),
-            (begins[1] + 4 * calls[one, 3], apart[1]),
-            (begins[2] + 4 * calls[one, 4], apart[2]),
-        )
-
-
 @called_with(
     f"(int64[::1], Tuple(({IMAGE}, float32[::1])), {MATRICES}, float32[:,::1], {CELLS}, {LISTS}, int64[:,::1], "
-    f"int64[:,::1], {PAIR}, {PAIR}, boolean)"
+    f"int64[:,::1], {PAIR}, {PAIR})"
 )
 @compiled
 def add_up(
@@ -98,7 +84,6 @@ def add_up(
     calls: Array,
     begins: tuple[int, int],
     apart: tuple[int, int],
-    in_groups: bool,
 ) -> None:
     """Outputs of some rows of some bundles.
 
@@ -112,7 +97,6 @@ def add_up(
         gaps: Inputs of a bundle that no copy writes: int64 [gaps, 2].
         begins: Where the first bundle begins in both images.
         apart: How far bundles lie apart in both.
-        in_groups: Whether bundles are two groups of eight channels, which are multiplied without zeros between them.
     """
     inputs, outputs = cells
     several, row, columns = len(inputs), biases.shape[1], matrices.shape[3]
@@ -127,10 +111,7 @@ def add_up(
             np.int64(matrices[bundle].ctypes.data),
             np.int64(outputs[bundle].ctypes.data),
         )
-        if in_groups:
-            _multiply_groups(calls, addresses, (matrices.shape[2], columns, columns))
-        else:
-            _multiply(blas, calls, columns, addresses, (matrices.shape[2], columns, columns))
+        _multiply(blas, calls, columns, addresses, (matrices.shape[2], columns, columns))
     _copy(images[1], outputs.reshape(-1), copies[1], (begins[1], 0), (several, apart[1], outputs.shape[1]))
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from device.host.threads import side_by_side
+from device.matrix_unit.arithmetic import cut
 from device.matrix_unit.exact import MatrixUnitMode
 from device.memory.memory_config import TILE
 from device.numbers.formats import Array, DataFormat, round_up
@@ -235,8 +236,10 @@ def _passes(
             (operands[1], slicing.in1_slices, IN1_BITS, exponents[1]),
         )
     )
-    in0 = [arithmetic.activation_operand(one, mode) for one in in0]
-    in1 = [arithmetic.weight_operand(one, mode) for one in in1]
+    in0, in1 = (
+        [cut(part, mask) for part in parts]
+        for parts, mask in zip((in0, in1), arithmetic.operand_masks(mode), strict=True)
+    )
     dst = np.zeros((len(in0[0]), in1[0].shape[1]), np.float32)
     at_once = max(1, STACKED_ELEMENTS // max(1, in0[0].size + in1[0].size))
     for first in range(0, len(slicing.passes), at_once):

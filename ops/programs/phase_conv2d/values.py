@@ -11,7 +11,7 @@ from device.memory.memory_config import Layout
 from device.numbers.formats import Array, round_up, write_exactly
 from device.plan import DeviceOp
 from ops.op_model import ValuesContext, given, matrix, row
-from ops.programs.conv2d.fused import fused_runs
+from ops.programs.conv2d.fused import loop_for
 from ops.programs.conv2d.gather import HALF, GatheredInput, Image, prepare_image
 from ops.programs.conv2d.values import convolve_into
 from ops.programs.conv2d.weights import WeightsLayout, prepare_weights
@@ -40,7 +40,7 @@ def phases_convolved(op: PhaseConv2dOp, inputs: Sequence[Array | None], context:
         for phase in part.phases:
             conv = GatheredInput(part.conv_of(phase), context.arithmetic, context.spec)
             rows = matrices[phase.weights.start : phase.weights.stop]
-            convolve_into(result, conv, images[narrow], rows, added, made, fused_runs(conv, made, result.size))
+            convolve_into(result, conv, images[narrow], rows, added, made, loop_for(conv, made, result.size))
     values = _tilized(op, result, context)[..., :channels] if tiled else result
     return np.ascontiguousarray(values).reshape(1, 1, -1, channels)
 

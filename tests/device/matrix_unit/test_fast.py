@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from device.matrix_unit import fast, packer
-from device.matrix_unit.arithmetic import EXACT, FAST, arithmetic_of
+from device.matrix_unit.arithmetic import EXACT, FAST, arithmetic_of, cut
 from device.matrix_unit.exact import MatrixUnitMode
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, quantize
 
@@ -34,7 +34,8 @@ def mode(fidelity_phases=4, *, fp32_dest=True):
 def products(activations, weights, dst, how):
     """The exact and the fast product; the fast one may write over what it is given."""
     exact = EXACT.product(activations, weights, dst, mode=how)
-    operands = FAST.activation_operand(activations.copy(), how), FAST.weight_operand(weights.copy(), how)
+    masks = FAST.operand_masks(how)
+    operands = [cut(values.copy(), mask) for values, mask in zip((activations, weights), masks, strict=True)]
     return exact, FAST.product(*operands, None if dst is None else dst.copy(), mode=how)
 
 

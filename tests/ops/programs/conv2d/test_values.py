@@ -81,13 +81,13 @@ def test_exact_arithmetic_differs_in_the_last_places_only():
 
 
 @pytest.mark.parametrize("run_elements", [1, 7, 40, 1000])
-def test_runs_are_put_together(run_elements):
+def test_runs_are_put_together(run_elements, monkeypatch):
     """However few elements are computed at a time, down to one row."""
-    short = replace(FAST, run_elements=run_elements)
+    monkeypatch.setattr(values, "RUN_ELEMENTS", run_elements)
     for size in ((9, 2), (2, 9), (1, 1)):
         case = replace(Case(channels=3, outputs=2, kernel=(3, 2)), size=size, batch=2)
         x, w, b = arrays(case, integers(3))
-        assert np.array_equal(computed(case, x, w, b, short)[0], expected(case, x, w, b))
+        assert np.array_equal(computed(case, x, w, b, FAST)[0], expected(case, x, w, b))
 
 
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
@@ -104,7 +104,6 @@ def test_channels_are_put_together(case, arithmetic, apart, monkeypatch):
     """Whatever part of the output channels is computed at a time; 100 of bfloat8_b fill six groups and a quarter.
 
     Parts of 32 columns are 16 channels of two phases side by side, or 32 of one; by default all channels are one part.
-    Windows have no operands.
     """
     x, w, b = arrays(case, normal(3))
     whole, _ = computed(case, x, w, b, ARITHMETICS[arithmetic])
@@ -115,12 +114,14 @@ def test_channels_are_put_together(case, arithmetic, apart, monkeypatch):
         widths.add((channels.stop - channels.start, width))
         return Shared(make, uses=uses)
 
-    for name, changed in {"LEAST_COLUMNS": 32, "PART_COLUMNS": 32, "Shared": shared}.items():
+    for name, changed in {
+        "LEAST_COLUMNS": 32,
+        "PART_COLUMNS": 32,
+        "Shared": shared,
+        "OPERAND_ELEMENTS": 1 if apart else 1 << 20,
+    }.items():
         monkeypatch.setattr(values, name, changed)
-    how = replace(
-        ARITHMETICS[arithmetic], operand_elements=1 if apart else 1 << 20, fused_runs=lambda trips, elements: None
-    )
-    assert np.array_equal(computed(case, x, w, b, how)[0], whole)
+    assert np.array_equal(computed(case, x, w, b, ARITHMETICS[arithmetic])[0], whole)
     if case.outputs == 100:
         assert widths == ({(16, 16)} if apart else {(112, 16)})
     else:
@@ -143,8 +144,9 @@ def test_operands_of_two_strips_are_held_at_a_time(monkeypatch):
             return super().taken()
 
     monkeypatch.setattr(values, "Shared", Counted)
+    monkeypatch.setattr(values, "RUN_ELEMENTS", 200)
     case = Case(channels=16, size=(8, 8))
-    computed(case, *arrays(case, normal(5)), replace(FAST, each=locked, run_elements=200))
+    computed(case, *arrays(case, normal(5)), replace(FAST, each=locked))
     assert len(uses_left) == 4
     assert max(most) == 2
     assert not any(uses_left.values())

@@ -11,7 +11,7 @@ from ops.programs.patch_matmul import shifted as module
 from ops.programs.patch_matmul.float64 import _gathered, _products
 from ops.programs.patch_matmul.shifted import multiply_shifted, shifted
 from tests.ops.programs.patch_matmul.padded_axes import transposed
-from tests.ops.programs.patch_matmul.shifted_layers import AXES, DOWN, GROUPS, STRIDED, drawn, small_and_whole
+from tests.ops.programs.patch_matmul.shifted_layers import AXES, GROUPS, STRIDED, drawn, small_and_whole
 
 pytestmark = pytest.mark.skipif(not blas_adds(), reason="numpy has another BLAS")
 NUMBA = importlib.util.find_spec("numba") is not None
@@ -53,25 +53,6 @@ def test_outputs_are_rounded_once_to_what_is_stored(biased, storage, monkeypatch
 def test_compiled_loops_leave_no_trace_in_the_numbers(axes, groups, monkeypatch):
     bits = [outputs(axes, groups, compiled, monkeypatch, draw=drawn)[0].tobytes() for compiled in (False, True)]
     assert bits[0] == bits[1]
-
-
-@pytest.mark.parametrize(
-    ("axes", "groups", "expected"),
-    [
-        (DOWN, (6, 8, 8), True),  # two residues of two groups of eight
-        (STRIDED[3], (6, 8, 8), True),
-        (STRIDED[0], (4, 5, 3), False),
-        (AXES[0], (6, 8, 8), False),  # two outputs side by side fill the columns
-    ],
-    ids=str,
-)
-def test_two_groups_of_eight_channels_have_products_of_their_own(axes, groups, expected, monkeypatch):
-    """Where BLAS is known to add one product after the other, as who leaves out zeros does."""
-    count, ins, outs = groups
-    monkeypatch.setattr(module, "multiplies_in_place", lambda: False)
-    assert not shifted.__wrapped__(axes, 1, count, (ins, outs)).in_groups
-    monkeypatch.setattr(module, "multiplies_in_place", lambda: True)
-    assert shifted.__wrapped__(axes, 1, count, (ins, outs)).in_groups is expected
 
 
 def test_neighboring_groups_do_not_see_an_infinity():

@@ -1,6 +1,6 @@
-"""Products of K blocks and their way to the output as machine code.
+"""The K loop of a convolution as machine code.
 
-Loaded by ``device.matrix_unit.fast``, which says what happens on the way and in which order. Products are BLAS's,
+Loaded by ``device.matrix_unit.fused``, which says what happens on the way and in which order. Products are BLAS's,
 by the very function that numpy calls.
 """
 
@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from device.host.compiling import called_with, compiled
+from device.host.compiling import called_with, compiled, readonly
 from device.host.pieces import DEPTH
 from device.host.product_loops import product_in_parts
 from device.host.products import AS_IT_IS, BY_ROWS
@@ -17,13 +17,15 @@ from device.numbers.loops import share
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
+ROWS_OF_A_KERNEL: Final = 4  # of OpenBLAS, which takes as long for fewer
+LEAST_ROWS: Final = 8  # of a product that is made where it lies
 _SHARING: Final = "Tuple((int64, int32, float32, float32, float32))"
-_CALL: Final = (
-    "(int64, Array({}, 1, 'C', readonly=True), UniTuple(int64, 4), int64[:,::1], float32[:,::1], int64, "
-    "float32[:,:,::1], float32[::1], UniTuple(boolean, 6), UniTuple(int64, 2), UniTuple(int32, 2), "
-    + 2 * (_SHARING + ", ")
-    + "{}[::1], int64, Tuple((int64, int64, int64, int64, int64, int64, int64, boolean)))"
-)
+_CALL: Final = ", ".join((
+    "UniTuple(int64, 2)", "{}", "UniTuple(int64, 4)", readonly("int64", 2), readonly("int64", 2), "UniTuple(int64, 2)",
+    "float32[::1]", "int64", "float32[:,:,::1]", "float32[::1]", "boolean", "UniTuple(boolean, 5)",
+    "UniTuple(int64, 2)", "UniTuple(int32, 2)", _SHARING, _SHARING, "{}[::1]", "int64",
+    "Tuple((int64, int64, int64, int64, int64, int64, int64, boolean))",
+))  # fmt: skip
 
 int32 = np.int32
 float32 = np.float32
@@ -86,7 +88,7 @@ def _rectify(part: Array) -> None:
 
 
 @apart
-def add_block(
+def _add_block(
     total: Array, part: Array, first: bool, last: bool, how: Any, partials: int, mask: np.int32, sharing: Any
 ) -> None:
     """The products of one more K block into sums; those of the first block, and nothing else, are there already."""
@@ -107,11 +109,11 @@ def add_block(
     if not first:
         _cut(total, mask)
         _add(total, part)
-    leave(total, narrow, last, partials, sharing)
+    _leave(total, narrow, last, partials, sharing)
 
 
 @apart
-def leave(total: Array, rounds: bool, last: bool, partials: int, sharing: Any) -> None:
+def _leave(total: Array, rounds: bool, last: bool, partials: int, sharing: Any) -> None:
     """Sums after a K block, as Dst holds them and, where the block is not the last, the packer writes them."""
     if rounds:
         _round(total)
@@ -120,9 +122,10 @@ def leave(total: Array, rounds: bool, last: bool, partials: int, sharing: Any) -
 
 
 @apart
-def settle(
+def _settle(
     part: Array,
     bias: Array,
+    packs_last: bool,
     how: Any,
     kinds: Any,
     mask: np.int32,
@@ -134,16 +137,16 @@ def settle(
 ) -> None:
     """The sums of a row of outputs become outputs, from the first element on; otherwise as of `run`."""
     _, outer, across, inner, between, span, kept, halves = place
-    if how[3]:
+    if packs_last:
         _cut(part, mask)
     if bias.size:
         _add_bias(part.reshape(-1, bias.size), bias)
         if how[0]:
             _round(part)
-    if how[4]:
+    if how[3]:
         _pack(part, kinds[0], sharing)
         _cut(part, mask)
-    if how[5]:
+    if how[4]:
         _rectify(part)
     _pack(part, kinds[1], sharing_out)
     bits = part.view(np.int32)
@@ -161,50 +164,65 @@ def settle(
 
 
 @apart
-def _widen(activations: Array, first: int, pitch: int, mask: np.int32, room: Array, rows: int) -> None:
-    """Rows of activations, as they are held, become float32, cut to what is multiplied."""
-    depth = room.shape[1]
-    if pitch == depth:
-        rows, depth = 1, rows * depth
-    flat = room.reshape(-1).view(np.int32)
-    for n in range(rows):
-        begin = first + n * pitch
-        source, target = activations[begin : begin + depth], flat[n * depth : n * depth + depth]
-        if activations.itemsize == 2:
-            for i in range(depth):
-                target[i] = int32(source[i]) << 16 & mask
-        else:
-            for i in range(depth):
-                target[i] = source[i] & mask
+def _gather(pixels: Array, begin: int, lies: Any, taps: Array, mask: np.int32, room: Array) -> None:
+    """Pixels that some outputs meet become rows of float32 numbers, cut to the bits that are multiplied.
+
+    Args:
+        begin: How many outputs come before these.
+        lies: As of `run`.
+        taps: Those of one K block.
+        room: int32 [outputs, depth].
+    """
+    (first, down, across, outputs), depth, flat = lies, room.shape[1], room.reshape(-1)
+    for n in range(room.shape[0]):
+        met = first + (begin + n) // outputs * down + (begin + n) % outputs * across
+        for source_of, column, count in taps:
+            source = pixels[met + source_of : met + source_of + count]
+            target = flat[n * depth + column : n * depth + column + count]
+            if pixels.itemsize == 2:
+                for i in range(count):
+                    target[i] = int32(source[i]) << 16 & mask
+            else:
+                for i in range(count):
+                    target[i] = source[i] & mask
 
 
 @apart
-def _multiply(sgemm: Any, sizes: Any, left: Any, right: Any, joins: bool, total: Array, lot: int) -> None:
-    """A product, into or onto its sums, so many rows at a time."""
+def _multiply(blas: Any, sizes: Any, left: int, right: Any, joins: bool, total: Array) -> None:
+    """A product, into or onto its sums, as many rows at a time as BLAS multiplies where they lie, if it does."""
     rows, columns, depth = sizes
+    lot, most = rows, blas[1] // (min(depth, DEPTH) * columns) // ROWS_OF_A_KERNEL * ROWS_OF_A_KERNEL
+    if most >= LEAST_ROWS:
+        parts = (rows + most - 1) // most
+        lot = ((rows + parts - 1) // parts + ROWS_OF_A_KERNEL - 1) // ROWS_OF_A_KERNEL * ROWS_OF_A_KERNEL
     for row in range(0, rows, lot):
         product_in_parts(
-            sgemm,
+            blas[0],
             (BY_ROWS, AS_IT_IS, AS_IT_IS),
             (min(lot, rows - row), columns, depth),
-            (left[0] + 4 * row * left[1], left[1]),
+            (left + 4 * row * depth, depth),
             right,
             np.float32(joins),
             (total.ctypes.data + 4 * row * columns, columns),
         )
 
 
-@called_with(*(_CALL.format(given, made) for given in ("int32", "uint16") for made in ("uint32", "uint16")))
+@called_with(*(
+    f"({_CALL})".format(readonly(held, 1), made) for held in ("int32", "uint16") for made in ("uint32", "uint16")
+))  # fmt: skip
 @apart
 def run(
-    sgemm: Any,
-    activations: Array,
-    operands: Any,
+    blas: Any,
+    pixels: Array,
+    lies: Any,
+    taps: Array,
     blocks: Array,
+    weights: Any,
     room: Array,
     rows: int,
     sums: Array,
     bias: Array,
+    packs_last: bool,
     how: Any,
     kinds: Any,
     masks: Any,
@@ -214,20 +232,23 @@ def run(
     first: int,
     place: Any,
 ) -> None:
-    """Rows of outputs, each in its place; arguments as ``device.matrix_unit.fast`` makes them.
+    """Rows of outputs, each in its place; arguments as ``device.matrix_unit.fused`` makes them.
 
     Args:
-        sgemm: Where BLAS's product is.
-        activations: Integers, what the matrix [outputs, depths] of the activations lies in from its first element on.
-        operands: The address of the weights [depths, columns], the elements from one of their rows to the next and
-            from one row of the activations to the next, and how many outputs there are in a row of them.
-        blocks: int64 [blocks, 2], for each K block its depth and the rows of a product.
-        room: float32, room for the activations of the rows that are computed at a time; none if they are read in place.
+        blas: Address of BLAS's product, and multiply-adds up to which it does not copy operands; 0 if it always does.
+        pixels: Integers, the image, flat.
+        lies: Elements of the image: the first that is met, from one row of outputs and from one output to the next;
+            and the outputs of a row.
+        taps: As of ``MetPixels``.
+        blocks: As of ``MetPixels``.
+        weights: The address of the weights [depths, columns], and the elements from one of their rows to the next.
+        room: float32, room for the activations of the deepest K block of the outputs that are computed at a time.
         rows: Rows of outputs.
         sums: float32 [2, rows that are computed at a time, elements of a row], sums, and room for products.
         bias: float32 [columns], or nothing.
-        how: Whether Dst has 16 bits, the packer adds in L1, L1 rounds to bfloat16, the last block is packed,
-            outputs make one more trip, and a ReLU follows.
+        packs_last: Whether the last block is packed.
+        how: Whether Dst has 16 bits, the packer adds in L1, L1 rounds to bfloat16, outputs make one more trip, and a
+            ReLU follows.
         kinds: How partial sums and outputs are packed.
         masks: Bits of activations that are multiplied, and of partial sums that are read.
         sharing: How partial sums that are block floats are rounded.
@@ -237,35 +258,29 @@ def run(
         place: The distance between rows, spans of a row in two dimensions and the distances between those, the
             elements of a span and those that are kept, and whether the upper halves of numbers are stored.
     """
-    weights, weight_pitch, pitch, outputs = operands
-    columns, step, mask = sums.shape[2] // outputs, sums.shape[1], masks[1]
+    outputs, mask = lies[3], masks[1]
+    columns, step = sums.shape[2] // outputs, sums.shape[1]
     for begin in range(0, rows, step):
-        count = min(step, rows - begin)
-        left, held, depth = activations.ctypes.data + 4 * begin * outputs * pitch, pitch, 0
-        if room.size:
-            _widen(activations, begin * outputs * pitch, pitch, masks[0], room, count * outputs)
-            left, held = room.ctypes.data, room.shape[1]
+        count, right = min(step, rows - begin), weights[0]
         total = sums[0, :count].reshape(-1)
         for block in range(len(blocks)):
-            last = block == len(blocks) - 1 and not how[3]
-            joins = block > 0 and (last or not how[1]) and blocks[block, 0] <= DEPTH
+            depth, tap, end, filled = blocks[block]
+            left = room[: count * outputs * depth].reshape(-1, depth)
+            if not filled:
+                left[:] = 0
+            _gather(pixels, begin * outputs, lies, taps[tap:end], masks[0], left.view(np.int32))
+            last = block == len(blocks) - 1 and not packs_last
+            joins = block > 0 and (last or not how[1]) and depth <= DEPTH
             part = total if joins or block == 0 else sums[1, :count].reshape(-1)
             if joins:
                 _cut(total, mask)
-            _multiply(
-                sgemm,
-                (count * outputs, columns, blocks[block, 0]),
-                (left + 4 * depth, held),
-                (weights + 4 * depth * weight_pitch, weight_pitch),
-                joins,
-                part,
-                blocks[block, 1],
-            )
+            sizes = count * outputs, columns, depth
+            _multiply(blas, sizes, room.ctypes.data, (right, weights[1]), joins, part)
             if joins:
-                leave(total, how[0], last, kinds[0], sharing)
+                _leave(total, how[0], last, kinds[0], sharing)
             else:
-                add_block(total, part, block == 0, last, how, kinds[0], mask, sharing)
-            depth += blocks[block, 0]
+                _add_block(total, part, block == 0, last, how, kinds[0], mask, sharing)
+            right += 4 * depth * weights[1]
         for m in range(count):
             to = first + (begin + m) * place[0]
-            settle(sums[0, m], bias, how, kinds, mask, sharing, sharing_out, out, to, place)
+            _settle(sums[0, m], bias, packs_last, how, kinds, mask, sharing, sharing_out, out, to, place)
