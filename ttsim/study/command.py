@@ -2,7 +2,8 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -16,13 +17,12 @@ from ttsim.runtime.types.layer import SEVERAL, Layer, setting
 from ttsim.study.design import DesignResult, design
 from ttsim.study.interrupts import exit_code, word_for
 from ttsim.study.layers.flags import add_layers_flags, add_opening_flags, chosen_layers
-from ttsim.study.layers.run import Placed, Settings, make_inputs, place
+from ttsim.study.layers.run import Settings, planned
 from ttsim.study.space import read_sweep
 from ttsim.study.store import Verdict
 from ttsim.study.sweep import Progress, SweepResult, Watch, best_table, sweep, write_plot
 from ttsim.study.tune.space import ALLOWED, SEARCHED, SHORT
 from ttsim.study.tune.tune import EFFORT, short, tune
-from ttsim.study.tune.tuned import Tuned
 
 
 def add_sweep(commands: Any) -> None:
@@ -74,13 +74,11 @@ def sweep_command(options: argparse.Namespace) -> int:
         OSError: A file cannot be read or written.
     """
     try:
-        said = {} if options.space is None else read_sweep(options.space)
-        asked = said | _flags(options, said)
-        ways = {name: getattr(options, name) for name in ("file", "processes", "scheduler")}
+        arguments = _arguments(options, {} if options.space is None else read_sweep(options.space))
         if options.top < 1:
             raise ArgumentError(f"sweep: --top must be at least 1, not {options.top}")
         with progress("points") as begin:
-            result = sweep(**asked, **ways, watch=_steps(begin))
+            result = sweep(**arguments, watch=_steps(begin))
     except KeyboardInterrupt as interrupt:
         kept = "give --file to keep rows" if options.file is None else f"the same command goes on with {options.file}"
         sys.stderr.write(f"ttsim: {word_for(interrupt)}; {printable(kept)}\n")
@@ -128,24 +126,24 @@ def _plain(key: str, text: str) -> Any:
     return setting(f"{key}={text}")[1] if text else text
 
 
-def _flags(options: argparse.Namespace, said: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of a sweep that were given as flags, which stand above those of a file.
+def _arguments(options: argparse.Namespace, file: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of a sweep: those of a file, above which those of flags stand.
 
     Raises:
         ArgumentError: They contradict each other.
         OSError: A file of layers cannot be read.
     """
-    given: dict[str, Any] = {name: getattr(options, name) for name in ("values", "l1_small_size")}
-    given = {name: value for name, value in given.items() if value is not None}
-    names = options.device or said.get("devices") or [default_spec()]
-    given["devices"] = [with_changes(name, options.changes) for name in names]
-    given["vary"] = said.get("vary", {}) | dict(options.vary)
-    if len(dict(options.vary)) < len(options.vary):
+    ways = {name: getattr(options, name) for name in ("file", "processes", "scheduler")}
+    flags = {name: getattr(options, name) for name in ("values", "l1_small_size") if getattr(options, name) is not None}
+    names = options.device or file.get("devices") or [default_spec()]
+    devices = [with_changes(name, options.changes) for name in names]
+    vary = dict(options.vary)
+    if len(vary) < len(options.vary):
         raise ArgumentError("sweep: --vary names a setting twice; give all its values at once")
     if options.no_strict:
-        given["strict"] = False
-    given["layers"] = chosen_layers(options, where="sweep", said=said.get("layers"))
-    return given
+        flags["strict"] = False
+    layers = chosen_layers(options, where="sweep", said=file.get("layers"))
+    return file | ways | flags | {"devices": devices, "vary": file.get("vary", {}) | vary, "layers": layers}
 
 
 WORTH_TELLING: Final = 1.5  # times as fast: what `ttsim run` says in its last line
@@ -191,29 +189,15 @@ def tune_command(options: argparse.Namespace) -> int:
     )
     found = []
     for layer in chosen_layers(options, where="tune"):
-        found.append(tune_layer(layer, settings, allow=options.allow, keep=options.keep, effort=options.effort))
+        with planned(layer, settings) as (device, arguments):
+            chosen = {name: getattr(options, name) for name in ("allow", "keep", "effort")}
+            found.append(tune(conv_transpose2d, device=device, name=layer.name, **chosen, **arguments))
         if not options.json:
             sys.stdout.write(f"{found[-1]}\n")
             sys.stdout.flush()
     if options.json:
-        sys.stdout.write(text({"format": 1, "layers": [one.to_dict() for one in found]}) + "\n")
-    return int(any(one.best is None for one in found))
-
-
-def tune_layer(
-    layer: Layer,
-    settings: Settings,
-    *,
-    allow: Collection[str] = (),
-    keep: Collection[str] = (),
-    effort: int = EFFORT,
-) -> Tuned:
-    """What a tuner finds for a layer on a device of its own; arguments and errors as of `tune`."""
-    placed = _placed(layer, settings)
-    with placed.device as device:
-        return tune(
-            conv_transpose2d, device=device, allow=allow, keep=keep, effort=effort, name=layer.name, **_options(placed)
-        )
+        sys.stdout.write(text({"format": 1, "layers": [tuned.to_dict() for tuned in found]}) + "\n")
+    return int(any(tuned.best is None for tuned in found))
 
 
 def faster_line(layers: Sequence[Layer], settings: Settings) -> str:
@@ -223,26 +207,14 @@ def faster_line(layers: Sequence[Layer], settings: Settings) -> str:
     """
     gains = []
     for layer in layers:
-        try:
-            placed = _placed(layer, settings)
-            with placed.device as device:
-                gain = short(conv_transpose2d, _options(placed), device).gain_over_given
-        except TTSimError:
-            continue
-        if gain is not None and gain > WORTH_TELLING:
-            gains.append((layer.name, gain))
+        with suppress(TTSimError), planned(layer, settings) as (device, arguments):
+            gain = short(conv_transpose2d, arguments, device).gain_over_given
+            if gain is not None and gain > WORTH_TELLING:
+                gains.append((layer.name, gain))
     if not gains:
         return ""
-    told = ", ".join(f"{printable(name)} {gain:.1f} times" for name, gain in sorted(gains, key=lambda one: -one[1]))
-    return f"Another config would make these much faster (`ttsim tune` prints it): {told}"
-
-
-def _placed(layer: Layer, settings: Settings) -> Placed:
-    return place(layer, make_inputs(layer, values=False), settings)
-
-
-def _options(placed: Placed) -> dict[str, Any]:
-    return {name: value for name, value in placed.arguments.items() if name != "device"}
+    words = ", ".join(f"{printable(name)} {gain:.1f} times" for name, gain in sorted(gains, key=lambda pair: -pair[1]))
+    return f"Another config would make these much faster (`ttsim tune` prints it): {words}"
 
 
 def add_design(commands: Any) -> None:

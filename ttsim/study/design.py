@@ -401,8 +401,9 @@ def _effects(space: Design, points: Sequence[DesignPoint], read: frozenset[str])
 
 def _ran(layer: Layer, spec: DeviceSpec) -> list[RanCall]:
     """What a layer runs on a device; nothing if it does not fit."""
+    settings = Settings(spec=spec, values="off", suggestions=False)
     try:
-        placed = place(layer, make_inputs(layer, values=False), Settings(spec=spec, values="off", suggestions=False))
+        placed = place(layer, make_inputs(layer, values=False), settings)
         with placed.device:
             return call(placed).profile.calls
     except TTSimError:

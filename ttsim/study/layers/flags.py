@@ -4,12 +4,14 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from device.errors import ArgumentError, shown
 from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE
 from ttsim.runtime.types.layer import FIELDS, KINDS, TABLE, Layer, integers
 from ttsim.study.layers.read import DEFAULT_LAYERS, layer_of, read_layers
+
+SHAPE: Final = ("batch_size", "input_height", "input_width", "in_channels")  # what --shape stands for
 
 
 def add_layers_flags(parser: argparse.ArgumentParser) -> None:
@@ -48,18 +50,24 @@ def flag(name: str) -> str:
 
 
 def layer_from_flags(options: argparse.Namespace, *, where: str) -> Layer | None:
-    """The layer that the flags describe; None if none of them was given.
-
-    Args:
-        options: The flags of a layer.
-
-    Raises:
-        ArgumentError: They do not describe a layer.
-    """
-    given = {name: value for name, value in vars(options).items() if value is not None and is_layer_flag(name)}
+    """The layer that the flags describe, None if none of them was given; ArgumentError if they describe none."""
+    given: dict[str, Any] = {name: getattr(options, name, None) for name in ("shape", *FIELDS)}
+    given = {name: value for name, value in given.items() if value is not None}
     if not given or set(given) == {"seed"}:
         return None
-    return layer_of(fields_of(given, where), where=where)
+    if "shape" in given:
+        shape = given.pop("shape")
+        if len(shape) != len(SHAPE):
+            raise ArgumentError(f"{where}: --shape must be N,H,W,C, not {','.join(map(str, shape))}")
+        given.update(zip(SHAPE, shape, strict=True))
+    if "in_channels" in given:
+        given.setdefault("out_channels", given["in_channels"])
+    for name, value in given.items():
+        if KINDS[name] is TABLE:
+            given[name] = dict(value)
+        elif isinstance(value, tuple) and len(value) == 1:
+            given[name] = value[0]
+    return layer_of(given, where=where)
 
 
 def chosen_layers(options: argparse.Namespace, *, where: str, said: Sequence[Layer] | None = None) -> tuple[Layer, ...]:
@@ -83,34 +91,3 @@ def chosen_layers(options: argparse.Namespace, *, where: str, said: Sequence[Lay
     if not layers:
         raise ArgumentError(f"{where}: no layer has {shown(options.only)} in its name; leave --only away for all")
     return layers if options.seed is None else tuple(replace(layer, seed=options.seed) for layer in layers)
-
-
-def is_layer_flag(name: str) -> bool:
-    """Whether an option describes a layer."""
-    return name == "shape" or name in FIELDS
-
-
-def fields_of(given: dict[str, Any], where: str) -> dict[str, Any]:
-    """Fields of a layer out of the flags that were given; errors as of `sizes_of`."""
-    fields = dict(given)
-    if "shape" in fields:
-        fields.update(sizes_of(fields.pop("shape"), where))
-    if "in_channels" in fields:
-        fields.setdefault("out_channels", fields["in_channels"])
-    for name, value in fields.items():
-        if KINDS[name] is TABLE:
-            fields[name] = dict(value)
-        elif isinstance(value, tuple) and len(value) == 1:
-            fields[name] = value[0]
-    return fields
-
-
-def sizes_of(shape: Sequence[int], where: str) -> dict[str, int]:
-    """The four sizes of an input.
-
-    Raises:
-        ArgumentError: There are not four.
-    """
-    if len(shape) != 4:
-        raise ArgumentError(f"{where}: --shape must be N,H,W,C, not {','.join(map(str, shape))}")
-    return dict(zip(("batch_size", "input_height", "input_width", "in_channels"), shape, strict=True))

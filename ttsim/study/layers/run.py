@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final, NamedTuple, TypeVar
@@ -24,7 +25,6 @@ from ttsim.api.conv import ConvTranspose2d, conv_transpose2d
 from ttsim.recording.profiling import Profile, estimate_cycles, profile
 from ttsim.recording.suggestions import arguments_source
 from ttsim.report.accuracy import Accuracy, measure
-from ttsim.report.advice import Advice
 from ttsim.report.memory import LayerResult, Summary, operation_uses, summarize
 from ttsim.runtime.device import Device
 from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, Values
@@ -48,6 +48,7 @@ from ttsim.runtime.types.tensors import DataType
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
+Member = TypeVar("Member", bound=Enum)
 
 
 class Inputs(NamedTuple):
@@ -74,23 +75,15 @@ def make_inputs(layer: Layer, *, values: bool = True) -> Inputs:
         )
     image = (layer.batch_size, layer.input_height, layer.input_width, layer.in_channels)
     kernel = (layer.in_channels, layer.out_channels // layer.groups, *layer.kernel_size)
-    if not values:
-        zero, row = np.zeros((), np.float32), (1, 1, 1, layer.out_channels)
-        return Inputs(
-            x=np.broadcast_to(zero, image),
-            w=np.broadcast_to(zero, kernel),
-            b=np.broadcast_to(zero, row) if layer.bias else None,
-        )
-    rng = np.random.default_rng(layer.seed)
-    x = rng.standard_normal(image, np.float32)
-    w = rng.standard_normal(kernel, np.float32)
-    w *= np.float32(1 / math.sqrt(max(1, layer.in_channels // layer.groups * math.prod(layer.kernel_size))))
-    b = rng.standard_normal((1, 1, 1, layer.out_channels), np.float32) if layer.bias else None
-    return Inputs(
-        x=as_stored(x, layer.input_dtype),
-        w=as_stored(w, layer.weights_dtype),
-        b=None if b is None else as_stored(b, layer.weights_dtype),
-    )
+    shapes = [image, kernel, *([(1, 1, 1, layer.out_channels)] if layer.bias else [])]
+    if values:
+        rng = np.random.default_rng(layer.seed)
+        arrays = [rng.standard_normal(shape, np.float32) for shape in shapes]
+        arrays[1] *= np.float32(1 / math.sqrt(max(1, layer.in_channels // layer.groups * math.prod(layer.kernel_size))))
+        arrays = [as_stored(arrays[0], layer.input_dtype), *(as_stored(one, layer.weights_dtype) for one in arrays[1:])]
+    else:
+        arrays = [np.broadcast_to(np.zeros((), np.float32), shape) for shape in shapes]
+    return Inputs(arrays[0], arrays[1], arrays[2] if layer.bias else None)
 
 
 def as_stored(values: Floats, dtype: str) -> Floats:
@@ -121,18 +114,13 @@ def sigmoid(values: Doubles) -> Doubles:
     return np.asarray(0.5 * (1 + np.tanh(0.5 * values)))
 
 
-def gelu(values: Doubles) -> Doubles:
-    """The input times the normal distribution."""
-    erf = np.vectorize(math.erf, otypes=[np.float64])
-    return np.asarray(0.5 * values * (1 + erf(values / math.sqrt(2))))
-
-
+_erf: Final = np.vectorize(math.erf, otypes=[np.float64])
 ACTIVATIONS: Mapping[str, Callable[[Doubles], Any]] = {
     "relu": lambda values: np.maximum(values, 0),
     "relu6": lambda values: np.clip(values, 0, 6),
     "sigmoid": sigmoid,
     "silu": lambda values: values * sigmoid(values),
-    "gelu": gelu,
+    "gelu": lambda values: 0.5 * values * (1 + _erf(values / math.sqrt(2))),  # times the normal distribution
     "tanh": np.tanh,
     "identity": lambda values: values,
 }
@@ -155,7 +143,7 @@ MEMORY: Final = {"dram": "ttnn.DRAM_MEMORY_CONFIG", "l1": "ttnn.L1_MEMORY_CONFIG
 
 
 def layer_source(layer: Layer, arguments: Mapping[str, Any]) -> str:
-    """The script; its tensors are zeros, and ``device`` is a device that it finds open.
+    """A layer as a script: its tensors are zeros, and it finds ``device`` open.
 
     Args:
         arguments: Of its call, by name.
@@ -177,7 +165,6 @@ def layer_source(layer: Layer, arguments: Mapping[str, Any]) -> str:
     return "\n".join([*lines, ")"])
 
 
-Member = TypeVar("Member", bound=Enum)
 _GRID_SIZE: Final = re.compile(r"([0-9]{1,3})x([0-9]{1,3})")
 SLICE_AXES = {"H": Conv2dDRAMSliceHeight, "W": Conv2dDRAMSliceWidth}
 
@@ -196,9 +183,9 @@ def member(kind: type[Member], field: str, value: Setting) -> Member:
     return kind[name]
 
 
-def dtype(name: Setting, field: str = "dtype") -> DataType:
+def dtype(name: Setting) -> DataType:
     """The data type of that name."""
-    return member(DataType, field, name)
+    return member(DataType, "dtype", name)
 
 
 def core_grid(value: Setting) -> CoreRangeSet:
@@ -213,18 +200,19 @@ def core_grid(value: Setting) -> CoreRangeSet:
     return CoreGrid(x=int(size[1]), y=int(size[2])).core_range_set()
 
 
-CONFIG_FIELDS: Mapping[str, Callable[[Setting], Any]] = {
-    "weights_dtype": lambda value: dtype(value, "weights_dtype"),
-    "activation": lambda value: UnaryWithParam(member(UnaryOpType, "activation", value)),
-    "shard_layout": lambda value: member(TensorMemoryLayout, "shard_layout", value),
-    "output_layout": lambda value: member(Layout, "output_layout", value),
-    "padding_mode": lambda value: member(PaddingMode, "padding_mode", value),
-    "core_grid": core_grid,
+CONFIG_MEMBERS: Final[Mapping[str, type[Enum]]] = {  # fields of configs that are given by the name of a member
+    "weights_dtype": DataType,
+    "activation": UnaryOpType,
+    "shard_layout": TensorMemoryLayout,
+    "output_layout": Layout,
+    "padding_mode": PaddingMode,
 }
-COMPUTE_FIELDS: Mapping[str, Callable[[Setting], Any]] = {
-    "math_fidelity": lambda value: member(MathFidelity, "math_fidelity", value),
-    "throttle_level": lambda value: member(ThrottleLevel, "throttle_level", value),
-}
+COMPUTE_MEMBERS: Final[Mapping[str, type[Enum]]] = {"math_fidelity": MathFidelity, "throttle_level": ThrottleLevel}
+
+
+def _with_members(settings: Mapping[str, Setting], kinds: Mapping[str, type[Enum]]) -> dict[str, Any]:
+    """Fields of a config, those of enumerations as members."""
+    return {name: member(kinds[name], name, value) if name in kinds else value for name, value in settings.items()}
 
 
 def conv_config(layer: Layer) -> Conv2dConfig | None:
@@ -237,24 +225,22 @@ def conv_config(layer: Layer) -> Conv2dConfig | None:
         ArgumentError: An enumeration has no member of that name, or a core_grid is none.
         ArgumentTypeError: A field is unknown, or its value is of the wrong type.
     """
-    settings = {key: CONFIG_FIELDS.get(key, as_it_is)(value) for key, value in layer.config.items()}
+    settings = _with_members(layer.config, CONFIG_MEMBERS)
+    if "activation" in settings:
+        settings["activation"] = UnaryWithParam(settings["activation"])
     if "core_grid" in settings:
+        settings["core_grid"] = core_grid(settings["core_grid"])
         settings.setdefault("override_sharding_config", True)
     return Conv2dConfig(**settings) if settings else None
 
 
 def compute_config(layer: Layer, arch: object) -> WormholeComputeKernelConfig | None:
     """The compute kernel config of a layer for an architecture, None if it sets nothing; raises as `conv_config`."""
-    settings = {key: COMPUTE_FIELDS.get(key, as_it_is)(value) for key, value in layer.compute.items()}
+    settings = _with_members(layer.compute, COMPUTE_MEMBERS)
     if not settings:
         return None
     WormholeComputeKernelConfig(**settings)  # refuses by name what is no field
     return init_device_compute_kernel_config(arch, **settings)
-
-
-def as_it_is(value: Setting) -> Any:
-    """A plain value."""
-    return value
 
 
 def slice_config(layer: Layer) -> Conv2dSliceConfig | None:
@@ -332,16 +318,18 @@ def run_layer(layer: Layer, settings: Settings, *, watch: Callable[[Profile], ob
         if watch is not None:
             watch(called.profile)
     if summary.cycles is not None and settings.suggestions:
-        summary = replace(summary, cycles=replace(summary.cycles, advice=advice_on(layer, settings)))
+        with planned(layer, settings) as (device, options):  # what would make the layer faster
+            advice = estimate_cycles(conv_transpose2d, device=device, suggestions=True, **options).advice
+        summary = replace(summary, cycles=replace(summary.cycles, advice=advice))
     return LayerResult(layer=layer, summary=summary, source=source)
 
 
-def advice_on(layer: Layer, settings: Settings) -> Advice | None:
-    """What would make a layer faster that runs, found out on a device of its own."""
+@contextmanager
+def planned(layer: Layer, settings: Settings) -> Iterator[tuple[Device, dict[str, Any]]]:
+    """A device with a layer's input, without numbers, and the other arguments of its call; errors as of `place`."""
     placed = place(layer, make_inputs(layer, values=False), replace(settings, values="off"))
     with placed.device as device:
-        options = {name: value for name, value in placed.arguments.items() if name != "device"}
-        return estimate_cycles(conv_transpose2d, device=device, suggestions=True, **options).advice
+        yield device, {name: value for name, value in placed.arguments.items() if name != "device"}
 
 
 def place(layer: Layer, inputs: Inputs, settings: Settings) -> Placed:
