@@ -6,8 +6,7 @@ from dataclasses import fields
 from device.spec.device_spec import DeviceSpec
 from ttsim.report.cycle_report import CycleReport
 from ttsim.report.network import NetworkReport
-from ttsim.report.page_parts import Page, Source
-from ttsim.report.pages import page_of_calls, page_of_network, page_of_pass
+from ttsim.report.pages import Page, Source, page_of_calls, page_of_network, page_of_pass
 from ttsim.report.runs import OpRun
 from ttsim.report.trace import trace_json_gz
 from ttsim.report.writers.html.document import page_frame, page_html
@@ -34,7 +33,7 @@ def _sources(network: NetworkReport, calls: Sequence[RanCall]) -> Iterator[Sourc
         if call.asked is not None:
             begins = first[number]
             place = f", {begins.where}" if begins.where else ""
-            yield Source(name=f"#{begins.number} {call.function}{place}", text=estimate_source(call.asked))
+            yield Source(f"#{begins.number} {call.function}{place}", estimate_source(call.asked))
 
 
 def page_files(

@@ -1,299 +1,30 @@
 """What device operations and calls take: cycles, time, stages, cores, traffic, roofline, and expected errors."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from math import fsum, hypot
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from device.cores import CoreRangeSet
 from device.errors import ArgumentError
 from device.memory.memory_config import TILE
 from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
 from device.time.network import bandwidth
-from device.time.stages import CoreGroupCycles, Lazy, MovedBytes, OperationCycles, Stage, StageCycles, nanoseconds
+from device.time.stages import CoreGroupCycles, Lazy, OperationCycles, Stage, StageCycles, nanoseconds
 from ops.launch import Launch
 from ops.op_model import Description, Detail
 from ops.passes.cycles import TimedOperation, expected_error
-from ttsim.report.rows import SOURCE, Column, Row, ValueT
+from ttsim.report.rows import Column, Row
 
 NO_MEASUREMENT: Final = "no measurement"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorBar:
-    """How far the cycles of an operation are to be expected off."""
-
-    share: float | None  # Mean absolute error on configurations that the fit had not seen; None without a measurement
-    configurations: int  # How many were measured
-    text: str  # Where the figure comes from, or why there is none
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TotalError:
-    """How far the cycles of several operations are to be expected off."""
-
-    share: float | None  # Of the cycles whose models were measured; None if none was
-    unmeasured_share: float  # Of all cycles, those of operations without a measurement
-
-
-def error_bar(description: Description, architecture: str) -> ErrorBar:
-    """What is to be expected of an operation."""
-    found = expected_error(description.measured_as, architecture) if description.measured_as else None
-    if found is None:
-        made = f"; composed of {description.composed_of}" if description.composed_of else ""
-        return ErrorBar(share=None, configurations=0, text=f"{NO_MEASUREMENT}{made}")
-    text = f"{description.measured_as}: mean of {found.configurations} configurations that the fit had not seen"
-    if found.architecture != architecture:
-        text += f", all on {found.architecture}: on {architecture} nothing was measured"
-    return ErrorBar(share=found.share, configurations=found.configurations, text=text)
-
-
-def total_error(parts: Sequence[tuple[str, int, ErrorBar]]) -> TotalError:
-    """What is to be expected of operations that run one after the other.
-
-    Args:
-        parts: What each was measured as, its cycles and its error.
-    """
-    everything = sum(cycles for _, cycles, _ in parts)
-    off: dict[str, list[float]] = {}
-    measured = 0
-    for kind, cycles, bar in parts:
-        if bar.share is not None:
-            measured += cycles
-            off.setdefault(kind, []).append(bar.share * cycles)
-    return TotalError(
-        share=hypot(*map(fsum, off.values())) / measured if measured else None,
-        unmeasured_share=1 - measured / everything if everything else 0.0,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageTime:
-    """One stage of a core, or of several operations together."""
-
-    stage: str  # Its name: "reader", "math", "writer" ..
-    does: str  # What it does in this operation, in words
-    busy_cycles: int
-    stall_cycles: int  # It waits for another stage; 0 where that is not modeled
-    critical_cycles: int  # It is what the end waits for; over all stages these add up to the whole
-    busy_share: float
-    stall_share: float
-    critical_share: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoreGroupTime:
-    """Cores that do the same work."""
-
-    cores: str  # Which, as ttnn prints them
-    # The same as rectangles: first column, first row, last column, last row
-    ranges: tuple[tuple[int, int, int, int], ...]
-    cycles: int  # From the start of the program to the end of their last stage
-    share: float  # Of the operation's cycles
-    stages: tuple[StageTime, ...]  # Of each of these cores, in the order of the pipeline
-
-    @property
-    def coordinates(self) -> tuple[tuple[int, int], ...]:
-        """(column, row) of each core, rectangle by rectangle."""
-        return tuple(
-            (column, row)
-            for left, top, right, bottom in self.ranges
-            for row in range(top, bottom + 1)
-            for column in range(left, right + 1)
-        )
-
-    @property
-    def idle_share(self) -> float:
-        """Of the operation's cycles, those after the end of their last stage."""
-        return 1 - self.share
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic:
-    """Bytes moved, and how fast on average."""
-
-    dram_read_bytes: int
-    dram_written_bytes: int
-    dram_bytes_per_second: float  # Both together
-    dram_share: float  # That of the data sheet's rate
-    network_bytes: int  # What leaves a core over a network; a multicast counts once
-    network_bytes_per_second: float  # The same in time
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MathUse:
-    """What the matrix units do."""
-
-    issued_flops: int  # Multiplications and additions they do, padding and inserted zeros included
-    useful_flops: int  # Those that the result needs; for a call, those of its definition
-    useful_share: float  # The latter of the former
-    product_cycles: int  # Cycles that the tile products alone take, on all cores together
-    utilization: float  # Those of the cycles of the cores that take part
-    device_utilization: float  # Those of the cycles of all worker cores of the device
-    flops_per_second: float  # Useful ones
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Roofline:
-    """The least cycles each resource of the device needs for the work, all of it busy all the time."""
-
-    math_cycles: int  # The tile products, spread over all worker cores
-    dram_cycles: int  # The bytes to and from DRAM, at the rate that is achieved when all goes well
-    network_cycles: int  # The bytes between cores, with both networks of the cores that take part
-    cycles: int  # The largest of the three
-    bound: str  # Its name: "math", "DRAM" or "network"; "none" if all are 0
-    share: float  # `cycles` of the estimated ones: how near the work comes to its roof
-    issued_flops_per_dram_byte: float  # Arithmetic intensity; 0 without bytes to or from DRAM
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoreTime:
-    """One core over a call, or over all."""
-
-    column: int
-    row: int
-    cycles: int  # From the start to the end of its own work, added up over the operations
-    share: float  # Of all cycles: the rest it waits for other cores, or has nothing to do
-    busy_cycles: int  # Of its busiest stage in each operation, added up
-    busy_share: float  # The same, of all cycles
-    stall_cycles: int  # Of the stage that waits most in each operation, added up; 0 where waiting is not modeled
-    stall_share: float  # The same, of all cycles
-    dram_bytes: int = 0  # It moves from and to DRAM; where a model does not tell cores apart, as many as the others
-    network_bytes: int = 0  # That leave it over a network, likewise
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UntimedOperation:
-    """A device operation that ran and that no model knows."""
-
-    name: str
-    reason: str
-    position: int  # Where it stands among the device operations of its call, timed or not, from 0
-
-
-class Sums(NamedTuple):
-    """What operations that ran one after the other do, added up; the roofs of each are its own."""
-
-    cycles: int = 0  # Whole ones
-    core_cycles: int = 0  # The same, of all cores that take part
-    dram_read_bytes: int = 0
-    dram_written_bytes: int = 0
-    network_bytes: int = 0
-    issued_flops: int = 0  # Of the matrix units
-    product_cycles: int = 0  # Of all tile products; one takes `phase_cycles` for each fidelity phase
-    math_roof: int = 0  # Least cycles of matrix units
-    dram_roof: int = 0
-    network_roof: int = 0
-    roof: int = 0  # The largest of each operation's
-
-
-def added(parts: Sequence[Sums]) -> Sums:
-    """What all of them do."""
-    return Sums(*map(sum, zip(*parts, strict=True)))
-
-
-def traffic(sums: Sums, spec: DeviceSpec) -> Traffic:
-    """Bytes moved."""
-    seconds = nanoseconds(sums.cycles, spec.clock_hz) / 1e9
-    rate = share_of(sums.dram_read_bytes + sums.dram_written_bytes, seconds)
-    return Traffic(
-        dram_read_bytes=sums.dram_read_bytes,
-        dram_written_bytes=sums.dram_written_bytes,
-        dram_bytes_per_second=rate,
-        dram_share=rate / spec.dram.peak_bytes_per_second,
-        network_bytes=sums.network_bytes,
-        network_bytes_per_second=share_of(sums.network_bytes, seconds),
-    )
-
-
-def math_use(sums: Sums, spec: DeviceSpec, *, useful_flops: int) -> MathUse:
-    """What the matrix units do."""
-    return MathUse(
-        issued_flops=sums.issued_flops,
-        useful_flops=useful_flops,
-        useful_share=share_of(useful_flops, sums.issued_flops),
-        product_cycles=sums.product_cycles,
-        utilization=share_of(sums.product_cycles, sums.core_cycles),
-        device_utilization=share_of(sums.product_cycles, spec.grid.cores * sums.cycles),
-        flops_per_second=share_of(useful_flops, nanoseconds(sums.cycles, spec.clock_hz) / 1e9),
-    )
-
-
-def roofline(sums: Sums) -> Roofline:
-    """What is needed at least."""
-    limits = {"math": sums.math_roof, "DRAM": sums.dram_roof, "network": sums.network_roof}
-    return Roofline(
-        math_cycles=sums.math_roof,
-        dram_cycles=sums.dram_roof,
-        network_cycles=sums.network_roof,
-        cycles=sums.roof,
-        bound=max(limits, key=lambda name: limits[name]) if sums.roof else "none",
-        share=share_of(sums.roof, sums.cycles),
-        issued_flops_per_dram_byte=share_of(sums.issued_flops, sums.dram_read_bytes + sums.dram_written_bytes),
-    )
-
-
-def share_of(part: float, whole: float) -> float:
-    """A part of a whole; 0 of nothing."""
-    return part / whole if whole else 0.0
-
-
 DIGITS: Final = 6  # decimals of a cycle that a model is trusted with
-
-
-def whole(cycles: float) -> int:
-    """The nearest whole number of cycles; of two the even one."""
-    if isinstance(cycles, int):
-        return cycles
-    return int(cycles) if cycles.is_integer() else round(round(cycles, DIGITS))
-
-
-def whole_operation(timed: OperationCycles) -> OperationCycles:
-    """An operation in whole cycles: no group of cores ends after it, and critical cycles still add up to its own."""
-    cycles = whole(timed.cycles)
-    return OperationCycles(
-        cycles=cycles,
-        groups=lambda: tuple(_whole_group(group, cycles) for group in timed.groups),
-        slowest=_whole_group(timed.slowest, cycles),
-        cores=lambda: timed.cores,
-        working=lambda: timed.working,
-        bound_by=timed.bound_by,
-        dram_read_bytes=timed.dram_read_bytes,
-        dram_written_bytes=timed.dram_written_bytes,
-        network_bytes=timed.network_bytes,
-        issued_flops=timed.issued_flops,
-        useful_flops=timed.useful_flops,
-        contention_cycles=min(cycles, whole(timed.contention_cycles)),
-        moved=lambda: timed.moved,
-    )
-
-
-def _whole_group(group: CoreGroupCycles, most: int) -> CoreGroupCycles:
-    cycles = min(most, whole(group.cycles))
-    return CoreGroupCycles(cores=group.cores, cycles=cycles, stages=tuple(_whole_stages(group.stages)))
-
-
-def _whole_stages(stages: Iterable[StageCycles]) -> Iterable[StageCycles]:
-    """Critical cycles are rounded where they end on the path, one stage behind the other."""
-    end, whole_end = 0.0, 0
-    for one in stages:
-        critical = 0
-        if one.critical_cycles:
-            end += one.critical_cycles
-            critical = whole(end) - whole_end
-            whole_end += critical
-        yield StageCycles(
-            one.stage,
-            whole(one.busy_cycles),
-            whole(one.stall_cycles) if one.stall_cycles else 0,
-            critical,
-        )
-
-
-FLOPS_OF_A_PRODUCT = 2 * TILE**3
-NETWORKS = 2
+FLOPS_OF_A_PRODUCT: Final = 2 * TILE**3
+NETWORKS: Final = 2
 TIE_SHARE: Final = 0.05  # of an operation's cycles: stages nearer to each other than the model can tell apart
+LEAST_NANOSECONDS: Final = 1  # of a kernel: viewers take none for a measurement that failed
 DOES: Final[Mapping[Stage, str]] = {  # whatever the operation
     Stage.START: "kernels start",
     Stage.READER: "data is brought in",
@@ -311,6 +42,139 @@ DOES: Final[Mapping[Stage, str]] = {  # whatever the operation
     Stage.NETWORK: "transfers wait for others on the networks",
     Stage.DRAM: "DRAM delivers or takes data",
 }
+Ranges = tuple[tuple[int, int, int, int], ...]  # rectangles: first column, first row, last column, last row
+Core = tuple[int, int]  # column and row
+
+
+def share_of(part: float, whole: float) -> float:
+    """A part of a whole; 0 of nothing."""
+    return part / whole if whole else 0.0
+
+
+def kernel_nanoseconds(cycles: float, spec: DeviceSpec) -> int:
+    """Cycles in whole nanoseconds; a kernel takes at least `LEAST_NANOSECONDS`."""
+    return max(round(nanoseconds(cycles, spec.clock_hz)), LEAST_NANOSECONDS)
+
+
+def ranges_of(cores: CoreRangeSet) -> Ranges:
+    """Cores as rectangles."""
+    return tuple((cores.start.x, cores.start.y, cores.end.x, cores.end.y) for cores in cores.merged().ranges)
+
+
+def cores_in(ranges: Ranges) -> Iterator[Core]:
+    """Every core of some rectangles, row by row."""
+    for left, top, right, bottom in ranges:
+        yield from ((column, row) for row in range(top, bottom + 1) for column in range(left, right + 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorBar:
+    """The expected error of an operation's cycles."""
+
+    share: float | None  # Mean absolute error on configurations that the fit had not seen; None without a measurement
+    configurations: int  # How many were measured
+    text: str  # Where the figure comes from, or why there is none
+
+
+def error_bar(description: Description, architecture: str) -> ErrorBar:
+    """The expected error of an operation on an architecture."""
+    error = expected_error(description.measured_as, architecture) if description.measured_as else None
+    if error is None:
+        parts = f"; composed of {description.composed_of}" if description.composed_of else ""
+        return ErrorBar(share=None, configurations=0, text=f"{NO_MEASUREMENT}{parts}")
+    text = f"{description.measured_as}: mean of {error.configurations} configurations that the fit had not seen"
+    if error.architecture != architecture:
+        text += f", all on {error.architecture}: on {architecture} nothing was measured"
+    return ErrorBar(share=error.share, configurations=error.configurations, text=text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TotalError:
+    """The expected error of the cycles of several operations."""
+
+    share: float | None  # Of the cycles whose models were measured; None if none was
+    unmeasured_share: float  # Of all cycles, those of operations without a measurement
+
+
+def total_error(parts: Sequence[tuple[str, int, ErrorBar]]) -> TotalError:
+    """The expected error of operations in sequence, each with what it was measured as, its cycles and its error.
+
+    Errors of one kind add up, those of different kinds in squares.
+    """
+    cycles = sum(cycles for _, cycles, _ in parts)
+    measured = sum(cycles for _, cycles, bar in parts if bar.share is not None)
+    off: defaultdict[str, list[float]] = defaultdict(list)
+    for kind, own, bar in parts:
+        if bar.share is not None:
+            off[kind].append(bar.share * own)
+    return TotalError(
+        share=hypot(*map(fsum, off.values())) / measured if measured else None,
+        unmeasured_share=1 - measured / cycles if cycles else 0.0,
+    )
+
+
+def whole(cycles: float) -> int:
+    """The nearest whole number of cycles; of two the even one."""
+    if isinstance(cycles, int):
+        return cycles
+    return int(cycles) if cycles.is_integer() else round(round(cycles, DIGITS))
+
+
+def whole_operation(timed: OperationCycles) -> OperationCycles:
+    """An operation in whole cycles: no group of cores ends after it, and critical cycles still add up to its own."""
+    cycles = whole(timed.cycles)
+    rounded: dict[str, Any] = {
+        "cycles": cycles,
+        "groups": lambda: tuple(_whole_group(group, cycles) for group in timed.groups),
+        "slowest": _whole_group(timed.slowest, cycles),
+        "contention_cycles": min(cycles, whole(timed.contention_cycles)),
+    }
+    lazy = {name: partial(getattr, timed, name) for name in ("cores", "working", "moved")}
+    return OperationCycles(**{**vars(timed), **lazy, **rounded})
+
+
+def _whole_group(group: CoreGroupCycles, most: int) -> CoreGroupCycles:
+    cycles = min(most, whole(group.cycles))
+    return CoreGroupCycles(cores=group.cores, cycles=cycles, stages=tuple(_whole_stages(group.stages)))
+
+
+def _whole_stages(stages: Iterable[StageCycles]) -> Iterable[StageCycles]:
+    """Critical cycles are rounded where they end on the path, one stage behind the other."""
+    end, whole_end = 0.0, 0
+    for stage in stages:
+        critical = 0
+        if stage.critical_cycles:
+            end += stage.critical_cycles
+            critical = whole(end) - whole_end
+            whole_end += critical
+        yield StageCycles(stage.stage, whole(stage.busy_cycles), whole(stage.stall_cycles or 0), critical)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StageTime(Row, figures="stage does busy_cycles stall_cycles critical_cycles"):
+    """One stage of a core, or of several operations together; shares are of the operations' cycles."""
+
+    of_cycles: float
+    stage: str  # Its name: "reader", "math", "writer" ..
+    does: str  # What it does in this operation, in words
+    busy_cycles: int
+    stall_cycles: int  # It waits for another stage; 0 where that is not modeled
+    critical_cycles: int  # It is what the end waits for; over all stages these add up to the whole
+
+    busy_share = Column["StageTime", float](lambda stage: share_of(stage.busy_cycles, stage.of_cycles))
+    stall_share = Column["StageTime", float](lambda stage: share_of(stage.stall_cycles, stage.of_cycles))
+    critical_share = Column["StageTime", float](lambda stage: share_of(stage.critical_cycles, stage.of_cycles))
+
+
+def stage_times(
+    stages: Iterable[StageCycles], *, of_cycles: float, words: Mapping[Stage, str] = DOES
+) -> tuple[StageTime, ...]:
+    """Stages added up by name, in the order of the pipeline, with their shares of some cycles and what each does."""
+    sums: defaultdict[Stage, list[int]] = defaultdict(lambda: [0, 0, 0])
+    for stage in stages:
+        for at, cycles in enumerate((stage.busy_cycles, stage.stall_cycles, stage.critical_cycles)):
+            sums[stage.stage][at] += whole(cycles)
+    return tuple(StageTime(of_cycles, stage.value, words[stage], *sums[stage]) for stage in Stage if stage in sums)
 
 
 def tied_stages(stages: Sequence[StageTime], bound_by: str, cycles: int) -> tuple[str, ...]:
@@ -320,180 +184,254 @@ def tied_stages(stages: Sequence[StageTime], bound_by: str, cycles: int) -> tupl
     operation's (what takes longer than the stage that binds, as the start may, binds nothing); where no path is known,
     busy cycles count.
     """
-    walked = any(stage.critical_cycles for stage in stages)
-    counted = {one.stage: one.critical_cycles if walked else one.busy_cycles for one in stages}
-    most = counted.get(bound_by, 0)
+    spent = spent_cycles(stages)
+    most = spent.get(bound_by, 0)
     near = [
         name
-        for name, own in counted.items()
+        for name, own in spent.items()
         if name != bound_by and 2 * own >= most > 0 and abs(most - own) <= TIE_SHARE * cycles
     ]
-    return tuple(sorted(near, key=lambda name: -counted[name]))
+    return tuple(sorted(near, key=lambda name: -spent[name]))
 
 
-def stage_times(
-    stages: Iterable[StageCycles], *, of_cycles: float, words: Mapping[Stage, str] = DOES
-) -> tuple[StageTime, ...]:
-    """Stages added up by their names, in the order of the pipeline, with their shares of some cycles.
+def spent_cycles(stages: Sequence[StageTime]) -> dict[str, int]:
+    """Critical cycles of each stage, or busy cycles where no critical path is known."""
+    walked = any(stage.critical_cycles for stage in stages)
+    return {stage.stage: stage.critical_cycles if walked else stage.busy_cycles for stage in stages}
 
-    Args:
-        words: What each does.
-    """
-    added: dict[Stage, tuple[int, int, int]] = {}
-    for one in stages:
-        busy, stall, critical = added.get(one.stage, (0, 0, 0))
-        busy, stall = busy + whole(one.busy_cycles), stall + whole(one.stall_cycles)
-        added[one.stage] = (busy, stall, critical + whole(one.critical_cycles))
-    return tuple(
-        StageTime(
-            stage=stage.value,
-            does=words[stage],
-            busy_cycles=busy,
-            stall_cycles=stall,
-            critical_cycles=critical,
-            busy_share=share_of(busy, of_cycles),
-            stall_share=share_of(stall, of_cycles),
-            critical_share=share_of(critical, of_cycles),
-        )
-        for stage, (busy, stall, critical) in ((one, added[one]) for one in Stage if one in added)
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CoreGroupTime(Row):
+    """Cores that do the same work."""
+
+    group: CoreGroupCycles  # In whole cycles
+    of_cycles: int
+    words: Mapping[Stage, str]  # What the stages do
+
+    cores = Column["CoreGroupTime", str](lambda group: str(group.group.cores.merged()))  # As ttnn prints them
+    ranges = Column["CoreGroupTime", Ranges](lambda group: ranges_of(group.group.cores))
+    cycles = Column["CoreGroupTime", int](  # From the start of the program to the end of their last stage
+        lambda group: whole(group.group.cycles)
+    )
+    share = Column["CoreGroupTime", float](lambda group: share_of(group.group.cycles, group.of_cycles))
+    stages = Column["CoreGroupTime", tuple[StageTime, ...]](  # Of each of these cores, in the order of the pipeline
+        lambda group: stage_times(group.group.stages, of_cycles=group.of_cycles, words=group.words)
     )
 
+    @property
+    def coordinates(self) -> tuple[Core, ...]:
+        """(column, row) of each core, rectangle by rectangle."""
+        return tuple(cores_in(self.ranges))
 
-def _group_time(group: CoreGroupCycles, of_cycles: int, words: Mapping[Stage, str]) -> CoreGroupTime:
-    cores = group.cores.merged()
-    return CoreGroupTime(
-        cores=str(cores),
-        ranges=tuple((one.start.x, one.start.y, one.end.x, one.end.y) for one in cores.ranges),
-        cycles=whole(group.cycles),
-        share=share_of(group.cycles, of_cycles),
-        stages=stage_times(group.stages, of_cycles=of_cycles, words=words),
+    @property
+    def idle_share(self) -> float:
+        """The share of the operation's cycles after the end of their last stage."""
+        return 1 - self.share
+
+
+class Sums(NamedTuple):
+    """What operations that ran one after the other do, added up; the roofs of each are its own."""
+
+    cycles: int = 0  # Whole ones
+    core_cycles: int = 0  # The same, of all cores that take part
+    dram_read_bytes: int = 0
+    dram_written_bytes: int = 0
+    network_bytes: int = 0
+    issued_flops: int = 0  # Of the matrix units
+    product_cycles: int = 0  # Of all tile products; one takes `phase_cycles` for each fidelity phase
+    math_roof: int = 0  # Least cycles of matrix units
+    dram_roof: int = 0
+    network_roof: int = 0
+    roof: int = 0  # The largest of each operation's
+
+    @property
+    def dram_bytes(self) -> int:
+        """Read and written bytes."""
+        return self.dram_read_bytes + self.dram_written_bytes
+
+    def rate(self, count: float, spec: DeviceSpec) -> float:
+        """A count a second."""
+        return share_of(count, nanoseconds(self.cycles, spec.clock_hz) / 1e9)
+
+
+def added(parts: Sequence[Sums]) -> Sums:
+    """What all of them do."""
+    return Sums(*map(sum, zip(*parts, strict=True)))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Traffic(Row):
+    """Bytes moved, and how fast on average."""
+
+    sums: Sums
+    spec: DeviceSpec
+
+    dram_read_bytes = Column["Traffic", int](lambda row: row.sums.dram_read_bytes)
+    dram_written_bytes = Column["Traffic", int](lambda row: row.sums.dram_written_bytes)
+    # Both together
+    dram_bytes_per_second = Column["Traffic", float](lambda row: row.sums.rate(row.sums.dram_bytes, row.spec))
+    # The same, of the data sheet's rate
+    dram_share = Column["Traffic", float](lambda row: row.dram_bytes_per_second / row.spec.dram.peak_bytes_per_second)
+    # What leaves a core over a network; a multicast counts once
+    network_bytes = Column["Traffic", int](lambda row: row.sums.network_bytes)
+    network_bytes_per_second = Column["Traffic", float](lambda row: row.sums.rate(row.sums.network_bytes, row.spec))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MathUse(Row, figures="issued_flops useful_flops"):
+    """What the matrix units do."""
+
+    sums: Sums
+    spec: DeviceSpec
+    useful_flops: int  # Those that the result needs; for a call, those of its definition
+
+    # Multiplications and additions that they do, padding and inserted zeros included
+    issued_flops = Column["MathUse", int](lambda row: row.sums.issued_flops)
+    useful_share = Column["MathUse", float](lambda row: share_of(row.useful_flops, row.issued_flops))
+    # Cycles that the tile products alone take, on all cores together
+    product_cycles = Column["MathUse", int](lambda row: row.sums.product_cycles)
+    # Product cycles of the cycles of the cores that take part, and of those of all worker cores of the device
+    utilization = Column["MathUse", float](lambda row: share_of(row.product_cycles, row.sums.core_cycles))
+    device_utilization = Column["MathUse", float](
+        lambda row: share_of(row.product_cycles, row.spec.grid.cores * row.sums.cycles)
+    )
+    # Useful ones
+    flops_per_second = Column["MathUse", float](lambda row: row.sums.rate(row.useful_flops, row.spec))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Roofline(Row):
+    """The least cycles each resource of the device needs for the work, all of it busy all the time."""
+
+    sums: Sums
+
+    # The tile products, spread over all worker cores
+    math_cycles = Column["Roofline", int](lambda row: row.sums.math_roof)
+    # The bytes to and from DRAM, at the rate that is achieved when all goes well
+    dram_cycles = Column["Roofline", int](lambda row: row.sums.dram_roof)
+    # The bytes between cores, with both networks of the cores that take part
+    network_cycles = Column["Roofline", int](lambda row: row.sums.network_roof)
+    cycles = Column["Roofline", int](lambda row: row.sums.roof)  # The largest of the three
+    bound = Column["Roofline", str](lambda row: row.binding)  # Its name; "none" if all are 0
+    share = Column["Roofline", float](  # `cycles` of the estimated ones: how near the work comes to its roof
+        lambda row: share_of(row.sums.roof, row.sums.cycles)
+    )
+    # Arithmetic intensity; 0 without bytes to or from DRAM
+    issued_flops_per_dram_byte = Column["Roofline", float](
+        lambda row: share_of(row.sums.issued_flops, row.sums.dram_bytes)
     )
 
+    @property
+    def limits(self) -> dict[str, int]:
+        """The least cycles by resource."""
+        return {"math": self.math_cycles, "DRAM": self.dram_cycles, "network": self.network_cycles}
 
-def _core_times(operations: Sequence[OperationCycles], of_cycles: float) -> tuple[CoreTime, ...]:
-    """Every core's cycles, added up; a core of several groups of an operation is there until the last of them ends."""
-    added: dict[tuple[int, int], tuple[int, int, int]] = {}
-    for operation in operations:
-        own: dict[tuple[int, int], tuple[int, int, int]] = {}
-        for group in operation.groups:
-            took = (
-                whole(group.cycles),
-                max((whole(stage.busy_cycles) for stage in group.stages), default=0),
-                max((whole(stage.stall_cycles) for stage in group.stages), default=0),
-            )
-            for core in group.cores.cores():
-                at = (core.y, core.x)
-                own[at] = max(own.get(at, took), took)
-        for at, (cycles, busy, stall) in own.items():
-            before = added.get(at, (0, 0, 0))
-            added[at] = (before[0] + cycles, before[1] + busy, before[2] + stall)
-    moved = _core_bytes(one for operation in operations for one in operation.moved)
-    return tuple(
-        CoreTime(
-            column=column,
-            row=row,
-            cycles=cycles,
-            share=share_of(cycles, of_cycles),
-            busy_cycles=busy,
-            busy_share=share_of(busy, of_cycles),
-            stall_cycles=stall,
-            stall_share=share_of(stall, of_cycles),
-            dram_bytes=moved.get((row, column), (0, 0))[0],
-            network_bytes=moved.get((row, column), (0, 0))[1],
-        )
-        for (row, column), (cycles, busy, stall) in sorted(added.items())
-    )
+    @property
+    def binding(self) -> str:
+        """The resource that needs most; "none" where nothing is needed."""
+        return max(self.limits, key=lambda name: self.limits[name]) if self.sums.roof else "none"
 
 
-def _core_bytes(moved: Iterable[MovedBytes]) -> dict[tuple[int, int], tuple[int, int]]:
-    """Bytes of DRAM and of the networks by row and column, whole ones: the first cores have what does not divide."""
-    added: dict[tuple[int, int], tuple[int, int]] = {}
-    for one in moved:
-        if not one.dram_bytes and not one.network_bytes:
-            continue
-        count = one.cores.num_cores()
-        (dram, more_dram), (network, more_network) = divmod(one.dram_bytes, count), divmod(one.network_bytes, count)
-        for number, core in enumerate(one.cores.cores()):
-            before = added.get((core.y, core.x), (0, 0))
-            added[core.y, core.x] = (
-                before[0] + dram + (number < more_dram),
-                before[1] + network + (number < more_network),
-            )
-    return added
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoreSpan:
-    """What one core does in a device operation."""
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class CoreTime(
+    Row,
+    figures="column row cycles share busy_cycles busy_share stall_cycles stall_share dram_bytes network_bytes",
+):
+    """One core over a call, or over all; shares are of all cycles."""
 
     column: int
     row: int
-    cycles: int  # From the start of the program to the end of the core's last stage
+    of_cycles: int
+    cycles: int = 0  # From the start to the end of its own work, added up over the operations
+    busy_cycles: int = 0  # Of its busiest stage in each operation, added up
+    stall_cycles: int = 0  # Of the stage that waits most in each operation, added up; 0 where waiting is not modeled
+    dram_bytes: int = 0  # It moves from and to DRAM; where a model does not tell cores apart, as many as the others
+    network_bytes: int = 0  # That leave it over a network, likewise
+    circular_bytes: int = 0  # Circular buffers of the operation that has most of them there; only pages have them
+
+    share = Column["CoreTime", float](lambda core: share_of(core.cycles, core.of_cycles))
+    busy_share = Column["CoreTime", float](lambda core: share_of(core.busy_cycles, core.of_cycles))
+    stall_share = Column["CoreTime", float](lambda core: share_of(core.stall_cycles, core.of_cycles))
+
+
+def core_times(operations: Sequence[OperationCycles], of_cycles: int) -> tuple[CoreTime, ...]:
+    """Every core's cycles and bytes, added up, row by row.
+
+    A core of several groups of an operation is there until the last of them ends. Bytes that the cores of a group do
+    not share evenly are moved by its first cores.
+    """
+    sums: defaultdict[Core, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for operation in operations:
+        longest: dict[Core, tuple[int, int, int]] = {}
+        for group in operation.groups:
+            busy = max((whole(stage.busy_cycles) for stage in group.stages), default=0)
+            stall = max((whole(stage.stall_cycles) for stage in group.stages), default=0)
+            took = (whole(group.cycles), busy, stall)
+            for core in group.cores.cores():
+                longest[core.y, core.x] = max(longest.get((core.y, core.x), took), took)
+        for at, took in longest.items():
+            for name, cycles in zip(("cycles", "busy_cycles", "stall_cycles"), took, strict=True):
+                sums[at][name] += cycles
+        for moved in operation.moved:
+            count = moved.cores.num_cores()
+            for name in ("dram_bytes", "network_bytes"):
+                each, more = divmod(getattr(moved, name), count)
+                for number, core in enumerate(moved.cores.cores() if each or more else ()):
+                    sums[core.y, core.x][name] += each + (number < more)
+    return tuple(
+        CoreTime(column=column, row=row, of_cycles=of_cycles, **sums[row, column])
+        for row, column in sorted(sums)
+        if "cycles" in sums[row, column]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KernelTime:
-    """A device operation in nanoseconds; whole figures of an `OperationTime`."""
+class UntimedOperation:
+    """A device operation that ran and that no model knows."""
 
-    kernel: int  # From the first core's start to the last core's end
-    least: int  # Of the core that ends first
-    mean: int  # Of all cores that take part
-    ideal: int  # What its roofline allows
-    products: int  # What the matrix units alone need for its products
-    dram: int  # What DRAM alone needs for its bytes
-
-
-LEAST_NANOSECONDS: Final = 1  # of a kernel: viewers take none for a measurement that failed
-
-
-def kernel_nanoseconds(cycles: float, spec: DeviceSpec) -> int:
-    """Cycles in whole nanoseconds; a kernel takes at least `LEAST_NANOSECONDS`."""
-    return max(round(nanoseconds(cycles, spec.clock_hz)), LEAST_NANOSECONDS)
-
-
-OperationColumn = Column["OperationTime", ValueT]
+    name: str
+    reason: str
+    position: int  # Where it stands among the device operations of its call, timed or not, from 0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class OperationTime(Row):
     """One device operation that a model knows."""
 
-    timed: TimedOperation = field(metadata=SOURCE)  # What ran; its cycles are not None
-    spec: DeviceSpec = field(metadata=SOURCE)
-    call_cycles: int = field(metadata=SOURCE)  # Of all operations of its call that a model knows
+    timed: TimedOperation  # What ran; its cycles are not None
+    spec: DeviceSpec
+    call_cycles: int  # Of all operations of its call that a model knows
 
-    name = OperationColumn[str](lambda op: op.timed.name)  # As a graph capture shows it
-    cycles = OperationColumn[int](
+    name = Column["OperationTime", str](lambda op: op.timed.name)  # As a graph capture shows it
+    cycles = Column["OperationTime", int](  # From the first core's start to the last one's end
         lambda op: whole(op.taken.cycles)
-    )  # From the first core's start to the last one's end
-    nanoseconds = OperationColumn[float](lambda op: nanoseconds(op.cycles, op.spec.clock_hz))  # The same in time
-    share = OperationColumn[float](lambda op: share_of(op.cycles, op.call_cycles))  # Of the call's cycles
-    bound_by = OperationColumn[str](lambda op: op.taken.bound_by.value)  # The stage that binds it
-    # Stages that bind it just as well, as far as the model can tell
-    tied_with = OperationColumn[tuple[str, ...]](lambda op: tied_stages(op.slowest_stages, op.bound_by, op.cycles))
-    facts = OperationColumn[tuple[Detail, ...]](lambda op: op.timed.description.facts)  # How it was planned
-    error = OperationColumn[ErrorBar](lambda op: error_bar(op.timed.description, op.spec.arch))  # Expected
-    core_count = OperationColumn[int](lambda op: op.taken.cores)  # Cores that take part
-    # Fidelity phases, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
-    fidelity_phases = OperationColumn[int](lambda op: op.timed.fidelity_phases)
-    # Part of its cycles due to cores that share links, banks or receivers
-    contention_cycles = OperationColumn[int](lambda op: whole(op.taken.contention_cycles))
-    cycles_without_contention = OperationColumn[int](lambda op: op.cycles - op.contention_cycles)
-    stages = OperationColumn[tuple[StageTime, ...]](  # Of the cores that end last
-        lambda op: op.slowest_stages
     )
-    groups = OperationColumn[tuple[CoreGroupTime, ...]](  # All cores, the slowest first
+    nanoseconds = Column["OperationTime", float](lambda op: nanoseconds(op.cycles, op.spec.clock_hz))
+    share = Column["OperationTime", float](lambda op: share_of(op.cycles, op.call_cycles))  # Of the call's cycles
+    bound_by = Column["OperationTime", str](lambda op: op.taken.bound_by.value)  # The stage that binds it
+    # Stages that bind it just as well, as far as the model can tell
+    tied_with = Column["OperationTime", tuple[str, ...]](lambda op: op.ties)
+    facts = Column["OperationTime", tuple[Detail, ...]](lambda op: op.timed.description.facts)  # How it was planned
+    error = Column["OperationTime", ErrorBar](lambda op: error_bar(op.timed.description, op.spec.arch))
+    core_count = Column["OperationTime", int](lambda op: op.taken.cores)  # Cores that take part
+    # Fidelity phases, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
+    fidelity_phases = Column["OperationTime", int](lambda op: op.timed.fidelity_phases)
+    # Part of its cycles due to cores that share links, banks or receivers
+    contention_cycles = Column["OperationTime", int](lambda op: whole(op.taken.contention_cycles))
+    cycles_without_contention = Column["OperationTime", int](lambda op: op.cycles - op.contention_cycles)
+    stages = Column["OperationTime", tuple[StageTime, ...]](  # Of the cores that end last
+        lambda op: stage_times(op.taken.slowest.stages, of_cycles=op.cycles, words=op.words)
+    )
+    groups = Column["OperationTime", tuple[CoreGroupTime, ...]](  # All cores, the slowest first
         lambda op: tuple(
-            _group_time(group, op.cycles, op.words) for group in sorted(op.taken.groups, key=lambda one: -one.cycles)
+            CoreGroupTime(group, op.cycles, op.words) for group in sorted(op.taken.groups, key=lambda one: -one.cycles)
         )
     )
-    traffic = OperationColumn[Traffic](lambda op: traffic(op.sums, op.spec))
-    math = OperationColumn[MathUse](lambda op: math_use(op.sums, op.spec, useful_flops=op.taken.useful_flops))
-    roofline = OperationColumn[Roofline](lambda op: roofline(op.sums))  # What it could take at best
+    traffic = Column["OperationTime", Traffic](lambda op: Traffic(op.sums, op.spec))
+    math = Column["OperationTime", MathUse](lambda op: MathUse(op.sums, op.spec, op.taken.useful_flops))
+    roofline = Column["OperationTime", Roofline](lambda op: Roofline(op.sums))  # What it could take at best
     # From and to DRAM, on average
-    dram_bytes_per_cycle = OperationColumn[float](
-        lambda op: share_of(op.sums.dram_read_bytes + op.sums.dram_written_bytes, op.cycles)
-    )
+    dram_bytes_per_cycle = Column["OperationTime", float](lambda op: share_of(op.sums.dram_bytes, op.cycles))
 
     @cached_property
     def taken(self) -> OperationCycles:
@@ -501,10 +439,10 @@ class OperationTime(Row):
         assert self.timed.cycles is not None
         return whole_operation(self.timed.cycles)
 
-    @cached_property
-    def slowest_stages(self) -> tuple[StageTime, ...]:
-        """Stages of the cores that end last."""
-        return stage_times(self.taken.slowest.stages, of_cycles=self.cycles, words=self.words)
+    @property
+    def ties(self) -> tuple[str, ...]:
+        """Stages that bind it as well as the binding stage."""
+        return tied_stages(self.stages, self.bound_by, self.cycles)
 
     @property
     def words(self) -> Mapping[Stage, str]:
@@ -522,39 +460,43 @@ class OperationTime(Row):
             whole((taken.dram_read_bytes + taken.dram_written_bytes) / bandwidth(spec)),
             whole(taken.network_bytes / (NETWORKS * taken.cores * spec.noc.link_bytes_per_cycle)),
         )
-        return Sums(
-            self.cycles,
-            taken.cores * self.cycles,
-            taken.dram_read_bytes,
-            taken.dram_written_bytes,
-            taken.network_bytes,
-            taken.issued_flops,
-            whole(products),
-            *roofs,
-            max(roofs),
-        )
+        moved = (taken.dram_read_bytes, taken.dram_written_bytes, taken.network_bytes)
+        core_cycles = taken.cores * self.cycles
+        return Sums(self.cycles, core_cycles, *moved, taken.issued_flops, whole(products), *roofs, max(roofs))
+
+    @property
+    def limit_shares(self) -> dict[str, float]:
+        """The least cycles by resource, of its own cycles."""
+        return {name: share_of(cycles, self.cycles) for name, cycles in self.roofline.limits.items()}
+
+    @property
+    def issued_flops_per_second(self) -> float:
+        """What its matrix units do in a second."""
+        return self.math.issued_flops / self.nanoseconds * 1e9
+
+    @property
+    def cycles_above_roof(self) -> int:
+        """Its cycles above the least that the machine needs for it."""
+        return self.cycles - self.roofline.cycles
 
     @cached_property
-    def spans(self) -> tuple[CoreSpan, ...]:
-        """Every core's part, row by row; a core of several groups is there until the last of them ends."""
-        ends: dict[tuple[int, int], int] = {}
+    def ends(self) -> dict[Core, int]:
+        """The cycle in which each core ends, row by row; a core of several groups ends with the last of them."""
+        ends: dict[Core, int] = {}
         for group in self.groups:
-            for column, row in group.coordinates:
-                ends[row, column] = max(ends.get((row, column), 0), group.cycles)
-        return tuple(CoreSpan(column=column, row=row, cycles=ends[row, column]) for row, column in sorted(ends))
+            for core in group.coordinates:
+                ends[core] = max(ends.get(core, 0), group.cycles)
+        return dict(sorted(ends.items(), key=lambda end: end[0][::-1]))
 
-    @cached_property
-    def kernel(self) -> KernelTime:
-        """Its times in whole nanoseconds."""
-        ends = [span.cycles for span in self.spans] or [self.cycles]
-        return KernelTime(
-            kernel=kernel_nanoseconds(self.cycles, self.spec),
-            least=kernel_nanoseconds(min(ends), self.spec),
-            mean=kernel_nanoseconds(sum(ends) / len(ends), self.spec),
-            ideal=kernel_nanoseconds(self.roofline.cycles, self.spec),
-            products=kernel_nanoseconds(self.roofline.math_cycles, self.spec),
-            dram=kernel_nanoseconds(self.roofline.dram_cycles, self.spec),
-        )
+    @property
+    def first_end(self) -> int:
+        """The cycle in which the first core ends."""
+        return min(self.ends.values(), default=self.cycles)
+
+    @property
+    def mean_end(self) -> float:
+        """The cycle in which cores end, on average."""
+        return sum(self.ends.values()) / len(self.ends) if self.ends else self.cycles
 
     def on_core(self, column: int, row: int) -> CoreGroupTime:
         """What one core does.
@@ -568,36 +510,33 @@ class OperationTime(Row):
         raise ArgumentError(f"{self.name}: core {column}-{row} takes no part; {self.core_count} others do")
 
 
-TotalsColumn = Column["Totals", ValueT]
-
-
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Totals(Row):
     """Operations that ran one after the other, together."""
 
-    operations: tuple[OperationTime, ...] = field(metadata=SOURCE)
-    spec: DeviceSpec = field(metadata=SOURCE)
-    useful_flops: int = field(metadata=SOURCE)  # Multiplications and additions of the calls' definitions
+    operations: tuple[OperationTime, ...]
+    spec: DeviceSpec
+    useful_flops: int  # Multiplications and additions of the calls' definitions
 
-    cycles = TotalsColumn[int](lambda total: total.sums.cycles)
-    nanoseconds = TotalsColumn[float](lambda total: nanoseconds(total.cycles, total.spec.clock_hz))  # The same in time
+    cycles = Column["Totals", int](lambda total: total.sums.cycles)
+    nanoseconds = Column["Totals", float](lambda total: nanoseconds(total.cycles, total.spec.clock_hz))
     # Part of the cycles due to contention
-    contention_cycles = TotalsColumn[int](lambda total: sum(op.contention_cycles for op in total.operations))
-    cycles_without_contention = TotalsColumn[int](lambda total: total.cycles - total.contention_cycles)
-    stages = TotalsColumn[tuple[StageTime, ...]](  # Of the slowest cores of each operation, added up by stage
+    contention_cycles = Column["Totals", int](lambda total: sum(op.contention_cycles for op in total.operations))
+    cycles_without_contention = Column["Totals", int](lambda total: total.cycles - total.contention_cycles)
+    stages = Column["Totals", tuple[StageTime, ...]](  # Of the slowest cores of each operation, added up by stage
         lambda total: stage_times(
             (stage for op in total.operations for stage in op.taken.slowest.stages), of_cycles=total.cycles
         )
     )
-    cores = TotalsColumn[tuple[CoreTime, ...]](  # Every core that took part, row by row
-        lambda total: _core_times([op.taken for op in total.operations], total.cycles)
+    cores = Column["Totals", tuple[CoreTime, ...]](  # Every core that took part, row by row
+        lambda total: core_times([op.taken for op in total.operations], total.cycles)
     )
-    traffic = TotalsColumn[Traffic](lambda total: traffic(total.sums, total.spec))
+    traffic = Column["Totals", Traffic](lambda total: Traffic(total.sums, total.spec))
     # The matrix units; `utilization` is weighted by the cores and cycles of each operation
-    math = TotalsColumn[MathUse](lambda total: math_use(total.sums, total.spec, useful_flops=total.useful_flops))
+    math = Column["Totals", MathUse](lambda total: MathUse(total.sums, total.spec, total.useful_flops))
     # The operations' rooflines added up; `bound` is what most of the sum is
-    roofline = TotalsColumn[Roofline](lambda total: roofline(total.sums))
-    error = TotalsColumn[TotalError](  # How far the cycles are to be expected off
+    roofline = Column["Totals", Roofline](lambda total: Roofline(total.sums))
+    error = Column["Totals", TotalError](
         lambda total: total_error([(op.timed.description.measured_as, op.cycles, op.error) for op in total.operations])
     )
 
@@ -612,7 +551,7 @@ class CallRun:
     """A call that ran, and the device operations that it ran.
 
     Attributes:
-        launches: What was launched, untimed operations included, in order; found out when asked for.
+        launches: What was launched, untimed operations included, in order; computed at the first look.
     """
 
     name: str
@@ -626,56 +565,28 @@ class CallRun:
     @cached_property
     def in_order(self) -> tuple[OperationTime | UntimedOperation, ...]:
         """All device operations that ran, those that no model knows at their places."""
-        together = sum(whole(one.cycles.cycles) for one in self.ran if one.cycles is not None)
+        together = sum(whole(op.cycles.cycles) for op in self.ran if op.cycles is not None)
         return tuple(
-            UntimedOperation(name=one.name, reason=one.reason, position=position)
-            if one.cycles is None
-            else OperationTime(timed=one, spec=self.spec, call_cycles=together)
-            for position, one in enumerate(self.ran)
+            UntimedOperation(name=op.name, reason=op.reason, position=position)
+            if op.cycles is None
+            else OperationTime(timed=op, spec=self.spec, call_cycles=together)
+            for position, op in enumerate(self.ran)
         )
 
     @cached_property
     def operations(self) -> tuple[OperationTime, ...]:
-        """Those that a model knows."""
-        return tuple(one for one in self.in_order if isinstance(one, OperationTime))
+        """The operations that a model knows."""
+        return tuple(op for op in self.in_order if isinstance(op, OperationTime))
 
     @cached_property
     def untimed(self) -> tuple[UntimedOperation, ...]:
-        """Those that no model knows; figures leave them out."""
-        return tuple(one for one in self.in_order if isinstance(one, UntimedOperation))
+        """The operations that no model knows; figures leave them out."""
+        return tuple(op for op in self.in_order if isinstance(op, UntimedOperation))
 
     @cached_property
     def total(self) -> Totals:
         """Its operations together."""
         return totals([self], self.spec)
-
-
-CallColumn = Column["CallTime", ValueT]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class CallTime(Row):
-    """One call of a function, in a report."""
-
-    run: CallRun = field(metadata=SOURCE)
-    report_cycles: int = field(metadata=SOURCE)
-
-    name = CallColumn[str](lambda call: call.run.name)
-    share = CallColumn[float](
-        lambda call: share_of(call.run.total.cycles, call.report_cycles)
-    )  # Of the report's cycles
-    total = CallColumn[Totals](lambda call: call.run.total)  # Its operations together
-    operations = CallColumn[tuple[OperationTime, ...]](lambda call: call.run.operations)
-    # Those that no model knows; no figure has them in
-    untimed = CallColumn[tuple[UntimedOperation, ...]](lambda call: call.run.untimed)
-    # What the planner chose for the caller, and what it came from
-    decisions = CallColumn[tuple[Decision, ...]](lambda call: call.run.decisions)
-
-
-def call_times(calls: Sequence[CallRun]) -> tuple[CallTime, ...]:
-    """The figures of each call of a report."""
-    together = sum(call.total.cycles for call in calls)
-    return tuple(CallTime(run=call, report_cycles=together) for call in calls)
 
 
 def totals(calls: Sequence[CallRun], spec: DeviceSpec) -> Totals:
@@ -685,3 +596,26 @@ def totals(calls: Sequence[CallRun], spec: DeviceSpec) -> Totals:
         for call in calls
     )
     return Totals(operations=tuple(op for call in calls for op in call.operations), spec=spec, useful_flops=sum(useful))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class CallTime(Row):
+    """One call of a function, in a report."""
+
+    run: CallRun
+    report_cycles: int
+
+    name = Column["CallTime", str](lambda call: call.run.name)
+    share = Column["CallTime", float](lambda call: share_of(call.run.total.cycles, call.report_cycles))
+    total = Column["CallTime", Totals](lambda call: call.run.total)  # Its operations together
+    operations = Column["CallTime", tuple[OperationTime, ...]](lambda call: call.run.operations)
+    # Those that no model knows; no figure has them in
+    untimed = Column["CallTime", tuple[UntimedOperation, ...]](lambda call: call.run.untimed)
+    # What the planner chose for the caller, and what it came from
+    decisions = Column["CallTime", tuple[Decision, ...]](lambda call: call.run.decisions)
+
+
+def call_times(calls: Sequence[CallRun]) -> tuple[CallTime, ...]:
+    """The figures of each call of a report."""
+    together = sum(call.total.cycles for call in calls)
+    return tuple(CallTime(run=call, report_cycles=together) for call in calls)

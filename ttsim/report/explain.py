@@ -17,6 +17,7 @@ from ttsim.report.cycles import (
     TotalError,
     Totals,
     UntimedOperation,
+    spent_cycles,
 )
 from ttsim.report.formatting import count_of, counted, cycles, joined, percent, time
 
@@ -136,9 +137,7 @@ def _bound(one: OperationTime) -> str:
 
 def _tied(stage: StageTime, stages: Mapping[str, StageTime]) -> str:
     """A stage with its cycles, and with those in which the same processor sends on what it has read."""
-    spent = {one.stage: one.critical_cycles for one in stages.values()}
-    if not any(spent.values()):
-        spent = {one.stage: one.busy_cycles for one in stages.values()}
+    spent = spent_cycles(tuple(stages.values()))
     sent = SENT_ON.get(stage.stage, "")
     then = f", and {cycles(spent[sent])} for its multicast" if spent.get(sent) else ""
     return f"{stage.stage} ({stage.does}: {cycles(spent[stage.stage])} cycles{then})"

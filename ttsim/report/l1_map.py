@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from device.cores import CoreRangeSet
 from device.spec.device_spec import DeviceSpec
+from ttsim.report.cycles import Ranges
+from ttsim.report.rows import Column, Row
 
 CIRCULAR: Final = "circular buffer"
-Ranges = tuple[tuple[int, int, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,21 +20,28 @@ class Held:
     address: int  # On every core that has it
     size_bytes: int  # On the core that has most of it
     cores: str = ""  # Where a circular buffer is, as ttnn prints it; empty of others
-    ranges: Ranges = ()  # The same as rectangles: first column, first row, last column, last row
+    ranges: Ranges = ()  # The same as rectangles
     made: str = ""  # Who made it, in words; empty if it is not known
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class L1Block:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class L1Block(Row, figures="held first last"):
     """A buffer from one device operation to another. Shares are those of a picture: time to the right, addresses up."""
 
     held: Held
     first: int  # Number of the first device operation that finds it
     last: int  # Number of the last one
-    left_share: float  # Where it begins in time, each operation being as wide as the others
-    width_share: float  # How long it lives
-    top_share: float  # From the top of L1 down to its end
-    height_share: float  # Its size, of all L1
+    operations: int  # How many there are
+    end_bytes: int  # Where L1 ends
+
+    # Where it begins in time, each operation being as wide as the others, and how long it lives
+    left_share = Column["L1Block", float](lambda block: block.first / block.operations)
+    width_share = Column["L1Block", float](lambda block: (block.last - block.first + 1) / block.operations)
+    # From the top of L1 down to its end
+    top_share = Column["L1Block", float](
+        lambda block: 1 - (block.held.address + block.held.size_bytes) / block.end_bytes
+    )
+    height_share = Column["L1Block", float](lambda block: block.held.size_bytes / block.end_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,49 +55,25 @@ class L1Map:
     blocks: tuple[L1Block, ...]  # Buffers, in the order in which operations find them
 
 
-def ranges_of(cores: CoreRangeSet) -> Ranges:
-    """Cores as rectangles."""
-    return tuple((one.start.x, one.start.y, one.end.x, one.end.y) for one in cores.merged().ranges)
-
-
 def l1_map(moments: Sequence[Sequence[Held]], spec: DeviceSpec) -> L1Map:
-    """The map over device operations that run one after the other.
+    """The map over device operations in sequence, from what lies in L1 while each of them runs.
 
     A circular buffer belongs to one operation; any other buffer lives on as long as each operation finds it.
-
-    Args:
-        moments: What lies in L1 while each operation runs.
     """
-    spans: list[list[int]] = []
-    buffers: list[Held] = []
-    alive: dict[Held, int] = {}  # where its span is
+    spans: list[tuple[Held, list[int]]] = []
+    alive: dict[Held, list[int]] = {}
     for number, moment in enumerate(moments):
-        kept: dict[Held, int] = {}
-        for one in moment:
-            at = alive.get(one) if one.kind != CIRCULAR else None
-            if at is None:
-                at = len(spans)
-                spans.append([number, number])
-                buffers.append(one)
-            spans[at][1] = number
-            kept[one] = at
+        kept: dict[Held, list[int]] = {}
+        for held in moment:
+            span = alive.get(held) if held.kind != CIRCULAR else None
+            if span is None:
+                span = [number, number]
+                spans.append((held, span))
+            span[1] = number
+            kept[held] = span
         alive = kept
-    end, count = spec.l1.bytes, len(moments)
-    return L1Map(
-        base_bytes=spec.l1.base_bytes,
-        end_bytes=end,
-        base_share=spec.l1.base_bytes / end,
-        operations=count,
-        blocks=tuple(
-            L1Block(
-                held=one,
-                first=first,
-                last=last,
-                left_share=first / count,
-                width_share=(last - first + 1) / count,
-                top_share=1 - (one.address + one.size_bytes) / end,
-                height_share=one.size_bytes / end,
-            )
-            for one, (first, last) in zip(buffers, spans, strict=True)
-        ),
+    base, end, count = spec.l1.base_bytes, spec.l1.bytes, len(moments)
+    blocks = (
+        L1Block(held=held, first=first, last=last, operations=count, end_bytes=end) for held, (first, last) in spans
     )
+    return L1Map(base_bytes=base, end_bytes=end, base_share=base / end, operations=count, blocks=tuple(blocks))

@@ -1,7 +1,9 @@
 """The report on a call: L1 of a core, partition and output, from the plan and the list of events."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Final
 
 from device.cores import CoreCoord, CoreRangeSet
 from device.memory.layouts import TensorSpec
@@ -18,63 +20,125 @@ from device.plan import (
     usage_per_core,
 )
 from device.spec.device_spec import DeviceSpec
-from device.time.stages import Lazy
 from ops.programs.conv2d.partition import ConvPartition
 from ttsim.report.accuracy import Accuracy
 from ttsim.report.cycle_report import CycleReport
+from ttsim.report.cycles import Ranges, ranges_of
 from ttsim.report.formatting import counted
-from ttsim.report.l1_map import Ranges, ranges_of
+from ttsim.report.l1_map import CIRCULAR, Held
+from ttsim.report.rows import Column, Row
 from ttsim.runtime.types.layer import Layer
 
+IN_L1: Final = (BufferType.L1, BufferType.L1_SMALL)
+DEVICE_OPERATION: Final = "DeviceOperation"  # the end of their names, left out where there is little room
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CircularBufferUse:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CircularBufferUse(Row):
     """A circular buffer of one device operation."""
 
-    name: str
-    size_bytes: int  # On each of its cores
-    address: int  # On each of its cores
-    cores: str  # Where, as ttnn prints it
-    core_count: int  # How many cores
-    view: bool  # It lies on a tensor's shard and takes no L1 of its own
-    l1_share: float  # Of the L1 a program can use, 0 to 1; 0 for a view
-    ranges: Ranges = ()  # Its cores as rectangles: first column, first row, last column, last row
+    event: CircularBufferAllocated
+    usable_bytes: int
+
+    name = Column["CircularBufferUse", str](lambda use: use.event.name)
+    size_bytes = Column["CircularBufferUse", int](lambda use: use.event.size_bytes)  # On each of its cores
+    address = Column["CircularBufferUse", int](lambda use: use.event.address)  # On each of its cores
+    cores = Column["CircularBufferUse", str](lambda use: str(use.event.cores))  # As ttnn prints them
+    core_count = Column["CircularBufferUse", int](lambda use: use.event.cores.num_cores())
+    # It lies on a tensor's shard and takes no L1 of its own
+    view = Column["CircularBufferUse", bool](lambda use: use.event.view)
+    # Of the L1 that a program can use
+    l1_share = Column["CircularBufferUse", float](lambda use: 0.0 if use.view else use.size_bytes / use.usable_bytes)
+    ranges = Column["CircularBufferUse", Ranges](lambda use: ranges_of(use.event.cores))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BufferUse:
+@dataclass(frozen=True, eq=False, repr=False)
+class BufferUse(Row):
     """A buffer that is there while a device operation runs."""
 
-    name: str  # The tensor it belongs to
-    memory: str  # "L1", "L1_SMALL" or "DRAM"
-    memory_layout: str  # How its pages are dealt to banks
-    size_bytes: int  # All banks together, unaligned
-    bank_bytes: int  # In the fullest bank, which for L1 is a core
-    address: int  # In every bank
-    l1_share: float  # Of the L1 a program can use, 0 to 1; 0 in DRAM
+    event: BufferAllocated
+    usable_bytes: int
+
+    name = Column["BufferUse", str](lambda use: use.event.name)  # The tensor it belongs to
+    memory = Column["BufferUse", str](lambda use: use.event.buffer.buffer_type.name)  # "L1", "L1_SMALL" or "DRAM"
+    memory_layout = Column["BufferUse", str](lambda use: use.event.buffer.memory_layout.name)
+    size_bytes = Column["BufferUse", int](lambda use: use.event.buffer.size_bytes)  # All banks together, unaligned
+    bank_bytes = Column["BufferUse", int](lambda use: use.event.buffer.bank_bytes)  # In the fullest bank: a core of L1
+    address = Column["BufferUse", int](lambda use: use.event.address)  # In every bank
+    # Of the L1 that a program can use; 0 in DRAM
+    l1_share = Column["BufferUse", float](lambda use: use.bank_bytes / use.usable_bytes if use.in_l1 else 0.0)
+
+    @property
+    def in_l1(self) -> bool:
+        """Whether it lies in L1 or L1_SMALL."""
+        return self.event.buffer.buffer_type in IN_L1
 
 
-@dataclass(frozen=True, kw_only=True)
-class OperationUse:
-    """One device operation.
-
-    Attributes:
-        circular_buffers: In order of allocation; found out when asked for.
-        buffers: What lies in L1 and DRAM when it ends, in order of allocation; likewise.
-    """
+@dataclass(frozen=True, eq=False, repr=False)
+class OperationUse(Row, figures="name"):
+    """One device operation, its circular buffers, and the buffers that are there when it ends."""
 
     name: str  # As a graph capture shows it
-    circular_buffers: Lazy[tuple[CircularBufferUse, ...]] = Lazy()  # noqa: RUF009 (a descriptor, not a default)
-    buffers: Lazy[tuple[BufferUse, ...]] = Lazy()  # noqa: RUF009
-    circular_bytes: int  # Circular buffers that are no views, on the fullest core
-    buffer_bytes: int  # L1 and L1_SMALL buffers, on a core
-    used_share: float  # Both together, of the L1 a program can use
-    headroom_bytes: int  # Between the end of the circular buffers and the lowest L1 buffer
+    spec: DeviceSpec
+    circular: tuple[CircularBufferAllocated, ...]
+    live: tuple[BufferAllocated, ...]
+
+    circular_buffers = Column["OperationUse", tuple[CircularBufferUse, ...]](  # In order of allocation
+        lambda op: tuple(CircularBufferUse(event, op.spec.l1.usable_bytes) for event in op.circular)
+    )
+    buffers = Column["OperationUse", tuple[BufferUse, ...]](  # In L1 and DRAM, in order of allocation
+        lambda op: tuple(BufferUse(event, op.spec.l1.usable_bytes) for event in op.live)
+    )
+    # Circular buffers that are no views, on the fullest core
+    circular_bytes = Column["OperationUse", int](lambda op: fullest_core_bytes(op.local))
+    # L1 and L1_SMALL buffers, on a core
+    buffer_bytes = Column["OperationUse", int](lambda op: sum(event.buffer.bank_bytes for event in op.in_l1))
+    used_share = Column["OperationUse", float](  # Both together, of the L1 that a program can use
+        lambda op: op.used_bytes / op.spec.l1.usable_bytes
+    )
+    headroom_bytes = Column["OperationUse", int](  # Between the end of the circular buffers and the lowest L1 buffer
+        lambda op: (
+            min((event.address for event in op.in_l1), default=op.spec.l1.bytes)
+            - max((event.address + event.size_bytes for event in op.local), default=op.spec.l1.base_bytes)
+        )
+    )
+
+    @property
+    def local(self) -> list[CircularBufferAllocated]:
+        """The circular buffers that are no views."""
+        return [event for event in self.circular if not event.view]
+
+    @property
+    def in_l1(self) -> list[BufferAllocated]:
+        """The buffers in L1 and L1_SMALL."""
+        return [event for event in self.live if event.buffer.buffer_type in IN_L1]
 
     @property
     def used_bytes(self) -> int:
         """Circular buffers and buffers together, on a core."""
         return self.circular_bytes + self.buffer_bytes
+
+    @property
+    def held(self) -> tuple[Held, ...]:
+        """What lies in L1: circular buffers, then buffers."""
+        circular = (
+            Held(
+                name=use.name,
+                kind=CIRCULAR,
+                address=use.address,
+                size_bytes=use.size_bytes,
+                cores=use.cores,
+                ranges=use.ranges,
+            )
+            for use in self.circular_buffers
+            if not use.view
+        )
+        buffers = (
+            Held(name=use.name, kind=use.memory, address=use.address, size_bytes=use.bank_bytes)
+            for use in self.buffers
+            if use.in_l1
+        )
+        return (*circular, *buffers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,21 +155,36 @@ class L1Use:
     tightest: str  # The device operation with the least headroom; empty if there was none
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Partition:
+@dataclass(frozen=True, eq=False, repr=False)
+class Partition(Row):
     """How a convolution was cut up."""
 
-    scheme: str  # HEIGHT_SHARDED, BLOCK_SHARDED or WIDTH_SHARDED
-    input_cores: int
-    output_cores: int
-    cores: str  # Those of the output, as ttnn prints them
-    input_shard: tuple[int, int]  # Rows and channels of the input on one core
-    output_shard: tuple[int, int]  # Rows and channels of the output on one core
-    act_block_tiles: tuple[int, int]  # Height and width of an activation block
-    subblock_tiles: tuple[int, int]  # Height and width of an output sub-block
-    k_blocks: int  # Blocks of the inner dimension
-    split_reader: bool  # Both data-movement processors read activations
-    convolutions: int = 1  # How many of the call's convolutions (one a slice) were cut up so
+    layout: ConvPartition
+    times: int = 1
+
+    scheme = Column["Partition", str](lambda cut: cut.layout.scheme.name)  # HEIGHT_SHARDED, BLOCK_SHARDED ..
+    input_cores = Column["Partition", int](lambda cut: cut.layout.config.cores.num_cores())
+    output_cores = Column["Partition", int](lambda cut: cut.layout.out_config.cores.num_cores())
+    cores = Column["Partition", str](lambda cut: str(cut.layout.out_config.cores))  # Of the output, as ttnn prints them
+    # Rows and channels of the input, and of the output, on one core
+    input_shard = Column["Partition", tuple[int, int]](
+        lambda cut: (cut.layout.shards.in_rows, cut.layout.shards.in_width)
+    )
+    output_shard = Column["Partition", tuple[int, int]](
+        lambda cut: (cut.layout.shards.out_rows, cut.layout.shards.out_width)
+    )
+    # Height and width of an activation block, and of an output sub-block
+    act_block_tiles = Column["Partition", tuple[int, int]](
+        lambda cut: (cut.layout.blocks.act_h_tiles, cut.layout.blocks.act_w_tiles)
+    )
+    subblock_tiles = Column["Partition", tuple[int, int]](
+        lambda cut: (cut.layout.blocks.subblock_h_tiles, cut.layout.blocks.subblock_w_tiles)
+    )
+    k_blocks = Column["Partition", int](lambda cut: cut.layout.blocks.k_blocks)  # Blocks of the inner dimension
+    # Both data-movement processors read activations
+    split_reader = Column["Partition", bool](lambda cut: cut.layout.split_reader)
+    # How many of the call's convolutions (one a slice) were cut up so
+    convolutions = Column["Partition", int](lambda cut: cut.times)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,10 +226,6 @@ class LayerResult:
     source: str = ""  # The call as Python; empty if its arguments do not exist
 
 
-IN_L1 = (BufferType.L1, BufferType.L1_SMALL)
-DEVICE_OPERATION = "DeviceOperation"  # the end of their names, left out where there is little room
-
-
 def summarize(
     *,
     spec: DeviceSpec,
@@ -165,6 +240,7 @@ def summarize(
     """All figures of one call.
 
     Args:
+        spec: The device.
         before: What happened on the device until the call: what it left allocated counts in peaks and headroom.
         events: What happened in the call.
         layouts: Of its convolutions, from the plan.
@@ -174,6 +250,7 @@ def summarize(
         cycles: Of the call, where they are estimated.
     """
     operations = operation_uses(spec, before, events)
+    partitions = Counter(map(Partition, layouts))
     return Summary(
         device=spec.name,
         output=OutputUse(
@@ -186,7 +263,7 @@ def summarize(
             height=output_size[0],
             width=output_size[1],
         ),
-        partitions=partitions_of(layouts),
+        partitions=tuple(Partition(partition.layout, count) for partition, count in partitions.items()),
         l1=l1_use(spec, [*before, *events], operations),
         operations=operations,
         accuracy=accuracy,
@@ -202,31 +279,6 @@ def place_of(memory: MemoryConfig) -> str:
     rows, columns = shards.shape
     cores = counted(shards.grid.num_cores(), "core")
     return f"{kind}, shards {rows}x{columns} on {cores}, {shards.orientation.name}"
-
-
-def partitions_of(layouts: Iterable[ConvPartition]) -> tuple[Partition, ...]:
-    """The different partitions among some layouts, in order of their first convolution."""
-    times: dict[Partition, int] = {}
-    for partition in map(partition_of, layouts):
-        times[partition] = times.get(partition, 0) + 1
-    return tuple(one if count == one.convolutions else replace(one, convolutions=count) for one, count in times.items())
-
-
-def partition_of(layout: ConvPartition) -> Partition:
-    """The figures of a layout."""
-    shards, blocks = layout.shards, layout.blocks
-    return Partition(
-        scheme=layout.scheme.name,
-        input_cores=layout.config.cores.num_cores(),
-        output_cores=layout.out_config.cores.num_cores(),
-        cores=str(layout.out_config.cores),
-        input_shard=(shards.in_rows, shards.in_width),
-        output_shard=(shards.out_rows, shards.out_width),
-        act_block_tiles=(blocks.act_h_tiles, blocks.act_w_tiles),
-        subblock_tiles=(blocks.subblock_h_tiles, blocks.subblock_w_tiles),
-        k_blocks=blocks.k_blocks,
-        split_reader=layout.split_reader,
-    )
 
 
 def l1_use(spec: DeviceSpec, events: Sequence[Event], operations: Sequence[OperationUse]) -> L1Use:
@@ -250,109 +302,50 @@ def l1_use(spec: DeviceSpec, events: Sequence[Event], operations: Sequence[Opera
 def operation_uses(spec: DeviceSpec, before: Sequence[Event], events: Sequence[Event]) -> tuple[OperationUse, ...]:
     """The device operations of a call, each with what lay in memory when it ended, or when it failed."""
     live = living_after((), before)
-    found: list[OperationUse] = []
+    uses: list[OperationUse] = []
     circular: list[CircularBufferAllocated] = []
     running: str | None = None
     for event in events:
-        if isinstance(event, BufferAllocated):
-            live[event.number] = event
-        elif isinstance(event, BufferFreed):
-            live.pop(event.number, None)
-        elif isinstance(event, CircularBufferAllocated):
+        if isinstance(event, CircularBufferAllocated):
             circular.append(event)
         elif isinstance(event, CircularBuffersFreed):
             circular = []
-        elif isinstance(event, OperationBegin) and is_program(event.name):
+        elif isinstance(event, OperationBegin) and event.name.endswith(DEVICE_OPERATION):
             running, circular = event.name, []
         elif isinstance(event, OperationEnd) and event.name == running:
-            found.append(operation_use(spec, running, tuple(circular), live.values()))
+            uses.append(OperationUse(running, spec, tuple(circular), tuple(live.values())))
             running = None
+        else:
+            _follow(live, event)
     if running is not None:
-        found.append(operation_use(spec, running, tuple(circular), live.values()))
-    return tuple(found)
-
-
-def is_program(name: str) -> bool:
-    """Whether a function is a device operation."""
-    return name.endswith(DEVICE_OPERATION)
+        uses.append(OperationUse(running, spec, tuple(circular), tuple(live.values())))
+    return tuple(uses)
 
 
 def living_after(before: Iterable[BufferAllocated], events: Iterable[Event]) -> dict[int, BufferAllocated]:
-    """The buffers that live after some events by their running number, oldest first.
-
-    Args:
-        before: Those that lived when the first of them happened.
-        events: What happened.
-    """
-    live = {one.number: one for one in before}
+    """The buffers that live after some events by their running number, oldest first; `before` lived at their start."""
+    live = {event.number: event for event in before}
     for event in events:
-        if isinstance(event, BufferAllocated):
-            live[event.number] = event
-        elif isinstance(event, BufferFreed):
-            live.pop(event.number, None)
+        _follow(live, event)
     return live
 
 
-def operation_use(
-    spec: DeviceSpec, name: str, circular: Sequence[CircularBufferAllocated], live: Iterable[BufferAllocated]
-) -> OperationUse:
-    """One device operation with its circular buffers and the buffers around it."""
-    usable = spec.l1.usable_bytes
-    buffers = list(live)
-    local = [event for event in circular if not event.view]
-    in_l1 = [event for event in buffers if event.buffer.buffer_type in IN_L1]
-    circular_bytes = fullest_core_bytes(local)
-    buffer_bytes = sum(event.buffer.bank_bytes for event in in_l1)
-    top = max((event.address + event.size_bytes for event in local), default=spec.l1.base_bytes)
-    bottom = min((event.address for event in in_l1), default=spec.l1.bytes)
-    return OperationUse(
-        name=name,
-        circular_buffers=lambda: tuple(circular_buffer_use(event, usable) for event in circular),
-        buffers=lambda: tuple(buffer_use(event, usable) for event in buffers),
-        circular_bytes=circular_bytes,
-        buffer_bytes=buffer_bytes,
-        used_share=(circular_bytes + buffer_bytes) / usable,
-        headroom_bytes=bottom - top,
-    )
-
-
-def circular_buffer_use(event: CircularBufferAllocated, usable_bytes: int) -> CircularBufferUse:
-    """The figures of one circular buffer."""
-    return CircularBufferUse(
-        name=event.name,
-        size_bytes=event.size_bytes,
-        address=event.address,
-        cores=str(event.cores),
-        core_count=event.cores.num_cores(),
-        view=event.view,
-        l1_share=0.0 if event.view else event.size_bytes / usable_bytes,
-        ranges=ranges_of(event.cores),
-    )
-
-
-def buffer_use(event: BufferAllocated, usable_bytes: int) -> BufferUse:
-    """The figures of one buffer."""
-    buffer = event.buffer
-    return BufferUse(
-        name=event.name,
-        memory=buffer.buffer_type.name,
-        memory_layout=buffer.memory_layout.name,
-        size_bytes=buffer.size_bytes,
-        bank_bytes=buffer.bank_bytes,
-        address=event.address,
-        l1_share=buffer.bank_bytes / usable_bytes if buffer.buffer_type in IN_L1 else 0.0,
-    )
+def _follow(live: dict[int, BufferAllocated], event: Event) -> None:
+    """Keeps the buffers that live up to date."""
+    if isinstance(event, BufferAllocated):
+        live[event.number] = event
+    elif isinstance(event, BufferFreed):
+        live.pop(event.number, None)
 
 
 def fullest_core_bytes(local: Sequence[CircularBufferAllocated | CircularBuffer]) -> int:
     """Bytes of circular buffers on the core that has most; cores are told apart only where the sets differ."""
-    by_cores: dict[CoreRangeSet, int] = {}
-    for event in local:
-        by_cores[event.cores] = by_cores.get(event.cores, 0) + event.size_bytes
+    by_cores: Counter[CoreRangeSet] = Counter()
+    for buffer in local:
+        by_cores[buffer.cores] += buffer.size_bytes
     if len(by_cores) <= 1:
         return sum(by_cores.values())
-    by_core: dict[CoreCoord, int] = {}
+    by_core: Counter[CoreCoord] = Counter()
     for cores, size in by_cores.items():
-        for core in cores.cores():
-            by_core[core] = by_core.get(core, 0) + size
+        by_core.update(dict.fromkeys(cores.cores(), size))
     return max(by_core.values())

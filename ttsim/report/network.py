@@ -9,7 +9,7 @@ from device.memory.buffers import place
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
 from ttsim.report.cycle_report import INCLUDES, LEAVES_OUT, LaunchTimes, launch_lines, launch_times
-from ttsim.report.cycles import share_of
+from ttsim.report.cycles import ranges_of, share_of
 from ttsim.report.explain import explain_inclusion
 from ttsim.report.formatting import (
     TableColumn,
@@ -25,7 +25,7 @@ from ttsim.report.formatting import (
     time,
     wrapped,
 )
-from ttsim.report.l1_map import CIRCULAR, Held, L1Map, l1_map, ranges_of
+from ttsim.report.l1_map import CIRCULAR, Held, L1Map, l1_map
 from ttsim.report.rows import as_dict
 from ttsim.report.runs import LivingBuffer, OpRun, Runs
 

@@ -2,28 +2,20 @@
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from functools import cache
-from types import MappingProxyType
-from typing import Any, Final, Generic, Self, TypeVar, overload
+from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 RowT = TypeVar("RowT")
 ValueT = TypeVar("ValueT")
-# Metadata of a dataclass field from which figures are computed and which is no figure itself.
-SOURCE: Final = MappingProxyType({"source": True})
 
 
 class Column(Generic[RowT, ValueT]):
-    """A figure of a row, under the name that it has in the class, in JSON and to users.
-
-    Args:
-        of: Computes the figure of a row.
-    """
+    """A figure of a row, under the name that it has in the class, in JSON and to users; `of` computes it."""
 
     def __init__(self, of: Callable[[RowT], ValueT]) -> None:
         self.of = of
 
     def __set_name__(self, owner: type, name: str) -> None:
-        """Under which name the figure lies."""
+        """Remembers the name of the figure."""
         self.name = name
 
     @overload
@@ -41,37 +33,36 @@ class Column(Generic[RowT, ValueT]):
 
 
 class Row:
-    """A frozen dataclass with columns; its fields, but for sources, and then its columns are its figures."""
+    """A frozen dataclass with columns: its figures are the fields that `figures` names, and then its columns.
+
+    The other fields are what columns are computed from. Where `figures` names columns, too, it decides their order.
+    """
+
+    figures: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, figures: str = "") -> None:
+        """Collects the names of the figures."""
+        columns = (name for name, value in vars(cls).items() if isinstance(value, Column))
+        cls.figures = tuple(dict.fromkeys((*cls.figures, *figures.split(), *columns)))
 
     def __eq__(self, other: object) -> bool:
         """Whether all figures are the same."""
         return type(self) is type(other) and as_dict(self) == as_dict(other)
 
     def __hash__(self) -> int:
-        """Of the figures."""
-        return hash(tuple(getattr(self, name) for name in figure_names(self)))
+        """The hash of the figures."""
+        return hash(tuple(getattr(self, name) for name in self.figures))
 
     def __repr__(self) -> str:
         """All figures, as a dataclass shows its fields."""
-        told = (f"{name}={getattr(self, name)!r}" for name in figure_names(self))
-        return f"{type(self).__name__}({', '.join(told)})"
-
-
-def figure_names(record: Any) -> tuple[str, ...]:
-    """The names of a record's figures, in order."""
-    kind: Any = type(record)
-    return _names_of(kind)
-
-
-@cache
-def _names_of(kind: Any) -> tuple[str, ...]:
-    stored = (one.name for one in fields(kind) if not one.metadata.get("source"))
-    return (*stored, *(name for name, value in vars(kind).items() if isinstance(value, Column)))
+        shown = (f"{name}={getattr(self, name)!r}" for name in self.figures)
+        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 def as_dict(record: Any) -> dict[str, Any]:
-    """The figures of a record by their names, records among them likewise."""
-    return {name: _value(getattr(record, name)) for name in figure_names(record)}
+    """The figures of a record by their names; records among the figures are dictionaries, too."""
+    names = record.figures if isinstance(record, Row) else [field.name for field in fields(record)]
+    return {name: _value(getattr(record, name)) for name in names}
 
 
 def _value(value: Any) -> Any:

@@ -12,10 +12,12 @@ from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
 from ops.launch import Launch, Replay, gaps_nanoseconds
 from ops.passes.cycles import TimedOperation
-from ttsim.report.cycles import CoreSpan, OperationTime, UntimedOperation, share_of
-from ttsim.report.rows import SOURCE, Column, Row, ValueT
+from ttsim.report.cycles import Core, OperationTime, UntimedOperation, kernel_nanoseconds, share_of
+from ttsim.report.rows import Column, Row
 
 CALL_COUNT_STEP: Final = 1024  # of the real library's profiler, from one device operation to the next
+NO_STEP: Final = Operation(name="", inputs=())
+NOT_TIMED: Final = TimedOperation("", None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +32,8 @@ class LivingBuffer:
     where: str = ""  # The lines of the script that made it; empty likewise
 
 
-OpColumn = Column["OpRun", ValueT]
-
-
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class OpRun(Row):
+class OpRun(Row, figures="number name call function where"):
     """A device operation that ran."""
 
     number: int  # Counted from 0
@@ -43,28 +42,27 @@ class OpRun(Row):
     function: str
     where: str  # The lines of the script that made the call, outermost first
 
-    runs: "Runs" = field(metadata=SOURCE)  # All that ran
-    taken: OperationTime | UntimedOperation | None = field(metadata=SOURCE)  # None where nobody asked for cycles
+    runs: "Runs"  # All operations that ran
+    taken: OperationTime | UntimedOperation | None  # None where nobody asked for cycles
     # Bytes of circular buffers that are no views, on the core that has most; and of L1 and L1_SMALL buffers on a core,
     # at the fullest moment while it runs
-    l1: tuple[int, int] = field(default=(0, 0), metadata=SOURCE)
-    buffers: tuple[LivingBuffer, ...] = field(default=(), metadata=SOURCE)  # Which these are, oldest first
-    step: Operation = field(default=Operation(name="", inputs=()), metadata=SOURCE)  # What its plan has
-    tensors: Mapping[str, TensorSpec] = field(default_factory=dict, metadata=SOURCE)  # Of the plan, by their names
-    timed: TimedOperation = field(default=TimedOperation("", None), metadata=SOURCE)  # What its program tells
-    cached: bool = field(default=False, metadata=SOURCE)  # Whether the program was found in the cache
+    l1: tuple[int, int] = (0, 0)
+    buffers: tuple[LivingBuffer, ...] = ()  # Which these are, oldest first
+    step: Operation = NO_STEP  # The operation of the plan
+    tensors: Mapping[str, TensorSpec] = field(default_factory=dict)  # The tensors of the plan by name
+    timed: TimedOperation = NOT_TIMED  # What its program says
+    cached: bool = False  # Whether the program was found in the cache
 
-    start_nanoseconds = OpColumn[float](  # Kernel time of all operations before it
-        lambda op: nanoseconds(op.runs.starts[op.number], op.runs.clock_hz)
-    )
-    cycles = OpColumn[int](lambda op: 0 if op.time is None else op.time.cycles)  # 0 where no model knows it
-    nanoseconds = OpColumn[float](lambda op: nanoseconds(op.cycles, op.runs.clock_hz))  # The same in time
-    share = OpColumn[float](lambda op: share_of(op.cycles, op.runs.cycles))  # Of all cycles
-    bound_by = OpColumn[str](lambda op: "" if op.time is None else op.time.bound_by)  # The stage that binds it
-    core_count = OpColumn[int](lambda op: 0 if op.time is None else op.time.core_count)  # Cores that take part
-    circular_bytes = OpColumn[int](lambda op: op.l1[0])
-    buffer_bytes = OpColumn[int](lambda op: op.l1[1])
-    untimed = OpColumn[str](lambda op: op.reason)  # Why no model knows it; empty if one does
+    # Kernel time of all operations before it
+    start_nanoseconds = Column["OpRun", float](lambda op: nanoseconds(op.runs.starts[op.number], op.runs.clock_hz))
+    cycles = Column["OpRun", int](lambda op: 0 if op.time is None else op.time.cycles)  # 0 where no model knows it
+    nanoseconds = Column["OpRun", float](lambda op: nanoseconds(op.cycles, op.runs.clock_hz))
+    share = Column["OpRun", float](lambda op: share_of(op.cycles, op.runs.cycles))  # Of all cycles
+    bound_by = Column["OpRun", str](lambda op: "" if op.time is None else op.time.bound_by)  # The stage that binds it
+    core_count = Column["OpRun", int](lambda op: 0 if op.time is None else op.time.core_count)
+    circular_bytes = Column["OpRun", int](lambda op: op.l1[0])
+    buffer_bytes = Column["OpRun", int](lambda op: op.l1[1])
+    untimed = Column["OpRun", str](lambda op: op.reason)  # Why no model knows it; empty if one does
 
     @property
     def time(self) -> OperationTime | None:
@@ -126,7 +124,7 @@ class OpRun(Row):
     @property
     def kernel_nanoseconds(self) -> int:
         """Whole nanoseconds of its kernels; 0 where no model knows it."""
-        return 0 if self.time is None else self.time.kernel.kernel
+        return 0 if self.time is None else kernel_nanoseconds(self.cycles, self.time.spec)
 
     @property
     def program(self) -> int:
@@ -148,9 +146,15 @@ class OpRun(Row):
         """When the last of its kernels ends."""
         return self.start_cycle + self.cycles
 
-    def end_of(self, span: CoreSpan) -> int:
-        """The cycle in which a core ends its part."""
-        return self.start_cycle + span.cycles
+    @property
+    def core_ends(self) -> dict[Core, int]:
+        """The cycle in which each core ends its part; none where no model knows it."""
+        return {} if self.time is None else {core: self.start_cycle + end for core, end in self.time.ends.items()}
+
+    @property
+    def above_roof_share(self) -> float:
+        """Its cycles above the least that the machine needs for it, of all cycles."""
+        return 0.0 if self.time is None else share_of(self.time.cycles_above_roof, self.runs.cycles)
 
     @property
     def call_count(self) -> int:

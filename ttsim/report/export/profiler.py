@@ -8,11 +8,11 @@ and waits for them, so that its firmware zone is all that the core does; when ea
 not simulated. Cores are counted from 0, by columns and rows of the grid.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from device.memory.layouts import TensorSpec
-from ttsim.report.cycles import CoreSpan, OperationTime
+from ttsim.report.cycles import OperationTime, kernel_nanoseconds
 from ttsim.report.explain import FIDELITIES
 from ttsim.report.export.spelling import dtype_text, operation_name, place_text
 from ttsim.report.formatting import csv_text, printable
@@ -34,6 +34,11 @@ def _timed(text: Callable[[OperationTime], object]) -> Cell:
     return lambda op, record: "" if op.time is None else text(op.time)
 
 
+def _nanoseconds(cycles: Callable[[OperationTime], float]) -> Cell:
+    """Cycles of an operation in whole nanoseconds."""
+    return _timed(lambda time: kernel_nanoseconds(cycles(time), time.spec))
+
+
 COLUMNS: Final[Mapping[str, Cell]] = {
     "OP CODE": lambda op, record: operation_name(op.name),
     "OP TYPE": lambda op, record: "tt_dnn_device",
@@ -48,16 +53,16 @@ COLUMNS: Final[Mapping[str, Cell]] = {
     "OP TO OP LATENCY [ns]": lambda op, record: op.gap_nanoseconds,
     "DEVICE FW START CYCLE": lambda op, record: op.start_cycle,
     "DEVICE FW END CYCLE": lambda op, record: op.end_cycle,
-    "DEVICE FW DURATION [ns]": _timed(lambda time: time.kernel.kernel),
-    "DEVICE KERNEL DURATION [ns]": _timed(lambda time: time.kernel.kernel),
-    "DEVICE KERNEL DURATION PER CORE MIN [ns]": _timed(lambda time: time.kernel.least),
-    "DEVICE KERNEL DURATION PER CORE MAX [ns]": _timed(lambda time: time.kernel.kernel),
-    "DEVICE KERNEL DURATION PER CORE AVG [ns]": _timed(lambda time: time.kernel.mean),
+    "DEVICE FW DURATION [ns]": _nanoseconds(lambda time: time.cycles),
+    "DEVICE KERNEL DURATION [ns]": _nanoseconds(lambda time: time.cycles),
+    "DEVICE KERNEL DURATION PER CORE MIN [ns]": _nanoseconds(lambda time: time.first_end),
+    "DEVICE KERNEL DURATION PER CORE MAX [ns]": _nanoseconds(lambda time: time.cycles),
+    "DEVICE KERNEL DURATION PER CORE AVG [ns]": _nanoseconds(lambda time: time.mean_end),
     "PROGRAM HASH": lambda op, record: op.program,
     "PROGRAM CACHE HIT": lambda op, record: op.cached,
-    "PM IDEAL [ns]": _timed(lambda time: time.kernel.ideal),
-    "PM COMPUTE [ns]": _timed(lambda time: time.kernel.products),
-    "PM BANDWIDTH [ns]": _timed(lambda time: time.kernel.dram),
+    "PM IDEAL [ns]": _nanoseconds(lambda time: time.roofline.cycles),
+    "PM COMPUTE [ns]": _nanoseconds(lambda time: time.roofline.math_cycles),
+    "PM BANDWIDTH [ns]": _nanoseconds(lambda time: time.roofline.dram_cycles),
     "PM FPU UTIL (%)": _timed(lambda time: f"{100 * time.math.utilization:.3f}"),
     "DRAM BW UTIL (%)": _timed(lambda time: f"{100 * time.traffic.dram_share:.3f}"),
 }
@@ -105,12 +110,10 @@ def device_log(record: Record) -> str:
     """The file's text."""
     cores = record.device["num_compute_cores"]
     head = f"ARCH: {record.arch or 'unknown'}, CHIP_FREQ[MHz]: {record.clock_mhz}, Max Compute Cores: {cores}"
-    lines = (
-        line for one in record.operations for span in (one.time.spans if one.time else ()) for line in _zone(one, span)
+    zones = (
+        f"0,{column},{row},BRISC,{TIMER},{cycle},0,{op.call_count},,,BRISC-FW,{kind},0,,"
+        for op in record.operations
+        for (column, row), end in op.core_ends.items()
+        for kind, cycle in (("ZONE_START", op.start_cycle), ("ZONE_END", end))
     )
-    return "".join(f"{line}\n" for line in (head, LOG_COLUMNS, *lines))
-
-
-def _zone(one: OpRun, span: CoreSpan) -> Iterator[str]:
-    for kind, cycle in (("ZONE_START", one.start_cycle), ("ZONE_END", one.end_of(span))):
-        yield f"0,{span.column},{span.row},BRISC,{TIMER},{cycle},0,{one.call_count},,,BRISC-FW,{kind},0,,"
+    return "".join(f"{line}\n" for line in (head, LOG_COLUMNS, *zones))

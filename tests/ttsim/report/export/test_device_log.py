@@ -11,7 +11,7 @@ def test_every_core_has_a_zone_of_each_operation(record):
     assert {line.count(",") for line in (columns, *lines)} == {14}
     one = record.operations[0]
     assert lines[0] == f"0,0,0,BRISC,1,{one.start_cycle},0,1024,,,BRISC-FW,ZONE_START,0,,"
-    assert lines[1] == f"0,0,0,BRISC,1,{one.end_of(one.time.spans[0])},0,1024,,,BRISC-FW,ZONE_END,0,,"
+    assert lines[1] == f"0,0,0,BRISC,1,{one.core_ends[0, 0]},0,1024,,,BRISC-FW,ZONE_END,0,,"
 
 
 def test_names_do_not_come_into_it(record, hostile):

@@ -2,7 +2,8 @@
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.spec.device_spec import load_spec
-from ttsim.report.l1_map import CIRCULAR, Held, l1_map, ranges_of
+from ttsim.report.cycles import ranges_of
+from ttsim.report.l1_map import CIRCULAR, Held, l1_map
 
 SPEC = load_spec("wormhole_n150")
 END = SPEC.l1.bytes

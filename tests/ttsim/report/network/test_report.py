@@ -73,26 +73,6 @@ def test_the_fullest_moment_has_all_that_lives() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "wormhole_n150: 400 cycles, 0.40 us at 1 GHz, in 3 device operations of 2 calls, not counting 1 of them",
-        "1  B          ttnn.f    net.py:1               0.10 us  not timed                                     500",
-        "A              2              400  0.40 us  100.0 %   612",
-        "       16 B  L1_SMALL: 1 config tensors of programs in the cache",
-        "      500 B  L1 at 1000: output, of ttnn.f (net.py:1)",
-        "Not counted: #1 B, nobody measured it",
-    ],
-)
-def test_the_text_says(line: str) -> None:
-    assert line.strip() in [one.strip() for one in str(network_report(found(), SPEC)).splitlines()]
-
-
-def test_one_is_told_in_words() -> None:
-    report = network_report(found(1), SPEC)
-    assert report.headline.endswith("in one device operation of one call, all timed")
-
-
 def test_nothing_that_ran_is_said() -> None:
     report = network_report(found(0), SPEC)
     assert str(report) == "No device operation ran on wormhole_n150."

@@ -8,22 +8,9 @@ from device.numbers.formats import BFLOAT16
 from device.plan import MadeTensor, Operation
 from ops.launch import Launch, LaunchedProgram, Replay, gaps_nanoseconds
 from tests.ttsim.report.ran_operations import runs_of, untimed
-from ttsim.report.cycles import CoreSpan, OperationTime
 from ttsim.report.record import device_figures, known_arch, numbered
 
 TENSOR = TensorSpec([1, 1, 32, 32], BFLOAT16, Layout.TILE)
-
-
-def test_cores_end_where_their_groups_do(halo, spec):
-    """One core of a halo takes 1000 cycles, three take 400."""
-    time = OperationTime(timed=halo, spec=spec, call_cycles=1000)
-    spans = time.spans
-    assert spans[0] == CoreSpan(column=0, row=0, cycles=1000)
-    assert [one.cycles for one in spans] == [1000, 400, 400, 400]
-    taken = time.kernel
-    assert (taken.kernel, taken.least, taken.mean) == (1000, 400, 550)
-    assert (taken.products, taken.dram) == (1, 1)  # there are none, but viewers take 0 for a failure
-    assert taken.ideal == time.roofline.cycles
 
 
 def test_operations_follow_each_other_with_their_gaps(halo, spec):

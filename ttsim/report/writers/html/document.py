@@ -5,7 +5,7 @@ from typing import Final
 
 from ttsim.report.advice import advice_lines, paste_lines
 from ttsim.report.explain import operation_lines
-from ttsim.report.page_parts import Page, Part
+from ttsim.report.pages import Page, Part
 from ttsim.report.writers.html import pictures, tables
 from ttsim.report.writers.html.assets import HASH, SCRIPT, STYLE
 from ttsim.report.writers.html.elements import Markup, joined, label, lines, more, section, tag, text
@@ -114,7 +114,7 @@ def _sums(part: Part) -> Markup:
 
 
 def _memory(part: Part) -> tuple[Markup, ...]:
-    if not part.l1.blocks:
+    if part.l1 is None or not part.l1.blocks:
         return ()
     return (
         tag("p", text("Operations from left to right, addresses upward.")),
@@ -136,7 +136,7 @@ def _timeline(part: Part) -> tuple[Markup, ...]:
 
 
 def _cores(part: Part) -> tuple[Markup, ...]:
-    if part.total is None:
+    if part.total is None or part.grid is None:
         return ()
     return (
         tag("p", text(CORES)),

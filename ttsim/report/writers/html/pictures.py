@@ -1,13 +1,13 @@
 """Pictures of a page, as inline SVG in shares of their width and height; each is told in a table, too."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import Final
 
+from ttsim.report.charts import CoreMap, Grid, RoofChart, Tick
 from ttsim.report.formatting import count_of, cycles, percent, time
 from ttsim.report.l1_map import CIRCULAR, L1Block, L1Map
 from ttsim.report.memory import DEVICE_OPERATION
-from ttsim.report.page_parts import CoreMap, Grid, Roof, RoofChart, RoofPoint, Tick
 from ttsim.report.runs import OpRun
 from ttsim.report.writers.html.elements import Markup, hint, image, label, picture, share, short, tag, text
 
@@ -30,10 +30,9 @@ def timeline(operations: Sequence[OpRun], stages: Sequence[str], times: Sequence
     timed = [one for one in operations if not one.untimed]
     bars = [_bar(one, f"{_told(one)}, bound by {one.bound_by}{_by(one.place)}", colors[one.name]) for one in timed]
     lanes = [_lane("operations", bars), *(_stage_lane(stage, timed) for stage in stages)]
-    keys = (tag("li", tag("i", class_=color), label(name)) for name, color in colors.items())
     axis = tag("div", tag("span"), _axis(times), class_="lane")
     name = "Timeline of operations and of the stages of their slowest cores; the table below has the numbers"
-    return picture(name, tag("div", *lanes, axis, class_="lanes"), tag("ul", *keys, class_="key"))
+    return picture(name, tag("div", *lanes, axis, class_="lanes"), _key(colors))
 
 
 def l1_picture(memory: L1Map, steps: Sequence[Tick]) -> Markup:
@@ -47,10 +46,9 @@ def l1_picture(memory: L1Map, steps: Sequence[Tick]) -> Markup:
         y=share(1 - memory.base_share),
         height=share(memory.base_share),
     )
-    keys = (tag("li", tag("i", class_=style), text(kind)) for kind, style in KIND_CLASSES.items())
     name = f"Buffers in L1 of a core over {memory.operations} operations; the table below lists them"
     drawn = image(name, firmware, *map(_block, memory.blocks), class_="l1")
-    return picture(name, drawn, _axis(steps), tag("ul", *keys, class_="key"))
+    return picture(name, drawn, _axis(steps), _key(KIND_CLASSES))
 
 
 def heat_maps(grid: Grid) -> Markup:
@@ -59,68 +57,56 @@ def heat_maps(grid: Grid) -> Markup:
     return picture("Cores of the grid; the table below has the numbers", maps)
 
 
-def roof_bars(roofs: Sequence[Roof]) -> Markup:
+def roof_bars(roofs: Sequence[OpRun]) -> Markup:
     """For each operation what matrix units, DRAM and networks need at least; the full width is what it takes."""
     shown = []
-    for one in roofs:
-        parts = (("math", one.math_share), ("DRAM", one.dram_share), ("network", one.network_share))
+    for op in roofs:
+        shares = {} if op.time is None else op.time.limit_shares
         bars = (
             tag(
                 "rect",
-                hint(f"#{one.op.number} {one.op.name}: {name} needs at least {percent(value)} of the time"),
+                hint(f"#{op.number} {op.name}: {name} needs at least {percent(least)} of the time"),
                 class_=f"roof-{name.lower()}",
-                width=share(value),
+                width=share(least),
                 height=6,
                 y=8 * at,
             )
-            for at, (name, value) in enumerate(parts)
+            for at, (name, least) in enumerate(shares.items())
         )
-        drawn = tag("svg", *bars, class_="roof", aria_hidden="true")
-        shown.append(
-            tag(
-                "div",
-                tag("span", label(f"#{one.op.number} {one.op.name.removesuffix(DEVICE_OPERATION)}")),
-                drawn,
-                class_="lane",
-            )
-        )
-    keys = (tag("li", tag("i", class_=f"roof-{name.lower()}"), text(name)) for name in ("math", "DRAM", "network"))
-    name = "What matrix units, DRAM and networks need at least; the table below has the numbers"
-    return picture(name, tag("div", *shown, class_="lanes"), tag("ul", *keys, class_="key"))
+        name = tag("span", label(f"#{op.number} {op.name.removesuffix(DEVICE_OPERATION)}"))
+        shown.append(tag("div", name, tag("svg", *bars, class_="roof", aria_hidden="true"), class_="lane"))
+    title = "What matrix units, DRAM and networks need at least; the table below has the numbers"
+    key = _key({name: f"roof-{name.lower()}" for name in ("math", "DRAM", "network")})
+    return picture(title, tag("div", *shown, class_="lanes"), key)
 
 
 def roof_chart_picture(chart: RoofChart) -> Markup:
     """Work by bytes of DRAM to the right, work by time upward."""
     lines = (
-        tag(
-            "line",
-            hint(one.name),
-            class_="roofline",
-            x1=share(one.start[0]),
-            y1=share(one.start[1]),
-            x2=share(one.end[0]),
-            y2=share(one.end[1]),
-        )
-        for one in chart.lines
+        tag("line", hint(name), class_="roofline", x1=share(x1), y1=share(y1), x2=share(x2), y2=share(y2))
+        for name, (x1, y1), (x2, y2) in chart.lines
     )
     names = (
-        tag("text", text(one.name), x=share(one.end[0]), y=share(one.end[1]), dx=-4, dy=-4, text_anchor="end")
-        for one in chart.lines
+        tag("text", text(name), x=share(x), y=share(y), dx=-4, dy=-4, text_anchor="end")
+        for name, _, (x, y) in chart.lines
     )
     scale = (
-        tag("text", text(one.text), x=4, y=share(1 - one.share), dy=-2, class_="scale") for one in chart.upward[:-1]
+        tag("text", text(tick.text), x=4, y=share(1 - tick.share), dy=-2, class_="scale") for tick in chart.upward[:-1]
     )
-    points = (
-        tag("circle", hint(_placed(one)), cx=share(one.left_share), cy=share(one.top_share), r=5)
-        for one in chart.points
-    )
+    points = (tag("circle", hint(_placed(op)), cx=share(x), cy=share(y), r=5) for op, (x, y) in chart.points)
     name = "Roofline chart: work by bytes of DRAM to the right, work by time upward; the table has the numbers"
     return picture(name, image(name, *lines, *names, *scale, *points, class_="chart"), _axis(chart.across))
 
 
-def _placed(one: RoofPoint) -> str:
-    rate, intensity = count_of(one.flops_per_second), count_of(one.flops_per_byte)
-    return f"{_told(one.op)}: issues {rate}FLOP/s, {intensity}FLOP of each byte from or to DRAM"
+def _placed(op: OpRun) -> str:
+    assert op.time is not None
+    rate, intensity = count_of(op.time.issued_flops_per_second), count_of(op.time.roofline.issued_flops_per_dram_byte)
+    return f"{_told(op)}: issues {rate}FLOP/s, {intensity}FLOP of each byte from or to DRAM"
+
+
+def _key(styles: Mapping[str, str]) -> Markup:
+    """What colors mean."""
+    return tag("ul", *(tag("li", tag("i", class_=style), label(name)) for name, style in styles.items()), class_="key")
 
 
 def _told(one: OpRun) -> str:
@@ -204,11 +190,10 @@ def _heat_map(shown: CoreMap, grid: Grid) -> Markup:
             height=1,
             fill_opacity=f"{part:.3f}",
         )
-        for core, figure, part in zip((cell.core for cell in grid.cells), shown.figures, shown.shares, strict=True)
+        for core, figure, part in zip(grid.cores, shown.figures, shown.shares, strict=True)
     )
     name = f"{shown.name}, core by core; the table below has the numbers"
     drawn = image(name, *cells, class_="grid", viewBox=f"0 0 {grid.columns} {grid.rows}")
-    span = f"{shown.most:,} {shown.unit}"
-    if shown.least < shown.most:
-        span = f"{shown.least:,} to {span}"
+    least, most = min(shown.figures), max(shown.figures)
+    span = f"{least:,} to {most:,} {shown.unit}" if least < most else f"{most:,} {shown.unit}"
     return tag("figure", drawn, tag("figcaption", tag("b", text(shown.name)), text(f" {span}")))

@@ -5,13 +5,14 @@ from typing import Final
 
 from ttsim.report.accuracy import Accuracy
 from ttsim.report.advice import SENSITIVITY_TABLE, TOLD_FIGURES, Advice, Change
-from ttsim.report.cycles import OperationTime, Totals
+from ttsim.report.charts import Grid
+from ttsim.report.cycles import CoreTime, OperationTime, Totals
 from ttsim.report.explain import FIDELITIES
 from ttsim.report.formatting import TableColumn, count_of, cycles, percent, time
 from ttsim.report.l1_map import L1Block, L1Map
 from ttsim.report.memory import DEVICE_OPERATION, OperationUse, Partition
 from ttsim.report.network import NOWHERE, Sum
-from ttsim.report.page_parts import Cell, Excess, Grid, Page, Part, Roof
+from ttsim.report.pages import Page, Part
 from ttsim.report.runs import OpRun
 from ttsim.report.writers.html.elements import Markup, table
 
@@ -136,55 +137,56 @@ def memory_table(operations: Sequence[OperationUse]) -> Markup:
 def grid_table(grid: Grid) -> Markup:
     """The numbers of the pictures, core by core."""
     columns = (
-        TableColumn[Cell]("core", lambda cell: f"{cell.core.column}-{cell.core.row}", words=True),
-        TableColumn[Cell]("at work", lambda cell: cycles(cell.core.cycles)),
-        TableColumn[Cell]("share", lambda cell: percent(cell.core.share)),
-        TableColumn[Cell]("busiest stage", lambda cell: cycles(cell.core.busy_cycles)),
-        TableColumn[Cell]("share", lambda cell: percent(cell.core.busy_share)),
-        TableColumn[Cell]("waiting", lambda cell: cycles(cell.core.stall_cycles)),
-        TableColumn[Cell]("share", lambda cell: percent(cell.core.stall_share)),
-        TableColumn[Cell]("circular buffers B", lambda cell: f"{cell.circular_bytes:,}"),
-        TableColumn[Cell]("DRAM B", lambda cell: f"{cell.core.dram_bytes:,}"),
-        TableColumn[Cell]("networks B", lambda cell: f"{cell.core.network_bytes:,}"),
+        TableColumn[CoreTime]("core", lambda core: f"{core.column}-{core.row}", words=True),
+        TableColumn[CoreTime]("at work", lambda core: cycles(core.cycles)),
+        TableColumn[CoreTime]("share", lambda core: percent(core.share)),
+        TableColumn[CoreTime]("busiest stage", lambda core: cycles(core.busy_cycles)),
+        TableColumn[CoreTime]("share", lambda core: percent(core.busy_share)),
+        TableColumn[CoreTime]("waiting", lambda core: cycles(core.stall_cycles)),
+        TableColumn[CoreTime]("share", lambda core: percent(core.stall_share)),
+        TableColumn[CoreTime]("circular buffers B", lambda core: f"{core.circular_bytes:,}"),
+        TableColumn[CoreTime]("DRAM B", lambda core: f"{core.dram_bytes:,}"),
+        TableColumn[CoreTime]("networks B", lambda core: f"{core.network_bytes:,}"),
     )
-    return table("Cycles and bytes of each core (column-row)", columns, grid.cells)
+    return table("Cycles and bytes of each core (column-row)", columns, grid.cores)
 
 
-def roof_table(roofs: Sequence[Roof]) -> Markup:
-    """What resources need at least."""
+def roof_table(roofs: Sequence[OpRun]) -> Markup:
+    """What resources need at least, of what each operation takes."""
+
+    def least(name: str) -> TableColumn[OpRun]:
+        return TableColumn(name, _detail(lambda op: percent(op.limit_shares[name])))
 
     def intensity(op: OperationTime) -> str:
         flops = op.roofline.issued_flops_per_dram_byte
         return f"{flops:,.1f}" if flops else ""
 
     columns = (
-        TableColumn[Roof]("#", lambda roof: f"{roof.op.number}"),
-        TableColumn[Roof]("operation", lambda roof: roof.op.name, words=True),
-        TableColumn[Roof]("math", lambda roof: percent(roof.math_share)),
-        TableColumn[Roof]("DRAM", lambda roof: percent(roof.dram_share)),
-        TableColumn[Roof]("network", lambda roof: percent(roof.network_share)),
-        TableColumn[Roof]("of roof", lambda roof: _detail(lambda op: percent(op.roofline.share))(roof.op)),
-        TableColumn[Roof]("roof", lambda roof: _detail(lambda op: op.roofline.bound)(roof.op), words=True),
-        TableColumn[Roof]("issued FLOP a DRAM B", lambda roof: _detail(intensity)(roof.op)),
+        *OPERATIONS[:2],
+        *map(least, ("math", "DRAM", "network")),
+        TableColumn[OpRun]("of roof", _detail(lambda op: percent(op.roofline.share))),
+        TableColumn[OpRun]("roof", _detail(lambda op: op.roofline.bound), words=True),
+        TableColumn[OpRun]("issued FLOP a DRAM B", _detail(intensity)),
     )
     return table("What the machine needs at least, of what each operation takes", columns, roofs)
 
 
-def excesses_table(excesses: Sequence[Excess]) -> Markup:
+def excesses_table(excesses: Sequence[OpRun]) -> Markup:
     """Operations far above their roofs."""
 
-    def bound(one: Excess) -> str:
-        stages = ", ".join(one.stages)
-        return f"{stages}: {one.does}" if one.does else stages
+    def bound(op: OperationTime) -> str:
+        stages = ", ".join((op.bound_by, *op.tied_with))
+        does = next((stage.does for stage in op.stages if stage.stage == op.bound_by), "")
+        return f"{stages}: {does}" if does else stages
 
     columns = (
-        TableColumn[Excess]("#", lambda one: f"{one.op.number}"),
-        TableColumn[Excess]("operation", lambda one: one.op.name.removesuffix(DEVICE_OPERATION), words=True),
-        TableColumn[Excess]("cycles", lambda one: cycles(one.op.cycles)),
-        TableColumn[Excess]("above its roof", lambda one: cycles(one.cycles)),
-        TableColumn[Excess]("of all", lambda one: percent(one.share)),
-        TableColumn[Excess]("bound by", bound, words=True),
-        TableColumn[Excess]("called by", lambda one: one.op.place, words=True),
+        OPERATIONS[0],
+        TableColumn[OpRun]("operation", lambda op: op.name.removesuffix(DEVICE_OPERATION), words=True),
+        TableColumn[OpRun]("cycles", lambda op: cycles(op.cycles)),
+        TableColumn[OpRun]("above its roof", _detail(lambda op: cycles(op.cycles_above_roof))),
+        TableColumn[OpRun]("of all", lambda op: percent(op.above_roof_share)),
+        TableColumn[OpRun]("bound by", _detail(bound), words=True),
+        TableColumn[OpRun]("called by", lambda op: op.place, words=True),
     )
     return table("Operations far above their roofs", columns, excesses)
 

@@ -1,48 +1,55 @@
-"""The page of a layer that runs, of one that does not, and of hostile names."""
+"""Pages as a browser reads them: of a layer, of one that fails, and of a network, with names that mean harm."""
 
 from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
+from device.cores import first_cores
+from device.numbers.formats import BFLOAT16
+from device.plan import CircularBuffer, Operation
 from device.spec.device_spec import load_spec
+from tests.ttsim.report.ran_operations import runs_of, untimed
+from tests.ttsim.report.test_approved import LAYER
+from ttsim.report.cycle_report import cycle_report
+from ttsim.report.cycles import CallRun
 from ttsim.report.formatting import cycles
 from ttsim.report.memory import LayerResult
-from ttsim.report.pages import page_of_layers
+from ttsim.report.network import network_report
+from ttsim.report.pages import Page, Source, page_of_layers, page_of_network
+from ttsim.report.runs import LivingBuffer
 from ttsim.report.writers.html.assets import HASH, SCRIPT
-from ttsim.report.writers.html.document import page_html
-from ttsim.runtime.types.layer import Layer
+from ttsim.report.writers.html.document import page_frame, page_html
 from ttsim.study.layers.run import Settings, run_layer
 
 SPEC = load_spec("wormhole_n150")
-LAYER = Layer(name="up", in_channels=32, out_channels=32, input_height=8, input_width=8, stride=(2, 2))
-HOSTILE = (
-    '"><script>alert(1)</script>',
-    "' onload='x",
-    "a\nb\r\x00\x1b[31m\u202e",
-    "]]><!-- &amp; --> </style></title>",
-    "n" * 10_000,
-    "\ud800",
-)
+LONGEST_ATTRIBUTE = 300  # escaped: a name of 120 characters in a label
+HOSTILE = {
+    "HTML": '"><script>alert(1)</script>',
+    "attribute": "' onload='x' srcdoc=\"",
+    "control": "a\nb\r\t\x00\x1b[31m\u202e\u2028\x85",
+    "end of everything": "]]><!-- &amp; --> </style></title></script></svg></iframe>",
+    "long": "<&\"'" * 2_500,
+    "surrogate": "\ud800",
+}
 
 
 class Reader(HTMLParser):
-    """What a browser reads: elements in order, open ones, attributes, text."""
-
-    VOID = ("meta",)
+    """What a browser reads: elements in order with their attributes, and text; all elements are closed."""
 
     def __init__(self, document: str) -> None:
         super().__init__()
-        self.names: list[str] = []
-        self.open: list[str] = []
+        self.elements: list[tuple[str, tuple[str, ...]]] = []
         self.attributes: list[tuple[str, str]] = []
+        self.open: list[str] = []
         self.words = ""
         self.feed(document)
+        assert not self.open
 
     def handle_starttag(self, tag, attrs):
-        self.names.append(tag)
+        self.elements.append((tag, tuple(name for name, _ in attrs)))
         self.attributes += attrs
-        if tag not in self.VOID:
+        if tag != "meta":
             self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -61,66 +68,77 @@ def page(*results: LayerResult) -> str:
     return page_html(page_of_layers(results, SPEC))
 
 
-def test_equal_input_gives_equal_bytes(result) -> None:
-    again = run_layer(LAYER, Settings(spec=SPEC, values="off", suggestions=False))
-    assert page(result) == page(again)
-
-
-def test_the_figures_are_those_of_the_report(result) -> None:
-    words = Reader(page(result)).words
-    summary = result.summary
-    assert summary is not None
-    assert summary.cycles is not None
-    for operation in summary.cycles.operations:
-        assert operation.name in words
-        assert cycles(operation.cycles) in words
-    for operation in summary.operations:
-        assert f"{operation.used_bytes:,}" in words
-        assert f"{operation.headroom_bytes:,}" in words
-        for circular in operation.circular_buffers:
-            assert circular.view or f"{circular.size_bytes:,}" in words
-    math = summary.cycles.total.math
-    assert f"{math.issued_flops:,}" in words
-    assert f"{math.useful_flops:,}" in words
-    assert result.source in words
-
-
-def test_it_needs_nothing_else(result) -> None:
-    read = Reader(page(result))
-    assert not read.open
-    assert not {"link", "img", "iframe", "object"} & set(read.names)
-    assert read.names.count("script") == 1
-    assert f"<script>{SCRIPT}</script>" in page(result)
-    assert f"script-src '{HASH}'\"" in page(result)
+def test_the_figures_of_a_layer_are_those_of_the_report_and_it_needs_nothing_else(result) -> None:
+    document, summary = page(result), result.summary
+    read = Reader(document)
+    figures = [
+        result.source,
+        f"{summary.cycles.total.math.issued_flops:,}",
+        f"{summary.cycles.total.math.useful_flops:,}",
+    ]
+    for op in summary.cycles.operations:
+        figures += [op.name, cycles(op.cycles)]
+    for use in summary.operations:
+        buffers = [f"{circular.size_bytes:,}" for circular in use.circular_buffers if not circular.view]
+        figures += [f"{use.used_bytes:,}", f"{use.headroom_bytes:,}", *buffers]
+    assert [figure for figure in figures if figure not in read.words] == []
+    names = [name for name, _ in read.elements]
+    assert not {"link", "img", "iframe", "object"} & set(names)
+    assert names.count("script") == 1
+    assert f"<script>{SCRIPT}</script>" in document
+    assert f"script-src '{HASH}'\"" in document
     assert all(name != "src" and not (name == "href" and not value.startswith("#")) for name, value in read.attributes)
+    assert page(run_layer(LAYER, Settings(spec=SPEC, values="off", suggestions=False))) == document
 
 
 def test_what_does_not_run_says_why_first() -> None:
-    failed = LayerResult(layer=LAYER, error="Out of Memory: <1> B\nand more")
-    document = page(failed)
+    document = page(LayerResult(layer=LAYER, error="Out of Memory: <1> B\nand more"))
     assert "It failed." in document
     assert "Out of Memory: &lt;1&gt; B\nand more" in document
     assert "<h3>" not in document
 
 
-@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_names_stay_names(name, result) -> None:
-    plain = Reader(page(result, result))
+@pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_names_of_a_layer_stay_names(name, result) -> None:
+    use = result.summary.operations[-1]
+    changed = replace(use, circular=tuple(event._replace(name=name) for event in use.circular))
+    summary = replace(result.summary, operations=(*result.summary.operations[:-1], changed))
     layer = replace(result.layer, name=name, input_dtype=name)
-    summary = result.summary
-    assert summary is not None
-    operation = summary.operations[-1]
-    circular = tuple(replace(one, name=name, cores=name) for one in operation.circular_buffers)
-    changed = replace(summary, operations=(*summary.operations[:-1], replace(operation, circular_buffers=circular)))
-    document = page(replace(result, layer=layer, summary=changed, source=name), result)
-    document.encode("utf-8")
+    document = page(replace(result, layer=layer, summary=summary, source=name), result)
     read = Reader(document)
-    assert not read.open
-    assert set(read.names) == set(plain.names)
-    assert {key for key, _ in read.attributes} == {key for key, _ in plain.attributes}
+    assert set(read.elements) == set(Reader(page(result, result)).elements)
     assert not any(one in document for one in ("\x00", "\x1b", "\u202e", "\r"))
 
 
-def test_long_names_do_not_fill_the_page(result) -> None:
-    named = replace(result, layer=replace(result.layer, name="n" * 10_000))
-    assert len(page(named)) < len(page(result)) + 1000
+@pytest.fixture
+def page_named(halo, conv, spec):
+    """The page of a network where everything that a script can name is called so."""
+    cores = first_cores(4, 8, 8)
+
+    def named(name: str) -> Page:
+        circular = CircularBuffer(name=name, size_bytes=2048, page_bytes=2048, data_format=BFLOAT16, cores=cores)
+        living = LivingBuffer(name=name, memory="L1", bank_bytes=64, address=9000, function=name, where=name)
+        step = Operation(name=name, inputs=(), circular_buffers=(circular,))
+        ran = (halo, untimed(name, name), conv)
+        runs = runs_of(spec, *ran, function=name, where=name, step=step, buffers=(living,), l1=(2048, 64))
+        report = cycle_report([CallRun(name="f", ran=ran, spec=spec)], spec)
+        sources = (Source(name, name), Source(name, f"x = {name!r}"))
+        return page_of_network(network_report(runs, spec), report, spec, sources)
+
+    return named
+
+
+@pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_names_of_a_network_are_only_text(name, page_named) -> None:
+    document, plain = page_html(page_named(name)), page_html(page_named("name"))
+    document.encode("utf-8")
+    read = Reader(document)
+    assert read.elements == Reader(plain).elements
+    assert not any(one in document for one in "\x00\x1b\r\t\u202e\u2028\x85")
+    assert max(len(value) for _, value in read.attributes) < LONGEST_ATTRIBUTE
+    assert len(document) < len(plain) + 200_000  # Python is told whole, up to 20,000 characters
+    assert ("... (10,000 characters)" in document) == (len(name) == 10_000)
+    frame = Reader(page_frame(page_named(name)))  # holds the document and nothing beside it
+    assert frame.elements == [("iframe", ("title", "sandbox", "style", "srcdoc"))]
+    assert frame.attributes[1] == ("sandbox", "allow-scripts")  # and not those of the page around it
+    assert frame.attributes[3] == ("srcdoc", document)

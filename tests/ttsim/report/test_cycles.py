@@ -1,0 +1,306 @@
+"""Figures of operations and calls, worked by hand: the halo and the convolution of conftest."""
+
+import dataclasses
+import math
+from fractions import Fraction
+
+import pytest
+
+from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
+from device.spec.device_spec import catalog_names, load_spec
+from device.time.network import bandwidth
+from device.time.stages import CoreGroupCycles, MovedBytes, OperationCycles, Stage, StageCycles
+from ops.launch import Launch, LaunchedProgram
+from ops.op_model import Description
+from ops.passes.cycles import TimedOperation, expected_error
+from tests.ttsim.report.ran_operations import untimed
+from ttsim.report.cycle_report import cycle_report, launch_lines, launch_times
+from ttsim.report.cycles import (
+    CallRun,
+    ErrorBar,
+    MathUse,
+    OperationTime,
+    Roofline,
+    added,
+    call_times,
+    error_bar,
+    stage_times,
+    total_error,
+    totals,
+    whole,
+    whole_operation,
+)
+from ttsim.report.writers.table import cycles_line
+
+PRODUCT_FLOPS = 65536
+COUNTS = ("dram_read_bytes", "dram_written_bytes", "network_bytes", "issued_flops", "useful_flops")
+
+
+def time_of(timed, spec, call_cycles=5000):
+    return OperationTime(timed=timed, spec=spec, call_cycles=call_cycles)
+
+
+def test_an_operation(conv, spec):
+    found = time_of(conv, spec)
+    assert (found.name, found.bound_by, found.core_count, found.fidelity_phases) == (
+        "Conv2dDeviceOperation", "math", 32, 2,
+    )  # fmt: skip
+    assert (found.cycles, found.nanoseconds, found.share) == (4000, 4000, 0.8)
+    assert [(stage.stage, stage.busy_share, stage.stall_share, stage.critical_share) for stage in found.stages] == [
+        ("reader", 0.5, 0.375, 0.125), ("math", 0.75, 0.1, 0.625), ("dram", 0.25, 0, 0.25),
+    ]  # fmt: skip
+    assert found.dram_bytes_per_cycle == 25  # 80,000 B are read and 20,000 B written
+
+
+def test_groups_of_cores_are_expanded_and_the_slowest_is_shown(halo, spec):
+    found = time_of(halo, spec, 1000)
+    assert [group.coordinates for group in found.groups] == [((0, 0),), ((1, 0), (2, 0), (3, 0))]
+    assert [(group.share, group.idle_share) for group in found.groups] == [(1, 0), (0.4, 0.6)]
+    assert found.ends == {(0, 0): 1000, (1, 0): 400, (2, 0): 400, (3, 0): 400}
+    assert (found.first_end, found.mean_end) == (400, 550)
+    assert [(stage.stage, stage.busy_cycles) for stage in found.stages] == [("start", 100), ("network", 900)]
+    assert (found.contention_cycles, found.cycles_without_contention) == (250, 750)
+    assert found.on_core(2, 0).cycles == 400
+    assert found.on_core(0, 0) is found.groups[0]
+    with pytest.raises(ValueError, match=r"^HaloDeviceOperation: core 4-0 takes no part; 4 others do$"):
+        found.on_core(4, 0)
+
+
+def test_a_call_adds_up(call, halo, conv, spec):
+    (found,) = call_times([call])
+    assert found.share == 1
+    assert [op.share for op in found.operations] == [0.2, 0.8]
+    total = found.total
+    assert (total.cycles, total.nanoseconds, total.cycles_without_contention) == (5000, 5000, 4750)
+    assert [(stage.stage, stage.busy_cycles) for stage in total.stages] == [
+        ("start", 100), ("reader", 2000), ("math", 3000), ("network", 900), ("dram", 1000),
+    ]  # fmt: skip
+    assert total.traffic.network_bytes == 60_000
+    assert (total.math.useful_flops, total.math.useful_share) == (32 * 10 * PRODUCT_FLOPS, 0.2)
+    assert total.math.utilization == 50 * 32 * 32 / (4 * 1000 + 32 * 4000)
+    assert total.math.device_utilization == 50 * 32 * 32 / (64 * 5000)
+    # Without a definition of the call, the operations say what is useful
+    assert (
+        totals([CallRun(name="f", spec=spec, ran=(conv, conv))], spec).math.useful_flops == 2 * 32 * 20 * PRODUCT_FLOPS
+    )
+    first, second = call_times([call, CallRun(name="f", spec=spec, ran=(conv,))])
+    assert (first.share, second.share, second.operations[0].share) == (5000 / 9000, 4000 / 9000, 1)
+
+
+def test_figures_are_worked_out_once(call, spec):
+    (first,), (second,) = call_times([call]), call_times([call])
+    assert first.total is second.total is call.total
+    slower = dataclasses.replace(call, spec=spec.replace(clock_hz=spec.clock_hz // 2))
+    assert slower.total.nanoseconds == 2 * call.total.nanoseconds
+    assert cycle_report([call], spec).to_json() == cycle_report([call], spec).to_json()
+
+
+def test_cores_over_a_call(call, halo, spec):
+    cores = {(core.column, core.row): core for core in totals([call], spec).cores}
+    assert len(cores) == 32
+    assert list(cores)[:9] == [*((column, 0) for column in range(8)), (0, 1)]
+    here, beside, below = (cores[at] for at in ((0, 0), (1, 0), (0, 1)))
+    assert (here.cycles, here.busy_cycles, here.stall_cycles) == (1000 + 4000, 900 + 3000, 1500)
+    assert (here.share, here.busy_share, here.stall_share) == (1, 0.78, 0.3)
+    assert (beside.cycles, beside.busy_cycles, below.cycles) == (400 + 4000, 400 + 3000, 4000)
+    assert (here.dram_bytes, here.network_bytes) == (100_000 / 32, 12_000 / 4 + 48_000 / 32)
+    assert (below.dram_bytes, below.network_bytes) == (100_000 / 32, 48_000 / 32)
+    uneven = dataclasses.replace(halo.cycles, moved=lambda: (MovedBytes(first_cores(3, 8, 8), 2, 7),))
+    ran = (dataclasses.replace(halo, cycles=uneven),)
+    cores = totals([CallRun(name="f", spec=spec, ran=ran)], spec).cores
+    assert [(core.dram_bytes, core.network_bytes) for core in cores] == [(1, 3), (1, 2), (0, 2), (0, 0)]
+
+
+def test_nothing_divides_by_zero(spec):
+    total = totals([], spec)
+    assert (total.cycles, total.cores, total.stages) == (0, (), ())
+    assert total.math.utilization == total.traffic.dram_share == total.roofline.share == 0
+    assert stage_times([StageCycles(Stage.MATH, 0)], of_cycles=0)[0].busy_share == 0
+
+
+@pytest.mark.parametrize("name", catalog_names())
+def test_time_follows_the_clock(name, conv):
+    spec = load_spec(name)
+    assert time_of(conv, spec).nanoseconds == pytest.approx(4000 / spec.clock_hz * 1e9)
+
+
+def products(count, spec, *, phases, cores=1):
+    group = CoreGroupCycles(cores=first_cores(cores, 8, 8), cycles=1000.0, stages=(StageCycles(Stage.MATH, 1000.0),))
+    taken = OperationCycles(cycles=1000.0, groups=(group,), bound_by=Stage.MATH, issued_flops=count * PRODUCT_FLOPS)
+    return time_of(TimedOperation(name="Op", cycles=taken, fidelity_phases=phases), spec).sums
+
+
+@pytest.mark.parametrize(("phases", "cycles"), [(1, 16), (2, 32), (3, 48), (4, 64)])
+def test_a_tile_product_costs_16_cycles_a_phase(phases, cycles, spec):
+    found = MathUse(products(1, spec, phases=phases), spec, useful_flops=0)
+    assert found.product_cycles == cycles
+    assert (found.utilization, found.device_utilization) == (cycles / 1000, cycles / 1000 / 64)
+
+
+def test_work_and_traffic_in_time(conv, spec):
+    math, traffic = time_of(conv, spec).math, time_of(conv, spec).traffic
+    assert (math.useful_share, math.utilization, math.device_utilization) == (0.4, 0.4, 0.2)
+    assert math.flops_per_second == pytest.approx(32 * 20 * PRODUCT_FLOPS / 4e-6)
+    assert (traffic.dram_read_bytes, traffic.dram_written_bytes, traffic.network_bytes) == (80_000, 20_000, 48_000)
+    assert traffic.dram_bytes_per_second == pytest.approx(100_000 / 4e-6)
+    assert traffic.dram_share == pytest.approx(25e9 / spec.dram.peak_bytes_per_second)
+    assert traffic.network_bytes_per_second == pytest.approx(12e9)
+
+
+def test_roofs_are_the_devices_and_not_the_partitions(halo, conv, spec):
+    found = time_of(conv, spec).roofline
+    assert found.math_cycles == 50 * 32 * 32 / 64
+    assert found.dram_cycles == round(100_000 / bandwidth(spec))
+    assert found.network_cycles == round(48_000 / (2 * 32 * spec.noc.link_bytes_per_cycle))
+    assert (found.bound, found.cycles, found.share) == ("math", 800, 0.2)
+    assert found.issued_flops_per_dram_byte == 32 * 50 * PRODUCT_FLOPS / 100_000
+    other = time_of(halo, spec).roofline
+    assert (other.bound, other.cycles) == ("network", round(12_000 / (8 * spec.noc.link_bytes_per_cycle)))
+    both = Roofline(added([time_of(timed, spec).sums for timed in (halo, conv)]))
+    assert (both.bound, both.cycles) == ("math", found.cycles + other.cycles)
+    assert Roofline(products(0, spec, phases=0)).bound == "none"
+    few, many = (Roofline(products(640, spec, phases=1, cores=cores)) for cores in (1, 64))
+    assert few.math_cycles == many.math_cycles == 160
+
+
+@pytest.mark.parametrize(("cycles", "expected"), [(0.4, 0), (0.5, 0), (1.5, 2), (2.5, 2), (7.6, 8)])
+def test_the_nearest_whole_number(cycles, expected):
+    assert whole(cycles) == expected
+
+
+def test_the_order_of_additions_decides_nothing():
+    """Half a cycle, summed up with and without rounding in between, as versions of Python do."""
+    plain = 0.0
+    for _ in range(15):
+        plain += 0.1
+    assert plain != math.fsum([0.1] * 15) == float(Fraction(3, 2))
+    assert whole(plain + 1) == whole(math.fsum([0.1] * 15) + 1) == 2
+
+
+def operation_in_fractions():
+    stages = (
+        StageCycles(Stage.READER, 40.4, critical_cycles=33.4),
+        StageCycles(Stage.MATH, 60.5, stall_cycles=1.2, critical_cycles=33.4),
+        StageCycles(Stage.WRITER, 70.0, critical_cycles=33.4),
+    )
+    apart = CoreRangeSet(CoreRange(CoreCoord(x, y), CoreCoord(x, y)) for x in range(1, 4) for y in range(2))
+    groups = (
+        CoreGroupCycles(cores=apart, cycles=101.0, stages=stages),
+        CoreGroupCycles(cores=first_cores(1, 8, 8), cycles=50.0, stages=stages[:1]),
+    )
+    return OperationCycles(cycles=100.2, groups=groups, bound_by=Stage.WRITER, contention_cycles=0.7)
+
+
+def test_an_operation_in_whole_cycles(spec):
+    found = whole_operation(operation_in_fractions())
+    assert (found.cycles, found.contention_cycles) == (100, 1)
+    assert [group.cycles for group in found.groups] == [100, 50]  # none ends after the operation
+    assert [stage.critical_cycles for stage in found.groups[0].stages] == [33, 34, 33]
+    group = time_of(TimedOperation(name="Op", cycles=found), spec).groups[0]
+    assert (group.cores, group.ranges) == ("{[1-0 - 3-1]}", ((1, 0, 3, 1),))
+    assert group.coordinates == ((1, 0), (2, 0), (3, 0), (1, 1), (2, 1), (3, 1))
+
+
+def test_all_that_is_no_cycles_stays_as_it_is():
+    source = operation_in_fractions()
+    fields = {field.name: getattr(source, field.name) for field in dataclasses.fields(OperationCycles)}
+    given = OperationCycles(**fields | {name: number for number, name in enumerate(COUNTS, 7)} | {"cores": 5})
+    found = whole_operation(given)
+    rounded = {"cycles", "groups", "slowest", "contention_cycles"}
+    assert {name for name in fields if getattr(found, name) != getattr(given, name)} <= rounded
+    assert [getattr(found, name) for name in COUNTS] == [7, 8, 9, 10, 11]
+
+
+def bar(share):
+    return ErrorBar(share=share, configurations=3, text="")
+
+
+def test_errors_of_one_kind_add_up_and_kinds_add_in_squares():
+    """Two convolutions of 400 cycles at 5 % are 40 off together, a halo of 200 at 15 % is 30 off: 50 of 1,000."""
+    found = total_error([("conv", 400, bar(0.05)), ("halo", 200, bar(0.15)), ("conv", 400, bar(0.05))])
+    assert (found.share, found.unmeasured_share) == (pytest.approx(0.05), 0)
+    found = total_error([("conv", 750, bar(0.04)), ("", 250, bar(None))])
+    assert (found.share, found.unmeasured_share) == (0.04, 0.25)
+    assert total_error([("", 10, bar(None))]).share is None
+    assert total_error([]).unmeasured_share == 0
+
+
+def test_where_an_error_comes_from():
+    conv = expected_error("convolution", "blackhole")
+    found = error_bar(Description(measured_as="convolution"), "blackhole")
+    assert (found.share, found.configurations) == (conv.share, conv.configurations)
+    assert found.text == f"convolution: mean of {conv.configurations} configurations that the fit had not seen"
+    other = error_bar(Description(measured_as="halo of rows"), "wormhole_b0").text
+    assert other.endswith(", all on blackhole: on wormhole_b0 nothing was measured")
+    composed = error_bar(Description(composed_of="a matmul and a halo"), "blackhole")
+    assert (composed.share, composed.text) == (None, "no measurement; composed of a matmul and a halo")
+    assert error_bar(Description(), "blackhole").text == "no measurement"
+
+
+LAUNCH_SPEC = load_spec("wormhole_n150").replace(
+    dispatch_costs_fetch_cycles=2000,
+    dispatch_costs_write_cycles=100,
+    dispatch_costs_write_core_cycles=1,
+    dispatch_costs_binary_bytes_per_cycle=16,
+    dispatch_costs_start_cycles=800,
+    dispatch_costs_host_launch_nanoseconds=5000,
+    dispatch_costs_host_bytes_per_second=1_000_000_000,
+)
+PROGRAM = LaunchedProgram(name="One", cores=1, processors=1, binaries=1, binary_bytes=1600, key="one")
+
+
+def test_three_launches_by_hand():
+    """Fetching takes 2000 + 100 cycles of a nanosecond; the second program is fetched and written behind a kernel."""
+    times = launch_times([Launch(PROGRAM, 4000.0)] * 2, 8000.0, LAUNCH_SPEC)
+    assert times.programs == 2
+    assert [one.reading for one in times.readings] == ["trace replay", "warm program cache", "first call"]
+    trace, warm, first = times.readings
+    assert trace.between_nanoseconds == 2100 + 2 * 800
+    assert trace.total_nanoseconds == 8000 + 2100 + 2 * 800
+    assert warm.between_nanoseconds == 2 * 5000 + 2100 + 800 - 4000  # the host is slower than the kernels
+    assert first.between_nanoseconds == warm.between_nanoseconds + 1600
+    assert launch_times([], 0.0, LAUNCH_SPEC).readings == ()
+    assert launch_lines(launch_times([], 0.0, LAUNCH_SPEC)) == []
+
+
+def test_a_report_is_frozen_and_fits_the_terminal(report, monkeypatch):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        report.device = "another"
+    assert str(report) == report.table()
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert str(report) == report.table(80) != report.table()
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_a_table_of_any_width_has_whole_rows(report, width):
+    lines = report.table(width).splitlines()
+    assert max(map(len, lines)) <= width
+    conv = next(line for line in lines if line.startswith("Conv2d"))
+    assert ("25 GB/s" in conv, "20.0 %" in conv) == (width >= 100, width >= 120)
+
+
+def test_what_is_not_counted_is_said_first(conv, spec):
+    """Each name once; a report of which nothing is missing does not mention it."""
+    sort, fold = untimed("Sort", "no model"), untimed("Fold", "no model")
+    calls = [CallRun(name="f", spec=spec, ran=(conv, sort)), CallRun(name="g", spec=spec, ran=(sort, fold, sort)),
+             CallRun(name="h", spec=spec, ran=(conv,))]  # fmt: skip
+    report = cycle_report(calls, spec)
+    assert str(report).splitlines()[0] == "wormhole_n150: 8,000 cycles, 8.00 us at 1 GHz, not counting Sort and Fold"
+    first, second, third = (line for line in report.explain().splitlines() if line[:2] in ("f ", "g ", "h "))
+    took = "takes 4,000 cycles (4.00 us) on wormhole_n150, in one device operation"
+    assert first.startswith(f"f {took}, not counting Sort.")
+    assert second == "g takes no cycles on wormhole_n150, not counting Sort and Fold."
+    assert third.startswith(f"h {took}. Its")
+    assert cycles_line(report, report.calls[0]).startswith(
+        "4,000 in 4.00 us at 1 GHz, not counting Sort, 100.0 % of it Conv2dDeviceOperation"
+    )
+    assert cycles_line(report, report.calls[1]) == "no operation that takes cycles, not counting Sort and Fold"
+
+
+def test_a_report_on_nothing(spec):
+    report = cycle_report([], spec)
+    assert (report.cycles, report.launches.readings, report.calls) == (0, (), ())
+    assert str(report) == report.explain() == "No call that takes cycles was made on wormhole_n150."
+    empty = cycle_report([CallRun(name="f", spec=spec, ran=())], spec)
+    assert empty.explain().startswith("f takes no cycles on wormhole_n150.\nCycles count ")

@@ -1,0 +1,125 @@
+"""Figures of pages by hand: the halo and the convolution of conftest, at 1 GHz, and a move that no model knows."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.ttsim.report.ran_operations import runs_of, untimed
+from ttsim.report.charts import grid_of, roof_chart, steps, times
+from ttsim.report.cycle_report import cycle_report
+from ttsim.report.l1_map import CIRCULAR, Held, l1_map
+from ttsim.report.network import network_report
+from ttsim.report.pages import page_of_network, page_of_pass
+from ttsim.report.runs import Runs
+from ttsim.report.writers.html.document import page_html
+
+UNIT = {"ns": 1, "ms": 1e6}
+FLOPS = 32 * 50 * 65536  # issued by the convolution, in 4000 cycles, with 100,000 bytes of DRAM
+
+
+@pytest.fixture
+def runs(halo, conv, spec):
+    return runs_of(spec, halo, untimed(), conv, facts=[{"l1": (60, 40)}, {"l1": (0, 50)}, {"l1": (150, 50)}])
+
+
+def test_operations_stand_one_after_the_other(runs, spec) -> None:
+    halo, move, conv = runs
+    assert (halo.left_share, halo.width_share) == (0.0, 0.2)  # 1000 and 4000 cycles
+    assert (move.left_share, move.width_share, move.untimed, move.time) == (0.2, 0.0, "nobody knows", None)
+    assert (conv.left_share, conv.width_share, conv.l1_share) == (0.2, 0.8, 200 / spec.l1.usable_bytes)
+    assert conv.start_nanoseconds == 1000.0
+    (only,) = runs_of(spec, untimed(), taken=None)
+    assert (only.time, only.untimed, only.cycles) == (None, "no cycles", 0)
+
+
+def test_operations_of_one_name_are_told_apart_by_their_places(halo, conv, spec) -> None:
+    """The second of three moves is the one that no model knows; names alone would make it the first."""
+    moves = [replace(timed, name="MoveDeviceOperation") for timed in (halo, conv)]
+    assert [op.cycles for op in runs_of(spec, moves[0], untimed(), moves[1])] == [1000, 0, 4000]
+
+
+def test_a_network_is_one_part(report_with_a_move, runs, spec) -> None:
+    network = network_report(runs, spec)
+    (part,) = page_of_network(network, report_with_a_move, spec).parts
+    assert part.stages == ["start", "reader", "math", "network", "dram"]
+    assert [op.number for op in part.roofs] == [2, 0] == [op.number for op in part.excesses]
+    roof = report_with_a_move.operations[1].roofline
+    assert (roof.limits["math"], part.excesses[0].time.cycles_above_roof) == (800, 4000 - roof.cycles)
+    (of_network,) = page_of_pass(network).parts
+    assert [len(found) for found in (of_network.stages, of_network.roofs, of_network.excesses)] == [0, 0, 0]
+    assert of_network.chart is None
+
+
+def test_nothing_ran(spec) -> None:
+    page = page_of_network(network_report(Runs(spec.clock_hz, spec), spec), cycle_report([], spec), spec)
+    assert page_html(page)
+
+
+def test_every_core_has_its_time_and_its_circular_buffers(report, spec) -> None:
+    first = Held(name="a", kind=CIRCULAR, address=0, size_bytes=64, ranges=((0, 0, 1, 0),))
+    second = replace(first, name="b", ranges=((1, 0, 1, 0),))
+    grid = grid_of(report.total.cores, spec, l1_map([(first, second), (second,)], spec))
+    assert (grid.columns, grid.rows, len(grid.cores)) == (8, 8, 64)
+    assert [(core.cycles, core.circular_bytes) for core in (*grid.cores[:2], grid.cores[63])] == [
+        (5000, 64), (4400, 128), (0, 0),
+    ]  # fmt: skip
+    maps = {one.name: one for one in grid.maps}
+    assert list(maps) == [
+        "at work", "busiest stage", "waiting", "circular buffers", "from and to DRAM", "over the networks",
+    ]  # fmt: skip
+    work, held, sent = maps["at work"], maps["circular buffers"], maps["over the networks"]
+    assert (work.figures[1], work.shares[1], work.unit, work.whole) == (4400, 0.88, "cycles", "of all cycles")
+    assert held.shares[1] == 128 / spec.l1.usable_bytes
+    assert (max(sent.figures), sent.figures[8], sent.shares[8]) == (4500, 1500, 1500 / 4500)
+
+
+def test_without_a_device_the_grid_is_as_large_as_what_worked(report) -> None:
+    grid = grid_of(report.total.cores)
+    assert (grid.columns, grid.rows, len(grid.cores)) == (8, 4, 32)
+    assert list(grid_of(()).maps) == []
+
+
+@pytest.mark.parametrize(
+    ("operations", "expected"),
+    [(0, []), (1, ["#0"]), (3, ["#0", "#1", "#2"]), (13, ["#0", "#2", "#4", "#6", "#8", "#10", "#12"])],
+)
+def test_an_axis_of_operations_has_few_marks(operations, expected) -> None:
+    found = steps(operations)
+    assert [tick.text for tick in found] == expected
+    assert [tick.share for tick in found] == [int(name[1:]) / operations for name in expected]
+    assert len(steps(12_345)) <= 12
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "expected"),
+    [
+        (0.0, []),
+        (3.0, ["0 ns", "1 ns", "2 ns", "3 ns"]),
+        (1500.0, ["0 ns", "500 ns", "1000 ns", "1500 ns"]),
+        (4_778_570.0, ["0 ms", "1 ms", "2 ms", "3 ms", "4 ms"]),
+    ],
+)
+def test_an_axis_of_time_has_round_marks(nanoseconds, expected) -> None:
+    found = times(nanoseconds)
+    assert [tick.text for tick in found] == expected
+    for tick in found:
+        assert tick.share == pytest.approx(int(tick.text[:-3]) * UNIT[tick.text[-2:]] / nanoseconds)
+
+
+def test_what_multiplies_and_moves_bytes_of_dram_is_a_point_below_its_roofs(runs, report) -> None:
+    chart = roof_chart(runs)
+    ((op, (left, top)),) = chart.points  # the halo has no place
+    time, roof = op.time, report.operations[1].roofline
+    assert time.roofline.issued_flops_per_dram_byte == FLOPS / 100_000  # 1049
+    assert time.issued_flops_per_second == pytest.approx(FLOPS / 4e-6)  # 26.2 T
+    assert 0 <= left <= 1
+    (dram, *_, ridge), (math, begins, ends) = chart.lines
+    assert ridge == begins
+    assert begins[1] == ends[1] < top <= 1
+    assert dram == f"DRAM {100_000 / roof.dram_cycles:.3g} GB/s"
+    assert math == f"HiFi2 {FLOPS / roof.math_cycles / 1e3:.3g} TFLOP/s"
+    assert [chart.across[at].share for at in (0, -1)] == [0, 1]
+    assert {tick.text for tick in chart.across} >= {"1 kFLOP/B", "10 kFLOP/B"}
+    assert [tick.text for tick in chart.upward] == ["10 TFLOP/s", "100 TFLOP/s", "1 PFLOP/s"]
+    assert roof_chart(runs[:2]) is None
+    assert roof_chart([replace(op, taken=None) for op in runs]) is None

@@ -1,0 +1,218 @@
+"""Figures of a page's pictures: marks of axes, cores of the grid, the roofline chart."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, floor, log10
+from typing import Final, NamedTuple
+
+from device.spec.device_spec import DeviceSpec
+from ttsim.report.cycles import Core, CoreTime, OperationTime, cores_in, share_of
+from ttsim.report.explain import FIDELITIES
+from ttsim.report.formatting import count_of
+from ttsim.report.l1_map import CIRCULAR, L1Map
+from ttsim.report.runs import OpRun
+
+MOST_STEPS: Final = 12  # marks on an axis
+MOST_TIMES: Final = 6
+UNITS: Final = ((1e6, "ms"), (1e3, "us"), (1.0, "ns"))  # nanoseconds of each
+
+
+class Tick(NamedTuple):
+    """A mark on an axis: its text, and the share of the axis where it stands."""
+
+    text: str
+    share: float
+
+
+def steps(operations: int) -> tuple[Tick, ...]:
+    """The axis of so many operations, all of the same width: numbers in steps of 1, 2 or 5, tens ..."""
+    step = _step(operations / MOST_STEPS)
+    return tuple(Tick(f"#{at}", at / operations) for at in range(0, operations, step))
+
+
+def times(nanoseconds: float) -> tuple[Tick, ...]:
+    """The axis of so much time, in steps of 1, 2 or 5, tens ... of a unit."""
+    if nanoseconds <= 0:
+        return ()
+    unit, name = next((unit for unit in UNITS if nanoseconds >= 2 * unit[0]), UNITS[-1])
+    marks = range(0, int(nanoseconds / unit) + 1, _step(nanoseconds / unit / MOST_TIMES))
+    return tuple(Tick(f"{at} {name}", at * unit / nanoseconds) for at in marks)
+
+
+def _step(least: float) -> int:
+    """The smallest of 1, 2, 5, 10, 20, 50 ... that is not smaller."""
+    ten = 1
+    while 5 * ten < least:
+        ten *= 10
+    return next(factor * ten for factor in (1, 2, 5) if factor * ten >= least)
+
+
+class CoreMap(NamedTuple):
+    """A figure of every core, row by row, and how strong its color is."""
+
+    name: str
+    unit: str  # "cycles" or "B"
+    whole: str  # What shares are of
+    figures: list[int]
+    shares: list[float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """The worker cores, row by row, those that do nothing among them."""
+
+    columns: int
+    rows: int
+    cores: tuple[CoreTime, ...]
+    usable_bytes: int = 0  # Of L1, by a program; 0 where no device is known
+
+    @property
+    def maps(self) -> Iterator[CoreMap]:
+        """The figures that any core has; bytes that are moved are shares of the core that moves most of them."""
+        cores = self.cores
+        for name, figures, shares in (
+            ("at work", [core.cycles for core in cores], [core.share for core in cores]),
+            ("busiest stage", [core.busy_cycles for core in cores], [core.busy_share for core in cores]),
+            ("waiting", [core.stall_cycles for core in cores], [core.stall_share for core in cores]),
+        ):
+            if any(figures):
+                yield CoreMap(name, "cycles", "of all cycles", figures, shares)
+        for name, whole, figures, most in (
+            ("circular buffers", "of L1", [core.circular_bytes for core in cores], self.usable_bytes),
+            ("from and to DRAM", "of the most", [core.dram_bytes for core in cores], None),
+            ("over the networks", "of the most", [core.network_bytes for core in cores], None),
+        ):
+            if any(figures):
+                of = max(figures) if most is None else most
+                yield CoreMap(name, "B", whole, figures, [share_of(figure, of) for figure in figures])
+
+
+def grid_of(cores: Sequence[CoreTime], spec: DeviceSpec | None = None, l1: L1Map | None = None) -> Grid:
+    """Every worker core of a device with its circular buffers; without one, cores up to the last that did something.
+
+    Args:
+        cores: The cores that did something.
+        spec: The device.
+        l1: Where circular buffers were.
+    """
+    known = {(core.column, core.row): core for core in cores}
+    if spec is None:
+        columns, rows = (max((place[axis] for place in known), default=-1) + 1 for axis in (0, 1))
+    else:
+        columns, rows = spec.grid.cols, spec.grid.rows
+    held = {} if l1 is None else _circular_bytes(l1)
+    return Grid(
+        columns=columns,
+        rows=rows,
+        cores=tuple(
+            replace(
+                known.get((column, row)) or CoreTime(column=column, row=row, of_cycles=0),
+                circular_bytes=held.get((column, row), 0),
+            )
+            for row in range(rows)
+            for column in range(columns)
+        ),
+        usable_bytes=0 if spec is None else spec.l1.usable_bytes,
+    )
+
+
+def _circular_bytes(l1: L1Map) -> dict[Core, int]:
+    """Circular buffers of the operation that has most of them, by core."""
+    of_operations: defaultdict[tuple[int, Core], int] = defaultdict(int)
+    for block in l1.blocks:
+        for core in cores_in(block.held.ranges) if block.held.kind == CIRCULAR else ():
+            of_operations[block.first, core] += block.held.size_bytes
+    most: defaultdict[Core, int] = defaultdict(int)
+    for (_, core), held in of_operations.items():
+        most[core] = max(most[core], held)
+    return most
+
+
+class _Axis(NamedTuple):
+    """Powers of ten from one to another."""
+
+    low: int
+    high: int
+
+    def share(self, value: float) -> float:
+        """Where a value stands."""
+        return (log10(value) - self.low) / (self.high - self.low)
+
+    def ticks(self, unit: str) -> tuple[Tick, ...]:
+        """A mark for each power."""
+        values = (10.0**power for power in range(self.low, self.high + 1))
+        return tuple(Tick(f"{count_of(value)}{unit}", self.share(value)) for value in values)
+
+
+def _axis(values: Sequence[float]) -> _Axis:
+    low, high = floor(log10(min(values))), ceil(log10(max(values)))
+    return _Axis(low, max(high, low + 1))
+
+
+Point = tuple[float, float]  # shares from the left and from the top
+
+
+class RoofChart(NamedTuple):
+    """Issued work by bytes of DRAM to the right, by time upward, in powers of ten."""
+
+    points: list[tuple[OpRun, Point]]  # Operations that multiply, and move bytes from or to DRAM
+    lines: list[tuple[str, Point, Point]]  # Roofs with their names, DRAM first, and both of their ends
+    across: tuple[Tick, ...]  # FLOP of each byte
+    upward: tuple[Tick, ...]  # FLOP of each second; shares are from the bottom
+
+
+def roof_chart(operations: Sequence[OpRun]) -> RoofChart | None:
+    """The chart of some operations; None if none of them multiplies and moves bytes from or to DRAM."""
+    placed = [(op, op.time) for op in operations if op.time and op.time.roofline.issued_flops_per_dram_byte]
+    if not placed:
+        return None
+    peaks, slope = _peaks([time for _, time in placed]), _dram_rate([time for _, time in placed])
+    intensities = [time.roofline.issued_flops_per_dram_byte for _, time in placed]
+    across = _axis([*intensities, *(peak / slope for peak in peaks.values() if slope)])
+    upward = _axis([*(time.issued_flops_per_second for _, time in placed), *peaks.values()])
+
+    def place(intensity: float, rate: float) -> Point:
+        return across.share(intensity), 1 - upward.share(rate)
+
+    lines: list[tuple[str, Point, Point]] = []
+    if slope and peaks:
+        first, last = max(10.0**across.low, 10.0**upward.low / slope), max(peaks.values()) / slope
+        ends = (place(first, first * slope), place(last, last * slope))
+        lines.append((f"DRAM {count_of(slope)}B/s", *ends))
+    for phases, peak in peaks.items():
+        begins, height = place(peak / slope if slope else 10.0**across.low, peak)
+        name = f"{FIDELITIES.get(phases, 'matrix units')} {count_of(peak)}FLOP/s"
+        lines.append((name, (begins, height), (1.0, height)))
+    return RoofChart(
+        points=[
+            (op, place(time.roofline.issued_flops_per_dram_byte, time.issued_flops_per_second)) for op, time in placed
+        ],
+        lines=lines,
+        across=across.ticks("FLOP/B"),
+        upward=upward.ticks("FLOP/s"),
+    )
+
+
+def _peaks(timed: Sequence[OperationTime]) -> dict[int, float]:
+    """The FLOP a second of all matrix units together, by fidelity phases, from the operation with most of them."""
+    peaks = {}
+    for phases in sorted({time.fidelity_phases for time in timed}):
+        most = max(
+            (time for time in timed if time.fidelity_phases == phases), key=lambda time: time.roofline.math_cycles
+        )
+        if most.roofline.math_cycles:
+            peaks[phases] = most.math.issued_flops / _nanoseconds(most, most.roofline.math_cycles) * 1e9
+    return peaks
+
+
+def _dram_rate(timed: Sequence[OperationTime]) -> float:
+    """The bytes a second that DRAM delivers or takes at best; 0 if no operation has it busy for a cycle."""
+    most = max(timed, key=lambda time: time.roofline.dram_cycles)
+    if not most.roofline.dram_cycles:
+        return 0.0
+    return most.sums.dram_bytes / _nanoseconds(most, most.roofline.dram_cycles) * 1e9
+
+
+def _nanoseconds(time: OperationTime, cycles: int) -> float:
+    return time.nanoseconds * cycles / time.cycles
