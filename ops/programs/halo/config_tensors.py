@@ -11,44 +11,28 @@ alternate.
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from device.memory.memory_config import TILE
 from device.numbers.formats import Integers, round_up
 from ops.programs.halo.transfers import (
-    Padding,
     StickRanges,
     Transfers,
+    changes,
     count_padding,
     count_transfers,
-    list_padding,
     list_transfers,
     ordinals,
+    padding_runs,
 )
 from ops.window import PaddedInput, count_breaks
 
-Words: TypeAlias = NDArray[np.uint16]
-
 WORD_BYTES = 2
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigWords:
-    """Words per core of the four lists: padding and gather, first and second processor."""
-
-    padding: tuple[int, int]
-    gather: tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigTensors:
-    """The four lists, each [cores that split the rows, words]: padding and gather, first and second processor."""
-
-    padding: tuple[Words, Words]
-    gather: tuple[Words, Words]
+UNTILIZE_BLOCK_STICKS = TILE
+PROCESSORS = 2
+TRANSFER_WORDS = 3  # source stick, destination stick, length
+ROUTE_WORDS = 3  # x, y, number of transfers
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,128 +50,60 @@ class CoreOrder:
         return rank
 
 
-def padding_words(runs: Integers) -> tuple[int, int]:
+def config_words(
+    frame: PaddedInput, ranges: StickRanges, cores: CoreOrder, *, input_rows: int, tiled: bool
+) -> tuple[int, int, int, int]:
+    """Words of the lists for a core, padding before gather: counted without listing a transfer of a usual frame."""
+    if frame.replicate:
+        low, high = padding_runs(frame).within(ranges)
+        block_rows = UNTILIZE_BLOCK_STICKS if tiled else 0
+        transfers = list_transfers(frame, ranges, input_rows=input_rows, block_rows=block_rows)
+        return *_padding_words(high - low), *listed_gather_words(transfers, cores, tiled=tiled)
+    padding = _padding_words(count_padding(frame, ranges))
+    if tiled:
+        return *padding, *gather_words_tiled(frame, ranges, cores.rank, input_rows=input_rows)
+    return *padding, *gather_words_row_major(frame, ranges, input_rows=input_rows)
+
+
+def _padding_words(runs: Integers) -> tuple[int, int]:
     """Words of both padding lists; ``runs`` are the runs of padding of each core."""
     most = int(runs.max())
     return 2 * (most // 2) + 2, 2 * (most - most // 2) + 2
 
 
-def deal_transfers(transfers: Transfers, cores: CoreOrder, *, tiled: bool) -> tuple[Transfers, Transfers]:
-    """What each processor of the source cores does, in its order."""
-    if tiled:
-        x, y = cores.x[transfers.destination_core], cores.y[transfers.destination_core]
-        order = np.lexsort((y, x, transfers.source_stick, transfers.source_core))
-        ordered = transfers.take(order)
-        turn = ordered.source_stick // UNTILIZE_BLOCK_STICKS % PROCESSORS
-    else:
-        away = transfers.source_core != transfers.destination_core
-        ordered = transfers.take(np.lexsort((transfers.destination_core, away, transfers.source_core)))
-        turn = ordinals(np.bincount(ordered.source_core)) % PROCESSORS
-    return ordered.take(np.flatnonzero(turn == 0)), ordered.take(np.flatnonzero(turn == 1))
-
-
-def _new_routes(transfers: Transfers) -> NDArray[np.bool_]:
-    """[transfers] whether a route begins here."""
+def turns(transfers: Transfers, *, tiled: bool) -> Integers:
+    """[transfers] the processor that does each."""
     source, destination = transfers.source_core, transfers.destination_core
-    begins = np.ones(len(source), dtype=np.bool_)
-    begins[1:] = (source[1:] != source[:-1]) | (destination[1:] != destination[:-1])
-    return begins
-
-
-def _gather_words(transfers: Transfers, cores: int) -> int:
-    """Words of the gather list of one processor."""
-    used = np.where(_new_routes(transfers), ROUTE_WORDS + TRANSFER_WORDS, TRANSFER_WORDS)
-    return even(1 + int(np.bincount(transfers.source_core, weights=used, minlength=cores).max()))
-
-
-def _gather_list(transfers: Transfers, cores: CoreOrder, noc_x: Integers, noc_y: Integers) -> Words:
-    """The gather list of one processor."""
-    new = _new_routes(transfers)
-    source = transfers.source_core
-    used = np.where(new, ROUTE_WORDS + TRANSFER_WORDS, TRANSFER_WORDS)
-    ends = np.cumsum(used)
-    core_words = np.bincount(source, weights=used, minlength=len(cores.x)).astype(np.int64)
-    words = np.zeros((len(cores.x), _gather_words(transfers, len(cores.x))), dtype=np.uint16)
-    words[:, 0] = np.bincount(source[new], minlength=len(cores.x))
-    at = 1 + ends - TRANSFER_WORDS - (np.cumsum(core_words) - core_words)[source]
-    for offset, column in enumerate((transfers.source_stick, transfers.destination_stick, transfers.length)):
-        words[source, at + offset] = column
-    starts = np.flatnonzero(new)
-    receiver = transfers.destination_core[starts]
-    sizes = np.diff(starts, append=len(new))
-    for offset, column in enumerate((noc_x[cores.x[receiver]], noc_y[cores.y[receiver]], sizes)):
-        words[source[starts], at[starts] - ROUTE_WORDS + offset] = column
-    return words
-
-
-def _padding_lists(padding: Padding, cores: int) -> tuple[Words, Words]:
-    """Both padding lists."""
-    runs = np.bincount(padding.core, minlength=cores)
-    place = ordinals(runs)
-    half = (runs // 2)[padding.core]
-    lists = []
-    for processor, words in enumerate(padding_words(runs)):
-        mine = np.flatnonzero((place >= half) == bool(processor))
-        made = np.zeros((len(runs), words), dtype=np.uint16)
-        at = 2 * (place[mine] - half[mine] * processor)
-        made[padding.core[mine], at] = padding.stick[mine]
-        made[padding.core[mine], at + 1] = padding.length[mine]
-        lists.append(made)
-    return lists[0], lists[1]
-
-
-def config_words(
-    frame: PaddedInput, ranges: StickRanges, cores: CoreOrder, *, input_rows: int, tiled: bool
-) -> ConfigWords:
-    """Sizes of the four lists, counted without listing a transfer, but for a replicating frame."""
-    if frame.replicate:
-        made = config_tensors(frame, ranges, cores, input_rows=input_rows, tiled=tiled)
-        return ConfigWords(_widths(made.padding), _widths(made.gather))
-    padding = padding_words(count_padding(frame, ranges))
     if tiled:
-        return ConfigWords(padding, gather_words_tiled(frame, ranges, cores.rank, input_rows=input_rows))
-    return ConfigWords(padding, gather_words_row_major(frame, ranges, input_rows=input_rows))
+        return transfers.source_stick // UNTILIZE_BLOCK_STICKS % PROCESSORS
+    away = source != destination
+    order = np.argsort((2 * source + away) * (destination.max(initial=0) + 1) + destination, kind="stable")
+    turn = np.empty_like(order)
+    turn[order] = ordinals(np.bincount(source)) % PROCESSORS
+    return turn
 
 
-def _widths(lists: tuple[Words, Words]) -> tuple[int, int]:
-    """Words per core of both lists."""
-    return lists[0].shape[1], lists[1].shape[1]
+def listed_gather_words(transfers: Transfers, cores: CoreOrder, *, tiled: bool) -> tuple[int, int]:
+    """Words of both gather lists."""
+    source, destination, turn = transfers.source_core, transfers.destination_core, turns(transfers, tiled=tiled)
+    if tiled:
+        order = np.lexsort((cores.y[destination], cores.x[destination], transfers.source_stick, source, turn))
+    else:
+        order = np.lexsort((destination, source != destination, source, turn))
+    queue = (PROCESSORS * source + turn)[order]
+    used = TRANSFER_WORDS + ROUTE_WORDS * changes(queue * len(cores.x) + destination[order])
+    return _list_words(queue, used, len(cores.x))
 
 
-def config_tensors(
-    frame: PaddedInput,
-    ranges: StickRanges,
-    cores: CoreOrder,
-    *,
-    input_rows: int,
-    tiled: bool,
-    noc_x: Integers | None = None,
-    noc_y: Integers | None = None,
-) -> ConfigTensors:
-    """The four lists.
+def _list_words(queue: Integers, used: Integers, cores: int) -> tuple[int, int]:
+    """Words of both gather lists: the number of routes, what the core with most words uses, and an even number of all.
 
     Args:
-        noc_x: Network column of each grid column; grid columns themselves if None.
+        queue: A core's number times the processors, and the number of the processor.
+        used: Words for each.
     """
-    listed = list_transfers(frame, ranges, input_rows=input_rows, block_rows=UNTILIZE_BLOCK_STICKS if tiled else 0)
-    columns = np.arange(cores.x.max() + 1) if noc_x is None else noc_x
-    rows = np.arange(cores.y.max() + 1) if noc_y is None else noc_y
-    first, second = deal_transfers(listed, cores, tiled=tiled)
-    return ConfigTensors(
-        padding=_padding_lists(list_padding(frame, ranges), len(ranges.starts)),
-        gather=(_gather_list(first, cores, columns, rows), _gather_list(second, cores, columns, rows)),
-    )
-
-
-UNTILIZE_BLOCK_STICKS = TILE
-PROCESSORS = 2
-TRANSFER_WORDS = 3  # source stick, destination stick, length
-ROUTE_WORDS = 3  # x, y, number of transfers
-
-
-def even(words: int) -> int:
-    """A row of uint16 must be a multiple of four bytes."""
-    return round_up(words, 2)
+    words = np.bincount(queue, weights=used, minlength=PROCESSORS * cores).reshape(cores, PROCESSORS).max(axis=0)
+    return round_up(1 + int(words[0]), 2), round_up(1 + int(words[1]), 2)
 
 
 def gather_words_row_major(frame: PaddedInput, ranges: StickRanges, *, input_rows: int) -> tuple[int, int]:
@@ -208,9 +124,8 @@ def gather_words_row_major(frame: PaddedInput, ranges: StickRanges, *, input_row
     ahead = np.array([[1], [0]])  # the first processor begins
     dealt = (ends + ahead) // PROCESSORS - (begins + ahead) // PROCESSORS
     per_pair = TRANSFER_WORDS * dealt + ROUTE_WORDS * (dealt > 0)
-    queue = np.concatenate([source, source + cores])
-    words = np.bincount(queue, weights=per_pair.ravel(), minlength=PROCESSORS * cores)
-    return even(1 + int(words[:cores].max())), even(1 + int(words[cores:].max()))
+    queue = np.concatenate([PROCESSORS * source, PROCESSORS * source + 1])
+    return _list_words(queue, per_pair.ravel(), cores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,10 +155,7 @@ def gather_words_tiled(frame: PaddedInput, ranges: StickRanges, rank: Integers, 
     transfers = (receivers * groups.rounds)[order]
     routes = np.where(receivers[order] > 1, transfers, 1)
     routes[1:] -= (queue[1:] == queue[:-1]) & (first[1:] == last[:-1])
-    words = np.bincount(
-        queue, weights=TRANSFER_WORDS * transfers + ROUTE_WORDS * routes, minlength=2 * len(ranges.starts)
-    )
-    return even(1 + int(words[0::2].max())), even(1 + int(words[1::2].max()))
+    return _list_words(queue, TRANSFER_WORDS * transfers + ROUTE_WORDS * routes, len(ranges.starts))
 
 
 def _groups(frame: PaddedInput, ranges: StickRanges, *, input_rows: int) -> _Groups:

@@ -104,8 +104,7 @@ def plan_halo(halo: HaloArguments, *, input_tensor: str, output_tensor: str) -> 
     ranges, order = _ranges(halo), core_order(halo)
     max_sticks = ranges.max_sticks
     output = halo_output(halo, max_sticks)
-    words = config_words(halo.frame, ranges, order, input_rows=halo.input_rows, tiled=halo.tiled)
-    counts = (*words.padding, *words.gather)
+    counts = config_words(halo.frame, ranges, order, input_rows=halo.input_rows, tiled=halo.tiled)
     specs = {count: config_tensor_spec(halo, count) for count in set(counts)}  # both processors' are mostly alike
     resident = tuple(
         (f"{output_tensor}.{name}", specs[count]) for name, count in zip(CONFIG_NAMES, counts, strict=True)

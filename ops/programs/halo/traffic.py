@@ -6,7 +6,6 @@ first each copies what stays on it, then it serves one receiver after the other.
 stays, what goes to the first receiver, to the second, and so on; in a round, transfers of all cores meet.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import starmap
@@ -18,105 +17,16 @@ from numpy.typing import NDArray
 from device.numbers.formats import Integers, div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.network import NETWORKS, Network, Places, Torus, passing_bytes, round_links, sharing, torus_of
-from ops.programs.halo.config_tensors import PROCESSORS, UNTILIZE_BLOCK_STICKS
+from ops.programs.halo.config_tensors import PROCESSORS, UNTILIZE_BLOCK_STICKS, turns
 from ops.programs.halo.plan import HaloArguments, HaloPlan, halo_format
 from ops.programs.halo.transfers import (
     StickRanges,
     Transfers,
+    changes,
     count_transfers,
     list_transfers,
-    ordinals,
-    run_length,
-    run_transfers,
+    padding_runs,
 )
-from ops.window import PaddedInput, data_sticks, frame_sources
-
-Copies: TypeAlias = Callable[[Integers], Integers]  # copies that fill runs of so many sticks each
-
-
-@dataclass(frozen=True, slots=True)
-class PaddingRuns:
-    """Padding ahead of the data, behind every ``span`` data sticks, and behind the last; the ends may be empty."""
-
-    frame: PaddedInput  # The frame; it neither replicates nor cuts inputs off
-    span: int  # Data sticks between two runs
-
-    def within(self, ranges: StickRanges) -> tuple[Integers, Integers]:
-        """[cores] the first run that a core's range reaches, and the last one + 1."""
-        low = -(-(ranges.first_data + ~ranges.begins_with_padding) // self.span)
-        return low, np.maximum(ranges.last_stick_data // self.span + 1, low)
-
-    def begins(self, numbers: Integers) -> Integers:
-        """The first stick of each run."""
-        return np.where(numbers > 0, data_sticks(self.frame, numbers * self.span - 1) + 1, 0)
-
-    def ends(self, numbers: Integers) -> Integers:
-        """The last stick + 1 of each run."""
-        data = numbers * self.span
-        return np.where(data < self.frame.data, data_sticks(self.frame, data), self.frame.sticks)
-
-    def below(self, numbers: Integers, copies: Copies) -> Integers:
-        """[2, ...] sticks of all runs below each number, and copies that fill them."""
-        frame, before = self.frame, numbers - 1
-        row, runs = frame.columns.input_length, frame.data // self.span
-        between = np.minimum(np.maximum(before, 0), runs - 1)
-        after_image = between * self.span // (row * frame.rows.input_length)
-        after_row = between * self.span // row - after_image
-        first, inner, row_end, image_end, last = copies(self._lengths()).tolist()
-        filled = first + inner * (between - after_row - after_image) + row_end * after_row + image_end * after_image
-        any_below = numbers > 0
-        sticks = any_below * (self.ends(before) - before * self.span)
-        return np.array([sticks, any_below * filled + last * (numbers > runs)])
-
-    def _lengths(self) -> Integers:
-        """Sticks ahead of the data, between data of a row, behind a row, behind an image, and behind the data."""
-        rows, columns = self.frame.rows, self.frame.columns
-        first = rows.before * columns.length + columns.before
-        data_row = (columns.input_length - 1) * columns.input_dilation + 1
-        row_end = rows.input_dilation * columns.length - data_row
-        image_end = (rows.length - (rows.input_length - 1) * rows.input_dilation) * columns.length - data_row
-        return np.array([first, columns.input_dilation - 1, row_end, image_end, image_end - first])
-
-
-@dataclass(frozen=True, slots=True)
-class ListedPadding:
-    """Runs of any frame, the end of the frame as the last, even if none lie there."""
-
-    begin: Integers  # [runs] first stick
-    end: Integers  # Last stick + 1
-
-    def within(self, ranges: StickRanges) -> tuple[Integers, Integers]:
-        """As `PaddingRuns.within`."""
-        low = np.searchsorted(self.end, ranges.starts, side="right")
-        return low, np.maximum(np.searchsorted(self.begin, ranges.stops, side="left"), low)
-
-    def begins(self, numbers: Integers) -> Integers:
-        """As `PaddingRuns.begins`."""
-        return self.begin[np.minimum(numbers, len(self.begin) - 1)]
-
-    def ends(self, numbers: Integers) -> Integers:
-        """As `PaddingRuns.ends`."""
-        return self.end[np.minimum(numbers, len(self.end) - 1)]
-
-    def below(self, numbers: Integers, copies: Copies) -> Integers:
-        """As `PaddingRuns.below`."""
-        lengths = self.end - self.begin
-        total = np.zeros((2, len(lengths) + 1), np.int64)
-        np.cumsum([lengths, copies(lengths)], axis=1, out=total[:, 1:])
-        return total[:, numbers]
-
-
-def padding_runs(frame: PaddedInput) -> PaddingRuns | ListedPadding:
-    """All runs of neighboring padding sticks; `transfers.list_padding` lists the parts of them that cores need."""
-    span = run_length(frame)
-    if span is not None:
-        return PaddingRuns(frame, span)
-    held = np.flatnonzero(frame_sources(frame, 0, frame.sticks) >= 0)
-    begin, end = np.append(0, held + 1), np.append(held, frame.sticks)
-    filled = end > begin
-    filled[-1] = True
-    return ListedPadding(begin[filled], end[filled])
-
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -186,23 +96,16 @@ def stick_bytes(halo: HaloArguments) -> int:
 
 
 def batches_of(plan: HaloPlan) -> Batches:
-    """All that is sent, dealt to processors and blocks as `config_tensors.deal_transfers` deals it."""
+    """All that is sent, dealt to processors and blocks as the gather lists deal it."""
     halo, ranges = plan.arguments, plan.ranges
-    frame, input_rows = halo.frame, halo.input_rows
+    frame, input_rows, block_rows = halo.frame, halo.input_rows, UNTILIZE_BLOCK_STICKS if halo.tiled else 0
     if halo.tiled and not frame.replicate:
-        counted = count_transfers(frame, ranges, input_rows=input_rows, block_rows=UNTILIZE_BLOCK_STICKS)
+        counted = count_transfers(frame, ranges, input_rows=input_rows, block_rows=block_rows)
         block, turn = np.divmod(counted.source_block, PROCESSORS)
         return Batches(counted.source_core, counted.destination_core, turn, block, counted.transfers, counted.sticks)
-    if halo.tiled:
-        listed = list_transfers(frame, ranges, input_rows=input_rows, block_rows=UNTILIZE_BLOCK_STICKS)
-        block, turn = np.divmod(listed.source_stick // UNTILIZE_BLOCK_STICKS, PROCESSORS)
-    else:
-        listed = run_transfers(frame, ranges, input_rows=input_rows)
-        source, destination = listed.source_core, listed.destination_core
-        order = np.argsort((2 * source + (source != destination)) * halo.nhw_cores + destination, kind="stable")
-        turn = np.empty_like(order)
-        turn[order] = ordinals(np.bincount(source, minlength=halo.nhw_cores)) % PROCESSORS
-        block = _rounds(listed, turn)
+    listed = list_transfers(frame, ranges, input_rows=input_rows, block_rows=block_rows)
+    turn = turns(listed, tiled=halo.tiled)
+    block = listed.source_stick // UNTILIZE_BLOCK_STICKS // PROCESSORS if halo.tiled else _rounds(listed, turn)
     return Batches(listed.source_core, listed.destination_core, turn, block, np.ones_like(turn), listed.length)
 
 
@@ -212,8 +115,8 @@ def _rounds(transfers: Transfers, turn: Integers) -> Integers:
     away = source != destination
     order = np.lexsort((destination, away, turn, source))
     queue = (source * PROCESSORS + turn)[order]
-    first = _changes(queue)
-    next_one = away[order] & (first | _changes(destination[order]))
+    first = changes(queue)
+    next_one = away[order] & (first | changes(destination[order]))
     count = np.cumsum(next_one)
     before = np.maximum.accumulate(np.where(first, count - next_one, 0))
     rounds = np.empty_like(order)
@@ -281,20 +184,13 @@ def _crossing(
     crossing, farthest = np.zeros((cores, blocks)), np.zeros(cores, np.int64)
     if len(gone):
         source, destination = batches.source[gone], batches.destination[gone]
-        first = _changes(source * cores + destination)
+        first = changes(source * cores + destination)
         route, source, destination = np.cumsum(first) - 1, source[first], destination[first]
         senders, receivers = places.take(source), places.take(destination)
         routed = _table(route, batches.block[gone], (len(source), blocks), sent)
         np.maximum.at(crossing, source, passing_bytes(sharing(torus, network, senders, receivers), routed))
         np.maximum.at(farthest, source, round_links(torus, senders, receivers))
     return crossing, farthest
-
-
-def _changes(values: Integers) -> NDArray[np.bool_]:
-    """Whether each value is another than the one before it, as the first always is."""
-    changes = np.ones(len(values), np.bool_)
-    np.not_equal(values[1:], values[:-1], out=changes[1:])
-    return changes
 
 
 def _table(row: Integers, column: Integers, shape: tuple[int, int], weights: Integers) -> Floats:

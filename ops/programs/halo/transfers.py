@@ -4,14 +4,23 @@ Every core pushes sticks of its input shard into the output shards of the cores 
 transfer is a run of sticks that lie next to each other at both ends.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from device.numbers.formats import Integers, div_up
-from ops.window import PaddedInput, count_breaks, data_before, data_breaks, frame_sources, window_starts
+from ops.window import (
+    PaddedInput,
+    count_breaks,
+    data_before,
+    data_breaks,
+    data_sticks,
+    frame_sources,
+    window_starts,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +91,6 @@ class Transfers:
     destination_stick: Integers  # First stick in that shard
     length: Integers
 
-    def take(self, order: Integers) -> "Transfers":
-        """The transfers of these numbers, in this order."""
-        return Transfers(
-            source_core=self.source_core[order],
-            source_stick=self.source_stick[order],
-            destination_core=self.destination_core[order],
-            destination_stick=self.destination_stick[order],
-            length=self.length[order],
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class PairCounts:
@@ -104,19 +103,47 @@ class PairCounts:
     sticks: Integers
 
 
-@dataclass(frozen=True, slots=True)
-class Padding:
-    """Runs of padding sticks, by core and, in each, by stick."""
-
-    core: Integers  # [runs] core whose output shard is filled
-    stick: Integers
-    length: Integers
-
-
 def ordinals(counts: Integers) -> Integers:
     """0, 1, ... counts[0] - 1, 0, 1, ... counts[1] - 1, and so on."""
     ends = counts.cumsum()
     return np.arange(ends[-1] if len(ends) else 0, dtype=np.int64) - (ends - counts).repeat(counts)
+
+
+def changes(values: Integers) -> NDArray[np.bool_]:
+    """Whether each value is another than the one before it, as the first always is."""
+    changed = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=changed[1:])
+    return changed
+
+
+class _Pieces(NamedTuple):
+    """Ranges of input sticks, cut where a source shard or a block of it ends."""
+
+    range: Integers  # [pieces] number of the range that a piece is of
+    core: Integers  # Core whose shard it lies in
+    block: Integers  # Block of the shard
+    begin: Integers  # First input stick
+    end: Integers  # Last input stick + 1
+
+
+def _cut(first: Integers, stop: Integers, input_rows: int, block_rows: int) -> _Pieces:
+    """The pieces of ranges from ``first`` to ``stop`` (not included), each of which may be empty."""
+    block_rows = block_rows or input_rows
+    blocks, ends = div_up(input_rows, block_rows), np.array([first, stop - 1])
+    numbers = ends // input_rows
+    if blocks > 1:
+        numbers = numbers * blocks + ends % input_rows // block_rows
+    counts = (numbers[1] - numbers[0] + 1) * (stop > first)
+    number = np.arange(len(counts), dtype=np.int64).repeat(counts)
+    core, block = numbers[0][number] + ordinals(counts), np.zeros_like(number)
+    if blocks > 1:
+        core, block = np.divmod(core, blocks)
+    begin = core * input_rows
+    end = begin + input_rows
+    if blocks > 1:
+        begin += block * block_rows
+        end = np.minimum(begin + block_rows, end)
+    return _Pieces(number, core, block, np.maximum(first[number], begin), np.minimum(stop[number], end))
 
 
 def count_transfers(frame: PaddedInput, ranges: StickRanges, *, input_rows: int, block_rows: int = 0) -> PairCounts:
@@ -126,32 +153,14 @@ def count_transfers(frame: PaddedInput, ranges: StickRanges, *, input_rows: int,
         frame: The frame; it does not replicate.
         block_rows: If positive, no transfer crosses a multiple of so many sticks of its source shard.
     """
-    block_rows = block_rows or input_rows
-    shard_blocks = div_up(input_rows, block_rows)
-    first, last = ranges.first_data, ranges.stop_data
-    ends = np.array([first, last - 1])
-    numbers = ends // input_rows
-    if shard_blocks > 1:
-        numbers = numbers * shard_blocks + ends % input_rows // block_rows
-    first_block, last_block = numbers
-    blocks = (last_block - first_block + 1) * (last > first)
-    destination = np.arange(len(blocks), dtype=np.int64).repeat(blocks)
-    source, block = first_block[destination] + ordinals(blocks), np.zeros_like(destination)
-    if shard_blocks > 1:
-        source, block = np.divmod(source, shard_blocks)
-    block_begin = source * input_rows
-    block_end = block_begin + input_rows
-    if shard_blocks > 1:
-        block_begin += block * block_rows
-        block_end = np.minimum(block_begin + block_rows, block_end)
-    begin, end = np.maximum(first[destination], block_begin), np.minimum(last[destination], block_end)
-    breaks = count_breaks(frame, np.array([begin, end - 1]))
+    pieces = _cut(ranges.first_data, ranges.stop_data, input_rows, block_rows)
+    breaks = count_breaks(frame, np.array([pieces.begin, pieces.end - 1]))
     return PairCounts(
-        source_core=source,
-        source_block=block,
-        destination_core=destination,
+        source_core=pieces.core,
+        source_block=pieces.block,
+        destination_core=pieces.range,
         transfers=breaks[1] - breaks[0] + 1,
-        sticks=end - begin,
+        sticks=pieces.end - pieces.begin,
     )
 
 
@@ -163,76 +172,35 @@ def count_padding(frame: PaddedInput, ranges: StickRanges) -> Integers:
 
 
 def list_transfers(frame: PaddedInput, ranges: StickRanges, *, input_rows: int, block_rows: int = 0) -> Transfers:
-    """All transfers.
-
-    Args:
-        block_rows: If positive, no transfer crosses a multiple of so many sticks of its source shard.
-    """
-    sources = frame_sources(frame, 0, frame.sticks)
-    follows = (sources[1:] == sources[:-1] + 1) & (sources[1:] % input_rows % (block_rows or input_rows) != 0)
-    core, begin, end = _runs_of_cores(~follows, sources >= 0, ranges)
-    source_core, source_stick = np.divmod(sources[begin], input_rows)
+    """All transfers; arguments as of `count_transfers`, but for any frame."""
+    runs = _data_runs(frame)
+    low = np.searchsorted(runs.end, ranges.starts, side="right")
+    counts = np.maximum(np.searchsorted(runs.begin, ranges.stops, side="left") - low, 0)
+    core = np.arange(len(counts), dtype=np.int64).repeat(counts)
+    run = low[core] + ordinals(counts)
+    begin = np.maximum(runs.begin[run], ranges.starts[core])
+    first = runs.source[run] + begin - runs.begin[run]
+    pieces = _cut(first, first + np.minimum(runs.end[run], ranges.stops[core]) - begin, input_rows, block_rows)
+    core, stick = core[pieces.range], (begin - first)[pieces.range] + pieces.begin
     return Transfers(
-        source_core=source_core,
-        source_stick=source_stick,
+        source_core=pieces.core,
+        source_stick=pieces.begin - pieces.core * input_rows,
         destination_core=core,
-        destination_stick=begin - ranges.starts[core],
-        length=end - begin,
+        destination_stick=stick - ranges.starts[core],
+        length=pieces.end - pieces.begin,
     )
 
 
-def list_padding(frame: PaddedInput, ranges: StickRanges) -> Padding:
-    """All runs of padding sticks."""
-    padding = frame_sources(frame, 0, frame.sticks) < 0
-    core, begin, end = _runs_of_cores(padding[1:] != padding[:-1], padding, ranges)
-    return Padding(core=core, stick=begin - ranges.starts[core], length=end - begin)
+class _DataRuns(NamedTuple):
+    """Runs of sticks of the frame that hold neighboring inputs."""
 
-
-def _runs_of_cores(
-    cuts: NDArray[np.bool_], wanted: NDArray[np.bool_], ranges: StickRanges
-) -> tuple[Integers, Integers, Integers]:
-    """Core, first stick and last stick + 1 of every run of wanted sticks that a core needs.
-
-    Args:
-        cuts: [sticks - 1] whether a run ends between a stick and the next.
-    """
-    begin = np.concatenate([[0], np.flatnonzero(cuts) + 1])
-    end = np.append(begin[1:], len(wanted))
-    kept = wanted[begin]
-    begin, end = begin[kept], end[kept]
-    low = np.searchsorted(end, ranges.starts, side="right")
-    runs = np.maximum(np.searchsorted(begin, ranges.stops, side="left") - low, 0)
-    core = np.repeat(np.arange(len(runs), dtype=np.int64), runs)
-    run = low[core] + ordinals(runs)
-    return core, np.maximum(begin[run], ranges.starts[core]), np.minimum(end[run], ranges.stops[core])
-
-
-class Runs(NamedTuple):
-    """Runs of sticks of the frame: first stick, last stick + 1."""
-
-    begin: Integers
-    end: Integers
-
-
-class _Pieces(NamedTuple):
-    """Parts of runs that cores need: core, number of the run, first stick, last stick + 1."""
-
-    core: Integers
-    run: Integers
-    begin: Integers
-    end: Integers
-
-
-def run_transfers(frame: PaddedInput, ranges: StickRanges, *, input_rows: int) -> Transfers:
-    """What `list_transfers` lists, in the same order."""
-    data = _data_runs(frame)
-    if data is None:
-        return list_transfers(frame, ranges, input_rows=input_rows)
-    return _transfers(data, _pieces(data, ranges), ranges, input_rows)
+    begin: Integers  # First stick
+    end: Integers  # Last stick + 1
+    source: Integers  # The input that the first stick holds
 
 
 def run_length(frame: PaddedInput) -> int | None:
-    """Data sticks of each run of neighboring ones; None where they are left to the slow truth."""
+    """Data sticks of each run of neighboring ones; None where runs are not alike, so that they must be looked for."""
     rows, columns, breaks = frame.rows, frame.columns, data_breaks(frame)
     cuts = any(axis.before < 0 or axis.after < 0 for axis in (rows, columns))
     # Inputs apart within a row, but not from row to row (a kernel of one column, say), or likewise rows and images.
@@ -247,11 +215,17 @@ def run_length(frame: PaddedInput) -> int | None:
     return columns.input_length * rows.input_length * (1 if breaks.at_image_end else frame.batch)
 
 
-def _data_runs(frame: PaddedInput) -> Runs | None:
-    """All runs of neighboring data sticks; None where they are left to the slow truth."""
+def _data_runs(frame: PaddedInput) -> _DataRuns:
+    """All runs of neighboring data sticks: in closed form where they are alike."""
     length = run_length(frame)
     if length is None:
-        return None
+        sources = frame_sources(frame, 0, frame.sticks)
+        data = sources >= 0
+        starts, ends = data.copy(), data.copy()
+        starts[1:] &= (sources[1:] != sources[:-1] + 1) | ~data[:-1]
+        ends[:-1] &= starts[1:] | ~data[1:]
+        begin = np.flatnonzero(starts)
+        return _DataRuns(begin, np.flatnonzero(ends) + 1, sources[begin])
     rows, columns = frame.rows, frame.columns
     images = np.arange(frame.batch, dtype=np.int64) * rows.length
     lines = images[:, None] + rows.before + np.arange(rows.input_length, dtype=np.int64) * rows.input_dilation
@@ -260,43 +234,91 @@ def _data_runs(frame: PaddedInput) -> Runs | None:
         begin = (begin[:, None] + np.arange(columns.input_length, dtype=np.int64) * columns.input_dilation).ravel()
     else:
         begin = begin[:: length // columns.input_length]
-    return Runs(begin, begin + length)
+    return _DataRuns(begin, begin + length, np.arange(len(begin), dtype=np.int64) * length)
 
 
-def _pieces(runs: Runs, ranges: StickRanges) -> _Pieces:
-    """The parts of runs that lie in each core's range."""
-    low = np.searchsorted(runs.end, ranges.starts, side="right")
-    count = np.maximum(np.searchsorted(runs.begin, ranges.stops, side="left") - low, 0)
-    core = np.repeat(np.arange(len(count), dtype=np.int64), count)
-    run = low[core] + ordinals(count)
-    begin = np.maximum(runs.begin[run], ranges.starts[core])
-    return _Pieces(core, run, begin, np.minimum(runs.end[run], ranges.stops[core]))
+Copies: TypeAlias = Callable[[Integers], Integers]  # copies that fill runs of so many sticks each
 
 
-def _transfers(data: Runs, needed: _Pieces, ranges: StickRanges, input_rows: int) -> Transfers:
-    """Pieces of data runs, cut where a source shard ends."""
-    length = int(data.end[0] - data.begin[0])
-    if length == 1:
-        source_core, source_stick = np.divmod(needed.run, input_rows)
-        return Transfers(
-            source_core=source_core,
-            source_stick=source_stick,
-            destination_core=needed.core,
-            destination_stick=needed.begin - ranges.starts[needed.core],
-            length=np.ones_like(needed.run),
-        )
-    first = needed.run * length + needed.begin - data.begin[needed.run]
-    last = first + (needed.end - needed.begin) - 1
-    count = last // input_rows - first // input_rows + 1
-    piece = np.repeat(np.arange(len(count), dtype=np.int64), count)
-    source_core = first[piece] // input_rows + ordinals(count)
-    begin = np.maximum(first[piece], source_core * input_rows)
-    end = np.minimum(last[piece] + 1, (source_core + 1) * input_rows)
-    core = needed.core[piece]
-    return Transfers(
-        source_core=source_core,
-        source_stick=begin - source_core * input_rows,
-        destination_core=core,
-        destination_stick=needed.begin[piece] + begin - first[piece] - ranges.starts[core],
-        length=end - begin,
-    )
+@dataclass(frozen=True, slots=True)
+class PaddingRuns:
+    """Padding ahead of the data, behind every ``span`` data sticks, and behind the last; the ends may be empty."""
+
+    frame: PaddedInput  # The frame; it neither replicates nor cuts inputs off
+    span: int  # Data sticks between two runs
+
+    def within(self, ranges: StickRanges) -> tuple[Integers, Integers]:
+        """[cores] the first run that a core's range reaches, and the last one + 1."""
+        low = -(-(ranges.first_data + ~ranges.begins_with_padding) // self.span)
+        return low, np.maximum(ranges.last_stick_data // self.span + 1, low)
+
+    def begins(self, numbers: Integers) -> Integers:
+        """The first stick of each run."""
+        return np.where(numbers > 0, data_sticks(self.frame, numbers * self.span - 1) + 1, 0)
+
+    def ends(self, numbers: Integers) -> Integers:
+        """The last stick + 1 of each run."""
+        data = numbers * self.span
+        return np.where(data < self.frame.data, data_sticks(self.frame, data), self.frame.sticks)
+
+    def below(self, numbers: Integers, copies: Copies) -> Integers:
+        """[2, ...] sticks of all runs below each number, and copies that fill them."""
+        frame, before = self.frame, numbers - 1
+        row, runs = frame.columns.input_length, frame.data // self.span
+        between = np.minimum(np.maximum(before, 0), runs - 1)
+        after_image = between * self.span // (row * frame.rows.input_length)
+        after_row = between * self.span // row - after_image
+        first, inner, row_end, image_end, last = copies(self._lengths()).tolist()
+        filled = first + inner * (between - after_row - after_image) + row_end * after_row + image_end * after_image
+        any_below = numbers > 0
+        sticks = any_below * (self.ends(before) - before * self.span)
+        return np.array([sticks, any_below * filled + last * (numbers > runs)])
+
+    def _lengths(self) -> Integers:
+        """Sticks ahead of the data, between data of a row, behind a row, behind an image, and behind the data."""
+        rows, columns = self.frame.rows, self.frame.columns
+        first = rows.before * columns.length + columns.before
+        data_row = (columns.input_length - 1) * columns.input_dilation + 1
+        row_end = rows.input_dilation * columns.length - data_row
+        image_end = (rows.length - (rows.input_length - 1) * rows.input_dilation) * columns.length - data_row
+        return np.array([first, columns.input_dilation - 1, row_end, image_end, image_end - first])
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPadding:
+    """Runs of any frame, the end of the frame as the last, even if none lie there."""
+
+    begin: Integers  # [runs] first stick
+    end: Integers  # Last stick + 1
+
+    def within(self, ranges: StickRanges) -> tuple[Integers, Integers]:
+        """As `PaddingRuns.within`."""
+        low = np.searchsorted(self.end, ranges.starts, side="right")
+        return low, np.maximum(np.searchsorted(self.begin, ranges.stops, side="left"), low)
+
+    def begins(self, numbers: Integers) -> Integers:
+        """As `PaddingRuns.begins`."""
+        return self.begin[np.minimum(numbers, len(self.begin) - 1)]
+
+    def ends(self, numbers: Integers) -> Integers:
+        """As `PaddingRuns.ends`."""
+        return self.end[np.minimum(numbers, len(self.end) - 1)]
+
+    def below(self, numbers: Integers, copies: Copies) -> Integers:
+        """As `PaddingRuns.below`."""
+        lengths = self.end - self.begin
+        total = np.zeros((2, len(lengths) + 1), np.int64)
+        np.cumsum([lengths, copies(lengths)], axis=1, out=total[:, 1:])
+        return total[:, numbers]
+
+
+def padding_runs(frame: PaddedInput) -> PaddingRuns | ListedPadding:
+    """All runs of neighboring padding sticks."""
+    span = run_length(frame)
+    if span is not None:
+        return PaddingRuns(frame, span)
+    held = np.flatnonzero(frame_sources(frame, 0, frame.sticks) >= 0)
+    begin, end = np.append(0, held + 1), np.append(held, frame.sticks)
+    filled = end > begin
+    filled[-1] = True
+    return ListedPadding(begin[filled], end[filled])
