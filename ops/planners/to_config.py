@@ -4,6 +4,7 @@ Rules: ttnn 0.81.1, compared with recorded plans.
 """
 
 from dataclasses import replace
+from functools import partial
 from math import prod
 
 from device.errors import ArgumentError, DeviceError
@@ -13,7 +14,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import OP_MODELS
+from ops.planners.plan_of import plan_of
 from ops.programs.buffer_shapes import row_bytes, rows_follow
 from ops.programs.data_movement.conversions import (
     copied,
@@ -55,13 +56,11 @@ def plan_to_layout(
             "exception: BFLOAT8_B -> BFLOAT16, which untilize handles natively)!\n"
             f"dtype: leave {told} out, and typecast before"
         )
-    builder = PlanBuilder(spec, {"input": source})
-    read = builder.tensor("input")
     if layout is Layout.TILE and source.layout is Layout.ROW_MAJOR:
         TensorSpec(source.padded_shape, given, Layout.TILE, source.memory_config)  # refuses ragged shards
         _check_rows(source, spec)
-    result = in_other_layout(builder, read, layout, "output", place=place, data_format=data_format)
-    return builder.finish({"output": result.name}, known_works=OP_MODELS)
+    write = partial(in_other_layout, layout=layout, name="output", place=place, data_format=data_format)
+    return plan_of(source, spec, write)
 
 
 def plan_tilize(
@@ -88,21 +87,19 @@ def plan_tilize(
     if padded_shape is not None:
         _check_padded_shape(source.shape, padded_shape)
     _check_rows(source, spec)
-    builder = PlanBuilder(spec, {"input": source})
     where = source.memory_config if place is None else place
     if pads and padded_shape is None and not where.is_sharded():  # what shards pad stays, and is rounded up
         padded_shape = TensorSpec(source.padded_shape, source.data_format, Layout.TILE).padded_shape
-    result = tilized_by(
-        builder,
-        builder.tensor("input"),
-        "output",
+    write = partial(
+        tilized_by,
+        name="output",
         place=where,
         data_format=data_format,
         padded_shape=padded_shape,
         whole=not pads,
         on_one_core=on_one_core,
     )
-    return builder.finish({"output": result.name}, known_works=OP_MODELS)
+    return plan_of(source, spec, write)
 
 
 def _check_rows(source: TensorSpec, spec: DeviceSpec) -> None:
@@ -155,16 +152,15 @@ def plan_untilize(
         DeviceError: The rows do not fit their shards, or the library can not give them more than four axes back.
     """
     _require_tiles(source)
-    builder = PlanBuilder(spec, {"input": source})
-    read, where = builder.tensor("input"), source.memory_config if place is None else place
-    cut = source.shape != source.padded_shape and not source.memory_config.is_sharded()
+    where, sharded = source.memory_config if place is None else place, source.memory_config.is_sharded()
+    cut = source.shape != source.padded_shape and not sharded
     if cut and (source.data_format != BFLOAT16 or on_one_core or where.is_sharded()):
-        result = unpadded_by(builder, read, source.shape, where, "output", on_one_core=on_one_core)
+        write = partial(unpadded_by, shape=source.shape, place=where, name="output", on_one_core=on_one_core)
     else:
-        padded = source.padded_shape if source.memory_config.is_sharded() and not where.is_sharded() else None
+        padded = source.padded_shape if sharded and not where.is_sharded() else None
         made = rows_of(source, source.shape, where, padded)
-        result = untilized_by(builder, read, made, "output", on_one_core=on_one_core)
-    return _viewed(builder, result, source.padded_shape)
+        write = partial(untilized_by, made=made, name="output", on_one_core=on_one_core)
+    return _viewed(plan_of(source, spec, write), source.padded_shape, spec)
 
 
 def _require_tiles(source: TensorSpec) -> None:
@@ -172,11 +168,10 @@ def _require_tiles(source: TensorSpec) -> None:
         raise DeviceError("Can only untilize tile major data\ninput_tensor: it has rows already")
 
 
-def _viewed(builder: PlanBuilder, rows: PlanTensor, padded: tuple[int, ...]) -> Plan:
-    """The finished plan of rows, which the library views in a padded shape if their program is built."""
-    plan = builder.finish({"output": rows.name}, known_works=OP_MODELS)
+def _viewed(plan: Plan, padded: tuple[int, ...], spec: DeviceSpec) -> Plan:
+    """A plan of rows, which the library views in a padded shape if their program is built."""
     if not any(isinstance(step, Operation) and step.refused for step in plan.steps):
-        _check_axes(rows.spec, padded, builder.device_spec)
+        _check_axes(plan.tensors["output"], padded, spec)
     return plan
 
 
@@ -216,10 +211,9 @@ def plan_untilize_with_unpadding(
 ) -> Plan:
     """Plan the first rows and columns of the tiles of the tensor "input" as rows, in a smaller shape or the same."""
     _require_tiles(source)
-    builder = PlanBuilder(spec, {"input": source})
     where = source.memory_config if place is None else place
-    result = unpadded_by(builder, builder.tensor("input"), shape, where, "output", on_one_core=on_one_core)
-    return _viewed(builder, result, shape)
+    write = partial(unpadded_by, shape=shape, place=where, name="output", on_one_core=on_one_core)
+    return _viewed(plan_of(source, spec, write), shape, spec)
 
 
 def plan_typecast(
@@ -230,9 +224,7 @@ def plan_typecast(
     Raises:
         DeviceError: The place is sharded in another way than the tensor, or the format has no rows.
     """
-    builder = PlanBuilder(spec, {"input": source})
-    result = typecast_by(builder, builder.tensor("input"), data_format, "output", place=place)
-    return builder.finish({"output": result.name}, known_works=OP_MODELS)
+    return plan_of(source, spec, partial(typecast_by, data_format=data_format, name="output", place=place))
 
 
 def plan_to_memory_config(
@@ -243,9 +235,7 @@ def plan_to_memory_config(
     Raises:
         DeviceError: The shards do not hold the tensor.
     """
-    builder = PlanBuilder(spec, {"input": source})
-    result = placed(builder, builder.tensor("input"), place, "output", data_format=data_format)
-    return builder.finish({"output": result.name}, known_works=OP_MODELS)
+    return plan_of(source, spec, partial(placed, place=place, name="output", data_format=data_format))
 
 
 def placed(
@@ -373,7 +363,6 @@ def plan_move(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) 
     Raises:
         DeviceError: It is sharded, and the place is not.
     """
-    builder = PlanBuilder(spec, {"input": source})
     where = source.memory_config if place is None else place
     if source.memory_config.is_sharded() and not where.is_sharded():
         raise DeviceError(
@@ -381,14 +370,12 @@ def plan_move(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) 
         )
     if source.memory_config.shard_spec is not None:  # a tensor keeps its shards
         where = replace(where, shard_spec=source.memory_config.shard_spec)
-    made = in_place(source, where, None)
-    move_up(builder, builder.tensor("input"), made)
-    return builder.finish({"output": "input"}, {"input": made}, known_works=OP_MODELS)
+    return plan_of(source, spec, partial(move_up, made=in_place(source, where, None)))
 
 
 def _one(
     conversion: Conversion, source: TensorSpec, made: TensorSpec, spec: DeviceSpec, refused: str | None = None
 ) -> Plan:
-    builder = PlanBuilder(spec, {"input": source})
-    result = copied(builder, conversion, builder.tensor("input"), made, "output", refused=refused)
-    return builder.finish({"output": result.name}, known_works=OP_MODELS)
+    return plan_of(
+        source, spec, lambda builder, tensor: copied(builder, conversion, tensor, made, "output", refused=refused)
+    )

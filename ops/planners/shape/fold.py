@@ -13,7 +13,7 @@ from device.numbers.formats import div_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import OP_MODELS
+from ops.planners.plan_of import plan_of
 from ops.planners.shape.pad import Around, padded_by
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes
@@ -53,21 +53,19 @@ def plan_fold(
         raise DeviceError(
             f"Fold: stride_h ({window[0]}) and stride_w ({window[1]}) must be > 0.\nstride_h, stride_w: give windows"
         )
-    builder = PlanBuilder(spec, {"input": source})
-    given = builder.tensor("input")
-    ready = _ready(builder, given, window, padding)
-    halo = (0, 0, 0, 0)
-    if in_high_shards(source):  # whose halo leaves its zeros to whoever reads it
-        halo = (*padding[0], *padding[1])
-    result = _folded(builder, ready, window, halo, collapsed=collapsed)
-    if place is not None:
-        moved = placed(builder, result, place, "output.placed")
-        if moved.name != result.name:
-            builder.free(result)
-        result = moved
-    if ready.name != given.name:
-        builder.free(ready)
-    return builder.finish({"output": result.name}, known_works=OP_MODELS)
+    # the halo of HEIGHT shards leaves its zeros to whoever reads it
+    halo = (*padding[0], *padding[1]) if in_high_shards(source) else (0, 0, 0, 0)
+
+    def write(builder: PlanBuilder, given: PlanTensor) -> PlanTensor:
+        ready = _ready(builder, given, window, padding)
+        result = _folded(builder, ready, window, halo, collapsed=collapsed)
+        if place is not None:
+            result = _next(builder, result, placed(builder, result, place, "output.placed"), given)
+        if ready.name != given.name:
+            builder.free(ready)
+        return result
+
+    return plan_of(source, spec, write)
 
 
 def _ready(builder: PlanBuilder, given: PlanTensor, window: tuple[int, int], padding: Around) -> PlanTensor:

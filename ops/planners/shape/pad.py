@@ -3,6 +3,7 @@
 Rules: ttnn 0.81.1 (data_movement/pad, fill_pad), compared with recorded plans.
 """
 
+from functools import partial
 from math import prod
 
 from device.errors import ArgumentError, DeviceError
@@ -12,7 +13,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, GROUP, INT32, U
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import OP_MODELS
+from ops.planners.plan_of import plan_of
 from ops.planners.to_config import placed
 from ops.programs.data_movement.pad import FillTiles, PadWith, fill_buffers, pad_buffers, row_room_bytes, writes_halves
 from ops.programs.data_movement.reshape_plan import refuse_other_width
@@ -33,10 +34,8 @@ def plan_pad(
         ArgumentError: The library takes programs that are not simulated.
         DeviceError: Tiles are padded in front, or shards do not hold what comes out.
     """
-    builder = PlanBuilder(spec, {"input": source})
-    given = builder.tensor("input")
-    result = builder.attempt(lambda: padded_by(builder, given, padding, value, "output", place=place), given)
-    return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=OP_MODELS)
+    write = partial(padded_by, padding=padding, value=value, name="output", place=place)
+    return plan_of(source, spec, write, attempts=True)
 
 
 def require_right_padding(plan: Plan, source: TensorSpec, padding: Around, value: float) -> None:

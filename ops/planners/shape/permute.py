@@ -4,24 +4,25 @@ Rules: ttnn 0.81.1 (data_movement/permute, transpose), compared with recorded pl
 three, or the first two, of four axes; another one puts them in any order.
 """
 
+from collections.abc import Callable
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import L1_MEMORY_CONFIG, TILE, Layout, MemoryConfig, TensorMemoryLayout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16
-from device.plan import Operation, Plan
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, round_up
+from device.plan import CircularBuffer, Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import OP_MODELS
+from ops.planners.plan_of import plan_of
 from ops.planners.to_config import placed
 from ops.programs.data_movement.conversions import cloned
 from ops.programs.data_movement.permute import Permute
 from ops.programs.data_movement.permute_buffers import (
     LAST_TWO,
     MIDDLE_TWO,
-    is_dataflow,
     keeps_tiles,
     permute_buffers,
     place_of_swap,
@@ -48,7 +49,6 @@ OF_SHARDED: Final = MappingProxyType[tuple[int, ...], Swaps](
     }
 )
 OF_BLOCK_FLOATS: Final = ((0, 1, 3, 2), (1, 0, 2, 3), (1, 0, 3, 2))  # orders that need no conversion
-ORDERS: Final = MappingProxyType({(0, 2): (2, 1, 0, 3), (0, 3): (3, 1, 2, 0), (1, 3): (0, 3, 2, 1)})
 
 
 def plan_permute(
@@ -60,22 +60,26 @@ def plan_permute(
         ArgumentError: What is not simulated is asked for.
         DeviceError: Shards do not hold the result.
     """
-    _check_place("permute", place)
-    builder = PlanBuilder(spec, {"input": source})
-    given = builder.tensor("input")
-    result = builder.attempt(lambda: permuted_by(builder, given, axes, place, "output"), given)
-    return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=OP_MODELS)
+    return _planned("permute", source, place, spec, partial(permuted_by, axes=axes))
 
 
 def plan_transpose(
     source: TensorSpec, first: int, second: int, spec: DeviceSpec, *, place: MemoryConfig | None = None
 ) -> Plan:
     """Plan two axes of the tensor "input" swapped, counted from the first; else as `plan_permute`."""
-    _check_place("transpose", place)
-    builder = PlanBuilder(spec, {"input": source})
-    given = builder.tensor("input")
-    result = builder.attempt(lambda: transposed_by(builder, given, (first, second), place, "output"), given)
-    return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=OP_MODELS)
+    return _planned("transpose", source, place, spec, partial(transposed_by, swapped=(first, second)))
+
+
+def _planned(
+    owner: str,
+    source: TensorSpec,
+    place: MemoryConfig | None,
+    spec: DeviceSpec,
+    turn: Callable[..., PlanTensor],
+) -> Plan:
+    if place is not None and place.is_sharded() and place.shard_spec is None:
+        raise ArgumentError(f"{owner}: a sharded memory_config without a shard_spec is not simulated; give one")
+    return plan_of(source, spec, partial(turn, place=place, name="output"), attempts=True)
 
 
 def require_known_numbers(plan: Plan) -> None:
@@ -94,11 +98,6 @@ def require_known_numbers(plan: Plan) -> None:
             )
 
 
-def _check_place(owner: str, place: MemoryConfig | None) -> None:
-    if place is not None and place.is_sharded() and place.shard_spec is None:
-        raise ArgumentError(f"{owner}: a sharded memory_config without a shard_spec is not simulated; give one")
-
-
 def seen(tensor: PlanTensor, shape: tuple[int, ...]) -> PlanTensor:
     """The tensor under a shape with more or fewer sides of 1 in front; rows keep the padding that shards gave them."""
     spec, more = tensor.spec, len(shape) - len(tensor.spec.shape)
@@ -110,12 +109,20 @@ def seen(tensor: PlanTensor, shape: tuple[int, ...]) -> PlanTensor:
 
 def _in_columns(tensor: TensorSpec) -> bool:
     """Whether the program does not read the rows of shards: parts of rows of a tensor that fills no whole tiles."""
-    by_columns = tensor.memory_config.memory_layout in (
-        TensorMemoryLayout.BLOCK_SHARDED,
-        TensorMemoryLayout.WIDTH_SHARDED,
-    )
-    ragged = any(side % TILE for side in tensor.shape[-2:])
-    return by_columns and tensor.layout is Layout.ROW_MAJOR and ragged
+    schemes = (TensorMemoryLayout.BLOCK_SHARDED, TensorMemoryLayout.WIDTH_SHARDED)
+    by_columns = tensor.memory_config.memory_layout in schemes and tensor.layout is Layout.ROW_MAJOR
+    return by_columns and any(side % TILE for side in tensor.shape[-2:])
+
+
+def _gathered(
+    builder: PlanBuilder, source: PlanTensor, name: str, turn: Callable[[PlanTensor], PlanTensor]
+) -> PlanTensor:
+    """What ``turn`` makes of the tensor once it is interleaved in L1."""
+    read = placed(builder, source, L1_MEMORY_CONFIG, f"{name}.gathered")
+    result = turn(read)
+    if result.name != read.name:
+        builder.free(read)
+    return result
 
 
 def _stays(tensor: TensorSpec, axes: tuple[int, ...]) -> bool:
@@ -160,11 +167,7 @@ def _ordered(
     """Four axes or more in another order."""
     given = source.spec
     if _in_columns(given):
-        gathered = placed(builder, source, L1_MEMORY_CONFIG, f"{name}.gathered")
-        result = _ordered(builder, gathered, axes, place, name)
-        if result.name != gathered.name:
-            builder.free(gathered)
-        return result
+        return _gathered(builder, source, name, lambda read: _ordered(builder, read, axes, place, name))
     sharded = given.memory_config.is_sharded()
     bare = MemoryConfig(given.memory_config.memory_layout, given.memory_config.buffer_type)
     where = (bare if sharded else given.memory_config) if place is None else place
@@ -211,15 +214,9 @@ def transposed_by(
     """Two axes swapped, as ttnn.transpose does it."""
     given, rank = source.spec, len(source.spec.shape)
     if _in_columns(given):
-        gathered = placed(builder, source, L1_MEMORY_CONFIG, f"{name}.gathered")
-        result = transposed_by(builder, gathered, swapped, place, name)
-        if result.name != gathered.name:
-            builder.free(gathered)
-        return result
+        return _gathered(builder, source, name, lambda read: transposed_by(builder, read, swapped, place, name))
     if rank > RANK:
-        order = list(range(rank))
-        order[swapped[0]], order[swapped[1]] = order[swapped[1]], order[swapped[0]]
-        return permuted_by(builder, source, tuple(order), place, name)
+        return permuted_by(builder, source, _order_of(swapped, rank), place, name)
     more = RANK - rank
     first, second = sorted(axis + more for axis in swapped)
     four = seen(source, (*[1] * more, *given.shape))
@@ -264,8 +261,8 @@ def _swapped(
     builder: PlanBuilder, source: PlanTensor, swapped: tuple[int, int], place: MemoryConfig | None, name: str
 ) -> PlanTensor:
     """Two of four axes swapped, by the program for it or by others."""
-    if swapped in ORDERS:
-        return permuted_by(builder, source, ORDERS[swapped], place, name)
+    if swapped not in (FIRST_TWO, MIDDLE_TWO, LAST_TWO):
+        return permuted_by(builder, source, _order_of(swapped), place, name)
     where = place_of_swap(source.spec, swapped) if place is None else place
     in_rows, sharded = source.spec.layout is Layout.ROW_MAJOR, source.spec.memory_config.is_sharded()
     if in_rows and (not sharded or (swapped == LAST_TWO and _is_too_large(source.spec, builder.device_spec))):
@@ -273,15 +270,15 @@ def _swapped(
     return _by_transpose(builder, source, swapped, where, name)
 
 
-def _order_of(swapped: tuple[int, int]) -> tuple[int, ...]:
-    order = list(range(RANK))
+def _order_of(swapped: tuple[int, int], rank: int = RANK) -> tuple[int, ...]:
+    order = list(range(rank))
     order[swapped[0]], order[swapped[1]] = order[swapped[1]], order[swapped[0]]
     return tuple(order)
 
 
 def _is_too_large(tensor: TensorSpec, spec: DeviceSpec) -> bool:
     """Whether an image of rows does not fit L1 as tiles; of what lies there only the tensor itself is known."""
-    high, wide = (-(-side // TILE) * TILE for side in tensor.shape[-2:])
+    high, wide = (round_up(side, TILE) for side in tensor.shape[-2:])
     needed = (2 * wide + 2 * high + high * wide) * (tensor.data_format.element_bytes or 0)
     return needed > spec.l1.usable_bytes - tensor.buffer(spec).bank_bytes
 
@@ -290,42 +287,40 @@ def _by_permute(
     builder: PlanBuilder, source: PlanTensor, axes: tuple[int, ...], where: MemoryConfig, name: str
 ) -> PlanTensor:
     """The program for any order."""
-    given, spec = source.spec, builder.device_spec
-    shape = tuple(given.shape[axis] for axis in axes)
-    padded = TensorSpec(shape, given.data_format, given.layout).padded_shape
-    made = PlanTensor(name, TensorSpec(shape, given.data_format, given.layout, with_shards(given, padded, where, spec)))
-    return builder.run(
-        "PermuteDeviceOperation",
-        _work(given, axes),
-        [source],
-        output=made,
-        circular_buffers=permute_buffers(given, made.spec, axes, spec),
-        dataflow=True,
-    )
+    tensor, spec = source.spec, builder.device_spec
+    shape = tuple(tensor.shape[axis] for axis in axes)
+    padded = TensorSpec(shape, tensor.data_format, tensor.layout).padded_shape
+    made = TensorSpec(shape, tensor.data_format, tensor.layout, with_shards(tensor, padded, where, spec))
+    buffers = permute_buffers(tensor, made, axes, spec)
+    return _run(builder, "Permute", source, axes, PlanTensor(name, made), buffers, dataflow=True)
 
 
 def _by_transpose(
     builder: PlanBuilder, source: PlanTensor, swapped: tuple[int, int], where: MemoryConfig, name: str
 ) -> PlanTensor:
-    """The program for a swap."""
-    given, spec = source.spec, builder.device_spec
-    axes, after = _order_of(swapped), swapped_shape(given, swapped)
-    shape = tuple(given.shape[axis] for axis in axes)
-    place = with_shards(given, after, where, spec)
-    made = PlanTensor(
-        name, TensorSpec(shape, given.data_format, given.layout, place, None if place.is_sharded() else after)
-    )
-    return builder.run(
-        "TransposeDeviceOperation",
-        _work(given, axes),
-        [source],
-        output=made,
-        circular_buffers=transpose_buffers(source, made, swapped, spec),
-        dataflow=is_dataflow(given, made.spec, swapped),
-    )
+    """The program for a swap; its buffers are dataflow buffers but for views of rows."""
+    tensor, spec, axes = source.spec, builder.device_spec, _order_of(swapped)
+    after, shape = swapped_shape(tensor, swapped), tuple(tensor.shape[axis] for axis in axes)
+    place = with_shards(tensor, after, where, spec)
+    padded = None if place.is_sharded() else after
+    made = PlanTensor(name, TensorSpec(shape, tensor.data_format, tensor.layout, place, padded))
+    buffers = transpose_buffers(source, made, swapped, spec)
+    dataflow = tensor.layout is Layout.TILE or all(buffer.view_of is None for buffer in buffers)
+    return _run(builder, "Transpose", source, axes, made, buffers, dataflow=dataflow)
 
 
-def _work(given: TensorSpec, axes: tuple[int, ...]) -> Permute:
-    """What is computed; block floats whose columns become rows are packed anew."""
-    packed = given.data_format if given.data_format.is_block and axes[-1] != len(axes) - 1 else None
-    return Permute(shape=given.shape, axes=axes, packed=packed)
+def _run(
+    builder: PlanBuilder,
+    program: str,
+    source: PlanTensor,
+    axes: tuple[int, ...],
+    made: PlanTensor,
+    buffers: tuple[CircularBuffer, ...],
+    *,
+    dataflow: bool,
+) -> PlanTensor:
+    """A program; block floats whose columns become rows are packed anew."""
+    data_format, turns = source.spec.data_format, axes[-1] != len(axes) - 1
+    op = Permute(shape=source.spec.shape, axes=axes, packed=data_format if data_format.is_block and turns else None)
+    name = f"{program}DeviceOperation"
+    return builder.run(name, op, [source], output=made, circular_buffers=buffers, dataflow=dataflow)

@@ -5,6 +5,7 @@ Rules: ttnn 0.81.1 (data_movement/reshape_view), compared with recorded plans.
 
 from collections.abc import Collection
 from dataclasses import replace
+from functools import partial
 from math import prod
 
 from device.errors import ArgumentError, DeviceError
@@ -13,7 +14,7 @@ from device.memory.memory_config import TILE, Layout, MemoryConfig, TensorMemory
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import OP_MODELS
+from ops.planners.plan_of import plan_of
 from ops.planners.shape.pad import fill_padding
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import rows_follow, shard_counts
@@ -55,10 +56,7 @@ def plan_reshape(
             "Attempting to reshape between two shapes with different volumes\n"
             f"shape: a tensor of {source.volume} elements does not take the shape {list(shape)}"
         )
-    builder = PlanBuilder(spec, {"input": source})
-    given = builder.tensor("input")
-    result = builder.attempt(lambda: _reshaped(builder, given, shape, place, filler), given)
-    return builder.finish({"output": result.name}, {result.name: result.spec}, known_works=OP_MODELS)
+    return plan_of(source, spec, partial(_reshaped, shape=shape, place=place, filler=filler), attempts=True)
 
 
 def _reshaped(
@@ -97,9 +95,8 @@ def plan_unsqueeze_to_4d(source: TensorSpec, spec: DeviceSpec) -> Plan:
 
 def _plan_view(source: TensorSpec, shape: Shape, padded: Shape, spec: DeviceSpec) -> Plan:
     """Plan the tensor "input" seen in other axes, with and without padding."""
-    builder = PlanBuilder(spec, {"input": source})
     made = TensorSpec(shape, source.data_format, source.layout, source.memory_config, padded)
-    return builder.finish({"output": "input"}, {"input": made}, known_works=OP_MODELS)
+    return plan_of(source, spec, lambda _, tensor: tensor._replace(spec=made))
 
 
 class _Reshape(RowMover):

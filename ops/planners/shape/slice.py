@@ -5,6 +5,7 @@ Rules: ttnn 0.81.1 (data_movement/slice), compared with recorded plans.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
 
 from device.errors import ArgumentError, DeviceError
@@ -14,7 +15,7 @@ from device.numbers.formats import div_up, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import OP_MODELS
+from ops.planners.plan_of import plan_of
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes
 from ops.programs.data_movement.conversions import in_other_layout, unpadding_refusal
@@ -42,11 +43,8 @@ def plan_slice(
         ArgumentError: What is not simulated is asked for.
         DeviceError: The box does not lie within the tensor.
     """
-    builder = PlanBuilder(spec, {"input": source})
-    op = _checked(source, begins, ends, steps)
-    given = builder.tensor("input")
-    result = builder.attempt(lambda: _cut(builder, given, op, "output", place), given)
-    return builder.finish({"output": result.name}, known_works=OP_MODELS)
+    write = partial(_cut, op=_checked(source, begins, ends, steps), name="output", place=place)
+    return plan_of(source, spec, write, attempts=True)
 
 
 def _checked(source: TensorSpec, begins: Sequence[int], ends: Sequence[int], steps: Sequence[int] | None) -> Cut:
@@ -124,10 +122,9 @@ def _cut(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: Me
     if (gathered := _by_way_of_rows(builder, source, op, name, target)) is not None:
         return gathered
     read = in_other_layout(builder, source, Layout.ROW_MAJOR, f"{name}.rows", place=where) if as_rows else source
-    shape = tuple(div_up(end - begin, step) for begin, end, step in zip(op.begins, op.ends, op.steps, strict=True))
     again = given.layout is not read.spec.layout
     made = PlanTensor(
-        f"{name}.box" if again else name, TensorSpec(shape, read.spec.data_format, read.spec.layout, target)
+        f"{name}.box" if again else name, TensorSpec(op.made_shape, read.spec.data_format, read.spec.layout, target)
     )
     refused = _row_refusal(op, read.spec, made.spec, spec)
     if refused is not None:
@@ -165,8 +162,7 @@ def _smaller_shards(where: MemoryConfig, op: Cut, *, whole_tiles: bool) -> Memor
     shards = where.shard_spec
     if shards is None or len(op.shape) == 1:
         return where
-    sides = [div_up(end - begin, step) for begin, end, step in zip(op.begins, op.ends, op.steps, strict=True)]
-    unit = TILE if whole_tiles else 1
+    sides, unit = list(op.made_shape), TILE if whole_tiles else 1
     sides[-2:] = [round_up(side, unit) for side in sides[-2:]]
     rows, columns = prod(sides[:-1]), sides[-1]
     high = wide = shards.num_cores()

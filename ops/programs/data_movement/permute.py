@@ -12,7 +12,6 @@ come out 1 to 9 % too fast, and pieces between 46 % too fast and 8 % too slow. S
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from math import prod
 from typing import Final
 
@@ -25,10 +24,10 @@ from device.memory.memory_config import FACE, TILE, BufferType, Layout
 from device.numbers.formats import GROUP, Array, DataFormat, div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage
-from ops.op_model import CyclesContext, Description, Ends, ModeledOp
-from ops.programs.buffer_shapes import alike_cycles, pipelined_cycles
+from ops.op_model import CyclesContext, Description, Ends
+from ops.programs.buffer_shapes import alike_cycles, dealt_evenly, pipelined_cycles, row_bytes
 from ops.programs.data_movement.movement import Access, Movement, Pages, Sides, copy_movement, sides_of
-from ops.programs.data_movement.movement_cycles import describe_movement, movement_cycles
+from ops.programs.data_movement.movement_cycles import DataMovement
 from ops.programs.data_movement.permute_buffers import keeps_tiles
 from ops.programs.kernel_costs import (
     ComputeCosts,
@@ -45,7 +44,7 @@ from ops.programs.kernel_costs import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Permute(ModeledOp):
+class Permute(DataMovement):
     """Axes in another order."""
 
     shape: tuple[int, ...]
@@ -67,83 +66,76 @@ class Permute(ModeledOp):
         """By where the tensors lie, and which axes move."""
         spec, model = context.spec, _model(self, ends)
         if model is None:
-            movement = turned_movement(ends.read, ends.written, self.axes, spec)
-            return movement_cycles(movement, spec, contention=context.contention)
+            return DataMovement.cycles(self, ends, context)
         cores, body, busy = model(self, ends, spec)
-        return alike_cycles(
-            cores,
-            body,
-            busy,
-            spec,
-            dram_read_bytes=_bytes(ends.read) if _in_dram(ends.read) else 0,
-            dram_written_bytes=_bytes(ends.written) if _in_dram(ends.written) else 0,
+        read, written = (
+            prod(tensor.shape) * (tensor.data_format.element_bytes or 0) if _in_dram(tensor) else 0
+            for tensor in (ends.read, ends.written)
         )
+        return alike_cycles(cores, body, busy, spec, dram_read_bytes=read, dram_written_bytes=written)
 
     def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
         """By the model of its cycles."""
         model = _model(self, ends)
         if model is None:
-            return describe_movement(partial(turned_movement, ends.read, ends.written, self.axes, spec))
-        if model is _fetched:
-            return Description(
-                stages={
-                    Stage.READER: "one processor fetches half of the sticks from where they lie",
-                    Stage.SECOND_READER: "the other fetches the other half",
-                },
-                composed_of="reading sticks of other cores as in other programs",
-            )
-        return Description(
-            stages={
-                Stage.READER: "rows are read, as far as tiles reach",
-                Stage.TILIZE: "rows become tiles",
-                Stage.UNTILIZE: "tiles are turned and become rows",
-                Stage.WRITER: "rows are written where they belong",
-            },
-            composed_of="reading, tilizing, untilizing and writing rows as in other programs",
-        )
+            return DataMovement.describe(self, ends, spec)
+        stages, composed_of = FETCHED if model is _fetched else TURNED
+        return Description(stages=stages, composed_of=composed_of)
+
+    def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+        """The pages of a program that tilizes no rows: whole ones are copied, others moved in pieces."""
+        in_tiles, last_stays = read.layout is Layout.TILE, self.axes[-1] == len(self.axes) - 1
+        if keeps_tiles(self.axes) if in_tiles else last_stays:
+            return copy_movement(read, written, spec)
+        sides = sides_of(read, written, spec)
+        if in_tiles and self.axes[-1] >= len(self.axes) - 2:
+            return _rows_of_tiles(sides)
+        return _blocks(sides, self.axes, spec)
 
 
-def turned_movement(source: TensorSpec, target: TensorSpec, axes: tuple[int, ...], spec: DeviceSpec) -> Movement:
-    """The movement of a program.
+FETCHED: Final = (
+    {
+        Stage.READER: "one processor fetches half of the sticks from where they lie",
+        Stage.SECOND_READER: "the other fetches the other half",
+    },
+    "reading sticks of other cores as in other programs",
+)
+TURNED: Final = (
+    {
+        Stage.READER: "rows are read, as far as tiles reach",
+        Stage.TILIZE: "rows become tiles",
+        Stage.UNTILIZE: "tiles are turned and become rows",
+        Stage.WRITER: "rows are written where they belong",
+    },
+    "reading, tilizing, untilizing and writing rows as in other programs",
+)
 
-    Args:
-        source: What it reads.
-        target: What it writes.
-        axes: The axis of the source that each axis of the target is; those before its own have one element.
-    """
-    in_tiles, last_stays = source.layout is Layout.TILE, axes[-1] == len(axes) - 1
-    if keeps_tiles(axes) if in_tiles else last_stays:
-        return copy_movement(source, target, spec)
-    ends = sides_of(source, target, spec)
-    if in_tiles and axes[-1] >= len(axes) - 2:
-        return _rows_of_tiles(ends, source)
-    return _blocks(ends, source, axes, spec)
 
-
-def _rows_of_tiles(ends: Sides, source: TensorSpec) -> Movement:
+def _rows_of_tiles(sides: Sides) -> Movement:
     """Each tile is waited for, and its rows are written face by face."""
+    source = sides.source
     lines = prod(source.shape[:-1]) * div_up(source.shape[-1], FACE)
-    reads = replace(ends.read, access=Access.WAIT)
-    writes = _pieces(ends.written, lines, FACE * _element_bytes(source), ends.cores.num_cores())
-    return Movement(cores=ends.cores, reads=reads, writes=writes, blocks=reads.core_pages)
+    reads = replace(sides.read, access=Access.WAIT)
+    writes = _pieces(sides.written, lines, FACE * _element_bytes(source), sides.cores.num_cores())
+    return Movement(cores=sides.cores, reads=reads, writes=writes, blocks=reads.core_pages)
 
 
-def _blocks(ends: Sides, source: TensorSpec, axes: tuple[int, ...], spec: DeviceSpec) -> Movement:
+def _blocks(sides: Sides, axes: tuple[int, ...], spec: DeviceSpec) -> Movement:
     """Blocks of both axes that are last, before and behind, read and written in pieces; of tiles, face by face.
 
-    What is written of a tile is whole: the padding of a ragged one, too.
+    What is written of a tile is whole: the padding of a ragged one, too. Axes before the source's own have one element.
     """
+    source = sides.source
     shape = (1,) * (len(axes) - len(source.shape)) + source.shape
     moved, columns = shape[axes[-1]], shape[-1]
     others = prod(source.shape[:-1]) // moved
     high, wide = div_up(moved, TILE), div_up(columns, TILE)
-    blocks = others * high * wide
-    core_blocks = div_up(blocks, spec.grid.cores)
-    cores = first_cores(div_up(blocks, core_blocks), spec.grid.cols, spec.grid.rows)
+    used, core_blocks = dealt_evenly(others * high * wide, spec.grid.cores)
+    cores = first_cores(used, spec.grid.cols, spec.grid.rows)
     faces = TILE // FACE if source.layout is Layout.TILE else 1
     longest, size = TILE // faces, _element_bytes(source)
-    reads = _pieces(ends.read, others * moved * wide * faces, min(longest, columns) * size, cores.num_cores())
-    writes = _pieces(ends.written, others * columns * high * faces, min(longest, moved) * size, cores.num_cores())
+    reads = _pieces(sides.read, others * moved * wide * faces, min(longest, columns) * size, cores.num_cores())
+    writes = _pieces(sides.written, others * columns * high * faces, min(longest, moved) * size, cores.num_cores())
     return Movement(cores=cores, reads=reads, writes=writes, blocks=core_blocks)
 
 
@@ -172,17 +164,13 @@ Model = Callable[[Permute, Ends, DeviceSpec], tuple[CoreRangeSet, float, Stages]
 def _model(op: Permute, ends: Ends) -> Model | None:
     """How rows move; None for tiles, for rows that stay whole, and for shards whose axes move otherwise."""
     rank = len(op.axes)
-    sharded = [one.memory_config.is_sharded() for one in (ends.read, ends.written)]
+    sharded = [tensor.memory_config.is_sharded() for tensor in (ends.read, ends.written)]
     if ends.read.layout is not Layout.ROW_MAJOR or rank < 3:
         return None
     if not any(sharded):
         return _by_tiles if op.axes[-1] != rank - 1 else None
     moved = tuple(axis - rank for place, axis in enumerate(op.axes) if axis != place)
-    if all(sharded) and moved == (-1, -2):
-        return _turned_in_place
-    if all(sharded) and moved == (-2, -3):
-        return _fetched
-    return None
+    return MODELS.get(moved) if all(sharded) else None
 
 
 def _by_tiles(op: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet, float, Stages]:
@@ -191,18 +179,21 @@ def _by_tiles(op: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet, 
     count = prod(op.shape) // (last * moved) * div_up(last, TILE) * div_up(moved, TILE)
     used = min(count, spec.grid.cores)
     rows, width = min(TILE, moved), min(TILE, last)
-    element_bytes = ends.read.data_format.element_bytes or 0
-    link = spec.noc.link_bytes_per_cycle
+    element_bytes, link = ends.read.data_format.element_bytes or 0, spec.noc.link_bytes_per_cycle
     asked = waited_read_cycles(spec, 0, in_dram=_in_dram(ends.read))
     read = burst_cycles(spec.costs_of(TransferCosts).page_issue_cycles, rows, width * element_bytes, asked, link)
-    told = write_latency_cycles(spec, in_dram=_in_dram(ends.written))
-    written = burst_cycles(spec.costs_of(StickCosts).stick_cycles, width, rows * element_bytes, told, link)
-    tilized, turned = _tilized(1, ends.read, spec), untilize_tile_cycles(spec, 1)
-    blocks, each = div_up(count, used), (read, tilized + turned, written)
-    body = pipelined_cycles(each, blocks)
-    stages = (Stage.READER, read), (Stage.TILIZE, tilized), (Stage.UNTILIZE, turned), (Stage.WRITER, written)
-    cores = first_cores(used, spec.grid.cols, spec.grid.rows)
-    return cores, body, {stage: blocks * cycles for stage, cycles in stages}
+    answered = write_latency_cycles(spec, in_dram=_in_dram(ends.written))
+    written = burst_cycles(spec.costs_of(StickCosts).stick_cycles, width, rows * element_bytes, answered, link)
+    turned = _tilized(1, ends.read, spec), untilize_tile_cycles(spec, 1)
+    body, busy = _in_stages(read, *turned, written, div_up(count, used))
+    return first_cores(used, spec.grid.cols, spec.grid.rows), body, busy
+
+
+def _in_stages(read: float, tilized: float, turned: float, written: float, blocks: int) -> tuple[float, Stages]:
+    """Cycles of blocks that are read, tilized and turned by one unit, and written; and of each stage."""
+    stages = {Stage.READER: read, Stage.TILIZE: tilized, Stage.UNTILIZE: turned, Stage.WRITER: written}
+    body = pipelined_cycles((read, tilized + turned, written), blocks)
+    return body, {stage: blocks * cycles for stage, cycles in stages.items()}
 
 
 def _fetched(op: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet, float, Stages]:
@@ -210,9 +201,9 @@ def _fetched(op: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet, f
     kernels = (Stage.READER, Stage.SECOND_READER)[: spec.data_movement.processors]
     shards = ends.written.shards
     rows, columns = shards.shape
-    stick_bytes = columns * (ends.read.data_format.element_bytes or 0)
     issue, link = spec.costs_of(TransferCosts).read_issue_cycles, spec.noc.link_bytes_per_cycle
-    share = burst_cycles(issue, div_up(rows, len(kernels)), stick_bytes, core_round_trip_cycles(spec), link)
+    stick_bytes, round_trip = row_bytes(ends.read, columns), core_round_trip_cycles(spec)
+    share = burst_cycles(issue, div_up(rows, len(kernels)), stick_bytes, round_trip, link)
     return shards.grid, share, dict.fromkeys(kernels, share)
 
 
@@ -220,27 +211,22 @@ def _turned_in_place(op: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRan
     """Image by image of a core's shard: sticks are copied to where they are tilized, and turned."""
     shards = ends.read.shards
     height, width = op.shape[-2:]
-    images = div_up(shards.shape[0], height)
-    element_bytes = ends.read.data_format.element_bytes or 0
     down, across = div_up(height, TILE), div_up(width, TILE)
-    read = down * local_sticks_cycles(spec, min(TILE, height), width * element_bytes)
+    read = down * local_sticks_cycles(spec, min(TILE, height), row_bytes(ends.read, width))
     tilized = _tilized(down * across, ends.read, spec)
     turned = down * across * untilize_tile_cycles(spec, down)
-    written = local_sticks_cycles(spec, width, height * element_bytes) if down > DIRECT_TILES else 0.0
-    each = (read, tilized + turned, written)
-    body = pipelined_cycles(each, images)
-    stages = (Stage.READER, read), (Stage.TILIZE, tilized), (Stage.UNTILIZE, turned), (Stage.WRITER, written)
-    return shards.grid, body, {stage: images * cycles for stage, cycles in stages}
+    apart = down > DIRECT_TILES
+    written = local_sticks_cycles(spec, width, row_bytes(ends.read, height)) if apart else 0.0
+    return shards.grid, *_in_stages(read, tilized, turned, written, div_up(shards.shape[0], height))
+
+
+MODELS: Final[dict[tuple[int, ...], Model]] = {(-1, -2): _turned_in_place, (-2, -3): _fetched}  # by the axes that move
 
 
 def _tilized(tiles: int, tensor: TensorSpec, spec: DeviceSpec) -> float:
-    one = tilize_tile_cycles(spec, tensor.data_format, tensor.data_format)
-    return spec.costs_of(ComputeCosts).tilize_call_cycles + tiles * one
+    tile_cycles = tilize_tile_cycles(spec, tensor.data_format, tensor.data_format)
+    return spec.costs_of(ComputeCosts).tilize_call_cycles + tiles * tile_cycles
 
 
 def _in_dram(tensor: TensorSpec) -> bool:
     return tensor.memory_config.buffer_type is BufferType.DRAM
-
-
-def _bytes(tensor: TensorSpec) -> int:
-    return prod(tensor.shape) * (tensor.data_format.element_bytes or 0)

@@ -29,6 +29,7 @@ from ops.programs.buffer_shapes import (
     page_alignment_bytes,
     page_cores,
     row_bytes,
+    sized_buffers,
     volume_tiles,
 )
 
@@ -43,69 +44,31 @@ def keeps_tiles(axes: tuple[int, ...]) -> bool:
 def permute_buffers(
     source: TensorSpec, made: TensorSpec, axes: tuple[int, ...], spec: DeviceSpec
 ) -> tuple[CircularBuffer, ...]:
-    """Dataflow buffers of the program: rows that stay whole, tiles that do, or blocks of both axes that are last."""
+    """Dataflow buffers of the program: rows that stay whole, tiles that do, or blocks of both axes that are last.
+
+    A row of a face of a number fills tiles that are left ragged; short reads of blocks need room to be aligned.
+    """
+    data_format, rank, last = source.data_format, len(axes), axes[-1]
+    page, element_bytes = BUFFERING * data_format.tile_bytes, data_format.element_bytes or 1  # block floats are bytes
+    alignment = page_alignment_bytes(source.memory_config, spec)
+    moved, columns, rows = source.shape[last], source.shape[-1], prod(source.shape[:-1])
+    blocks = rows // moved * div_up(moved, TILE) * div_up(columns, TILE)
+    fill = {"fill": FACE_ROW * element_bytes} if source.shape[axes[-2]] % TILE else {}
     if source.layout is Layout.ROW_MAJOR:
-        return _row_buffers(source, axes, spec)
-    if keeps_tiles(axes):
-        return _tile_buffers(source, axes, volume_tiles(made), spec)
-    if axes[-1] in (len(axes) - 2, len(axes) - 1):
-        return _tile_row_buffers(source, made, axes, spec)
-    return _block_buffers(source, made, axes, spec)
-
-
-def _row_buffers(source: TensorSpec, axes: tuple[int, ...], spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    data_format, columns = source.data_format, source.shape[-1]
-    rows = prod(source.shape[:-1])
-    if axes[-1] == len(axes) - 1:
-        page = round_up(row_bytes(source, columns), page_alignment_bytes(source.memory_config, spec))
-        return (buffer("rows", BUFFERING * page, data_format, page_cores(rows, spec.grid)),)
-    moved = source.shape[axes[-1]]
-    cores = page_cores(rows // moved * div_up(moved, TILE) * div_up(columns, TILE), spec.grid)
-    size = BUFFERING * data_format.tile_bytes
-    return tuple(buffer(name, size, data_format, cores) for name in ("read", "turned", "tiled"))
-
-
-def _tile_buffers(
-    source: TensorSpec, axes: tuple[int, ...], tiles: int, spec: DeviceSpec
-) -> tuple[CircularBuffer, ...]:
-    """Two tiles, and two that are turned if the last two axes are swapped."""
-    names = ("tiles",) if axes[-1] == len(axes) - 1 else ("tiles", "turned")
-    cores, size = page_cores(tiles, spec.grid), BUFFERING * source.data_format.tile_bytes
-    return tuple(buffer(name, size, source.data_format, cores) for name in names)
-
-
-def _tile_row_buffers(
-    source: TensorSpec, made: TensorSpec, axes: tuple[int, ...], spec: DeviceSpec
-) -> tuple[CircularBuffer, ...]:
-    """Two tiles whose rows, or columns, go elsewhere; a row of a number where they leave a tile ragged."""
-    rank, data_format = len(axes), source.data_format
-    turns = axes[-1] == rank - 2
-    high = made.padded_shape[-1 if turns else -2]
-    cores = page_cores(max(volume_tiles(source), volume_tiles(made) // (high // TILE)), spec.grid)
-    whole = buffer("tiles", BUFFERING * data_format.tile_bytes, data_format, cores)
-    fill = (_fill(source, whole),) if source.shape[axes[-2]] % TILE else ()
-    turned = (buffer("turned", whole.size_bytes, data_format, cores),) if turns else ()
-    return whole, *fill, *turned
-
-
-def _block_buffers(
-    source: TensorSpec, made: TensorSpec, axes: tuple[int, ...], spec: DeviceSpec
-) -> tuple[CircularBuffer, ...]:
-    """Blocks of both axes that are last, before and behind, in three stages; short reads need room to be aligned."""
-    data_format, moved, columns = source.data_format, source.shape[axes[-1]], source.shape[-1]
-    others = prod(source.shape[:-1]) // moved
-    blocks = others * div_up(moved, TILE) * div_up(columns, TILE)
-    cores = page_cores(max(blocks, volume_tiles(made) // (made.padded_shape[-2] // TILE)), spec.grid)
-    short = page_alignment_bytes(source.memory_config, spec) - FACE_ROW * (data_format.element_bytes or 1)
-    size = BUFFERING * (data_format.tile_bytes + max(0, short))
-    stages = tuple(buffer(name, size, data_format, cores) for name in ("read", "tiled", "turned"))
-    return (*stages, _fill(source, stages[0])) if source.shape[axes[-2]] % TILE else stages
-
-
-def _fill(source: TensorSpec, beside: CircularBuffer) -> CircularBuffer:
-    """A row of a face of the number that fills tiles."""
-    element_bytes = source.data_format.element_bytes or 1  # block floats count as bytes
-    return buffer("fill", FACE_ROW * element_bytes, source.data_format, beside.cores)
+        stays, row = last == rank - 1, round_up(row_bytes(source, columns), alignment)
+        sizes = {"rows": BUFFERING * row} if stays else dict.fromkeys(("read", "turned", "tiled"), page)
+        pages = rows if stays else blocks
+    elif keeps_tiles(axes):
+        sizes, pages = {"tiles": page} if last == rank - 1 else {"tiles": page, "turned": page}, volume_tiles(made)
+    elif last >= rank - 2:  # rows of tiles go elsewhere, turned or not
+        turns = last == rank - 2
+        sizes = {"tiles": page, **fill, "turned": page} if turns else {"tiles": page, **fill}
+        pages = max(volume_tiles(source), volume_tiles(made) // (made.padded_shape[-1 if turns else -2] // TILE))
+    else:
+        size = page + BUFFERING * max(0, alignment - FACE_ROW * element_bytes)
+        sizes = {**dict.fromkeys(("read", "tiled", "turned"), size), **fill}
+        pages = max(blocks, volume_tiles(made) // (made.padded_shape[-2] // TILE))
+    return sized_buffers(sizes, data_format, page_cores(pages, spec.grid))
 
 
 Shape = tuple[int, ...]
@@ -191,19 +154,18 @@ def with_shards(tensor: TensorSpec, after: Shape, place: MemoryConfig, spec: Dev
 def even_shards(shape: Shape, layout: TensorMemoryLayout, orientation: ShardOrientation, grid: GridSpec) -> ShardSpec:
     """Shards of whole tiles that share a tensor on all cores, on as many of them as have some."""
     rows, columns, along = prod(shape[:-1]), shape[-1], orientation is ShardOrientation.ROW_MAJOR
-    if layout is TensorMemoryLayout.BLOCK_SHARDED:
+    by_blocks = layout is TensorMemoryLayout.BLOCK_SHARDED
+    if by_blocks:
         down, across = (grid.rows, grid.cols) if along else (grid.cols, grid.rows)
-        held = (round_up(div_up(rows, down), TILE), round_up(div_up(columns, across), TILE))
-        high, wide = div_up(rows, held[0]), div_up(columns, held[1])
-        x, y = (wide, high) if along else (high, wide)
-        return ShardSpec(CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(x - 1, y - 1))), held, orientation)
-    if layout is TensorMemoryLayout.HEIGHT_SHARDED:
-        held = (round_up(div_up(rows, grid.cores), TILE), round_up(columns, TILE))
-        used = div_up(rows, held[0])
     else:
-        held = (round_up(rows, TILE), round_up(div_up(columns, grid.cores), TILE))
-        used = div_up(columns, held[1])
-    return ShardSpec(first_cores(used, grid.cols, grid.rows, row_wise=along), held, orientation)
+        down, across = (grid.cores, 1) if layout is TensorMemoryLayout.HEIGHT_SHARDED else (1, grid.cores)
+    shard = (round_up(div_up(rows, down), TILE), round_up(div_up(columns, across), TILE))
+    high, wide = div_up(rows, shard[0]), div_up(columns, shard[1])
+    cores = first_cores(high * wide, grid.cols, grid.rows, row_wise=along)
+    if by_blocks:
+        x, y = (wide, high) if along else (high, wide)
+        cores = CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(x - 1, y - 1)))
+    return ShardSpec(cores, shard, orientation)
 
 
 FACE_ELEMENTS = 256  # of the number that fills ragged tiles
@@ -222,112 +184,80 @@ def swapped_shape(tensor: TensorSpec, swapped: tuple[int, int]) -> Shape:
 def transpose_buffers(
     source: PlanTensor, made: PlanTensor, swapped: tuple[int, int], spec: DeviceSpec
 ) -> tuple[CircularBuffer, ...]:
-    """Buffers of the program, in order of allocation."""
-    given, rows = source.spec, source.spec.layout is Layout.ROW_MAJOR
-    after = swapped_shape(given, swapped)
-    if swapped == LAST_TWO:
-        if rows:
-            return (
-                _row_image_shards(source, made) if _images_stay(given, made.spec, after) else _row_images(given, spec)
-            )
-        return _tile_shards(source, made, spec) if _turns_shards(given, made.spec, after) else _tiles(given, spec)
-    if swapped == MIDDLE_TWO and rows:
-        stays = _rows_stay(given, made.spec, after)
-        return _row_shards(source, made) if stays else _gathered_rows(given, made.spec, spec)
-    if swapped == MIDDLE_TWO:
-        return _ragged_tiles(given, made.spec, spec)
-    page = row_bytes(given) if rows else given.data_format.tile_bytes
-    pages = given.matrix[0] if rows else volume_tiles(given)
-    return (buffer("pages", BUFFERING * page, given.data_format, page_cores(pages, spec.grid)),)
+    """Buffers of the program, in order of allocation: dataflow buffers, unless some are views of rows.
+
+    Where shards hold whole rows, or images, sticks stay where they lie; an image passes as tiles. Other rows that are
+    swapped are gathered, all rows of a core, at multiples of the larger page of both sides.
+    """
+    tensor, rows, tile_bytes = source.spec, source.spec.layout is Layout.ROW_MAJOR, source.spec.data_format.tile_bytes
+    after, data_format = swapped_shape(tensor, swapped), tensor.data_format
+    high, wide = (div_up(side, TILE) for side in tensor.shape[-2:])
+    tiles, views = {"tiles": BUFFERING}, tuple[CircularBuffer, ...]()
+    if swapped == LAST_TWO and rows:
+        pages = prod(tensor.shape[:2])
+        tiles = {"rows": BUFFERING * wide, "turned": BUFFERING * high, "image": high * wide}
+        if _images_stay(tensor, made.spec, after):
+            views = _row_views(source, made)
+            column = {"column": high, "turned": BUFFERING * high} if high > SPLIT_TILES else {}
+            tiles = {"rows": BUFFERING * wide, "image": high * wide, **column}
+    elif swapped == LAST_TWO:
+        if _turns_shards(tensor, made.spec, after):  # as many tiles as a shard of the source has, on all cores
+            cores = first_cores(spec.grid.cores, spec.grid.cols, spec.grid.rows)
+            return _views(source, made, prod(tensor.shards.shape) // TILE**2 * tile_bytes, cores)
+        tiles, pages = {"tiles": BUFFERING, "turned": BUFFERING}, volume_tiles(tensor)
+    elif swapped == MIDDLE_TWO and rows:
+        if _rows_stay(tensor, made.spec, after):
+            return _row_views(source, made)
+        lines = prod(tensor.shape[:-1])
+        stick = max(
+            row_bytes(tensor, tensor.shape[-1]),
+            *(_aligned_page(side, spec) for side in (tensor, made.spec)),
+        )
+        gathered = {"rows": div_up(lines, spec.grid.cores) * stick}
+        return sized_buffers(gathered, data_format, page_cores(lines, spec.grid))
+    elif swapped == MIDDLE_TWO:
+        pages = max(volume_tiles(tensor), volume_tiles(made.spec) // (made.spec.padded_shape[-2] // TILE))
+    else:
+        page, pages = (row_bytes(tensor), tensor.matrix[0]) if rows else (tile_bytes, volume_tiles(tensor))
+        return sized_buffers({"pages": BUFFERING * page}, data_format, page_cores(pages, spec.grid))
+    cores = views[0].cores if views else page_cores(pages, spec.grid)
+    sizes = {name: count * tile_bytes for name, count in tiles.items()}
+    if swapped == MIDDLE_TWO and tensor.shape[1] % TILE:
+        sizes["fill"] = FACE_ELEMENTS * (data_format.element_bytes or 0)
+    return (*views, *sized_buffers(sizes, data_format, cores))
 
 
-def is_dataflow(source: TensorSpec, made: TensorSpec, swapped: tuple[int, int]) -> bool:
-    """Whether the buffers are dataflow buffers: of all programs but those of rows in shards."""
-    if source.layout is Layout.TILE:
-        return True
-    stay = {LAST_TWO: _images_stay, MIDDLE_TWO: _rows_stay}.get(swapped)
-    return stay is None or not stay(source, made, swapped_shape(source, swapped))
+def _aligned_page(tensor: TensorSpec, spec: DeviceSpec) -> int:
+    return aligned_page_bytes(tensor.buffer(spec).page_bytes, tensor.memory_config.buffer_type, spec)
+
+
+def _row_views(source: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, ...]:
+    """Views of as many sticks as a shard of the source has."""
+    tensor, shards = source.spec, source.spec.shards
+    return _views(source, made, shards.shape[0] * row_bytes(tensor, tensor.shape[-1]), shards.grid)
+
+
+def _views(source: PlanTensor, made: PlanTensor, size: int, cores: CoreRangeSet) -> tuple[CircularBuffer, ...]:
+    data_format = source.spec.data_format
+    return tuple(buffer(tensor.name, size, data_format, cores, tensor.name) for tensor in (source, made))
 
 
 def _rows_stay(source: TensorSpec, made: TensorSpec, after: Shape) -> bool:
     """Whether shards on both sides hold whole rows, and the program works on them where they lie."""
-    given, held = source.memory_config.shard_spec, made.memory_config.shard_spec
-    if given is None or held is None or not is_native(source, made.memory_config):
+    if made.memory_config.shard_spec is None or not is_native(source, made.memory_config):
         return False
-    return given.shape[1] == source.padded_shape[-1] and held.shape[1] == after[-1]
+    return source.shards.shape[1] == source.padded_shape[-1] and made.shards.shape[1] == after[-1]
 
 
 def _images_stay(source: TensorSpec, made: TensorSpec, after: Shape) -> bool:
     """Whether shards on both sides hold whole images."""
-    given, held = source.memory_config.shard_spec, made.memory_config.shard_spec
-    if given is None or held is None or not _rows_stay(source, made, after):
-        return False
-    return given.shape[0] % source.padded_shape[-2] == 0 and held.shape[0] % after[-2] == 0
+    whole_rows = _rows_stay(source, made, after)
+    return whole_rows and source.shards.shape[0] % source.padded_shape[-2] == made.shards.shape[0] % after[-2] == 0
 
 
 def _turns_shards(source: TensorSpec, made: TensorSpec, after: Shape) -> bool:
     """Whether tiles are turned in their shards: whole images, or the rows of one that become columns."""
-    given, held = source.memory_config.shard_spec, made.memory_config.shard_spec
-    if given is None or held is None or not is_native(source, made.memory_config):
+    if made.memory_config.shard_spec is None or not is_native(source, made.memory_config):
         return False
-    alone = source.padded_shape[:2] == (1, 1) and given.shape[1] == source.padded_shape[-1]
-    return _images_stay(source, made, after) or (alone and held.shape[0] == after[-2])
-
-
-def _tiles(source: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    cores, size = page_cores(volume_tiles(source), spec.grid), BUFFERING * source.data_format.tile_bytes
-    return tuple(buffer(name, size, source.data_format, cores) for name in ("tiles", "turned"))
-
-
-def _tile_shards(source: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Views of as many tiles as a shard of the source has, on all cores."""
-    data_format = source.spec.data_format
-    cores = first_cores(spec.grid.cores, spec.grid.cols, spec.grid.rows)
-    size = prod(source.spec.shards.shape) // TILE**2 * data_format.tile_bytes
-    return tuple(buffer(one.name, size, data_format, cores, one.name) for one in (source, made))
-
-
-def _row_images(source: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Images of rows as tiles: rows of tiles in and out, twice, and an image."""
-    high, wide = (div_up(side, TILE) for side in source.shape[-2:])
-    cores, page = page_cores(prod(source.shape[:2]), spec.grid), source.data_format.tile_bytes
-    tiles = {"rows": BUFFERING * wide, "turned": BUFFERING * high, "image": high * wide}
-    return tuple(buffer(name, count * page, source.data_format, cores) for name, count in tiles.items())
-
-
-def _row_image_shards(source: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, ...]:
-    """Views of both shards, a row of tiles twice and an image; of high images a column, and another twice."""
-    given = source.spec
-    high, wide = (div_up(side, TILE) for side in given.shape[-2:])
-    tiles = {"rows": BUFFERING * wide, "image": high * wide}
-    if high > SPLIT_TILES:
-        tiles |= {"column": high, "turned": BUFFERING * high}
-    views, page = _row_shards(source, made), given.data_format.tile_bytes
-    return (*views, *(buffer(name, n * page, given.data_format, views[0].cores) for name, n in tiles.items()))
-
-
-def _row_shards(source: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, ...]:
-    """Views of as many sticks as a shard of the source has."""
-    given, shards = source.spec, source.spec.shards
-    size = shards.shape[0] * row_bytes(given, given.shape[-1])
-    return tuple(buffer(one.name, size, given.data_format, shards.grid, one.name) for one in (source, made))
-
-
-def _gathered_rows(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """All rows of a core, at multiples of the larger page of both sides."""
-    rows = prod(source.shape[:-1])
-    pages = [
-        aligned_page_bytes(one.buffer(spec).page_bytes, one.memory_config.buffer_type, spec) for one in (source, made)
-    ]
-    stick = max(row_bytes(source, source.shape[-1]), *pages)
-    return (buffer("rows", div_up(rows, spec.grid.cores) * stick, source.data_format, page_cores(rows, spec.grid)),)
-
-
-def _ragged_tiles(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Two tiles whose rows go elsewhere; and a face of a number where the last tiles end in padding."""
-    last = volume_tiles(made) // (made.padded_shape[-2] // TILE)
-    cores = page_cores(max(volume_tiles(source), last), spec.grid)
-    tiles = buffer("tiles", BUFFERING * source.data_format.tile_bytes, source.data_format, cores)
-    if source.shape[1] % TILE == 0:
-        return (tiles,)
-    return tiles, buffer("fill", FACE_ELEMENTS * (source.data_format.element_bytes or 0), source.data_format, cores)
+    alone = source.padded_shape[:2] == (1, 1) and source.shards.shape[1] == source.padded_shape[-1]
+    return _images_stay(source, made, after) or (alone and made.shards.shape[0] == after[-2])

@@ -56,8 +56,8 @@ def _resharded_spec(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
     return TensorSpec(spec.shape, spec.data_format, spec.layout, config, padded)
 
 
-def move_up(builder: PlanBuilder, tensor: PlanTensor, made: TensorSpec | None = None) -> None:
-    """A tensor is allocated once more, as high as it can lie; shards are moved by views of both places.
+def move_up(builder: PlanBuilder, tensor: PlanTensor, made: TensorSpec | None = None) -> PlanTensor:
+    """The tensor, allocated once more, as high as it can lie; shards are moved by views of both places.
 
     Args:
         made: What it becomes: the same in another place; None for where it is.
@@ -65,7 +65,9 @@ def move_up(builder: PlanBuilder, tensor: PlanTensor, made: TensorSpec | None = 
     spec = tensor.spec if made is None else made
     views = tensor.spec.memory_config.is_sharded()
     buffers = () if views else move_buffers(tensor.spec, spec, builder.device_spec)
-    builder.relocate(PlanTensor(tensor.name, spec), CopyTensor(Conversion.MOVE), *buffers)
+    moved = PlanTensor(tensor.name, spec)
+    builder.relocate(moved, CopyTensor(Conversion.MOVE), *buffers)
+    return moved
 
 
 def to_shards(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:

@@ -15,7 +15,7 @@ from ops.programs.data_movement.copy_buffers import copy_buffers, move_buffers
 from ops.programs.data_movement.fold import FoldWindows
 from ops.programs.data_movement.movement import Access
 from ops.programs.data_movement.pad import PadImage
-from ops.programs.data_movement.slice import PaddedSlice, SliceWrite, Window, written_slice
+from ops.programs.data_movement.slice import PaddedSlice, SliceWrite, Window
 from ops.programs.data_movement.typecast import Typecast
 from tests.shards import wide
 
@@ -160,6 +160,10 @@ def test_a_core_fills_the_padding_below_its_block():
     assert (movement.cores.num_cores(), movement.reads.core_pages, movement.stores) == (40, 19, 13 * 16)
 
 
+def written(op, source, target):
+    return op.values([source, target], None)
+
+
 def image(*shape):
     return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
 
@@ -199,28 +203,28 @@ def test_a_slice_written_back_is_where_it_was(data):
     part = PaddedSlice(window).moved(x.reshape(1, 1, -1, shape[3]))
     assert part.shape == window.window_shape
     blank = np.where(np.ones_like(x, bool), np.float32(-1), x)
-    written = written_slice(SliceWrite(window, part.shape[2]), part.reshape(1, 1, -1, shape[3]), blank)
+    result = written(SliceWrite(window, part.shape[2]), part.reshape(1, 1, -1, shape[3]), blank)
     box = tuple(slice(b, e) for b, e in zip(begins, ends, strict=True))
-    np.testing.assert_array_equal(written[box], x[box])
-    assert (written == -1).sum() == x.size - part.size
-    assert written is blank  # in place: the image is the plan's own
+    np.testing.assert_array_equal(result[box], x[box])
+    assert (result == -1).sum() == x.size - part.size
+    assert result is blank  # in place: the image is the plan's own
 
 
 def test_columns_beyond_the_window_are_dropped():
     window = Window(shape=(1, 2, 3, 1), begins=(0, 0, 1, 0), ends=(1, 2, 3, 1))
     wide = image(1, 1, 8, 1)  # two rows of four columns, of which two count
-    written = written_slice(SliceWrite(window, 4), wide, np.full((1, 2, 3, 1), -1, np.float32))
-    np.testing.assert_array_equal(written[0, :, :, 0], [[-1, 0, 1], [-1, 4, 5]])
+    result = written(SliceWrite(window, 4), wide, np.full((1, 2, 3, 1), -1, np.float32))
+    np.testing.assert_array_equal(result[0, :, :, 0], [[-1, 0, 1], [-1, 4, 5]])
 
 
 def test_rows_that_a_slice_lacks_keep_what_was_there():
     window = Window(shape=(1, 3, 2, 1), begins=(0, 0, 0, 0), ends=(1, 3, 2, 1))
-    written = written_slice(SliceWrite(window, 2), image(1, 1, 4, 1), np.full((1, 3, 2, 1), -1, np.float32))
-    np.testing.assert_array_equal(written[0, :, :, 0], [[0, 1], [2, 3], [-1, -1]])
+    result = written(SliceWrite(window, 2), image(1, 1, 4, 1), np.full((1, 3, 2, 1), -1, np.float32))
+    np.testing.assert_array_equal(result[0, :, :, 0], [[0, 1], [2, 3], [-1, -1]])
 
 
 def test_what_no_slice_has_written_is_nan():
     window = Window(shape=(1, 2, 1, 1), begins=(0, 1, 0, 0), ends=(1, 2, 1, 1))
-    written = written_slice(SliceWrite(window, 1), np.full((1, 1, 1, 1), 5, np.float32), None)
-    assert np.isnan(written[0, 0, 0, 0])
-    assert written[0, 1, 0, 0] == 5
+    result = written(SliceWrite(window, 1), np.full((1, 1, 1, 1), 5, np.float32), None)
+    assert np.isnan(result[0, 0, 0, 0])
+    assert result[0, 1, 0, 0] == 5

@@ -22,15 +22,15 @@ from device.time.stages import Stage
 from ops.builder import PlanTensor
 from ops.op_model import CyclesContext, Ends
 from ops.op_models import load_spec
+from ops.planners.shape.permute import plan_transpose
 from ops.programs.data_movement.movement import Access, copy_movement
 from ops.programs.data_movement.movement_cycles import movement_cycles
-from ops.programs.data_movement.permute import Permute, turned_movement
+from ops.programs.data_movement.permute import Permute
 from ops.programs.data_movement.permute_buffers import (
     LAST_TWO,
     MIDDLE_TWO,
     adjusted,
     even_shards,
-    is_dataflow,
     is_native,
     permute_buffers,
     place_of_swap,
@@ -177,8 +177,7 @@ def made(shape, swapped, layout, place=DRAM_MEMORY_CONFIG, to=DRAM_MEMORY_CONFIG
     turned[swapped[0]], turned[swapped[1]] = turned[swapped[1]], turned[swapped[0]]
     result = PlanTensor("output", TensorSpec(turned, BFLOAT16, layout, to))
     buffers = transpose_buffers(source, result, swapped, SPEC)
-    sizes = [(one.size_bytes, one.cores.num_cores(), one.view_of) for one in buffers]
-    return sizes, is_dataflow(source.spec, result.spec, swapped)
+    return [(one.size_bytes, one.cores.num_cores(), one.view_of) for one in buffers]
 
 
 @pytest.mark.parametrize(
@@ -191,37 +190,33 @@ def made(shape, swapped, layout, place=DRAM_MEMORY_CONFIG, to=DRAM_MEMORY_CONFIG
     ],
 )
 def test_tiles_pass_two_at_a_time(shape, swapped, sizes):
-    assert made(shape, swapped, TILES) == (sizes, True)
+    assert made(shape, swapped, TILES) == sizes
 
 
 def test_tiles_are_turned_in_their_shards_by_all_cores():
-    sizes, dataflow = made((1, 16, 64, 64), (2, 3), TILES, high((128, 64), 8), high((128, 64), 8))
+    sizes = made((1, 16, 64, 64), (2, 3), TILES, high((128, 64), 8), high((128, 64), 8))
     assert sizes == [(8 * 2048, 64, "input"), (8 * 2048, 64, "output")]
-    assert dataflow
 
 
 def test_images_of_rows_in_shards_are_circular_buffers():
     """Two images of 64 rows to a core: sticks as they lie, two tiles across twice, and four tiles of an image."""
-    sizes, dataflow = made((1, 16, 64, 64), (2, 3), ROWS, high((128, 64), 8), high((128, 64), 8))
+    sizes = made((1, 16, 64, 64), (2, 3), ROWS, high((128, 64), 8), high((128, 64), 8))
     assert sizes == [(128 * 128, 8, "input"), (128 * 128, 8, "output"), (2 * 2 * 2048, 8, None), (4 * 2048, 8, None)]
-    assert not dataflow
-    sizes, _ = made((1, 8, 320, 32), (2, 3), ROWS, high((320, 32), 8), high((32, 320), 8))
+    sizes = made((1, 8, 320, 32), (2, 3), ROWS, high((320, 32), 8), high((32, 320), 8))
     assert [size for size, *_ in sizes[2:]] == [2 * 2048, 10 * 2048, 10 * 2048, 20 * 2048]  # ten tiles high
 
 
 def test_images_of_rows_elsewhere_pass_as_tiles():
     """Three tiles across and two down: a core of its own for the only image."""
-    sizes, dataflow = made((1, 1, 50, 70), (2, 3), ROWS, high((4, 70), 13), high((32, 64), 3))
+    sizes = made((1, 1, 50, 70), (2, 3), ROWS, high((4, 70), 13), high((32, 64), 3))
     assert sizes == [(2 * 3 * 2048, 1, None), (2 * 2 * 2048, 1, None), (6 * 2048, 1, None)]
-    assert dataflow
 
 
 def test_rows_whose_images_are_swapped():
     """Six rows of 512 bytes on each of the cores; where shards hold them whole, they stay there."""
-    assert made((1, 3, 128, 256), (1, 2), ROWS, high((7, 256), 63), high((7, 256), 63))[0] == [(6 * 512, 64, None)]
-    sizes, dataflow = made((1, 4, 128, 256), (1, 2), ROWS, high((8, 256), 64), high((8, 256), 64))
+    assert made((1, 3, 128, 256), (1, 2), ROWS, high((7, 256), 63), high((7, 256), 63)) == [(6 * 512, 64, None)]
+    sizes = made((1, 4, 128, 256), (1, 2), ROWS, high((8, 256), 64), high((8, 256), 64))
     assert sizes == [(8 * 512, 64, "input"), (8 * 512, 64, "output")]
-    assert not dataflow
 
 
 def test_rows_keep_their_padding_and_tiles_get_other():
@@ -236,7 +231,7 @@ def ends(shape, axes, layout):
 
 
 def moved(shape, axes, layout):
-    return turned_movement(*ends(shape, axes, layout), axes, SPEC)
+    return Permute(shape=shape, axes=axes).movement(*ends(shape, axes, layout), SPEC)
 
 
 def pieces(pages):
@@ -354,3 +349,18 @@ def test_even_shards_are_whole_tiles_on_fewer_cores_where_tiles_do_not_share_out
     assert held == ShardSpec(first_cores(50, 8, 8, row_wise=False), (64, 64), around)
     blocks = even_shards((1, 1, 300, 300), BLOCK, along, SPEC.grid)  # 38 rows and columns a core are two tiles
     assert (blocks.shape, blocks.grid.bounding_box().rows, blocks.grid.bounding_box().cols) == ([64, 64], 5, 5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "layout", "rows", "swapped", "dataflow"),
+    [
+        ((1, 16, 64, 64), TILES, 128, (2, 3), True),
+        ((1, 16, 64, 64), ROWS, 128, (2, 3), False),  # views of rows
+        ((1, 4, 128, 256), ROWS, 64, (1, 2), False),
+        ((1, 1, 50, 70), ROWS, 7, (2, 3), True),
+    ],
+)
+def test_buffers_that_are_views_of_rows_are_circular_buffers(shape, layout, rows, swapped, dataflow):
+    source = tensor(shape, layout, high((rows, shape[-1]), 8))
+    (step,) = plan_transpose(source, *swapped, SPEC).steps
+    assert step.dataflow is dataflow
