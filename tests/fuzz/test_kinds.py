@@ -1,21 +1,24 @@
-"""Odd arguments, damaged files, interrupts and threads: nothing breaks; `python -m tools.fuzz --kind` makes more."""
+"""Random trials of all kinds: nothing breaks; `python -m tools.fuzz --kind` makes more."""
 
 import pytest
 
 import ttsim
-from tools.fuzz import arguments, finding, interrupts, kinds
-from tools.fuzz.__main__ import main
+from tools.fuzz import arguments, finding, interrupts
+from tools.fuzz.__main__ import KINDS, main
 from tools.fuzz.finding import tried, unreadable
 
-FEW = {"arguments": 240, "specs": 80, "layers": 40, "rows": 25, "interrupts": 80, "threads": 8}
-MANY = {"arguments": 700, "specs": 400, "layers": 250, "rows": 150, "interrupts": 400, "threads": 50}
+FEW = {
+    **{"calls": 80, "exact": 12, "twins": 16, "sequences": 24, "arguments": 200, "specs": 80, "layers": 40},
+    **{"rows": 25, "interrupts": 80, "threads": 8},
+}
+MANY = {kind: 5 * count for kind, count in FEW.items()}
 PARTS = 4
 
 
 def faults(kind, seed, first, count):
     """What does not hold, with what makes it happen again."""
     for index in range(first, first + count):
-        found = kinds.KINDS[kind](seed, index)
+        found = KINDS[kind](seed, index)
         if found.outcome == "fault":
             yield f"{kind}, seed {seed}, index {index}: {found.text}\n{found.again}"
 
@@ -30,21 +33,23 @@ def test_a_few_of_each_kind(kind, part):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_collections")
+@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("kind", MANY)
-def test_many_of_each_kind(kind):
-    assert not list(faults(kind, 20272, 0, MANY[kind]))
+def test_many_of_each_kind(kind, part):
+    count = MANY[kind] // PARTS
+    assert not list(faults(kind, 20272, part * count, count))
 
 
-def test_the_usual_calls_run():
-    for name in arguments.CALLS:
+def test_the_calls_that_no_step_makes_run():
+    for text in arguments.MORE:
         names = {}
-        exec(arguments.PRELUDE, names)
-        eval(arguments.written(name, {}), names)
+        exec(arguments.PRELUDE + arguments.TENSORS, names)
+        exec(text, names)
 
 
 def test_a_seed_and_an_index_are_a_call():
-    assert arguments.drawn(3, 5) == arguments.drawn(3, 5)
-    assert arguments.drawn(3, 5) != arguments.drawn(3, 6)
+    assert arguments.drawn(3, 5)[0] == arguments.drawn(3, 5)[0]
+    assert arguments.drawn(3, 5)[0] != arguments.drawn(3, 6)[0]
 
 
 def test_what_is_no_error_of_ours_is_a_fault():
@@ -73,12 +78,8 @@ def test_what_takes_too_many_calls_is_a_fault(monkeypatch):
 
 def test_a_block_that_is_left_is_a_fault(monkeypatch):
     kept = []
-
-    def leaking(device):
-        kept.append(interrupts.ttsim.Tensor([[1.0]], interrupts.ttsim.bfloat16, device))
-        for _ in range(50):
-            device.clear_program_cache()
-
+    monkeypatch.setattr(interrupts, "_NAMES", {"ttsim": ttsim, "kept": kept, "zeros": lambda *_: [[1.0]]})
+    leaking = "kept.append(tiles())\nfor _ in range(50):\n    device.clear_program_cache()"
     monkeypatch.setattr(interrupts, "SCENES", {"leaking": leaking})
     came, wrong = interrupts.found_after("leaking", interrupts.lines("leaking") - 40)
     assert came

@@ -12,9 +12,26 @@ import argparse
 import gc
 import sys
 from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Final
 
 from tools.command import run_tool
-from tools.fuzz.kinds import KINDS
+from tools.fuzz import arguments, files, interrupts, sequences
+from tools.fuzz.finding import Finding
+
+KINDS: Final[Mapping[str, Callable[[int, int], Finding]]] = MappingProxyType(
+    {
+        **{kind: partial(sequences.check, kind=kind) for kind in sequences.KINDS},
+        "arguments": arguments.check,
+        "specs": files.check_spec,
+        "layers": files.check_layers,
+        "rows": files.check_rows,
+        "interrupts": interrupts.check,
+        "threads": interrupts.check_threads,
+    }
+)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -37,17 +54,17 @@ def run_kind(kind: str, seed: int, first: int, count: int) -> int:
     calls: Counter[str] = Counter()
     slowest = 0.0
     for index in range(first, first + count):
-        found = KINDS[kind](seed, index)
-        outcomes[found.outcome] += 1
-        calls += found.calls
-        slowest = max(slowest, found.seconds)
-        if found.outcome == "fault":
-            print(f"{kind}, seed {seed}, index {index}: {found.text}\n{found.again}", flush=True)
+        finding = KINDS[kind](seed, index)
+        outcomes[finding.outcome] += 1
+        calls += finding.calls
+        slowest = max(slowest, finding.seconds)
+        if finding.outcome == "fault":
+            print(f"{kind}, seed {seed}, index {index}: {finding.text}\n{finding.again}", flush=True)
     faults = outcomes.pop("fault", 0)
-    told = ", ".join(f"{name} {number}" for name, number in sorted(outcomes.items()))
+    text = ", ".join(f"{name} {number}" for name, number in sorted(outcomes.items()))
     if calls:
-        told += f" ({calls.total():,} calls: " + ", ".join(f"{name} {calls[name]:,}" for name in sorted(calls)) + ")"
-    print(f"{kind}, seed {seed}: {count} trials: {told}, fault {faults}; the slowest took {slowest:.1f} s", flush=True)
+        text += f" ({calls.total():,} calls: " + ", ".join(f"{name} {calls[name]:,}" for name in sorted(calls)) + ")"
+    print(f"{kind}, seed {seed}: {count} trials: {text}, fault {faults}; the slowest took {slowest:.1f} s", flush=True)
     return int(faults > 0)
 
 

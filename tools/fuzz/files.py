@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from difflib import unified_diff
 from importlib.resources import files
 from io import StringIO
@@ -20,58 +20,33 @@ from tools.validate.registry import VALIDATORS
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.study.layers.run import Settings, run_layer
 
-VALUES: Final = [
-    "0",
-    "-1",
-    "1",
-    "7",
-    "nan",
-    "inf",
-    "-inf",
-    "1e400",
-    "1e-300",
-    "0.5",
-    "true",
-    "'x'",
-    '""',
-    "[]",
-    "{}",
-    "[1,2]",
-    "[0,0]",
-    "[[1]]",
-    "99999999999",
-    "1e9",
-    '"1MiB"',
-    '"relu"',
-    "x",
-    '"\\u001b[31m"',
-    "1979-05-27",
-    "0x10",
-    "=",
-    "[",
-    "]",
-    "#",
-    '"HEIGHT_SHARDED"',
-    "{a=1}",
-]
+VALUES: Final = (
+    "0", "-1", "1", "7", "nan", "inf", "-inf", "1e400", "1e-300", "0.5", "true", "'x'", '""', "[]", "{}", "[1,2]",
+    "[0,0]", "[[1]]", "99999999999", "1e9", '"1MiB"', '"relu"', "x", '"\\u001b[31m"', "1979-05-27", "0x10", "=", "[",
+    "]", "#", '"HEIGHT_SHARDED"', "{a=1}",
+)  # fmt: skip
 CELLS: Final = ("", "x", "0", "-1", "nan", "inf", "1.5", "7", "1000003", "9" * 30, "[/]", "\x1b[31m", "1x2", "bfloat16")
+PIECES: Final = ("", "\x00", "=", "[", '"', "\u202e", "é")
 DATA: Final = Path(__file__).resolve().parents[2] / "tests" / "data" / "measured"
 ROWS: Final = 3
 ADVISED: Final = 20  # one file in so many is searched for advice, too, which takes a hundred times as long
 
 
+def pick(rng: np.random.Generator, options: Sequence[str]) -> str:
+    """One of several texts."""
+    return options[int(rng.integers(len(options)))]
+
+
 def check_spec(seed: int, index: int) -> Finding:
     """A damaged description of a device: a SpecError, or a device that plans a call."""
     rng = np.random.default_rng([seed, index])
-    name = str(rng.choice(list(catalog_names())))
+    name = pick(rng, list(catalog_names()))
     whole = files("device").joinpath("spec", "catalog", f"{name}.toml").read_text(encoding="utf-8")
-    text = damaged(whole, rng)
+    text, cycles = damaged(whole, rng), bool(rng.random() < 0.5)
 
     def run(path: Path) -> None:
-        layer = read_layers(DEFAULT_LAYERS)[-1]
-        cycles = bool(rng.random() < 0.5)
-        advice = index % ADVISED == 0
-        run_layer(layer, Settings(spec=ttsim.load_spec(str(path)), values="off", cycles=cycles, suggestions=advice))
+        spec, advice = ttsim.load_spec(str(path)), index % ADVISED == 0
+        run_layer(read_layers(DEFAULT_LAYERS)[-1], Settings(spec=spec, values="off", cycles=cycles, suggestions=advice))
 
     return _of_file(text, "device.toml", run, (ttsim.TTSimError,), whole=whole)
 
@@ -79,33 +54,30 @@ def check_spec(seed: int, index: int) -> Finding:
 def check_layers(seed: int, index: int) -> Finding:
     """A damaged file of layers: a ValueError that names it, or layers that run or say why they cannot."""
     rng = np.random.default_rng([seed, index])
-    whole = DEFAULT_LAYERS.read_text(encoding="utf-8")
-    common, *layers = whole.split("[[layer]]")
-    one = f"{common}[[layer]]{layers[int(rng.integers(len(layers)))]}"
-    text = damaged(one, rng)
+    common, *layers = DEFAULT_LAYERS.read_text(encoding="utf-8").split("[[layer]]")
+    whole = f"{common}[[layer]]{pick(rng, layers)}"
+    text, cycles = damaged(whole, rng), bool(rng.random() < 0.3)
 
     def run(path: Path) -> None:
-        cycles, advice = bool(rng.random() < 0.3), index % ADVISED == 0
-        spec = ttsim.load_spec("wormhole_n150")
-        settings = Settings(spec=spec, values="off", cycles=cycles, suggestions=advice)
+        spec, advice = ttsim.load_spec("wormhole_n150"), index % ADVISED == 0
         for layer in read_layers(path):
-            run_layer(layer, settings)
+            run_layer(layer, Settings(spec=spec, values="off", cycles=cycles, suggestions=advice))
 
-    return _of_file(text, "layers.toml", run, (ValueError, ttsim.TTSimError), whole=one)
+    return _of_file(text, "layers.toml", run, (ValueError, ttsim.TTSimError), whole=whole)
 
 
 def check_rows(seed: int, index: int) -> Finding:
     """A damaged file of measured rows: each is predicted or listed, or the file is refused in a line."""
     rng = np.random.default_rng([seed, index])
-    kind = str(rng.choice(list(VALIDATORS)))
+    kind = pick(rng, list(VALIDATORS))
     with (DATA / f"{kind}.csv").open(encoding="utf-8", newline="") as lines:
         rows = list(csv.reader(lines))
-    chosen = [rows[0], *(list(rows[int(one)]) for one in rng.integers(1, len(rows), ROWS))]
+    chosen = [rows[0], *(list(rows[int(at)]) for at in rng.integers(1, len(rows), ROWS))]
     for _ in range(int(rng.integers(1, 4))):
         row = chosen[int(rng.integers(0 if rng.random() < 0.1 else 1, len(chosen)))]
         column = int(rng.integers(len(row)))
         if rng.random() < 0.9:
-            row[column] = str(rng.choice(list(CELLS)))
+            row[column] = pick(rng, CELLS)
         else:
             del row[column]
     text = StringIO()
@@ -126,17 +98,15 @@ def damaged(text: str, rng: np.random.Generator) -> str:
                 factor = float(rng.choice([0, 0.01, 0.5, 2, 3, 100]))
                 lines[at] = f"{key}={value[: number.start()]}{int(int(number[0]) * factor)}{value[number.end() :]}"
             else:
-                lines[at] = f"{key}= {rng.choice(list(VALUES))}"
+                lines[at] = f"{key}= {pick(rng, VALUES)}"
         elif way < 0.8:
             del lines[at]
             lines = lines or [""]
         elif way < 0.9:
-            lines.insert(at, lines[int(rng.integers(len(lines)))])
+            lines.insert(at, pick(rng, lines))
         else:
             cut = int(rng.integers(len(lines[at]) + 1))
-            lines[at] = (
-                lines[at][:cut] + str(rng.choice(["", "\x00", "=", "[", '"', "\u202e", "é"])) + lines[at][cut + 1 :]
-            )
+            lines[at] = lines[at][:cut] + pick(rng, PIECES) + lines[at][cut + 1 :]
     return "\n".join(lines) + "\n"
 
 

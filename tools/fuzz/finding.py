@@ -1,4 +1,4 @@
-"""What came of one random trial, whatever its kind, and what every error must be like."""
+"""The outcome of one random trial, whatever its kind, and what every error must be like."""
 
 import time
 from collections import Counter
@@ -21,7 +21,7 @@ Table = tuple[tuple[tuple[int, int, bool], ...], ...]
 class Finding:
     """One trial."""
 
-    outcome: str  # What came of it, in a word or two; "fault" where something does not hold
+    outcome: str  # How it ended, in a word or two; "fault" where something does not hold
     text: str = ""  # What does not hold, or the error
     again: str = ""  # What makes it happen again: Python that can be pasted, or the text of a file
     seconds: float = 0.0  # What it took
@@ -32,7 +32,7 @@ class Finding:
 def block_tables(device: ttsim.Device) -> Table:
     """Address, size and state of every block of every memory."""
     return tuple(
-        tuple((one.address, one.size_bytes, one.allocated) for one in device.machine.allocator.blocks(memory))
+        tuple((block.address, block.size_bytes, block.allocated) for block in device.machine.allocator.blocks(memory))
         for memory in MEMORIES
     )
 
@@ -56,7 +56,7 @@ def tried(
     except Exception as error:
         text, outcome, limit = f"undocumented {type(error).__name__}: {str(error)[:200]}", "fault", RUN_CALLS
     seconds = time.perf_counter() - begun
-    calls = sum(one.callcount for one in profile.getstats())
+    calls = sum(entry.callcount for entry in profile.getstats())
     if outcome != "fault" and calls > limit:
         text, outcome = f"{outcome} after {calls:,} calls of Python's functions", "fault"
     return Finding(outcome=outcome, text=text, again=again, seconds=seconds)

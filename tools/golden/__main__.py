@@ -22,8 +22,8 @@ from pathlib import Path
 from tools.command import run_tool
 from tools.golden.answers import ROOT, answers
 from tools.golden.calls import DEVICES, Call, read_calls, recorded_calls
+from tools.golden.drawn import ALL, drawn_calls
 from tools.golden.record import PARTS, write_record
-from tools.golden.sequences import ALL, drawn_calls
 from tools.golden.store import compare_records, read_renames, summary
 
 DATA = ROOT / "tests" / "data"

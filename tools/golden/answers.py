@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 import ttsim
 from tools.golden.calls import Call
+from tools.random_calls.drafts import PRELUDE
 
 Array = npt.NDArray[Any]
 DIGITS: Final = 20  # of a hash, hexadecimal
@@ -220,9 +221,13 @@ def opened(call: Call, device: str, *, strict: bool, values: Values = "off") -> 
 
 
 def namespace(device: ttsim.Device, *, random: bool) -> dict[str, Any]:
-    """The names that the text of a call knows."""
+    """The names that the text of a call knows: those of random calls, and the arrays of recorded ones."""
+    names: dict[str, Any] = {}
+    exec(PRELUDE, names)
     numbers = Numbers(random=random)
-    return {"ttnn": ttsim, "np": np, "device": device, "normal": numbers.normal, "integers": numbers.integers}
+    if not random:
+        names["numbers"] = lambda seed, shape, kind="normal": zeros(shape)
+    return names | {"ttnn": ttsim, "device": device, "normal": numbers.normal, "integers": numbers.integers}
 
 
 def execute(text: str, names: dict[str, Any]) -> Any:

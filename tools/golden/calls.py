@@ -17,8 +17,8 @@ CHUNK: Final = 50  # calls of a file
 class Call:
     """What a user might write, in two pieces.
 
-    The text knows ``ttnn`` (ttsim), ``np``, ``device`` (open, of the device that is asked), and of
-    `tools.golden.answers.Numbers` the functions ``normal`` and ``integers``.
+    The text knows ``ttnn`` and ``ttsim``, ``np``, ``device`` (open, of the device that is asked), the functions of
+    `tools.random_calls.drafts.PRELUDE`, and of `tools.golden.answers.Numbers` ``normal`` and ``integers``.
 
     Attributes:
         name: Group and number: "conv2d/0017".

@@ -1,8 +1,9 @@
-"""Convolutions and windows in float64."""
+"""Convolutions and windows in float64, and how far the device's results may lie from them."""
 
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from device.numbers.formats import GROUP, Array
 
@@ -18,14 +19,15 @@ class Sides(NamedTuple):
     right: int
 
 
-def framed(image: Array, sides: Sides, *, replicate: bool = False) -> Array:
+def framed(image: Array, sides: Sides, *, replicate: bool = False, fill: float = 0.0) -> Array:
     """An image [N, H, W, C] with padding around it; negative padding cuts rows and columns off."""
     rows = np.arange(-sides.top, image.shape[1] + sides.bottom)
     columns = np.arange(-sides.left, image.shape[2] + sides.right)
     inside_rows, inside_columns = np.clip(rows, 0, image.shape[1] - 1), np.clip(columns, 0, image.shape[2] - 1)
     result = image[:, inside_rows][:, :, inside_columns]
     if not replicate:
-        result = result * (rows == inside_rows)[None, :, None, None] * (columns == inside_columns)[None, None, :, None]
+        inside = (rows == inside_rows)[:, None, None] & (columns == inside_columns)[None, :, None]
+        result = np.where(inside, result, fill)
     return np.asarray(result)
 
 
@@ -37,57 +39,34 @@ def zeros_between(image: Array, stride: Pair) -> Array:
     return result
 
 
+def windows(image: Array, kernel: Pair, stride: Pair, dilation: Pair) -> Array:
+    """[N, OH, OW, C, kernel height, kernel width] of an image that is padded already."""
+    reach = [step * (taps - 1) + 1 for step, taps in zip(dilation, kernel, strict=True)]
+    seen = sliding_window_view(image, reach, axis=(1, 2))
+    return seen[:, :: stride[0], :: stride[1], :, :: dilation[0], :: dilation[1]]
+
+
 def convolved(image: Array, weights: Array, stride: Pair, dilation: Pair, groups: int) -> Array:
     """[N, OH, OW, O] of an image that is padded already and weights [O, C / groups, kernel height, kernel width]."""
-    out_channels, depth, rows, columns = weights.shape
-    height = (image.shape[1] - dilation[0] * (rows - 1) - 1) // stride[0] + 1
-    width = (image.shape[2] - dilation[1] * (columns - 1) - 1) // stride[1] + 1
-    if height < 1 or width < 1:
-        return np.zeros((len(image), max(height, 0), max(width, 0), out_channels))
-    result = np.zeros((len(image), height, width, groups, out_channels // groups))
-    kernels = weights.reshape(groups, out_channels // groups, depth, rows, columns)
-    for row in range(rows):
-        for column in range(columns):
-            top, left = row * dilation[0], column * dilation[1]
-            seen = image[:, top :: stride[0], left :: stride[1]][:, :height, :width]
-            grouped = seen.reshape(len(image), height, width, groups, depth)
-            result += np.einsum("nhwgc,goc->nhwgo", grouped, kernels[..., row, column], optimize=True)
-    return result.reshape(len(image), height, width, out_channels)
+    seen = windows(image, (weights.shape[2], weights.shape[3]), stride, dilation)
+    parts, kernels = seen.reshape(*seen.shape[:3], groups, -1), weights.reshape(groups, len(weights) // groups, -1)
+    sums: Array = np.einsum("nhwgk,gok->nhwgo", parts, kernels, optimize=True)
+    return sums.reshape(*seen.shape[:3], len(weights))
 
 
 def largest(image: Array, kernel: Pair, stride: Pair, sides: Sides, dilation: Pair, *, ceil_mode: bool) -> Array:
     """The largest number under each window of an image, [N, OH, OW, C]; padding is below all numbers."""
-    counts = []
-    ends = (sides.top + sides.bottom, sides.left + sides.right)
-    for size, taps, step, ring, apart, first in zip(
-        image.shape[1:3], kernel, stride, ends, dilation, (sides.top, sides.left), strict=True
+    behind = []
+    for size, taps, step, before, after, apart in zip(
+        image.shape[1:3], kernel, stride, sides[::2], sides[1::2], dilation, strict=True
     ):
-        room = size + ring - apart * (taps - 1) - 1
-        count = (room + (step - 1 if ceil_mode else 0)) // step + 1
-        if ceil_mode and (count - 1) * step >= size + first:  # a window must begin in the image or its padding before
+        reach = apart * (taps - 1) + 1
+        count = (size + before + after - reach + (step - 1 if ceil_mode else 0)) // step + 1
+        if ceil_mode and (count - 1) * step >= size + before:  # a window must begin in the image or its padding before
             count -= 1
-        counts.append(count)
-    height, width = counts
-    reach = [
-        (count - 1) * step + apart * (taps - 1) + 1
-        for count, step, apart, taps in zip(counts, stride, dilation, kernel, strict=True)
-    ]
-    below = np.full(
-        (
-            len(image),
-            max(reach[0], sides.top + image.shape[1]),
-            max(reach[1], sides.left + image.shape[2]),
-            image.shape[3],
-        ),
-        -np.inf,
-    )
-    below[:, sides.top : sides.top + image.shape[1], sides.left : sides.left + image.shape[2]] = image
-    result = np.full((len(image), height, width, image.shape[3]), -np.inf)
-    for row in range(kernel[0]):
-        for column in range(kernel[1]):
-            seen = below[:, row * dilation[0] :: stride[0], column * dilation[1] :: stride[1]]
-            result = np.maximum(result, seen[:, :height, :width])
-    return result
+        behind.append((count - 1) * step + reach - size - before)
+    padded = framed(image, Sides(sides.top, behind[0], sides.left, behind[1]), fill=-np.inf)
+    return np.asarray(windows(padded, kernel, stride, dilation).max((-2, -1)))
 
 
 def interpolated(image: Array, factors: Pair) -> Array:
@@ -96,11 +75,8 @@ def interpolated(image: Array, factors: Pair) -> Array:
         size = image.shape[axis]
         centers = np.clip((np.arange(size * factor) + 0.5) / factor - 0.5, 0, size - 1)
         low = np.floor(centers).astype(int)
-        high = np.minimum(low + 1, size - 1)
-        shape = [1, 1, 1, 1]
-        shape[axis] = -1
-        share = (centers - low).reshape(shape)
-        image = image.take(low, axis) * (1 - share) + image.take(high, axis) * share
+        share = np.expand_dims(centers - low, tuple(range(1, 4 - axis)))
+        image = image.take(low, axis) * (1 - share) + image.take(np.minimum(low + 1, size - 1), axis) * share
     return image
 
 
@@ -114,32 +90,26 @@ def rounding(values: Array, dtype: str) -> Array:
     magnitudes = np.abs(np.asarray(values, np.float64))
     if dtype in BLOCK_BITS:
         return block_units(magnitudes, BLOCK_BITS[dtype])
-    if dtype == "bfloat16":
-        return magnitudes * 2.0**-8 + SMALLEST
-    if dtype == "float32":
-        return magnitudes * CUT_TO_TF32 + SMALLEST
-    return np.zeros_like(magnitudes)
+    share = {"bfloat16": 2.0**-8, "float32": CUT_TO_TF32}.get(dtype)
+    return np.zeros_like(magnitudes) if share is None else magnitudes * share + SMALLEST
 
 
 def block_units(magnitudes: Array, bits: int) -> Array:
     """The last place of each element of a block float, by the largest of its 16 neighbors in a row."""
     rows = magnitudes.reshape(*magnitudes.shape[:-1], -1) if magnitudes.ndim else magnitudes.reshape(1)
     width = rows.shape[-1]
-    groups = np.zeros((*rows.shape[:-1], -(-width // GROUP) * GROUP))
-    groups[..., :width] = rows
-    largest = groups.reshape(*rows.shape[:-1], -1, GROUP).max(-1)
+    groups = np.pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, -width % GROUP)])
+    peak = groups.reshape(*rows.shape[:-1], -1, GROUP).max(-1)
     # 1 % above: a number that is rounded up to a power of 2 raises the exponent of its group
-    exponents = np.floor(np.log2(np.maximum(largest * 1.01, 2.0**-126)))
+    exponents = np.floor(np.log2(np.maximum(peak * 1.01, 2.0**-126)))
     units = np.repeat(2.0 ** (exponents - bits), GROUP, axis=-1)[..., :width]
     return units.reshape(magnitudes.shape) + SMALLEST
 
 
-def moving(values: Array, dtype: str, *, regrouped: bool = True) -> Array:
+def movement_error(values: Array, dtype: str, *, regrouped: bool = True) -> Array:
     """The error of a movement of numbers: none for bfloat16, the cut of a float32, a rounding of a block float.
 
     Args:
-        values: What is moved, as it comes out.
-        dtype: The data type that it keeps.
         regrouped: The elements of a block float may get other neighbors, perhaps in several passes: the error is
             then that of the largest number of all.
     """
@@ -149,14 +119,12 @@ def moving(values: Array, dtype: str, *, regrouped: bool = True) -> Array:
         return np.zeros(np.shape(values))
     if not regrouped:
         return rounding(values, dtype)
-    everywhere: Array = 2 * block_units(np.full(np.shape(values), np.abs(values).max()), BLOCK_BITS[dtype])
-    return everywhere
+    return np.asarray(2 * block_units(np.full(np.shape(values), np.abs(values).max()), BLOCK_BITS[dtype]))
 
 
-def regrouped(values: Array, dtype: str) -> float:
+def regrouped_error(values: Array, dtype: str) -> float:
     """The error of one rounding of any element to a data type, whatever its neighbors are."""
-    largest = np.full(1, np.abs(values).max(initial=0.0))
-    return float(rounding(largest, dtype)[0])
+    return float(rounding(np.full(1, np.abs(values).max(initial=0.0)), dtype)[0])
 
 
 def sum_error(values: Array, terms: Array, squares: Array, count: int, dtype: str, *, low_fidelity: bool) -> Array:

@@ -1,0 +1,127 @@
+"""Random calls of a record: steps of random sequences, drawn on a device without values."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+
+import ttsim
+from tools.golden.calls import DEVICES, Call
+from tools.random_calls import creation, device_calls
+from tools.random_calls.drafts import PRELUDE, Draft, Shadow, State, Step
+from tools.random_calls.odd_values import spoiled
+from tools.random_calls.operations import OPERATIONS, WEIGHTS
+
+SEED: Final = 20261123
+ODD: Final = "odd"  # calls of all operations with values that nobody expects for some of their arguments
+NETWORK: Final = "network"  # several steps one after the other
+LENGTH: Final = 8  # steps of a network
+TENSORS: Final = 2  # that a call finds
+TRIES: Final = 12  # until an operation finds tensors that it takes
+_LARGE: Final = {
+    "conv_transpose2d": 850,
+    "conv2d": 500,
+    "matmul": 180,
+    "linear": 180,
+    "onednn": 180,
+    ODD: 400,
+    NETWORK: 400,
+}
+_NAMES: Final = [name for name in OPERATIONS if name != "convolution again"]
+GROUPS: Final[Mapping[str, int]] = {name: round(32 * WEIGHTS.get(name, 1.0)) for name in _NAMES} | _LARGE
+ALL: Final = sum(GROUPS.values())
+# How often all pixels of an image stand in one axis, for the operations that take images.
+FLAT: Final = {
+    **dict.fromkeys(("conv_transpose2d", "conv2d", "conv1d", NETWORK, "max_pool2d"), 0.8),
+    **dict.fromkeys(("upsample", "fold"), 0.0),
+}
+VALUES_EVERY: Final = 33  # calls of a group of which the values of the first one are computed
+
+
+def drawn_calls(count: int = ALL, seed: int = SEED) -> list[Call]:
+    """About so many random calls, dealt to the groups as in a whole record, at least one of each."""
+    return [drawn_call(group, number, seed) for group, share in dealt(count).items() for number in range(share)]
+
+
+def dealt(count: int) -> dict[str, int]:
+    """How many calls each group has in a record of so many."""
+    return {group: max(1, round(calls * count / ALL)) for group, calls in GROUPS.items()}
+
+
+@cache
+def _device() -> ttsim.Device:
+    return ttsim.open_device(l1_small_size=32768, values="off", strict=False)
+
+
+def drawn_call(group: str, number: int, seed: int) -> Call:
+    """A call of a group: always the same of a seed and a number."""
+    generator = np.random.default_rng([seed, number, *group.encode()])
+    names: dict[str, Any] = {}
+    exec(PRELUDE, names)
+    names["device"] = _device()
+    state = State(names, from_host=True)
+    name = str(generator.choice(_NAMES)) if group == ODD else group
+    given = [text for at in range(TENSORS) if (text := _tensor(generator, state, at, name))]
+    texts: list[str] = []
+    result = "None"
+    for at in range(TENSORS, TENSORS + LENGTH if group == NETWORK else TENSORS + 1):
+        drawn = str(generator.choice(_NAMES)) if group == NETWORK else name
+        step = _step(generator, state, at * TRIES, drawn, given)
+        if step is None:
+            continue
+        text = step.text.partition(device_calls.REFERENCE)[0]
+        text = spoiled(text, names, Draft(generator, state, 0)) if group == ODD else text
+        if group != NETWORK or _carried_out(step, state, at):
+            texts.append(text)
+            result = _result(step, at * TRIES)
+    state.shadows.clear()
+    names.clear()
+    _device().clear_program_cache()
+    values = (DEVICES[number % len(DEVICES)],) if number % VALUES_EVERY == 0 and group != ODD else ()
+    return Call(
+        name=f"{group.replace(' ', '_')}/{number:04}",
+        given="\n".join(given),
+        text="\n".join([*texts, f"y = {result}"]),
+        values=values,
+    )
+
+
+def _tensor(generator: np.random.Generator, state: State, at: int, name: str) -> str:
+    """Makes a tensor for a call; the statement, empty if it is refused."""
+    draft = Draft(generator, state, at)
+    step = creation.image(draft, FLAT[name]) if name in FLAT else creation.from_numpy(draft)
+    return step.text if _carried_out(step, state, at) else ""
+
+
+def _step(generator: np.random.Generator, state: State, at: int, name: str, given: list[str]) -> Step | None:
+    """A step of an operation; while the operation takes none of the tensors, others are made."""
+    for more in range(TRIES):
+        step = OPERATIONS[name](Draft(generator, state, at))
+        if step is not None:
+            return step
+        given += filter(None, [_tensor(generator, state, at + more + 1, name)])
+    return None
+
+
+def _carried_out(step: Step, state: State, at: int) -> bool:
+    """Whether a step runs on the device without values; its tensors may be taken by later steps."""
+    try:
+        exec(step.text, state.names)
+    except ttsim.TTSimError:
+        return False
+    for name in step.frees:
+        state.shadows.pop(name, None)
+    for place, name in enumerate(step.results):
+        tensor = state.names.get(name)
+        if isinstance(tensor, ttsim.Tensor) and tensor.is_allocated():
+            zeros = np.broadcast_to(np.float64(0), tuple(tensor.shape))
+            state.shadows[name] = Shadow(100 * at + place, name, tensor, zeros, name in step.opaque)
+    return True
+
+
+def _result(step: Step, at: int) -> str:
+    """What a step leaves: its tensor, what it prepared, and its other answers; else what it wrote."""
+    names = [name for name in step.results if name == f"t{at}"] + [*step.opaque, *step.facts]
+    names = names or list(step.results)[-1:]
+    return f"[{', '.join(names)}]" if len(names) > 1 else names[0] if names else "None"

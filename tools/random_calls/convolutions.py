@@ -1,0 +1,456 @@
+"""Steps that convolve: the three convolutions, their rare arguments, and the functions that prepare weights.
+
+Arguments that people rarely write are drawn one or two at a time, beside ordinary ones.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+import numpy as np
+
+import ttsim
+from device.numbers.formats import Array
+from tools.random_calls.drafts import (
+    BLOCKS,
+    DRAM,
+    INTEGERS,
+    KINDS,
+    L1,
+    UNSPECIFIED,
+    USUAL,
+    Draft,
+    Expected,
+    Operand,
+    Shadow,
+    Step,
+    named,
+)
+from tools.random_calls.elementwise import FUNCTIONS, applied, compute_config, norm
+from tools.random_calls.references import Pair, Sides, convolved, framed, regrouped_error, sum_error, zeros_between
+
+CONVOLUTIONS: Final = ("conv_transpose2d", "conv2d", "conv1d")
+CHANNELS: Final = (32, 1, 3, 8, 16, 24, 33, 64, 96, 128)
+MOST_PRODUCTS: Final = 10_000_000
+ACTIVATIONS: Final = ("relu", "relu", "relu", "silu", "gelu", "sigmoid", "tanh", "leaky_relu")
+RARE_ACTIVATIONS: Final = (
+    "exp", "sqrt", "log", "abs", "neg", "square", "relu6", "hardsigmoid", "hardswish", "softplus", "recip", "mish",
+    "sin", "erf", "power", "hardtanh", "identity", "sign", "rsqrt", "selu", "softsign", "celu", "threshold", "floor",
+)  # fmt: skip
+PARAMETERS: Final = MappingProxyType(
+    {
+        "leaky_relu": (0.125,),
+        "elu": (1.0,),
+        "power": (2.0,),
+        "celu": (1.0,),
+        "hardtanh": (-1.0, 1.0),
+        "threshold": (0.5, 1.0),
+        "selu": (1.67, 1.05),
+        "softplus": (1.0, 20.0),
+    }
+)
+SCHEMES: Final = tuple(f"ttsim.TensorMemoryLayout.{kind}_SHARDED" for kind in KINDS)
+RARELY: Final = (0.07, "True", "True", "True", "True", "False")
+# How often a field of the Conv2dConfig is given, and its values.
+FIELDS: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
+    {
+        "weights_dtype": (0.4, *(f"ttsim.{dtype}" for dtype in (*USUAL, "bfloat4_b"))),
+        "shard_layout": (0.4, *SCHEMES),
+        "act_block_h_override": (0.2, 32, 64, 96, 160, 512),
+        "output_layout": (0.25, "ttsim.ROW_MAJOR_LAYOUT"),
+        "reallocate_halo_output": (0.1, "False"),
+        "act_block_w_div": (0.1, 2, 1, 3, 4, 8),
+        "padding_mode": (0.05, '"Replicate"', '"Zeros"'),
+        **dict.fromkeys(("enable_kernel_stride_folding", "force_split_reader"), RARELY),
+        **{name: RARELY for name, usual in vars(ttsim.Conv2dConfig()).items() if usual is False},
+        "override_sharding_config": (0.0,),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convolution:
+    """A call of a convolution but for its operands."""
+
+    function: str
+    batch: int
+    size: Pair  # Height and width of an image
+    channels: Pair
+    kernel: Pair  # Height and width
+    stride: Pair  # Down and across
+    sides: Sides
+    dilation: Pair  # Down and across
+    output_padding: Pair = (0, 0)  # Of a transposed convolution
+    groups: int = 1
+    mirrored: bool = True  # Weights are in the order of the definition; otherwise they are mirrored already
+    config: Mapping[str, object] = field(default_factory=dict)  # Fields of the Conv2dConfig as text
+    rest: Mapping[str, str] = field(default_factory=dict)  # Other keyword arguments as text
+    out: str = "bfloat16"  # Data type of the result
+    weights_dtype: str = "bfloat16"  # What the weights are prepared as
+    activation: str = ""  # At the end; empty for none
+
+    @property
+    def transposed(self) -> bool:
+        """Whether this is a transposed convolution."""
+        return self.function == "conv_transpose2d"
+
+    @property
+    def weights_shape(self) -> tuple[int, ...]:
+        """Of the weights on the host."""
+        first, second = self.channels if self.transposed else self.channels[::-1]
+        return (first, second // self.groups, *(self.kernel[1:] if self.function == "conv1d" else self.kernel))
+
+    @property
+    def depth(self) -> int:
+        """Products of one output."""
+        return self.channels[0] // self.groups * self.kernel[0] * self.kernel[1]
+
+    @property
+    def reach(self) -> Pair:
+        """Rows and columns from the first tap of a window to the last."""
+        return self.dilation[0] * (self.kernel[0] - 1), self.dilation[1] * (self.kernel[1] - 1)
+
+    @property
+    def output_size(self) -> Pair:
+        """Height and width of the result."""
+        (top, bottom, left, right), sizes = self.sides, []
+        axes = zip(self.size, self.stride, (top + bottom, left + right), self.reach, self.output_padding, strict=True)
+        for size, step, ring, far, extra in axes:
+            whole = (
+                (size - 1) * step - ring + far + extra + 1 if self.transposed else (size + ring - far - 1) // step + 1
+            )
+            sizes.append(whole)
+        return sizes[0], sizes[1]
+
+    def result(self, image: Array, weights: Array) -> Array:
+        """float64 [1, 1, N * OH * OW, O] without bias and activation."""
+        image = image.reshape(self.batch, *self.size, self.channels[0])
+        replicate = "Replicate" in str(self.config.get("padding_mode", ""))
+        around, stride, kernels = self.sides, self.stride, weights.reshape(*weights.shape[:2], *self.kernel)
+        if self.transposed:
+            image, stride = zeros_between(image, self.stride), (1, 1)
+            (top, bottom, left, right), (down, across), extra = self.sides, self.reach, self.output_padding
+            around = Sides(down - top, down - bottom + extra[0], across - left, across - right + extra[1])
+            depth = len(weights) // self.groups
+            kernels = kernels.reshape(self.groups, depth, -1, *self.kernel).swapaxes(1, 2)
+            kernels = kernels.reshape(-1, depth, *self.kernel)
+            kernels = kernels[:, :, ::-1, ::-1] if self.mirrored else kernels
+        whole = convolved(framed(image, around, replicate=replicate), kernels, stride, self.dilation, self.groups)
+        return whole.reshape(1, 1, -1, self.channels[1])
+
+    def expected(self, image: Array, input_dtype: str, weights: Array, bias: Array | None) -> Expected:
+        """What the call must give."""
+        values, terms = self.result(image, weights), self.result(np.abs(image), np.abs(weights))
+        squares = self.result(image**2, weights**2)
+        weights_error = 0.5 * regrouped_error(weights, self.weights_dtype) if self.weights_dtype in BLOCKS else 0.0
+        image_error = regrouped_error(image, self.out) if self.out in BLOCKS and input_dtype != self.out else 0.0
+        spoiled = np.sqrt(self.result(np.full(image.shape, image_error**2), weights**2))
+        spoiled = spoiled + np.sqrt(self.result(image**2, np.full(weights.shape, weights_error**2)))
+        if bias is not None:
+            values, terms, squares = values + bias.ravel(), terms + np.abs(bias).ravel(), squares + bias.ravel() ** 2
+        low = "LoFi" in self.rest.get("compute_config", "") or self.weights_dtype in BLOCKS
+        bound = sum_error(values, terms, squares, self.depth, self.out, low_fidelity=low) + 4 * spoiled
+        if bias is not None:
+            bound = bound + regrouped_error(bias, self.weights_dtype) + np.abs(bias).ravel() * 2.0**-7
+        limit: float | None = norm(input_dtype, self.out, self.weights_dtype, low_fidelity=low)
+        if self.activation:
+            limit = limit if self.activation == "relu" else None
+            if self.activation in FUNCTIONS:
+                values, more = applied(self.activation, values, self.out)
+                bound = 1.2 * bound + more
+            if self.activation not in FUNCTIONS or self.activation in ("exp", "square", "sqrt", "log"):
+                bound = np.full(values.shape, np.inf)
+        return Expected(values=np.nan_to_num(values), bound=bound, dtypes=(self.out,), norm=limit)
+
+    def keywords(self) -> dict[str, str]:
+        """Keyword arguments as text, but for the operands."""
+        numbers: dict[str, object] = {"in_channels": self.channels[0], "out_channels": self.channels[1]}
+        numbers["batch_size"] = self.batch
+        if self.function == "conv1d":
+            numbers |= {"input_length": self.size[1], "kernel_size": self.kernel[1], "stride": self.stride[1]}
+            numbers |= {"padding": self.sides.left, "dilation": self.dilation[1]}
+        else:
+            before, after = self.sides[::2], self.sides[1::2]
+            numbers |= {"input_height": self.size[0], "input_width": self.size[1], "kernel_size": self.kernel}
+            numbers |= {"stride": self.stride, "padding": before if before == after else tuple(self.sides)}
+            numbers["dilation"] = self.dilation
+        if self.transposed:
+            numbers |= {"output_padding": self.output_padding, "mirror_kernel": self.mirrored}
+        texts = {name: f"{value}" for name, value in (numbers | {"groups": self.groups}).items()} | dict(self.rest)
+        if self.config:
+            kind = "Conv1dConfig" if self.function == "conv1d" and "shard_layout" in self.config else "Conv2dConfig"
+            texts["conv_config"] = f"ttsim.{kind}({named(**self.config)[2:]})"
+        return texts
+
+    def text(self, x: object, operands: Sequence[object], returned: str = "", **more: str) -> str:
+        """The call with an input, and with weights and a bias, which may be empty."""
+        weights, bias = operands
+        if returned in ("size", "both"):
+            more["return_output_dim"] = "True"
+        if returned in ("weights", "both"):
+            more["return_weights_and_bias"] = "True"
+        start = f"input_tensor={x}, weight_tensor={weights}, device=device"
+        return f"ttsim.{self.function}({start}{named(bias_tensor=bias, **self.keywords(), **more)})"
+
+    def prepared(self, x: object, operand: str, **own: str) -> str:
+        """A call of a function of the library that prepares weights or bias for this convolution."""
+        name = f"prepare_{'conv_transpose2d' if self.transposed else 'conv'}_{operand}"
+        known = inspect.signature(getattr(ttsim, name)).parameters
+        texts = {key: text for key, text in self.keywords().items() if key in known}
+        texts |= {"input_memory_config": f"{x}.memory_config()", "input_layout": f"{x}.layout"}
+        texts |= {"input_dtype": f"{x}.dtype", "device": "device", "output_dtype": self.rest.get("dtype", "")}
+        return f"ttsim.{name}({named(**own, **texts)[2:]})"
+
+
+def window(function: str, draft: Draft, x: Shadow) -> Convolution | None:
+    """A convolution of a tensor without configs; None if its result is empty, or for too many products."""
+    if len(x.shape) == 4 and x.shape[:2] != (1, 1):
+        batch, height, width, channels = x.shape
+    else:  # rows of any images, in two to five axes
+        *most, channels = x.shape
+        rows = int(np.prod(most))
+        batch = draft.pick([number for number in (1, 2, 3) if rows % number == 0])
+        height = draft.pick([side for side in range(1, rows // batch + 1) if rows // batch % side == 0])
+        width = rows // batch // height
+    kernel, stride = draft.pair(1, 4), draft.pair(1, 3)
+    dilation = (1, 1) if draft.chance(0.85) else draft.pair(1, 3)
+    if draft.chance(0.04):  # large windows
+        kernel, stride = draft.pair(1, 9), draft.pair(1, 7)
+    if function == "conv1d":
+        height, width = 1, height * width
+        kernel, stride, dilation = (1, kernel[1]), (1, stride[1]), (1, dilation[1])
+    reach = [step * (taps - 1) for step, taps in zip(dilation, kernel, strict=True)]
+    rings = [draft.between(0, min(far, 4)) if draft.chance(0.6) else 0 for far in reach for _ in range(2)]
+    if function == "conv1d" or draft.chance(0.8):
+        rings[1], rings[3] = rings[0], rings[2]
+    out_channels, groups = draft.pick(CHANNELS), 1
+    if draft.chance(0.2):
+        out_channels = draft.pick((channels, out_channels, 2 * channels))
+        groups = draft.pick([n for n in range(1, channels + 1) if channels % n == out_channels % n == 0])
+    transposed = function == "conv_transpose2d"
+    extra = transposed and draft.chance(0.25)
+    call = Convolution(
+        function=function,
+        batch=batch,
+        size=(height, width),
+        channels=(channels, out_channels),
+        kernel=kernel,
+        stride=stride,
+        sides=Sides(*rings),
+        dilation=dilation,
+        output_padding=(draft.below(stride[0]), draft.below(stride[1])) if extra else (0, 0),
+        groups=groups,
+        mirrored=not transposed or draft.chance(0.7),
+    )
+    high, wide = call.output_size
+    fits = min(high, wide) > 0 and batch * high * wide * call.depth * out_channels <= MOST_PRODUCTS
+    return call if fits else None
+
+
+def configured(draft: Draft, call: Convolution, x: Shadow) -> Convolution:
+    """The convolution with configs, most of them ordinary."""
+    config: dict[str, object] = {}
+    rest: dict[str, str] = {}
+    for name, (share, *choices) in FIELDS.items():
+        if draft.chance(float(str(share))):
+            config[name] = draft.pick(choices)
+    if draft.chance(0.1):
+        config["core_grid"] = f"cores({', '.join(map(str, draft.rectangles()))})"
+        config["override_sharding_config"] = draft.chance(0.9)
+    activation = ""
+    if draft.chance(0.2):
+        activation = draft.pick(ACTIVATIONS)
+    elif draft.chance(0.04):
+        activation = draft.pick(RARE_ACTIVATIONS)
+    if activation:
+        parameters = "".join(f", {number}" for number in PARAMETERS.get(activation, ()))
+        config["activation"] = f"ttsim.UnaryWithParam(ttsim.UnaryOpType.{activation.upper()}{parameters})"
+    out = draft.pick(USUAL) if draft.chance(0.25) else ""
+    rest["dtype"] = out and f"ttsim.{out}"
+    rest["compute_config"] = compute_config(draft)
+    if draft.chance(0.15):
+        side = (1, 1, call.batch * call.output_size[0] * call.output_size[1], call.channels[1])
+        place = draft.place(side, tiled="output_layout" not in config, sharded=0.5)
+        rest["memory_config"] = draft.pick(UNSPECIFIED) if draft.chance(0.3) else place
+    if draft.chance(0.3):
+        rest["dram_slice_config" if call.transposed else "slice_config"] = _slices(draft)
+    rest = {name: text for name, text in rest.items() if text}
+    return replace(call, config=config, rest=rest, out=out or x.dtype, activation=activation)
+
+
+def _slices(draft: Draft) -> str:
+    kind = draft.pick(("Conv2dDRAMSliceHeight", "Conv2dDRAMSliceWidth", "Conv2dL1Full"))
+    count = draft.pick(("", ", num_slices=2", ", num_slices=0", ", num_slices=3", ", num_slices=5"))
+    return f"ttsim.Conv2dSliceConfig(slice_type=ttsim.{kind}{count})"
+
+
+def raw_operands(draft: Draft, call: Convolution) -> tuple[Operand, Operand | None, str]:
+    """Weights and perhaps a bias, rarely odd ones, and why they are impossible if they are."""
+    dtype = draft.pick(("bfloat16", "bfloat16", "float32"))
+    shape, layout, where, problem = call.weights_shape, "ROW_MAJOR", None, ""
+    match draft.below(100):
+        case 99:
+            layout = "TILE"
+        case 98:
+            where, layout = DRAM, draft.pick(("ROW_MAJOR", "TILE"))
+        case 97:
+            layout, dtype = "TILE", draft.pick(BLOCKS)
+        case 96:
+            other = draft.pick((shape[::-1], (shape[0] + 1, *shape[1:]), shape[1:], (1, *shape)))
+            shape, problem = other, "weights of another shape" if other != shape else ""
+        case 95:
+            dtype, problem = draft.pick(INTEGERS), "weights of integers"
+    weights = draft.operand("w", shape, dtype, layout=layout, where=where)
+    if not draft.chance(0.4):
+        return weights, None, problem
+    columns = call.channels[1]
+    row: tuple[int, ...] = (1, 1, 1, columns)
+    dtype, layout, where = "bfloat16" if dtype in INTEGERS else dtype, "ROW_MAJOR", None
+    match draft.below(100):
+        case 99 | 98:
+            dtype = draft.pick(("float32", "bfloat16", "bfloat8_b"))
+        case 97 | 96:
+            row = draft.pick(((columns,), (1, columns), (1, 1, columns), (1, 1, 1, columns + 1), (1, 1, 32, columns)))
+            problem = problem or ("a bias of another size" if int(np.prod(row)) != columns else "")
+        case 95 | 94:
+            layout = "TILE"
+        case 93 | 92:
+            layout, where = draft.pick(("ROW_MAJOR", "TILE")), DRAM
+    return weights, draft.operand("b", row, dtype, layout=layout, where=where), problem
+
+
+class Prepared(NamedTuple):
+    """A call that returned the weights that it prepared."""
+
+    call: Convolution
+    weights: Operand
+    bias: Operand | None
+    name: str
+
+
+def convolution(draft: Draft, function: str) -> Step | None:
+    """A convolution of a live tensor, perhaps with weights that are prepared by a function or by the call."""
+    integers = draft.chance(0.02)
+    x = draft.shadow(
+        lambda x: (
+            (x.on_device or draft.state.from_host) and not x.opaque and len(x.shape) > 1 and x.is_float != integers
+        )
+    )
+    if x is None or (len(x.shape) != 4 and not draft.chance(0.05)):
+        return None
+    plain = window(function, draft, x) or window(function, draft, x) or window(function, draft, x)
+    if plain is None:
+        return None
+    call = configured(draft, plain, x)
+    weights, bias, problem = raw_operands(draft, call)
+    problem = "an input of integers" if integers else problem
+    weights_dtype = str(call.config.get("weights_dtype", "")).removeprefix("ttsim.") or weights.dtype
+    call = replace(call, weights_dtype=weights_dtype)
+    returned = draft.pick(("", "size", "weights", "both")) if draft.chance(0.4) else ""
+    name, results = draft.name, {**(bias.result if bias else {}), **weights.result}
+    text = (bias.text if bias else "") + weights.text
+    frees = draft.state.sharing(x) if call.config.get("deallocate_activation") == "True" else ()
+    operands: list[object] = [weights, bias or ""]
+    opaque: list[str] = []
+    twins: Mapping[str, tuple[str, bool]] = {}
+    if x.on_device and draft.chance(0.12) and function != "conv1d" and not problem:
+        order = '"IOHW"' if call.transposed else '"OIHW"'
+        preparing = {"weight_tensor": weights.name, "weights_format": order, "has_bias": f"{bias is not None}"}
+        text += f"{name}p = {call.prepared(x, 'weights', **preparing)}\n"
+        operands[0] = f"{name}p"
+        if bias:
+            text += f"{name}q = {call.prepared(x, 'bias', bias_tensor=bias.name)}\n"
+            operands[1] = f"{name}q"
+        opaque = [str(operand) for operand in operands if operand]
+    elif draft.state.with_twins and not frees:
+        twins = _twins(draft, call, x, weights, bias or "")
+    pair = f"({name}v, {name}c)" if bias else f"({name}v, _)"
+    targets = {"size": f"{name}, {name}s", "weights": f"{name}, {pair}", "both": f"{name}, {name}s, {pair}"}
+    text += f"{targets.get(returned, name)} = {call.text(x, operands, returned)}"
+    if problem:
+        return Step(text=text, results=results, contradictory=problem, frees=frees)
+    results[name] = lambda: call.expected(x.values, x.dtype, weights.values, bias.values if bias else None)
+    facts: dict[str, object] = {}
+    if returned in ("size", "both"):
+        facts = {f"{name}s": call.output_size[1] if function == "conv1d" else list(call.output_size)}
+    if returned in ("weights", "both"):
+        opaque += [f"{name}v", f"{name}c"][: 1 + (bias is not None)]
+        if not call.activation:
+            draft.state.prepared[f"{name}v"] = Prepared(call, weights, bias, name)
+    unknown: dict[str, Callable[[], Expected]] = dict.fromkeys(opaque, Expected)
+    return Step(text=text, results=results | unknown, facts=facts, opaque=tuple(opaque), frees=frees, twins=twins)
+
+
+def _elsewhere(draft: Draft, call: Convolution) -> Convolution:
+    """The call in other shards, blocks or slices."""
+    config = {name: text for name, text in call.config.items() if name not in ("shard_layout", "act_block_h_override")}
+    rest = {name: text for name, text in call.rest.items() if not name.endswith("slice_config")}
+    if draft.chance(0.6):
+        config["shard_layout"] = draft.pick(SCHEMES)
+    if draft.chance(0.3):
+        config["act_block_h_override"] = 32
+    if draft.chance(0.4):
+        rest["dram_slice_config" if call.transposed else "slice_config"] = _slices(draft)
+    return replace(call, config=config, rest=rest)
+
+
+def _twins(draft: Draft, call: Convolution, x: Shadow, *operands: object) -> dict[str, tuple[str, bool]]:
+    """Other ways to make a call."""
+    other = _elsewhere(draft, call)
+    pair = ("w2", "b2") if operands[1] else ("w2", "")
+
+    def by(first: Convolution, *prepared: str) -> str:
+        return f"_, (w2, b2) = {first.text(x, operands, 'weights')}\ntwin = {call.text(x, prepared)}"
+
+    place = draft.pick([place for place in (DRAM, L1) if not x.on_device or place not in str(x.tensor.memory_config())])
+    twins = {
+        "weights prepared by the call itself": (by(call, *pair), True),
+        "prepared weights that went over the host": (
+            by(call, *(f"{p}.cpu().to(device)" if p else "" for p in pair)),
+            True,
+        ),
+        f"weights prepared by {other.config}, {other.rest}": (by(other, *pair), False),
+        f"{other.config}, {other.rest}": (f"twin = {other.text(x, operands)}", False),
+        f"the input in {place}": (f"twin = {call.text(f'{x}.cpu().to(device, {place})', operands)}", False),
+    }
+    if call.transposed:
+        twins['lowering="phase"'] = (f"twin = {call.text(x, operands, lowering=repr('phase'))}", False)
+    return twins
+
+
+def again(draft: Draft) -> Step | None:
+    """A convolution with weights that an earlier call prepared, which may be another one in a few arguments."""
+    prepared: Mapping[str, Prepared] = draft.state.prepared
+    weights = draft.shadow(lambda x: x.name in prepared)
+    if weights is None:
+        return None
+    call, raw, raw_bias, name = prepared[weights.name]
+    bias = f"{name}c" if raw_bias is not None else ""
+    if bias and bias not in draft.state.shadows:
+        return None
+    config = dict(call.config)
+    if draft.chance(0.25):
+        call = replace(call, size=(call.size[0] + (call.function != "conv1d"), call.size[1] + 1))
+    if draft.chance(0.15):
+        call = replace(call, batch=call.batch % 3 + 1)
+    if draft.chance(0.15):
+        config["act_block_h_override"] = "32"
+    if draft.chance(0.15):
+        config["shard_layout"] = draft.pick(SCHEMES)
+    if draft.chance(0.1):
+        config["weights_dtype"] = f"ttsim.{draft.pick(USUAL)}"
+    rest = {name: text for name, text in call.rest.items() if name != "memory_config"}
+    if min(call.output_size) < 1:
+        return None
+    rows = call.batch * call.size[0] * call.size[1]
+    dtype, layout = draft.pick((("bfloat16", "ROW_MAJOR"), ("bfloat16", "TILE"), ("float32", "TILE")))
+    image = draft.operand("a", (1, 1, rows, call.channels[0]), dtype, layout=layout, where=DRAM)
+    whole = replace(call, config=config, rest=rest, out=call.out if "dtype" in rest else dtype)
+    bias_values = raw_bias.values if raw_bias else None
+    return Step(
+        text=f"{image.text}{draft.name} = {whole.text(image, (weights, bias))}",
+        results={**image.result, draft.name: lambda: whole.expected(image.values, dtype, raw.values, bias_values)},
+        frees=(image.name,) if config.get("deallocate_activation") == "True" else (),
+    )

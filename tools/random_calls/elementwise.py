@@ -1,0 +1,228 @@
+"""Steps that compute every element by itself, of one tensor, of two, or of a tensor and a number; and products."""
+
+from collections.abc import Callable, Mapping
+from math import erf, sqrt
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from device.numbers.formats import Array
+from tools.random_calls.drafts import BLOCKS, DRAM, INTEGERS, USUAL, Draft, Expected, Operand, Shadow, Step, of_tensor
+from tools.random_calls.references import regrouped_error, rounding, sum_error
+
+_erf: Final = np.vectorize(erf, otypes=[np.float64])
+
+
+def _sigmoid(x: Array) -> Array:
+    return np.asarray(0.5 + 0.5 * np.tanh(x / 2))
+
+
+FUNCTIONS: Final[Mapping[str, Callable[[Array], Array]]] = MappingProxyType(
+    {
+        "relu": lambda x: np.maximum(x, 0),
+        "relu6": lambda x: np.clip(x, 0, 6),
+        "abs": np.abs,
+        "neg": np.negative,
+        "square": np.square,
+        "exp": np.exp,
+        "sqrt": np.sqrt,
+        "log": np.log,
+        "sigmoid": _sigmoid,
+        "sigmoid_accurate": _sigmoid,
+        "silu": lambda x: x * _sigmoid(x),
+        "tanh": np.tanh,
+        "gelu": lambda x: x * (0.5 + 0.5 * _erf(x / sqrt(2))),
+        "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+        "hardsigmoid": lambda x: np.clip(x / 6 + 0.5, 0, 1),
+        "hardswish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
+        "leaky_relu": lambda x: np.where(x > 0, x, 0.125 * x),
+        "softplus": lambda x: np.logaddexp(0, x),
+    }
+)
+UNARY: Final = tuple(name for name in FUNCTIONS if name != "softplus")
+EXACT: Final = ("relu", "relu6", "abs", "neg")  # but for the rounding of the result
+ABSOLUTE: Final = {"gelu": 0.03, "sigmoid": 0.02, "sigmoid_accurate": 0.02, "silu": 0.02, "tanh": 0.01, "square": 0.0}
+RELATIVE: Final = 2.0**-6  # of the kernels' polynomials
+PARAMETERS: Final = {"leaky_relu": ("negative_slope", "0.125"), "elu": ("alpha", "1.0")}
+DEFINED: Final[Mapping[str, Callable[[Array], Array]]] = MappingProxyType(
+    {"sqrt": lambda x: x >= 0, "log": lambda x: x > 0, "exp": lambda x: x < 60}
+)
+BINARY: Final[Mapping[str, Callable[[Array, Array], Array]]] = MappingProxyType(
+    {"add": np.add, "subtract": np.subtract, "sub": np.subtract, "multiply": np.multiply, "mul": np.multiply}
+)
+SIGNS: Final = {"add": "+", "subtract": "-", "multiply": "*"}
+
+
+def applied(name: str, argument: Array, dtype: str) -> tuple[Array, Array]:
+    """A function of a tensor in float64, and how far the device's result in a data type may lie from that."""
+    with np.errstate(all="ignore"):
+        values = np.asarray(FUNCTIONS[name](argument), np.float64)
+    error = 2 * rounding(values, dtype)
+    if name not in EXACT:
+        error = error + np.abs(values) * RELATIVE + ABSOLUTE.get(name, 2.0**-7)
+    known = DEFINED[name](argument) if name in DEFINED else np.ones(argument.shape, bool)
+    error = np.where(known & np.isfinite(values) & (np.abs(values) < 1e30), error, np.inf)
+    # in a block float an element that is not known may raise the exponent of its neighbors
+    error = np.full(error.shape, np.inf) if dtype in BLOCKS and np.isinf(error).any() else error
+    return values, error
+
+
+def unary(draft: Draft, function: str) -> Step | None:
+    """A function of every element."""
+    x = draft.tensor(lambda x: bool(DEFINED.get(function, np.isfinite)(x.values).all()))
+    if x is None:
+        return None
+    call = draft.call(function, x).placed(x.shape, tiled=x.tiled).taken_by_twin(x)
+    call.option(*PARAMETERS.get(function, ("", "")))
+    if function == "gelu":
+        call.sometimes(0.2, "fast_and_approximate_mode", "False", "True")
+    values, bound = applied(function, x.values, x.dtype)
+    return call.gives(
+        np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf), bound, dtypes=(x.dtype,), layout=x.layout
+    )
+
+
+def binary(draft: Draft, function: str) -> Step | None:
+    """A function of two tensors, or of a tensor and a number, in either order."""
+    first = draft.tensor()
+    if first is None:
+        return None
+    form = draft.below(10)
+    second: Shadow | Operand | float
+    if form < 3:
+        second = draft.pick((2.0, 0.5, -1.0, 3.0, 0.3))
+    elif form < 5:  # a row, a column or a single number of the first one
+        sides = tuple(side if draft.chance(0.5) else 1 for side in first.shape)
+        sides = sides[1:] if len(sides) > 1 and draft.chance(0.2) else sides
+        dtype = first.dtype if draft.chance(0.7) else draft.pick(USUAL)
+        layout = first.layout if draft.chance(0.9) else draft.layout(dtype)
+        where = draft.place(sides, tiled=layout == "TILE", sharded=0.1)
+        second = draft.operand("b", sides, dtype, layout=layout, where=where)
+    else:
+        second = draft.tensor(lambda other: _fits(first, other)) or first
+    return _combined(draft, function, first, second)
+
+
+def _fits(first: Shadow, other: Shadow) -> bool:
+    try:
+        return bool(np.broadcast_shapes(first.shape, other.shape))
+    except ValueError:
+        return False
+
+
+def _combined(draft: Draft, function: str, first: Shadow, second: Shadow | Operand | float) -> Step:
+    in_place, operation = function.endswith("_"), function.rstrip("_")
+    pair: tuple[Shadow | Operand | float, ...] = (first, second)
+    if not in_place and draft.chance(0.1):
+        pair = pair[::-1]
+    a, b = (np.asarray(side) if isinstance(side, float) else side.values for side in pair)
+    dtypes = ["bfloat16" if isinstance(side, float) else side.dtype for side in (first, second)]
+    with np.errstate(all="ignore"):
+        values = np.asarray(BINARY[operation](a, b), np.float64)
+    own = next(side.dtype for side in pair if not isinstance(side, float))
+    call = draft.call(function, *pair)
+    if isinstance(second, Operand):
+        call.takes(second)
+    activation = draft.pick(("relu", "silu", "sigmoid")) if draft.chance(0.1) else ""
+    if not in_place:
+        call.typed(0.15).placed(values.shape, tiled=True, probability=0.25)
+    out = call.dtype or own
+    # Both operands are unpacked and combined on the larger's scale, and the result is packed.
+    coarse = 2.0**-8 if "float32" not in dtypes or dtypes[0] != dtypes[1] else 2.0**-10
+    bound = 2 * rounding(values, out)
+    if BINARY[operation] is np.multiply:  # the matrix unit rounds after each of four fidelity phases
+        bound = bound + np.abs(values) * max(coarse, 2.0**-7 if in_place else 0.0)
+    else:
+        bound = bound + (np.abs(a) + np.abs(b)) * coarse
+    if out in INTEGERS:  # integers wrap around, and numbers between integers are not defined
+        bound = np.where((values == np.rint(values)) & (values >= 0) & (values < 100), 0.0, np.inf)
+    if activation:
+        call.option("activations", f"[ttsim.UnaryWithParam(ttsim.UnaryOpType.{activation.upper()})]")
+        values, more = applied(activation, values, out)
+        bound = 1.2 * bound + more  # no slope is above 1.2
+    if in_place:
+        call.target = first
+        if values.size == first.values.size:  # the first tensor keeps its rank
+            values, bound = values.reshape(first.shape), bound.reshape(first.shape)
+    elif len(call.arguments) == 2 and operation in SIGNS and draft.chance(0.1):
+        return call.gives(values, bound, dtypes=(out,), text=f"{pair[0]} {SIGNS[operation]} {pair[1]}")
+    # Rows in shards: block floats are untilized to bfloat16, and shards are cut to the tensor's own columns.
+    more_dtypes, place = ((), draft.required(call.place)) if first.tiled else (("bfloat16",), None)
+    return call.gives(values, bound, dtypes=(out, *more_dtypes), place=place)
+
+
+WIDTHS: Final = (32, 1, 8, 33, 64, 100, 128)
+NORMS: Final = MappingProxyType({"bfloat4_b": 0.9, "bfloat8_b": 0.12})  # relative L2 by the coarsest format; else:
+USUAL_NORM: Final = 0.06
+FIDELITIES: Final = ("HiFi4", "HiFi3", "HiFi2", "LoFi")
+
+
+def norm(*dtypes: str, low_fidelity: bool) -> float:
+    """The largest relative L2 error of sums of products of these data types."""
+    return max([USUAL_NORM, *(NORMS.get(dtype, 0.0) for dtype in dtypes)]) + (0.06 if low_fidelity else 0.0)
+
+
+def compute_config(draft: Draft) -> str:
+    """A compute kernel config; empty for none."""
+    if not draft.chance(0.4):
+        return ""
+    fields = [f"math_fidelity=ttsim.MathFidelity.{draft.pick(FIDELITIES)}"]
+    fields += [f"{name}={draft.chance(0.5)}" for name in ("fp32_dest_acc_en", "packer_l1_acc")]
+    for name in ("math_approx_mode", "dst_full_sync_en"):
+        fields += [f"{name}={draft.chance(0.5)}"] if draft.chance(0.15) else []
+    if draft.chance(0.05):
+        fields.append(f"throttle_level=ttsim.ThrottleLevel.{draft.pick(('LEVEL_1', 'LEVEL_3', 'NO_THROTTLE'))}")
+    return f"ttsim.WormholeComputeKernelConfig({', '.join(fields)})"
+
+
+@of_tensor(lambda x: x.is_float and len(x.shape) > 1)
+def product(draft: Draft, x: Shadow, function: str) -> Step | None:
+    """A product of two matrices, and for `linear` perhaps with a row added."""
+    if not x.tiled and not draft.chance(0.1):
+        return None
+    turned_a, turned_b = draft.chance(0.1), draft.chance(0.2)
+    a = x.values.swapaxes(-1, -2) if turned_a else x.values
+    depth, width = a.shape[-1], draft.pick(WIDTHS)
+    most = x.shape[:-2] if draft.chance(0.2) else ()
+    dtype = x.dtype if draft.chance(0.5) else draft.pick((*USUAL, "bfloat4_b"))
+    sides = (*most, width, depth) if turned_b else (*most, depth, width)
+    second = draft.operand("w", sides, dtype, where=draft.place(sides, tiled=True, sharded=0.1))
+    b = second.values.swapaxes(-1, -2) if turned_b else second.values
+    call = draft.call(function, x, second)
+    call.takes(second)
+    call.option("transpose_a", turned_a or "").option("transpose_b", turned_b or "")
+    row = None
+    if function == "linear" and draft.chance(0.6):
+        stored = draft.pick(("bfloat16", x.dtype))
+        row = call.takes(draft.operand("b", (*(1,) * (len(x.shape) - 1), width), stored, where=DRAM))
+        call.option("bias", row)
+    call.typed(0.15)
+    out, shape = call.dtype or x.dtype, (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], width)
+    call.placed(shape, tiled=True)
+    config = compute_config(draft)
+    call.option("compute_kernel_config", config)
+    low = "LoFi" in config or (not config and x.is_block and dtype in BLOCKS)
+    activation = draft.pick(("relu", "gelu", "silu")) if draft.chance(0.2) else ""
+    call.option("activation", activation and f'"{activation}"')
+    place = draft.required(call.place)
+
+    def expected() -> Expected:
+        values, terms, squares = np.matmul(a, b), np.matmul(np.abs(a), np.abs(b)), np.matmul(a * a, b * b)
+        if row is not None:
+            values, terms, squares = values + row.values, terms + np.abs(row.values), squares + row.values**2
+        bound = sum_error(values, terms, squares, depth, out, low_fidelity=low)
+        # a block float that is transposed on its way is packed again, with other neighbors
+        packed_a, packed_b = (
+            np.full(side.shape, regrouped_error(side, kind) if turned and kind in BLOCKS else 0.0)
+            for side, kind, turned in ((a, x.dtype, turned_a), (b, dtype, turned_b))
+        )
+        bound = bound + 4 * np.sqrt(np.matmul(packed_a**2, b * b) + np.matmul(a * a, packed_b**2))
+        limit: float | None = norm(x.dtype, dtype, out, low_fidelity=low)
+        if activation:
+            values, more = applied(activation, values, out)
+            bound, limit = 1.2 * bound + more, limit if activation == "relu" else None
+        return Expected(values=values, bound=bound, dtypes=(out,), layout="TILE", place=place, norm=limit)
+
+    short = function == "matmul" and len(call.arguments) == 2 and draft.chance(0.3)
+    return call.gives(expect=expected, text=f"{x} @ {second}" if short else "")
