@@ -34,6 +34,7 @@ from tools.random_calls.references import Pair, Sides, convolved, framed, regrou
 CONVOLUTIONS: Final = ("conv_transpose2d", "conv2d", "conv1d")
 CHANNELS: Final = (32, 1, 3, 8, 16, 24, 33, 64, 96, 128)
 MOST_PRODUCTS: Final = 10_000_000
+MOST_OUTPUTS: Final = 400_000
 ACTIVATIONS: Final = ("relu", "relu", "relu", "silu", "gelu", "sigmoid", "tanh", "leaky_relu")
 RARE_ACTIVATIONS: Final = (
     "exp", "sqrt", "log", "abs", "neg", "square", "relu6", "hardsigmoid", "hardswish", "softplus", "recip", "mish",
@@ -245,7 +246,8 @@ def window(function: str, draft: Draft, x: Shadow) -> Convolution | None:
         mirrored=not transposed or draft.chance(0.7),
     )
     high, wide = call.output_size
-    fits = min(high, wide) > 0 and batch * high * wide * call.depth * out_channels <= MOST_PRODUCTS
+    outputs = batch * high * wide * out_channels
+    fits = min(high, wide) > 0 and outputs <= MOST_OUTPUTS and outputs * call.depth <= MOST_PRODUCTS
     return call if fits else None
 
 
