@@ -37,12 +37,21 @@ FUNCTIONS: Final[Mapping[str, Callable[[Array], Array]]] = MappingProxyType(
         "hardsigmoid": lambda x: np.clip(x / 6 + 0.5, 0, 1),
         "hardswish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
         "leaky_relu": lambda x: np.where(x > 0, x, 0.125 * x),
+        "mish": lambda x: x * np.tanh(np.logaddexp(0, x)),
         "softplus": lambda x: np.logaddexp(0, x),
     }
 )
 UNARY: Final = tuple(name for name in FUNCTIONS if name != "softplus")
 EXACT: Final = ("relu", "relu6", "abs", "neg")  # but for the rounding of the result
-ABSOLUTE: Final = {"gelu": 0.03, "sigmoid": 0.02, "sigmoid_accurate": 0.02, "silu": 0.02, "tanh": 0.01, "square": 0.0}
+ABSOLUTE: Final = {
+    "gelu": 0.03,
+    "sigmoid": 0.02,
+    "sigmoid_accurate": 0.02,
+    "silu": 0.02,
+    "mish": 0.02,
+    "tanh": 0.01,
+    "square": 0.0,
+}
 RELATIVE: Final = 2.0**-6  # of the kernels' polynomials
 PARAMETERS: Final = {"leaky_relu": ("negative_slope", "0.125"), "elu": ("alpha", "1.0")}
 DEFINED: Final[Mapping[str, Callable[[Array], Array]]] = MappingProxyType(
