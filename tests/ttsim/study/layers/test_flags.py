@@ -28,43 +28,21 @@ def test_no_flag_is_no_layer():
 
 def test_shape_and_short_forms():
     layer = parse("--shape", "2,8,9,32", "--kernel-size", "3", "--stride", "2,1", "--padding", "1,0,1,0")
-    assert layer == Layer(
-        batch_size=2,
-        input_height=8,
-        input_width=9,
-        in_channels=32,
-        out_channels=32,
-        kernel_size=(3, 3),
-        stride=(2, 1),
-        padding=(1, 0, 1, 0),
-    )
+    sizes = {"batch_size": 2, "input_height": 8, "input_width": 9, "in_channels": 32, "out_channels": 32}
+    assert layer == Layer(**sizes, kernel_size=(3, 3), stride=(2, 1), padding=(1, 0, 1, 0))
 
 
 def test_every_field():
     layer = parse(*shlex.split(EVERY_FLAG))
-    assert layer == Layer(
-        name="a",
-        batch_size=1,
-        input_height=4,
-        input_width=5,
-        in_channels=16,
-        out_channels=8,
-        groups=2,
-        bias=False,
-        mirror_kernel=False,
-        input_dtype="float32",
-        input_layout="TILE",
-        input_memory="l1",
-        input_4d=True,
-        weights_dtype="float32",
-        dtype="bfloat8_b",
-        slice="H:2",
-        seed=5,
-        output_padding=(1, 1),
-        dilation=(2, 2),
-        config={"shard_layout": "HEIGHT_SHARDED", "act_block_h_override": 64},
-        compute={"math_fidelity": "LoFi", "packer_l1_acc": True},
-    )
+    assert {name: getattr(layer, name) for name in Layer.__dataclass_fields__} == {
+        "name": "a", "source": "", "batch_size": 1, "input_height": 4, "input_width": 5, "in_channels": 16,
+        "out_channels": 8, "kernel_size": (2, 2), "stride": (1, 1), "padding": (0, 0), "groups": 2, "bias": False,
+        "mirror_kernel": False, "input_dtype": "float32", "input_layout": "TILE", "input_memory": "l1",
+        "input_4d": True, "weights_dtype": "float32", "dtype": "bfloat8_b", "slice": "H:2", "seed": 5,
+        "output_padding": (1, 1), "dilation": (2, 2),
+        "config": {"shard_layout": "HEIGHT_SHARDED", "act_block_h_override": 64},
+        "compute": {"math_fidelity": "LoFi", "packer_l1_acc": True},
+    }  # fmt: skip
 
 
 def test_every_field_but_the_source_has_a_flag():

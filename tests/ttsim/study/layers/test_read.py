@@ -2,8 +2,9 @@ import csv
 
 import pytest
 
+from device.errors import ArgumentError
 from ttsim.runtime.types.layer import Layer
-from ttsim.study.layers.read import DEFAULT_LAYERS, REQUIRED, layer_of, read_layers
+from ttsim.study.layers.read import DEFAULT_LAYERS, REQUIRED, layer_of, leaves, read_layers, read_toml
 
 SMALL = {"in_channels": 32, "out_channels": 16, "input_height": 4, "input_width": 5}
 
@@ -14,25 +15,18 @@ def write(tmp_path, text):
     return path
 
 
-def test_the_default_file_holds_the_eight_layers():
-    layers = read_layers(DEFAULT_LAYERS)
-    assert [layer.name.split(".")[0] for layer in layers] == ["vanilla_unet"] * 4 + ["vgg_unet"] * 4
-    assert len({layer.name for layer in layers}) == 8
-    for layer in layers:
-        assert layer.source
-        assert layer.kernel_size == layer.stride == (2, 2)
-        assert layer.config["weights_dtype"] == "bfloat8_b"
-        assert layer.compute["math_fidelity"] == "LoFi"
-
-
 def test_the_default_file_agrees_with_the_collected_rows(recordings):
     with recordings("measured/model_layers.csv").open(newline="") as lines:
         rows = {f"{r['model']}.{r['layer']}": r for r in csv.DictReader(lines) if r["op"] == "conv_transpose2d"}
     layers = {layer.name: layer for layer in read_layers(DEFAULT_LAYERS)}
     assert set(layers) == set(rows)
+    assert len(layers) == 8
     for name, row in rows.items():
         layer = layers[name]
         sizes = (layer.batch_size, layer.in_channels, layer.out_channels, layer.input_height, layer.input_width)
+        assert layer.source
+        assert layer.kernel_size == layer.stride == (2, 2)
+        assert layer.config["weights_dtype"] == "bfloat8_b"
         assert sizes == tuple(int(row[key]) for key in ("batch", "in_c", "out_c", "in_h", "in_w"))
         assert layer.config.get("shard_layout") == {"HS": "HEIGHT_SHARDED", "auto": None}[row["shard"]]
         assert layer.config.get("act_block_h_override", 0) == int(row["act_block_h"] or 0)
@@ -115,3 +109,29 @@ def test_a_wrong_value_is_told_what_is_wrong(key, value, message):
 def test_required_fields():
     assert set(REQUIRED) == set(SMALL)
     assert layer_of(SMALL) == Layer(**SMALL)
+
+
+@pytest.mark.parametrize("content", [b"x =", b"x = \xff", b"x = " + b"[" * 5000])
+def test_what_is_no_toml(tmp_path, content):
+    path = tmp_path / "a.toml"
+    path.write_bytes(content)
+    with pytest.raises(ArgumentError, match=r"a\.toml: a sweep is TOML: "):
+        read_toml(path, "a sweep")
+
+
+def test_a_byte_order_mark_is_no_content(tmp_path):
+    (tmp_path / "a.toml").write_text("x = 1\n", encoding="utf-8-sig")
+    assert read_toml(tmp_path / "a.toml", "a sweep") == {"x": 1}
+
+
+def test_tables_within_tables_are_names_with_dots():
+    table = {"a": 1, "b": {"c": [2], "d": {"e": 3}}, "b.f": 4, "g": {"from": 1, "to": 2}, "h": {}}
+    assert list(leaves(table)) == [("a", 1), ("b.c", [2]), ("b.d.e", 3), ("b.f", 4), ("g.from", 1), ("g.to", 2)]
+    assert ("g", {"from": 1, "to": 2}) in list(leaves(table, whole=("from",)))
+
+
+def test_as_deep_as_a_file_may_nest():
+    table = {"x": 1}
+    for _ in range(3000):
+        table = {"x": table}
+    assert list(leaves(table)) == [(".".join("x" * 3001), 1)]

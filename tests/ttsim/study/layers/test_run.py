@@ -1,17 +1,197 @@
+"""Layers as calls: their inputs, configs, exact outputs, and what running them reports."""
+
+import math
+
+import ml_dtypes
+import numpy as np
 import pytest
 
+import ttsim as ttnn
+from device.memory.memory_config import Layout, TensorMemoryLayout
 from device.spec.device_spec import load_spec
+from ttsim.runtime.types.configs import (
+    Conv2dConfig,
+    Conv2dDRAMSliceWidth,
+    Conv2dL1FullSliceConfig,
+    MathFidelity,
+    PaddingMode,
+    UnaryOpType,
+)
 from ttsim.runtime.types.layer import Layer
-from ttsim.study.layers.run import Settings, call, layouts_of, make_inputs, place, run_layer, summary_of
+from ttsim.runtime.types.tensors import DataType
+from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
+from ttsim.study.layers.run import (
+    ACTIVATIONS,
+    Settings,
+    call,
+    compute_config,
+    conv_config,
+    exact_output,
+    geometry_of,
+    layouts_of,
+    make_inputs,
+    place,
+    run_layer,
+    slice_config,
+    summary_of,
+)
 
 SPEC = load_spec("wormhole_n150")
-SMALL = {"in_channels": 32, "out_channels": 16, "input_height": 6, "input_width": 5, "stride": (2, 2)}
+OFF = Settings(spec=SPEC, values="off", suggestions=False)
+TINY = {"in_channels": 6, "out_channels": 4, "input_height": 3, "input_width": 5}
+
+
+def small(**fields):
+    sizes = {"in_channels": 32, "out_channels": 16, "input_height": 6, "input_width": 5, "stride": (2, 2)}
+    return Layer(**{**sizes, **fields})
+
+
+def test_inputs_follow_the_seed_and_the_precision():
+    layer = Layer(**TINY, batch_size=2, groups=2, kernel_size=(3, 2), seed=7)
+    inputs = make_inputs(layer)
+    for values in (inputs, make_inputs(layer, values=False)):
+        assert [one.shape for one in values] == [(2, 3, 5, 6), (6, 2, 3, 2), (1, 1, 1, 4)]
+    assert all(np.array_equal(a, b) for a, b in zip(inputs, make_inputs(layer), strict=True))
+    assert not np.array_equal(inputs.x, make_inputs(Layer(**TINY, batch_size=2, seed=8)).x)
+    full = make_inputs(Layer(**TINY, input_dtype="float32", weights_dtype="float32", bias=False))
+    rounded = [np.array_equal(x, x.astype(ml_dtypes.bfloat16).astype(np.float32)) for x in (inputs.x, full.x, full.w)]
+    assert rounded == [True, False, False]
+    assert full.b is None
+    assert np.std(make_inputs(Layer(**{**TINY, "in_channels": 600})).w) == pytest.approx(1 / math.sqrt(2400), rel=0.02)
+
+
+def test_padding_of_two_and_of_four():
+    two, four, uneven = (
+        geometry_of(Layer(**TINY, kernel_size=(4, 4), padding=sides)) for sides in ((1, 2), (1, 1, 2, 2), (0, 1, 2, 3))
+    )
+    assert two == four
+    assert [axis.pad_before for axis in two.axes] == [1, 2]
+    assert [(axis.pad_before, axis.pad_after) for axis in uneven.axes] == [(0, 1), (2, 3)]
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_exact_output_is_the_definition(bias):
+    layer = Layer(**TINY, batch_size=2, kernel_size=(3, 2), stride=(2, 1), padding=(1, 0), bias=bias)
+    inputs, geometry = make_inputs(layer), geometry_of(layer)
+    rows, cols = geometry.axes
+    expected = np.zeros((2, *geometry.output_shape, 4)) + (0 if inputs.b is None else inputs.b.reshape(-1))
+    for y, x, i, j in np.ndindex(3, 5, *layer.kernel_size):
+        u = y * rows.stride + i * rows.dilation - rows.pad_before
+        v = x * cols.stride + j * cols.dilation - cols.pad_before
+        if 0 <= u < rows.output_size and 0 <= v < cols.output_size:
+            expected[:, u, v] += inputs.x[:, y, x].astype(np.float64) @ inputs.w[:, :, i, j]
+    np.testing.assert_allclose(exact_output(layer, inputs), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_without_mirroring_the_kernel_arrives_flipped():
+    plain = Layer(**TINY, kernel_size=(3, 3))
+    inputs = make_inputs(plain)
+    flipped = inputs._replace(w=inputs.w[..., ::-1, ::-1])
+    other = Layer(**TINY, kernel_size=(3, 3), mirror_kernel=False)
+    np.testing.assert_array_equal(exact_output(plain, inputs), exact_output(other, flipped))
+
+
+@pytest.mark.parametrize(
+    ("name", "at_one"),
+    [
+        ("relu", 1),
+        ("relu6", 1),
+        ("sigmoid", 1 / (1 + math.exp(-1))),
+        ("silu", 1 / (1 + math.exp(-1))),
+        ("gelu", 0.841344746),
+        ("tanh", math.tanh(1)),
+    ],
+)
+def test_activations(name, at_one):
+    assert ACTIVATIONS[name](np.array([1.0])) == pytest.approx(at_one)
+    layer = Layer(**TINY, config={"activation": name})
+    linear = exact_output(Layer(**TINY), make_inputs(layer))
+    np.testing.assert_allclose(exact_output(layer, make_inputs(layer)), ACTIVATIONS[name](linear))
+
+
+def test_what_has_no_definition_here_is_none():
+    for config in ({"padding_mode": "Replicate"}, {"activation": "xielu"}):
+        layer = Layer(**TINY, config=config)
+        assert exact_output(layer, make_inputs(layer)) is None
+    result = run_layer(small(config={"padding_mode": "Replicate"}), Settings(spec=SPEC))
+    assert (result.error, result.summary.accuracy) == (None, None)
+
+
+def test_nothing_set_is_none():
+    assert (conv_config(small()), compute_config(small(), "any"), slice_config(small())) == (None, None, None)
+
+
+def test_names_become_members():
+    given = {
+        "weights_dtype": "bfloat8_b",
+        "activation": "relu",
+        "shard_layout": "HEIGHT_SHARDED",
+        "output_layout": "ROW_MAJOR",
+        "padding_mode": "Replicate",
+        "act_block_h_override": 64,
+        "enable_act_double_buffer": True,
+    }
+    config = conv_config(small(config=given))
+    assert config.activation.op_type is UnaryOpType.RELU
+    members = [DataType.BFLOAT8_B, TensorMemoryLayout.HEIGHT_SHARDED, Layout.ROW_MAJOR, PaddingMode.Replicate, 64, True]
+    assert [getattr(config, name) for name in given if name != "activation"] == members
+    compute = compute_config(small(compute={"math_fidelity": "lofi", "fp32_dest_acc_en": True}), "any")
+    assert (compute.math_fidelity, compute.fp32_dest_acc_en) == (MathFidelity.LoFi, True)
+    for layer in read_layers(DEFAULT_LAYERS):
+        assert conv_config(layer).weights_dtype is DataType.BFLOAT8_B
+        assert compute_config(layer, "any").math_fidelity is MathFidelity.LoFi
+
+
+def test_a_core_grid_is_columns_by_rows_and_is_used():
+    config = conv_config(small(config={"core_grid": "8x4"}))
+    assert (str(config.core_grid), config.override_sharding_config) == ("{[0-0 - 7-3]}", True)
+    unused = conv_config(small(config={"core_grid": "8x4", "override_sharding_config": False}))
+    assert unused == Conv2dConfig(core_grid=config.core_grid)
+
+
+def test_slices():
+    assert slice_config(small(slice="l1_full")) is Conv2dL1FullSliceConfig
+    config = slice_config(small(slice="w:4"))
+    assert (config.slice_type, config.num_slices) == (Conv2dDRAMSliceWidth, 4)
+
+
+GRID = r"^core_grid must be COLUMNSxROWS of at least 1x1, not .*; such as '8x4'$"
+SLICE = r"^slice must be 'l1_full', 'H:n' or 'W:n' with n slices"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        *(
+            ({"config": {"core_grid": grid}}, GRID)
+            for grid in ("8", "0x4", "4x0", "8x", "8x4x1", "-8x4", "8 x 4", "٨x4")
+        ),
+        *(({"config": {"core_grid": grid}}, GRID) for grid in ("9999x1", "", 8, True)),
+        *(({"slice": text}, SLICE) for text in ("4", "H", "H:x", "X:2", "")),
+        (
+            {"compute": {"math_fidelity": "HiFi5"}},
+            r"^math_fidelity must be one of LoFi, HiFi2, HiFi3, HiFi4, Invalid, not 'HiFi5'$",
+        ),
+        ({"config": {"activation": "relux"}}, r"^activation must be a name of UnaryOpType, not 'relux'$"),
+        ({"config": {"shard_layot": "HEIGHT_SHARDED"}}, "did you mean 'shard_layout'"),
+        ({"groups": 5}, r"^groups must divide in_channels and out_channels, not 5 with 32 and 16; 16 is"),
+        ({"config": {"weights_dtype": "x"}}, "weights_dtype must be"),
+        ({"dilation": (1 << 40, 1)}, "dilation"),
+        ({"padding": (9, 9)}, "padding"),
+    ],
+)
+def test_what_is_wrong_with_a_layer_is_its_result(fields, message):
+    layer = small(**fields)
+    result = run_layer(layer, OFF)
+    assert (result.summary, result.reached) == (None, ())
+    with pytest.raises((ValueError, TypeError), match=message):
+        raise ValueError(result.error)
 
 
 @pytest.mark.parametrize("memory", ["dram", "l1", "host"])
 @pytest.mark.parametrize("layout", ["ROW_MAJOR", "TILE"])
 def test_wherever_the_input_lies(memory, layout):
-    layer = Layer(**SMALL, input_memory=memory, input_layout=layout, input_4d=layout == "ROW_MAJOR")
+    layer = small(input_memory=memory, input_layout=layout, input_4d=layout == "ROW_MAJOR")
     result = run_layer(layer, Settings(spec=SPEC))
     assert result.error is None
     assert result.summary.accuracy.pcc > 0.999
@@ -20,80 +200,65 @@ def test_wherever_the_input_lies(memory, layout):
 
 
 def test_activation_and_mirroring_are_part_of_the_accuracy():
-    layer = Layer(**SMALL, mirror_kernel=False, config={"activation": "relu"}, compute={"math_fidelity": "HiFi4"})
+    layer = small(mirror_kernel=False, config={"activation": "relu"}, compute={"math_fidelity": "HiFi4"})
     assert run_layer(layer, Settings(spec=SPEC)).summary.accuracy.pcc > 0.999
 
 
-def test_no_definition_no_accuracy():
-    result = run_layer(Layer(**SMALL, config={"padding_mode": "Replicate"}), Settings(spec=SPEC))
-    assert result.error is None
-    assert result.summary.accuracy is None
-
-
 def test_a_layer_on_a_placed_device_step_by_step():
-    layer = Layer(**SMALL, input_memory="l1")
+    layer = small(input_memory="l1")
     placed = place(layer, make_inputs(layer), Settings(spec=SPEC, values="off", cycles=False))
     assert placed.before == len(placed.events) == 1
     called = call(placed)
     summary = summary_of(placed, called)
-    assert summary.accuracy is None
-    assert summary.cycles is None
-    assert called.profile.calls == []
+    assert (summary.accuracy, summary.cycles, called.profile.calls) == (None, None, [])
     assert [layout.scheme.name for layout in layouts_of(placed.events)] == [summary.partitions[0].scheme]
     assert summary.operations[0].buffers[0].address == placed.events[0].address
     placed.device.close()
 
 
-def test_a_layer_that_is_none_says_why():
-    result = run_layer(Layer(**SMALL, groups=5), Settings(spec=SPEC))
-    assert result.summary is None
-    assert result.error.startswith("groups must divide in_channels")
-    assert result.reached == ()
-
-
-@pytest.mark.parametrize("settings", [{"config": {"weights_dtype": "x"}}, {"config": {"x": 1}}, {"slice": "x"}])
-def test_a_layer_that_names_what_there_is_not_says_so(settings):
-    result = run_layer(Layer(**SMALL, **settings), Settings(spec=SPEC))
-    assert "x" in result.error
-    assert result.reached == ()
-
-
-@pytest.mark.parametrize("field", [{"dilation": (1 << 40, 1)}, {"padding": (9, 9)}])
-def test_a_call_that_is_refused_says_why(field):
-    result = run_layer(Layer(**SMALL, **field), Settings(spec=SPEC, values="off"))
-    assert next(iter(field)) in result.error
-
-
-def test_a_mistake_of_ours_is_no_property_of_the_layer(monkeypatch):
+@pytest.mark.parametrize("error", [ValueError, TypeError, LookupError, ArithmeticError])
+@pytest.mark.parametrize("where", ["ttsim.study.layers.run.conv_transpose2d", "ops.programs.conv2d.cycles.time_conv"])
+def test_a_mistake_of_ours_is_no_property_of_the_layer(monkeypatch, error, where):
     def broken(*_, **__):
-        raise ValueError("a mistake")
+        raise error("a mistake")
 
-    monkeypatch.setattr("ttsim.study.layers.run.conv_transpose2d", broken)
-    with pytest.raises(ValueError, match="a mistake"):
-        run_layer(Layer(**SMALL), Settings(spec=SPEC))
+    monkeypatch.setattr(where, broken)
+    with pytest.raises(error, match="a mistake"):
+        run_layer(small(), OFF)
 
 
 def test_slices_that_are_cut_up_alike_are_counted():
-    layer = Layer(**{**SMALL, "input_height": 64, "input_width": 64, "padding": (1, 1)}, slice="H:4")
-    result = run_layer(layer, Settings(spec=SPEC, values="off"))
-    partitions = result.summary.partitions
+    layer = small(input_height=64, input_width=64, padding=(1, 1), slice="H:4")
+    partitions = run_layer(layer, OFF).summary.partitions
     assert sum(partition.convolutions for partition in partitions) == 4
     assert len(set(partitions)) == len(partitions) < 4
 
 
 def test_cycles_of_a_layer_are_those_of_its_operations():
-    summary = run_layer(Layer(**SMALL), Settings(spec=SPEC, values="off")).summary
-    (call,) = summary.cycles.calls
-    assert [one.name for one in call.operations] == [one.name for one in summary.operations]
-    assert call.untimed == ()
+    summary = run_layer(small(), OFF).summary
+    (timed,) = summary.cycles.calls
+    assert [one.name for one in timed.operations] == [one.name for one in summary.operations]
+    assert timed.untimed == ()
     assert summary.cycles.cycles > 0
 
 
-@pytest.mark.parametrize("error", [ValueError, TypeError, LookupError, ArithmeticError])
-def test_a_mistake_in_a_model_is_no_missing_model(monkeypatch, error):
-    def broken(*_, **__):
-        raise error("a mistake")
-
-    monkeypatch.setattr("ops.programs.conv2d.cycles.time_conv", broken)
-    with pytest.raises(error, match="a mistake"):
-        run_layer(Layer(**SMALL), Settings(spec=SPEC, values="off"))
+def test_the_script_of_a_layer_makes_the_same_call():
+    layer = Layer(
+        in_channels=32,
+        out_channels=32,
+        input_height=8,
+        input_width=8,
+        stride=(2, 2),
+        dtype="bfloat8_b",
+        input_memory="l1",
+        config={"weights_dtype": "bfloat8_b", "shard_layout": "HEIGHT_SHARDED", "output_layout": "TILE"},
+        compute={"math_fidelity": "HiFi2"},
+        slice="l1_full",
+    )
+    result = run_layer(layer, Settings(spec=SPEC, values="off", suggestions=False))
+    with ttnn.open_device(device_id=0, spec="wormhole_n150", values="off", l1_small_size=32768) as device:
+        with ttnn.profile(device) as profile:
+            names = {"device": device}
+            exec(result.source, names)
+        assert profile.report().cycles == result.summary.cycles.cycles
+        assert names["output"].dtype == ttnn.bfloat8_b
