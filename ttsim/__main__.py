@@ -23,6 +23,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn, get_args
 
@@ -47,15 +48,7 @@ from ttsim.report.writers.json import devices_as_json, fields_as_json, layers_as
 from ttsim.report.writers.table import print_layers
 from ttsim.report.writers.terminal import progress, say
 from ttsim.runtime.settings import Values, add_changes, add_device, chosen_device
-from ttsim.study.command import (
-    add_design,
-    add_sweep,
-    add_tune,
-    design_command,
-    faster_line,
-    sweep_command,
-    tune_command,
-)
+from ttsim.study.command import add_design, add_sweep, add_tune, faster_line
 from ttsim.study.layers.flags import add_layers_flags, add_opening_flags, chosen_layers
 from ttsim.study.layers.run import Settings, run_layer
 from ttsim.study.store import model_version
@@ -105,6 +98,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     devices.add_argument("--only", default="", metavar="TEXT", help="explain the fields whose name contains this")
     devices.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    devices.set_defaults(run=devices_command)
     script = commands.add_parser(
         "exec",
         help="run a script that imports ttnn",
@@ -117,6 +111,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     script.add_argument("script", type=Path, metavar="SCRIPT", help="a Python file")
     script.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="of the script")
+    script.set_defaults(run=exec_command)
     _add_compare(commands)
     tests = commands.add_parser(
         "pytest",
@@ -125,6 +120,7 @@ def build_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add_choices(tests)
+    tests.set_defaults(run=pytest_command)
     add_sweep(commands)
     add_tune(commands)
     add_design(commands)
@@ -156,6 +152,7 @@ def _add_run(commands: Any) -> None:
         "--report", type=Path, metavar="DIR", help="write what ttnn-visualizer and tt-perf-report open, for each layer"
     )
     run.add_argument("--html", type=Path, metavar="FILE", help="write a page that needs nothing else, too")
+    run.set_defaults(run=run_command)
 
 
 def _add_compare(commands: Any) -> None:
@@ -174,6 +171,7 @@ def _add_compare(commands: Any) -> None:
         "--fail-over", type=percent_share, metavar="PERCENT", help="exit with 1 if it takes longer by more than this"
     )
     compared.add_argument("--device-id", type=int, metavar="NUMBER", help="of a CSV with several devices, this one")
+    compared.set_defaults(run=compare_command)
 
 
 def run_command(options: argparse.Namespace) -> int:
@@ -216,22 +214,22 @@ def devices_command(options: argparse.Namespace) -> int:
     if options.only and not options.explain:
         raise ArgumentError("devices: --only chooses among the fields of --explain; give both or neither")
     names = [with_changes(name, options.changes) for name in options.names or catalog_names()]
-    if options.explain:
-        explained_devices = []
-        for name in names:
-            with progress(f"fields of {name}") as begin:
-                explained_devices.append(explained(name, options.only, watch=begin))
+    if not options.explain:
+        specs = [load_spec(name) for name in names]
         if options.json:
-            print(fields_as_json(explained_devices))
-            return 0
-        for device in explained_devices:
-            print_fields(console(), device)
+            print(devices_as_json(specs))
+        else:
+            print_devices(console(), specs)
         return 0
-    specs = [load_spec(name) for name in names]
+    devices = []
+    for name in names:
+        with progress(f"fields of {name}") as begin:
+            devices.append(explained(name, options.only, watch=begin))
     if options.json:
-        print(devices_as_json(specs))
+        print(fields_as_json(devices))
     else:
-        print_devices(console(), specs)
+        for device in devices:
+            print_fields(console(), device)
     return 0
 
 
@@ -242,15 +240,10 @@ def exec_command(options: argparse.Namespace) -> int:
     try:
         with environment(variables):
             errors = Console(stderr=True)
-            told = run_script(
-                options.script,
-                options.arguments,
-                options.report,
-                lambda line: say(errors, line, indent=2),
-                tunes=options.tune,
-            )
-        if told:
-            print(told)
+            tell = partial(say, errors, indent=2)
+            tuned = run_script(options.script, options.arguments, options.report, tell, tunes=options.tune)
+        if tuned:
+            print(tuned)
     except (Exception, KeyboardInterrupt) as error:
         sys.stdout.flush()
         lines = traceback.format_exception(error.with_traceback(within(error.__traceback__, options.script)))
@@ -261,9 +254,9 @@ def exec_command(options: argparse.Namespace) -> int:
 
 def compare_command(options: argparse.Namespace) -> int:
     """Compare two reports. Returns the exit code."""
-    found = compare(*(read_report(path, options.device_id) for path in (options.before, options.after)))
-    print(found)
-    if options.fail_over is None or not found.fails(options.fail_over):
+    comparison = compare(*(read_report(path, options.device_id) for path in (options.before, options.after)))
+    print(comparison)
+    if options.fail_over is None or not comparison.fails(options.fail_over):
         return 0
     print(f"ttsim: compare: it takes longer by more than {100 * options.fail_over:g} %", file=sys.stderr)
     return 1
@@ -303,20 +296,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.arguments = rest
     elif rest:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
-    commands = {
-        "run": run_command,
-        "devices": devices_command,
-        "exec": exec_command,
-        "compare": compare_command,
-        "design": design_command,
-        "pytest": pytest_command,
-        "sweep": sweep_command,
-        "tune": tune_command,
-    }
     own = options.command not in ("exec", "pytest")  # what scripts make of SIGTERM is theirs
     try:
         with ending_on_sigterm() if own else nullcontext():
-            code = commands[options.command](options)
+            code: int = options.run(options)
             sys.stdout.flush()
     except BrokenPipeError:  # whoever read has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

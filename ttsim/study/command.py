@@ -51,6 +51,7 @@ def add_sweep(commands: Any) -> None:
     _add_results(parser, table="points", document="points")
     add("--plot", type=Path, metavar="FILE", help="write charts: an .svg or .html that needs nothing else")
     add("--across", nargs=2, default=(), metavar="KEY", help="the two settings of heat maps (default: the first two)")
+    parser.set_defaults(run=sweep_command)
 
 
 def _add_results(parser: argparse.ArgumentParser, *, table: str, document: str) -> None:
@@ -166,6 +167,7 @@ def add_tune(commands: Any) -> None:
     add("--keep", type=names, default=(), metavar="FIELD,...", help=f"leave as given: {', '.join(SEARCHED)}")
     add("--effort", type=int, default=EFFORT, metavar="N", help=f"calls that may be tried (default: {EFFORT})")
     add("--json", action="store_true", help="print JSON instead of words")
+    parser.set_defaults(run=tune_command)
 
 
 def names(given: str) -> tuple[str, ...]:
@@ -230,6 +232,7 @@ def add_design(commands: Any) -> None:
         "--processes", type=int, metavar="N", help="how many (default: one on each core, where there is much to do)"
     )
     _add_results(parser, table="machines", document="figures")
+    parser.set_defaults(run=design_command)
 
 
 def design_command(options: argparse.Namespace) -> int:
