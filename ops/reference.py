@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
-from types import EllipsisType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -191,7 +189,7 @@ def weights_gradient(src: Array, diff_dst: Array, geometry: Geometry, *, groups:
 
 def _meetings(geometry: Geometry) -> Iterator[tuple[AnyIndex, AnyIndex, AnyIndex]]:
     """The index of every tap that meets anything, the inputs under it, and the outputs they meet there."""
-    for tap in product(*(range(axis.kernel) for axis in geometry.axes)):
+    for tap in np.ndindex(*geometry.kernel_shape):
         reaches = [axis.reach(k) for axis, k in zip(geometry.axes, tap, strict=True)]
         if all(reach.inputs for reach in reaches):
             inputs = tuple(slice(reach.input_start, reach.input_stop) for reach in reaches)
@@ -202,9 +200,6 @@ def _meetings(geometry: Geometry) -> Iterator[tuple[AnyIndex, AnyIndex, AnyIndex
             yield (..., *tap), (..., *inputs), (..., *outputs)
 
 
-Index: TypeAlias = tuple[EllipsisType | slice, ...]
-
-
 def conv_transpose(
     src: Array, weights: Array, geometry: Geometry, *, bias: Array | None = None, groups: int = 1
 ) -> Array:
@@ -213,29 +208,15 @@ def conv_transpose(
     Returns:
         float64 [N, O, *output].
     """
-    batch, in_channels = src.shape[:2]
-    out_per_group = weights.shape[1]
-    grouped = src.astype(np.float64).reshape(batch, groups, in_channels // groups, *geometry.input_shape)
-    dst = np.zeros((batch, groups, out_per_group, *geometry.output_shape))
-    matrices = weights.astype(np.float64).reshape(groups, in_channels // groups, out_per_group, *geometry.kernel_shape)
-    for tap in np.ndindex(*geometry.kernel_shape):
-        reaches = [axis.reach(k) for axis, k in zip(geometry.axes, tap, strict=True)]
-        counts = tuple(reach.inputs for reach in reaches)
-        if 0 in counts:
-            continue
-        sources: Index = (..., *(slice(reach.input_start, reach.input_stop) for reach in reaches))
-        inputs = grouped[sources]
-        matrix = matrices[(..., *tap)].swapaxes(-1, -2)
-        products = matrix @ inputs.reshape(*inputs.shape[:3], -1)
-        targets: Index = (
-            ...,
-            *(
-                slice(reach.output_start, reach.output_start + (reach.inputs - 1) * axis.stride + 1, axis.stride)
-                for reach, axis in zip(reaches, geometry.axes, strict=True)
-            ),
-        )
-        dst[targets] += products.reshape(batch, groups, out_per_group, *counts)
-    dst = dst.reshape(batch, groups * out_per_group, *geometry.output_shape)
+    batch, ins, outs = len(src), src.shape[1] // groups, weights.shape[1]
+    grouped = src.astype(np.float64).reshape(batch, groups, ins, *geometry.input_shape)
+    matrices = weights.astype(np.float64).reshape(groups, ins, outs, *geometry.kernel_shape)
+    dst = np.zeros((batch, groups, outs, *geometry.output_shape))
+    for tap, inputs, outputs in _meetings(geometry):
+        met = grouped[inputs]
+        products = matrices[tap].swapaxes(-1, -2) @ met.reshape(*met.shape[:3], -1)
+        dst[outputs] += products.reshape(batch, groups, outs, *met.shape[3:])
+    dst = dst.reshape(batch, groups * outs, *geometry.output_shape)
     if bias is not None:
         dst += bias.astype(np.float64).reshape(-1, *(1 for _ in geometry.axes))
     return dst

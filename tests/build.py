@@ -27,9 +27,7 @@ from device.time.stages import OperationCycles, Stage
 from ops.op_model import CyclesContext, Ends, ValuesContext
 from ops.op_models import OP_MODELS, load_spec
 from ops.passes.cycles import operations_of
-from ops.planners.conv.arguments import ConvCall, ConvRules, Operand, SliceConfig, SliceType
-from ops.planners.conv.conv2d import CONV2D
-from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D
+from ops.planners.conv.arguments import CONV2D, CONV_TRANSPOSE2D, ConvCall, ConvRules, Operand, SliceConfig, SliceType
 from ops.reference import Geometry, plan_geometry
 from tests.shards import BLOCK, HEIGHT, WIDTH, in_box, on_cores
 

@@ -31,7 +31,7 @@ from ops.planners.conv.alternatives import (
     index_tensors_in_dram,
 )
 from ops.planners.conv.arguments import ConvCall
-from ops.planners.conv.call import check_call, plan_call
+from ops.planners.conv.plan import check_call, plan_call
 from ops.window import NoWindowError
 from ttsim.runtime.call_source import conv_config_source, slice_config_source
 

@@ -20,9 +20,18 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32, DataFor
 from device.plan import DeviceOp, Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.planners.concat import plan_concat
-from ops.planners.conv.arguments import ComputeConfig, ConvCall, ConvConfig, ConvRules, Operand, SliceConfig, SliceType
-from ops.planners.conv.conv2d import CONV2D
-from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D, CONV_TRANSPOSE2D_BY_PHASES
+from ops.planners.conv.arguments import (
+    CONV2D,
+    CONV_TRANSPOSE2D,
+    CONV_TRANSPOSE2D_BY_PHASES,
+    ComputeConfig,
+    ConvCall,
+    ConvConfig,
+    ConvRules,
+    Operand,
+    SliceConfig,
+    SliceType,
+)
 from ops.planners.conv.plan import plan_convolution
 from ops.planners.eltwise import BinaryArguments, plan_binary
 from ops.planners.matmul import MatmulArguments, plan_matmul

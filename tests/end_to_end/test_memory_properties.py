@@ -20,14 +20,9 @@ from ops.planners.conv.arguments import (
     SliceType,
     output_lengths,
 )
-from ops.planners.conv.conv_transpose2d import (
-    check_arguments,
-    check_slices,
-    check_strict,
-    validate,
-)
+from ops.planners.conv.checks import check_arguments, check_possible, check_slices, check_strict
 from ops.planners.conv.plan import plan_convolution
-from ops.planners.conv.strict import plan_fault
+from ops.planners.conv.plan_checks import plan_fault
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.data_movement.slice import SliceWrite
 from tests.build import operand, sized_call
@@ -102,8 +97,8 @@ def fill(device, sizes):
 def made(call, device):
     """The plan of a call, and its input on the device; calls that are refused are no examples."""
     try:
-        validate(call)
         check_arguments(call)
+        check_possible(call)
         check_slices(call)
         check_strict(call)
         inputs = {}

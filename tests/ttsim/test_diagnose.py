@@ -15,8 +15,7 @@ from device.machine import Machine
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout
 from device.numbers.formats import BFLOAT16
-from ops.planners.conv.arguments import ConvCall, ConvConfig, Operand
-from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D
+from ops.planners.conv.arguments import CONV_TRANSPOSE2D, ConvCall, ConvConfig, Operand
 from ops.window import NoWindowError
 from ttsim import diagnose as verdict
 from ttsim.diagnose import MachineSnapshot, attempt

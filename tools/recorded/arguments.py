@@ -16,6 +16,7 @@ from device.memory.memory_config import (
 )
 from device.numbers.formats import FORMATS
 from ops.planners.conv.arguments import (
+    CONV_TRANSPOSE2D,
     ComputeConfig,
     ConvCall,
     ConvConfig,
@@ -23,7 +24,6 @@ from ops.planners.conv.arguments import (
     SliceConfig,
     SliceType,
 )
-from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D
 
 LAYOUTS = {"ROW_MAJOR": Layout.ROW_MAJOR, "TILE": Layout.TILE}
 PHASES = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}

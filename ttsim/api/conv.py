@@ -3,10 +3,9 @@
 ``lowering="phase"``, which computes each output phase by itself, is this library's own and not in ttnn.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -14,18 +13,20 @@ from device.errors import ArgumentError, CircularBufferError, DeviceError, OutOf
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
 from device.plan import Plan, ProgramKey
-from ops.planners.conv import conv2d as ordinary, conv_transpose2d as transposed
 from ops.planners.conv.arguments import (
+    CONV2D,
+    CONV_TRANSPOSE2D,
+    CONV_TRANSPOSE2D_BY_PHASES,
     ConvCall,
     ConvConfig,
     ConvRules,
     Operand,
     describe_no_outputs,
-    output_lengths,
     plans_without_outputs,
 )
-from ops.planners.conv.call import check_call, plan_call, plan_reads_free_l1
-from ops.planners.conv.checks import claimed_volume
+from ops.planners.conv.folding import output_size
+from ops.planners.conv.operand_checks import claimed_volume
+from ops.planners.conv.plan import check_call, plan_call, reads_free_l1
 from ops.planners.onednn.plan import Lowering
 from ttsim.diagnose import MachineSnapshot, explain_oom
 from ttsim.runtime.device import Device
@@ -120,7 +121,7 @@ class OfTensors(Convolution):
 
     def carried_out(
         self,
-        kind: "Kind",
+        rules: ConvRules,
         tensors: Mapping[str, Tensor | None],
         *,
         slices: Conv2dSliceConfig | None,
@@ -129,7 +130,6 @@ class OfTensors(Convolution):
         """The results of the call by their roles, and its arguments in the machine's own types.
 
         Args:
-            kind: What the function adds to what all have.
             tensors: "input", "weight" and "bias".
             slices: Slices of inputs in DRAM.
             own: Further arguments of `ConvCall`.
@@ -137,14 +137,14 @@ class OfTensors(Convolution):
         given = {name: tensor for name, tensor in tensors.items() if tensor is not None}
         operands: dict[str, Any] = {name: operand(tensor) for name, tensor in given.items()}
         call = self.arguments(
-            kind.rules,
+            rules,
             out=self.dtype,
             slices=slices,
             **{"groups": self.groups or 1, "memory_config": self.memory_config} | operands | own,
         )
         require_allocated(*given.values())
-        weights = self.return_weights_and_bias
-        return carry_out(kind, call, given, self.device, returns_weights=weights), call
+        name = "ttsim.conv_transpose2d" if rules.by_phases else f"ttnn.{self._name}"
+        return carry_out(name, call, given, self.device, returns_weights=self.return_weights_and_bias), call
 
     def returned(self, results: Mapping[str, Tensor], output_dim: tuple[int, int] | int) -> Any:
         """The output; or (output, (OH, OW)) (of rows (output, OL)), or (output, (weights, bias)), or all three."""
@@ -195,15 +195,15 @@ class ConvTranspose2d(
 
     def run(self) -> Any:
         """Carries the call out."""
-        kind = BY_PHASES if lowering_of(self.lowering) is Lowering.PHASE else TRANSPOSED
+        by_phases = lowering_of(self.lowering) is Lowering.PHASE
         results, call = self.carried_out(
-            kind,
+            CONV_TRANSPOSE2D_BY_PHASES if by_phases else CONV_TRANSPOSE2D,
             {"input": self.input_tensor, "weight": self.weight_tensor, "bias": self.bias_tensor},
             slices=self.dram_slice_config,
             output_padding=two(self.output_padding),
             mirror_kernel=self.mirror_kernel,
         )
-        return self.returned(results, output_lengths(call))
+        return self.returned(results, output_size(call))
 
 
 class Conv2d(
@@ -238,7 +238,7 @@ class Conv2d(
             "bias": None if self.bias_tensor is None else fetched(self.bias_tensor),
         }
         results, call = self.carried_out(CONV2D, tensors, slices=self.slice_config)
-        return self.returned(results, ordinary.output_size(call))
+        return self.returned(results, output_size(call))
 
 
 class Conv1d(
@@ -295,8 +295,8 @@ class Conv1d(
         bias = None if self.bias_tensor is None else fetched(self.bias_tensor)
         image = _image(self.input_tensor, (self.batch_size, 1, self.input_length, self.in_channels))
         tensors = {"input": image, "weight": weight, "bias": bias}
-        results, call = self.carried_out(CONV1D, tensors, slices=self.slice_config)
-        return self.returned(results, ordinary.output_size(call)[1])
+        results, call = self.carried_out(CONV2D, tensors, slices=self.slice_config)
+        return self.returned(results, output_size(call)[1])
 
 
 def operand(tensor: Tensor) -> Operand:
@@ -340,22 +340,13 @@ def lowering_of(name: str) -> Lowering:
     return Lowering(name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
-    """What a function adds to what all convolutions have."""
-
-    name: str  # As captures have it
-    rules: ConvRules
-    useful_flops: Callable[[ConvCall], int]  # Multiplications and additions of the definition
-    explains_oom: bool  # Whether an error of a call that does not fit says what would
-
-
 def carry_out(
-    kind: Kind, call: ConvCall, tensors: Mapping[str, Tensor], device: Device, *, returns_weights: bool
+    name: str, call: ConvCall, tensors: Mapping[str, Tensor], device: Device, *, returns_weights: bool
 ) -> dict[str, Tensor]:
     """Checks, plans and runs a call.
 
     Args:
+        name: The function's, as captures have it.
         tensors: "input", "weight" and, if there is one, "bias".
         returns_weights: Prepared weights and bias are asked for.
 
@@ -366,7 +357,7 @@ def carry_out(
         ArgumentError: Arguments contradict each other, or the plan would give a wrong result.
         DeviceError: The call does not fit the device.
     """
-    free = free_l1_bytes(device) if plan_reads_free_l1(call) else None
+    free = free_l1_bytes(device) if reads_free_l1(call) else None
     numbers = repr(call.conv_config.activation)  # the only fractions of a call: 0.0 and -0.0 are equal, not the same
     key = ProgramKey((plan_call, call, numbers, free, returns_weights, device.strict))
 
@@ -383,11 +374,10 @@ def carry_out(
     plan = None
     try:
         plan = device.plans.plan_of(key, device.spec, planned)
-        with device.function(kind.name), _told_lost_outputs(call):
-            flops = kind.useful_flops(call)
-            return run(plan, tensors, device, useful_flops=flops, asked=call, input_shape=misfit)
+        with device.function(name), _told_lost_outputs(call):
+            return run(plan, tensors, device, useful_flops=useful_flops(call), asked=call, input_shape=misfit)
     except (OutOfMemoryError, CircularBufferError) as error:
-        if not kind.explains_oom or not device.suggestions:
+        if not call.rules.transposed or not device.suggestions:
             raise
         told = explain_oom(call, MachineSnapshot(device.machine, fixed, device.strict), planned=plan is not None)
         raise type(error)(f"{error}\n{told}") from error
@@ -404,33 +394,15 @@ def _told_lost_outputs(call: ConvCall) -> Iterator[None]:
         raise ArgumentError(f"{str(error).splitlines()[0]}\n{describe_no_outputs(call)}") from error
 
 
-def transposed_flops(call: ConvCall) -> int:
-    """Multiplications and additions of the definition: every input element meets every kernel position of its group."""
-    pixels, kernel = call.batch_size * call.input_height * call.input_width, call.kernel_size
-    return 2 * pixels * call.in_channels * (call.out_channels // (call.groups or 1)) * kernel[0] * kernel[1]
+def useful_flops(call: ConvCall) -> int:
+    """Multiplications and additions of the definition: each input, or output of conv2d, meets each tap of its group.
 
+    Inputs that padding cuts off count, and so does padding around an image.
+    """
+    height, width = (call.input_height, call.input_width) if call.rules.transposed else output_size(call)
+    pixels, taps = call.batch_size * height * width, call.kernel_size[0] * call.kernel_size[1]
+    return 2 * pixels * taps * call.in_channels * call.out_channels // call.groups
 
-def ordinary_flops(call: ConvCall) -> int:
-    """Multiplications and additions of the definition: every output sees every kernel position, padding included."""
-    height, width = ordinary.output_size(call)
-    outputs = call.batch_size * height * width * call.out_channels
-    return 2 * outputs * (call.in_channels // call.groups) * call.kernel_size[0] * call.kernel_size[1]
-
-
-TRANSPOSED: Final = Kind(
-    name="ttnn.conv_transpose2d",
-    rules=transposed.CONV_TRANSPOSE2D,
-    useful_flops=transposed_flops,
-    explains_oom=True,
-)
-BY_PHASES: Final = replace(TRANSPOSED, name="ttsim.conv_transpose2d", rules=transposed.CONV_TRANSPOSE2D_BY_PHASES)
-CONV2D: Final = Kind(
-    name="ttnn.conv2d",
-    rules=ordinary.CONV2D,
-    useful_flops=ordinary_flops,
-    explains_oom=False,
-)
-CONV1D: Final = replace(CONV2D, name="ttnn.conv1d")
 
 conv_transpose2d = on_device(function_of(ConvTranspose2d))
 conv2d = on_device(function_of(Conv2d))

@@ -1,31 +1,14 @@
 """ttnn's preparations of weights and biases ahead of a convolution: tables of their parameters, and the uploads."""
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Allocate, Plan
-from ops.planners.conv import conv2d as ordinary, conv_transpose2d as transposed
-from ops.planners.conv.arguments import (
-    ConvCall,
-    ConvRules,
-    Folding,
-    Operand,
-    SliceConfig,
-    SliceType,
-    is_matmul,
-    prepared_as_matmul,
-    takes_l1_path,
-)
-from ops.planners.conv.checks import check_sizes, stride_given
-from ops.planners.conv.plan import plan_convolution
-from ops.planners.conv.preparation import plan_bias_preparation, plan_rows, plan_weights_preparation
-from ops.planners.conv.slicing import most_slices
-from ops.planners.conv.strict import groups_given, raw_weight, refuse_first
+from ops.planners.conv.arguments import CONV2D, CONV_TRANSPOSE2D, ConvCall, ConvRules, Operand
+from ops.planners.conv.preparation import checked_preparation, plan_preparation, plan_rows
 from ops.programs.data_movement.placement import whole_shards
 from ttsim.api.conv import Windows2d, operand
 from ttsim.runtime.execution import free_l1_bytes, on_device, require_allocated, run
@@ -66,37 +49,19 @@ class Preparation(Windows2d):
         """Slices, and further arguments of `ConvCall` that only some preparations have."""
         raise NotImplementedError
 
-    def prepare(self, call: ConvCall, role: str, tensor: Tensor) -> Tensor:
-        """The tensor ("weight" or "bias") as the call prepares it."""
-        raise NotImplementedError
-
-    def uploaded(
-        self,
-        call: ConvCall,
-        plans: Callable[..., Plan],
-        role: str,
-        tensor: Tensor,
-        *,
-        before: Plan | None = None,
-    ) -> Tensor:
-        """Carries out, of the plan of a preparation, only the upload of one tensor.
-
-        Args:
-            call: The call to come, validated.
-            plans: Plans the preparation, or the call itself.
-            role: "weight" or "bias".
-            tensor: On the host.
-            before: What the preparation allocates, and releases, before that.
-        """
+    def prepared(self, call: ConvCall, role: str, tensor: Tensor) -> Tensor:
+        """The tensor ("weight" or "bias", on the host) as the call prepares it: of its plan the upload alone is run."""
         device = self.device
-        plan = plans(call, device.spec, free_l1_bytes=free_l1_bytes(device))
-        steps, tensors = ((), {}) if before is None else (before.steps, before.tensors)
+        call = checked_preparation(call, role, device.spec, function=self._name)
+        before = plan_rows(call, role, device.spec)
+        plan = plan_preparation(call, role, device.spec, free_l1_bytes=free_l1_bytes(device))
         with device.function(f"ttnn.{self._name}"):
             if plan.refused:  # raised once what the preparation does before has run
-                run(Plan(steps=(*steps, plan.steps[-1]), tensors=tensors), {}, device)
+                run(Plan(steps=(*before.steps, plan.steps[-1]), tensors=before.tensors), {}, device)
             name = plan.results[role]
             upload = tuple(step for step in plan.steps if isinstance(step, Allocate) and step.tensor == name)
-            part = Plan(steps=(*steps, *upload), tensors={**tensors, name: plan.tensors[name]}, results={role: name})
+            tensors = {**before.tensors, name: plan.tensors[name]}
+            part = Plan(steps=(*before.steps, *upload), tensors=tensors, results={role: name})
             return run(part, {role: tensor}, device)[role]
 
 
@@ -105,27 +70,11 @@ class ForConvTranspose2d(Preparation):
 
     dram_slice_config: Conv2dSliceConfig | None = param("Slices of inputs in DRAM.", default=None)
 
-    _rules = transposed.CONV_TRANSPOSE2D
+    _rules = CONV_TRANSPOSE2D
 
     def own_arguments(self) -> dict[str, Any]:
         """Slices."""
         return {"slices": self.dram_slice_config}
-
-    def prepare(self, call: ConvCall, role: str, tensor: Tensor) -> Tensor:
-        """The tensor as conv_transpose2d prepares it."""
-        call = _as_prepared(call)
-        if role == "weight":
-            transposed.validate_weights_preparation(call)
-        else:
-            transposed.validate_bias_preparation(call)
-        refuse_first(self._name, call, (stride_given,))
-        transposed.check_arguments(call)
-        refuse_first(self._name, call, (groups_given, raw_weight))
-        check_sizes(call, self.device.spec)
-        call = _within_reach(call)
-        transposed.check_slices(call)
-        before = plan_rows(call, self.device.spec) if role == "bias" and transposed.plans_in_dram(call) else None
-        return self.uploaded(call, PLANNERS[role], role, tensor, before=before)
 
 
 class ForConv2d(Preparation):
@@ -133,27 +82,11 @@ class ForConv2d(Preparation):
 
     slice_config: Conv2dSliceConfig | None = param("Slices of inputs in DRAM.", default=None)
 
-    _rules = ordinary.CONV2D
+    _rules = CONV2D
 
     def own_arguments(self) -> dict[str, Any]:
         """Slices."""
         return {"slices": self.slice_config}
-
-    def prepare(self, call: ConvCall, role: str, tensor: Tensor) -> Tensor:
-        """The tensor as conv2d prepares it."""
-        refuse_first(self._name, call, (stride_given,))
-        call = _in_one_piece(_with_kept_shards(_as_prepared(call)))
-        ordinary.validate_prepared(call, role)
-        ordinary.check_arguments(call)
-        refuse_first(self._name, call, (groups_given,))
-        check_sizes(call, self.device.spec)
-        call = _folded(call) if ordinary.folds(call) else call
-        ordinary.validate_prepared_blocks(call)
-        if is_matmul(call):
-            return self.uploaded(call, plan_convolution, role, tensor)
-        in_l1 = takes_l1_path(call) or prepared_as_matmul(call)
-        before = None if in_l1 else plan_rows(call, self.device.spec)
-        return self.uploaded(_within_reach(call), PLANNERS[role], role, tensor, before=before)
 
 
 class OfWeights(Preparation):
@@ -169,7 +102,7 @@ class OfWeights(Preparation):
         tensor = self.weight_tensor.cpu()
         bias = _placeholder((1, 1, 1, self.out_channels)) if self.has_bias else None
         call = self.call_to_come(weight=Operand(spec=tensor.spec, on_host=True), bias=bias)
-        return self.prepare(call, "weight", tensor)
+        return self.prepared(call, "weight", tensor)
 
 
 class OfBias(Preparation):
@@ -187,7 +120,7 @@ class OfBias(Preparation):
         first, second = channels if self._rules.transposed else channels[::-1]
         weight = _placeholder((first, second // max(self.groups, 1), *two(self.kernel_size)))
         call = self.call_to_come(weight=weight, bias=operand(self.bias_tensor))
-        return self.prepare(call, "bias", self.bias_tensor)
+        return self.prepared(call, "bias", self.bias_tensor)
 
 
 class PrepareConvTranspose2dWeights(
@@ -269,56 +202,10 @@ def _future_input(
     return Operand(spec=spec, on_host=False)
 
 
-def _as_prepared(call: ConvCall) -> ConvCall:
-    """The call as its operands are prepared: what its own checks refuse of its cores is left to them."""
-    config = call.conv_config
-    if config.core_grid is None:
-        call = replace(call, conv_config=replace(config, override_sharding_config=False))
-    return call
-
-
-def _within_reach(call: ConvCall) -> ConvCall:
-    """The call with an input that slices can be cut out of, and no more slices than there can be."""
-    config = call.slice_config
-    if config is None or takes_l1_path(call) or is_matmul(call):
-        return call
-    spec = call.input.spec
-    image = replace(call.input, spec=TensorSpec(spec.shape, spec.data_format, spec.layout, DRAM_MEMORY_CONFIG))
-    fewer = min(config.num_slices, most_slices(call, config.slice_type))
-    return replace(call, input=image, slice_config=replace(config, num_slices=fewer))
-
-
 def _placeholder(shape: tuple[int, ...]) -> Operand:
     """A host tensor whose shape alone matters."""
     return Operand(spec=TensorSpec(shape, FLOAT32, Layout.ROW_MAJOR), on_host=True)
 
-
-def _in_one_piece(call: ConvCall) -> ConvCall:
-    """A convolution of a single row, which the real library takes for one that is never cut into slices."""
-    if call.slice_config is not None or call.input_height != 1 or call.kernel_size[0] != 1:
-        return call
-    return replace(call, slice_config=SliceConfig(slice_type=SliceType.L1_FULL))
-
-
-def _with_kept_shards(call: ConvCall) -> ConvCall:
-    """A call without a shard_layout, whose shards are taken to stay where they are."""
-    place, config = call.input.spec.memory_config, call.conv_config
-    moved = config.shard_layout is not None or config.reshard_if_not_optimal or config.override_sharding_config
-    if moved or is_matmul(call) or place.shard_spec is None:
-        return call
-    return replace(call, conv_config=replace(config, shard_layout=place.memory_layout))
-
-
-def _folded(call: ConvCall) -> ConvCall:
-    """What is left of a call whose windows are folded into channels."""
-    (rows, columns), (top, bottom, left, right), given = call.stride, call.padding, call.input.spec
-    height, width = (call.input_height + top + bottom) // rows, (call.input_width + left + right) // columns
-    shape = (call.batch_size, height, width, rows * columns * call.in_channels)
-    folded = ordinary.folded_call(call, TensorSpec(shape, given.data_format, given.layout, given.memory_config))
-    return replace(folded, folding=Folding(kernel=call.kernel_size, stride=call.stride, weights=True))
-
-
-PLANNERS: Final = {"weight": plan_weights_preparation, "bias": plan_bias_preparation}
 
 prepare_conv_transpose2d_weights = on_device(function_of(PrepareConvTranspose2dWeights))
 prepare_conv_transpose2d_bias = on_device(function_of(PrepareConvTranspose2dBias))

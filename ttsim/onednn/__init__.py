@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from device.numbers.formats import Array
-from ops.planners.onednn import problem as operands
+from ops.planners.onednn.problem import BACKPROP_FILTERS, BACKWARD_WEIGHTS
 from ttsim.onednn.calls import OPERATIONS, Call, GraphOperation, backward_data, backward_weights, forward, run
 from ttsim.runtime.device import Device
 
@@ -159,8 +159,9 @@ def conv_transpose_backward_weights(
         DeviceError: The call does not fit the device.
     """
     given = _attributes(locals())
-    names = operands.BACKWARD_WEIGHTS
-    return run(backward_weights(names, src, diff_dst, weights_shape, given, precision, diff_weights_shape), device)
+    return run(
+        backward_weights(BACKWARD_WEIGHTS, src, diff_dst, weights_shape, given, precision, diff_weights_shape), device
+    )
 
 
 def conv_transpose_backprop_filters(
@@ -197,8 +198,7 @@ def conv_transpose_backprop_filters(
         DeviceError: The call does not fit the device.
     """
     given = _attributes(locals())
-    names = operands.BACKPROP_FILTERS
-    return run(backward_weights(names, input_forward, output_delta, filter_shape, given, precision, None), device)
+    return run(backward_weights(BACKPROP_FILTERS, input_forward, output_delta, filter_shape, given, precision), device)
 
 
 ATTRIBUTES: Final = (

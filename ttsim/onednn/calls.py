@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -13,9 +13,19 @@ from device.numbers.formats import Array
 from device.plan import Plan, ProgramKey
 from device.spec.device_spec import DeviceSpec
 from ops.passes.values import run_values
-from ops.planners.onednn import checks as validation, problem as operands
+from ops.planners.onednn import checks
 from ops.planners.onednn.plan import Lowering, plan_backward_data, plan_backward_weights, plan_forward
-from ops.planners.onednn.problem import Deconvolution, Operand, once_for_alike
+from ops.planners.onednn.problem import (
+    BACKPROP_FILTERS,
+    BACKWARD_DATA,
+    BACKWARD_WEIGHTS,
+    FORWARD,
+    Deconvolution,
+    Names,
+    Operand,
+    once_for_alike,
+    operand,
+)
 from ops.programs.patch_matmul import float64
 from ops.programs.patch_matmul.op import Precision
 from ops.programs.patch_matmul.values import from_canonical, image_of, weights_of
@@ -28,7 +38,7 @@ from ttsim.runtime.types.call import require_type, require_type_or_none
 LOWERINGS: Final = tuple(one.value for one in Lowering)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Prepared:
     """What all calls share whose arguments are alike but for their numbers."""
 
@@ -36,24 +46,18 @@ class Prepared:
     problem: Deconvolution  # Its sizes, types and formats
     # Plans the call on a device, which is its last argument; the others are all that decides the plan
     plan: partial[Plan]
-    key: ProgramKey  # The same as a key
-    useful_flops: int  # Multiplications and additions of its definition
     shape: tuple[int, ...]
     finish: Callable[[Array], Array]  # The result in the caller's order, of the array that the plan ends in
 
+    @cached_property
+    def key(self) -> ProgramKey:
+        """All that decides the plan."""
+        return ProgramKey((self.plan.func, self.plan.args, *self.plan.keywords.items()))
 
-def _prepared(
-    name: str, problem: Deconvolution, plan: partial[Plan], shape: tuple[int, ...], finish: Callable[[Array], Array]
-) -> Prepared:
-    return Prepared(
-        name=name,
-        problem=problem,
-        plan=plan,
-        key=ProgramKey((plan.func, plan.args, *plan.keywords.items())),
-        useful_flops=problem.useful_flops,
-        shape=shape,
-        finish=finish,
-    )
+    @cached_property
+    def useful_flops(self) -> int:
+        """Multiplications and additions of the definition."""
+        return self.problem.useful_flops
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,14 @@ class Call:
         return self.prepared.shape
 
 
+def _call(prepare: Callable[..., Prepared], names: Names, precision: Any, *settings: Any, **arrays: Any) -> Call:
+    """A call of arrays by their names in the plan; None is no array."""
+    there = {role: array for role, array in arrays.items() if array is not None or role != "bias"}
+    called = {"src": names.src, "diff_dst": names.diff_dst}
+    operands = {role: operand(names, called.get(role, role), array, precision) for role, array in there.items()}
+    return Call(prepare(operands, names, precision, *settings), there)
+
+
 def forward(
     src: Any,
     weights: Any,
@@ -96,112 +108,92 @@ def forward(
     given: dict[str, Any],
     precision: Any,
     lowering: Any,
-    dst_shape: Any,
+    dst_shape: Any = None,
     *,
-    strict: bool,
+    strict: bool = False,
 ) -> Call:
     """A call of ConvTranspose; ``given`` are its attributes. Raises ArgumentError."""
-    names = operands.FORWARD
-    require_type(names.operation, bool, strict=strict)
+    require_type(FORWARD.operation, bool, strict=strict)
     if not isinstance(lowering, str) or lowering not in LOWERINGS:
-        raise ArgumentError(f"{names.operation}: lowering must be one of {', '.join(LOWERINGS)}, not {shown(lowering)}")
-    prepared = _forward(
-        operands.operand(names, "src", src, precision),
-        operands.operand(names, "weights", weights, precision),
-        None if bias is None else operands.operand(names, "bias", bias, precision),
-        given,
-        precision,
-        lowering,
-        dst_shape,
-        strict,
-    )
-    return Call(prepared, {"src": src, "weights": weights, **({} if bias is None else {"bias": bias})})
+        raise FORWARD.error(f"lowering must be one of {', '.join(LOWERINGS)}, not {shown(lowering)}")
+    settings = (given, lowering, dst_shape, strict)
+    return _call(_forward, FORWARD, precision, *settings, src=src, weights=weights, bias=bias)
 
 
 @once_for_alike
 def _forward(
-    src: Operand,
-    weights: Operand,
-    bias: Operand | None,
-    given: dict[str, Any],
+    operands: dict[str, Operand],
+    names: Names,
     precision: Any,
+    given: dict[str, Any],
     lowering: str,
     dst_shape: Any,
     strict: bool,
 ) -> Prepared:
-    """Arguments and errors are those of `forward`."""
-    problem = validation.forward(src, weights, bias, given, precision=precision, dst_shape=dst_shape, strict=strict)
-    plan = partial(plan_forward, problem, bias=bias is not None, lowering=Lowering(lowering))
-    finish = partial(image_of, channels_last=problem.channels_last)
-    return _prepared(operands.FORWARD.operation, problem, plan, problem.dst_shape, finish)
-
-
-def backward_data(diff_dst: Any, weights: Any, given: dict[str, Any], precision: Any, src_shape: Any) -> Call:
-    """A call of ConvTransposeBackwardData; ``given`` are its attributes. Raises ArgumentError."""
-    names = operands.BACKWARD_DATA
-    prepared = _backward_data(
-        operands.operand(names, "diff_dst", diff_dst, precision),
-        operands.operand(names, "weights", weights, precision),
-        given,
-        precision,
-        src_shape,
+    src, weights, bias = operands["src"], operands["weights"], operands.get("bias")
+    problem = checks.forward(src, weights, bias, given, precision=precision, dst_shape=dst_shape, strict=strict)
+    return Prepared(
+        name=names.operation,
+        problem=problem,
+        plan=partial(plan_forward, problem, bias=bias is not None, lowering=Lowering(lowering)),
+        shape=problem.dst_shape,
+        finish=partial(image_of, channels_last=problem.channels_last),
     )
-    return Call(prepared, {"diff_dst": diff_dst, "weights": weights})
+
+
+def backward_data(diff_dst: Any, weights: Any, given: dict[str, Any], precision: Any, src_shape: Any = None) -> Call:
+    """A call of ConvTransposeBackwardData; ``given`` are its attributes. Raises ArgumentError."""
+    return _call(_backward_data, BACKWARD_DATA, precision, given, src_shape, diff_dst=diff_dst, weights=weights)
 
 
 @once_for_alike
 def _backward_data(
-    diff_dst: Operand, weights: Operand, given: dict[str, Any], precision: Any, src_shape: Any
+    operands: dict[str, Operand], names: Names, precision: Any, given: dict[str, Any], src_shape: Any
 ) -> Prepared:
-    """Arguments and errors are those of `backward_data`."""
-    problem = validation.backward_data(diff_dst, weights, given, precision=precision, src_shape=src_shape)
-    plan, finish = partial(plan_backward_data, problem), partial(image_of, channels_last=problem.channels_last)
-    return _prepared(operands.BACKWARD_DATA.operation, problem, plan, problem.src_shape, finish)
+    diff_dst, weights = operands["diff_dst"], operands["weights"]
+    problem = checks.backward_data(diff_dst, weights, given, precision=precision, src_shape=src_shape)
+    return Prepared(
+        name=names.operation,
+        problem=problem,
+        plan=partial(plan_backward_data, problem),
+        shape=problem.src_shape,
+        finish=partial(image_of, channels_last=problem.channels_last),
+    )
 
 
 def backward_weights(
-    names: operands.Names,
+    names: Names,
     src: Any,
     diff_dst: Any,
     weights_shape: Any,
     given: dict[str, Any],
     precision: Any,
-    declared: Any,
+    declared: Any = None,
 ) -> Call:
     """A call of the weights' gradient, newer or older form; ``given`` are its attributes. Raises ArgumentError."""
-    prepared = _backward_weights(
-        names,
-        operands.operand(names, names.src, src, precision),
-        operands.operand(names, names.diff_dst, diff_dst, precision),
-        weights_shape,
-        given,
-        precision,
-        declared,
-    )
-    return Call(prepared, {"src": src, "diff_dst": diff_dst})
+    return _call(_backward_weights, names, precision, given, weights_shape, declared, src=src, diff_dst=diff_dst)
 
 
 @once_for_alike
 def _backward_weights(
-    names: operands.Names,
-    src: Operand,
-    diff_dst: Operand,
-    weights_shape: Any,
-    given: dict[str, Any],
+    operands: dict[str, Operand],
+    names: Names,
     precision: Any,
+    given: dict[str, Any],
+    weights_shape: Any,
     declared: Any,
 ) -> Prepared:
-    """Arguments and errors are those of `backward_weights`."""
-    problem = validation.backward_weights(
+    src, diff_dst = operands["src"], operands["diff_dst"]
+    problem = checks.backward_weights(
         src, diff_dst, weights_shape, given, precision=precision, names=names, declared=declared
     )
     canonical = (problem.in_channels, problem.out_channels // problem.groups, *problem.geometry.kernel_shape)
-    return _prepared(
-        names.operation,
-        problem,
-        partial(plan_backward_weights, problem),
-        from_canonical(np.broadcast_to(0, canonical), problem.weights_format).shape,
-        lambda made: weights_of(made.reshape(made.shape[-len(canonical) - 1 :]), problem.weights_format),
+    return Prepared(
+        name=names.operation,
+        problem=problem,
+        plan=partial(plan_backward_weights, problem),
+        shape=from_canonical(np.broadcast_to(0, canonical), problem.weights_format).shape,
+        finish=lambda made: weights_of(made.reshape(made.shape[-len(canonical) - 1 :]), problem.weights_format),
     )
 
 
@@ -302,56 +294,39 @@ class GraphOperation:
         return run(self.call(inputs, attributes, precision=precision, lowering=lowering), device)
 
 
-def _graph_forward(inputs: Sequence[Any], attributes: dict[str, Any], precision: str, lowering: str) -> Call:
-    given = {"weights_format": "XOI"} | attributes
+def _graph_forward(names: Names, inputs: Sequence[Any], given: dict[str, Any], precision: str, lowering: str) -> Call:
     src, weights, bias = inputs
-    return forward(src, weights, bias, given, precision, lowering, None, strict=False)
+    return forward(src, weights, bias, {names.weights_format: names.usual_format} | given, precision, lowering)
 
 
-def _graph_backward_data(inputs: Sequence[Any], attributes: dict[str, Any], precision: str, _: str) -> Call:
+def _graph_backward_data(names: Names, inputs: Sequence[Any], given: dict[str, Any], precision: str, _: str) -> Call:
     diff_dst, weights = inputs
-    return backward_data(diff_dst, weights, {"weights_format": "XOI"} | attributes, precision, None)
+    return backward_data(diff_dst, weights, {names.weights_format: names.usual_format} | given, precision)
 
 
-def _graph_backward_weights(inputs: Sequence[Any], attributes: dict[str, Any], precision: str, _: str) -> Call:
+def _graph_backward_weights(names: Names, inputs: Sequence[Any], given: dict[str, Any], precision: str, _: str) -> Call:
     src, diff_dst, shape = inputs
-    attribute = attributes.pop("weights_shape", None)
-    given = {"weights_format": "XOI"} | attributes
-    shape = attribute if shape is None else shape
-    return backward_weights(operands.BACKWARD_WEIGHTS, src, diff_dst, shape, given, precision, None)
-
-
-def _graph_backprop_filters(inputs: Sequence[Any], attributes: dict[str, Any], precision: str, _: str) -> Call:
-    src, diff_dst, shape = inputs
-    attribute = attributes.pop("filter_shape", None)
-    given = {"filter_format": "XIO"} | attributes
-    shape = attribute if shape is None else shape
-    return backward_weights(operands.BACKPROP_FILTERS, src, diff_dst, shape, given, precision, None)
+    attribute = given.pop(names.weights_shape, None)
+    return backward_weights(
+        names,
+        src,
+        diff_dst,
+        attribute if shape is None else shape,
+        {names.weights_format: names.usual_format} | given,
+        precision,
+    )
 
 
 OPERATIONS: Final[Mapping[str, GraphOperation]] = MappingProxyType(
     {
-        one.name: one
-        for one in (
-            GraphOperation(name="ConvTranspose", inputs=("src", "weights", "bias"), required=2, prepare=_graph_forward),
-            GraphOperation(
-                name="ConvTransposeBackwardData",
-                inputs=("diff_dst", "weights"),
-                required=2,
-                prepare=_graph_backward_data,
-            ),
-            GraphOperation(
-                name="ConvTransposeBackwardWeights",
-                inputs=("src", "diff_dst", "weights_shape"),
-                required=2,
-                prepare=_graph_backward_weights,
-            ),
-            GraphOperation(
-                name="ConvTransposeBackpropFilters",
-                inputs=("input_forward", "output_delta", "filter_shape"),
-                required=2,
-                prepare=_graph_backprop_filters,
-            ),
+        names.operation: GraphOperation(
+            name=names.operation, inputs=inputs, required=2, prepare=partial(prepare, names)
+        )
+        for names, prepare, inputs in (
+            (FORWARD, _graph_forward, ("src", "weights", "bias")),
+            (BACKWARD_DATA, _graph_backward_data, ("diff_dst", "weights")),
+            (BACKWARD_WEIGHTS, _graph_backward_weights, ("src", "diff_dst", "weights_shape")),
+            (BACKPROP_FILTERS, _graph_backward_weights, ("input_forward", "output_delta", "filter_shape")),
         )
     }
 )

@@ -1,13 +1,12 @@
 """The arguments of a convolution, transposed or not, in the machine's own types, and what tells the two apart.
 
-What the public function received, checked by type only; `validation` checks the values, `problem` turns them into a
-convolution over a frame.
+What the public function received, checked by type only; `checks` checks the values, `lower` makes it a convolution over
+a frame.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 from device.cores import CoreRangeSet
 from device.memory.layouts import TensorSpec
@@ -17,7 +16,14 @@ from device.plan import DeviceOp
 from device.spec.parts import GridSpec
 from ops.programs.conv2d.parallel_config import ConvOptions, ConvProblem, channel_alignment
 from ops.programs.data_movement.reshape_plan import flattened, memory_after
-from ops.window import PaddedAxis, PaddedInput, count_windows, transposed_outputs
+from ops.window import (
+    PaddedAxis,
+    PaddedInput,
+    convolution_axis,
+    count_windows,
+    transposed_axis,
+    transposed_outputs,
+)
 
 
 class SliceType(Enum):
@@ -92,15 +98,6 @@ class Operand:
     made_by: DeviceOp | None = None  # What prepared it, if it is prepared weights or a prepared bias
 
 
-class AxisWindow(NamedTuple):
-    """What a slice takes of the input along one axis, and how it is padded."""
-
-    start: int  # First input position
-    stop: int  # One past the last
-    padding: tuple[int, int]  # Padding before and after, as an argument of the slice's own call
-    output_padding: int  # Output padding of the slice's own call; 0 if it is not transposed
-
-
 class Freed(Enum):
     """After which step of the L1 path a tensor of it is released."""
 
@@ -115,12 +112,6 @@ class ConvRules:
 
     function: str  # The function of the library, without its prefix
     transposed: bool  # Zeros are inserted between inputs, and raw weights begin with the input channels
-    axis: Callable[["ConvCall", int], PaddedAxis]  # The rows (0) or the columns (1) of a call's frame
-    # What a slice takes of one axis: a call, the axis, the first output and one past the last, and all outputs of the
-    # axis
-    window: Callable[["ConvCall", int, tuple[int, int], int], AxisWindow]
-    # A window across with so many more columns of output, which fill its last tile
-    filled: Callable[["ConvCall", AxisWindow, int], AxisWindow]
     one_slice_skips_dram: bool  # A slice config that leads to a single slice means the L1 path
     whole_window_is_slice: bool  # A window that is the whole image is sharded as a slice is
     # A host input of a matmul on the DRAM path is sharded from the image in DRAM, not uploaded once more
@@ -132,6 +123,34 @@ class ConvRules:
     reuses_activations: bool  # The micro-op obeys enable_activation_reuse; else only estimates count on it
     # Where zeros are inserted, output phases are computed one after the other without them, which no library does
     by_phases: bool = False
+
+
+CONV2D: Final = ConvRules(
+    function="conv2d",
+    transposed=False,
+    one_slice_skips_dram=False,
+    whole_window_is_slice=False,
+    shards_uploaded_image=True,
+    copy_freed=Freed.AFTER_HALO,
+    halo_freed=Freed.AFTER_MOVE,
+    skips_halo=True,
+    orders_full_inner_dim=True,
+    reuses_activations=True,
+)
+CONV_TRANSPOSE2D: Final = ConvRules(
+    function="conv_transpose2d",
+    transposed=True,
+    one_slice_skips_dram=True,
+    whole_window_is_slice=True,
+    shards_uploaded_image=False,
+    copy_freed=Freed.AFTER_MOVE,
+    halo_freed=Freed.AFTER_PROGRAM,
+    skips_halo=False,
+    orders_full_inner_dim=False,
+    reuses_activations=False,
+)
+# The same without inserted zeros: all else is planned alike, so that the two differ by what zeros cost.
+CONV_TRANSPOSE2D_BY_PHASES: Final = replace(CONV_TRANSPOSE2D, orders_full_inner_dim=True, by_phases=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,19 +226,35 @@ def image_shape(call: ConvCall) -> tuple[int, int, int, int]:
     return call.batch_size, call.input_height, call.input_width, call.in_channels
 
 
+def _axis_arguments(call: ConvCall, axis: int) -> dict[str, Any]:
+    """The sizes of the rows (0) or the columns (1), as axes of windows are made of them."""
+    transposed = {"output_padding": call.output_padding[axis]} if call.rules.transposed else {}
+    return transposed | {
+        "input_length": (call.input_height, call.input_width)[axis],
+        "kernel": call.kernel_size[axis],
+        "stride": call.stride[axis],
+        "padding": call.padding[2 * axis : 2 * axis + 2],
+        "dilation": call.dilation[axis],
+    }
+
+
+def axis_of(call: ConvCall, axis: int) -> PaddedAxis:
+    """The rows (0) or the columns (1) of the frame; NoWindowError where no window fits."""
+    return (transposed_axis if call.rules.transposed else convolution_axis)(**_axis_arguments(call, axis))
+
+
 def frame_of(call: ConvCall) -> PaddedInput:
     """The padded input; of a transposed convolution, with zeros filled in."""
-    return PaddedInput(
-        batch=call.batch_size,
-        rows=call.rules.axis(call, 0),
-        columns=call.rules.axis(call, 1),
-        replicate=call.conv_config.replicate_padding,
-    )
+    replicate = call.conv_config.replicate_padding
+    return PaddedInput(batch=call.batch_size, rows=axis_of(call, 0), columns=axis_of(call, 1), replicate=replicate)
 
 
 def lower(call: ConvCall, frame: PaddedInput | None = None) -> tuple[ConvProblem, ConvOptions]:
     """The convolution that computes a call, and the choices that lay it out; its frame may be at hand."""
-    config, compute = call.conv_config, compute_config(call)
+    config, compute, output_grid = call.conv_config, compute_config(call), None
+    if config.override_output_sharding_config and config.core_grid is not None:
+        box = config.core_grid.bounding_box()
+        output_grid = GridSpec(cols=box.cols, rows=box.rows)
     problem = ConvProblem(
         frame=frame or frame_of(call),
         in_channels=call.in_channels,
@@ -242,18 +277,11 @@ def lower(call: ConvCall, frame: PaddedInput | None = None) -> tuple[ConvProblem
         force_split_reader=config.force_split_reader,
         config_tensors_in_dram=config.config_tensors_in_dram,
         core_grid=config.core_grid if config.override_sharding_config else None,
-        output_grid=_output_grid(config),
+        output_grid=output_grid,
         fp32_dest=compute.fp32_dest,
         packer_l1_acc=compute.packer_l1_acc,
     )
     return problem, options
-
-
-def _output_grid(config: ConvConfig) -> GridSpec | None:
-    if not config.override_output_sharding_config or config.core_grid is None:
-        return None
-    box = config.core_grid.bounding_box()
-    return GridSpec(cols=box.cols, rows=box.rows)
 
 
 def fills_alignment(call: ConvCall) -> bool:
@@ -375,29 +403,19 @@ def output_lengths(call: ConvCall, *, unsigned: bool = False) -> tuple[int, int]
         unsigned: Whether to count as the real library does, by 32 bits without a sign. An ordinary convolution divides
             by its stride after the difference has wrapped, so that -1 columns of stride 4 are 2**30.
     """
-    height, width = (_length(call, axis, unsigned) for axis in (0, 1))
-    return height, width
+    return _length(call, 0, unsigned), _length(call, 1, unsigned)
 
 
 def _length(call: ConvCall, axis: int, unsigned: bool) -> int:
-    before, after = call.padding[2 * axis : 2 * axis + 2]
-    length, kernel = (call.input_height, call.input_width)[axis], call.kernel_size[axis]
-    stride, dilation = call.stride[axis], call.dilation[axis]
     if call.rules.transposed:
-        outputs = transposed_outputs(
-            input_length=length,
-            kernel=kernel,
-            stride=stride,
-            padding=(before, after),
-            output_padding=call.output_padding[axis],
-            dilation=dilation,
-        )
-        return outputs % COUNTS if unsigned else outputs
-    reach, positions = dilation * (kernel - 1), length + before + after
-    if unsigned:
-        positions = (positions - reach - 1) % COUNTS + reach + 1
-        return count_windows(positions, reach, stride) % COUNTS
-    return count_windows(positions, reach, stride)
+        outputs = transposed_outputs(**_axis_arguments(call, axis))
+    else:
+        reach, stride = call.dilation[axis] * (call.kernel_size[axis] - 1), call.stride[axis]
+        positions = (call.input_height, call.input_width)[axis] + sum(call.padding[2 * axis : 2 * axis + 2])
+        if unsigned:
+            positions = (positions - reach - 1) % COUNTS + reach + 1
+        outputs = count_windows(positions, reach, stride)
+    return outputs % COUNTS if unsigned else outputs
 
 
 def wraps(call: ConvCall) -> bool:

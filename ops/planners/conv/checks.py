@@ -1,31 +1,106 @@
-"""What the real library refuses of a convolution's arguments, in its order and words."""
+"""What is refused of a call before it is planned: by the real library, in its order and words, and by a strict device.
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+An output padding of the stride or more is not refused: other frameworks do, the real library computes it rightly.
+Evidence: calls of the real library, version 0.81.1.
+"""
+
+from collections.abc import Iterator
 from math import prod
 from typing import Final
 
-from device.errors import ArgumentError, DeviceError, OutOfMemoryError
-from device.memory.layouts import TensorSpec
-from device.memory.memory_config import TILE, BufferType, Layout, ShardSpec, TensorMemoryLayout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT32, DataFormat, round_up
+from device.errors import ArgumentError, OutOfMemoryError
+from device.memory.memory_config import TILE, BufferType, Layout, TensorMemoryLayout
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat, round_up
 from device.spec.device_spec import DeviceSpec
-from ops.builder import PlanBuilder
 from ops.planners.conv.arguments import (
     ConvCall,
-    Operand,
+    SliceType,
+    axis_of,
+    frame_of,
     image_shape,
     is_matmul,
     needs_new_shards,
     output_format,
+    plans_without_outputs,
     takes_l1_path,
     weight_format,
 )
-from ops.planners.conv.slicing import given_slices, too_many
+from ops.planners.conv.folding import FOLDING_WAY_OUT, folds, output_size
+from ops.planners.conv.operand_checks import (
+    STRICT_OPERANDS,
+    WAY_OUT,
+    Check,
+    claimed_shape,
+    claimed_volume,
+    refuse_first,
+    sliced_weight_rank,
+    transposed_weight_rank,
+    view_refusal,
+)
+from ops.planners.conv.plan_checks import way_out
+from ops.planners.conv.slicing import (
+    given_slices,
+    most_slices,
+    output_slices,
+    require_outputs,
+    slice_call,
+    too_many,
+)
 from ops.programs.data_movement.reshape_plan import is_view
-from ops.window import NoWindowError, PaddedAxis
+from ops.window import NoWindowError
 
-WAY_OUT = "put input_tensor in DRAM, or leave dram_slice_config out"
+CORE_GRID_HINT: Final = "\nconv_config.core_grid: give a CoreRangeSet, or leave the override out"
+TILES_HINT: Final = "\noutput_layout: a block float exists in TILE only; use TILE_LAYOUT, or another dtype"
+ROWS_OF_BLOCKS: Final = f"Only TILE layout is supported for BFLOAT8_B dtype!{TILES_HINT}"
+UNFOLD: Final = "conv_config.enable_kernel_stride_folding: leave it to the library"
+SHARD_LAYOUTS: Final = tuple(TensorMemoryLayout[f"{name}_SHARDED"] for name in ("HEIGHT", "BLOCK", "WIDTH"))
+IMAGE_AXES: Final = 4
+POSITIONS: Final = 1 << 32  # the kernels of the real library count positions in 32 bits
+
+
+def check_arguments(call: ConvCall) -> None:
+    """Refuses a call that the real library refuses."""
+    if call.rules.transposed:
+        config = call.slice_config
+        searches = config is not None and config.slice_type is not SliceType.L1_FULL and not config.num_slices
+        refuse_first(call, SEARCH_CHECKS if searches else ())
+        refuse_first(call, (*INPUT_CHECKS, stride_given, transposed_weight_rank, placing, input_rank))
+        return
+    refuse_first(call, (_folded_override, stride_given, _folded_sizes, _folded_rank))
+    if not folds(call):
+        check_folded(call)
+
+
+def check_folded(call: ConvCall) -> None:
+    """The checks of conv2d that come once windows are folded, if they are: of what is left of the call."""
+    whole_windows = call.folding is not None and call.folding.whole  # of which no slices are cut
+    refuse_first(call, () if is_matmul(call) or whole_windows else INPUT_CHECKS)
+    refuse_first(call, (sliced_weight_rank, placing, input_rank))
+
+
+def check_possible(call: ConvCall, free_l1_bytes: int | None = None) -> None:
+    """Refuses a call that the real library crashes on, or never returns from, and what is not simulated.
+
+    Args:
+        free_l1_bytes: Free bytes of every L1 bank; None where nothing is computed yet.
+    """
+    name, transposed = call.rules.function, call.rules.transposed
+    refuse_first(call, (_sizes,) if transposed else (_sizes, groups_given, _dilation), name)
+    folded = output_size(call) if folds(call) else None
+    require_outputs(call, _no_outputs(call), free_l1_bytes, folded=folded)
+    refuse_first(call, () if transposed else (_folding, _depthwise), name)
+
+
+def check_strict(call: ConvCall) -> None:
+    """Refuses a call that the real library accepts and gets wrong."""
+    if call.rules.transposed:
+        own: tuple[Check, ...] = (groups_given, _dilation, _padding, _matmul_output_padding)
+    else:
+        own = (_folded_dilation, _folded_padding, _slices_with_input)
+    refuse_first(call, (*own, *STRICT_OPERANDS), call.rules.function)
+
+
+# Of the input
 
 
 def image_refusals(call: ConvCall) -> Iterator[str]:
@@ -35,9 +110,7 @@ def image_refusals(call: ConvCall) -> Iterator[str]:
     text = view_refusal(spec, image_shape(call))
     if text is not None:
         yield text
-    turned = (
-        spec.data_format.is_block and spec.volume == prod(image_shape(call)) and not is_view(spec, image_shape(call))
-    )
+    turned = spec.data_format.is_block and spec.volume == claimed_volume(call) and not is_view(spec, image_shape(call))
     if turned and config.is_sharded() and config.buffer_type is not BufferType.L1:
         yield (
             "Input tensor must be in L1\n"
@@ -56,187 +129,19 @@ def image_refusals(call: ConvCall) -> Iterator[str]:
         )
 
 
-def view_refusal(spec: TensorSpec, shape: tuple[int, ...]) -> str | None:
-    """Why rows in shards that are padded across can not be seen under an unpadded shape of the same channels.
-
-    Only a shard as wide as the tensor may lose its padding. It then counts as so many narrower rows, which must still
-    be what its sharding asks for, and fill the buffer.
-    """
-    shards, (rows, cols) = spec.memory_config.shard_spec, spec.matrix
-    if shards is None or spec.layout is Layout.TILE or spec.shape[-1] != shape[-1] or cols == shape[-1]:
-        return None
-    if prod(shape) != spec.volume:
-        return None
-    ours = (
-        f"input_tensor: its rows of {shape[-1]} channels are padded to {cols} in shards of {list(shards.shape)}, which "
-        f"slices can not be cut from; {WAY_OUT}"
-    )
-    if shards.shape[1] != cols:
-        return (
-            "Changing the last dimension of a sharded tensor is not supported unless the shard width matches the input "
-            f"last dimension. Input shape: Shape({list(spec.padded_shape)}), New shape: Shape({list(shape)}), "
-            f"Shard width: {shards.shape[1]}\n{ours}"
-        )
-    narrow = ShardSpec(shards.grid, (prod(shards.shape) // shape[-1], shape[-1]), shards.orientation)
-    try:
-        TensorSpec(shape, spec.data_format, spec.layout, replace(spec.memory_config, shard_spec=narrow), shape)
-    except DeviceError as error:
-        return f"{str(error).splitlines()[0]}\n{ours}"
-    element_bytes = spec.data_format.element_bytes or 0
-    if rows * cols % shape[-1]:
-        return (
-            f"For valid non-interleaved buffers page size {shape[-1] * element_bytes} must equal buffer size "
-            f"{rows * cols * element_bytes}. For interleaved-buffers, buffer size should be divisible by the page size"
-            f"\n{ours}"
-        )
-    return None
+def _slices(call: ConvCall) -> int:
+    """How many slices are given; 0 if that is left to the library."""
+    return call.slice_config.num_slices if call.slice_config else 0
 
 
-HOST_WEIGHT_FORMATS = (BFLOAT16, FLOAT32, UINT32)
+def _may_skip_dram(call: ConvCall) -> bool:
+    """Whether a search for a number of slices may end with one, which means the L1 path."""
+    return call.slice_config is not None and not _slices(call) and call.rules.one_slice_skips_dram
 
 
-def refuse_operands(builder: PlanBuilder, call: ConvCall) -> None:
-    """Ends the plan in a refusal where weights or bias can not be prepared, or were not.
-
-    Those that an earlier slice of the plan prepared have a name, and are not looked at again.
-    """
-    text = None if call.weight.name else next(operand_refusals(call), None)
-    if text is not None:
-        builder.refuse(ArgumentError(text))
-
-
-def operand_refusals(call: ConvCall) -> Iterator[str]:
-    """Why weights and bias of a call are refused, in the order the real library looks."""
-    yield from weight_refusals(call)
-    yield from bias_refusals(call)
-
-
-def weight_refusals(call: ConvCall) -> Iterator[str]:
-    """Why weights are refused."""
-    if call.rules.transposed:
-        yield from _transposed_weight(call)
-    elif call.weight.on_host:
-        yield from _host_weight(call)
-    elif call.conv_config.weights_format not in (None, call.weight.spec.data_format):
-        yield (
-            "Host conv weights layout should be in row_major layout\n"
-            f"weight_tensor: it was prepared in {call.weight.spec.data_format}, so that the real library prepares it "
-            f"anew for conv_config.weights_dtype {call.conv_config.weights_format}; leave that out, or pass the "
-            "weights on the host"
-        )
-
-
-def bias_refusals(call: ConvCall) -> Iterator[str]:
-    """Why the bias is refused."""
-    if call.rules.transposed:
-        yield from _bias_side(call)
-    elif call.bias is not None and not call.bias.on_host:
-        held, wanted = call.bias.spec.data_format, call.conv_config.weights_format
-        if wanted not in (None, held):
-            yield (
-                "Host conv bias layout should be in row_major layout\n"
-                f"bias_tensor: it is on the device in {held}, so that the real library prepares it anew for "
-                f"conv_config.weights_dtype {wanted}; leave that out, or pass the bias on the host"
-            )
-    yield from bias_shape(call)
-
-
-def rank(name: str, wanted: str, operand: Operand) -> Iterator[str]:
-    """A raw operand with fewer than four axes."""
-    shape = operand.spec.shape
-    if len(shape) < 4:
-        yield (
-            f"ShapeBase[] index out of range. 3 not in [-4, {len(shape)})\n"
-            f"{name}: it must have the four axes {wanted}, not the shape {list(shape)}"
-        )
-
-
-def transposed_weight_rank(call: ConvCall) -> Iterator[str]:
-    """Weights of a transposed convolution that are asked for their kernel."""
-    if call.weight.on_host:
-        yield from rank(
-            "weight_tensor", "[in_channels, out_channels / groups, kernel height, kernel width]", call.weight
-        )
-
-
-def _transposed_weight(call: ConvCall) -> Iterator[str]:
-    spec = call.weight.spec
-    if not call.weight.on_host:
-        if spec.layout is not Layout.TILE:
-            yield (
-                "Weights should be in TILE layout.\nweight_tensor: weights on the device must be prepared; use "
-                "prepare_conv_transpose2d_weights, or pass them on the host"
-            )
-        return
-    yield from transposed_weight_rank(call)
-    if spec.data_format not in HOST_WEIGHT_FORMATS:
-        yield (
-            "Unsupported data type for transform_weights_for_conv_transpose2d\n"
-            f"weight_tensor: weights on the host must be bfloat16 or float32, not {spec.data_format}; "
-            "set conv_config.weights_dtype to have them converted"
-        )
-
-
-def _host_weight(call: ConvCall) -> Iterator[str]:
-    spec = call.weight.spec
-    if len(spec.shape) != 4:
-        yield (
-            "Host conv weights should be 4D tensor\nweight_tensor: it must have the four axes [out_channels, "
-            f"in_channels / groups, kernel height, kernel width], not the shape {list(spec.shape)}"
-        )
-    if spec.layout is not Layout.ROW_MAJOR:
-        yield (
-            "Host conv weights layout should be in row_major layout\n"
-            "weight_tensor: make it with layout=ROW_MAJOR_LAYOUT; block floats come from conv_config.weights_dtype"
-        )
-    if spec.data_format not in HOST_WEIGHT_FORMATS:
-        yield (
-            f"Unsupported data type\nweight_tensor: weights on the host must be bfloat16 or float32, not "
-            f"{spec.data_format}; set conv_config.weights_dtype to have them converted"
-        )
-
-
-def _bias_side(call: ConvCall) -> Iterator[str]:
-    if call.bias is not None and call.bias.on_host and not call.weight.on_host:
-        yield (
-            "Device Operations expect device tensors as inputs\nbias_tensor: with weights that are prepared, the bias "
-            "must be too; use prepare_conv_transpose2d_bias"
-        )
-
-
-def bias_shape(call: ConvCall) -> Iterator[str]:
-    """A bias on the host has one row of the call's output channels."""
-    if call.bias is None or not call.bias.on_host:
-        return
-    spec, wanted = call.bias.spec, [1, 1, 1, call.out_channels]
-    yield from rank("bias_tensor", "[1, 1, 1, out_channels]", call.bias)
-    if spec.shape[3] != call.out_channels:
-        yield (
-            "Bias must have the same length as output channels\n"
-            f"bias_tensor: its shape must be {wanted}, not {list(spec.shape)}"
-        )
-    if len(spec.shape) != 4:
-        yield f"Host conv bias should be 4D tensor\nbias_tensor: its shape must be {wanted}, not {list(spec.shape)}"
-    if spec.layout is not Layout.ROW_MAJOR:
-        yield (
-            "Host conv bias layout should be in row_major layout\n"
-            "bias_tensor: make it with layout=ROW_MAJOR_LAYOUT; block floats come from conv_config.weights_dtype"
-        )
-    if spec.shape[:3] != (1, 1, 1):
-        yield f"Host conv bias shape is not correct\nbias_tensor: its shape must be {wanted}, not {list(spec.shape)}"
-
-
-CORE_GRID_HINT: Final = "\nconv_config.core_grid: give a CoreRangeSet, or leave the override out"
-TILES_HINT: Final = "\noutput_layout: a block float exists in TILE only; use TILE_LAYOUT, or another dtype"
-ROWS_OF_BLOCKS: Final = f"Only TILE layout is supported for BFLOAT8_B dtype!{TILES_HINT}"
-
-
-def rows_of_blocks(call: ConvCall) -> Iterator[str]:
+def _rows_of_blocks(call: ConvCall) -> Iterator[str]:
     """Rows of a block float; the L1 path refuses them when the output is made, and a matmul makes tiles anyway."""
-    if takes_l1_path(call) or is_matmul(call):
-        return
-    searched = call.slice_config is not None and not call.slice_config.num_slices
-    if not (searched and call.rules.one_slice_skips_dram):  # else it may be the L1 path
+    if not takes_l1_path(call) and not is_matmul(call) and not _may_skip_dram(call):
         yield from rows_in_dram(call)
 
 
@@ -259,50 +164,10 @@ def rows_refusal(data_format: DataFormat) -> str | None:
     )
 
 
-def output_override(call: ConvCall) -> Iterator[str]:
-    """Cores of the output that are to be given, for a scheme that has none of its own."""
-    config = call.conv_config
-    if not config.override_output_sharding_config:
-        return
-    if config.core_grid is None:
-        yield "When override_output_sharding_config is set to true, core_grid must have a value." + CORE_GRID_HINT
-    place = call.input.spec.memory_config
-    kept = takes_l1_path(call) and place.is_sharded() and not call.input.on_host and not needs_new_shards(call, place)
-    if not kept and config.shard_layout not in (None, TensorMemoryLayout.BLOCK_SHARDED):
-        yield (
-            "Output sharding config override is only supported for BLOCK_SHARDED layout.\n"
-            f"conv_config.shard_layout: {config.shard_layout} cannot be combined with "
-            "override_output_sharding_config; use BLOCK_SHARDED"
-        )
-
-
-SHARD_LAYOUTS = (TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.BLOCK_SHARDED, TensorMemoryLayout.WIDTH_SHARDED)
-IMAGE_AXES = 4
-
-Check = Callable[[ConvCall], Iterator[str]]
-
-
-def raise_first(arguments: ConvCall, *groups: tuple[Check, ...]) -> None:
-    """Raises ArgumentError with the first text that a check gives."""
-    for group in groups:
-        for check in group:
-            for text in check(arguments):
-                raise ArgumentError(text)
-
-
-def _slices(call: ConvCall) -> int:
-    """How many slices are given; 0 if that is left to the library."""
-    return call.slice_config.num_slices if call.slice_config else 0
-
-
 def input_in_dram(call: ConvCall) -> Iterator[str]:
     """An input of slices that is not where they are cut out; with no number given, it may be the L1 path."""
-    if takes_l1_path(call) or call.input.on_host:
-        return
-    if is_matmul(call):
-        return  # no slices are cut for it
-    searched = call.slice_config is not None and not _slices(call)
-    if not (searched and call.rules.one_slice_skips_dram):
+    in_one_piece = takes_l1_path(call) or is_matmul(call)
+    if not in_one_piece and not call.input.on_host and not _may_skip_dram(call):
         yield from image_refusals(call)
 
 
@@ -324,29 +189,40 @@ def _input_volume(call: ConvCall) -> Iterator[str]:
         yield f"MeshBuffer must be large enough to hold the tensor.\n{text}"
 
 
-def stride_given(call: ConvCall) -> Iterator[str]:
-    """A stride moves."""
-    if 0 in call.stride:
-        yield f"stride must be greater than 0, got {call.stride}\nstride: each of the two numbers must be at least 1"
-
-
-def rows_of_block_operands(call: ConvCall) -> Iterator[str]:
-    """Block floats prepared for an input in DRAM: the real preparation plans slices with operands in rows."""
-    weights_format = call.conv_config.weights_format
-    if call.input.spec.memory_config.buffer_type is not BufferType.DRAM:
+def input_rank(call: ConvCall) -> Iterator[str]:
+    """An input that is dealt to cores as it is, with other than four axes; images for slices have four in any case."""
+    spec = call.input.spec
+    axes = len(spec.shape)
+    if axes == IMAGE_AXES or call.folding is not None or not (takes_l1_path(call) or is_matmul(call)):
         return
-    if weights_format is not None and weights_format.is_block:
+    ours = (
+        f"input_tensor: its shape {list(spec.shape)} has {axes} axes; give it as [1, 1, N*H*W, C] or [N, H, W, C], or "
+        "in DRAM, where slices are cut from an image"
+    )
+    kept = _sharded_in_l1(call) and not needs_new_shards(call, spec.memory_config)
+    if kept or axes > IMAGE_AXES:
+        yield f"Expected 4D shape\n{ours}"
+    yield f"ShapeBase[] index out of range. {axes} not in [-4, {axes})\n{ours}"
+
+
+# Of cores and blocks
+
+
+def output_override(call: ConvCall) -> Iterator[str]:
+    """Cores of the output that are to be given, for a scheme that has none of its own."""
+    config = call.conv_config
+    if not config.override_output_sharding_config:
+        return
+    if config.core_grid is None:
+        yield "When override_output_sharding_config is set to true, core_grid must have a value." + CORE_GRID_HINT
+    place = call.input.spec.memory_config
+    kept = takes_l1_path(call) and place.is_sharded() and not call.input.on_host and not needs_new_shards(call, place)
+    if not kept and config.shard_layout not in (None, TensorMemoryLayout.BLOCK_SHARDED):
         yield (
-            "Only TILE layout is supported for BFLOAT8_B dtype!\n"  # said of every block float
-            "conv_config.weights_dtype: weights and bias for an input in DRAM can not be prepared in it; pass "
-            "them as they were made, on the host, or put the input in L1"
+            "Output sharding config override is only supported for BLOCK_SHARDED layout.\n"
+            f"conv_config.shard_layout: {config.shard_layout} cannot be combined with "
+            "override_output_sharding_config; use BLOCK_SHARDED"
         )
-
-
-def bias_format_known(call: ConvCall) -> Iterator[str]:
-    """A bias is prepared in the format that its config says, which no tensor says instead."""
-    if call.conv_config.weights_format is None:
-        yield "bad optional access\nconv_config.weights_dtype: set it; the bias is prepared in the same data type"
 
 
 def _sharded_in_l1(call: ConvCall) -> bool:
@@ -357,27 +233,22 @@ def _sharded_in_l1(call: ConvCall) -> bool:
 
 def _shard_layout(call: ConvCall) -> Iterator[str]:
     layout = call.conv_config.shard_layout
-    if not _sharded_in_l1(call) and layout not in (None, *SHARD_LAYOUTS):
-        yield _no_shard_layout(layout)
+    if layout is not None and not _sharded_in_l1(call):
+        yield from _no_shard_layout(layout)
 
 
 def _new_shard_layout(call: ConvCall) -> Iterator[str]:
-    layout = call.conv_config.shard_layout or TensorMemoryLayout.INTERLEAVED
-    if (
-        _sharded_in_l1(call)
-        and layout not in SHARD_LAYOUTS
-        and not is_matmul(call)  # its plan asks for other shards
-        and needs_new_shards(call, call.input.spec.memory_config)
-    ):
-        yield _no_shard_layout(layout)
+    """Of shards that are dealt anew; the plan of a matmul asks for others."""
+    if not is_matmul(call):
+        yield from _no_shard_layout(call.conv_config.shard_layout or TensorMemoryLayout.INTERLEAVED)
 
 
-def _no_shard_layout(layout: TensorMemoryLayout | None) -> str:
-    return (
-        "Conv2d supports Height, Block or Width Sharded Layouts but got "
-        f"TensorMemoryLayout::{layout.name if layout else None}\nconv_config.shard_layout: set it to one of "
-        f"{', '.join(one.name for one in SHARD_LAYOUTS)}"
-    )
+def _no_shard_layout(layout: TensorMemoryLayout) -> Iterator[str]:
+    if layout not in SHARD_LAYOUTS:
+        yield (
+            f"Conv2d supports Height, Block or Width Sharded Layouts but got TensorMemoryLayout::{layout.name}\n"
+            f"conv_config.shard_layout: set it to one of {', '.join(one.name for one in SHARD_LAYOUTS)}"
+        )
 
 
 def _core_grid(call: ConvCall) -> Iterator[str]:
@@ -399,7 +270,8 @@ def _core_grid(call: ConvCall) -> Iterator[str]:
         )
 
 
-def _block_height(call: ConvCall) -> Iterator[str]:
+def block_height(call: ConvCall) -> Iterator[str]:
+    """Blocks of part of a tile."""
     height = call.conv_config.act_block_h_override
     if height % TILE:
         yield (
@@ -408,7 +280,8 @@ def _block_height(call: ConvCall) -> Iterator[str]:
         )
 
 
-def _block_width(call: ConvCall) -> Iterator[str]:
+def block_width(call: ConvCall) -> Iterator[str]:
+    """Blocks cut in no parts."""
     config, place = call.conv_config, call.input.spec.memory_config
     kept = place.memory_layout if takes_l1_path(call) and place.is_sharded() else config.shard_layout
     if config.act_block_w_div == 0 and kept in (None, TensorMemoryLayout.WIDTH_SHARDED):
@@ -418,7 +291,7 @@ def _block_width(call: ConvCall) -> Iterator[str]:
         )
 
 
-def _placing(call: ConvCall) -> Iterator[str]:
+def placing(call: ConvCall) -> Iterator[str]:
     """Cores and blocks, in the order in which the real library meets them.
 
     Shards are kept, or cut out for slices, before anything is estimated; a scheme that is to be chosen is estimated
@@ -434,13 +307,13 @@ def _placing(call: ConvCall) -> Iterator[str]:
     given = call.conv_config.shard_layout is not None
     order: tuple[Check, ...]
     if _sharded_in_l1(call) and needs_new_shards(call, call.input.spec.memory_config):
-        order = (_core_grid, _block_height, _new_shard_layout, output_override, _block_width)
+        order = (_core_grid, block_height, _new_shard_layout, output_override, block_width)
     elif _sharded_in_l1(call) or (given and counted is not None):
-        order = (_core_grid, output_override, _block_height, _block_width)
+        order = (_core_grid, output_override, block_height, block_width)
     elif given:
-        order = (_block_height, _core_grid, output_override, _block_width)
+        order = (block_height, _core_grid, output_override, block_width)
     else:
-        order = (_block_height, output_override, _block_width, _core_grid)
+        order = (block_height, output_override, block_width, _core_grid)
     for check in order:
         yield from check(call)
 
@@ -448,54 +321,90 @@ def _placing(call: ConvCall) -> Iterator[str]:
 def _searching(call: ConvCall) -> Iterator[str]:
     """What the estimates for a number of slices meet."""
     config = call.conv_config
-    yield from _block_height(call)
+    yield from block_height(call)
     if config.shard_layout is None:
         yield from output_override(call)
-    yield from _block_width(call)
+    yield from block_width(call)
     if config.core_grid is not None:  # else it is refused once the number is known
         yield from output_override(call)
 
 
-def _input_rank(call: ConvCall) -> Iterator[str]:
-    """An input that is dealt to cores as it is, with other than four axes; images for slices have four in any case."""
-    if not takes_l1_path(call) and not is_matmul(call):
-        return
-    spec, folded = call.input.spec, call.folding is not None
-    axes = len(spec.shape)
-    if axes == IMAGE_AXES or folded:
-        return
-    ours = (
-        f"input_tensor: its shape {list(spec.shape)} has {axes} axes; give it as [1, 1, N*H*W, C] or [N, H, W, C], or "
-        "in DRAM, where slices are cut from an image"
-    )
-    kept = _sharded_in_l1(call) and not needs_new_shards(call, spec.memory_config)
-    if kept or axes > IMAGE_AXES:
-        yield f"Expected 4D shape\n{ours}"
-    yield f"ShapeBase[] index out of range. {axes} not in [-4, {axes})\n{ours}"
+def _search_format(call: ConvCall) -> Iterator[str]:
+    if call.conv_config.weights_format is None:
+        yield (
+            "get_cb_info expects conv_config.weights_dtype to be already set\n"
+            "conv_config.weights_dtype: the number of slices depends on it; set it, for example to bfloat16"
+        )
 
 
-def claimed_shape(call: ConvCall) -> str:
-    """What the call says of its input, as text."""
+# Of sizes
+
+
+def stride_given(call: ConvCall) -> Iterator[str]:
+    """A stride moves."""
+    if 0 in call.stride:
+        yield f"stride must be greater than 0, got {call.stride}\nstride: each of the two numbers must be at least 1"
+
+
+def _sizes(call: ConvCall) -> Iterator[str]:
+    """Sizes that are nothing, and groups that do not divide the channels."""
+    for name in ("in_channels", "out_channels", "batch_size", "input_height", "input_width"):
+        if getattr(call, name) < 1:
+            yield f"{name} must be at least 1, not {getattr(call, name)}"
+    if min(call.kernel_size) < 1:
+        yield f"kernel_size must be at least (1, 1), not {call.kernel_size}"
+    for name in ("in_channels", "out_channels"):
+        if call.groups and getattr(call, name) % call.groups:
+            yield f"groups must divide {name}, but {getattr(call, name)} is no multiple of {call.groups}"
+
+
+def groups_given(call: ConvCall) -> Iterator[str]:
+    """No groups."""
+    if call.groups < 1:
+        yield f"groups must be at least 1, not {call.groups}"
+
+
+def _dilation(call: ConvCall) -> Iterator[str]:
+    """Taps that fall together."""
+    if 0 in call.dilation:
+        yield f"dilation must be at least (1, 1), not {call.dilation}; 1 means neighboring taps"
+
+
+def _no_outputs(call: ConvCall) -> str | None:
+    """What we say of a call without outputs."""
+    height, width = output_size(call)
+    if height > 0 and width > 0:
+        return None
+    if call.rules.transposed:
+        return (
+            f"conv_transpose2d: padding {call.padding} leaves no output: it would be {height} high and {width} wide; "
+            "pad less"
+        )
     return (
-        f"batch_size={call.batch_size}, input_height={call.input_height}, input_width={call.input_width}, "
-        f"in_channels={call.in_channels}"
+        f"conv2d: kernel_size {call.kernel_size} with dilation {call.dilation} does not fit an image of "
+        f"{call.input_height} x {call.input_width} with padding {call.padding}; pad more"
     )
 
 
-def claimed_volume(call: ConvCall) -> int:
-    """Elements that the call says its input has."""
-    return prod((call.batch_size, call.input_height, call.input_width, call.in_channels))
+def _padding(call: ConvCall) -> Iterator[str]:
+    for sides, kernel, dilation in zip(
+        (call.padding[:2], call.padding[2:]), call.kernel_size, call.dilation, strict=True
+    ):
+        limit = dilation * (kernel - 1)
+        if max(sides) > limit:
+            yield (
+                f"padding must not exceed dilation * (kernel_size - 1), which is {limit} here, not {max(sides)}: "
+                "the real library fills the whole output with the bias then; slice the output yourself"
+            )
 
 
-INPUT_CHECKS: tuple[Check, ...] = (rows_of_blocks, input_in_dram, _input_volume)
-SIZE_CHECKS: tuple[Check, ...] = (stride_given,)
-CONFIG_CHECKS: tuple[Check, ...] = (_placing,)
-SEARCH_CHECKS: tuple[Check, ...] = (_shard_layout, _searching)  # before a number of slices is looked for
-BLOCK_CHECKS: tuple[Check, ...] = (_block_height, _block_width)
-INPUT_RANK_CHECKS: tuple[Check, ...] = (_input_rank,)  # once its cores are known
-
-
-POSITIONS: Final = 1 << 32  # the kernels of the real library count positions in 32 bits
+def _matmul_output_padding(call: ConvCall) -> Iterator[str]:
+    plain = call.kernel_size == call.stride == call.dilation == (1, 1) and not any(call.padding)
+    if plain and any(call.output_padding):
+        yield (
+            f"output_padding {call.output_padding} is ignored by a 1x1 convolution with stride 1, though the returned "
+            "sizes count it; use output_padding=(0, 0)"
+        )
 
 
 def check_sizes(call: ConvCall, spec: DeviceSpec) -> None:
@@ -506,7 +415,7 @@ def check_sizes(call: ConvCall, spec: DeviceSpec) -> None:
         OutOfMemoryError: Input, output or weights alone are larger than DRAM.
     """
     try:
-        axes: tuple[PaddedAxis, ...] = (call.rules.axis(call, 0), call.rules.axis(call, 1))
+        axes = (axis_of(call, 0), axis_of(call, 1))
     except NoWindowError:
         return
     positions = call.batch_size * prod(max(axis.length, axis.outputs) for axis in axes)
@@ -533,3 +442,133 @@ def check_sizes(call: ConvCall, spec: DeviceSpec) -> None:
                 f"{name}: the {what}, {rows} rows of {columns} channels, takes at least {wanted} B, more than the "
                 f"{capacity} B of DRAM of {spec.name}; use smaller sizes or another format, or make several calls"
             )
+
+
+def check_slices(call: ConvCall) -> None:
+    """Refuses a number of slices of a transposed convolution that the real library crashes on.
+
+    Raises:
+        ArgumentError: A slice has no outputs of its own.
+    """
+    config = call.slice_config
+    if config is None or config.slice_type is SliceType.L1_FULL or takes_l1_path(call) or is_matmul(call):
+        return
+    if plans_without_outputs(call) or not 1 < config.num_slices <= most_slices(call, config.slice_type):
+        return
+    for index, part in enumerate(output_slices(call, config)):
+        if part.is_empty:
+            continue
+        try:
+            frame_of(slice_call(call, part))
+        except NoWindowError:
+            raise ArgumentError(
+                f"conv_transpose2d: dram_slice_config: slice {index} of {config.num_slices} has no outputs of its own, "
+                f"which the real library crashes on; {way_out(call)}"
+            ) from None
+
+
+def _slices_with_input(call: ConvCall) -> Iterator[str]:
+    config = call.slice_config
+    if config is None or config.num_slices < 2 or takes_l1_path(call) or is_matmul(call) or folds(call):
+        return
+    if not plans_without_outputs(call) and any(part.is_empty for part in output_slices(call, config)):
+        yield (
+            f"slice_config: one of {config.num_slices} slices lies in the padding alone, and the real library leaves "
+            "it and all that follow unwritten; use fewer slices"
+        )
+
+
+def _depthwise(call: ConvCall) -> Iterator[str]:
+    depthwise = call.groups == call.in_channels == call.out_channels and call.groups > 1
+    one_row = call.kernel_size[0] == 1 and call.input_height == 1
+    if depthwise and one_row and call.bias is None and not is_matmul(call):
+        yield (
+            "the depthwise convolution of a single row without a bias, which the real library computes element by "
+            "element, is not simulated; give a bias of zeros to have it computed as any other"
+        )
+
+
+# Of windows that are folded
+
+
+def _folded_override(call: ConvCall) -> Iterator[str]:
+    if call.conv_config.override_output_sharding_config and not takes_l1_path(call):
+        yield (
+            "Conv2D DRAM slicing doesn't support override_output_sharding_config.\n"
+            "conv_config.override_output_sharding_config: put the input in L1, or leave the override out"
+        )
+
+
+def folded_lengths(call: ConvCall) -> Iterator[str]:
+    """Images that are not made of whole windows."""
+    top, bottom, left, right = call.padding
+    for name, length, stride in (
+        ("height", call.input_height + top + bottom, call.stride[0]),
+        ("width", call.input_width + left + right, call.stride[1]),
+    ):
+        if length % stride:
+            yield (
+                f"Padded input {name} ({length}) must be divisible by stride ({stride}) for kernel stride folding.\n"
+                f"{UNFOLD}, or pad to whole windows"
+            )
+
+
+def _folded_sizes(call: ConvCall) -> Iterator[str]:
+    if not folds(call):
+        return
+    yield from folded_lengths(call)
+    if call.stride[0] > call.kernel_size[0] or call.stride[1] > call.kernel_size[1]:
+        yield (
+            "Conv2D kernel stride folding: Stride must be less than or equal to kernel size\n"
+            f"{UNFOLD}: windows of {call.kernel_size} at stride {call.stride} leave pixels out"
+        )
+    spec, place = call.input.spec, call.input.spec.memory_config
+    if not call.input.on_host and spec.shape[1:3] != (call.input_height, call.input_width):
+        text = view_refusal(spec, image_shape(call))
+        if text is not None:
+            yield text
+    high_shards = place.is_sharded() and place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
+    if (call.padding[0] or call.padding[2]) and spec.layout is Layout.TILE and not high_shards:
+        yield f"ttnn.pad: on device tile padding does not support front padding\n{UNFOLD}, or give rows"
+
+
+def _folded_rank(call: ConvCall) -> Iterator[str]:
+    """An input that is folded as it is, with other than four axes."""
+    shape, stride = call.input.spec.shape, call.stride[0]
+    if not folds(call) or len(shape) == IMAGE_AXES:
+        return
+    ours = f"input_tensor: give it as [N, H, W, C], not with the shape {list(shape)}; or {FOLDING_WAY_OUT}"
+    if len(shape) < IMAGE_AXES:
+        yield f"ShapeBase[] index out of range. {len(shape)} not in [-4, {len(shape)})\n{ours}"
+    elif shape[1] % stride:
+        yield f"Fold: logical H ({shape[1]}) must be divisible by stride_h ({stride}).\n{ours}"
+
+
+def _folded_dilation(call: ConvCall) -> Iterator[str]:
+    """Taps that are folded as if they were neighbors."""
+    if folds(call) and any(taps > 1 and apart > 1 for taps, apart in zip(call.kernel_size, call.dilation, strict=True)):
+        yield f"folding windows with dilation {call.dilation} gives wrong results; {FOLDING_WAY_OUT}"
+
+
+def _folded_padding(call: ConvCall) -> Iterator[str]:
+    """Images that are padded with zeros before they are folded."""
+    if folds(call) and call.conv_config.replicate_padding and any(call.padding):
+        yield f"padding_mode Replicate is padded with zeros where windows are folded; {FOLDING_WAY_OUT}"
+
+
+def _folding(call: ConvCall) -> Iterator[str]:
+    spec, place = call.input.spec, call.input.spec.memory_config
+    if not folds(call) or call.input.on_host or not place.is_sharded():
+        return
+    if any(call.padding) and place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
+        yield f"folding windows of padded HEIGHT shards is not simulated; {FOLDING_WAY_OUT}"
+    if spec.layout is Layout.ROW_MAJOR and spec.matrix[1] != call.in_channels:
+        yield (
+            f"folding windows of shards that are wider than {call.in_channels} channels is not simulated; "
+            f"{FOLDING_WAY_OUT}"
+        )
+
+
+INPUT_CHECKS: Final[tuple[Check, ...]] = (_rows_of_blocks, input_in_dram, _input_volume)
+# Before a number of slices is looked for
+SEARCH_CHECKS: Final[tuple[Check, ...]] = (stride_given, _shard_layout, _searching, _search_format)

@@ -18,8 +18,9 @@ from ops.planners.conv.arguments import (
     output_format,
     slices_skip_dram,
 )
-from ops.planners.conv.checks import CONFIG_CHECKS, INPUT_RANK_CHECKS, input_in_dram, raise_first, rows_in_dram
+from ops.planners.conv.checks import input_in_dram, input_rank, placing, rows_in_dram
 from ops.planners.conv.l1_path import l1_path
+from ops.planners.conv.operand_checks import refuse_first
 from ops.planners.conv.operands import operand_names
 from ops.planners.conv.slicing import (
     OutputSlice,
@@ -63,15 +64,15 @@ def dram_path(builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, free_
         config, decision = chosen.config, chosen.decision
     counted = call if config is given else replace(call, slice_config=config)
     if slices_skip_dram(call, config.num_slices):
-        raise_first(counted, CONFIG_CHECKS, INPUT_RANK_CHECKS)
+        refuse_first(counted, (placing, input_rank))
         return l1_path(builder, call, source)
-    raise_first(counted, (rows_in_dram, input_in_dram) if given else (rows_in_dram,))
+    refuse_first(counted, (rows_in_dram, input_in_dram) if given else (rows_in_dram,))
     frame = frame or frame_of(call)
     try:
         check_slice_count(call, config, frame)
     except TTSimError as error:
         return _refused(builder, call, source, error)
-    raise_first(counted, CONFIG_CHECKS)
+    refuse_first(counted, (placing,))
     if decision is None:
         decision = Decision(
             name="num_slices", value=config.num_slices, text=f"{describe_slices(config)}, as dram_slice_config says"

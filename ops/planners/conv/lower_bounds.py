@@ -20,7 +20,7 @@ from ops.planners.conv.arguments import (
     slices_skip_dram,
     takes_l1_path,
 )
-from ops.planners.conv.conv2d import folds
+from ops.planners.conv.folding import folds
 from ops.planners.conv.l1_path import halo_arguments, reads_input
 from ops.planners.conv.operands import PartitionedConv, micro_op, output_spec, partition_call
 from ops.planners.conv.phase_program import runs_by_phases
@@ -83,7 +83,7 @@ def l1_path_calls(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int
     Slices that differ in nothing but their place count alike. None where no convolution is laid out so: of a matmul, of
     windows that are folded, of output phases. Arguments and errors as of `lower_bound_of`.
     """
-    if is_matmul(call) or runs_by_phases(call) or (not call.rules.transposed and folds(call)):
+    if is_matmul(call) or runs_by_phases(call) or folds(call):
         return ()
     if takes_l1_path(call):
         return ((call, 1),)

@@ -20,7 +20,7 @@ from ops.planners.conv.arguments import (
     needs_new_shards,
     placed_options,
 )
-from ops.planners.conv.checks import refuse_operands
+from ops.planners.conv.operand_checks import refuse_operands
 from ops.programs.conv2d.blocks import KBlock, input_shard
 from ops.programs.conv2d.buffers import ConvBuffers
 from ops.programs.conv2d.estimates import SchemeChoice, choose_scheme

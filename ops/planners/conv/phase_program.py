@@ -6,7 +6,8 @@ from typing import Final
 from device.memory.memory_config import TILE
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import ConvCall
-from ops.planners.conv.checks import ROWS_OF_BLOCKS, refuse_operands
+from ops.planners.conv.checks import ROWS_OF_BLOCKS
+from ops.planners.conv.operand_checks import refuse_operands
 from ops.planners.conv.operands import (
     PartitionedConv,
     micro_op,

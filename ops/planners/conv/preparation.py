@@ -1,29 +1,57 @@
-"""The layout that the real library prepares weights for ahead of a transposed convolution (docs/planning.md, Weights).
+"""Weights and biases ahead of a call: what is refused, and the layout they get (docs/planning.md, Weights).
 
-It is found by rules of its own, so that it can be another one than the call's.
+The layout is found by rules of its own, so that it can be another one than the call's.
 """
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder
 from ops.op_models import OP_MODELS
 from ops.planners.conv.arguments import (
     ConvCall,
+    Folding,
     SliceConfig,
+    SliceType,
     frame_of,
+    is_matmul,
     lower,
+    output_lengths,
     prepared_as_matmul,
     slices_skip_dram,
     takes_l1_path,
     weight_format,
 )
+from ops.planners.conv.checks import (
+    SEARCH_CHECKS,
+    block_height,
+    block_width,
+    check_possible,
+    check_sizes,
+    check_slices,
+    folded_lengths,
+    groups_given,
+    output_override,
+    placing,
+    stride_given,
+)
+from ops.planners.conv.folding import folded_call, folds
+from ops.planners.conv.operand_checks import (
+    Check,
+    bias_refusals,
+    bias_shape,
+    raw_weight,
+    refuse_first,
+    weight_refusals,
+)
 from ops.planners.conv.operands import PartitionedConv, operand_names, weights_layout
 from ops.planners.conv.plan import builder_of, plan_convolution
-from ops.planners.conv.slicing import choose_slices, first_slice, input_cores, input_memory
+from ops.planners.conv.slicing import choose_slices, first_slice, input_cores, input_memory, most_slices
 from ops.programs.conv2d.estimates import choose_scheme
 from ops.programs.conv2d.parallel_config import channel_alignment
 from ops.programs.conv2d.partition import choose_cores, partition_conv, scheme_alignment, sharded_input
@@ -31,50 +59,202 @@ from ops.programs.conv2d.weights import PrepareBias, PrepareWeights
 from ops.window import NoWindowError
 
 
-def plan_weights_preparation(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Plan:
-    """The upload of weights for a call to come; its result is "weight".
+def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, function: str) -> ConvCall:
+    """The call as its "weight" or "bias" is prepared, windows folded, once nothing is refused.
+
+    Args:
+        function: The name of the preparation.
+
+    Raises:
+        ArgumentError: The real library refuses the preparation, or crashes on the call.
+        OutOfMemoryError: A tensor is larger than DRAM.
+    """
+    if not call.rules.transposed:
+        refuse_first(call, (stride_given,), function)
+    if call.conv_config.core_grid is None:  # what the call's own checks refuse of its cores is left to them
+        call = replace(call, conv_config=replace(call.conv_config, override_sharding_config=False))
+    if call.rules.transposed:
+        refuse_first(call, transposed_checks(call, role))
+        refuse_first(call, (stride_given,), function)
+        check_possible(call)
+        refuse_first(call, (groups_given, raw_weight), function)
+        check_sizes(call, device_spec)
+        call = _within_reach(call)
+        check_slices(call)
+        return call
+    call = _in_one_piece(_with_kept_shards(call))
+    refuse_first(call, (_bias_format,) if role == "bias" else ())
+    refuse_first(call, (folded_lengths,) if folds(call) else ())
+    refuse_first(call, (weight_refusals if role == "weight" else bias_shape, placing))
+    check_possible(call)
+    check_sizes(call, device_spec)
+    call = _folded(call) if folds(call) else call
+    refuse_first(call, () if prepared_as_matmul(call) else (_rows_of_blocks,))
+    return _within_reach(call)
+
+
+def transposed_checks(call: ConvCall, role: str) -> tuple[Check, ...]:
+    """What the real library checks before it prepares for a transposed convolution."""
+    if role == "bias":
+        return (_bias_format, _bias_on_host, _bias_of_dram_input, placing, bias_refusals)
+    config = call.slice_config
+    searches = not takes_l1_path(call) if config is None else not config.num_slices  # for L1_FULL, too
+    own = (weight_refusals, _given_slices, _kept_shards, output_override, _slice_shards)
+    return (*(SEARCH_CHECKS if searches else ()), *own, block_height, block_width, placing)
+
+
+def _bias_format(call: ConvCall) -> Iterator[str]:
+    """A bias is prepared in the format that its config says, which no tensor says instead."""
+    if call.conv_config.weights_format is None:
+        yield "bad optional access\nconv_config.weights_dtype: set it; the bias is prepared in the same data type"
+
+
+def _bias_on_host(call: ConvCall) -> Iterator[str]:
+    if call.bias is not None and not call.bias.on_host:
+        yield "conv bias should be placed on host\nbias_tensor: use .cpu(), or pass the bias as it was made"
+
+
+def _bias_of_dram_input(call: ConvCall) -> Iterator[str]:
+    if _plans_in_dram(call):
+        yield from _rows_of_blocks(call)
+        yield from _missing_shard_layout(call)
+
+
+def _plans_in_dram(call: ConvCall) -> bool:
+    """Whether preparing a bias plans slices of a convolution over the frame, as for an input in DRAM."""
+    return call.input.spec.memory_config.buffer_type is BufferType.DRAM and not prepared_as_matmul(call)
+
+
+def _rows_of_blocks(call: ConvCall) -> Iterator[str]:
+    """Block floats prepared for an input in DRAM: the real preparation plans slices with operands in rows."""
+    weights_format, place = call.conv_config.weights_format, call.input.spec.memory_config
+    if place.buffer_type is BufferType.DRAM and weights_format is not None and weights_format.is_block:
+        yield (
+            "Only TILE layout is supported for BFLOAT8_B dtype!\n"  # said of every block float
+            "conv_config.weights_dtype: weights and bias for an input in DRAM can not be prepared in it; pass "
+            "them as they were made, on the host, or put the input in L1"
+        )
+
+
+def _given_slices(call: ConvCall) -> Iterator[str]:
+    config = call.slice_config
+    if config is None or takes_l1_path(call):
+        return
+    length = output_lengths(call)[0 if config.slice_type is SliceType.DRAM_HEIGHT else 1]
+    if config.num_slices > length:
+        yield (
+            f"Number of slices {config.num_slices} should be less or equal than the dimension being sliced {length} "
+            f"in Conv2D DRAM Slicing\ndram_slice_config: at most {length} slices fit the output; 0 finds the number"
+        )
+
+
+def _kept_shards(call: ConvCall) -> Iterator[str]:
+    if takes_l1_path(call) and call.input.spec.memory_config.is_sharded():
+        yield from _missing_shard_layout(call)
+
+
+def _slice_shards(call: ConvCall) -> Iterator[str]:
+    if not takes_l1_path(call):
+        yield from _missing_shard_layout(call)
+
+
+def _missing_shard_layout(call: ConvCall) -> Iterator[str]:
+    """Shards, those of a slice too, whose layout is neither given nor kept."""
+    if call.conv_config.reshard_if_not_optimal and call.conv_config.shard_layout is None:
+        yield (
+            "bad optional access\nconv_config.shard_layout: with reshard_if_not_optimal, set it to what the call will "
+            "use, or leave reshard_if_not_optimal out"
+        )
+
+
+def _within_reach(call: ConvCall) -> ConvCall:
+    """The call with an input that slices can be cut out of, and no more slices than there can be."""
+    config = call.slice_config
+    if config is None or takes_l1_path(call) or is_matmul(call):
+        return call
+    spec = call.input.spec
+    image = replace(call.input, spec=TensorSpec(spec.shape, spec.data_format, spec.layout, DRAM_MEMORY_CONFIG))
+    fewer = min(config.num_slices, most_slices(call, config.slice_type))
+    return replace(call, input=image, slice_config=replace(config, num_slices=fewer))
+
+
+def _in_one_piece(call: ConvCall) -> ConvCall:
+    """A convolution of a single row, which the real library takes for one that is never cut into slices."""
+    if call.slice_config is not None or call.input_height != 1 or call.kernel_size[0] != 1:
+        return call
+    return replace(call, slice_config=SliceConfig(slice_type=SliceType.L1_FULL))
+
+
+def _with_kept_shards(call: ConvCall) -> ConvCall:
+    """A call without a shard_layout, whose shards are taken to stay where they are."""
+    place, config = call.input.spec.memory_config, call.conv_config
+    moved = config.shard_layout is not None or config.reshard_if_not_optimal or config.override_sharding_config
+    if moved or is_matmul(call) or place.shard_spec is None:
+        return call
+    return replace(call, conv_config=replace(config, shard_layout=place.memory_layout))
+
+
+def _folded(call: ConvCall) -> ConvCall:
+    """What is left of a call whose windows are folded into channels."""
+    (rows, columns), (top, bottom, left, right), given = call.stride, call.padding, call.input.spec
+    height, width = (call.input_height + top + bottom) // rows, (call.input_width + left + right) // columns
+    shape = (call.batch_size, height, width, rows * columns * call.in_channels)
+    folded = folded_call(call, TensorSpec(shape, given.data_format, given.layout, given.memory_config))
+    return replace(folded, folding=Folding(kernel=call.kernel_size, stride=call.stride, weights=True))
+
+
+def plan_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Plan:
+    """The plan that uploads the "weight" or "bias" of a call of `checked_preparation`; its result has that name.
+
+    A bias is prepared as the call does it, but that 1x1 kernels count as a matmul at any stride and padding.
 
     Raises:
         DeviceError: No number of slices fits, or the blocks do not fit.
     """
-    partitioned = partition_preparation(call, device_spec, _slices(call, device_spec, free_l1_bytes=free_l1_bytes))
-    layout = replace(weights_layout(partitioned), full_inner_dim=partitioned.options.full_inner_dim)
-    made = TensorSpec(layout.logical_shape, layout.data_format, Layout.TILE, padded_shape=layout.padded_shape)
-    builder = builder_of(call, device_spec)
-    name = operand_names(call)[0]
-    builder.upload(name, made, "weight", PrepareWeights(layout))
-    return builder.finish({"weight": name}, known_works=OP_MODELS)
-
-
-def plan_bias_preparation(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Plan:
-    """The upload of a bias for a call to come, as `plan_weights_preparation`; its result is "bias".
-
-    A bias is prepared as the call does it, but that 1x1 kernels count as a matmul at any stride and padding.
-    """
-    if not prepared_as_matmul(call):
+    as_matmul = prepared_as_matmul(call)
+    if (not call.rules.transposed and is_matmul(call)) or (role == "bias" and not as_matmul):
         return plan_convolution(call, device_spec, free_l1_bytes=free_l1_bytes)
-    layout = weights_layout(partition_preparation(call, device_spec, None))
-    made = TensorSpec(layout.bias_logical_shape, layout.data_format, Layout.TILE, padded_shape=layout.bias_padded_shape)
-    builder = builder_of(call, device_spec)
-    name = operand_names(call)[1]
-    builder.upload(name, made, "bias", PrepareBias(layout))
-    return builder.finish({"bias": name}, known_works=OP_MODELS)
+    slices = None
+    if role == "weight" and not takes_l1_path(call):
+        slices = call.slice_config
+        if slices is None or not slices.num_slices:
+            slices = choose_slices(call, device_spec, free_l1_bytes=free_l1_bytes).config
+            slices = None if slices_skip_dram(call, slices.num_slices) else slices
+    partitioned = partition_preparation(call, device_spec, slices)
+    layout, builder, names = weights_layout(partitioned), builder_of(call, device_spec), operand_names(call)
+    if role == "weight":
+        name, layout = names[0], replace(layout, full_inner_dim=partitioned.options.full_inner_dim)
+        made = TensorSpec(layout.logical_shape, layout.data_format, Layout.TILE, padded_shape=layout.padded_shape)
+        builder.upload(name, made, role, PrepareWeights(layout))
+    else:
+        name, shape, padded = names[1], layout.bias_logical_shape, layout.bias_padded_shape
+        made = TensorSpec(shape, layout.data_format, Layout.TILE, padded_shape=padded)
+        builder.upload(name, made, role, PrepareBias(layout))
+    return builder.finish({role: name}, known_works=OP_MODELS)
 
 
-def plan_rows(call: ConvCall, device_spec: DeviceSpec) -> Plan:
+def plan_rows(call: ConvCall, role: str, device_spec: DeviceSpec) -> Plan:
     """The weights and the bias in rows that the real preparation allocates, and releases, to plan a convolution.
 
-    They are the operands of that convolution, whose input is in DRAM, and nothing is written into them.
+    They are the operands of that convolution, whose input is in DRAM, and nothing is written into them. Where none is
+    planned, there are none.
     """
-    data_format = weight_format(call)
     builder = PlanBuilder(device_spec, {})
-    groups = 1 if call.rules.transposed else call.groups  # weights of groups are made dense by then
-    shape = (call.out_channels, call.in_channels // groups, *call.kernel_size)
-    rows = [builder.allocate("weight.rows", TensorSpec(shape, data_format, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG))]
-    if call.bias is not None:
-        bias = TensorSpec((1, 1, 1, call.out_channels), data_format, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
-        rows.append(builder.allocate("bias.rows", bias))
-    builder.free(*reversed(rows))
+    if call.rules.transposed:
+        planned = role == "bias" and _plans_in_dram(call)
+    else:
+        planned = not (is_matmul(call) or takes_l1_path(call) or prepared_as_matmul(call))
+    if planned:
+        data_format = weight_format(call)
+        groups = 1 if call.rules.transposed else call.groups  # weights of groups are made dense by then
+        shapes = {"weight": (call.out_channels, call.in_channels // groups, *call.kernel_size)}
+        if call.bias is not None:
+            shapes["bias"] = (1, 1, 1, call.out_channels)
+        rows = [
+            builder.allocate(f"{name}.rows", TensorSpec(shape, data_format, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG))
+            for name, shape in shapes.items()
+        ]
+        builder.free(*reversed(rows))
     return builder.finish({}, known_works=OP_MODELS)
 
 
@@ -96,11 +276,20 @@ def partition_preparation(call: ConvCall, device_spec: DeviceSpec, slices: Slice
         row_major = row_major or slices.num_slices > 1
         height, width = part.down.stop - part.down.start, part.across.stop - part.across.start
         window = replace(call, input_height=height, input_width=width)
-        call = window if _has_outputs(window) else call
+        with suppress(NoWindowError):  # a window with the paddings of the whole image may have no outputs
+            frame_of(window)
+            call = window
     problem, options = lower(call)
     problem, options = replace(problem, row_major=row_major), replace(options, core_grid=None)
     scheme, matmul = call.conv_config.shard_layout, prepared_as_matmul(call)
-    before = _alignment(memory, row_major=row_major, matmul=matmul)
+    shards = memory.shard_spec
+    before = channel_alignment(
+        memory.memory_layout,
+        row_major=row_major,
+        sliced=False,
+        matmul=matmul,
+        shard_width=None if shards is None else shards.shape[1],
+    )
     if memory.is_sharded() and not call.conv_config.reshard_if_not_optimal:
         cores, alignment = sharded_input(memory), before
     else:
@@ -109,31 +298,3 @@ def partition_preparation(call: ConvCall, device_spec: DeviceSpec, slices: Slice
         alignment = scheme_alignment(problem, scheme, matmul=matmul)
     layout = partition_conv(problem, options, device_spec, cores, alignment=alignment, matmul=matmul)
     return PartitionedConv(arguments=call, layout=layout, input_memory=memory)
-
-
-def _has_outputs(call: ConvCall) -> bool:
-    """Whether there are any: a window with the paddings of the whole image may have none."""
-    try:
-        frame_of(call)
-    except NoWindowError:
-        return False
-    return True
-
-
-def _slices(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> SliceConfig | None:
-    """The slices that the call will run in; None if it takes the L1 path."""
-    if takes_l1_path(call):
-        return None
-    config = call.slice_config
-    if config is None or not config.num_slices:
-        config = choose_slices(call, device_spec, free_l1_bytes=free_l1_bytes).config
-        if slices_skip_dram(call, config.num_slices):
-            return None
-    return config
-
-
-def _alignment(memory: MemoryConfig, *, row_major: bool, matmul: bool) -> int:
-    """Channels that a shard of the input to come is a multiple of, by the memory that it comes in."""
-    shards = memory.shard_spec
-    width = None if shards is None else shards.shape[1]
-    return channel_alignment(memory.memory_layout, row_major=row_major, sliced=False, matmul=matmul, shard_width=width)

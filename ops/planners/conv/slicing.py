@@ -15,7 +15,6 @@ from device.numbers.formats import div_up, round_up
 from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
 from ops.planners.conv.arguments import (
-    AxisWindow,
     ConvCall,
     SliceConfig,
     SliceType,
@@ -46,6 +45,50 @@ from ops.programs.conv2d.partition import choose_cores, partition_conv, scheme_a
 from ops.window import NoWindowError, PaddedAxis, PaddedInput
 
 
+class AxisWindow(NamedTuple):
+    """What a slice takes of the input along one axis, and how it is padded."""
+
+    start: int  # First input position
+    stop: int  # One past the last
+    padding: tuple[int, int]  # Padding before and after, as an argument of the slice's own call
+    output_padding: int  # Output padding of the slice's own call; 0 if it is not transposed
+
+    @property
+    def length(self) -> int:
+        """Input positions."""
+        return self.stop - self.start
+
+    @property
+    def at_origin(self) -> "AxisWindow":
+        """The same window at the first input."""
+        return self._replace(start=0, stop=self.length)
+
+
+def _window(call: ConvCall, axis: int, bounds: tuple[int, int], outputs: int) -> AxisWindow:
+    """The window of output positions `bounds` on one axis, in the real library's own arithmetic."""
+    length, stride = (call.input_height, call.input_width)[axis], call.stride[axis]
+    before, after = call.padding[2 * axis : 2 * axis + 2]
+    reach = call.dilation[axis] * (call.kernel_size[axis] - 1)
+    (first, last), output_padding = bounds, 0
+    if call.rules.transposed:  # in terms of the zeros around the input, which padding takes away
+        before, after = reach - before, reach - after
+        start, end = max(0, div_up(first - before, stride)), last - before + reach
+        stop = (end - 1) // stride + 1
+        zeros_before = max(0, before - first, -max(0, first - before) % stride)
+        zeros_after = max(0, end - outputs, (end - 1) % stride if last < outputs else 0)
+        output_padding = call.output_padding[axis] if last == outputs else 0
+    else:
+        start, stop = first * stride - before, (last - 1) * stride - before + reach + 1
+        zeros_before, zeros_after = max(0, -start), max(0, stop - length)
+    if first == 0:
+        start, zeros_before = 0, before
+    if last == outputs:
+        stop, zeros_after = length, after
+    zeros = (zeros_before, zeros_after)
+    padding = (reach - zeros_before, reach - zeros_after) if call.rules.transposed else zeros
+    return AxisWindow(max(0, start), min(length, stop), padding, output_padding)
+
+
 class OutputSlice(NamedTuple):
     """One slice."""
 
@@ -63,23 +106,12 @@ class OutputSlice(NamedTuple):
     def at_origin(self) -> "OutputSlice":
         """The same slice without its place, on which nothing but the copies in and out depends."""
         rows, columns = (0, self.rows[1] - self.rows[0]), (0, self.columns[1] - self.columns[0])
-        return OutputSlice(rows, columns, _at_origin(self.down), _at_origin(self.across))
-
-
-def _at_origin(window: AxisWindow) -> AxisWindow:
-    if not window.start:
-        return window
-    return AxisWindow(0, _length(window), window.padding, window.output_padding)
-
-
-def _length(window: AxisWindow) -> int:
-    """Input positions of a window."""
-    return window.stop - window.start
+        return OutputSlice(rows, columns, self.down.at_origin, self.across.at_origin)
 
 
 def _filling(call: ConvCall, part: OutputSlice) -> int:
     """Columns of output beyond a slice's own that fill its last tile; none if it reads the whole image."""
-    whole = (_length(part.down), _length(part.across)) == (call.input_height, call.input_width)
+    whole = (part.down.length, part.across.length) == (call.input_height, call.input_width)
     if call.conv_config.output_layout is not Layout.TILE or whole:
         return 0
     return -(part.columns[1] - part.columns[0]) % TILE
@@ -133,7 +165,7 @@ def _uncut_window(call: ConvCall, frame: PaddedInput, slice_type: SliceType) -> 
     """What a slice reads along the axis that is not cut, the same for all."""
     axis = 1 if slice_type is SliceType.DRAM_HEIGHT else 0
     outputs = (frame.rows.outputs, frame.columns.outputs)[axis]
-    return call.rules.window(call, axis, (0, outputs), outputs)
+    return _window(call, axis, (0, outputs), outputs)
 
 
 def _slice(
@@ -141,20 +173,23 @@ def _slice(
 ) -> OutputSlice:
     """The slice of some outputs along the axis that is cut."""
     if slice_type is SliceType.DRAM_HEIGHT:
-        down = call.rules.window(call, 0, bounds, frame.rows.outputs)
+        down = _window(call, 0, bounds, frame.rows.outputs)
         part = OutputSlice(bounds, (0, frame.columns.outputs), down, uncut)
     else:
-        across = call.rules.window(call, 1, bounds, frame.columns.outputs)
+        across = _window(call, 1, bounds, frame.columns.outputs)
         part = OutputSlice((0, frame.rows.outputs), bounds, uncut, across)
-    filling = _filling(call, part)
-    if not filling:
-        return part
-    return OutputSlice(part.rows, part.columns, part.down, call.rules.filled(call, part.across, filling))
+    filling, across = _filling(call, part), part.across
+    if filling and call.rules.transposed:
+        across = across._replace(output_padding=across.output_padding + filling)
+    elif filling:
+        before, after = across.padding
+        across = across._replace(padding=(before, after + filling * call.stride[1]))
+    return part._replace(across=across)
 
 
 def slice_call(call: ConvCall, part: OutputSlice) -> ConvCall:
     """The call that computes one slice."""
-    height, width = _length(part.down), _length(part.across)
+    height, width = part.down.length, part.across.length
     padding = (*part.down.padding, *part.across.padding)
     more = (part.down.output_padding, part.across.output_padding)
     return replace(call, input_height=height, input_width=width, padding=padding, output_padding=more)
@@ -233,7 +268,7 @@ def _input_cores(
 
 def _window_alignment(call: ConvCall, part: OutputSlice, scheme: TensorMemoryLayout) -> int:
     """Channels a shard of the window is a multiple of; conv2d takes a window of the whole image for no slice."""
-    whole = (_length(part.down), _length(part.across)) == (call.input_height, call.input_width)
+    whole = (part.down.length, part.across.length) == (call.input_height, call.input_width)
     sliced = not whole or call.rules.whole_window_is_slice
     row_major = sliced or call.input.spec.layout is Layout.ROW_MAJOR
     return channel_alignment(scheme, row_major=row_major, sliced=sliced, matmul=False, shard_width=None)
@@ -241,7 +276,7 @@ def _window_alignment(call: ConvCall, part: OutputSlice, scheme: TensorMemoryLay
 
 def input_memory(call: ConvCall, part: OutputSlice, config: ParallelConfig) -> MemoryConfig:
     """Where the input window of a slice is put in L1."""
-    rows = call.batch_size * _length(part.down) * _length(part.across)
+    rows = call.batch_size * part.down.length * part.across.length
     unit = 1 if config.scheme is WIDTH and call.input.spec.layout is Layout.ROW_MAJOR else TILE
     shard_rows = round_up(rows, config.nhw_cores * unit) // config.nhw_cores
     alignment = _window_alignment(call, part, config.scheme)

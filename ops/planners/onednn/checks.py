@@ -6,13 +6,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from device.errors import ArgumentError, shown
-from device.numbers.formats import DataFormat
+from device.errors import shown
 from ops.planners.onednn.problem import (
     BACKWARD_DATA,
     BACKWARD_WEIGHTS,
     FORWARD,
-    Attributes,
     Deconvolution,
     Names,
     Operand,
@@ -45,30 +43,30 @@ def forward(
     Raises:
         ArgumentError: An argument breaks a rule of the text.
     """
-    names = FORWARD
-    rank = _rank(names, src)
-    attributes = _attributes(names, given, rank)
-    _same_types(names, src, weights, *(() if bias is None else (bias,)))
-    batch, in_channels, spatial = _data(names, src, attributes)
-    ins, outs, kernel = _kernel(names, weights.name, weights.shape, attributes, rank)
-    _divisible(names, f"channels of {src.name}", in_channels, attributes.groups)
-    _same_channels(names, src.name, in_channels, weights.name, ins, attributes)
-    out_channels = outs * attributes.groups
+    call = _Checks(FORWARD, given, src, weights, *(() if bias is None else (bias,)))
+    batch, in_channels, spatial = call.image(src)
+    ins, outs, kernel = call.kernel(weights.name, weights.shape)
+    call.require_groups(f"channels of {src.name}", in_channels)
+    call.require_in_channels(src.name, in_channels, weights.name, ins)
+    out_channels = outs * call.attributes.groups
     if bias is not None and bias.shape != (out_channels,):
-        raise ArgumentError(
-            f"{names.operation}: bias must have the shape ({out_channels},), one value for each channel of dst, not "
-            f"{bias.shape}"
+        raise call.names.error(
+            f"bias must have the shape ({out_channels},), one value for each channel of dst, not {bias.shape}"
         )
-    padding = attributes.output_padding or (0,) * rank
-    _strict_padding(names, padding, attributes, strict=strict)
-    geometry = _geometry(attributes, spatial, kernel, padding)
+    padding, strides = call.output_padding, call.attributes.strides
+    if strict and any(more >= stride for more, stride in zip(padding, strides, strict=True)):
+        raise call.names.error(
+            f"output_padding must be smaller than strides on every axis, not {list(padding)} with strides "
+            f"{list(strides)}; leave strict out to allow it"
+        )
+    geometry = call.geometry(spatial, kernel, padding)
     if min(geometry.output_shape) < 1:
-        raise ArgumentError(
-            f"{names.operation}: dst must have at least 1 position on every axis, not {list(geometry.output_shape)}; "
-            "use less padding or a larger src"
+        raise call.names.error(
+            f"dst must have at least 1 position on every axis, not {list(geometry.output_shape)}; use less padding or "
+            "a larger src"
         )
-    made = _made(names, attributes, geometry, batch, (in_channels, out_channels), src.data_format, precision)
-    _declared(names, "dst_shape", dst_shape, made.dst_shape)
+    made = call.problem(geometry, batch, (in_channels, out_channels), precision)
+    call.require_declared("dst_shape", dst_shape, made.dst_shape)
     return made
 
 
@@ -79,23 +77,19 @@ def backward_data(
 
     Without an output padding, whatever the source size leaves over of the destination is taken for it.
     """
-    names = BACKWARD_DATA
-    rank = _rank(names, diff_dst)
-    attributes = _attributes(names, given, rank)
-    _same_types(names, diff_dst, weights)
-    batch, out_channels, spatial = _data(names, diff_dst, attributes)
-    ins, outs, kernel = _kernel(names, weights.name, weights.shape, attributes, rank)
-    _divisible(names, f"in_channels of {weights.name}", ins, attributes.groups)
-    _out_channels(names, diff_dst.name, out_channels, weights.name, outs, attributes)
-    sizes = _source_sizes(attributes, spatial, kernel)
+    call = _Checks(BACKWARD_DATA, given, diff_dst, weights)
+    batch, out_channels, spatial = call.image(diff_dst)
+    ins, outs, kernel = call.kernel(weights.name, weights.shape)
+    call.require_groups(f"in_channels of {weights.name}", ins)
+    call.require_out_channels(diff_dst.name, out_channels, weights.name, outs)
+    sizes = call.source_sizes(spatial, kernel)
     if min(sizes) < 1:
-        raise ArgumentError(
-            f"{names.operation}: diff_src must have at least 1 position on every axis, not {list(sizes)}; "
-            f"{diff_dst.name} of {list(spatial)} is too small for the kernel {list(kernel)} with this padding"
+        raise call.names.error(
+            f"diff_src must have at least 1 position on every axis, not {list(sizes)}; {diff_dst.name} of "
+            f"{list(spatial)} is too small for the kernel {list(kernel)} with this padding"
         )
-    geometry = _reaching(attributes, sizes, kernel, spatial)
-    made = _made(names, attributes, geometry, batch, (ins, out_channels), diff_dst.data_format, precision)
-    _declared(names, "src_shape", src_shape, made.src_shape)
+    made = call.problem(call.reaching(sizes, kernel, spatial), batch, (ins, out_channels), precision)
+    call.require_declared("src_shape", src_shape, made.src_shape)
     return made
 
 
@@ -117,212 +111,160 @@ def backward_weights(
     Raises:
         ArgumentError: An argument breaks a rule of the text.
     """
-    rank = _rank(names, src)
-    attributes = _attributes(names, given, rank)
-    _same_types(names, src, diff_dst)
-    stored = _weights_shape(names, declared if weights_shape is None else weights_shape, rank)
-    _declared(names, "diff_weights_shape", declared, stored)
-    batch, in_channels, sizes = _data(names, src, attributes)
-    other_batch, out_channels, spatial = _data(names, diff_dst, attributes)
+    call = _Checks(names, given, src, diff_dst)
+    stored = call.weights_shape(declared if weights_shape is None else weights_shape)
+    call.require_declared("diff_weights_shape", declared, stored)
+    batch, in_channels, sizes = call.image(src)
+    other_batch, out_channels, spatial = call.image(diff_dst)
     if batch != other_batch:
-        raise ArgumentError(
-            f"{names.operation}: {names.src} and {names.diff_dst} must have the same batch, not {batch} and "
-            f"{other_batch}"
+        raise call.names.error(
+            f"{names.src} and {names.diff_dst} must have the same batch, not {batch} and {other_batch}"
         )
-    ins, outs, kernel = _kernel(names, names.weights_shape, stored, attributes, rank)
-    _divisible(names, f"channels of {names.src}", in_channels, attributes.groups)
-    _same_channels(names, names.src, in_channels, names.weights_shape, ins, attributes)
-    _out_channels(names, names.diff_dst, out_channels, names.weights_shape, outs, attributes)
-    expected = _source_sizes(attributes, spatial, kernel)
+    ins, outs, kernel = call.kernel(names.weights_shape, stored)
+    call.require_groups(f"channels of {names.src}", in_channels)
+    call.require_in_channels(names.src, in_channels, names.weights_shape, ins)
+    call.require_out_channels(names.diff_dst, out_channels, names.weights_shape, outs)
+    expected = call.source_sizes(spatial, kernel)
     if expected != sizes:
-        raise ArgumentError(
-            f"{names.operation}: {names.diff_dst} of {list(spatial)} belongs to {names.src} of {list(expected)} with "
-            f"the kernel {list(kernel)}, these strides and this padding, not of {list(sizes)}"
+        raise call.names.error(
+            f"{names.diff_dst} of {list(spatial)} belongs to {names.src} of {list(expected)} with the kernel "
+            f"{list(kernel)}, these strides and this padding, not of {list(sizes)}"
         )
-    geometry = _reaching(attributes, sizes, kernel, spatial)
-    return _made(names, attributes, geometry, batch, (in_channels, out_channels), src.data_format, precision)
+    return call.problem(call.reaching(sizes, kernel, spatial), batch, (in_channels, out_channels), precision)
 
 
-def _rank(names: Names, data: Operand) -> int:
-    rank = len(data.shape) - 2
-    if rank not in RANKS:
-        raise ArgumentError(
-            f"{names.operation}: {data.name} must have 1, 2 or 3 spatial axes besides batch and channels, not the "
-            f"shape {data.shape}"
-        )
-    return rank
+class _Checks:
+    """What the three directions check alike, of a call whose first tensor and attributes are checked."""
 
+    def __init__(self, names: Names, given: Mapping[str, Any], first: Operand, *others: Operand) -> None:
+        self.names, self.first, self.rank = names, first, len(first.shape) - 2
+        if self.rank not in RANKS:
+            raise self.names.error(
+                f"{first.name} must have 1, 2 or 3 spatial axes besides batch and channels, not the shape {first.shape}"
+            )
+        self.attributes = check_attributes(given, rank=self.rank, names=names, formats=WEIGHTS_FORMATS)
+        self.output_padding = self.attributes.output_padding or (0,) * self.rank
+        for other in others:
+            if other.data_format != first.data_format:
+                raise self.names.error(
+                    f"{other.name} must be of the type of {first.name}, {first.data_format}, not {other.data_format}"
+                )
 
-def _attributes(names: Names, given: Mapping[str, Any], rank: int) -> Attributes:
-    return check_attributes(
-        given, rank=rank, operation=names.operation, format_name=names.weights_format, formats=WEIGHTS_FORMATS
-    )
+    def image(self, image: Operand) -> tuple[int, int, tuple[int, ...]]:
+        """Batch, channels and spatial sizes."""
+        shape, data_format = image.shape, self.attributes.data_format
+        if len(shape) != self.rank + 2:
+            raise self.names.error(
+                f"{image.name} must have {self.rank} spatial axes besides batch and channels, as {self.names.src} has, "
+                f"not the shape {shape}"
+            )
+        batch, *sizes = shape
+        channels = sizes.pop(-1 if data_format == "NXC" else 0)
+        if min(channels, *sizes) < 1:
+            raise self.names.error(
+                f"{image.name} must have at least 1 channel and 1 position on every axis, not the shape {shape} with "
+                f"data_format {data_format}"
+            )
+        return batch, channels, tuple(sizes)
 
+    def kernel(self, name: str, shape: Sequence[int]) -> tuple[int, int, tuple[int, ...]]:
+        """I, O / groups and the kernel."""
+        if len(shape) != self.rank + 2 or min(shape) < 1:
+            raise self.names.error(
+                f"{name} must have {self.rank + 2} sides of at least 1 for {self.rank} spatial axes, not {tuple(shape)}"
+            )
+        ins, outs, *kernel = canonical_shape(shape, self.attributes.weights_format)
+        return ins, outs, tuple(kernel)
 
-def _same_types(names: Names, first: Operand, *others: Operand) -> None:
-    for other in others:
-        if other.data_format != first.data_format:
-            raise ArgumentError(
-                f"{names.operation}: {other.name} must be of the type of {first.name}, {first.data_format}, not "
-                f"{other.data_format}"
+    def require_groups(self, what: str, channels: int) -> None:
+        groups = self.attributes.groups
+        if channels % groups:
+            raise self.names.error(f"groups must divide the {what}, but {groups} does not divide {channels}")
+
+    def require_in_channels(self, name: str, channels: int, weights: str, ins: int) -> None:
+        if ins != channels:
+            raise self.names.error(
+                f"in_channels of {weights} must be the {channels} channels of {name}, not {ins} "
+                f"({self.names.weights_format} {self.attributes.weights_format}; groups divide out_channels, here by "
+                f"{self.attributes.groups}, never in_channels)"
             )
 
-
-def _data(names: Names, data: Operand, attributes: Attributes) -> tuple[int, int, tuple[int, ...]]:
-    """Batch, channels and spatial sizes."""
-    rank = len(attributes.strides)
-    if len(data.shape) != rank + 2:
-        raise ArgumentError(
-            f"{names.operation}: {data.name} must have {rank} spatial axes besides batch and channels, as {names.src} "
-            f"has, not the shape {data.shape}"
-        )
-    last = attributes.data_format == "NXC"
-    channels = data.shape[-1] if last else data.shape[1]
-    spatial = data.shape[1:-1] if last else data.shape[2:]
-    if min(channels, *spatial) < 1:
-        raise ArgumentError(
-            f"{names.operation}: {data.name} must have at least 1 channel and 1 position on every axis, not the shape "
-            f"{data.shape} with data_format {attributes.data_format}"
-        )
-    return data.shape[0], channels, spatial
-
-
-def _kernel(
-    names: Names, name: str, shape: Sequence[int], attributes: Attributes, rank: int
-) -> tuple[int, int, tuple[int, ...]]:
-    """I, O / groups and the kernel."""
-    if len(shape) != rank + 2 or min(shape) < 1:
-        raise ArgumentError(
-            f"{names.operation}: {name} must have {rank + 2} sides of at least 1 for {rank} spatial axes, not "
-            f"{tuple(shape)}"
-        )
-    ins, outs, *kernel = canonical_shape(shape, attributes.weights_format)
-    return ins, outs, tuple(kernel)
-
-
-def _divisible(names: Names, what: str, channels: int, groups: int) -> None:
-    if channels % groups:
-        raise ArgumentError(
-            f"{names.operation}: groups must divide the {what}, but {groups} does not divide {channels}"
-        )
-
-
-def _same_channels(names: Names, name: str, channels: int, weights: str, ins: int, attributes: Attributes) -> None:
-    if ins != channels:
-        raise ArgumentError(
-            f"{names.operation}: in_channels of {weights} must be the {channels} channels of {name}, not {ins} "
-            f"({names.weights_format} {attributes.weights_format}; groups divide out_channels, here by "
-            f"{attributes.groups}, never in_channels)"
-        )
-
-
-def _out_channels(names: Names, name: str, channels: int, weights: str, outs: int, attributes: Attributes) -> None:
-    _divisible(names, f"channels of {name}", channels, attributes.groups)
-    if outs * attributes.groups != channels:
-        raise ArgumentError(
-            f"{names.operation}: out_channels / groups of {weights} must be {channels // attributes.groups}, the "
-            f"{channels} channels of {name} over {attributes.groups} groups, not {outs} "
-            f"({names.weights_format} {attributes.weights_format})"
-        )
-
-
-def _strict_padding(names: Names, padding: Sequence[int], attributes: Attributes, *, strict: bool) -> None:
-    if strict and any(more >= stride for more, stride in zip(padding, attributes.strides, strict=True)):
-        raise ArgumentError(
-            f"{names.operation}: output_padding must be smaller than strides on every axis, not {list(padding)} with "
-            f"strides {list(attributes.strides)}; leave strict out to allow it"
-        )
-
-
-def _geometry(
-    attributes: Attributes, spatial: Sequence[int], kernel: Sequence[int], padding: Sequence[int]
-) -> Geometry:
-    before, after = attributes.padding(kernel)
-    return plan_geometry(
-        spatial,
-        kernel,
-        stride=attributes.strides,
-        pad_before=before,
-        pad_after=after,
-        output_padding=padding,
-        dilation=attributes.dilations,
-    )
-
-
-def _source_sizes(attributes: Attributes, spatial: Sequence[int], kernel: Sequence[int]) -> tuple[int, ...]:
-    """Spatial sizes of the source that belongs to a destination."""
-    padding = attributes.output_padding or (0,) * len(kernel)
-    unsized = _geometry(attributes, (1,) * len(kernel), kernel, padding)
-    return tuple(input_size_of(size, axis) for size, axis in zip(spatial, unsized.axes, strict=True))
-
-
-def _reaching(attributes: Attributes, sizes: Sequence[int], kernel: Sequence[int], spatial: Sequence[int]) -> Geometry:
-    """The geometry whose output has just the sizes of a destination."""
-    bare = _geometry(attributes, sizes, kernel, (0,) * len(kernel))
-    return _geometry(
-        attributes, sizes, kernel, [size - axis.output_size for size, axis in zip(spatial, bare.axes, strict=True)]
-    )
-
-
-def _weights_shape(names: Names, shape: Any, rank: int) -> tuple[int, ...]:
-    name = names.weights_shape
-    if shape is None:
-        raise ArgumentError(
-            f"{names.operation}: {name} must be given as an input or as an attribute, {rank + 2} positive integers; it "
-            "is missing"
-        )
-    if isinstance(shape, np.ndarray) and shape.ndim != 1:
-        raise ArgumentError(f"{names.operation}: {name} must have one axis, not the shape {shape.shape}")
-    found = integers(names.operation, name, shape)
-    if len(found) != rank + 2 or min(found) < 1:
-        raise ArgumentError(
-            f"{names.operation}: {name} must be {rank + 2} positive integers for {rank} spatial axes, not {list(found)}"
-        )
-    return found
-
-
-def _declared(names: Names, name: str, declared: Any, found: tuple[int, ...]) -> None:
-    if declared is not None and integers(names.operation, name, declared) != found:
-        raise ArgumentError(f"{names.operation}: {name} must be {list(found)}, not {list(declared)}")
-
-
-def _addressable(names: Names, geometry: Geometry, batch: int, channels: tuple[int, int]) -> None:
-    """Refuses what no device can hold, before anything is planned: the frame, the destination, the weights."""
-    frame = prod(max(axis.strided_size + 2 * axis.span, axis.output_size) for axis in geometry.axes)
-    taps = prod(axis.kernel for axis in geometry.axes)
-    for what, elements in (
-        ("positions of the destination with inserted zeros", max(batch, 1) * frame),
-        ("elements of the destination", batch * channels[1] * prod(geometry.output_shape)),
-        ("elements of the weights", taps * channels[0] * channels[1]),
-    ):
-        if elements >= POSITIONS:
-            raise ArgumentError(
-                f"{names.operation}: there are {elements} {what}, more than the 32-bit addresses of a device; use "
-                "smaller sizes, strides, dilations or output_padding, or make several calls"
+    def require_out_channels(self, name: str, channels: int, weights: str, outs: int) -> None:
+        groups = self.attributes.groups
+        self.require_groups(f"channels of {name}", channels)
+        if outs * groups != channels:
+            raise self.names.error(
+                f"out_channels / groups of {weights} must be {channels // groups}, the {channels} channels of {name} "
+                f"over {groups} groups, not {outs} ({self.names.weights_format} {self.attributes.weights_format})"
             )
 
+    def require_declared(self, name: str, declared: Any, found: tuple[int, ...]) -> None:
+        if declared is not None and integers(self.names, name, declared) != found:
+            raise self.names.error(f"{name} must be {list(found)}, not {list(declared)}")
 
-def _made(
-    names: Names,
-    attributes: Attributes,
-    geometry: Geometry,
-    batch: int,
-    channels: tuple[int, int],
-    data_format: DataFormat,
-    precision: Any,
-) -> Deconvolution:
-    words = [one.value for one in Precision]
-    if not isinstance(precision, str) or precision not in words:
-        raise ArgumentError(f"{names.operation}: precision must be one of {', '.join(words)}, not {shown(precision)}")
-    _addressable(names, geometry, batch, channels)
-    return Deconvolution(
-        geometry=geometry,
-        batch=batch,
-        in_channels=channels[0],
-        out_channels=channels[1],
-        groups=attributes.groups,
-        data_format=data_format,
-        precision=Precision(precision),
-        channels_last=attributes.data_format == "NXC",
-        weights_format=attributes.weights_format,
-    )
+    def weights_shape(self, shape: Any) -> tuple[int, ...]:
+        """The shape of the weights, which is an input or an attribute."""
+        name, sides = self.names.weights_shape, self.rank + 2
+        if shape is None:
+            raise self.names.error(
+                f"{name} must be given as an input or as an attribute, {sides} positive integers; it is missing"
+            )
+        if isinstance(shape, np.ndarray) and shape.ndim != 1:
+            raise self.names.error(f"{name} must have one axis, not the shape {shape.shape}")
+        found = integers(self.names, name, shape)
+        if len(found) != sides or min(found) < 1:
+            raise self.names.error(
+                f"{name} must be {sides} positive integers for {self.rank} spatial axes, not {list(found)}"
+            )
+        return found
+
+    def geometry(self, spatial: Sequence[int], kernel: Sequence[int], padding: Sequence[int]) -> Geometry:
+        """Source sizes, kernel and output padding with the attributes."""
+        before, after = self.attributes.padding(kernel)
+        return plan_geometry(
+            spatial,
+            kernel,
+            stride=self.attributes.strides,
+            pad_before=before,
+            pad_after=after,
+            output_padding=padding,
+            dilation=self.attributes.dilations,
+        )
+
+    def source_sizes(self, spatial: Sequence[int], kernel: Sequence[int]) -> tuple[int, ...]:
+        """Spatial sizes of the source that belongs to a destination."""
+        unsized = self.geometry((1,) * self.rank, kernel, self.output_padding)
+        return tuple(input_size_of(size, axis) for size, axis in zip(spatial, unsized.axes, strict=True))
+
+    def reaching(self, sizes: Sequence[int], kernel: Sequence[int], spatial: Sequence[int]) -> Geometry:
+        """The geometry whose output has just the sizes of a destination."""
+        bare = self.geometry(sizes, kernel, (0,) * self.rank).output_shape
+        return self.geometry(sizes, kernel, [size - least for size, least in zip(spatial, bare, strict=True)])
+
+    def problem(self, geometry: Geometry, batch: int, channels: tuple[int, int], precision: Any) -> Deconvolution:
+        """The call, unless no device can hold its frame, its destination or its weights."""
+        words = [one.value for one in Precision]
+        if not isinstance(precision, str) or precision not in words:
+            raise self.names.error(f"precision must be one of {', '.join(words)}, not {shown(precision)}")
+        frame = prod(max(axis.strided_size + 2 * axis.span, axis.output_size) for axis in geometry.axes)
+        for what, elements in (
+            ("positions of the destination with inserted zeros", max(batch, 1) * frame),
+            ("elements of the destination", batch * channels[1] * prod(geometry.output_shape)),
+            ("elements of the weights", prod(geometry.kernel_shape) * prod(channels)),
+        ):
+            if elements >= POSITIONS:
+                raise self.names.error(
+                    f"there are {elements} {what}, more than the 32-bit addresses of a device; use smaller sizes, "
+                    "strides, dilations or output_padding, or make several calls"
+                )
+        return Deconvolution(
+            geometry=geometry,
+            batch=batch,
+            in_channels=channels[0],
+            out_channels=channels[1],
+            groups=self.attributes.groups,
+            data_format=self.first.data_format,
+            precision=Precision(precision),
+            channels_last=self.attributes.data_format == "NXC",
+            weights_format=self.attributes.weights_format,
+        )

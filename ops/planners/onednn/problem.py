@@ -1,6 +1,7 @@
 """oneDNN's deconvolutions: attributes, operands, the problem that they define."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from math import prod
@@ -72,6 +73,35 @@ def ordered(batch: int, channels: int, spatial: tuple[int, ...], *, channels_las
 
 AUTO_PADS: Final = ("none", "same_upper", "same_lower", "valid")
 DATA_FORMATS: Final = ("NXC", "NCX")
+LEAST: Final = {"strides": 1, "pads_begin": 0, "pads_end": 0, "dilations": 1, "output_padding": 0}  # of lists
+
+
+class Names(NamedTuple):
+    """What an operation calls its arguments, and how the weights lie where nothing is said."""
+
+    operation: str
+    src: str = "src"
+    diff_dst: str = "diff_dst"  # The gradient of the destination
+    weights_shape: str = "weights_shape"
+    weights_format: str = "weights_format"  # The order of the weights' axes
+    usual_format: str = "XOI"
+
+    def error(self, text: str) -> ArgumentError:
+        """An error in the operation's name."""
+        return ArgumentError(f"{self.operation}: {text}")
+
+
+FORWARD: Final = Names(operation="ConvTranspose")
+BACKWARD_DATA: Final = Names(operation="ConvTransposeBackwardData")
+BACKWARD_WEIGHTS: Final = Names(operation="ConvTransposeBackwardWeights")
+BACKPROP_FILTERS: Final = Names(
+    operation="ConvTransposeBackpropFilters",
+    src="input_forward",
+    diff_dst="output_delta",
+    weights_shape="filter_shape",
+    weights_format="filter_format",
+    usual_format="XIO",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,118 +131,80 @@ class Attributes:
         return tuple(before for before, _ in pairs), tuple(after for _, after in pairs)
 
 
-def check_attributes(
-    given: Mapping[str, Any], *, rank: int, operation: str, format_name: str, formats: Sequence[str]
-) -> Attributes:
+def check_attributes(given: Mapping[str, Any], *, rank: int, names: Names, formats: Sequence[str]) -> Attributes:
     """Attributes by the texts' names, checked.
 
     Raises:
         ArgumentError: An attribute is missing, has a wrong length, is out of range or unknown.
     """
-    unknown = sorted(set(given) - {*_LISTS, *_WORDS, "groups", format_name})
+    known = (*LEAST, "auto_pad", "data_format", "groups", names.weights_format)
+    unknown = sorted(set(given).difference(known))
     if unknown:
-        raise ArgumentError(
-            f"{operation}: {unknown[0]!r} is no attribute of this operation; its attributes are "
-            f"{', '.join((*_LISTS, *_WORDS, 'groups', format_name))}"
-        )
-    lists = {name: _list(operation, name, given.get(name), rank, least) for name, least in _LISTS.items()}
-    padding = lists["output_padding"]
-    required = {name: value for name, value in lists.items() if name != "output_padding"}
-    for name, value in required.items():
-        if value is None:
-            raise ArgumentError(
-                f"{operation}: {name} is required, a list with one integer of at least {_LISTS[name]} for each of the "
-                f"{rank} spatial axes; it is missing"
+        raise names.error(f"{unknown[0]!r} is no attribute of this operation; its attributes are {', '.join(known)}")
+    lists: dict[str, Any] = {name: _list(names, name, given.get(name), rank) for name in LEAST}
+    for name, value in lists.items():
+        if value is None and name != "output_padding":
+            raise names.error(
+                f"{name} is required, a list with one integer of at least {LEAST[name]} for each of the {rank} spatial "
+                "axes; it is missing"
             )
     auto_pad = given.get("auto_pad")
-    folded = "none" if auto_pad is None else auto_pad.lower() if isinstance(auto_pad, str) else auto_pad
+    folded = "none" if auto_pad is None else auto_pad.lower() if isinstance(auto_pad, str) else None
+
+    def word(name: str, value: Any, words: Sequence[str]) -> str:
+        if not isinstance(value, str) or value not in words:
+            raise names.error(f"{name} must be one of {', '.join(words)}, not {shown(given.get(name))}")
+        return value
+
     return Attributes(
-        **{name: value for name, value in required.items() if value is not None},
-        output_padding=padding,
-        auto_pad=_word(operation, "auto_pad", folded, AUTO_PADS, given=auto_pad),
-        groups=_groups(operation, given.get("groups")),
-        data_format=_word(operation, "data_format", given.get("data_format", DATA_FORMATS[0]), DATA_FORMATS),
-        weights_format=_word(operation, format_name, given.get(format_name), formats),
+        **lists,
+        auto_pad=word("auto_pad", folded, AUTO_PADS),
+        groups=_groups(names, given.get("groups")),
+        data_format=word("data_format", given.get("data_format", DATA_FORMATS[0]), DATA_FORMATS),
+        weights_format=word(names.weights_format, given.get(names.weights_format), formats),
     )
 
 
-_LISTS: Final = {"strides": 1, "pads_begin": 0, "pads_end": 0, "dilations": 1, "output_padding": 0}  # least values
-_WORDS: Final = ("auto_pad", "data_format")
-
-
-def integers(operation: str, name: str, value: Any) -> tuple[int, ...]:
+def integers(names: Names, name: str, value: Any) -> tuple[int, ...]:
     """A list of integers.
 
     Raises:
         ArgumentError: It is no list, or holds something else.
     """
-    try:
-        if isinstance(value, str | bytes):
-            raise TypeError
+    with suppress(TypeError):
         found = tuple(value)
-        if any(isinstance(one, bool) for one in found):
-            raise TypeError
-        return tuple(index(one) for one in found)
-    except TypeError:
-        raise ArgumentError(f"{operation}: {name} must be a list of integers, not {shown(value)}") from None
+        if not isinstance(value, str | bytes) and not any(isinstance(number, bool) for number in found):
+            return tuple(map(index, found))
+    raise names.error(f"{name} must be a list of integers, not {shown(value)}")
 
 
-def _list(operation: str, name: str, value: Any, rank: int, least: int) -> tuple[int, ...] | None:
+def _list(names: Names, name: str, value: Any, rank: int) -> tuple[int, ...] | None:
     if value is None:
         return None
-    found = integers(operation, name, value)
+    found = integers(names, name, value)
     if len(found) != rank:
-        raise ArgumentError(
-            f"{operation}: {name} must have one entry for each of the {rank} spatial axes, not {list(found)}"
-        )
-    if min(found) < least:
-        raise ArgumentError(f"{operation}: {name} must be at least {least} on every axis, not {list(found)}")
+        raise names.error(f"{name} must have one entry for each of the {rank} spatial axes, not {list(found)}")
+    if min(found) < LEAST[name]:
+        raise names.error(f"{name} must be at least {LEAST[name]} on every axis, not {list(found)}")
     return found
 
 
-def _groups(operation: str, value: Any) -> int:
+def _groups(names: Names, value: Any) -> int:
     if value is None:
         return 1
     try:
         groups = index(value)
     except TypeError:
-        raise ArgumentError(f"{operation}: groups must be an integer, not {shown(value)}") from None
+        groups = None
+    if groups is None:
+        raise names.error(f"groups must be an integer, not {shown(value)}")
     if groups < 1 or isinstance(value, bool):
-        raise ArgumentError(f"{operation}: groups must be at least 1, not {shown(value)}")
+        raise names.error(f"groups must be at least 1, not {shown(value)}")
     return groups
-
-
-def _word(operation: str, name: str, value: Any, words: Sequence[str], *, given: Any = None) -> str:
-    if not isinstance(value, str) or value not in words:
-        found = value if given is None else given
-        raise ArgumentError(f"{operation}: {name} must be one of {', '.join(words)}, not {shown(found)}")
-    return value
 
 
 TYPES: Final = (FLOAT32, BFLOAT16, FLOAT16)
 _WIDE: Final = Precision.FLOAT64.value
-
-
-class Names(NamedTuple):
-    """What an operation calls its arguments."""
-
-    operation: str
-    src: str = "src"
-    diff_dst: str = "diff_dst"  # The gradient of the destination
-    weights_shape: str = "weights_shape"
-    weights_format: str = "weights_format"  # The order of the weights' axes
-
-
-FORWARD: Final = Names(operation="ConvTranspose")
-BACKWARD_DATA: Final = Names(operation="ConvTransposeBackwardData")
-BACKWARD_WEIGHTS: Final = Names(operation="ConvTransposeBackwardWeights")
-BACKPROP_FILTERS: Final = Names(
-    operation="ConvTransposeBackpropFilters",
-    src="input_forward",
-    diff_dst="output_delta",
-    weights_shape="filter_shape",
-    weights_format="filter_format",
-)
 
 
 class Operand(NamedTuple):
@@ -230,25 +222,19 @@ def operand(names: Names, name: str, array: Any, precision: Any) -> Operand:
         ArgumentError: It is no numpy array of a supported type, or has masked elements, which stand for no number.
     """
     if not isinstance(array, np.ndarray):
-        raise ArgumentError(f"{names.operation}: {name} must be a numpy array, not {type(array).__name__}")
-    plain = type(array) is np.ndarray
-    if not plain and isinstance(array, np.ma.MaskedArray) and np.ma.getmaskarray(array).any():
-        raise ArgumentError(
-            f"{names.operation}: {name} has {np.count_nonzero(np.ma.getmaskarray(array))} masked elements, which are "
-            f"no numbers; give them a value with {name}.filled(...)"
+        raise names.error(f"{name} must be a numpy array, not {type(array).__name__}")
+    if isinstance(array, np.ma.MaskedArray) and (masked := np.count_nonzero(np.ma.getmaskarray(array))):
+        raise names.error(
+            f"{name} has {masked} masked elements, which are no numbers; give them a value with {name}.filled(...)"
         )
     if isinstance(precision, str) and precision == _WIDE:
         if array.dtype != np.float64:
-            raise ArgumentError(
-                f"{names.operation}: {name} must be of type float64 for precision {precision!r}, not {array.dtype}"
-            )
+            raise names.error(f"{name} must be of type float64 for precision {precision!r}, not {array.dtype}")
         return Operand(name, array.shape, FLOAT32)
     for data_format in TYPES:
         if array.dtype == data_format.storage:
             return Operand(name, array.shape, data_format)
-    raise ArgumentError(
-        f"{names.operation}: {name} must be of type {', '.join(str(one.storage) for one in TYPES)}, not {array.dtype}"
-    )
+    raise names.error(f"{name} must be of type {', '.join(str(one.storage) for one in TYPES)}, not {array.dtype}")
 
 
 P = ParamSpec("P")

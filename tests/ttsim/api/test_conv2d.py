@@ -5,9 +5,8 @@ import pytest
 
 import ttsim
 from device.errors import ArgumentError, DeviceError
-from ops.planners.conv.arguments import ConvCall, Operand
-from ops.planners.conv.conv2d import CONV2D
-from ttsim.api.conv import ordinary_flops
+from ops.planners.conv.arguments import CONV2D, ConvCall, Operand
+from ttsim.api.conv import useful_flops
 
 BASE = {"batch_size": 1, "in_channels": 32, "out_channels": 32, "input_height": 6, "input_width": 7}
 SCHEMES = [None, *(getattr(ttsim.TensorMemoryLayout, f"{name}_SHARDED") for name in ("HEIGHT", "BLOCK", "WIDTH"))]
@@ -210,7 +209,7 @@ def test_flops_of_the_definition():
     given = Operand(spec=spec, on_host=True)
     sizes = {"in_channels": 8, "out_channels": 6, "batch_size": 1, "input_height": 8, "input_width": 8, "groups": 2}
     window = {"kernel_size": (3, 3), "stride": (2, 2), "padding": (1, 1, 1, 1)}
-    assert ordinary_flops(ConvCall(rules=CONV2D, input=given, weight=given, **sizes, **window)) == 2 * 16 * 6 * 4 * 9
+    assert useful_flops(ConvCall(rules=CONV2D, input=given, weight=given, **sizes, **window)) == 2 * 16 * 6 * 4 * 9
 
 
 def test_wrong_calls_are_refused():

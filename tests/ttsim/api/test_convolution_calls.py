@@ -9,7 +9,7 @@ import pytest
 
 import ttsim
 from ops.passes.caches import PlanCache
-from ops.planners.conv import call as conv_call, conv2d
+from ops.planners.conv import plan as conv_plan
 from ops.planners.conv.arguments import ComputeConfig, ConvCall, ConvConfig, Folding, SliceConfig
 from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam
 
@@ -33,19 +33,14 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
 def planned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the functions whose calls were planned, in order."""
     names: list[str] = []
-    _listen(monkeypatch, conv2d, "plan_conv2d", names)
-    _listen(monkeypatch, conv_call, "plan_convolution", names)
+    plan = conv_plan.plan_convolution
+
+    def listened(call: Any, *arguments: Any, **options: Any) -> Any:
+        names.append(call.rules.function)
+        return plan(call, *arguments, **options)
+
+    monkeypatch.setattr(conv_plan, "plan_convolution", listened)
     return names
-
-
-def _listen(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, names: list[str]) -> None:
-    plan = getattr(module, name)
-
-    def listened(*arguments: Any, **options: Any) -> Any:
-        names.append(name)
-        return plan(*arguments, **options)
-
-    monkeypatch.setattr(module, name, listened)
 
 
 def made(device: ttsim.Device, function: str, changes: dict[str, Any], memory: Any) -> Any:

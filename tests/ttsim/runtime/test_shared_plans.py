@@ -14,7 +14,7 @@ import pytest
 import ttsim
 from device.spec.device_spec import DeviceSpec
 from ops.passes.caches import PlanCache
-from ops.planners.conv import call as conv_call
+from ops.planners.conv import plan as conv_plan
 from tests.sizes import conv_sizes
 
 SIDE, CHANNELS, OUT = 8, 32, 32
@@ -34,13 +34,13 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> PlanCache:
 def planned(monkeypatch: pytest.MonkeyPatch) -> list[DeviceSpec]:
     """Devices that calls were planned for, in order."""
     specs: list[DeviceSpec] = []
-    plan = conv_call.plan_convolution
+    plan = conv_plan.plan_convolution
 
     def listened(call: Any, spec: DeviceSpec, **options: Any) -> Any:
         specs.append(spec)
         return plan(call, spec, **options)
 
-    monkeypatch.setattr(conv_call, "plan_convolution", listened)
+    monkeypatch.setattr(conv_plan, "plan_convolution", listened)
     return specs
 
 

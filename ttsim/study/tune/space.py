@@ -20,6 +20,7 @@ from device.memory.memory_config import TILE, BufferType, Layout, TensorMemoryLa
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, div_up
 from device.spec.device_spec import DeviceSpec
 from ops.planners.conv.arguments import (
+    CONV_TRANSPOSE2D_BY_PHASES,
     ConvCall,
     ConvConfig,
     SliceConfig,
@@ -30,7 +31,6 @@ from ops.planners.conv.arguments import (
     takes_l1_path,
     weight_format,
 )
-from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D_BY_PHASES
 from ops.planners.conv.lower_bounds import l1_path_calls
 from ops.planners.conv.operands import PartitionedConv, partition_call
 from ops.planners.conv.slicing import most_slices

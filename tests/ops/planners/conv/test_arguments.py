@@ -8,6 +8,7 @@ from device.cores import first_cores
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from ops.planners.conv.arguments import (
+    CONV2D,
     ComputeConfig,
     ConvConfig,
     SliceConfig,
@@ -23,7 +24,6 @@ from ops.planners.conv.arguments import (
     weight_format,
     wraps,
 )
-from ops.planners.conv.conv2d import CONV2D
 from ops.programs.conv2d.parallel_config import ConvOptions
 from tests.build import L1_FULL, call, operand, sized_call
 

@@ -20,8 +20,8 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, INT32
 from device.plan import Operation, Refuse
 from device.spec.device_spec import load_spec
 from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType
-from ops.planners.conv.checks import image_refusals, operand_refusals, view_refusal
-from ops.planners.conv.conv_transpose2d import check_strict, validate
+from ops.planners.conv.checks import check_arguments, check_strict, image_refusals
+from ops.planners.conv.operand_checks import operand_refusals, view_refusal
 from ops.planners.conv.plan import plan_convolution
 from tests.build import L1_FULL, TWO_SLICES, call, height_sharded, operand, sized_call
 from tests.shards import BLOCK, HEIGHT, WIDTH, box, in_box
@@ -126,7 +126,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 @pytest.mark.parametrize(("changes", "first_line"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
 def test_refusals_begin_as_the_real_library_does(changes: dict[str, Any], first_line: str) -> None:
     with pytest.raises(ArgumentError, match="^" + re.escape(first_line)) as raised:
-        validate(call(**changes))
+        check_arguments(call(**changes))
     lines = str(raised.value).splitlines()
     assert len(lines) == 2, "the real library's line, then ours: argument, value, way out"
     assert ":" in lines[1]
@@ -176,24 +176,24 @@ ACCEPTED: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize("changes", [row[1] for row in ACCEPTED], ids=[row[0] for row in ACCEPTED])
 def test_what_the_real_library_accepts(changes: dict[str, Any]) -> None:
-    validate(call(**changes))
+    check_arguments(call(**changes))
 
 
 def test_refusals_are_runtime_errors_and_value_errors() -> None:
     with pytest.raises(RuntimeError):
-        validate(call(stride=(0, 1)))
+        check_arguments(call(stride=(0, 1)))
     with pytest.raises(ValueError, match="stride"):
-        validate(call(stride=(0, 1)))
+        check_arguments(call(stride=(0, 1)))
 
 
 def test_the_input_is_looked_at_before_the_weights_and_these_before_blocks() -> None:
     bad_blocks = {"conv_config": ConvConfig(act_block_h_override=16)}
     with pytest.raises(ArgumentError, match=r"^MeshBuffer"):
-        validate(call(batch_size=2, weight=operand(32, 32, 3), **bad_blocks))
+        check_arguments(call(batch_size=2, weight=operand(32, 32, 3), **bad_blocks))
     with pytest.raises(ArgumentError, match=r"^ShapeBase"):
-        validate(call(weight=operand(32, 32, 3), bias=operand(1, 1, 1, 16), **bad_blocks))
+        check_arguments(call(weight=operand(32, 32, 3), bias=operand(1, 1, 1, 16), **bad_blocks))
     with pytest.raises(ArgumentError, match=r"^Config Error"):
-        validate(call(bias=operand(1, 1, 1, 16), **bad_blocks))
+        check_arguments(call(bias=operand(1, 1, 1, 16), **bad_blocks))
 
 
 @pytest.mark.parametrize(
@@ -208,13 +208,13 @@ def test_an_input_in_l1_has_four_axes(shape, place, text):
     made = call()
     flat = replace(made.input, spec=TensorSpec(shape, BFLOAT16, Layout.ROW_MAJOR, place))
     with pytest.raises(ArgumentError, match=rf"^{re.escape(text)}\n"):
-        validate(replace(made, input=flat))
+        check_arguments(replace(made, input=flat))
 
 
 def test_a_matmul_makes_tiles_whatever_its_config_says():
     rows = ConvConfig(output_layout=Layout.ROW_MAJOR)
     plain = {"kernel_size": (1, 1), "stride": (1, 1), "padding": (0, 0, 0, 0)}
-    validate(call(out_format=BFLOAT8_B, conv_config=rows, slice_config=L1_FULL, **plain))
+    check_arguments(call(out_format=BFLOAT8_B, conv_config=rows, slice_config=L1_FULL, **plain))
 
 
 SPEC = load_spec("wormhole_n150")
@@ -263,7 +263,7 @@ REFUSED_OPERANDS: list[tuple[str, dict[str, Any], str]] = [
 )
 def test_operands_are_refused_as_the_real_library_does(changes: dict[str, Any], first_line: str) -> None:
     made = call(**changes)
-    validate(made)
+    check_arguments(made)
     check_strict(made)
     lines = next(operand_refusals(made)).splitlines()
     assert lines[0] == first_line
@@ -379,7 +379,7 @@ def test_shards_that_must_be_dealt_anew_need_a_layout(config: dict[str, Any], fi
     """Read from the real library: height shards dealt by columns never suit."""
     made = call(input=operand(1, 1, 64, 32, place=COLUMN_MAJOR), conv_config=ConvConfig(**config))
     with pytest.raises(ArgumentError, match="^" + re.escape(first_line)):
-        validate(made)
+        check_arguments(made)
 
 
 @pytest.mark.parametrize(
@@ -401,21 +401,21 @@ def test_a_missing_core_grid_is_told_as_slices_see_it(slices: int, kernel: int, 
         weight=operand(32, 32, kernel, kernel),
     )
     if first_line is None:
-        validate(made)
+        check_arguments(made)
         return
     with pytest.raises(ArgumentError, match="^" + re.escape(first_line)):
-        validate(made)
+        check_arguments(made)
 
 
 def test_slices_are_looked_for_before_the_input_is_looked_at() -> None:
     search = SliceConfig(slice_type=SliceType.DRAM_WIDTH)
     made = call(input=operand(1, 1, 64, 32, place=COLUMN_MAJOR), slice_config=search)
     with pytest.raises(ArgumentError, match=r"^get_cb_info expects conv_config\.weights_dtype to be already set"):
-        validate(made)
+        check_arguments(made)
     with pytest.raises(ArgumentError, match=r"^Config Error: act_block_h_override"):
-        validate(replace(made, conv_config=ConvConfig(act_block_h_override=17)))
+        check_arguments(replace(made, conv_config=ConvConfig(act_block_h_override=17)))
     with pytest.raises(ArgumentError, match=r"^Conv DRAM expects the input tensor to be in DRAM\."):
-        validate(
+        check_arguments(
             replace(made, conv_config=ConvConfig(weights_format=BFLOAT16), slice_config=replace(search, num_slices=2))
         )
 
@@ -464,9 +464,11 @@ def test_which_of_several_wrong_placements_is_told(given, shard_layout, wrong, f
         override_output_sharding_config="output" in wrong,
     )
     with pytest.raises(ArgumentError, match="^" + re.escape(first_line)):
-        validate(call(conv_config=config, **given))
+        check_arguments(call(conv_config=config, **given))
 
 
 def test_more_slices_than_there_can_be_are_left_to_the_plan():
     config = ConvConfig(act_block_h_override=17, override_output_sharding_config=True)
-    validate(call(conv_config=config, slice_config=SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=500)))
+    check_arguments(
+        call(conv_config=config, slice_config=SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=500))
+    )

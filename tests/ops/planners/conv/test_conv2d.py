@@ -10,9 +10,11 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, La
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, INT32
 from device.plan import Allocate, Free, Operation, Plan, Refuse
 from device.spec.device_spec import load_spec
-from ops.planners.conv.arguments import ConvCall, ConvConfig, Operand, SliceConfig, SliceType
-from ops.planners.conv.checks import operand_refusals
-from ops.planners.conv.conv2d import CONV2D, check_arguments, check_strict, folds, output_size, plan_conv2d, validate
+from ops.planners.conv.arguments import CONV2D, ConvCall, ConvConfig, Operand, SliceConfig, SliceType
+from ops.planners.conv.checks import check_arguments, check_possible, check_strict
+from ops.planners.conv.folding import folds, output_size
+from ops.planners.conv.operand_checks import operand_refusals
+from ops.planners.conv.plan import plan_convolution
 from tests.build import operand, sized_call
 from tests.shards import HEIGHT, WIDTH, high, in_box
 
@@ -38,8 +40,8 @@ FOLDED = {"input": in_dram(), "kernel_size": (2, 2), "stride": (2, 2), "padding"
 
 
 def test_a_good_call_passes():
-    validate(call())
     check_arguments(call())
+    check_possible(call())
     check_strict(call())
 
 
@@ -68,7 +70,7 @@ def test_a_good_call_passes():
 )
 def test_what_the_real_library_refuses(changes, line):
     with pytest.raises(ArgumentError) as refused:
-        validate(call(**changes))
+        check_arguments(call(**changes))
     assert str(refused.value).splitlines()[0] == line
     assert len(str(refused.value).splitlines()) == 2
 
@@ -108,8 +110,8 @@ def test_a_bias_may_come_from_the_host_though_the_weights_do_not():
 )
 def test_operands_are_refused_once_the_input_lies_on_its_cores(changes, line):
     made = call(**changes)
-    validate(made)
-    steps = plan_conv2d(made, SPEC, free_l1_bytes=SPEC.l1.bytes).steps
+    check_arguments(made)
+    steps = plan_convolution(made, SPEC, free_l1_bytes=SPEC.l1.bytes).steps
     assert [type(step) for step in steps[-3:]] == [Allocate, Operation, Refuse]
     assert steps[-1].text.splitlines()[0] == line
     assert len(steps[-1].text.splitlines()) == 2
@@ -117,7 +119,7 @@ def test_operands_are_refused_once_the_input_lies_on_its_cores(changes, line):
 
 def test_slices_that_there_are_not_are_refused_before_the_weights():
     many = SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=9)
-    steps = plan_conv2d(
+    steps = plan_convolution(
         call(input=in_dram(), slice_config=many, weight=operand(64, 32, 3, 3, layout=Layout.TILE)),
         SPEC,
         free_l1_bytes=SPEC.l1.bytes,
@@ -149,7 +151,7 @@ def test_slices_that_there_are_not_are_refused_before_the_weights():
 )
 def test_what_can_not_be_computed(changes, text):
     with pytest.raises(ArgumentError, match=text):
-        check_arguments(call(**changes))
+        check_possible(call(**changes))
 
 
 def test_strict_devices_refuse_wrong_shapes():
@@ -225,7 +227,7 @@ def strided(place: MemoryConfig = L1_MEMORY_CONFIG, **changes: object) -> ConvCa
 
 
 def plan(a: ConvCall) -> Plan:
-    return plan_conv2d(a, SPEC, free_l1_bytes=FREE, returns_weights=False)
+    return plan_convolution(a, SPEC, free_l1_bytes=FREE, returns_weights=False)
 
 
 def operations(made: Plan) -> list[str]:

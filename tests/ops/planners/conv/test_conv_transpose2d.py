@@ -9,15 +9,22 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, La
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType
-from ops.planners.conv.conv_transpose2d import (
-    check_slices,
-    validate_bias_preparation,
-    validate_weights_preparation,
-)
+from ops.planners.conv.checks import check_slices
+from ops.planners.conv.operand_checks import refuse_first
 from ops.planners.conv.plan import plan_convolution
-from ops.planners.conv.strict import plan_fault
+from ops.planners.conv.plan_checks import plan_fault
+from ops.planners.conv.preparation import transposed_checks
 from tests.build import AUTO_SLICES, L1_FULL, TWO_SLICES, call, operand, sized_call
 from tests.shards import HEIGHT
+
+
+def validate_weights_preparation(made):
+    refuse_first(made, transposed_checks(made, "weight"))
+
+
+def validate_bias_preparation(made):
+    refuse_first(made, transposed_checks(made, "bias"))
+
 
 SPEC = load_spec("wormhole_n150")
 

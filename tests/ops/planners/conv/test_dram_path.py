@@ -7,9 +7,7 @@ import pytest
 from device.memory.memory_config import Layout
 from device.spec.device_spec import load_spec
 from ops.planners.conv import dram_path
-from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType
-from ops.planners.conv.conv2d import CONV2D
-from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D
+from ops.planners.conv.arguments import CONV2D, CONV_TRANSPOSE2D, ConvConfig, SliceConfig, SliceType
 from ops.planners.conv.plan import plan_convolution
 from ops.planners.conv.slicing import OutputSlice
 from tests.build import sized_call

@@ -15,6 +15,7 @@ from device.plan import Operation
 from device.spec.device_spec import load_spec
 from ops.passes.memory import run_memory
 from ops.planners.conv.arguments import (
+    CONV_TRANSPOSE2D,
     ComputeConfig,
     ConvCall,
     ConvConfig,
@@ -23,7 +24,6 @@ from ops.planners.conv.arguments import (
     SliceType,
     is_matmul,
 )
-from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D
 from ops.planners.conv.plan import plan_convolution
 
 TABLE = Path(__file__).resolve().parents[3] / "data" / "observed_values.tsv"

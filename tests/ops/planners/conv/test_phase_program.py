@@ -10,8 +10,7 @@ from device.numbers.formats import BFLOAT8_B
 from device.plan import Allocate, Free, Operation
 from ops.op_models import load_spec
 from ops.passes.memory import run_memory
-from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType
-from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D, CONV_TRANSPOSE2D_BY_PHASES
+from ops.planners.conv.arguments import CONV_TRANSPOSE2D, CONV_TRANSPOSE2D_BY_PHASES, ConvConfig, SliceConfig, SliceType
 from ops.planners.conv.plan import plan_convolution
 from ops.programs.phase_conv2d.plan import PhaseConv2dOp
 from tests.build import sized_call

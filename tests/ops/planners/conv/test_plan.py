@@ -16,8 +16,7 @@ from device.spec.device_spec import load_spec
 from ops.op_model import ValuesContext
 from ops.passes.memory import run_memory
 from ops.passes.values import run_values
-from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType, is_matmul
-from ops.planners.conv.conv2d import CONV2D
+from ops.planners.conv.arguments import CONV2D, ConvConfig, SliceConfig, SliceType, is_matmul
 from ops.planners.conv.plan import plan_convolution, wrapped_output
 from ops.planners.conv.slicing import most_slices, output_slices, slice_call
 from ops.programs.conv2d.op import Conv2dOp

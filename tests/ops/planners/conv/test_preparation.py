@@ -12,9 +12,8 @@ from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType
 from ops.planners.conv.operands import size_refusal
 from ops.planners.conv.preparation import (
     partition_preparation,
-    plan_bias_preparation,
+    plan_preparation,
     plan_rows,
-    plan_weights_preparation,
 )
 from ops.programs.conv2d.weights import PrepareWeights, misfit
 from tests.build import sized_call
@@ -56,7 +55,7 @@ def shape(plan, role):
     ],
 )
 def test_rows_and_columns_of_prepared_weights(made, wanted):
-    assert shape(plan_weights_preparation(made, SPEC, free_l1_bytes=1400000), "weight") == wanted
+    assert shape(plan_preparation(made, "weight", SPEC, free_l1_bytes=1400000), "weight") == wanted
 
 
 @pytest.mark.parametrize(
@@ -76,8 +75,8 @@ def test_an_output_padding_that_is_given_decides_on_scheme_and_slices(name, slic
     """Recorded of 0.81.1, which plans the calls themselves for the second shape, too."""
     made = upsampled(channels, slices)
     for output_padding, wanted in (((0, 0), without), ((2, 2), given)):
-        plan = plan_weights_preparation(
-            replace(made, output_padding=output_padding), load_spec(name), free_l1_bytes=1_350_000
+        plan = plan_preparation(
+            replace(made, output_padding=output_padding), "weight", load_spec(name), free_l1_bytes=1_350_000
         )
         assert shape(plan, "weight") == wanted
 
@@ -96,23 +95,23 @@ def test_a_nightly_test_of_tt_metal_prepares_weights_for_another_scheme_than_its
 
 
 def prepared(made, name):
-    plan = plan_weights_preparation(made, load_spec(name), free_l1_bytes=1_350_000)
+    plan = plan_preparation(made, "weight", load_spec(name), free_l1_bytes=1_350_000)
     return next(step.op for step in plan.steps if isinstance(getattr(step, "op", None), PrepareWeights))
 
 
 def test_full_inner_dim_orders_the_rows_of_block_weights():
     """One channel of k2x2: eight of the shard four times fill one tile, not a tile for each kernel row."""
     made = call((4, 32), 1, 253, (2, 2), (2, 1), layout=Layout.ROW_MAJOR, place=L1_MEMORY_CONFIG, shard_layout=BLOCK)
-    assert shape(plan_weights_preparation(made, SPEC, free_l1_bytes=1400000), "weight") == (64, 256)
+    assert shape(plan_preparation(made, "weight", SPEC, free_l1_bytes=1400000), "weight") == (64, 256)
     made = replace(made, conv_config=replace(made.conv_config, full_inner_dim=True))
-    assert shape(plan_weights_preparation(made, SPEC, free_l1_bytes=1400000), "weight") == (32, 256)
+    assert shape(plan_preparation(made, "weight", SPEC, free_l1_bytes=1400000), "weight") == (32, 256)
 
 
 def test_a_bias_of_a_strided_1x1_kernel_is_prepared_for_a_matmul():
     """59 tiles of columns are a prime number, which a matmul does not deal; the weights have 60."""
     made = call((2, 79), 11, 1888, (1, 1), (2, 2), shard_layout=BLOCK, transpose_shards=True)
-    weights = shape(plan_weights_preparation(made, SPEC, free_l1_bytes=1400000), "weight")
-    bias = shape(plan_bias_preparation(made, SPEC, free_l1_bytes=1400000), "bias")
+    weights = shape(plan_preparation(made, "weight", SPEC, free_l1_bytes=1400000), "weight")
+    bias = shape(plan_preparation(made, "bias", SPEC, free_l1_bytes=1400000), "bias")
     assert (weights[1], bias[1]) == (60 * 32, 59 * 32)
 
 
@@ -137,7 +136,7 @@ def test_weights_for_another_call_are_refused(scheme, shapes, text):
 
 def test_operands_in_rows_are_allocated_and_released_before_a_preparation():
     made = call((16, 16), 24, 32, (2, 2), (3, 3))
-    plan = plan_rows(made, SPEC)
+    plan = plan_rows(made, "bias", SPEC)
     assert [type(step).__name__ + step.tensor for step in plan.steps] == [
         "Allocateweight.rows", "Allocatebias.rows", "Freebias.rows", "Freeweight.rows",
     ]  # fmt: skip

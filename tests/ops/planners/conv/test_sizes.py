@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import ops.planners.conv.call
+import ops.planners.conv.plan
 import ops.planners.conv.preparation
 import ttsim
 import ttsim.api.prepare
@@ -29,8 +29,8 @@ def _unplanned(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("planning has begun")
 
     for module, names in (
-        (ops.planners.conv.call, ("plan_convolution",)),
-        (ttsim.api.prepare, ("plan_weights_preparation", "plan_bias_preparation")),
+        (ops.planners.conv.plan, ("plan_convolution",)),
+        (ttsim.api.prepare, ("plan_preparation",)),
         (ops.planners.conv.preparation, ("choose_slices", "first_slice")),
     ):
         for name in names:

@@ -12,9 +12,9 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, La
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, INT32
 from device.spec.device_spec import load_spec
 from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType
-from ops.planners.conv.conv_transpose2d import check_arguments, check_strict
+from ops.planners.conv.checks import check_possible, check_strict
 from ops.planners.conv.plan import plan_convolution
-from ops.planners.conv.strict import check_strict_plan, plan_fault
+from ops.planners.conv.plan_checks import check_strict_plan, plan_fault
 from tests.build import call, operand, sized_call
 from tests.shards import box
 
@@ -159,7 +159,7 @@ IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("changes", "text"), IMPOSSIBLE)
 def test_calls_that_crash_the_real_library(changes: dict[str, Any], text: str) -> None:
     with pytest.raises(ArgumentError, match=re.escape(f"conv_transpose2d: {text}")):
-        check_arguments(call(**changes))
+        check_possible(call(**changes))
 
 
 SILENT: list[tuple[str, dict[str, Any], str]] = [
@@ -219,7 +219,7 @@ def test_calls_that_the_real_library_gets_wrong(changes: dict[str, Any], text: s
 
 
 def test_a_sane_call() -> None:
-    check_arguments(call())
+    check_possible(call())
     check_strict(call())
     check_strict(call(output_padding=(2, 2)))  # the real library computes this rightly
     check_strict(call(conv_config=ConvConfig(full_inner_dim=True)))  # it is wrong for some plans: soundness

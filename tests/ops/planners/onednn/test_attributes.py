@@ -1,15 +1,13 @@
 import numpy as np
 import pytest
 
-from ops.planners.onednn.problem import check_attributes
+from ops.planners.onednn.problem import Names, check_attributes
 
 GOOD = {"strides": [2, 1], "pads_begin": [1, 0], "pads_end": [0, 0], "dilations": [1, 1], "weights_format": "XOI"}
 
 
 def check(**changed):
-    return check_attributes(
-        {**GOOD, **changed}, rank=2, operation="Op", format_name="weights_format", formats=("XOI", "IOX")
-    )
+    return check_attributes({**GOOD, **changed}, rank=2, names=Names("Op"), formats=("XOI", "IOX"))
 
 
 def test_defaults_are_those_of_the_text():

@@ -7,8 +7,14 @@ from device.memory.memory_config import L1_MEMORY_CONFIG, Layout, TensorMemoryLa
 from device.numbers.formats import BFLOAT16
 from device.plan import Operation
 from ops.op_models import load_spec
-from ops.planners.conv.arguments import ComputeConfig, ConvCall, ConvConfig, Operand
-from ops.planners.conv.conv_transpose2d import CONV_TRANSPOSE2D, CONV_TRANSPOSE2D_BY_PHASES
+from ops.planners.conv.arguments import (
+    CONV_TRANSPOSE2D,
+    CONV_TRANSPOSE2D_BY_PHASES,
+    ComputeConfig,
+    ConvCall,
+    ConvConfig,
+    Operand,
+)
 from ops.planners.conv.plan import plan_convolution
 
 

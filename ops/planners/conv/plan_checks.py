@@ -1,4 +1,4 @@
-"""What a strict device refuses of a convolution: calls that the real library accepts and computes nonsense for."""
+"""What a strict device refuses of a plan: what the real library carries out and computes nonsense for."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -8,150 +8,24 @@ import numpy as np
 
 from device.errors import ArgumentError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import TILE, Layout, TensorMemoryLayout
+from device.memory.memory_config import TILE, Layout
 from device.numbers.formats import Integers, div_up
 from device.plan import Allocate, DeviceOp, Operation, Plan
-from ops.planners.conv.arguments import ConvCall, fills_alignment, frame_of, is_matmul, takes_l1_path
-from ops.planners.conv.checks import Check, claimed_shape, claimed_volume, operand_refusals
+from ops.planners.conv.arguments import ConvCall, frame_of
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
-from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, misfit
+from ops.programs.conv2d.weights import AsWanted, PrepareBias, PrepareWeights, misfit
 from ops.programs.data_movement.copy import Conversion, CopyTensor
 from ops.programs.data_movement.placement import whole_shards
 from ops.programs.data_movement.reshard import misplaced_rows
 from ops.programs.data_movement.slice import SliceWrite, Window
 from ops.programs.halo.plan import HaloOp
 from ops.programs.phase_conv2d.plan import PhaseConv2dOp
+from ops.programs.phase_conv2d.values import PreparePhaseWeights
 from ops.window import PaddedAxis
 
-
-def refuse_first(operation: str, call: ConvCall, checks: tuple[Check, ...]) -> None:
-    """Raises ArgumentError, in the operation's name, with the first text that a check gives."""
-    for check in checks:
-        for text in check(call):
-            raise ArgumentError(f"{operation}: {text}")
-
-
-def sizes_given(call: ConvCall) -> Iterator[str]:
-    """Sizes that are nothing."""
-    for name in ("in_channels", "out_channels", "batch_size", "input_height", "input_width"):
-        if getattr(call, name) < 1:
-            yield (f"{name} must be at least 1, not {getattr(call, name)}")
-    if min(call.kernel_size) < 1:
-        yield (f"kernel_size must be at least (1, 1), not {call.kernel_size}")
-
-
-def groups_divide(call: ConvCall) -> Iterator[str]:
-    """Groups that do not divide the channels."""
-    for name in ("in_channels", "out_channels"):
-        if call.groups and getattr(call, name) % call.groups:
-            yield (f"groups must divide {name}, but {getattr(call, name)} is no multiple of {call.groups}")
-
-
-def groups_given(call: ConvCall) -> Iterator[str]:
-    """No groups."""
-    if call.groups < 1:
-        yield (f"groups must be at least 1, not {call.groups}")
-
-
-def dilation_given(call: ConvCall) -> Iterator[str]:
-    """Taps that fall together."""
-    if 0 in call.dilation:
-        yield (f"dilation must be at least (1, 1), not {call.dilation}; 1 means neighboring taps")
-
-
-def _input(call: ConvCall) -> Iterator[str]:
-    spec, claimed = call.input.spec, claimed_volume(call)
-    if _pads_channels(call):
-        return
-    if claimed != spec.volume:
-        yield (
-            f"{claimed_shape(call)} are {claimed} elements, but input_tensor has {spec.volume} "
-            f"(shape {list(spec.shape)}): the real library reads or writes beyond it"
-        )
-    if spec.shape[-1] != call.in_channels:
-        yield (
-            f"input_tensor must be channels-last, [N, H, W, C] or [1, 1, N*H*W, C] with C = in_channels = "
-            f"{call.in_channels}, but its last axis is {spec.shape[-1]} (shape {list(spec.shape)}); permute NCHW first"
-        )
-
-
-def _pads_channels(call: ConvCall) -> bool:
-    """Whether the input has channels behind those of the call that meet zero weights: it fills its shards in L1."""
-    spec, place = call.input.spec, call.input.spec.memory_config
-    same_sticks = spec.volume * call.in_channels == claimed_volume(call) * spec.shape[-1]
-    if not same_sticks or not fills_alignment(call) or not takes_l1_path(call) or call.input.on_host:
-        return False
-    if place.shard_spec is not None:
-        height = place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
-        return height and place.shard_spec.shape[1] == spec.shape[-1]
-    return place.memory_layout is TensorMemoryLayout.INTERLEAVED and not is_matmul(call)
-
-
-def _formats(call: ConvCall) -> Iterator[str]:
-    weights = None if _refused_later(call) else call.weight.spec.data_format
-    for name, data_format in (
-        ("input_tensor", call.input.spec.data_format),
-        ("dtype", call.out_format),
-        ("conv_config.weights_dtype", call.conv_config.weights_format),
-        ("weight_tensor", weights),
-        ("bias_tensor", None if call.bias is None else call.bias.spec.data_format),
-    ):
-        if data_format is not None and not data_format.is_float:
-            yield (f"{name} must be a floating-point type, not {data_format}; the result would be nonsense")
-
-
-def raw_weight(call: ConvCall) -> Iterator[str]:
-    """A weight on the host has the shape of the call, in rows."""
-    spec = call.weight.spec
-    (kernel_rows, kernel_cols), groups = call.kernel_size, max(call.groups, 1)
-    first, second = (call.in_channels, "in_channels"), (call.out_channels, "out_channels")
-    if not call.rules.transposed:
-        first, second = second, first
-    wanted = [first[0], second[0] // groups, kernel_rows, kernel_cols]
-    if list(spec.shape) != wanted:
-        yield (
-            f"weight_tensor must have the shape {wanted} ({first[1]}, {second[1]} / groups, kernel height, "
-            f"kernel width), not {list(spec.shape)}"
-        )
-    if spec.layout is not Layout.ROW_MAJOR:
-        yield ("weight_tensor on the host must be in ROW_MAJOR_LAYOUT: tiles would be read as rows")
-
-
-def _refused_later(call: ConvCall) -> bool:
-    """Whether weights or bias are refused, in the real library's words, once they are to be prepared."""
-    return next(operand_refusals(call), None) is not None
-
-
-def _weight(call: ConvCall) -> Iterator[str]:
-    if _refused_later(call):
-        return
-    if call.weight.on_host:
-        yield from raw_weight(call)
-        return
-    spec = call.weight.spec
-    if spec.shape[-1:] != (call.out_channels,):
-        yield (
-            f"weight_tensor on the device must be prepared for out_channels = {call.out_channels}, the size of its "
-            f"last axis, not have the shape {list(spec.shape)}; prepare the weights for this call"
-        )
-
-
-def _bias(call: ConvCall) -> Iterator[str]:
-    if call.bias is None or call.bias.on_host or _refused_later(call):
-        return
-    spec = call.bias.spec
-    if spec.layout is not Layout.TILE or spec.shape[-1:] != (call.out_channels,):
-        yield (
-            f"bias_tensor on the device must be prepared for out_channels = {call.out_channels}: it is "
-            f"{spec.layout.name} with shape {list(spec.shape)}; pass it on the host, or as an earlier call returned it"
-        )
-
-
-OPERAND_CHECKS: Final = (_input, _formats, _weight, _bias)
-
-
 DEALS_ROWS: Final = frozenset({Conversion.INTERLEAVED_TO_SHARDED, Conversion.RESHARD, Conversion.COPY})
+PHASES: Final = 'conv_transpose2d, lowering="phase"'
 MOST_IDLE: Final = 8  # one core in so many may be idle in a slice of the caller's cores
 
 
@@ -172,15 +46,11 @@ def plan_fault(plan: Plan, call: ConvCall) -> str | None:
     if plan.refused or any(one.refused or one.unfinished for one in operations):  # an error of the real library's own
         return None
     ops = [one.op for one in operations]
-    faults = chain(_misused(plan, call), _faults(ops, call), _unwritten_channels(plan, operations), _misplaced(plan))
-    return next((f"{call.rules.function}: {text}" for text in faults), None)
-
-
-def _misplaced(plan: Plan) -> Iterator[str]:
-    """Rows of an input that is dealt to other shards, which the real library gets wrong."""
-    text = misplaced_rows(plan)
-    if text is not None:
-        yield f"input_tensor: {text}"
+    faults = chain(_misused(plan, call), _faults(ops, call), _unwritten_channels(plan, operations))
+    text = next(faults, None)
+    if text is None and (misplaced := misplaced_rows(plan)) is not None:  # of an input dealt to other shards
+        text = f"input_tensor: {misplaced}"
+    return None if text is None else f"{call.rules.function}: {text}"
 
 
 def _misused(plan: Plan, call: ConvCall) -> Iterator[str]:
@@ -369,3 +239,17 @@ def way_out(call: ConvCall) -> str:
     if call.slice_config is not None and call.slice_config.num_slices:
         return f"give another number of slices, cut along the other axis, or leave {_slices_name(call)} out"
     return f"give a {_slices_name(call)} with another number of slices, or one that cuts along the other axis"
+
+
+def check_phase_weights(plan: Plan, call: ConvCall) -> None:
+    """Refuses weights on the device that were prepared for anything else than this plan of output phases."""
+    if call.weight.on_host:
+        return
+    made = call.weight.made_by
+    for one in plan.expected:
+        ours = isinstance(one.op, PreparePhaseWeights) and one.tensor == (call.weight.name or "weight")
+        if ours and made != one.op and not isinstance(made, AsWanted):
+            raise ArgumentError(
+                f"{PHASES}: weight_tensor is on the device and was not prepared for this call and lowering; pass it "
+                "as it was made, on the host, or as an earlier call of the same arguments returned it"
+            )

@@ -1,0 +1,206 @@
+"""Windows of conv2d that are folded into channels, so that a convolution of stride 1 is left (docs/planning.md)."""
+
+from dataclasses import replace
+from math import prod
+from typing import Final
+
+from device.errors import DeviceError
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import TILE, BufferType, Layout, ShardSpec, TensorMemoryLayout
+from device.numbers.formats import BFLOAT16, DataFormat, div_up, round_up
+from device.plan import Plan
+from ops.builder import PlanBuilder, PlanTensor
+from ops.planners.conv.arguments import (
+    ConvCall,
+    Folding,
+    Operand,
+    image_shape,
+    output_format,
+    output_lengths,
+    takes_l1_path,
+)
+from ops.programs.data_movement.conversions import converted
+from ops.programs.data_movement.copy import Conversion
+from ops.programs.data_movement.fold import FoldWindows, whole_windows
+from ops.programs.data_movement.pad import PadImage
+from ops.programs.data_movement.placement import convert, uploaded_image
+from ops.programs.data_movement.reshape_plan import reshaped
+
+FOLDED: Final = "input.folded"
+FOLDING_WAY_OUT: Final = "set conv_config.enable_kernel_stride_folding=False, which the real library obeys too"
+
+
+def folds(call: ConvCall) -> bool:
+    """Whether the real library folds: as the config says, or by itself where the kernel is the stride.
+
+    No transposed convolution does. It is asked before a call is known to be valid: windows without a stride are none
+    that could be folded.
+    """
+    if call.rules.transposed:
+        return False
+    given = call.conv_config.enable_kernel_stride_folding
+    if given is not None:
+        return given and call.stride != (1, 1)
+    if call.stride != call.kernel_size or call.stride == (1, 1) or call.dilation != (1, 1) or not all(call.stride):
+        return False
+    top, bottom, left, right = call.padding
+    if (call.input_height + top + bottom) % call.stride[0] or (call.input_width + left + right) % call.stride[1]:
+        return False
+    place = call.input.spec.memory_config
+    in_dram = call.input.on_host or place.buffer_type is BufferType.DRAM
+    rows_or_plain = call.input.spec.layout is Layout.ROW_MAJOR or not any(call.padding)
+    return (in_dram and rows_or_plain) or (
+        not call.input.on_host and place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
+    )
+
+
+def folded_input(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
+    """The input with its windows folded into channels, as rows; every copy made on the way is released.
+
+    Returns:
+        "input.folded" [N, H / sh, W / sw, sh * sw * C].
+
+    Raises:
+        DeviceError: Shards can not be padded, made rows or folded.
+    """
+    source = builder.tensor("input")
+    start = uploaded_image(builder, source) if call.input.on_host else source
+    image = reshaped(builder, start, image_shape(call), "input.image")
+    if image.name != start.name and call.input.on_host:
+        builder.free(start)
+    ready = _dealt(builder, call, _as_rows(builder, _padded(builder, call, image), image), image)
+    made = _folded(builder, call, ready)
+    consumes = call.conv_config.deallocate_activation and not call.input.on_host and start.in_l1
+    for one in {copy.name: copy for copy in (ready, image)}.values():
+        if one.name != source.name:
+            builder.free(one)
+    if consumes:
+        builder.free(source)
+    return made
+
+
+def _padded(builder: PlanBuilder, call: ConvCall, image: PlanTensor) -> PlanTensor:
+    """The image with zeros around it; itself if there is no padding."""
+    if not any(call.padding):
+        return image
+    (batch, height, width, channels), (top, bottom, left, right) = image.spec.shape, call.padding
+    shape = (batch, height + top + bottom, width + left + right, channels)
+    made = TensorSpec(shape, image.spec.data_format, Layout.ROW_MAJOR, image.spec.memory_config)
+    op = PadImage(image=(batch, height, width, channels), padding=call.padding)
+    return builder.run("PadDeviceOperation", op, [image], output=PlanTensor("input.padded", made))
+
+
+def _as_rows(builder: PlanBuilder, image: PlanTensor, kept: PlanTensor) -> PlanTensor:
+    """Tiles that Fold does not read as rows: those in shards, and those whose rows split words."""
+    spec, place = image.spec, image.spec.memory_config
+    row_bytes = spec.shape[-1] * (_row_format(spec).element_bytes or 0)
+    splits_words = row_bytes % builder.device_spec.l1.alignment_bytes != 0
+    if spec.layout is not Layout.TILE or not (place.is_sharded() or splits_words):
+        return image
+    whole, shards = not any(side % TILE for side in spec.shape[-2:]), place.shard_spec
+    if shards is not None and not whole:
+        if place.memory_layout is TensorMemoryLayout.BLOCK_SHARDED and prod(spec.shape[:-2]) > 1:
+            raise DeviceError(
+                "Can only write unbatched output for BLOCK_SHARDED -> BLOCK_SHARDED\n"
+                f"input_tensor: Fold wants rows of an image of {list(spec.shape)}; give rows, or other shards"
+            )
+        if place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
+            place = replace(place, shard_spec=replace(shards, shape=(_untiled_rows(spec, shards), spec.shape[-1])))
+        elif place.memory_layout is TensorMemoryLayout.WIDTH_SHARDED:
+            rows = prod(spec.shape[:-1])
+            place = replace(place, shard_spec=replace(shards, shape=(rows, shards.shape[1])))
+    made = TensorSpec(spec.shape, _row_format(spec), Layout.ROW_MAJOR, place)
+    conversion = Conversion.UNTILIZE if whole else Conversion.UNTILIZE_WITH_UNPADDING
+    return _replaced(builder, image, converted(builder, conversion, image, made, "input.untiled"), kept)
+
+
+def _untiled_rows(spec: TensorSpec, shards: ShardSpec) -> int:
+    """Rows of a HEIGHT shard whose tiles became rows without their padding.
+
+    Shards of several whole image rows keep them; others share all rows evenly, in whole tiles.
+    """
+    in_image, padded = spec.shape[-2], spec.padded_shape[-2]
+    if shards.shape[0] > padded and not shards.shape[0] % padded:
+        return shards.shape[0] // padded * in_image
+    return round_up(div_up(prod(spec.shape[:-1]), shards.num_cores()), TILE)
+
+
+def _dealt(builder: PlanBuilder, call: ConvCall, image: PlanTensor, kept: PlanTensor) -> PlanTensor:
+    """HEIGHT shards that do not hold whole rows of windows, dealt anew to as many cores as there can be."""
+    if image.spec.memory_config.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
+        return image
+    dealt = whole_windows(image.spec, call.stride, builder.device_spec)
+    return _replaced(builder, image, convert(builder, image, dealt, "input.dealt"), kept)
+
+
+def _replaced(builder: PlanBuilder, old: PlanTensor, new: PlanTensor, kept: PlanTensor) -> PlanTensor:
+    """The new tensor; what it was made from is released at once, but for one that is kept."""
+    if old.name not in (kept.name, new.name):
+        builder.free(old)
+    return new
+
+
+def _folded(builder: PlanBuilder, call: ConvCall, image: PlanTensor) -> PlanTensor:
+    """Windows as channels; shards become as much wider as they become lower."""
+    (batch, height, width, channels), (rows, columns), place = image.spec.shape, call.stride, image.spec.memory_config
+    positions = rows * columns
+    if place.shard_spec is not None:
+        high, wide = place.shard_spec.shape
+        if high % positions:
+            raise DeviceError(
+                f"Fold: sharded input shard height ({high}) must be divisible by patch_size ({positions}).\n"
+                f"input_tensor: give shards of whole windows; {FOLDING_WAY_OUT}"
+            )
+        shards = replace(place.shard_spec, shape=(high // positions, wide * positions))
+        place = replace(place, shard_spec=shards)
+    shape = (batch, height // rows, width // columns, positions * channels)
+    made = TensorSpec(shape, _row_format(image.spec), Layout.ROW_MAJOR, place)
+    fold = FoldWindows(window=call.stride, image=(batch, height, width, channels), data_format=made.data_format)
+    return builder.run("Fold", fold, [image], output=PlanTensor(FOLDED, made))
+
+
+def _row_format(spec: TensorSpec) -> DataFormat:
+    """Format of rows: bfloat16 where there were block floats."""
+    return BFLOAT16 if spec.data_format.is_block else spec.data_format
+
+
+def folded_call(call: ConvCall, image: TensorSpec) -> ConvCall:
+    """The convolution that is left of a call whose input was folded to this image, at stride 1."""
+    kernel = tuple(map(div_up, call.kernel_size, call.stride))
+    return replace(
+        call,
+        input=Operand(spec=image, on_host=False, name=FOLDED),
+        in_channels=call.in_channels * prod(call.stride),
+        input_height=image.shape[1],
+        input_width=image.shape[2],
+        kernel_size=(kernel[0], kernel[1]),
+        stride=(1, 1),
+        padding=(0, 0, 0, 0),
+        folding=Folding(kernel=call.kernel_size, stride=call.stride, weights=takes_l1_path(call)),
+        out_format=output_format(call),
+    )
+
+
+def sliced_as(folded: ConvCall, call: ConvCall) -> ConvCall:
+    """The folded call as slices are planned: with layout and format of the input that was not folded yet."""
+    image, given = folded.input.spec, call.input.spec
+    seen = TensorSpec(image.shape, given.data_format, given.layout, image.memory_config)
+    return replace(folded, input=replace(folded.input, spec=seen))
+
+
+def left_of(call: ConvCall, plan: Plan) -> ConvCall:
+    """What the plan of a call carries out of it: itself, or what was left when its windows were folded."""
+    return folded_call(call, plan.tensors[FOLDED]) if folds(call) else call
+
+
+def output_size(call: ConvCall) -> tuple[int, int]:
+    """Height and width of the output; zero or less where no window fits."""
+    if not folds(call):
+        return output_lengths(call)
+    top, bottom, left, right = call.padding
+    lengths = (call.input_height + top + bottom, call.input_width + left + right)
+    height, width = (
+        length // stride - dilation * (div_up(kernel, stride) - 1)
+        for length, kernel, dilation, stride in zip(lengths, call.kernel_size, call.dilation, call.stride, strict=True)
+    )
+    return height, width
