@@ -27,7 +27,16 @@ from device.time.stages import OperationCycles, Stage
 from ops.op_model import CyclesContext, Ends, ValuesContext
 from ops.op_models import OP_MODELS, load_spec
 from ops.passes.cycles import operations_of
-from ops.planners.conv.arguments import CONV2D, CONV_TRANSPOSE2D, ConvCall, ConvRules, Operand, SliceConfig, SliceType
+from ops.planners.conv.arguments import (
+    CONV2D,
+    CONV_TRANSPOSE2D,
+    ConvCall,
+    ConvConfig,
+    ConvRules,
+    Operand,
+    SliceConfig,
+    SliceType,
+)
 from ops.reference import Geometry, plan_geometry
 from tests.shards import BLOCK, HEIGHT, WIDTH, in_box, on_cores
 
@@ -48,6 +57,18 @@ def height_sharded(buffer_type: BufferType) -> Operand:
     return operand(1, 1, 64, 32, place=place)
 
 
+def cut(slices: int = 0, kind: SliceType = SliceType.DRAM_HEIGHT) -> SliceConfig:
+    """So many slices out of DRAM; 0 for as few as fit."""
+    return SliceConfig(slice_type=kind, num_slices=slices)
+
+
+def changed(made: ConvCall, **changes: Any) -> ConvCall:
+    """A call with other arguments, of which those of its config may stand beside its own."""
+    config = {name: changes.pop(name) for name in list(changes) if name in ConvConfig.__slots__}
+    made = replace(made, **changes)
+    return replace(made, conv_config=replace(made.conv_config, **config)) if config else made
+
+
 def call(**changes: Any) -> ConvCall:
     """An 8x8 image of 32 channels, kernel 3, stride 2, that every check accepts, with changes."""
     good = ConvCall(
@@ -64,7 +85,7 @@ def call(**changes: Any) -> ConvCall:
         padding=(1, 1, 1, 1),
         output_padding=(1, 1),
     )
-    return replace(good, **changes)
+    return changed(good, **changes)
 
 
 def sized_call(
@@ -83,7 +104,7 @@ def sized_call(
     """Images of a size, [1, 1, batch * height * width, channels], and weights on the host; place None: images, too."""
     ins, outs = channels
     weight = (outs, ins // groups) if rules is CONV2D else (ins, outs // groups)
-    return ConvCall(
+    made = ConvCall(
         rules=rules,
         input=operand(1, 1, batch * size[0] * size[1], ins, place=place, layout=layout),
         weight=operand(*weight, *kernel),
@@ -95,8 +116,8 @@ def sized_call(
         input_width=size[1],
         kernel_size=kernel,
         groups=groups,
-        **changes,
     )
+    return changed(made, **changes)
 
 
 def geometry_of(made: ConvCall) -> Geometry:

@@ -4,19 +4,22 @@ from dataclasses import replace
 
 import pytest
 
+from device.errors import ArgumentError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import L1_MEMORY_CONFIG, Layout
-from device.numbers.formats import BFLOAT16
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
+from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
-from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType
+from ops.planners.conv.arguments import SliceConfig, SliceType
+from ops.planners.conv.operand_checks import refuse_first
 from ops.planners.conv.operands import size_refusal
 from ops.planners.conv.preparation import (
     partition_preparation,
     plan_preparation,
     plan_rows,
+    transposed_checks,
 )
 from ops.programs.conv2d.weights import PrepareWeights, misfit
-from tests.build import sized_call
+from tests.build import L1_FULL, TWO_SLICES, call as plain_call, cut, operand, sized_call
 from tests.shards import BLOCK, HEIGHT, box
 
 SPEC = load_spec("blackhole_p150")
@@ -26,8 +29,7 @@ WIDER = {"padding": (2, 2, 1, 6), "dilation": (1, 3)}
 
 
 def call(size, channels, out_channels, kernel, stride, *, layout=Layout.TILE, **changes):
-    config = {name: changes.pop(name) for name in list(changes) if name in ConvConfig.__slots__}
-    changes["conv_config"] = ConvConfig(**{"weights_format": BFLOAT16, **config})
+    changes = {"weights_format": BFLOAT16} | changes
     return sized_call(size, (channels, out_channels), kernel, layout=layout, with_bias=True, stride=stride, **changes)
 
 
@@ -142,3 +144,60 @@ def test_operands_in_rows_are_allocated_and_released_before_a_preparation():
     ]  # fmt: skip
     assert plan.tensors["weight.rows"].shape == (32, 24, 2, 2)
     assert plan.tensors["bias.rows"].shape == (1, 1, 1, 32)
+
+
+KNOWN = {"weights_format": BFLOAT16}
+RESHARDED = KNOWN | {"reshard_if_not_optimal": True}
+ROW = {"bias": operand(1, 1, 1, 32)}
+MISSING = "bad optional access\nconv_config.shard_layout"
+SEARCH = "get_cb_info expects conv_config.weights_dtype to be already set"
+# One row, k 3, s 2, padding 1 and 2: no rows but the one of the output padding, which preparing counts.
+ONE_ROW = KNOWN | {
+    "input": operand(1, 1, 117, 32, place=DRAM_MEMORY_CONFIG),
+    "input_height": 1,
+    "input_width": 117,
+    "padding": (1, 2, 1, 1),
+    "output_padding": (1, 1),
+}
+
+
+@pytest.mark.parametrize(
+    ("role", "changes", "text"),
+    [
+        ("weight", KNOWN, ""),
+        ("weight", {"slice_config": TWO_SLICES}, ""),
+        ("weight", {"input": operand(1, 1, 64, 32, place=L1_MEMORY_CONFIG)}, ""),
+        ("weight", {}, SEARCH),
+        ("weight", {"slice_config": cut()}, SEARCH),
+        ("weight", KNOWN | {"weight": operand(32, 32, 3)}, "ShapeBase"),
+        ("weight", RESHARDED, MISSING),
+        ("weight", RESHARDED | {"slice_config": L1_FULL}, ""),
+        (
+            "weight",
+            RESHARDED | {"shard_layout": HEIGHT, "slice_config": cut(500, SliceType.DRAM_WIDTH)},
+            "Number of slices 500 should be less or equal than the dimension being sliced 16 ",
+        ),
+        (
+            "weight",
+            ONE_ROW | {"slice_config": cut(2)},
+            "Number of slices 2 should be less or equal than the dimension being sliced 1 ",
+        ),
+        ("bias", KNOWN | ROW, ""),
+        ("bias", ROW | {"weights_format": BFLOAT8_B}, "Only TILE layout is supported for BFLOAT8_B dtype!"),
+        ("bias", RESHARDED | ROW, MISSING),
+        ("bias", ROW, "bad optional access\nconv_config.weights_dtype"),
+        (
+            "bias",
+            KNOWN | {"bias": operand(1, 1, 1, 32, place=DRAM_MEMORY_CONFIG)},
+            "conv bias should be placed on host",
+        ),
+        ("bias", KNOWN | {"bias": operand(1, 1, 1, 16)}, "Bias must have the same length"),
+    ],
+)
+def test_what_is_refused_of_a_preparation(role, changes, text):
+    made = plain_call(**changes)
+    if not text:
+        refuse_first(made, transposed_checks(made, role))
+        return
+    with pytest.raises(ArgumentError, match=f"^{text}"):
+        refuse_first(made, transposed_checks(made, role))
