@@ -4,36 +4,28 @@
 """
 
 import gc
+import re
 import signal
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 RECORDINGS = Path(__file__).resolve().parents[2] / "shared"
-TESTS = Path(__file__).resolve().parent
-WITH_EXTRAS = (  # folders and files whose tests numba or torch can change: numbers, their speed, who imports what
-    "device",
-    "end_to_end",
-    "fuzz",
-    "ops/test_reference.py",
-    "ops/programs",
-    "test_readme.py",
-    "tools/bench",
-    "ttsim/dropin",
-    "ttsim/study/test_executor.py",
-    "ttsim/study/test_sweep.py",
-    "ttsim/study/test_killed_sweeps.py",
-    "ttsim/study/test_command.py",
-    "ttsim/study/test_evaluate.py",
-    "ttsim/api",
-    "ttsim/study/layers",
-    "ttsim/model_preprocessing",
-    "ttsim/recording",
-    "ttsim/runtime",
-    "ttsim/test_interrupts.py",
-    "ttsim/test_odd_arguments.py",
+EXTRAS = re.compile(r"importorskip|numba")  # in the text of a file: its tests skip or differ where numba or torch is
+WITH_EXTRAS = (  # whose code goes another way where numba is installed: compiled loops compute these values
+    "device/host",
+    "device/matrix_unit",
+    "device/numbers",
+    "end_to_end/test_even_values.py",
+    "end_to_end/test_recorded_runs.py",
+    "ops/programs/conv2d",
+    "ops/programs/matmul",
+    "ops/programs/patch_matmul",
+    "ops/programs/phase_conv2d",
+    "test_readme.py::test_script_runs",
     "ttsim/torch",
 )
 
@@ -61,7 +53,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _is_set_apart(item: pytest.Item) -> bool:
     if item.get_closest_marker("slow") or "recordings" in getattr(item, "fixturenames", ()):
         return True
-    return any(item.path.is_relative_to(TESTS / place) for place in WITH_EXTRAS)
+    return item.nodeid.startswith(tuple(f"tests/{place}" for place in WITH_EXTRAS)) or _mentions_extras(item.path)
+
+
+@cache
+def _mentions_extras(path: Path) -> bool:
+    return EXTRAS.search(path.read_text(encoding="utf-8")) is not None
 
 
 @pytest.fixture(scope="session")
