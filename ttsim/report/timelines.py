@@ -1,9 +1,8 @@
-"""What a device operation sends over the networks, link by link and step by step, as frozen values."""
+"""What a device operation sends over the networks, link by link and step by step."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -17,8 +16,7 @@ STEPS: Final = 16  # most of a timeline
 FULL: Final = 100.0  # percent of what a link can carry
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transfer:
+class Transfer(NamedTuple):
     """What goes from one node of the torus to another."""
 
     number: int  # Counted from 0
@@ -28,34 +26,34 @@ class Transfer:
     size_bytes: int  # What is sent
     start_cycle: int  # From when on, counted from the start of the program
     end_cycle: int  # When the last of it has arrived, at least a cycle later
-    bytes_per_cycle: float  # On average
     links: tuple[Link, ...]  # What it passes, in order
 
+    @property
+    def bytes_per_cycle(self) -> float:
+        """The average rate."""
+        return self.size_bytes / (self.end_cycle - self.start_cycle)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkLoad:
-    """How much is asked of links, in percent of what they can carry."""
+
+class NetworkLoad(NamedTuple):
+    """The demand on links, in percent of what they can carry."""
 
     demand: float  # On average over all links, idle ones among them
     used: float  # The same, with no more of any link than it can carry
-    most: float  # Of the link that is asked for most
+    most: float  # Of the link with most demand
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimelineStep:
+class TimelineStep(NamedTuple):
     """A part of a timeline."""
 
-    start_cycle: int  # When it begins
+    start_cycle: int
     end_cycle: int
     transfers: tuple[int, ...]  # Numbers of those that are under way at some time of it
-    # Network, link and percent that is asked of it, of links that are in use
-    demand: tuple[tuple[int, Link, float], ...]
+    demand: tuple[tuple[int, Link, float], ...]  # Network, link and percent of what it can carry, of links in use
     load: tuple[NetworkLoad, ...]  # Of each network
     whole: NetworkLoad  # Of both together
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeline:
+class Timeline(NamedTuple):
     """A device operation on the networks."""
 
     columns: int
@@ -68,49 +66,27 @@ class Timeline:
 
 
 def timeline(sent: Sequence[Sent], spec: DeviceSpec) -> Timeline:
-    """The timeline of what is sent, at least something.
-
-    Args:
-        sent: By the cores, as the model of the operation has it.
-    """
+    """The timeline of what the model of an operation sends, at least something."""
     torus = torus_of(spec)
     passed = zip(sent, _routes(sent, torus), strict=True)
     transfers = tuple(_transfer(number, one, links, torus) for number, (one, links) in enumerate(passed))
-    end = max(one.end_cycle for one in transfers)
+    end = max(transfer.end_cycle for transfer in transfers)
     length = div_up(end, STEPS)
     links = 2 * torus.cols * torus.rows
-    starts = range(0, end, length)
-    steps = tuple(_step(one, min(one + length, end), transfers, spec.noc.flit_bytes, links) for one in starts)
-    return Timeline(
-        columns=torus.cols,
-        rows=torus.rows,
-        step_cycles=length,
-        transfers=transfers,
-        steps=steps,
-        load=tuple(_average([one.load[network] for one in steps]) for network in range(len(NETWORKS))),
-        whole=_average([one.whole for one in steps]),
+    steps = tuple(
+        _step(start, min(start + length, end), transfers, spec.noc.flit_bytes, links) for start in range(0, end, length)
     )
+    load = tuple(_average([step.load[network] for step in steps]) for network in range(len(NETWORKS)))
+    return Timeline(torus.cols, torus.rows, length, transfers, steps, load, _average([step.whole for step in steps]))
 
 
-def _transfer(number: int, one: Sent, links: tuple[Link, ...], torus: Torus) -> Transfer:
-    start = whole(one.start_cycle)
-    end = max(whole(one.end_cycle), start + 1)
-    return Transfer(
-        number=number,
-        network=one.network,
-        source=_node(torus, one.source),
-        destination=_node(torus, one.destination),
-        size_bytes=one.size_bytes,
-        start_cycle=start,
-        end_cycle=end,
-        bytes_per_cycle=one.size_bytes / (end - start),
-        links=links,
+def _transfer(number: int, sent: Sent, links: tuple[Link, ...], torus: Torus) -> Transfer:
+    start = whole(sent.start_cycle)
+    end = max(whole(sent.end_cycle), start + 1)
+    source, destination = (
+        (torus.worker_cols[column], torus.worker_rows[row]) for column, row in (sent.source, sent.destination)
     )
-
-
-def _node(torus: Torus, core: tuple[int, int]) -> tuple[int, int]:
-    column, row = core
-    return torus.worker_cols[column], torus.worker_rows[row]
+    return Transfer(number, sent.network, source, destination, sent.size_bytes, start, end, links)
 
 
 def _routes(sent: Sequence[Sent], torus: Torus) -> list[tuple[Link, ...]]:
@@ -125,37 +101,30 @@ def _routes(sent: Sequence[Sent], torus: Torus) -> list[tuple[Link, ...]]:
 
 
 def _step(start: int, end: int, transfers: Iterable[Transfer], flit_bytes: int, links: int) -> TimelineStep:
-    """What is asked from one cycle to another of networks with so many links each."""
-    live = [one for one in transfers if one.start_cycle < end and one.end_cycle > start]
+    """The demand from one cycle to another on networks with so many links each."""
+    live = [transfer for transfer in transfers if transfer.start_cycle < end and transfer.end_cycle > start]
     demand: defaultdict[tuple[int, Link], float] = defaultdict(float)
-    for one in live:
-        share = (min(end, one.end_cycle) - max(start, one.start_cycle)) / (end - start)
-        asked = FULL * one.bytes_per_cycle / flit_bytes * share
-        for link in one.links:
-            demand[one.network, link] += asked
+    for transfer in live:
+        share = (min(end, transfer.end_cycle) - max(start, transfer.start_cycle)) / (end - start)
+        for link in transfer.links:
+            demand[transfer.network, link] += FULL * transfer.bytes_per_cycle / flit_bytes * share
     of_networks = [[part for (number, _), part in demand.items() if number == one] for one in range(len(NETWORKS))]
     return TimelineStep(
-        start_cycle=start,
-        end_cycle=end,
-        transfers=tuple(one.number for one in live),
+        start,
+        end,
+        transfers=tuple(transfer.number for transfer in live),
         demand=tuple((network, link, part) for (network, link), part in sorted(demand.items())),
-        load=tuple(_load(one, links) for one in of_networks),
-        whole=_load([part for one in of_networks for part in one], links * len(NETWORKS)),
+        load=tuple(_load(parts, links) for parts in of_networks),
+        whole=_load([part for parts in of_networks for part in parts], links * len(NETWORKS)),
     )
 
 
 def _load(demand: Sequence[float], links: int) -> NetworkLoad:
-    return NetworkLoad(
-        demand=sum(demand) / links,
-        used=sum(min(one, FULL) for one in demand) / links,
-        most=max(demand, default=0.0),
-    )
+    used = sum(min(part, FULL) for part in demand)
+    return NetworkLoad(sum(demand) / links, used / links, max(demand, default=0.0))
 
 
 def _average(loads: Sequence[NetworkLoad]) -> NetworkLoad:
     """Over all steps, and the most of any."""
-    return NetworkLoad(
-        demand=sum(one.demand for one in loads) / len(loads),
-        used=sum(one.used for one in loads) / len(loads),
-        most=max(one.most for one in loads),
-    )
+    demand, used, most = zip(*loads, strict=True)
+    return NetworkLoad(sum(demand) / len(loads), sum(used) / len(loads), max(most))

@@ -7,7 +7,7 @@ timeline has at most 16 steps, to keep it small. Nodes are told by device, row a
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from device.time.network import Link
@@ -23,30 +23,24 @@ DIGITS: Final = 6  # decimals of rates and percents
 
 def npe_files(record: Record) -> dict[str, str]:
     """The files by their names; none if nothing is known to go over the networks."""
-    if not record.timelines:
-        return {}
-    known = dict(record.timelines)
-    rows = [(one.call_count, one.program) for one in record.operations if one.program in known]
-    manifest = [{"global_call_count": count, "file": _name(program)} for count, program in rows]
-    timelines = {_name(program): _text(_document(one, record)) for program, one in known.items()}
-    return {"manifest.json": _text(manifest), **timelines}
-
-
-def _name(program: int) -> str:
-    return f"program{program}.json"
-
-
-def _text(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), allow_nan=False) + "\n"
+    known = {program: f"program{program}.json" for program, _ in record.timelines}
+    manifest = [
+        {"global_call_count": op.call_count, "file": known[op.program]}
+        for op in record.operations
+        if op.program in known
+    ]
+    documents = {known[program]: _document(timeline, record) for program, timeline in record.timelines}
+    files = {"manifest.json": manifest, **documents} if known else {}
+    return {name: json.dumps(file, separators=(",", ":"), allow_nan=False) + "\n" for name, file in files.items()}
 
 
 def _document(timeline: Timeline, record: Record) -> dict[str, Any]:
-    device = record.device["device_id"]
+    device, arch = record.device_id, record.arch or "unknown"
     return {
         "common_info": {
             "version": FORM,
-            "mesh_device": record.arch or "unknown",
-            "arch": record.arch or "unknown",
+            "mesh_device": arch,
+            "arch": arch,
             "cycles_per_timestep": timeline.step_cycles,
             "congestion_model_name": "ttsim",
             "num_rows": timeline.rows,
@@ -59,28 +53,32 @@ def _document(timeline: Timeline, record: Record) -> dict[str, Any]:
             "noc": _networks(timeline.load),
         },
         "chips": {str(device): [0, 0, 0, 0]},
-        "noc_transfers": [_transfer(one, device) for one in timeline.transfers],
+        "noc_transfers": [_transfer(transfer, device) for transfer in timeline.transfers],
         "zones": [],
-        "timestep_data": [_step(one, device) for one in timeline.steps],
+        "timestep_data": [_step(step, device) for step in timeline.steps],
     }
 
 
-def _transfer(one: Transfer, device: int) -> dict[str, Any]:
-    ends = {"src": _node(one.source, device), "dst": [_node(one.destination, device)]}
-    times = {"start_cycle": one.start_cycle, "end_cycle": one.end_cycle}
+def _transfer(transfer: Transfer, device: int) -> dict[str, Any]:
+    """A transfer, whose links lead from the interface of the sender to that of the receiver."""
+    network = NETWORKS[transfer.network]
+    source, destination = ([device, row, column] for column, row in (transfer.source, transfer.destination))
+    ends = {"src": source, "dst": [destination]}
+    times = {"start_cycle": transfer.start_cycle, "end_cycle": transfer.end_cycle}
+    links = (_link(transfer.network, link, device) for link in transfer.links)
     segment = {
         "device_id": device,
         **ends,
-        "noc_type": NETWORKS[one.network],
-        "injection_rate": _digits(one.bytes_per_cycle),
+        "noc_type": network,
+        "injection_rate": _digits(transfer.bytes_per_cycle),
         **times,
-        "links": list(_links(one, device)),
+        "links": [[*source, f"{network}_IN"], *links, [*destination, f"{network}_OUT"]],
     }
     return {
-        "id": one.number,
+        "id": transfer.number,
         "noc_event_type": WRITE,
         "fabric_event_type": False,
-        "total_bytes": one.size_bytes,
+        "total_bytes": transfer.size_bytes,
         **ends,
         **times,
         "zones": "",
@@ -88,45 +86,26 @@ def _transfer(one: Transfer, device: int) -> dict[str, Any]:
     }
 
 
-def _links(one: Transfer, device: int) -> Iterator[list[Any]]:
-    """From the interface of the sender to that of the receiver."""
-    network = NETWORKS[one.network]
-    yield [*_node(one.source, device), f"{network}_IN"]
-    yield from (_link(one.network, link, device) for link in one.links)
-    yield [*_node(one.destination, device), f"{network}_OUT"]
-
-
 def _link(network: int, link: Link, device: int) -> list[Any]:
     return [device, link.row, link.col, f"{NETWORKS[network]}_{WAYS[network][link.along_row]}"]
 
 
-def _node(node: tuple[int, int], device: int) -> list[int]:
-    column, row = node
-    return [device, row, column]
-
-
-def _step(one: TimelineStep, device: int) -> dict[str, Any]:
+def _step(step: TimelineStep, device: int) -> dict[str, Any]:
     return {
-        "start_cycle": one.start_cycle,
-        "end_cycle": one.end_cycle,
-        "active_transfers": list(one.transfers),
-        "link_demand": [[*_link(network, link, device), _digits(part)] for network, link, part in one.demand],
-        "avg_link_demand": _digits(one.whole.demand),
-        "avg_link_util": _digits(one.whole.used),
+        "start_cycle": step.start_cycle,
+        "end_cycle": step.end_cycle,
+        "active_transfers": list(step.transfers),
+        "link_demand": [[*_link(network, link, device), _digits(part)] for network, link, part in step.demand],
+        "avg_link_demand": _digits(step.whole.demand),
+        "avg_link_util": _digits(step.whole.used),
         "mcast_write_link_util": 0.0,
-        "noc": _networks(one.load),
+        "noc": _networks(step.load),
     }
 
 
 def _networks(loads: Sequence[NetworkLoad]) -> dict[str, dict[str, float]]:
-    return {
-        name: {
-            "avg_link_demand": _digits(one.demand),
-            "avg_link_util": _digits(one.used),
-            "max_link_demand": _digits(one.most),
-        }
-        for name, one in zip(NETWORKS, loads, strict=True)
-    }
+    keys = ("avg_link_demand", "avg_link_util", "max_link_demand")
+    return {name: dict(zip(keys, map(_digits, load), strict=True)) for name, load in zip(NETWORKS, loads, strict=True)}
 
 
 def _digits(figure: float) -> float:

@@ -13,86 +13,23 @@ from ttsim.report.record import Record
 SCHEMA_VERSION: Final = "2.1"
 INCOMPLETE: Final = "incomplete_operation"  # as the real library's importer calls a function that did not end
 COMPARED: Final = "tensor_id int, golden_tensor_id int, matches int, desired_pcc float, actual_pcc float"
-TABLES: Final = (
-    ("operations", "operation_id int UNIQUE, name text, duration float"),
-    ("operation_arguments", "operation_id int, name text, value text"),
-    ("tensors", "tensor_id int UNIQUE, shape text, dtype text, layout text, memory_config text, device_id int, "
-                "address int, buffer_type int"),
-    ("device_tensors", "tensor_id int, device_id int, address int"),
-    ("input_tensors", "operation_id int, input_index int, tensor_id int"),
-    ("output_tensors", "operation_id int, output_index int, tensor_id int"),
-    ("buffers", "operation_id int, device_id int, address int, max_size_per_bank int, buffer_type int, "
-                "buffer_layout int"),
-    ("buffer_pages", "operation_id int, device_id int, address int, core_y int, core_x int, bank_id int, "
-                     "page_index int, page_address int, page_size int, buffer_type int"),
-    ("buffer_chunks", "operation_id int, device_id int, address int, bank_id int, core_x int, core_y int, "
-                      "chunk_address int, chunk_size int, page_size int, num_pages int, buffer_type int"),
-    ("tensor_lifetime", "tensor_id int UNIQUE, producer_operation_id int, last_use_operation_id int, "
-                        "deallocate_operation_id int, producer_source_file text, producer_source_line int, "
-                        "last_use_source_file text, last_use_source_line int"),
-    ("captured_graph", "operation_id int, captured_graph text"),
-    ("report_metadata", "key text UNIQUE, value text"),
-    ("errors", "operation_id int, operation_name text, error_type text, error_message text, stack_trace text, "
-               "timestamp text"),
-    ("source_files", "id INTEGER PRIMARY KEY, path text UNIQUE NOT NULL, contents text"),
-    ("stack_traces", "operation_id int, stack_trace text, source_file_id int"),
-    ("local_tensor_comparison_records", COMPARED),
-    ("global_tensor_comparison_records", COMPARED),
-)  # fmt: skip
 Rows = Iterable[tuple[Any, ...]]
-
-
-def rows_of(record: Record) -> dict[str, Rows]:
-    """The rows of every table that has some, by its name."""
-    return {name: made(record) for name, made in ROWS.items()}
-
-
-def _operations(record: Record) -> Rows:
-    return ((one.number, printable(one.function), one.nanoseconds / 1e9) for one in record.calls)
-
-
-def _arguments(record: Record) -> Rows:
-    return ((one.number, printable(name), printable(value)) for one in record.calls for name, value in one.arguments)
+Table = tuple[str, Callable[[Record], Rows]]  # columns, and the rows of a record
 
 
 def _tensors(record: Record) -> Rows:
-    for number, one in record.tensors:
-        spec, config = one.spec, one.spec.memory_config
+    for number, tensor in record.tensors:
+        spec, config = tensor.spec, tensor.spec.memory_config
         described = (shape_text(spec), f"DataType.{dtype_text(spec)}", f"Layout.{spec.layout.name}")
-        place = (record.device["device_id"], one.address, config.buffer_type.value)
+        place = (record.device_id, tensor.address, config.buffer_type.value)
         yield (number, *described, memory_config_text(config), *place)
-
-
-def _device_tensors(record: Record) -> Rows:
-    return ((number, record.device["device_id"], one.address) for number, one in record.tensors)
-
-
-def _inputs(record: Record) -> Rows:
-    return ((one.number, at, tensor) for one in record.calls for at, tensor in enumerate(one.inputs))
-
-
-def _outputs(record: Record) -> Rows:
-    return ((one.number, at, tensor) for one in record.calls for at, tensor in enumerate(one.outputs))
 
 
 def _buffers(record: Record) -> Rows:
     for call in record.calls:
-        for one in call.living:
-            kind = (one.buffer.buffer_type.value, one.buffer.memory_layout.value)
-            yield (call.number, record.device["device_id"], one.address, one.buffer.bank_bytes, *kind)
-
-
-def _chunks(record: Record) -> Rows:
-    """What the visualizer makes of buffer_pages itself, page by page, which would be many times as large."""
-    for call in record.calls:
-        for one in call.chunks:
-            where = (record.device["device_id"], one.address, one.bank, one.column, one.row)
-            yield (call.number, *where, one.start, one.size_bytes, one.page_bytes, one.pages, one.buffer_type)
-
-
-def _lifetimes(record: Record) -> Rows:
-    for one in record.lifetimes:
-        yield (one.tensor, one.made, one.last_read, one.freed, *_source(one.made_at), *_source(one.last_read_at))
+        for event in call.living:
+            kind = (event.buffer.buffer_type.value, event.buffer.memory_layout.value)
+            yield (call.number, record.device_id, event.address, event.buffer.bank_bytes, *kind)
 
 
 def _source(at: tuple[str, int]) -> tuple[str | None, int | None]:
@@ -101,16 +38,10 @@ def _source(at: tuple[str, int]) -> tuple[str | None, int | None]:
 
 
 def _errors(record: Record) -> Rows:
-    for one in record.calls:
-        if one.error:
-            name = printable(one.function)
-            yield (one.number, name, INCOMPLETE, printable(one.error), printable(one.where), "")
-
-
-def _graphs(record: Record) -> Rows:
-    for one in record.calls:
-        nodes = [_node(node, record.device["device_id"]) for node in one.nodes]
-        yield one.number, json.dumps(nodes)
+    for call in record.calls:
+        if call.error:
+            name = printable(call.function)
+            yield (call.number, name, INCOMPLETE, printable(call.error), printable(call.where), "")
 
 
 def _node(node: Mapping[str, Any], device_id: int) -> dict[str, Any]:
@@ -125,53 +56,104 @@ def _node(node: Mapping[str, Any], device_id: int) -> dict[str, Any]:
     return {**node, "id": node["counter"], "params": params}
 
 
-def _metadata(record: Record) -> Rows:
-    return (("schema_version", SCHEMA_VERSION), ("generator", "ttsim"), ("device", printable(record.cycles.device)))
-
-
-def _stack_traces(record: Record) -> Rows:
-    return ((one.number, printable(one.where), None) for one in record.calls if one.where)
-
-
-ROWS: Final[Mapping[str, Callable[[Record], Rows]]] = {
-    "devices": lambda record: (tuple(record.device.values()),),
-    "operations": _operations,
-    "operation_arguments": _arguments,
-    "tensors": _tensors,
-    "device_tensors": _device_tensors,
-    "input_tensors": _inputs,
-    "output_tensors": _outputs,
-    "buffers": _buffers,
-    "buffer_chunks": _chunks,
-    "tensor_lifetime": _lifetimes,
-    "captured_graph": _graphs,
-    "errors": _errors,
-    "report_metadata": _metadata,
-    "stack_traces": _stack_traces,
+# The visualizer makes buffer_pages of buffer_chunks itself, page by page,
+# which would be many times as large.
+TABLES: Final[Mapping[str, Table]] = {
+    "operations": (
+        "operation_id int UNIQUE, name text, duration float",
+        lambda record: ((call.number, printable(call.function), call.nanoseconds / 1e9) for call in record.calls),
+    ),
+    "operation_arguments": (
+        "operation_id int, name text, value text",
+        lambda record: (
+            (call.number, printable(name), printable(value)) for call in record.calls for name, value in call.arguments
+        ),
+    ),
+    "tensors": (
+        "tensor_id int UNIQUE, shape text, dtype text, layout text, memory_config text, device_id int, address int, "
+        "buffer_type int",
+        _tensors,
+    ),
+    "device_tensors": (
+        "tensor_id int, device_id int, address int",
+        lambda record: ((number, record.device_id, tensor.address) for number, tensor in record.tensors),
+    ),
+    "input_tensors": (
+        "operation_id int, input_index int, tensor_id int",
+        lambda record: ((call.number, *read) for call in record.calls for read in enumerate(call.inputs)),
+    ),
+    "output_tensors": (
+        "operation_id int, output_index int, tensor_id int",
+        lambda record: ((call.number, *made) for call in record.calls for made in enumerate(call.outputs)),
+    ),
+    "buffers": (
+        "operation_id int, device_id int, address int, max_size_per_bank int, buffer_type int, buffer_layout int",
+        _buffers,
+    ),
+    "buffer_pages": (
+        "operation_id int, device_id int, address int, core_y int, core_x int, bank_id int, page_index int, "
+        "page_address int, page_size int, buffer_type int",
+        lambda record: (),
+    ),
+    "buffer_chunks": (
+        "operation_id int, device_id int, address int, bank_id int, core_x int, core_y int, chunk_address int, "
+        "chunk_size int, page_size int, num_pages int, buffer_type int",
+        lambda record: (
+            (call.number, record.device_id, *chunk) for call in record.calls for chunk in record.chunks.of(call.living)
+        ),
+    ),
+    "tensor_lifetime": (
+        "tensor_id int UNIQUE, producer_operation_id int, last_use_operation_id int, deallocate_operation_id int, "
+        "producer_source_file text, producer_source_line int, last_use_source_file text, last_use_source_line int",
+        lambda record: (
+            (life.tensor, life.made, life.last_read, life.freed, *_source(life.made_at), *_source(life.last_read_at))
+            for life in record.lifetimes
+        ),
+    ),
+    "captured_graph": (
+        "operation_id int, captured_graph text",
+        lambda record: (
+            (call.number, json.dumps([_node(node, record.device_id) for node in call.nodes])) for call in record.calls
+        ),
+    ),
+    "report_metadata": (
+        "key text UNIQUE, value text",
+        lambda record: (
+            ("schema_version", SCHEMA_VERSION),
+            ("generator", "ttsim"),
+            ("device", printable(record.cycles.device)),
+        ),
+    ),
+    "errors": (
+        "operation_id int, operation_name text, error_type text, error_message text, stack_trace text, timestamp text",
+        _errors,
+    ),
+    "source_files": ("id INTEGER PRIMARY KEY, path text UNIQUE NOT NULL, contents text", lambda record: ()),
+    "stack_traces": (
+        "operation_id int, stack_trace text, source_file_id int",
+        lambda record: ((call.number, printable(call.where), None) for call in record.calls if call.where),
+    ),
+    "local_tensor_comparison_records": (COMPARED, lambda record: ()),
+    "global_tensor_comparison_records": (COMPARED, lambda record: ()),
 }
 
 
 def database(record: Record) -> bytes:
     """The bytes of db.sqlite; the same for the same record and version of SQLite."""
-    with closing(sqlite3.connect(":memory:")) as made:
-        devices = ", ".join(f"{name} int" for name in record.device)
-        for name, columns in (("devices", devices), *TABLES):
-            made.execute(f"CREATE TABLE {name} ({columns})")
-        for name, rows in rows_of(record).items():
-            each = list(rows)
-            if each:
-                made.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(each[0]))})", each)
-        made.commit()
-        return made.serialize()
+    devices = ", ".join(f"{name} int" for name in record.device)
+    tables: dict[str, Table] = {"devices": (devices, lambda record: [tuple(record.device.values())]), **TABLES}
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for name, (columns, _) in tables.items():
+            connection.execute(f"CREATE TABLE {name} ({columns})")
+        for name, (_, rows_of) in tables.items():
+            rows = list(rows_of(record))
+            if rows:
+                connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(rows[0]))})", rows)
+        connection.commit()
+        return connection.serialize()
 
 
 def config(record: Record) -> str:
     """The text of config.json."""
-    return text(
-        {
-            "report_name": record.name,
-            "enable_logging": True,
-            "enable_graph_report": False,
-            "enable_detailed_buffer_report": True,
-        }
-    )
+    switches = {"enable_logging": True, "enable_graph_report": False, "enable_detailed_buffer_report": True}
+    return text({"report_name": record.name, **switches})

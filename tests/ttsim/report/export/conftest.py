@@ -61,7 +61,7 @@ def hostile(record):
     operations = tuple(
         replace(one, name=HOSTILE, timed=replace(one.timed, description=attributes)) for one in record.operations
     )
-    lifetimes = tuple(replace(one, made_at=(HOSTILE, 1), last_read_at=(HOSTILE, 2)) for one in record.lifetimes)
+    lifetimes = tuple(one._replace(made_at=(HOSTILE, 1), last_read_at=(HOSTILE, 2)) for one in record.lifetimes)
     cycles = replace(record.cycles, device=HOSTILE)
     return replace(record, calls=calls, operations=operations, lifetimes=lifetimes, cycles=cycles)
 

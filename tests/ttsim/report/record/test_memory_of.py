@@ -15,7 +15,7 @@ from device.memory.memory_config import (
 from device.numbers.formats import BFLOAT16
 from device.plan import BufferAllocated, BufferFreed, MadeTensor, OperationBegin, OperationEnd, ReadTensor, Refused
 from device.spec.device_spec import load_spec
-from ttsim.report.record import Chunk, Chunks, Lifetime, SeenCall, lifetimes, until_refused
+from ttsim.report.record import Chunk, Chunks, Lifetime, RecordedCall, lifetimes
 
 TENSOR = TensorSpec([1, 1, 32, 32], BFLOAT16, Layout.TILE)
 
@@ -31,8 +31,8 @@ def allocated(number, tensor, spec):
 
 def test_what_does_not_fit_ends_the_events(spec):
     one = allocated(1, TENSOR, spec)
-    assert list(until_refused([one, Refused("why"), BufferFreed(*one)])) == [one]
-    assert list(until_refused([one, BufferFreed(*one)])) == [one, BufferFreed(*one)]
+    for events, living in (((one, Refused("why"), BufferFreed(*one)), (one,)), ((one, BufferFreed(*one)), ())):
+        assert RecordedCall(number=1, function="f", before=(), events=events).living == living
 
 
 def test_interleaved_pages_go_round_the_cores(spec):
@@ -73,7 +73,7 @@ def runs(read, made, spec):
 def test_a_given_tensor_that_is_written_into_was_made_before(spec):
     given = MadeTensor(1, 64, TENSOR)
     before = (allocated(1, TENSOR, spec),)
-    call = SeenCall(number=1, before=before, at=("a.py", 3), events=runs([given], (given,), spec))
+    call = RecordedCall(function="f", number=1, before=before, at=("a.py", 3), events=runs([given], (given,), spec))
     (found,) = lifetimes([call], {given: 1})
     assert (found.made, found.made_at, found.last_read) == (None, ("", 0), 1)
 
@@ -82,14 +82,16 @@ def test_tensors_are_made_read_and_freed(spec):
     given, inner, out = (MadeTensor(number, 64 * number, TENSOR) for number in (1, 2, 3))
     buffers = [allocated(number, TENSOR, spec) for number in (1, 2, 3)]
 
-    first = SeenCall(
-        number=1, before=(buffers[0],), at=("a.py", 3),
+    first = RecordedCall(
+        function="f", number=1, before=(buffers[0],), at=("a.py", 3),
         events=(
             buffers[1], *runs([given], (inner,), spec),
             buffers[2], *runs([inner], (out,), spec), BufferFreed(*buffers[1]),
         ),
     )  # fmt: skip
-    second = SeenCall(number=2, before=(buffers[2],), at=("b.py", 4), events=runs([out], (out,), spec))  # in place
+    second = RecordedCall(
+        function="f", number=2, before=(buffers[2],), at=("b.py", 4), events=runs([out], (out,), spec)
+    )  # in place
     nowhere, line_3, line_4 = ("", 0), ("a.py", 3), ("b.py", 4)
     assert lifetimes([first, second], {given: 1, inner: 2, out: 3}) == (
         Lifetime(tensor=1, made=None, last_read=1, freed=1, made_at=nowhere, last_read_at=line_3),  # behind the call
