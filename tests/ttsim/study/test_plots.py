@@ -7,20 +7,16 @@ from ttsim.study.plots import (
     WIDTH,
     Bars,
     Dot,
-    Drawn,
     HeatMap,
     Scale,
     Scatter,
     color,
     cut,
-    html_document,
     key,
     number,
     scale_of,
-    svg_document,
     to_html,
     to_svg,
-    written,
 )
 
 
@@ -80,13 +76,13 @@ def test_colors_come_again():
 
 
 def test_documents_stack_charts_and_escape_texts():
-    charts = [Drawn(written("<b>", 1, 2, "end"), 100, "a & b"), Drawn(written("c", 1, 2), 50, "c")]
-    tree = ElementTree.fromstring(svg_document(charts))
-    assert (tree.get("width"), tree.get("height")) == (str(WIDTH), "150")
+    charts = [Scatter(title=title, x_name="x", y_name="y", dots=()) for title in ("<b>", "a & b")]
+    tree = ElementTree.fromstring(to_svg(charts))
+    assert (tree.get("width"), tree.get("height")) == (str(WIDTH), "148")
     groups = [one for one in tree if one.tag.endswith("}g")]
-    assert [one.get("transform") for one in groups] == ["translate(0 0)", "translate(0 100)"]
+    assert [one.get("transform") for one in groups] == ["translate(0 0)", "translate(0 74)"]
     assert groups[0][0].text == "<b>"
-    page = html_document("<i>", charts)
+    page = to_html("<i>", charts)
     assert page.startswith("<!DOCTYPE html>")
     assert "<title>&lt;i&gt;</title>" in page
     assert page.count("<svg") == 2
