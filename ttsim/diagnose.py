@@ -146,7 +146,6 @@ def attempt(
     """Plan a call and allocate it on a copy.
 
     Args:
-        call: Its arguments; an input that lies elsewhere than the one on the device is moved there first.
         l1_small_bytes: Another size of the L1_SMALL region.
         cached: False: on a device whose program cache was cleared.
         returns_weights: The caller keeps the prepared weights and bias.

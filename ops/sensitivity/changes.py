@@ -38,14 +38,7 @@ class Formula:
     tree: ast.expr  # The same, parsed
 
     def value(self, fields: Mapping[str, float]) -> float:
-        """What it gives.
-
-        Args:
-            fields: The value of each field that it names.
-
-        Raises:
-            ArgumentError: That is no finite number: something is divided by zero, say.
-        """
+        """What it gives; raises ArgumentError if that is no finite number."""
         try:
             found = _value(self.tree, fields)
         except (ArithmeticError, TypeError) as error:  # a root of a negative number is complex, and has no order
@@ -58,11 +51,7 @@ class Formula:
 def formula(text: object, known: Collection[str]) -> Formula:
     """A formula of a text.
 
-    Args:
-        known: Names of the fields that it may name.
-
-    Raises:
-        ArgumentError: It says something else than numbers, fields, operators, min and max.
+    Raises ArgumentError if it says something else than numbers, fields, operators, min and max.
     """
     if isinstance(text, int | float) and not isinstance(text, bool):
         text = repr(text)
@@ -119,11 +108,7 @@ def _function(node: ast.Call) -> str | None:
 
 
 def _number(node: ast.Constant) -> float:
-    """A number, as a float.
-
-    Raises:
-        ArgumentError: No float can hold it.
-    """
+    """A number, as a float; raises ArgumentError if no float can hold it."""
     try:
         return float(str(node.value))
     except (OverflowError, ValueError) as error:
@@ -145,7 +130,6 @@ def read_value(field: Field, text: str) -> Value:
     """What a text says that a field is.
 
     Args:
-        field: The field; what it is now says of which type it is.
         text: A number, with a unit or in the field's own; `true` or `false`; numbers with commas between; words.
 
     Raises:
@@ -247,8 +231,7 @@ def split_changes(device: str) -> tuple[str, tuple[str, ...]]:
 def with_changes(device: str, changes: Sequence[str]) -> str:
     """The text of a device with further changes, as `load_spec` takes it.
 
-    Raises:
-        SpecError: One of them is no change.
+    Raises SpecError if one of them is no change.
     """
     for text in changes:
         if not _NEXT_CHANGE.match(f"{SEPARATOR}{text.strip()}"):
@@ -259,11 +242,7 @@ def with_changes(device: str, changes: Sequence[str]) -> str:
 def read_change(text: str, fields: Mapping[str, Field]) -> tuple[tuple[Field, Value], ...]:
     """Fields that a change names, and their values.
 
-    Args:
-        fields: Those of the device, by name.
-
-    Raises:
-        SpecError: There is no such field, or no such value of it.
+    Raises SpecError if there is no such field, or no such value of it.
     """
     return tuple(_read(text, fields))
 

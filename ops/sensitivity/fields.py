@@ -39,11 +39,7 @@ _OF_THE_PLANNER = "reader"  # right or wrong, they decide plans and nothing else
 
 
 def fields_of(spec: DeviceSpec) -> tuple[Field, ...]:
-    """Every field of a device, in the order of its file.
-
-    Raises:
-        SpecError: A number's name does not tell its unit.
-    """
+    """Every field of a device, in the order of its file; raises SpecError if a number's name does not tell its unit."""
     return tuple(_field(path, value) for path, value in _leaves(spec.to_dict(), ()))
 
 
@@ -55,8 +51,7 @@ def numeric_fields(spec: DeviceSpec) -> tuple[Field, ...]:
 def with_values(spec: DeviceSpec, values: dict[tuple[str | int, ...], Any]) -> DeviceSpec:
     """A copy with other values of some fields, by their paths; a whole number is rounded.
 
-    Raises:
-        SpecError: The changed device contradicts itself.
+    Raises SpecError if the changed device contradicts itself.
     """
     changed = spec.to_dict()
     for path, value in values.items():
@@ -161,11 +156,7 @@ _COMMENT = re.compile(r"""^(?:[^#"']|"[^"]*"|'[^']*')*#\s*(.*)$""")
 def sources_of(device: str | Path) -> dict[str, str]:
     """The comment behind each figure, by its name as in `ops.sensitivity.fields.Field`; the nearest file's counts.
 
-    Args:
-        device: A name of the catalog, or the path of a TOML file.
-
-    Raises:
-        SpecError: A file can not be read.
+    Raises SpecError if a file can not be read.
     """
     found: dict[str, str] = {}
     for one in extended_files(device):

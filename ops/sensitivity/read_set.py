@@ -16,11 +16,7 @@ PartT = TypeVar("PartT")
 
 
 def parts_asked(run: Callable[[DeviceSpec], object], spec: DeviceSpec) -> frozenset[str]:
-    """Parts of a device that a computation reads: the keys at the top of a device file.
-
-    Args:
-        run: The computation, which gives the same for the same device.
-    """
+    """Parts of a device that a computation reads: the keys at the top of a device file."""
     asked = _asked(run, spec, deep=False)
     return frozenset(asked | _of_tables(asked, {table.name for table in spec.tables}))
 
@@ -29,9 +25,6 @@ def fields_asked(run: Callable[[DeviceSpec], object], spec: DeviceSpec) -> froze
     """Fields of a device that a computation reads, by their names.
 
     A part that is compared or hashed is read as a whole.
-
-    Args:
-        run: The computation, which gives the same for the same device.
     """
     asked = _asked(run, spec, deep=True)
     names = [one.name for one in fields_of(spec)]

@@ -23,8 +23,7 @@ def add_choices(parser: ArgumentParser) -> None:
 def chosen(options: Namespace) -> dict[str, str]:
     """The environment variables that parsed flags stand for; none for a flag that was not given.
 
-    Raises:
-        SpecError: There is no such device to change, or a change of it is refused.
+    Raises SpecError if there is no such device to change, or a change of it is refused.
     """
     device = options.device
     if options.changes:

@@ -111,8 +111,7 @@ class TtnnFinder(MetaPathFinder):
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """How to load a module of ttnn; None for all other modules.
 
-        Raises:
-            ModuleNotFoundError: It is one that ttsim has nothing of.
+        Raises ModuleNotFoundError if it is one that ttsim has nothing of.
         """
         package, _, module = name.partition(".")
         if package != PACKAGE:
@@ -126,8 +125,7 @@ class TtnnFinder(MetaPathFinder):
 def install() -> TtnnFinder:
     """Puts a finder before all others, so that it also goes before a real ttnn; ``uninstall`` takes it away.
 
-    Raises:
-        ImportError: The real library is loaded already.
+    Raises ImportError if the real library is loaded already.
     """
     loaded = sys.modules.get(PACKAGE)
     if loaded is not None and not isinstance(loaded, Face):

@@ -7,13 +7,7 @@ WAY_OUT = "compute it on the host, between ttsim.to_torch and ttsim.from_torch, 
 
 
 def refusal(name: str, known: Collection[str], owner: str = "ttsim") -> str:
-    """One line: that there is no such name, what a script can do, and the nearest names.
-
-    Args:
-        name: What was asked for.
-        known: The names that there are.
-        owner: The module that was asked.
-    """
+    """One line: that there is no such name, what a script can do, and the nearest names."""
     near = get_close_matches(name, known, n=3) or [one for one in known if name.lower() in one.lower().split("_")][:3]
     nearest = f"; the nearest names: {', '.join(near)}" if near else ""
     return f"module {owner!r} has no attribute {name!r}: ttsim does not simulate it; {WAY_OUT}{nearest}"

@@ -70,9 +70,7 @@ def _write(options: argparse.Namespace, result: SweepResult | DesignResult) -> N
 def sweep_command(options: argparse.Namespace) -> int:
     """Runs a sweep. Returns the exit code: 0 though points do not fit, 1 if ttsim failed at one, 130 or 143 if ended.
 
-    Raises:
-        TTSimError: As of `ttsim.sweep`.
-        OSError: A file cannot be read or written.
+    Raises TTSimError as `ttsim.sweep`; OSError if a file cannot be read or written.
     """
     try:
         arguments = _arguments(options, {} if options.space is None else read_sweep(options.space))
@@ -130,9 +128,7 @@ def _plain(key: str, text: str) -> Any:
 def _arguments(options: argparse.Namespace, file: dict[str, Any]) -> dict[str, Any]:
     """Arguments of a sweep: those of a file, above which those of flags stand.
 
-    Raises:
-        ArgumentError: They contradict each other.
-        OSError: A file of layers cannot be read.
+    Raises ArgumentError if they contradict each other; OSError if a file of layers cannot be read.
     """
     ways = {name: getattr(options, name) for name in ("file", "processes", "scheduler")}
     flags = {name: getattr(options, name) for name in ("values", "l1_small_size") if getattr(options, name) is not None}
@@ -178,9 +174,7 @@ def names(given: str) -> tuple[str, ...]:
 def tune_command(options: argparse.Namespace) -> int:
     """Tunes the chosen layers. Returns the exit code: 1 if one has no config that runs.
 
-    Raises:
-        TTSimError: A flag, a file or a device is wrong.
-        OSError: A file cannot be read.
+    Raises TTSimError if a flag, a file or a device is wrong; OSError if a file cannot be read.
     """
     settings = Settings(
         spec=load_spec(chosen_device(options)),
@@ -238,9 +232,7 @@ def add_design(commands: Any) -> None:
 def design_command(options: argparse.Namespace) -> int:
     """Designs a machine. Returns the exit code: 1 if no machine runs all layers.
 
-    Raises:
-        TTSimError: As of `ttsim.design`.
-        OSError: A file cannot be read or written.
+    Raises TTSimError as `ttsim.design`; OSError if a file cannot be read or written.
     """
     with progress("layers") as begin:
         found = design(options.space, processes=options.processes, watch=begin)

@@ -296,11 +296,7 @@ def design(file: str | Path | Design, *, processes: int | None = 1, watch: Watch
 
 
 def _rows(space: Design, machines: Sequence[Machine], processes: int | None, watch: Watch | None) -> list[LayerRows]:
-    """What becomes of each layer on each machine.
-
-    Raises:
-        DeviceError: A process died.
-    """
+    """What becomes of each layer on each machine; raises DeviceError if a process died."""
     quick = len(machines) * len(space.layers)
     with workers(processes=processes, scheduler=None, quick=quick) as team, team.start() as executor:
         done = (lambda: None) if watch is None else watch(len(space.layers))

@@ -175,8 +175,7 @@ def _cluster(address: str) -> Iterator[Workers]:
 def evaluate_chunk(points: Sequence[Point], model: str) -> list[Row]:
     """The rows of some points, in order; runs in a worker.
 
-    Raises:
-        ArgumentError: The sources there are not those of the model that asks.
+    Raises ArgumentError if the sources there are not those of the model that asks.
     """
     if model_version() != model:
         raise ArgumentError(
@@ -221,9 +220,8 @@ class Run:
     def go(self) -> None:
         """Evaluates all points.
 
-        Raises:
-            DeviceError: Processes die whatever they evaluate.
-            KeyboardInterrupt: The user wants no more; rows that were ready were taken.
+        Raises DeviceError if processes die whatever they evaluate; KeyboardInterrupt if the user wants no more; rows
+        that were ready were taken.
         """
         while self.waiting or self.suspects:
             executor = self.team.start()
@@ -255,8 +253,7 @@ class Run:
     def _settle(self) -> None:
         """Takes the rows that came back, at least some if something is under way, and notes points that were lost.
 
-        Raises:
-            DeviceError: No worker is there any more, or too much was lost.
+        Raises DeviceError if no worker is there any more, or too much was lost.
         """
         done: set[Future[list[Row]]] = set()
         while self.flying and not done:

@@ -91,7 +91,6 @@ def scale_of(values: list[float], *, from_zero: bool = False) -> Scale:
     """An axis on which some values fit, with round ends; logarithmic where they are positive and far apart.
 
     Args:
-        values: At least one, finite.
         from_zero: Begin at 0, as bars do; then it is not logarithmic.
     """
     low, high = min(values), max(values)

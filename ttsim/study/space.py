@@ -182,8 +182,7 @@ class Space:
     def samples(self) -> Iterator[tuple[Point, Mapping[str, Any]]]:
         """Each point with its values on the axes, layer by layer; the last axis changes fastest, devices slowest.
 
-        Raises:
-            SpecError: A device cannot have the values of some axes together.
+        Raises SpecError if a device cannot have the values of some axes together.
         """
         of_devices = [axis for axis in self.axes if axis.kind == DEVICE]
         machines = []
@@ -263,9 +262,8 @@ def read_sweep(path: Path) -> dict[str, Any]:
     files; a table ``[vary]`` with a list of values for each setting (the text "none" leaves it to the library); and
     ``values``, ``l1_small_size``, ``strict``. Paths in it start at its own folder.
 
-    Raises:
-        ArgumentError: The file is no TOML, or says something else; the message names file and key.
-        OSError: The file cannot be read.
+    Raises ArgumentError if the file is no TOML, or says something else; the message names file and key; OSError if the
+    file cannot be read.
     """
     document = read_toml(path, "a sweep")
     check_keys(str(path), document, SWEEP_KEYS)
@@ -303,10 +301,8 @@ def read_design(path: Path) -> Design:
 
     A path of layers in it starts at its folder.
 
-    Raises:
-        ArgumentError: The file is no TOML, or says something that is no design.
-        SpecError: A device or a field is unknown, or a value is none of the field.
-        OSError: A file cannot be read.
+    Raises ArgumentError if the file is no TOML, or says something that is no design; SpecError if a device or a field
+    is unknown, or a value is none of the field; OSError if a file cannot be read.
     """
     document = read_toml(path, "a design")
     check_keys(str(path), document, DESIGN_KEYS)

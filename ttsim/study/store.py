@@ -149,13 +149,8 @@ class Store:
     def __init__(self, path: Path, model: str) -> None:
         """Opens the file, or makes it.
 
-        Args:
-            path: The file; its folder is there.
-            model: Version of the model that rows are to be of.
-
-        Raises:
-            ArgumentError: It is open in another process, no file of rows, or one of another model.
-            OSError: It cannot be opened, read or written.
+        Raises ArgumentError if it is open in another process, no file of rows, or one of another model; OSError if it
+        cannot be opened, read or written.
         """
         self.path = path
         self.rows: dict[str, Row] = {}  # What the file holds, by key
@@ -178,8 +173,7 @@ class Store:
     def append(self, rows: Iterable[Row]) -> None:
         """Adds rows; when this returns they are the system's, whatever becomes of the process.
 
-        Raises:
-            OSError: They cannot be written; what was written of them is cut off when the file is opened again.
+        Raises OSError if they cannot be written; what was written of them is cut off when the file is opened again.
         """
         added = list(rows)
         self._write(b"".join(_line(row.to_dict()) for row in added))

@@ -74,7 +74,6 @@ def chosen_layers(options: argparse.Namespace, *, where: str, said: Sequence[Lay
     """The layers of a command: the one that flags describe, or those of a file whose names have a text in them.
 
     Args:
-        options: The flags of a layer, ``layers``, ``only`` and ``seed``.
         said: Layers that something else says, where no flag does; those of the usual file without it.
 
     Raises:

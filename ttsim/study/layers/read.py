@@ -62,23 +62,14 @@ REQUIRED = tuple(name for name, one in FIELDS.items() if one.default is one.defa
 def read_layers(path: Path) -> tuple[Layer, ...]:
     """All layers of a file, in order.
 
-    Raises:
-        ArgumentError: The file is no TOML, or says something that is no layer; the message names file, layer and key.
-        OSError: The file cannot be read.
+    Raises ArgumentError if the file is no TOML, or says something that is no layer; the message names file, layer and
+    key; OSError if the file cannot be read.
     """
     return layers_of(read_toml(path, "a file of layers"), str(path))
 
 
 def layers_of(document: Mapping[str, Any], path: str) -> tuple[Layer, ...]:
-    """All layers of what a file says, in order.
-
-    Args:
-        document: What it says.
-        path: The file, for messages.
-
-    Raises:
-        ArgumentError: It says something that is no layer.
-    """
+    """All layers of what a file says, in order; raises ArgumentError if it says something that is no layer."""
     check_keys(path, document, ("common", "layer"))
     tables = document.get("layer", [])
     common = document.get("common", {})
@@ -128,12 +119,7 @@ def merged(common: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any
 def layer_of(table: Mapping[str, Any], *, where: str = "layer") -> Layer:
     """A checked layer out of plain values.
 
-    Args:
-        table: Values by field name; sequences for the sizes of a kernel and the like.
-        where: What a message begins with.
-
-    Raises:
-        ArgumentError: A key is unknown or missing, or a value is not what its field takes.
+    Raises ArgumentError if a key is unknown or missing, or a value is not what its field takes.
     """
     check_keys(where, table, tuple(FIELDS))
     missing = [name for name in REQUIRED if name not in table]

@@ -92,11 +92,7 @@ def as_stored(values: Floats, dtype: str) -> Floats:
 
 
 def geometry_of(layer: Layer) -> Geometry:
-    """The sizes of a layer.
-
-    Raises:
-        ArgumentError: A size is below its least value.
-    """
+    """The sizes of a layer; raises ArgumentError if a size is below its least value."""
     top, bottom, left, right = layer.padding if len(layer.padding) == 4 else np.repeat(layer.padding, 2).tolist()
     return plan_geometry(
         (layer.input_height, layer.input_width),
@@ -143,11 +139,7 @@ MEMORY: Final = {"dram": "ttnn.DRAM_MEMORY_CONFIG", "l1": "ttnn.L1_MEMORY_CONFIG
 
 
 def layer_source(layer: Layer, arguments: Mapping[str, Any]) -> str:
-    """A layer as a script: its tensors are zeros, and it finds ``device`` open.
-
-    Args:
-        arguments: Of its call, by name.
-    """
+    """A layer as a script: its tensors are zeros, and it finds ``device`` open."""
     tensors = {name: arguments[name] for name in TENSORS if arguments[name] is not None}
     lines = ["import numpy as np", "import ttsim as ttnn", ""]
     for name, tensor in tensors.items():
@@ -172,8 +164,7 @@ SLICE_AXES = {"H": Conv2dDRAMSliceHeight, "W": Conv2dDRAMSliceWidth}
 def member(kind: type[Member], field: str, value: Setting) -> Member:
     """The member of an enumeration by its name, in either case.
 
-    Raises:
-        ArgumentError: There is none; the message lists the names if they are few.
+    Raises ArgumentError if there is none; the message lists the names if they are few.
     """
     names = {name.lower(): name for name in kind.__members__}
     name = names.get(str(value).lower())
@@ -191,8 +182,7 @@ def dtype(name: Setting) -> DataType:
 def core_grid(value: Setting) -> CoreRangeSet:
     """The cores of a grid from (0, 0) on, written columns by rows: "8x4".
 
-    Raises:
-        ArgumentError: It is written otherwise, or has no core.
+    Raises ArgumentError if it is written otherwise, or has no core.
     """
     size = _GRID_SIZE.fullmatch(str(value))
     if size is None or not (int(size[1]) and int(size[2])):
@@ -221,9 +211,8 @@ def conv_config(layer: Layer) -> Conv2dConfig | None:
     A core_grid is used: override_sharding_config, without which the real library does not look at one, is set with it
     unless the layer says otherwise.
 
-    Raises:
-        ArgumentError: An enumeration has no member of that name, or a core_grid is none.
-        ArgumentTypeError: A field is unknown, or its value is of the wrong type.
+    Raises ArgumentError if an enumeration has no member of that name, or a core_grid is none; ArgumentTypeError if a
+    field is unknown, or its value is of the wrong type.
     """
     settings = _with_members(layer.config, CONFIG_MEMBERS)
     if "activation" in settings:
@@ -244,11 +233,7 @@ def compute_config(layer: Layer, arch: object) -> WormholeComputeKernelConfig | 
 
 
 def slice_config(layer: Layer) -> Conv2dSliceConfig | None:
-    """The slice config of a layer.
-
-    Raises:
-        ArgumentError: It is neither "l1_full" nor "H:n" nor "W:n".
-    """
+    """The slice config of a layer; raises ArgumentError if it is neither "l1_full" nor "H:n" nor "W:n"."""
     if layer.slice is None:
         return None
     if layer.slice.lower() == "l1_full":
@@ -335,10 +320,8 @@ def planned(layer: Layer, settings: Settings) -> Iterator[tuple[Device, dict[str
 def place(layer: Layer, inputs: Inputs, settings: Settings) -> Placed:
     """A fresh device with the input where the layer wants it, and the arguments of the call.
 
-    Raises:
-        ArgumentError: The layer names something that does not exist.
-        ArgumentTypeError: A field of a config is unknown or of the wrong type.
-        DeviceError: The input does not fit.
+    Raises ArgumentError if the layer names something that does not exist; ArgumentTypeError if a field of a config is
+    unknown or of the wrong type; DeviceError if the input does not fit.
     """
     device = Device(
         settings.spec,
@@ -379,10 +362,8 @@ def place(layer: Layer, inputs: Inputs, settings: Settings) -> Placed:
 def call(placed: Placed) -> Called:
     """Make the call.
 
-    Raises:
-        ArgumentError: Its arguments contradict each other.
-        ArgumentTypeError: An argument is of the wrong type, or too large for it.
-        DeviceError: It does not fit the device.
+    Raises ArgumentError if its arguments contradict each other; ArgumentTypeError if an argument is of the wrong type,
+    or too large for it; DeviceError if it does not fit the device.
     """
     with profile(placed.device) as made:
         output, size = conv_transpose2d(**placed.arguments, return_output_dim=True)

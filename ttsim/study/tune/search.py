@@ -51,8 +51,7 @@ class Candidate:
 def evaluate(call: ConvCall, ground: MachineSnapshot, *, rms_error: float = 0.0) -> Candidate:
     """What a call takes on a device as it is.
 
-    Raises:
-        DeviceError: It is refused, or does not fit; the text is the call's own.
+    Raises DeviceError if it is refused, or does not fit; the text is the call's own.
     """
     trial = attempt(call, ground, returns_weights=False)
     if trial.error is not None or trial.plan is None:
@@ -118,7 +117,6 @@ class Search:
         """Tries a space.
 
         Args:
-            space: What is searched.
             most_untimed: Device operations without a model that a call may have: hiding some is no gain.
             rms_error: Of the arithmetic of its calls.
             begin: Calls of the space that are tried first, as far as the effort goes.

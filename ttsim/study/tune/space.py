@@ -232,11 +232,7 @@ OUTPUTS: Final = 32  # its output channels: as many as a tile has columns
 
 
 def allowed(names: Collection[str]) -> frozenset[str]:
-    """Fields that may change, from names and short names.
-
-    Raises:
-        ArgumentError: A name is unknown.
-    """
+    """Fields that may change, from names and short names; raises ArgumentError if a name is unknown."""
     for name in names:
         if name not in ALLOWED and name not in SHORT:
             raise ArgumentError(f"tune: allow takes {', '.join((*ALLOWED, *SHORT))}, not {shown(name)}")
@@ -246,8 +242,7 @@ def allowed(names: Collection[str]) -> frozenset[str]:
 def arithmetics(call: ConvCall, allow: Collection[str]) -> Iterator[ConvCall]:
     """The call with every arithmetic that is allowed, the given one first.
 
-    Raises:
-        ArgumentError: Something is allowed of a convolution whose accuracy is not measured here.
+    Raises ArgumentError if something is allowed of a convolution whose accuracy is not measured here.
     """
     if allow and not call.rules.transposed:
         raise ArgumentError(

@@ -144,8 +144,7 @@ def short(function: Callable[..., Any], options: Mapping[str, Any], device: Devi
 def asked(function: Callable[..., Any], options: Mapping[str, Any], device: Device) -> Question:
     """The convolution that a call asks for, and a copy of the device as it is before.
 
-    Raises:
-        ArgumentError: The call asks for none, or is refused before it is planned.
+    Raises ArgumentError if the call asks for none, or is refused before it is planned.
     """
     with uncaptured():
         with copy_of(device) as copy:
