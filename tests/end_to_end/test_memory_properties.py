@@ -13,13 +13,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import BufferAllocated, BufferFreed, CircularBufferAllocated, CircularBuffersFreed, Operation
 from device.spec.device_spec import load_spec
 from ops.passes.memory import run_memory
-from ops.planners.conv.arguments import (
-    ComputeConfig,
-    ConvConfig,
-    SliceConfig,
-    SliceType,
-    output_lengths,
-)
+from ops.planners.conv.arguments import ComputeConfig, ConvConfig, SliceConfig, SliceType
 from ops.planners.conv.checks import check_arguments, check_possible, check_slices, check_strict
 from ops.planners.conv.plan import plan_convolution
 from ops.planners.conv.plan_checks import plan_fault
@@ -173,7 +167,7 @@ class Referee:
 
 def writes(plan, call):
     """How often each pixel of the output is written: [N, OH, OW]."""
-    height, width = output_lengths(call)
+    height, width = call.output_lengths()
     counts = np.zeros((call.batch_size, height, width), int)
     operations = [step for step in plan.steps if isinstance(step, Operation)]
     slices = [step.op for step in operations if isinstance(step.op, SliceWrite)]

@@ -16,7 +16,7 @@ from device.machine import Machine
 from device.memory.memory_config import BufferType
 from device.numbers.formats import FORMATS
 from device.spec.device_spec import DeviceSpec, load_spec
-from ops.planners.conv.arguments import ConvCall, is_matmul, takes_l1_path
+from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.plan import plan_convolution
 from tools.bench.figure import Figure
 from tools.recorded.arguments import planner_arguments
@@ -57,9 +57,9 @@ class Call:
 
 def group_of(call: ConvCall) -> str:
     """How a call is sliced."""
-    if is_matmul(call):
+    if call.is_matmul:
         return "1x1"
-    if takes_l1_path(call):
+    if call.takes_l1_path:
         return "one piece"
     return "given slices" if call.slice_config is not None and call.slice_config.num_slices else "automatic slices"
 

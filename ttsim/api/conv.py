@@ -21,8 +21,6 @@ from ops.planners.conv.arguments import (
     ConvConfig,
     ConvRules,
     Operand,
-    describe_no_outputs,
-    plans_without_outputs,
 )
 from ops.planners.conv.folding import output_size
 from ops.planners.conv.operand_checks import claimed_volume
@@ -389,9 +387,9 @@ def _told_lost_outputs(call: ConvCall) -> Iterator[None]:
     try:
         yield
     except OutOfMemoryError as error:
-        if not plans_without_outputs(call):
+        if not call.plans_without_outputs:
             raise
-        raise ArgumentError(f"{str(error).splitlines()[0]}\n{describe_no_outputs(call)}") from error
+        raise ArgumentError(f"{str(error).splitlines()[0]}\n{call.describe_no_outputs()}") from error
 
 
 def useful_flops(call: ConvCall) -> int:

@@ -10,13 +10,7 @@ from ops.planners.concat import plan_concat
 from ops.planners.shape.fold import plan_fold
 from ops.planners.shape.pad import plan_pad, require_right_padding
 from ops.planners.shape.permute import plan_permute, plan_transpose, require_known_numbers
-from ops.planners.shape.plan import (
-    axes_of,
-    axis_of,
-    plan_convert_to_chw,
-    plan_convert_to_hwc,
-    require_written_channels,
-)
+from ops.planners.shape.plan import axes_of, axis_of, plan_convert_to_chw, plan_convert_to_hwc, require_written_channels
 from ops.planners.shape.reshape import plan_reshape, plan_squeeze, plan_unsqueeze_to_4d
 from ops.planners.shape.slice import plan_slice
 from ttsim.api.device_calls import carried_out, kept_plan, require_left_out, required_device

@@ -8,14 +8,7 @@ import torch
 
 from device.errors import ArgumentError, shown
 from ttsim.runtime.device import Device
-from ttsim.torch.functions import (
-    LOWERING,
-    PRECISION,
-    Sizes,
-    conv_transpose1d,
-    conv_transpose2d,
-    conv_transpose3d,
-)
+from ttsim.torch.functions import LOWERING, PRECISION, Sizes, conv_transpose1d, conv_transpose2d, conv_transpose3d
 
 
 class _OnDevice(torch.nn.modules.conv._ConvTransposeNd):

@@ -12,15 +12,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, BufferType, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, div_up
 from device.spec.device_spec import DeviceSpec
-from ops.planners.conv.arguments import (
-    ConvCall,
-    ConvConfig,
-    SliceConfig,
-    SliceType,
-    is_matmul,
-    takes_l1_path,
-    weight_format,
-)
+from ops.planners.conv.arguments import ConvCall, ConvConfig, SliceConfig, SliceType
 from ops.planners.conv.operands import partition_call
 from ops.planners.conv.slicing import guess_slice_type, most_slices, output_slices, slice_l1_bytes
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
@@ -44,7 +36,7 @@ def alternatives(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int)
     smaller = [*_lighter(call), *_lower_blocks(call, device_spec), *_narrower_blocks(call), *_lighter_weights(call)]
     others = list(_other_schemes(call, device_spec))
     least = list(_least(call, device_spec))
-    if takes_l1_path(call) or is_matmul(call):
+    if call.takes_l1_path or call.is_matmul:
         yield from smaller
         yield from others
         yield from _sliced(Alternative("slices", call), device_spec, free_l1_bytes)
@@ -59,7 +51,7 @@ def alternatives(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int)
 
 def automatic(call: ConvCall) -> Iterator[Alternative]:
     """The call with everything left to the library, as it lies and from DRAM; then with each scheme, from DRAM."""
-    config = ConvConfig(weights_format=weight_format(call), activation=call.conv_config.activation)
+    config = ConvConfig(weights_format=call.weight_format, activation=call.conv_config.activation)
     plain = replace(call, conv_config=config, slice_config=None, memory_config=None)
     lying = [plain] if call.input.spec.memory_config.is_sharded() or not _in_l1(plain) else [plain, _from_dram(plain)]
     for one in lying:
@@ -85,7 +77,7 @@ def costs(call: ConvCall, other: ConvCall) -> tuple[str, ...]:
     found = []
     if _in_l1(other) and after.deallocate_activation and not before.deallocate_activation:
         found.append("the input is gone after the call")
-    lighter = weight_format(other) != weight_format(call)
+    lighter = other.weight_format != call.weight_format
     if lighter:
         found.append("the weights lose precision")
     laid_out_anew = after.shard_layout is not before.shard_layout or other.slice_config != call.slice_config
@@ -139,7 +131,7 @@ def _narrower_blocks(call: ConvCall) -> Iterator[Alternative]:
 
 
 def _lighter_weights(call: ConvCall) -> Iterator[Alternative]:
-    if not weight_format(call).is_block:
+    if not call.weight_format.is_block:
         yield _with(call, "weights_dtype", weights_format=BFLOAT8_B)
 
 
@@ -180,7 +172,7 @@ def _least(call: ConvCall, device_spec: DeviceSpec) -> Iterator[Alternative]:
 
 def _sliced(base: Alternative, device_spec: DeviceSpec, free_l1_bytes: int) -> Iterator[Alternative]:
     """A call in slices: along one axis, then the other."""
-    if is_matmul(base.arguments):
+    if base.arguments.is_matmul:
         return
     call = _from_dram(base.arguments)
     guess = guess_slice_type(call)

@@ -16,14 +16,7 @@ from device.plan import DeviceOp
 from device.spec.parts import GridSpec
 from ops.programs.conv2d.parallel_config import ConvOptions, ConvProblem, channel_alignment
 from ops.programs.data_movement.reshape_plan import flattened, memory_after
-from ops.window import (
-    PaddedAxis,
-    PaddedInput,
-    convolution_axis,
-    count_windows,
-    transposed_axis,
-    transposed_outputs,
-)
+from ops.window import PaddedAxis, PaddedInput, convolution_axis, count_windows, transposed_axis, transposed_outputs
 
 
 class SliceType(Enum):
@@ -153,6 +146,15 @@ CONV_TRANSPOSE2D: Final = ConvRules(
 CONV_TRANSPOSE2D_BY_PHASES: Final = replace(CONV_TRANSPOSE2D, orders_full_inner_dim=True, by_phases=True)
 
 
+DEFAULT_PHASES: Final = 4  # HiFi4, when no compute config is given
+COUNTS: Final = 2**32  # of a number of 32 bits without a sign
+
+
+def default_compute_config(in_format: DataFormat, weights: DataFormat) -> ComputeConfig:
+    """HiFi4, and a float32 Dst if input and weights, as they are prepared, are both float32."""
+    return ComputeConfig(fidelity_phases=DEFAULT_PHASES, fp32_dest=in_format == weights == FLOAT32)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folding:
     """Windows that became channels, so that a convolution of stride 1 with a smaller kernel is left."""
@@ -197,242 +199,219 @@ class ConvCall:
     memory_config: MemoryConfig | None = None  # Where the output should lie (L1 path only)
     slice_config: SliceConfig | None = None  # None for automatic slices of an input outside L1
 
+    @property
+    def weight_format(self) -> DataFormat:
+        """Format of prepared weights and bias."""
+        return self.conv_config.weights_format or self.weight.spec.data_format
 
-DEFAULT_PHASES = 4  # HiFi4, when no compute config is given
+    @property
+    def output_format(self) -> DataFormat:
+        """Format of the output."""
+        return self.out_format or self.input.spec.data_format
 
+    @property
+    def compute(self) -> ComputeConfig:
+        """The compute config, or else the default."""
+        return self.compute_config or default_compute_config(self.input.spec.data_format, self.weight_format)
 
-def weight_format(call: ConvCall) -> DataFormat:
-    """Format of prepared weights and bias."""
-    return call.conv_config.weights_format or call.weight.spec.data_format
+    @property
+    def image_shape(self) -> tuple[int, int, int, int]:
+        """[N, H, W, C] of the input."""
+        return self.batch_size, self.input_height, self.input_width, self.in_channels
 
+    def _axis_arguments(self, axis: int) -> dict[str, Any]:
+        """The sizes of the rows (0) or the columns (1), as axes of windows are made of them."""
+        transposed = {"output_padding": self.output_padding[axis]} if self.rules.transposed else {}
+        return transposed | {
+            "input_length": (self.input_height, self.input_width)[axis],
+            "kernel": self.kernel_size[axis],
+            "stride": self.stride[axis],
+            "padding": self.padding[2 * axis : 2 * axis + 2],
+            "dilation": self.dilation[axis],
+        }
 
-def output_format(call: ConvCall) -> DataFormat:
-    """Format of the output."""
-    return call.out_format or call.input.spec.data_format
+    def axis(self, axis: int) -> PaddedAxis:
+        """The rows (0) or the columns (1) of the frame; NoWindowError where no window fits."""
+        return (transposed_axis if self.rules.transposed else convolution_axis)(**self._axis_arguments(axis))
 
+    def frame(self) -> PaddedInput:
+        """The padded input; of a transposed convolution, with zeros filled in."""
+        replicate = self.conv_config.replicate_padding
+        return PaddedInput(batch=self.batch_size, rows=self.axis(0), columns=self.axis(1), replicate=replicate)
 
-def compute_config(call: ConvCall) -> ComputeConfig:
-    """The compute config, or else the default."""
-    return call.compute_config or default_compute_config(call.input.spec.data_format, weight_format(call))
+    def lower(self, frame: PaddedInput | None = None) -> tuple[ConvProblem, ConvOptions]:
+        """The convolution that computes the call, and the choices that lay it out; its frame may be at hand."""
+        config, compute, output_grid = self.conv_config, self.compute, None
+        if config.override_output_sharding_config and config.core_grid is not None:
+            box = config.core_grid.bounding_box()
+            output_grid = GridSpec(cols=box.cols, rows=box.rows)
+        problem = ConvProblem(
+            frame=frame or self.frame(),
+            in_channels=self.in_channels,
+            out_channels=self.out_channels,
+            in_format=self.input.spec.data_format,
+            weight_format=self.weight_format,
+            out_format=self.output_format,
+            row_major=self.input.spec.layout is Layout.ROW_MAJOR,
+            bias=self.bias is not None,
+        )
+        options = ConvOptions(
+            act_block_h_override=config.act_block_h_override,
+            act_block_w_div=config.act_block_w_div,
+            transpose_shards=config.transpose_shards,
+            untilize_out=config.output_layout is Layout.ROW_MAJOR,
+            act_double_buffer=config.enable_act_double_buffer,
+            weights_double_buffer=config.enable_weights_double_buffer,
+            full_inner_dim=config.full_inner_dim,
+            activation_reuse=config.enable_activation_reuse,
+            force_split_reader=config.force_split_reader,
+            config_tensors_in_dram=config.config_tensors_in_dram,
+            core_grid=config.core_grid if config.override_sharding_config else None,
+            output_grid=output_grid,
+            fp32_dest=compute.fp32_dest,
+            packer_l1_acc=compute.packer_l1_acc,
+        )
+        return problem, options
 
+    @property
+    def fills_alignment(self) -> bool:
+        """Whether the input has more channels than the call says, just those that its own width aligns them to."""
+        held, tiled = self.input.spec.shape[-1], self.input.spec.layout is Layout.TILE
+        unit = TILE if tiled else next((one for one in (TILE, TILE // 2) if held % one == 0), TILE // 4)
+        return held > self.in_channels and held == round_up(self.in_channels, unit)
 
-def default_compute_config(in_format: DataFormat, weights: DataFormat) -> ComputeConfig:
-    """HiFi4, and a float32 Dst if input and weights, as they are prepared, are both float32."""
-    return ComputeConfig(fidelity_phases=DEFAULT_PHASES, fp32_dest=in_format == weights == FLOAT32)
+    def placed_options(self, estimated: ConvOptions) -> ConvOptions:
+        """The options that the conv2d program is built with, which can differ from those of the estimates."""
+        if not estimated.activation_reuse:
+            return estimated
+        if not self.rules.reuses_activations:
+            return replace(estimated, activation_reuse=False)
+        return replace(estimated, act_double_buffer=False, weights_double_buffer=False)
 
+    def as_slice(self, source: Operand, scheme: TensorMemoryLayout | None = None) -> "ConvCall":
+        """A call as every part of the DRAM path makes it: tiled output, halo moved, its own input released.
 
-def image_shape(call: ConvCall) -> tuple[int, int, int, int]:
-    """[N, H, W, C] of the input."""
-    return call.batch_size, call.input_height, call.input_width, call.in_channels
+        Args:
+            source: The input of the part. Its format may be another than the call's, whose defaults are settled first.
+            scheme: How the input of the part is sharded; None for what the call says.
+        """
+        config = replace(
+            self.conv_config,
+            weights_format=self.weight_format,
+            deallocate_activation=True,
+            reallocate_halo_output=True,
+            output_layout=Layout.TILE,
+            shard_layout=scheme or self.conv_config.shard_layout,
+        )
+        return replace(
+            self,
+            input=source,
+            out_format=self.output_format,
+            conv_config=config,
+            compute_config=self.compute,
+            memory_config=None,
+            slice_config=None,
+        )
 
+    @property
+    def is_matmul(self) -> bool:
+        """Whether the call runs as a matmul: a plain 1x1 kernel, not WIDTH sharded.
 
-def _axis_arguments(call: ConvCall, axis: int) -> dict[str, Any]:
-    """The sizes of the rows (0) or the columns (1), as axes of windows are made of them."""
-    transposed = {"output_padding": call.output_padding[axis]} if call.rules.transposed else {}
-    return transposed | {
-        "input_length": (call.input_height, call.input_width)[axis],
-        "kernel": call.kernel_size[axis],
-        "stride": call.stride[axis],
-        "padding": call.padding[2 * axis : 2 * axis + 2],
-        "dilation": call.dilation[axis],
-    }
+        Windows side by side that were folded on the L1 path do in any case.
+        """
+        if self.folding is not None and self.folding.weights:
+            return self.folding.whole
+        pointwise = self.kernel_size == self.stride == self.dilation == (1, 1) and not any(self.padding)
+        return pointwise and self.conv_config.shard_layout is not TensorMemoryLayout.WIDTH_SHARDED
 
+    @property
+    def prepared_as_matmul(self) -> bool:
+        """Whether weights and bias are prepared for a matmul.
 
-def axis_of(call: ConvCall, axis: int) -> PaddedAxis:
-    """The rows (0) or the columns (1) of the frame; NoWindowError where no window fits."""
-    return (transposed_axis if call.rules.transposed else convolution_axis)(**_axis_arguments(call, axis))
+        Of a transposed convolution, stride and padding are spent by then; and 1x1 windows of stride 1 that are to be
+        folded are one in any scheme and with any padding, though the call itself folds none.
+        """
+        config, stride = self.conv_config, (1, 1) if self.rules.transposed else self.stride
+        pointwise = self.kernel_size == stride == self.dilation == (1, 1)
+        if pointwise and config.enable_kernel_stride_folding and self.folding is None:
+            return True
+        if not self.rules.transposed:
+            return self.is_matmul
+        by_width = config.shard_layout is TensorMemoryLayout.WIDTH_SHARDED
+        return self.kernel_size == self.dilation == (1, 1) and not by_width
 
+    @property
+    def takes_l1_path(self) -> bool:
+        """Whether the call runs in one piece on an input in L1: asked for, or because the input is there."""
+        if self.slice_config is None:
+            return not self.input.on_host and self.input.spec.memory_config.buffer_type is not BufferType.DRAM
+        return self.slice_config.slice_type is SliceType.L1_FULL or self.slices_skip_dram(self.slice_config.num_slices)
 
-def frame_of(call: ConvCall) -> PaddedInput:
-    """The padded input; of a transposed convolution, with zeros filled in."""
-    replicate = call.conv_config.replicate_padding
-    return PaddedInput(batch=call.batch_size, rows=axis_of(call, 0), columns=axis_of(call, 1), replicate=replicate)
+    def slices_skip_dram(self, slices: int) -> bool:
+        """Whether so many slices, given or found for a given slice config, mean the L1 path instead."""
+        return self.slice_config is not None and slices == 1 and self.rules.one_slice_skips_dram
 
+    def input_alignment(self, memory: MemoryConfig) -> int:
+        """Channels that a shard of the input is a multiple of, asked with the memory that it came in."""
+        shards = memory.shard_spec
+        return channel_alignment(
+            memory.memory_layout,
+            row_major=self.input.spec.layout is Layout.ROW_MAJOR,
+            sliced=False,
+            matmul=False,
+            shard_width=None if shards is None else shards.shape[1],
+        )
 
-def lower(call: ConvCall, frame: PaddedInput | None = None) -> tuple[ConvProblem, ConvOptions]:
-    """The convolution that computes a call, and the choices that lay it out; its frame may be at hand."""
-    config, compute, output_grid = call.conv_config, compute_config(call), None
-    if config.override_output_sharding_config and config.core_grid is not None:
-        box = config.core_grid.bounding_box()
-        output_grid = GridSpec(cols=box.cols, rows=box.rows)
-    problem = ConvProblem(
-        frame=frame or frame_of(call),
-        in_channels=call.in_channels,
-        out_channels=call.out_channels,
-        in_format=call.input.spec.data_format,
-        weight_format=weight_format(call),
-        out_format=output_format(call),
-        row_major=call.input.spec.layout is Layout.ROW_MAJOR,
-        bias=call.bias is not None,
-    )
-    options = ConvOptions(
-        act_block_h_override=config.act_block_h_override,
-        act_block_w_div=config.act_block_w_div,
-        transpose_shards=config.transpose_shards,
-        untilize_out=config.output_layout is Layout.ROW_MAJOR,
-        act_double_buffer=config.enable_act_double_buffer,
-        weights_double_buffer=config.enable_weights_double_buffer,
-        full_inner_dim=config.full_inner_dim,
-        activation_reuse=config.enable_activation_reuse,
-        force_split_reader=config.force_split_reader,
-        config_tensors_in_dram=config.config_tensors_in_dram,
-        core_grid=config.core_grid if config.override_sharding_config else None,
-        output_grid=output_grid,
-        fp32_dest=compute.fp32_dest,
-        packer_l1_acc=compute.packer_l1_acc,
-    )
-    return problem, options
+    def needs_new_shards(self, memory: MemoryConfig) -> bool:
+        """Whether the L1 path deals its input to cores anew: unless its shards lie as a convolution reads them."""
+        shards, config = memory.shard_spec, self.conv_config
+        if shards is None or config.reshard_if_not_optimal or config.override_sharding_config:
+            return True
+        by_columns = shards.orientation is ShardOrientation.COL_MAJOR
+        if by_columns and memory.memory_layout is not TensorMemoryLayout.BLOCK_SHARDED:
+            return True
+        return shards.shape[1] % self.input_alignment(memory) != 0
 
+    @property
+    def flattened_memory(self) -> MemoryConfig:
+        """Where an input on the device lies as rows of channels."""
+        return memory_after(self.input.spec, flattened(self.input.spec.shape))
 
-def fills_alignment(call: ConvCall) -> bool:
-    """Whether the input has more channels than the call says, just those that its own width aligns them to."""
-    held, tiled = call.input.spec.shape[-1], call.input.spec.layout is Layout.TILE
-    unit = TILE if tiled else next((one for one in (TILE, TILE // 2) if held % one == 0), TILE // 4)
-    return held > call.in_channels and held == round_up(call.in_channels, unit)
+    def output_lengths(self, *, unsigned: bool = False) -> tuple[int, int]:
+        """Height and width of the output; zero or less where no window fits.
 
+        Args:
+            unsigned: Whether to count as the real library does, by 32 bits without a sign. An ordinary convolution
+                divides by its stride after the difference has wrapped, so that -1 columns of stride 4 are 2**30.
+        """
+        return self._length(0, unsigned), self._length(1, unsigned)
 
-def placed_options(call: ConvCall, estimated: ConvOptions) -> ConvOptions:
-    """The options that the conv2d program is built with, which can differ from those of the estimates."""
-    if not estimated.activation_reuse:
-        return estimated
-    if not call.rules.reuses_activations:
-        return replace(estimated, activation_reuse=False)
-    return replace(estimated, act_double_buffer=False, weights_double_buffer=False)
+    def _length(self, axis: int, unsigned: bool) -> int:
+        if self.rules.transposed:
+            outputs = transposed_outputs(**self._axis_arguments(axis))
+        else:
+            reach, stride = self.dilation[axis] * (self.kernel_size[axis] - 1), self.stride[axis]
+            positions = (self.input_height, self.input_width)[axis] + sum(self.padding[2 * axis : 2 * axis + 2])
+            if unsigned:
+                positions = (positions - reach - 1) % COUNTS + reach + 1
+            outputs = count_windows(positions, reach, stride)
+        return outputs % COUNTS if unsigned else outputs
 
+    @property
+    def wraps(self) -> bool:
+        """Whether the real library takes a call without outputs for one of billions."""
+        return self.output_lengths() != self.output_lengths(unsigned=True)
 
-def as_slice(call: ConvCall, source: Operand, scheme: TensorMemoryLayout | None = None) -> ConvCall:
-    """A call as every part of the DRAM path makes it: tiled output, halo moved, its own input released.
+    @property
+    def plans_without_outputs(self) -> bool:
+        """Whether a call that is not folded `wraps`, and its plan gets as far as the output's buffer, in DRAM."""
+        huge = self.wraps and all(self.output_lengths(unsigned=True))
+        return huge and not self.takes_l1_path and not self.is_matmul
 
-    Args:
-        source: The input of the part, which may be in another format than the call's own; what the call's defaults take
-            from that is settled first.
-        scheme: How the input of the part is sharded; None for what the call says.
-    """
-    config = replace(
-        call.conv_config,
-        weights_format=weight_format(call),
-        deallocate_activation=True,
-        reallocate_halo_output=True,
-        output_layout=Layout.TILE,
-        shard_layout=scheme or call.conv_config.shard_layout,
-    )
-    return replace(
-        call,
-        input=source,
-        out_format=output_format(call),
-        conv_config=config,
-        compute_config=compute_config(call),
-        memory_config=None,
-        slice_config=None,
-    )
-
-
-def is_matmul(call: ConvCall) -> bool:
-    """Whether the call runs as a matmul: a plain 1x1 kernel, not WIDTH sharded.
-
-    Windows side by side that were folded on the L1 path do in any case.
-    """
-    if call.folding is not None and call.folding.weights:
-        return call.folding.whole
-    pointwise = call.kernel_size == call.stride == call.dilation == (1, 1) and not any(call.padding)
-    return pointwise and call.conv_config.shard_layout is not TensorMemoryLayout.WIDTH_SHARDED
-
-
-def prepared_as_matmul(call: ConvCall) -> bool:
-    """Whether weights and bias are prepared for a matmul.
-
-    Of a transposed convolution, stride and padding are spent by then; and 1x1 windows of stride 1 that are to be folded
-    are one in any scheme and with any padding, though the call itself folds none.
-    """
-    config, stride = call.conv_config, (1, 1) if call.rules.transposed else call.stride
-    pointwise = call.kernel_size == stride == call.dilation == (1, 1)
-    if pointwise and config.enable_kernel_stride_folding and call.folding is None:
-        return True
-    if not call.rules.transposed:
-        return is_matmul(call)
-    return call.kernel_size == call.dilation == (1, 1) and config.shard_layout is not TensorMemoryLayout.WIDTH_SHARDED
-
-
-def takes_l1_path(call: ConvCall) -> bool:
-    """Whether the call runs in one piece on an input in L1: asked for, or because the input is there."""
-    if call.slice_config is None:
-        return not call.input.on_host and call.input.spec.memory_config.buffer_type is not BufferType.DRAM
-    return call.slice_config.slice_type is SliceType.L1_FULL or slices_skip_dram(call, call.slice_config.num_slices)
-
-
-def slices_skip_dram(call: ConvCall, slices: int) -> bool:
-    """Whether so many slices, given or found for a given slice config, mean the L1 path instead."""
-    return call.slice_config is not None and slices == 1 and call.rules.one_slice_skips_dram
-
-
-def input_alignment(call: ConvCall, memory: MemoryConfig) -> int:
-    """Channels that a shard of the input is a multiple of, asked with the memory that it came in."""
-    shards = memory.shard_spec
-    return channel_alignment(
-        memory.memory_layout,
-        row_major=call.input.spec.layout is Layout.ROW_MAJOR,
-        sliced=False,
-        matmul=False,
-        shard_width=None if shards is None else shards.shape[1],
-    )
-
-
-def needs_new_shards(call: ConvCall, memory: MemoryConfig) -> bool:
-    """Whether the L1 path deals its input to cores anew: always, unless its shards lie as a convolution reads them."""
-    shards, config = memory.shard_spec, call.conv_config
-    if shards is None or config.reshard_if_not_optimal or config.override_sharding_config:
-        return True
-    by_columns = shards.orientation is ShardOrientation.COL_MAJOR
-    if by_columns and memory.memory_layout is not TensorMemoryLayout.BLOCK_SHARDED:
-        return True
-    return shards.shape[1] % input_alignment(call, memory) != 0
-
-
-def flattened_memory(call: ConvCall) -> MemoryConfig:
-    """Where an input on the device lies as rows of channels."""
-    return memory_after(call.input.spec, flattened(call.input.spec.shape))
-
-
-COUNTS: Final = 2**32  # of a number of 32 bits without a sign
-
-
-def output_lengths(call: ConvCall, *, unsigned: bool = False) -> tuple[int, int]:
-    """Height and width of the output; zero or less where no window fits.
-
-    Args:
-        unsigned: Whether to count as the real library does, by 32 bits without a sign. An ordinary convolution divides
-            by its stride after the difference has wrapped, so that -1 columns of stride 4 are 2**30.
-    """
-    return _length(call, 0, unsigned), _length(call, 1, unsigned)
-
-
-def _length(call: ConvCall, axis: int, unsigned: bool) -> int:
-    if call.rules.transposed:
-        outputs = transposed_outputs(**_axis_arguments(call, axis))
-    else:
-        reach, stride = call.dilation[axis] * (call.kernel_size[axis] - 1), call.stride[axis]
-        positions = (call.input_height, call.input_width)[axis] + sum(call.padding[2 * axis : 2 * axis + 2])
-        if unsigned:
-            positions = (positions - reach - 1) % COUNTS + reach + 1
-        outputs = count_windows(positions, reach, stride)
-    return outputs % COUNTS if unsigned else outputs
-
-
-def wraps(call: ConvCall) -> bool:
-    """Whether the real library takes a call without outputs for one of billions."""
-    return output_lengths(call) != output_lengths(call, unsigned=True)
-
-
-def plans_without_outputs(call: ConvCall) -> bool:
-    """Whether the plan of a call that is not folded `wraps` and gets as far as the buffer of its output, in DRAM."""
-    huge = wraps(call) and all(output_lengths(call, unsigned=True))
-    return huge and not takes_l1_path(call) and not is_matmul(call)
-
-
-def describe_no_outputs(call: ConvCall) -> str:
-    """What is to be done about a call that `wraps`."""
-    made, counted = (" x ".join(map(str, output_lengths(call, unsigned=one))) for one in (False, True))
-    return (
-        f"{call.rules.function}: there is no output of {made} pixels, which the real library takes for {counted}; "
-        "change padding or kernel_size"
-    )
+    def describe_no_outputs(self) -> str:
+        """What is to be done about a call that `wraps`."""
+        made, counted = (" x ".join(map(str, self.output_lengths(unsigned=one))) for one in (False, True))
+        return (
+            f"{self.rules.function}: there is no output of {made} pixels, which the real library takes for {counted}; "
+            "change padding or kernel_size"
+        )

@@ -12,19 +12,7 @@ from device.errors import ArgumentError, OutOfMemoryError
 from device.memory.memory_config import TILE, BufferType, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat, round_up
 from device.spec.device_spec import DeviceSpec
-from ops.planners.conv.arguments import (
-    ConvCall,
-    SliceType,
-    axis_of,
-    frame_of,
-    image_shape,
-    is_matmul,
-    needs_new_shards,
-    output_format,
-    plans_without_outputs,
-    takes_l1_path,
-    weight_format,
-)
+from ops.planners.conv.arguments import ConvCall, SliceType
 from ops.planners.conv.folding import FOLDING_WAY_OUT, folds, output_size
 from ops.planners.conv.operand_checks import (
     STRICT_OPERANDS,
@@ -38,14 +26,7 @@ from ops.planners.conv.operand_checks import (
     view_refusal,
 )
 from ops.planners.conv.plan_checks import way_out
-from ops.planners.conv.slicing import (
-    given_slices,
-    most_slices,
-    output_slices,
-    require_outputs,
-    slice_call,
-    too_many,
-)
+from ops.planners.conv.slicing import given_slices, most_slices, output_slices, require_outputs, slice_call, too_many
 from ops.programs.data_movement.reshape_plan import is_view
 from ops.window import NoWindowError
 
@@ -74,7 +55,7 @@ def check_arguments(call: ConvCall) -> None:
 def check_folded(call: ConvCall) -> None:
     """The checks of conv2d that come once windows are folded, if they are: of what is left of the call."""
     whole_windows = call.folding is not None and call.folding.whole  # of which no slices are cut
-    refuse_first(call, () if is_matmul(call) or whole_windows else INPUT_CHECKS)
+    refuse_first(call, () if call.is_matmul or whole_windows else INPUT_CHECKS)
     refuse_first(call, (sliced_weight_rank, placing, input_rank))
 
 
@@ -107,10 +88,10 @@ def image_refusals(call: ConvCall) -> Iterator[str]:
     """Why an input on the device can not be cut into slices."""
     spec = call.input.spec
     config = spec.memory_config
-    text = view_refusal(spec, image_shape(call))
+    text = view_refusal(spec, call.image_shape)
     if text is not None:
         yield text
-    turned = spec.data_format.is_block and spec.volume == claimed_volume(call) and not is_view(spec, image_shape(call))
+    turned = spec.data_format.is_block and spec.volume == claimed_volume(call) and not is_view(spec, call.image_shape)
     if turned and config.is_sharded() and config.buffer_type is not BufferType.L1:
         yield (
             "Input tensor must be in L1\n"
@@ -141,13 +122,13 @@ def _may_skip_dram(call: ConvCall) -> bool:
 
 def _rows_of_blocks(call: ConvCall) -> Iterator[str]:
     """Rows of a block float; the L1 path refuses them when the output is made, and a matmul makes tiles anyway."""
-    if not takes_l1_path(call) and not is_matmul(call) and not _may_skip_dram(call):
+    if not call.takes_l1_path and not call.is_matmul and not _may_skip_dram(call):
         yield from rows_in_dram(call)
 
 
 def rows_in_dram(call: ConvCall) -> Iterator[str]:
     """Rows of a block float of a call that takes the DRAM path."""
-    if call.conv_config.output_layout is not Layout.TILE and output_format(call) == BFLOAT8_B:
+    if call.conv_config.output_layout is not Layout.TILE and call.output_format == BFLOAT8_B:
         yield f"Conv output can't be in Row Major if output dtype is BFloat8_B.{TILES_HINT}"
 
 
@@ -166,13 +147,13 @@ def rows_refusal(data_format: DataFormat) -> str | None:
 
 def input_in_dram(call: ConvCall) -> Iterator[str]:
     """An input of slices that is not where they are cut out; with no number given, it may be the L1 path."""
-    in_one_piece = takes_l1_path(call) or is_matmul(call)
+    in_one_piece = call.takes_l1_path or call.is_matmul
     if not in_one_piece and not call.input.on_host and not _may_skip_dram(call):
         yield from image_refusals(call)
 
 
 def _input_volume(call: ConvCall) -> Iterator[str]:
-    if takes_l1_path(call) or is_matmul(call):
+    if call.takes_l1_path or call.is_matmul:
         return
     spec, claimed = call.input.spec, claimed_volume(call)
     text = (
@@ -193,13 +174,13 @@ def input_rank(call: ConvCall) -> Iterator[str]:
     """An input that is dealt to cores as it is, with other than four axes; images for slices have four in any case."""
     spec = call.input.spec
     axes = len(spec.shape)
-    if axes == IMAGE_AXES or call.folding is not None or not (takes_l1_path(call) or is_matmul(call)):
+    if axes == IMAGE_AXES or call.folding is not None or not (call.takes_l1_path or call.is_matmul):
         return
     ours = (
         f"input_tensor: its shape {list(spec.shape)} has {axes} axes; give it as [1, 1, N*H*W, C] or [N, H, W, C], or "
         "in DRAM, where slices are cut from an image"
     )
-    kept = _sharded_in_l1(call) and not needs_new_shards(call, spec.memory_config)
+    kept = _sharded_in_l1(call) and not call.needs_new_shards(spec.memory_config)
     if kept or axes > IMAGE_AXES:
         yield f"Expected 4D shape\n{ours}"
     yield f"ShapeBase[] index out of range. {axes} not in [-4, {axes})\n{ours}"
@@ -216,7 +197,7 @@ def output_override(call: ConvCall) -> Iterator[str]:
     if config.core_grid is None:
         yield "When override_output_sharding_config is set to true, core_grid must have a value." + CORE_GRID_HINT
     place = call.input.spec.memory_config
-    kept = takes_l1_path(call) and place.is_sharded() and not call.input.on_host and not needs_new_shards(call, place)
+    kept = call.takes_l1_path and place.is_sharded() and not call.input.on_host and not call.needs_new_shards(place)
     if not kept and config.shard_layout not in (None, TensorMemoryLayout.BLOCK_SHARDED):
         yield (
             "Output sharding config override is only supported for BLOCK_SHARDED layout.\n"
@@ -227,7 +208,7 @@ def output_override(call: ConvCall) -> Iterator[str]:
 
 def _sharded_in_l1(call: ConvCall) -> bool:
     """Whether the call runs in one piece on shards that are in L1 already."""
-    in_one_piece = takes_l1_path(call) or is_matmul(call)
+    in_one_piece = call.takes_l1_path or call.is_matmul
     return in_one_piece and not call.input.on_host and call.input.spec.memory_config.is_sharded()
 
 
@@ -239,7 +220,7 @@ def _shard_layout(call: ConvCall) -> Iterator[str]:
 
 def _new_shard_layout(call: ConvCall) -> Iterator[str]:
     """Of shards that are dealt anew; the plan of a matmul asks for others."""
-    if not is_matmul(call):
+    if not call.is_matmul:
         yield from _no_shard_layout(call.conv_config.shard_layout or TensorMemoryLayout.INTERLEAVED)
 
 
@@ -253,7 +234,7 @@ def _no_shard_layout(layout: TensorMemoryLayout) -> Iterator[str]:
 
 def _core_grid(call: ConvCall) -> Iterator[str]:
     config, sharded = call.conv_config, _sharded_in_l1(call)
-    slices = None if takes_l1_path(call) or is_matmul(call) else _slices(call)
+    slices = None if call.takes_l1_path or call.is_matmul else _slices(call)
     if not config.override_sharding_config or slices == 0:  # once their number is known, it is asked again
         return
     if config.core_grid is None:
@@ -283,7 +264,7 @@ def block_height(call: ConvCall) -> Iterator[str]:
 def block_width(call: ConvCall) -> Iterator[str]:
     """Blocks cut in no parts."""
     config, place = call.conv_config, call.input.spec.memory_config
-    kept = place.memory_layout if takes_l1_path(call) and place.is_sharded() else config.shard_layout
+    kept = place.memory_layout if call.takes_l1_path and place.is_sharded() else config.shard_layout
     if config.act_block_w_div == 0 and kept in (None, TensorMemoryLayout.WIDTH_SHARDED):
         yield (
             "Config Error: act_block_w_div must be greater than 0.\n"
@@ -301,12 +282,12 @@ def placing(call: ConvCall) -> Iterator[str]:
     if counted is not None and too_many(call, counted):
         return  # which the plan refuses
     yield from _shard_layout(call)
-    if not takes_l1_path(call) and not is_matmul(call) and not _slices(call):
+    if not call.takes_l1_path and not call.is_matmul and not _slices(call):
         yield from _searching(call)
         return
     given = call.conv_config.shard_layout is not None
     order: tuple[Check, ...]
-    if _sharded_in_l1(call) and needs_new_shards(call, call.input.spec.memory_config):
+    if _sharded_in_l1(call) and call.needs_new_shards(call.input.spec.memory_config):
         order = (_core_grid, block_height, _new_shard_layout, output_override, block_width)
     elif _sharded_in_l1(call) or (given and counted is not None):
         order = (_core_grid, output_override, block_height, block_width)
@@ -415,7 +396,7 @@ def check_sizes(call: ConvCall, spec: DeviceSpec) -> None:
         OutOfMemoryError: Input, output or weights alone are larger than DRAM.
     """
     try:
-        axes = (axis_of(call, 0), axis_of(call, 1))
+        axes = (call.axis(0), call.axis(1))
     except NoWindowError:
         return
     positions = call.batch_size * prod(max(axis.length, axis.outputs) for axis in axes)
@@ -428,12 +409,12 @@ def check_sizes(call: ConvCall, spec: DeviceSpec) -> None:
         )
     outputs = call.batch_size * prod(axis.outputs for axis in axes)
     taps = prod(call.kernel_size) * call.in_channels // max(call.groups, 1)
-    inputs = prod(image_shape(call)[:3])
+    inputs = prod(call.image_shape[:3])
     capacity, alignment_bytes = spec.dram.banks * spec.dram.usable_bytes, min(spec.dram.alignment_bytes, 32)
     for what, rows, columns, data_format in (
         ("input", inputs, call.in_channels, call.input.spec.data_format),
-        ("output", outputs, call.out_channels, output_format(call)),
-        ("weight matrix", taps, call.out_channels, weight_format(call)),
+        ("output", outputs, call.out_channels, call.output_format),
+        ("weight matrix", taps, call.out_channels, call.weight_format),
     ):
         row_bytes = round_up(columns * (data_format.element_bytes or 1), alignment_bytes)  # at least, in tiles or not
         wanted = rows * row_bytes
@@ -451,15 +432,15 @@ def check_slices(call: ConvCall) -> None:
         ArgumentError: A slice has no outputs of its own.
     """
     config = call.slice_config
-    if config is None or config.slice_type is SliceType.L1_FULL or takes_l1_path(call) or is_matmul(call):
+    if config is None or config.slice_type is SliceType.L1_FULL or call.takes_l1_path or call.is_matmul:
         return
-    if plans_without_outputs(call) or not 1 < config.num_slices <= most_slices(call, config.slice_type):
+    if call.plans_without_outputs or not 1 < config.num_slices <= most_slices(call, config.slice_type):
         return
     for index, part in enumerate(output_slices(call, config)):
         if part.is_empty:
             continue
         try:
-            frame_of(slice_call(call, part))
+            slice_call(call, part).frame()
         except NoWindowError:
             raise ArgumentError(
                 f"conv_transpose2d: dram_slice_config: slice {index} of {config.num_slices} has no outputs of its own, "
@@ -469,9 +450,9 @@ def check_slices(call: ConvCall) -> None:
 
 def _slices_with_input(call: ConvCall) -> Iterator[str]:
     config = call.slice_config
-    if config is None or config.num_slices < 2 or takes_l1_path(call) or is_matmul(call) or folds(call):
+    if config is None or config.num_slices < 2 or call.takes_l1_path or call.is_matmul or folds(call):
         return
-    if not plans_without_outputs(call) and any(part.is_empty for part in output_slices(call, config)):
+    if not call.plans_without_outputs and any(part.is_empty for part in output_slices(call, config)):
         yield (
             f"slice_config: one of {config.num_slices} slices lies in the padding alone, and the real library leaves "
             "it and all that follow unwritten; use fewer slices"
@@ -481,7 +462,7 @@ def _slices_with_input(call: ConvCall) -> Iterator[str]:
 def _depthwise(call: ConvCall) -> Iterator[str]:
     depthwise = call.groups == call.in_channels == call.out_channels and call.groups > 1
     one_row = call.kernel_size[0] == 1 and call.input_height == 1
-    if depthwise and one_row and call.bias is None and not is_matmul(call):
+    if depthwise and one_row and call.bias is None and not call.is_matmul:
         yield (
             "the depthwise convolution of a single row without a bias, which the real library computes element by "
             "element, is not simulated; give a bias of zeros to have it computed as any other"
@@ -492,7 +473,7 @@ def _depthwise(call: ConvCall) -> Iterator[str]:
 
 
 def _folded_override(call: ConvCall) -> Iterator[str]:
-    if call.conv_config.override_output_sharding_config and not takes_l1_path(call):
+    if call.conv_config.override_output_sharding_config and not call.takes_l1_path:
         yield (
             "Conv2D DRAM slicing doesn't support override_output_sharding_config.\n"
             "conv_config.override_output_sharding_config: put the input in L1, or leave the override out"
@@ -524,7 +505,7 @@ def _folded_sizes(call: ConvCall) -> Iterator[str]:
         )
     spec, place = call.input.spec, call.input.spec.memory_config
     if not call.input.on_host and spec.shape[1:3] != (call.input_height, call.input_width):
-        text = view_refusal(spec, image_shape(call))
+        text = view_refusal(spec, call.image_shape)
         if text is not None:
             yield text
     high_shards = place.is_sharded() and place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED

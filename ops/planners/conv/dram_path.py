@@ -8,16 +8,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, TensorMemoryLayout
 from device.plan import Decision, Step
 from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.conv.arguments import (
-    ConvCall,
-    Operand,
-    SliceConfig,
-    as_slice,
-    frame_of,
-    image_shape,
-    output_format,
-    slices_skip_dram,
-)
+from ops.planners.conv.arguments import ConvCall, Operand, SliceConfig
 from ops.planners.conv.checks import input_in_dram, input_rank, placing, rows_in_dram
 from ops.planners.conv.l1_path import l1_path
 from ops.planners.conv.operand_checks import refuse_first
@@ -56,18 +47,18 @@ def dram_path(builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, free_
     if given is not None and given.num_slices:
         config, decision = given, None
     else:
-        frame = frame_of(call)
+        frame = call.frame()
         try:
             chosen = choose_slices(call, builder.device_spec, free_l1_bytes=free_l1_bytes, frame=frame)
         except (OutOfMemoryError, UnknownRatesError) as error:
             return _refused(builder, call, source, error)
         config, decision = chosen.config, chosen.decision
     counted = call if config is given else replace(call, slice_config=config)
-    if slices_skip_dram(call, config.num_slices):
+    if call.slices_skip_dram(config.num_slices):
         refuse_first(counted, (placing, input_rank))
         return l1_path(builder, call, source)
     refuse_first(counted, (rows_in_dram, input_in_dram) if given else (rows_in_dram,))
-    frame = frame or frame_of(call)
+    frame = frame or call.frame()
     try:
         check_slice_count(call, config, frame)
     except TTSimError as error:
@@ -78,9 +69,9 @@ def dram_path(builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, free_
             name="num_slices", value=config.num_slices, text=f"{describe_slices(config)}, as dram_slice_config says"
         )
     builder.decide(decision)
-    image = dram_image(builder, source, image_shape(call), on_host=call.input.on_host)
+    image = dram_image(builder, source, call.image_shape, on_host=call.input.on_host)
     out_shape = (call.batch_size, frame.rows.outputs, frame.columns.outputs, call.out_channels)
-    made = TensorSpec(out_shape, output_format(call), call.conv_config.output_layout, DRAM_MEMORY_CONFIG)
+    made = TensorSpec(out_shape, call.output_format, call.conv_config.output_layout, DRAM_MEMORY_CONFIG)
     target = builder.allocate("output.image", made)
     if config.num_slices > 1:
         _slices(builder, call, config, frame, image, target)
@@ -88,7 +79,7 @@ def dram_path(builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, free_
             return target
         return image_output(builder, target, "output.rows")
     builder.free(target)  # allocated before the number of slices was known, and given up when one is enough
-    output = l1_path(builder, as_slice(call, Operand(spec=image.spec, on_host=False)), image, frame=frame)
+    output = l1_path(builder, call.as_slice(Operand(spec=image.spec, on_host=False)), image, frame=frame)
     if builder.refused:
         return output
     return dram_output(builder, output, "output.dram")
@@ -100,9 +91,9 @@ def _refused(builder: PlanBuilder, call: ConvCall, source: PlanTensor, error: TT
     Raises:
         TTSimError: The same at once, where the input has another volume: the real library takes it for the image.
     """
-    if source.spec.volume != prod(image_shape(call)):
+    if source.spec.volume != prod(call.image_shape):
         raise error
-    image = dram_image(builder, source, image_shape(call), on_host=call.input.on_host)
+    image = dram_image(builder, source, call.image_shape, on_host=call.input.on_host)
     builder.refuse(error)
     return image
 
@@ -162,7 +153,7 @@ def _one_slice(
     cores = dealt.cores
     place = input_memory(call, part, cores)
     window = sliced_input(builder, image, _input_window(call, part), place, f"{prefix}input")
-    sliced = as_slice(dealt.call, Operand(spec=window.spec, on_host=False), cores.scheme)  # it is not chosen again
+    sliced = dealt.call.as_slice(Operand(spec=window.spec, on_host=False), cores.scheme)  # it is not chosen again
     begin = len(builder.steps)
     output = l1_path(builder, sliced, window, prefix=prefix, frame=dealt.frame)
     return _PlannedSlice(
@@ -202,7 +193,7 @@ def _written(builder: PlanBuilder, part: OutputSlice, computed: _PlannedSlice, t
 
 def _input_window(call: ConvCall, part: OutputSlice) -> Window:
     return Window(
-        shape=image_shape(call),
+        shape=call.image_shape,
         begins=(0, part.down.start, part.across.start, 0),
         ends=(call.batch_size, part.down.stop, part.across.stop, call.in_channels),
     )

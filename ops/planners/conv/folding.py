@@ -10,15 +10,7 @@ from device.memory.memory_config import TILE, BufferType, Layout, ShardSpec, Ten
 from device.numbers.formats import BFLOAT16, DataFormat, div_up, round_up
 from device.plan import Plan
 from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.conv.arguments import (
-    ConvCall,
-    Folding,
-    Operand,
-    image_shape,
-    output_format,
-    output_lengths,
-    takes_l1_path,
-)
+from ops.planners.conv.arguments import ConvCall, Folding, Operand
 from ops.programs.data_movement.conversions import converted
 from ops.programs.data_movement.copy import Conversion
 from ops.programs.data_movement.fold import FoldWindows, whole_windows
@@ -65,7 +57,7 @@ def folded_input(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
     """
     source = builder.tensor("input")
     start = uploaded_image(builder, source) if call.input.on_host else source
-    image = reshaped(builder, start, image_shape(call), "input.image")
+    image = reshaped(builder, start, call.image_shape, "input.image")
     if image.name != start.name and call.input.on_host:
         builder.free(start)
     ready = _dealt(builder, call, _as_rows(builder, _padded(builder, call, image), image), image)
@@ -176,8 +168,8 @@ def folded_call(call: ConvCall, image: TensorSpec) -> ConvCall:
         kernel_size=(kernel[0], kernel[1]),
         stride=(1, 1),
         padding=(0, 0, 0, 0),
-        folding=Folding(kernel=call.kernel_size, stride=call.stride, weights=takes_l1_path(call)),
-        out_format=output_format(call),
+        folding=Folding(kernel=call.kernel_size, stride=call.stride, weights=call.takes_l1_path),
+        out_format=call.output_format,
     )
 
 
@@ -196,7 +188,7 @@ def left_of(call: ConvCall, plan: Plan) -> ConvCall:
 def output_size(call: ConvCall) -> tuple[int, int]:
     """Height and width of the output; zero or less where no window fits."""
     if not folds(call):
-        return output_lengths(call)
+        return call.output_lengths()
     top, bottom, left, right = call.padding
     lengths = (call.input_height + top + bottom, call.input_width + left + right)
     height, width = (

@@ -1,9 +1,9 @@
 """The L1 path: shard, prepare weights, halo, move, conv2d (docs/planning.md, L1 path).
 
-Also what one slice of the DRAM path runs, with the arguments of `problem.as_slice`.
+Also what one slice of the DRAM path runs, as a `ConvCall.as_slice`.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -12,7 +12,7 @@ from device.errors import DeviceError
 from device.memory.memory_config import TILE, ShardOrientation
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.conv.arguments import ConvCall, Freed, compute_config
+from ops.planners.conv.arguments import ConvCall, Freed
 from ops.planners.conv.checks import ROWS_OF_BLOCKS, rows_refusal
 from ops.planners.conv.operands import (
     PartitionedConv,
@@ -111,7 +111,7 @@ def l1_path(
 def reads_input(partitioned: PartitionedConv) -> bool:
     """Whether the conv2d program reads the sharded input itself: every core has all rows, as the program needs them."""
     whole = partitioned.layout.scheme is WIDTH and partitioned.problem.row_major
-    return whole and not any(partitioned.arguments.padding) and partitioned.arguments.rules.skips_halo
+    return whole and not any(partitioned.call.padding) and partitioned.call.rules.skips_halo
 
 
 def halo_arguments(
@@ -121,7 +121,7 @@ def halo_arguments(
     layout, place, shards = partitioned.layout, partitioned.input_memory, partitioned.input_memory.shard_spec
     if shards is None:
         raise DeviceError(f"bad optional access\n{NO_SHARDS}")
-    frame, by_phases = partitioned.problem.frame, runs_by_phases(partitioned.arguments)
+    frame, by_phases = partitioned.problem.frame, runs_by_phases(partitioned.call)
     return HaloArguments(
         frame=dense_frame(frame) if by_phases else frame,
         outputs_of=frame if by_phases else None,
@@ -164,40 +164,34 @@ def _halo(
         output=PlanTensor(name, output),
         resident=[PlanTensor(*one) for one in plan.resident],
         circular_buffers=plan.circular_buffers,
-        key=("halo", *_window(partitioned.arguments), plan.arguments, sharded.spec),
-        refused=_grid_refusal(partitioned)
-        or _place_refusal(sharded)
-        or _view_refusal(plan, sharded, builder.device_spec),
+        key=("halo", *_window(partitioned.call), plan.arguments, sharded.spec),
+        refused=next(_halo_refusals(partitioned, sharded, plan, builder.device_spec), None),
     )
     return made, arguments
 
 
-def _place_refusal(sharded: PlanTensor) -> str | None:
-    """Why the halo can not read shards where they lie, in the real library's words and ours; None if it can."""
-    if sharded.in_l1:
-        return None
-    return (
-        "Only L1 buffers can have an associated circular buffer!\n"
-        "input_tensor: its shards in DRAM lie as the convolution wants them, and are not moved; put the input in L1"
-    )
-
-
-def _view_refusal(plan: HaloPlan, sharded: PlanTensor, spec: DeviceSpec) -> str | None:
-    """Why the halo can not read its sticks as bfloat16, in the real library's words and ours; None if it can."""
-    first = view_refusal(plan.circular_buffers[0].size_bytes, sharded.spec.buffer(spec).bank_bytes)
-    formats = f"rows of {sharded.spec.data_format} are read as {plan.output.data_format}"
-    return None if first is None else f"{first}\ninput_tensor: {formats}; typecast it"
-
-
-def _grid_refusal(partitioned: PartitionedConv) -> str | None:
-    """Why the halo can not address the cores, in the real library's words and ours; None if it can."""
+def _halo_refusals(
+    partitioned: PartitionedConv, sharded: PlanTensor, plan: HaloPlan, spec: DeviceSpec
+) -> Iterator[str]:
+    """Why the halo can not address the cores or read the shards, in the real library's words and ours."""
     config = partitioned.layout.config
     box = config.cores.bounding_box()
-    if config.cores.num_cores() == box.num_cores() and box.start == CoreCoord(0, 0):
-        return None
-    walked = walk_refusal(config.cores, row_major=config.orientation is ShardOrientation.ROW_MAJOR)
-    way_out = "core_grid, or the grid of the input's shards: give cores that begin at (0, 0) and fill row after row"
-    return None if walked is None else f"{walked}\n{way_out}"
+    if config.cores.num_cores() != box.num_cores() or box.start != CoreCoord(0, 0):
+        walked = walk_refusal(config.cores, row_major=config.orientation is ShardOrientation.ROW_MAJOR)
+        if walked is not None:
+            yield (
+                f"{walked}\ncore_grid, or the grid of the input's shards: give cores that begin at (0, 0) and fill row "
+                "after row"
+            )
+    if not sharded.in_l1:
+        yield (
+            "Only L1 buffers can have an associated circular buffer!\n"
+            "input_tensor: its shards in DRAM lie as the convolution wants them, and are not moved; put the input in L1"
+        )
+    first = view_refusal(plan.circular_buffers[0].size_bytes, sharded.spec.buffer(spec).bank_bytes)
+    if first is not None:
+        formats = f"rows of {sharded.spec.data_format} are read as {plan.output.data_format}"
+        yield f"{first}\ninput_tensor: {formats}; typecast it"
 
 
 def _channels_refusal(partitioned: PartitionedConv) -> str | None:
@@ -230,7 +224,7 @@ def _conv(
     builder: PlanBuilder, partitioned: PartitionedConv, halo: PlanTensor, dealt: HaloArguments | None
 ) -> PlanTensor:
     """The conv2d program on a halo's output, planned with these arguments, or on the input itself."""
-    weights, layout = operands(builder, partitioned.arguments)[0].spec, partitioned.layout
+    weights, layout = operands(builder, partitioned.call)[0].spec, partitioned.layout
     problem = partitioned.problem
     if problem.weight_format != weights.data_format:  # programs ask the tensor, not the config
         problem = replace(problem, weight_format=weights.data_format)
@@ -249,13 +243,13 @@ def _conv(
     )
     if partitioned.options.activation_reuse:
         refused = refused or reuse_refusal(layout.config, problem.frame, split_reader=layout.split_reader)
-    weight, *bias = operands(builder, partitioned.arguments)
+    weight, *bias = operands(builder, partitioned.call)
     prepared = [weight.spec.padded_shape, *((1, 1, *one.spec.padded_shape) for one in bias)]
     refused = refused or size_refusal(layout, problem.out_channels, prepared) or partitioned.refused
     indices = _reader_indices(partitioned, dealt or halo_arguments(partitioned, builder.device_spec))
     words = indices.spec.shape[-1] * WORD_BYTES
     unfinished = reader_indices_refusal(words, output_rows=layout.shards.out_rows)
-    activation = partitioned.arguments.conv_config.activation
+    activation = partitioned.call.conv_config.activation
     if activation is not None and (unfinished is None or layout.scheme is WIDTH):  # WIDTH asks for its code first
         refused = refused or fused_by_conv_refusal(activation)
     if unfinished is None and (core := layout.unplaced_core(builder.device_spec.grid.cols)) is not None:
@@ -266,7 +260,7 @@ def _conv(
             "cores as there are tiles of output channels"
         )
     buffers = ConvBuffers.of(layout, halo_bytes=sticks_bytes(halo, problem), reader_indices_bytes=words)
-    op, reads = micro_op(partitioned.arguments, layout, buffers), [halo, *operands(builder, partitioned.arguments)]
+    op, reads = micro_op(partitioned.call, layout, buffers), [halo, *operands(builder, partitioned.call)]
     if partitioned.options.untilize_out and problem.out_format.is_block:
         builder.run(CONV2D, op, reads, refused=ROWS_OF_BLOCKS)
         return halo
@@ -284,7 +278,7 @@ def _conv(
         circular_buffers=() if refused else made,
         key=(
             "conv2d",
-            *_window(partitioned.arguments),
+            *_window(partitioned.call),
             *_program(partitioned),
             *(one.spec for one in reads),
             output.spec,
@@ -300,13 +294,13 @@ def _window(call: ConvCall) -> tuple[Hashable, ...]:
         call.rules.transposed,
         (call.batch_size, call.input_height, call.input_width, call.in_channels),
         (call.kernel_size, call.stride, call.padding, call.output_padding, call.dilation),
-        compute_config(call),
+        call.compute,
     )
 
 
 def _program(partitioned: PartitionedConv) -> tuple[Hashable, ...]:
     """The rest of the key of a conv2d program: the blocks and cores that it got, not those that were asked for."""
-    call, options, layout = partitioned.arguments, partitioned.options, partitioned.layout
+    call, options, layout = partitioned.call, partitioned.options, partitioned.layout
     return (
         call.conv_config.activation,
         (layout.config, layout.out_config, layout.shards, layout.blocks),

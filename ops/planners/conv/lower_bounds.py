@@ -11,15 +11,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import DeviceSpec
-from ops.planners.conv.arguments import (
-    ConvCall,
-    Operand,
-    as_slice,
-    image_shape,
-    is_matmul,
-    slices_skip_dram,
-    takes_l1_path,
-)
+from ops.planners.conv.arguments import ConvCall, Operand
 from ops.planners.conv.folding import folds
 from ops.planners.conv.l1_path import halo_arguments, reads_input
 from ops.planners.conv.operands import PartitionedConv, micro_op, output_spec, partition_call
@@ -67,7 +59,7 @@ def lower_bound_of(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: in
     bounds = [(_in_one_piece(piece, device_spec), count) for piece, count in found]
     if not bounds:
         return UNKNOWN
-    path = takes_l1_path(call), call.slice_config, call.conv_config.output_layout
+    path = call.takes_l1_path, call.slice_config, call.conv_config.output_layout
     return LowerBound(
         cycles=sum(count * one.cycles for one, count in bounds),
         l1_bytes=max(one.l1_bytes for one, _ in bounds),
@@ -83,20 +75,20 @@ def l1_path_calls(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int
     Slices that differ in nothing but their place count alike. None where no convolution is laid out so: of a matmul, of
     windows that are folded, of output phases. Arguments and errors as of `lower_bound_of`.
     """
-    if is_matmul(call) or runs_by_phases(call) or folds(call):
+    if call.is_matmul or runs_by_phases(call) or folds(call):
         return ()
-    if takes_l1_path(call):
+    if call.takes_l1_path:
         return ((call, 1),)
     slices = call.slice_config
     if slices is None or not slices.num_slices:
         slices = choose_slices(call, device_spec, free_l1_bytes=free_l1_bytes).config
-    if slices_skip_dram(call, slices.num_slices):
+    if call.slices_skip_dram(slices.num_slices):
         return ((call, 1),)
     if slices.num_slices > 1:
         counts = Counter(part.at_origin for part in output_slices(call, slices) if not part.is_empty)
         return tuple((_slice(call, part, device_spec), count) for part, count in counts.items())
-    image = TensorSpec(image_shape(call), call.input.spec.data_format, call.input.spec.layout, DRAM_MEMORY_CONFIG)
-    return ((as_slice(call, Operand(spec=image, on_host=False)), 1),)
+    image = TensorSpec(call.image_shape, call.input.spec.data_format, call.input.spec.layout, DRAM_MEMORY_CONFIG)
+    return ((call.as_slice(Operand(spec=image, on_host=False)), 1),)
 
 
 def _slice(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec) -> ConvCall:
@@ -110,7 +102,7 @@ def _slice(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec) -> ConvCa
         Layout.ROW_MAJOR,
         input_memory(call, part, cores),
     )
-    sliced = as_slice(of, Operand(spec=window, on_host=False))
+    sliced = of.as_slice(Operand(spec=window, on_host=False))
     return replace(sliced, conv_config=replace(sliced.conv_config, shard_layout=cores.scheme))
 
 
@@ -150,7 +142,7 @@ def _input_bytes(partitioned: PartitionedConv) -> int:
 def _plan_key(partitioned: PartitionedConv) -> Hashable:
     """All of a layout, with what was asked for left out where the layout says what came of it."""
     config = replace(
-        partitioned.arguments.conv_config,
+        partitioned.call.conv_config,
         act_block_h_override=0,
         core_grid=None,
         force_split_reader=None,
@@ -166,5 +158,5 @@ def _plan_key(partitioned: PartitionedConv) -> Hashable:
         place,
         in_l1 and partitioned.reshards,
         config,
-        partitioned.arguments.compute_config,
+        partitioned.call.compute_config,
     )

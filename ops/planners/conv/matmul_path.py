@@ -26,7 +26,7 @@ from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.conv.arguments import ConvCall, compute_config, flattened_memory, lower
+from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.operands import PartitionedConv, dealt_anew, operands, upload_weights
 from ops.programs.conv2d.estimates import choose_scheme
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
@@ -108,7 +108,7 @@ def _place_refusal(
 
 def _weights_refusal(partitioned: PartitionedConv, problem: MatmulProblem, weights: TensorSpec) -> str | None:
     """Why the weights, prepared by this call or ahead of it, do not suit the input."""
-    call, channels = partitioned.arguments, flattened(partitioned.arguments.input.spec.shape)[-1]
+    call, channels = partitioned.call, flattened(partitioned.call.input.spec.shape)[-1]
     held, given, columns = div_up(channels, TILE), weights.padded_shape[-2] // TILE, weights.padded_shape[-1]
     prepared = not call.weight.on_host
     if (prepared or call.folding is None) and channels != weights.shape[-2]:
@@ -256,14 +256,14 @@ def partition_matmul(call: ConvCall, device_spec: DeviceSpec) -> tuple[Partition
     Raises:
         DeviceError: The input must be sharded anew, but no scheme is given.
     """
-    problem, options = lower(call)
+    problem, options = call.lower()
     memory = DRAM_MEMORY_CONFIG if call.input.on_host else call.input.spec.memory_config
     scheme = call.conv_config.shard_layout
     if memory.is_sharded():
         if not _must_reshard(call, memory):
             layout = partition_conv(problem, options, device_spec, sharded_input(memory), alignment=TILE, matmul=True)
-            kept = flattened_memory(call)
-            return PartitionedConv(arguments=call, layout=layout, input_memory=kept, reshards=False), True
+            kept = call.flattened_memory
+            return PartitionedConv(call=call, layout=layout, input_memory=kept, reshards=False), True
         if _parts_channels(call, memory):
             scheme = BLOCK
         if scheme is None:
@@ -278,9 +278,9 @@ def partition_matmul(call: ConvCall, device_spec: DeviceSpec) -> tuple[Partition
     elsewhere = replace(place, buffer_type=memory.buffer_type) != memory  # the shards alone are asked for
     reshards = scheme is None or elsewhere or _parts_channels(call, memory)
     partitioned = PartitionedConv(
-        arguments=call,
+        call=call,
         layout=layout,
-        input_memory=place if reshards else flattened_memory(call),
+        input_memory=place if reshards else call.flattened_memory,
         sharded=scheme is not None,
         reshards=reshards,
     )
@@ -304,7 +304,7 @@ def _parts_channels(call: ConvCall, memory: MemoryConfig) -> bool:
 
 
 def _problem(partitioned: PartitionedConv, tiles: PlanTensor, *, bias: bool) -> MatmulProblem:
-    shards, compute = partitioned.layout.shards, compute_config(partitioned.arguments)
+    shards, compute = partitioned.layout.shards, partitioned.call.compute
     return MatmulProblem(
         m_tiles=round_up(tiles.spec.padded_shape[-2], TILE) // TILE,
         k_tiles=round_up(partitioned.problem.in_channels, partitioned.layout.config.channel_cores * TILE) // TILE,
@@ -326,7 +326,7 @@ def _sharded_matmul(builder: PlanBuilder, partitioned: PartitionedConv, tiles: P
     padded = (1, 1, round_up(rows, TILE), round_up(columns, TILE))
     place = _cores_with_blocks(partitioned.layout, problem)
     made = TensorSpec((1, 1, rows, columns), problem.out_format, Layout.TILE, place, padded)
-    activation = partitioned.arguments.conv_config.activation
+    activation = partitioned.call.conv_config.activation
     return _matmul(builder, partitioned, tiles, made, problem, _sharded_config(partitioned.layout), activation)
 
 
@@ -388,9 +388,9 @@ def _interleaved_matmul(
     config = interleaved_config(problem, grid, in_dram=not tiles.in_l1, l1_bytes=free_l1_bytes)
     result = _matmul(builder, partitioned, tiles, made, problem, config, None)
     if partitioned.problem.bias and not fused_bias:
-        bias = operands(builder, partitioned.arguments)[1]
+        bias = operands(builder, partitioned.call)[1]
         result = with_row(builder, result, bias, problem.weight_format, "output.biased")
-    activation = partitioned.arguments.conv_config.activation
+    activation = partitioned.call.conv_config.activation
     if activation is not None:
         result = activated(builder, result, activation, "output.activated")
     return result
@@ -406,11 +406,11 @@ def _matmul(
     activation: tuple[str, tuple[float, ...]] | None,
 ) -> PlanTensor:
     """One matmul program from tiles to the tensor "output"."""
-    weights = operands(builder, partitioned.arguments)
+    weights = operands(builder, partitioned.call)
     op = MatmulOp(
         problem=problem,
         config=config,
-        fidelity_phases=compute_config(partitioned.arguments).fidelity_phases,
+        fidelity_phases=partitioned.call.compute.fidelity_phases,
         out_channels=partitioned.problem.out_channels,
         activation=activation,
         out_rows=made.shape[-2],

@@ -10,7 +10,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, FLOAT32, UINT32
 from ops.builder import PlanBuilder
-from ops.planners.conv.arguments import ConvCall, Operand, fills_alignment, image_shape, is_matmul, takes_l1_path
+from ops.planners.conv.arguments import ConvCall, Operand
 
 Check = Callable[[ConvCall], Iterator[str]]  # gives the texts of what is wrong, the first one first
 
@@ -143,7 +143,7 @@ def transposed_weight_rank(call: ConvCall) -> Iterator[str]:
 def sliced_weight_rank(call: ConvCall) -> Iterator[str]:
     """A weight of conv2d that is asked for its kernel first, to plan slices and to choose their scheme."""
     chosen = call.conv_config.shard_layout is None
-    if chosen and call.weight.on_host and not takes_l1_path(call) and not is_matmul(call):
+    if chosen and call.weight.on_host and not call.takes_l1_path and not call.is_matmul:
         yield from _rank(
             "weight_tensor", "[out_channels, in_channels / groups, kernel height, kernel width]", call.weight
         )
@@ -195,7 +195,7 @@ def claimed_shape(call: ConvCall) -> str:
 
 def claimed_volume(call: ConvCall) -> int:
     """Elements that the call says its input has."""
-    return prod(image_shape(call))
+    return prod(call.image_shape)
 
 
 def _strict_input(call: ConvCall) -> Iterator[str]:
@@ -218,12 +218,12 @@ def _pads_channels(call: ConvCall) -> bool:
     """Whether the input has channels behind those of the call that meet zero weights: it fills its shards in L1."""
     spec, place = call.input.spec, call.input.spec.memory_config
     same_sticks = spec.volume * call.in_channels == claimed_volume(call) * spec.shape[-1]
-    if not same_sticks or not fills_alignment(call) or not takes_l1_path(call) or call.input.on_host:
+    if not same_sticks or not call.fills_alignment or not call.takes_l1_path or call.input.on_host:
         return False
     if place.shard_spec is not None:
         height = place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
         return height and place.shard_spec.shape[1] == spec.shape[-1]
-    return place.memory_layout is TensorMemoryLayout.INTERLEAVED and not is_matmul(call)
+    return place.memory_layout is TensorMemoryLayout.INTERLEAVED and not call.is_matmul
 
 
 def _strict_formats(call: ConvCall) -> Iterator[str]:

@@ -10,16 +10,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, Memory
 from device.numbers.formats import round_up
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.conv.arguments import (
-    ConvCall,
-    compute_config,
-    flattened_memory,
-    input_alignment,
-    is_matmul,
-    lower,
-    needs_new_shards,
-    placed_options,
-)
+from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.operand_checks import refuse_operands
 from ops.programs.conv2d.blocks import KBlock, input_shard
 from ops.programs.conv2d.buffers import ConvBuffers
@@ -52,7 +43,7 @@ from ops.window import PaddedInput
 class PartitionedConv:
     """A call and how it lies on the device."""
 
-    arguments: ConvCall
+    call: ConvCall
     layout: ConvPartition  # Sizes, options, partition, shards and blocks
     input_memory: MemoryConfig  # Where the halo finds its input
     sharded: bool = True  # The input is sharded; else the layout says only how weights are prepared for a plain matmul
@@ -80,12 +71,12 @@ def partition_call(
     Raises:
         DeviceError: The blocks do not fit the shares of the cores.
     """
-    problem, estimated = lower(call, frame)
-    options = placed_options(call, estimated)
+    problem, estimated = call.lower(frame)
+    options = call.placed_options(estimated)
     memory = DRAM_MEMORY_CONFIG if call.input.on_host else call.input.spec.memory_config
-    before = input_alignment(call, memory)
+    before = call.input_alignment(memory)
     choice = refused = None
-    if not needs_new_shards(call, memory):
+    if not call.needs_new_shards(memory):
         layout, refused = _partitioned(problem, options, device_spec, sharded_input(memory), before)
         place = memory
     else:
@@ -102,16 +93,16 @@ def partition_call(
         shards = memory.shard_spec
         stays = shards is not None and config == sharded_input(memory) and not shards.shape[1] % before
         place = memory if stays else dealt_anew(call, problem, config)
-        held = input_alignment(call, place)
+        held = call.input_alignment(place)
         if layout.shards.in_channels != round_up(problem.in_channels, config.channel_cores * held):
             layout, refused = _partitioned(problem, options, device_spec, config, held)
     reshards = place != memory
     if not reshards:  # a reshape may redistribute them, which the partition does not expect
-        place = flattened_memory(call)
+        place = call.flattened_memory
         if place.shard_spec is not None and place.shard_spec.grid != layout.config.cores:
             layout = replace(layout, config=layout.config._replace(cores=place.shard_spec.grid))
     return PartitionedConv(
-        arguments=call,
+        call=call,
         layout=layout,
         input_memory=place,
         reshards=reshards,
@@ -165,10 +156,10 @@ def upload_weights(builder: PlanBuilder, partitioned: PartitionedConv) -> None:
 
     Where they can not be prepared, the plan ends in a refusal.
     """
-    refuse_operands(builder, partitioned.arguments)
+    refuse_operands(builder, partitioned.call)
     if builder.refused:
         return
-    call, taken_for = partitioned.arguments, read_layout(partitioned)
+    call, taken_for = partitioned.call, read_layout(partitioned)
     layout, names = _prepared_layout(partitioned, taken_for), operand_names(call)
     if not call.weight.on_host or (layout is not taken_for and layout != taken_for):
         builder.expect(names[0], PrepareWeights(taken_for))
@@ -199,11 +190,11 @@ def weights_layout(partitioned: PartitionedConv) -> WeightsLayout:
 
 def _prepared_layout(partitioned: PartitionedConv, read: WeightsLayout) -> WeightsLayout:
     """The layout that weights are prepared in, of a call whose program takes them for ``read``."""
-    folding = partitioned.arguments.folding
+    folding = partitioned.call.folding
     if folding is not None and not folding.weights and partitioned.input_memory.is_sharded() and partitioned.sharded:
         channels = read.in_channels // prod(folding.stride)
         return _made_of(partitioned, read, channels, read.out_channels, folding.kernel)
-    raw = _raw_sizes(partitioned.arguments)
+    raw = _raw_sizes(partitioned.call)
     if raw is None or raw == (read.in_channels, read.out_channels, *read.kernel):
         return read
     return _made_of(partitioned, read, raw[0], raw[1], raw[2:])
@@ -230,7 +221,7 @@ def _made_of(
         partitioned.layout.scheme,
         row_major=partitioned.problem.row_major,
         sliced=False,
-        matmul=is_matmul(partitioned.arguments),
+        matmul=partitioned.call.is_matmul,
         shard_width=None if shards is None else shards.shape[1],
     )
     made = replace(
@@ -255,7 +246,7 @@ def _made_of(
 
 
 def _why_blocks_differ(partitioned: PartitionedConv) -> str:
-    call = partitioned.arguments
+    call = partitioned.call
     if call.folding is not None:
         return (
             "conv_config.enable_kernel_stride_folding: the image in DRAM was folded, but not the weights, whose "
@@ -269,7 +260,7 @@ def _why_blocks_differ(partitioned: PartitionedConv) -> str:
 
 def read_layout(partitioned: PartitionedConv) -> WeightsLayout:
     """What the program of a call takes its weights for."""
-    call, layout = partitioned.arguments, partitioned.layout
+    call, layout = partitioned.call, partitioned.layout
     shards, rules = layout.shards, call.rules
     columns = shards.out_channels
     if layout.scheme in (HEIGHT, WIDTH):
@@ -373,7 +364,7 @@ def micro_op(
     k_blocks: tuple[KBlock, ...] | None = None,
 ) -> Conv2dOp:
     """The program of a call, or of some phases of it; arguments as of `Conv2dOp.of`."""
-    phases, activation = compute_config(call).fidelity_phases, call.conv_config.activation
+    phases, activation = call.compute.fidelity_phases, call.conv_config.activation
     return Conv2dOp.of(layout, fidelity_phases=phases, activation=activation, buffers=buffers, k_blocks=k_blocks)
 
 

@@ -56,7 +56,7 @@ def phases_of(builder: PlanBuilder, partitioned: PartitionedConv) -> tuple[Phase
     Raises:
         DeviceError: The blocks of a phase can not be cut so.
     """
-    if not runs_by_phases(partitioned.arguments):
+    if not runs_by_phases(partitioned.call):
         return None
     apart, joined = (
         partition_phases(partitioned.layout, builder.device_spec, joins_rows=joins) for joins in (False, True)
@@ -95,10 +95,10 @@ def _stick_bytes(partitioned: PartitionedConv) -> int:
 
 def upload_phase_weights(builder: PlanBuilder, partitioned: PartitionedConv) -> None:
     """As `operands.upload_weights`, with the weights split by phase; the bias is prepared as for conv2d."""
-    refuse_operands(builder, partitioned.arguments)
+    refuse_operands(builder, partitioned.call)
     if builder.refused:
         return
-    call, op, names = partitioned.arguments, phase_weights(partitioned), operand_names(partitioned.arguments)
+    call, op, names = partitioned.call, phase_weights(partitioned), operand_names(partitioned.call)
     if call.weight.on_host:
         builder.upload(names[0], op.spec, "weight", op)
     else:
@@ -135,7 +135,7 @@ def phase_conv(
     Returns:
         The output; the halo's if the program is refused.
     """
-    read = operands(builder, partitioned.arguments)
+    read = operands(builder, partitioned.call)
     problem, layout = partitioned.problem, partitioned.layout
     words = phase_index_words(problem.frame, groups, layout)
     indices = PlanTensor(f"{partitioned.prefix}reader_indices", config_tensor_spec(halo_arguments, words))
@@ -145,7 +145,7 @@ def phase_conv(
         layout=layout,
         parts=tuple(
             PhasePart(
-                conv=micro_op(partitioned.arguments, group.layout, conv, group_k_blocks(group)),
+                conv=micro_op(partitioned.call, group.layout, conv, group_k_blocks(group)),
                 phases=tuple(
                     PhaseOutputs(frame=frame, weights=matrices.get(taps, range(0)))
                     for taps, frame in zip(group.taps, group.frames, strict=True)

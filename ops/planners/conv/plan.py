@@ -11,17 +11,7 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
-from ops.planners.conv.arguments import (
-    COUNTS,
-    ConvCall,
-    describe_no_outputs,
-    image_shape,
-    is_matmul,
-    output_format,
-    output_lengths,
-    plans_without_outputs,
-    takes_l1_path,
-)
+from ops.planners.conv.arguments import COUNTS, ConvCall
 from ops.planners.conv.checks import (
     check_arguments,
     check_folded,
@@ -94,7 +84,7 @@ def plan_call(call: ConvCall, spec: DeviceSpec, *, free_l1_bytes: int, returns_w
 
 def reads_free_l1(call: ConvCall) -> bool:
     """Whether the free bytes of L1 can change the plan of a call: of slices, a matmul, or what folding leaves."""
-    return folds(call) or is_matmul(call) or not takes_l1_path(call)
+    return folds(call) or call.is_matmul or not call.takes_l1_path
 
 
 def plan_convolution(
@@ -114,11 +104,11 @@ def plan_convolution(
     builder = builder_of(call, device_spec)
     if not folds(call):
         source = builder.tensor("input")
-        if plans_without_outputs(call):
+        if call.plans_without_outputs:
             output = plan_without_outputs(builder, call)
-        elif is_matmul(call):
-            output = matmul_path(builder, call, source, from_dram=not takes_l1_path(call), free_l1_bytes=free_l1_bytes)
-        elif takes_l1_path(call):
+        elif call.is_matmul:
+            output = matmul_path(builder, call, source, from_dram=not call.takes_l1_path, free_l1_bytes=free_l1_bytes)
+        elif call.takes_l1_path:
             output = l1_path(builder, call, source)
         else:
             output = dram_path(builder, call, source, free_l1_bytes=free_l1_bytes)
@@ -126,9 +116,9 @@ def plan_convolution(
     image = folded_input(builder, call)
     folded = folded_call(call, image.spec)
     check_folded(folded)
-    if is_matmul(folded):
+    if folded.is_matmul:
         output = matmul_path(builder, folded, image, from_dram=False, free_l1_bytes=free_l1_bytes)
-    elif takes_l1_path(call) or call.kernel_size == call.stride:
+    elif call.takes_l1_path or call.kernel_size == call.stride:
         output = l1_path(builder, folded, image)
     else:
         output = dram_path(builder, sliced_as(folded, call), image, free_l1_bytes=free_l1_bytes)
@@ -164,8 +154,8 @@ def wrapped_output(call: ConvCall) -> TensorSpec:
     Raises:
         ArgumentError: The bytes that are left are no whole pages.
     """
-    (height, width), batch, channels = output_lengths(call, unsigned=True), call.batch_size, call.out_channels
-    layout, number_format = call.conv_config.output_layout, output_format(call)
+    (height, width), batch, channels = call.output_lengths(unsigned=True), call.batch_size, call.out_channels
+    layout, number_format = call.conv_config.output_layout, call.output_format
     element_bytes = number_format.element_bytes
     if layout is Layout.TILE or element_bytes is None:  # block floats in rows are refused before
         tiles = batch * height * div_up(width, TILE) * div_up(channels, TILE)
@@ -178,7 +168,7 @@ def wrapped_output(call: ConvCall) -> TensorSpec:
     if rest:
         raise ArgumentError(
             f"For valid non-interleaved buffers page size {page_bytes} must equal buffer size {size_bytes}. For "
-            "interleaved-buffers, buffer size should be divisible by the page size\n" + describe_no_outputs(call)
+            "interleaved-buffers, buffer size should be divisible by the page size\n" + call.describe_no_outputs()
         )
     rows, columns = (pages % COUNTS * TILE, TILE) if layout is Layout.TILE else (pages % COUNTS, channels)
     return TensorSpec((1, 1, rows, columns), number_format, layout, DRAM_MEMORY_CONFIG)
@@ -191,12 +181,12 @@ def plan_without_outputs(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
         ArgumentError: The output would be block floats in rows.
     """
     refuse_first(call, (rows_in_dram,))
-    image = dram_image(builder, builder.tensor("input"), image_shape(call), on_host=call.input.on_host)
+    image = dram_image(builder, builder.tensor("input"), call.image_shape, on_host=call.input.on_host)
     try:
         output = wrapped_output(call)
     except ArgumentError as error:
         builder.refuse(error)
         return image
     target = builder.allocate("output.image", output)
-    builder.refuse(ArgumentError(describe_no_outputs(call)))
+    builder.refuse(ArgumentError(call.describe_no_outputs()))
     return target

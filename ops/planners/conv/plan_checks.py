@@ -11,7 +11,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout
 from device.numbers.formats import Integers, div_up
 from device.plan import Allocate, DeviceOp, Operation, Plan
-from ops.planners.conv.arguments import ConvCall, frame_of
+from ops.planners.conv.arguments import ConvCall
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.weights import AsWanted, PrepareBias, PrepareWeights, misfit
@@ -167,7 +167,7 @@ def _slice_faults(op: Conv2dOp | PhaseConv2dOp, window: Window, call: ConvCall) 
         )
     if not frame.replicate:
         return
-    whole = frame_of(call)
+    whole = call.frame()
     axes = ((whole.rows, frame.rows), (whole.columns, frame.columns))
     for (all_of_it, part), first, outputs in zip(axes, window.begins[1:3], wanted, strict=True):
         if not _same_sources(all_of_it, part, first, outputs):
@@ -215,7 +215,7 @@ def _nearest_inputs(axis: PaddedAxis, positions: Integers) -> Integers:
 
 def _unwritten(windows: list[Window], call: ConvCall) -> Iterator[str]:
     """Outputs that no slice writes."""
-    frame = frame_of(call)
+    frame = call.frame()
     outputs = frame.rows.outputs * frame.columns.outputs
     missing = outputs - sum(rows * columns for rows, columns in map(_size, windows))
     if missing:

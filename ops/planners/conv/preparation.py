@@ -13,20 +13,7 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder
 from ops.op_models import OP_MODELS
-from ops.planners.conv.arguments import (
-    ConvCall,
-    Folding,
-    SliceConfig,
-    SliceType,
-    frame_of,
-    is_matmul,
-    lower,
-    output_lengths,
-    prepared_as_matmul,
-    slices_skip_dram,
-    takes_l1_path,
-    weight_format,
-)
+from ops.planners.conv.arguments import ConvCall, Folding, SliceConfig, SliceType
 from ops.planners.conv.checks import (
     SEARCH_CHECKS,
     block_height,
@@ -41,14 +28,7 @@ from ops.planners.conv.checks import (
     stride_given,
 )
 from ops.planners.conv.folding import folded_call, folds
-from ops.planners.conv.operand_checks import (
-    Check,
-    bias_refusals,
-    bias_shape,
-    raw_weight,
-    refuse_first,
-    weight_refusals,
-)
+from ops.planners.conv.operand_checks import Check, bias_refusals, bias_shape, raw_weight, refuse_first, weight_refusals
 from ops.planners.conv.operands import PartitionedConv, operand_names, weights_layout
 from ops.planners.conv.plan import builder_of, plan_convolution
 from ops.planners.conv.slicing import choose_slices, first_slice, input_cores, input_memory, most_slices
@@ -89,7 +69,7 @@ def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, f
     check_possible(call)
     check_sizes(call, device_spec)
     call = _folded(call) if folds(call) else call
-    refuse_first(call, () if prepared_as_matmul(call) else (_rows_of_blocks,))
+    refuse_first(call, () if call.prepared_as_matmul else (_rows_of_blocks,))
     return _within_reach(call)
 
 
@@ -98,7 +78,7 @@ def transposed_checks(call: ConvCall, role: str) -> tuple[Check, ...]:
     if role == "bias":
         return (_bias_format, _bias_on_host, _bias_of_dram_input, placing, bias_refusals)
     config = call.slice_config
-    searches = not takes_l1_path(call) if config is None else not config.num_slices  # for L1_FULL, too
+    searches = not call.takes_l1_path if config is None else not config.num_slices  # for L1_FULL, too
     own = (weight_refusals, _given_slices, _kept_shards, output_override, _slice_shards)
     return (*(SEARCH_CHECKS if searches else ()), *own, block_height, block_width, placing)
 
@@ -122,7 +102,7 @@ def _bias_of_dram_input(call: ConvCall) -> Iterator[str]:
 
 def _plans_in_dram(call: ConvCall) -> bool:
     """Whether preparing a bias plans slices of a convolution over the frame, as for an input in DRAM."""
-    return call.input.spec.memory_config.buffer_type is BufferType.DRAM and not prepared_as_matmul(call)
+    return call.input.spec.memory_config.buffer_type is BufferType.DRAM and not call.prepared_as_matmul
 
 
 def _rows_of_blocks(call: ConvCall) -> Iterator[str]:
@@ -138,9 +118,9 @@ def _rows_of_blocks(call: ConvCall) -> Iterator[str]:
 
 def _given_slices(call: ConvCall) -> Iterator[str]:
     config = call.slice_config
-    if config is None or takes_l1_path(call):
+    if config is None or call.takes_l1_path:
         return
-    length = output_lengths(call)[0 if config.slice_type is SliceType.DRAM_HEIGHT else 1]
+    length = call.output_lengths()[0 if config.slice_type is SliceType.DRAM_HEIGHT else 1]
     if config.num_slices > length:
         yield (
             f"Number of slices {config.num_slices} should be less or equal than the dimension being sliced {length} "
@@ -149,12 +129,12 @@ def _given_slices(call: ConvCall) -> Iterator[str]:
 
 
 def _kept_shards(call: ConvCall) -> Iterator[str]:
-    if takes_l1_path(call) and call.input.spec.memory_config.is_sharded():
+    if call.takes_l1_path and call.input.spec.memory_config.is_sharded():
         yield from _missing_shard_layout(call)
 
 
 def _slice_shards(call: ConvCall) -> Iterator[str]:
-    if not takes_l1_path(call):
+    if not call.takes_l1_path:
         yield from _missing_shard_layout(call)
 
 
@@ -170,7 +150,7 @@ def _missing_shard_layout(call: ConvCall) -> Iterator[str]:
 def _within_reach(call: ConvCall) -> ConvCall:
     """The call with an input that slices can be cut out of, and no more slices than there can be."""
     config = call.slice_config
-    if config is None or takes_l1_path(call) or is_matmul(call):
+    if config is None or call.takes_l1_path or call.is_matmul:
         return call
     spec = call.input.spec
     image = replace(call.input, spec=TensorSpec(spec.shape, spec.data_format, spec.layout, DRAM_MEMORY_CONFIG))
@@ -189,7 +169,7 @@ def _with_kept_shards(call: ConvCall) -> ConvCall:
     """A call without a shard_layout, whose shards are taken to stay where they are."""
     place, config = call.input.spec.memory_config, call.conv_config
     moved = config.shard_layout is not None or config.reshard_if_not_optimal or config.override_sharding_config
-    if moved or is_matmul(call) or place.shard_spec is None:
+    if moved or call.is_matmul or place.shard_spec is None:
         return call
     return replace(call, conv_config=replace(config, shard_layout=place.memory_layout))
 
@@ -211,15 +191,15 @@ def plan_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, free
     Raises:
         DeviceError: No number of slices fits, or the blocks do not fit.
     """
-    as_matmul = prepared_as_matmul(call)
-    if (not call.rules.transposed and is_matmul(call)) or (role == "bias" and not as_matmul):
+    as_matmul = call.prepared_as_matmul
+    if (not call.rules.transposed and call.is_matmul) or (role == "bias" and not as_matmul):
         return plan_convolution(call, device_spec, free_l1_bytes=free_l1_bytes)
     slices = None
-    if role == "weight" and not takes_l1_path(call):
+    if role == "weight" and not call.takes_l1_path:
         slices = call.slice_config
         if slices is None or not slices.num_slices:
             slices = choose_slices(call, device_spec, free_l1_bytes=free_l1_bytes).config
-            slices = None if slices_skip_dram(call, slices.num_slices) else slices
+            slices = None if call.slices_skip_dram(slices.num_slices) else slices
     partitioned = partition_preparation(call, device_spec, slices)
     layout, builder, names = weights_layout(partitioned), builder_of(call, device_spec), operand_names(call)
     if role == "weight":
@@ -243,9 +223,9 @@ def plan_rows(call: ConvCall, role: str, device_spec: DeviceSpec) -> Plan:
     if call.rules.transposed:
         planned = role == "bias" and _plans_in_dram(call)
     else:
-        planned = not (is_matmul(call) or takes_l1_path(call) or prepared_as_matmul(call))
+        planned = not (call.is_matmul or call.takes_l1_path or call.prepared_as_matmul)
     if planned:
-        data_format = weight_format(call)
+        data_format = call.weight_format
         groups = 1 if call.rules.transposed else call.groups  # weights of groups are made dense by then
         shapes = {"weight": (call.out_channels, call.in_channels // groups, *call.kernel_size)}
         if call.bias is not None:
@@ -277,11 +257,11 @@ def partition_preparation(call: ConvCall, device_spec: DeviceSpec, slices: Slice
         height, width = part.down.stop - part.down.start, part.across.stop - part.across.start
         window = replace(call, input_height=height, input_width=width)
         with suppress(NoWindowError):  # a window with the paddings of the whole image may have no outputs
-            frame_of(window)
+            window.frame()
             call = window
-    problem, options = lower(call)
+    problem, options = call.lower()
     problem, options = replace(problem, row_major=row_major), replace(options, core_grid=None)
-    scheme, matmul = call.conv_config.shard_layout, prepared_as_matmul(call)
+    scheme, matmul = call.conv_config.shard_layout, call.prepared_as_matmul
     shards = memory.shard_spec
     before = channel_alignment(
         memory.memory_layout,
@@ -297,4 +277,4 @@ def partition_preparation(call: ConvCall, device_spec: DeviceSpec, slices: Slice
         cores = choose_cores(problem, options, device_spec, scheme, alignment=before, matmul=matmul)
         alignment = scheme_alignment(problem, scheme, matmul=matmul)
     layout = partition_conv(problem, options, device_spec, cores, alignment=alignment, matmul=matmul)
-    return PartitionedConv(arguments=call, layout=layout, input_memory=memory)
+    return PartitionedConv(call=call, layout=layout, input_memory=memory)

@@ -14,17 +14,7 @@ from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, 
 from device.numbers.formats import div_up, round_up
 from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
-from ops.planners.conv.arguments import (
-    ConvCall,
-    SliceConfig,
-    SliceType,
-    frame_of,
-    is_matmul,
-    lower,
-    output_lengths,
-    plans_without_outputs,
-    takes_l1_path,
-)
+from ops.planners.conv.arguments import ConvCall, SliceConfig, SliceType
 from ops.programs.conv2d.buffers import local_bytes
 from ops.programs.conv2d.estimates import (
     SchemeChoice,
@@ -129,7 +119,7 @@ def sliced_length(frame: PaddedInput, slice_type: SliceType) -> int:
 
 def most_slices(call: ConvCall, slice_type: SliceType) -> int:
     """The most slices a call can be cut into."""
-    return most_slices_of(call, frame_of(call), slice_type)
+    return most_slices_of(call, call.frame(), slice_type)
 
 
 def most_slices_of(call: ConvCall, frame: PaddedInput, slice_type: SliceType) -> int:
@@ -139,7 +129,7 @@ def most_slices_of(call: ConvCall, frame: PaddedInput, slice_type: SliceType) ->
 
 def output_slices(call: ConvCall, config: SliceConfig, frame: PaddedInput | None = None) -> Iterator[OutputSlice]:
     """The slices of a call, in order; those without outputs are left out."""
-    frame, rounding = frame or frame_of(call), rounding_of(call, config.slice_type)
+    frame, rounding = frame or call.frame(), rounding_of(call, config.slice_type)
     length, uncut = sliced_length(frame, config.slice_type), _uncut_window(call, frame, config.slice_type)
     base, rest = divmod(div_up(length, rounding), config.num_slices)
     start = 0
@@ -156,7 +146,7 @@ def output_slices(call: ConvCall, config: SliceConfig, frame: PaddedInput | None
 
 def first_slice(call: ConvCall, config: SliceConfig) -> OutputSlice:
     """The slice that weights are prepared for: the first, as high or as wide as any, and rounded up."""
-    frame, rounding = frame_of(call), rounding_of(call, config.slice_type)
+    frame, rounding = call.frame(), rounding_of(call, config.slice_type)
     size = rounding * div_up(div_up(sliced_length(frame, config.slice_type), rounding), config.num_slices)
     return _slice(call, frame, config.slice_type, (0, size), _uncut_window(call, frame, config.slice_type))
 
@@ -198,7 +188,7 @@ def slice_call(call: ConvCall, part: OutputSlice) -> ConvCall:
 def given_slices(call: ConvCall) -> SliceConfig | None:
     """Several slices that the caller counted, each of which comes to its own call in shards."""
     given = call.slice_config
-    several = given is not None and given.num_slices > 1 and not takes_l1_path(call) and not is_matmul(call)
+    several = given is not None and given.num_slices > 1 and not call.takes_l1_path and not call.is_matmul
     return given if several and 0 not in call.stride else None
 
 
@@ -246,7 +236,7 @@ class SliceCores:
 def input_cores(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec) -> SliceCores:
     """Cores among which the input window of a slice is dealt."""
     own = slice_call(call, part)
-    problem, options = lower(own)
+    problem, options = own.lower()
     cores, choice = _input_cores(call, part, problem, options, device_spec)
     return SliceCores(call=own, cores=cores, choice=choice, frame=problem.frame)
 
@@ -286,7 +276,7 @@ def input_memory(call: ConvCall, part: OutputSlice, config: ParallelConfig) -> M
 
 def slice_l1_bytes(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec, *, slices: int) -> int:
     """L1 that one slice takes, as the real library estimates it when it looks for a number of slices."""
-    problem, options = lower(slice_call(call, part))
+    problem, options = slice_call(call, part).lower()
     config, _ = _input_cores(call, part, problem, options, device_spec)
     shards = input_memory(call, part, config).shard_spec
     if shards is None:
@@ -390,7 +380,7 @@ def choose_slices(
     need = cache(
         lambda part, several: slice_l1_bytes(call, part, device_spec, slices=1 + several)
     )  # most slices are alike
-    frame, refused = frame or frame_of(call), list[tuple[SliceConfig, int]]()
+    frame, refused = frame or call.frame(), list[tuple[SliceConfig, int]]()
     for kind in kinds:
         for count in range(1, most_slices_of(call, frame, kind) + 1):
             config = SliceConfig(slice_type=kind, num_slices=count)
@@ -423,9 +413,9 @@ def require_outputs(
         return
     if free_l1_bytes is None:
         raise ArgumentError(refusal)
-    if folded is None and plans_without_outputs(call):
+    if folded is None and call.plans_without_outputs:
         return
-    first = _slices_of_nothing(call, folded or output_lengths(call, unsigned=True), free_l1_bytes)
+    first = _slices_of_nothing(call, folded or call.output_lengths(unsigned=True), free_l1_bytes)
     raise ArgumentError(refusal if first is None else f"{first}\n{refusal}")
 
 
@@ -434,7 +424,7 @@ def _slices_of_nothing(call: ConvCall, outputs: tuple[int, int], free_l1_bytes: 
 
     It says so where the axis that is cut has no outputs, and, if it is to choose the axis, where neither has.
     """
-    if takes_l1_path(call) or min(outputs) < 0:
+    if call.takes_l1_path or min(outputs) < 0:
         return None
     kinds, given = _kinds(call), call.slice_config.num_slices if call.slice_config is not None else 0
     lengths = [outputs[kind is SliceType.DRAM_WIDTH] for kind in kinds]

@@ -20,7 +20,7 @@ from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import MadeTensor, Operation
 from device.spec.device_spec import DeviceSpec
 from ops.passes.cycles import run_cycles
-from ops.planners.conv.arguments import ConvCall, Operand, weight_format
+from ops.planners.conv.arguments import ConvCall, Operand
 from ops.planners.to_config import plan_to_memory_config
 from ops.programs.data_movement.copy import CopyTensor
 from ttsim.diagnose import MachineSnapshot, fill_order
@@ -110,7 +110,7 @@ def _input_number(ran: RanCall) -> int | None:
 
 def _unprepared(call: ConvCall) -> ConvCall:
     """The call with raw weights and bias on the host, prepared in the format that they had."""
-    prepared = weight_format(call)
+    prepared = call.weight_format
     data_format = FLOAT32 if prepared == FLOAT32 else BFLOAT16
 
     def raw(shape: tuple[int, ...]) -> Operand:

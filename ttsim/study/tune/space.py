@@ -19,18 +19,7 @@ from device.errors import ArgumentError, DeviceError, shown
 from device.memory.memory_config import TILE, BufferType, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, div_up
 from device.spec.device_spec import DeviceSpec
-from ops.planners.conv.arguments import (
-    CONV_TRANSPOSE2D_BY_PHASES,
-    ConvCall,
-    ConvConfig,
-    SliceConfig,
-    SliceType,
-    compute_config,
-    is_matmul,
-    output_format,
-    takes_l1_path,
-    weight_format,
-)
+from ops.planners.conv.arguments import CONV_TRANSPOSE2D_BY_PHASES, ConvCall, ConvConfig, SliceConfig, SliceType
 from ops.planners.conv.lower_bounds import l1_path_calls
 from ops.planners.conv.operands import PartitionedConv, partition_call
 from ops.planners.conv.slicing import most_slices
@@ -83,7 +72,7 @@ class Space:
         """The call with all that is searched left to the library, kept fields included."""
         given = self.call.conv_config
         config = ConvConfig(**{name: getattr(given, name) for name in HELD})
-        slices = self.call.slice_config if takes_l1_path(self.call) else None
+        slices = self.call.slice_config if self.call.takes_l1_path else None
         return replace(self.call, conv_config=config, slice_config=slices)
 
     def families(self) -> Iterator[ConvCall]:
@@ -94,7 +83,7 @@ class Space:
 
     def members(self, first: ConvCall) -> Iterator[ConvCall]:
         """All calls of a family, given its first."""
-        whole = takes_l1_path(first)
+        whole = first.takes_l1_path
         given = self.call.conv_config.output_layout
         choices = {
             "output_layout": (given, *(one for one in (Layout.TILE, Layout.ROW_MAJOR) if one is not given)),
@@ -115,7 +104,7 @@ class Space:
         if "core_grid" in self.kept:
             held["override_sharding_config"] = given.override_sharding_config
         base = replace(self.call, conv_config=ConvConfig(**held))
-        if "slices" in self.kept or takes_l1_path(replace(base, slice_config=None)) or is_matmul(base):
+        if "slices" in self.kept or replace(base, slice_config=None).takes_l1_path or base.is_matmul:
             yield base
             return
         layouts = [base.conv_config.output_layout]
@@ -147,7 +136,7 @@ class Space:
                     reshard_if_not_optimal=anew or call.conv_config.reshard_if_not_optimal,
                 )
                 yield chosen
-                if "core_grid" not in self.kept and takes_l1_path(call) and not is_matmul(call):
+                if "core_grid" not in self.kept and call.takes_l1_path and not call.is_matmul:
                     for grid in _grids(self.spec):
                         yield _with(chosen, override_sharding_config=True, core_grid=grid)
 
@@ -248,13 +237,13 @@ def arithmetics(call: ConvCall, allow: Collection[str]) -> Iterator[ConvCall]:
         raise ArgumentError(
             "tune: allow changes the arithmetic of conv_transpose2d alone, whose accuracy is measured; leave it out"
         )
-    compute = compute_config(call)
+    compute = call.compute
     choices: dict[str, list[Any]] = {
         "math_fidelity": [compute.fidelity_phases, *range(compute.fidelity_phases - 1, 0, -1)],
         "fp32_dest_acc_en": [compute.fp32_dest, not compute.fp32_dest],
         "packer_l1_acc": [compute.packer_l1_acc, not compute.packer_l1_acc],
-        "weights_dtype": _formats(weight_format(call)) if call.weight.on_host else [weight_format(call)],
-        "dtype": _formats(output_format(call)),
+        "weights_dtype": _formats(call.weight_format) if call.weight.on_host else [call.weight_format],
+        "dtype": _formats(call.output_format),
         "lowering": [call.rules, CONV_TRANSPOSE2D_BY_PHASES] if not call.rules.by_phases else [call.rules],
     }
     values = product(*(choices[name] if name in allow else choices[name][:1] for name in ALLOWED))
@@ -292,7 +281,7 @@ def measured_error(call: ConvCall, spec: DeviceSpec) -> float:
 
 def _small(call: ConvCall) -> Layer:
     """A layer with a small image; without padding, so that there are outputs."""
-    compute = WormholeComputeKernelConfig.of(compute_config(call))
+    compute = WormholeComputeKernelConfig.of(call.compute)
     given = {"BFLOAT16": "bfloat16", "FLOAT32": "float32", "BFLOAT8_B": "bfloat8_b"}
     weights = DataType.of(call.weight.spec.data_format).name
     return Layer(
@@ -308,8 +297,8 @@ def _small(call: ConvCall) -> Layer:
         input_dtype=given[DataType.of(call.input.spec.data_format).name],
         input_layout="TILE" if call.input.spec.data_format.is_block else "ROW_MAJOR",
         weights_dtype="float32" if weights == "FLOAT32" else "bfloat16",
-        dtype=given[DataType.of(output_format(call)).name],
-        config={"weights_dtype": DataType.of(weight_format(call)).name},
+        dtype=given[DataType.of(call.output_format).name],
+        config={"weights_dtype": DataType.of(call.weight_format).name},
         compute={
             "math_fidelity": compute.math_fidelity.name,
             "fp32_dest_acc_en": compute.fp32_dest_acc_en,

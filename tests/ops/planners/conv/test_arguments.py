@@ -7,23 +7,7 @@ import pytest
 from device.cores import first_cores
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
-from ops.planners.conv.arguments import (
-    CONV2D,
-    ComputeConfig,
-    ConvConfig,
-    SliceConfig,
-    SliceType,
-    as_slice,
-    compute_config,
-    frame_of,
-    is_matmul,
-    lower,
-    output_format,
-    output_lengths,
-    plans_without_outputs,
-    weight_format,
-    wraps,
-)
+from ops.planners.conv.arguments import CONV2D, ComputeConfig, ConvConfig, SliceConfig, SliceType
 from ops.programs.conv2d.parallel_config import ConvOptions
 from tests.build import L1_FULL, call, operand, sized_call
 
@@ -39,10 +23,10 @@ def two_images(config=None, *, in_format=BFLOAT16, raw_format=BFLOAT16, **change
 
 
 def test_formats_follow_the_tensors_unless_given():
-    assert weight_format(two_images(raw_format=FLOAT32)) is FLOAT32
-    assert weight_format(two_images(ConvConfig(weights_format=BFLOAT8_B))) is BFLOAT8_B
-    assert output_format(two_images(in_format=FLOAT32)) is FLOAT32
-    assert output_format(two_images(out_format=BFLOAT8_B)) is BFLOAT8_B
+    assert two_images(raw_format=FLOAT32).weight_format is FLOAT32
+    assert two_images(ConvConfig(weights_format=BFLOAT8_B)).weight_format is BFLOAT8_B
+    assert two_images(in_format=FLOAT32).output_format is FLOAT32
+    assert two_images(out_format=BFLOAT8_B).output_format is BFLOAT8_B
 
 
 @pytest.mark.parametrize(
@@ -50,14 +34,14 @@ def test_formats_follow_the_tensors_unless_given():
     [(FLOAT32, FLOAT32, True), (FLOAT32, BFLOAT16, False), (BFLOAT16, FLOAT32, False), (BFLOAT16, BFLOAT16, False)],
 )
 def test_without_a_compute_config_only_float32_throughout_gets_a_float32_dst(in_format, weights, fp32_dest):
-    got = compute_config(two_images(ConvConfig(weights_format=weights), in_format=in_format))
+    got = two_images(ConvConfig(weights_format=weights), in_format=in_format).compute
     assert got == ComputeConfig(fidelity_phases=4, fp32_dest=fp32_dest, packer_l1_acc=False)
 
 
 def test_a_given_compute_config_is_taken_as_it_is():
     given = ComputeConfig(fidelity_phases=2, packer_l1_acc=True)
-    assert compute_config(two_images(in_format=FLOAT32, raw_format=FLOAT32, compute_config=given)) == given
-    _, options = lower(two_images(compute_config=given))
+    assert two_images(in_format=FLOAT32, raw_format=FLOAT32, compute_config=given).compute == given
+    _, options = two_images(compute_config=given).lower()
     assert (options.fp32_dest, options.packer_l1_acc) == (False, True)
 
 
@@ -73,8 +57,8 @@ POINTWISE = two_images(kernel_size=(1, 1))
     ],
 )  # fmt: skip
 def test_a_matmul_is_pointwise_in_every_way(change):
-    assert is_matmul(POINTWISE)
-    assert not is_matmul(replace(POINTWISE, **change))
+    assert POINTWISE.is_matmul
+    assert not replace(POINTWISE, **change).is_matmul
 
 
 @pytest.mark.parametrize(
@@ -86,17 +70,15 @@ def test_a_matmul_is_pointwise_in_every_way(change):
     ],
 )
 def test_what_a_matmul_does_not_mind(change):
-    assert is_matmul(replace(POINTWISE, **change))
+    assert replace(POINTWISE, **change).is_matmul
 
 
 def test_frame_of_an_uneven_call():
     """Rows: reach 4, top 1, bottom 3; columns: reach 1, no padding; the axes do not mix."""
-    frame = frame_of(
-        two_images(
+    frame = two_images(
             stride=(2, 3), padding=(1, 3, 0, 0), output_padding=(1, 2), dilation=(2, 1),
             conv_config=ConvConfig(replicate_padding=True),
-        )
-    )  # fmt: skip
+        ).frame()  # fmt: skip
     rows, columns = frame.rows, frame.columns
     assert (frame.batch, frame.replicate) == (2, True)
     assert (rows.before, rows.after, rows.input_dilation, rows.trailing) == (3, 1, 2, 1)
@@ -105,12 +87,12 @@ def test_frame_of_an_uneven_call():
 
 
 def test_problem():
-    problem, _ = lower(two_images(ConvConfig(weights_format=BFLOAT8_B), out_format=FLOAT32))
+    problem, _ = two_images(ConvConfig(weights_format=BFLOAT8_B), out_format=FLOAT32).lower()
     assert (problem.in_channels, problem.out_channels, problem.kernel) == (16, 8, (3, 2))
     assert (problem.in_format, problem.weight_format, problem.out_format) == (BFLOAT16, BFLOAT8_B, FLOAT32)
     assert (problem.row_major, problem.bias, problem.sliced) == (True, False, False)
     tiles = operand(1, 1, 48, 16, layout=Layout.TILE, place=DRAM_MEMORY_CONFIG)
-    tiled, _ = lower(two_images(input=tiles, bias=operand(1, 1, 1, 8)))
+    tiled, _ = two_images(input=tiles, bias=operand(1, 1, 1, 8)).lower()
     assert (tiled.row_major, tiled.bias) == (False, True)
 
 
@@ -135,13 +117,12 @@ GRID = first_cores(4, 8, 8)
 )
 def test_options(given, made):
     """Each field becomes one option and no other; a grid counts only with override_sharding_config."""
-    _, options = lower(two_images(ConvConfig(**given)))
+    _, options = two_images(ConvConfig(**given)).lower()
     assert options == replace(ConvOptions(), **made)
 
 
 def test_every_option_comes_from_somewhere():
-    _, options = lower(
-        two_images(
+    _, options = two_images(
             ConvConfig(
                 act_block_h_override=32, act_block_w_div=3, transpose_shards=True, output_layout=Layout.ROW_MAJOR,
                 enable_act_double_buffer=True, enable_weights_double_buffer=True, full_inner_dim=True,
@@ -149,8 +130,7 @@ def test_every_option_comes_from_somewhere():
                 force_split_reader=True, config_tensors_in_dram=True, core_grid=GRID, override_sharding_config=True,
             ),
             compute_config=ComputeConfig(fidelity_phases=1, fp32_dest=True, packer_l1_acc=True),
-        )
-    )  # fmt: skip
+        ).lower()  # fmt: skip
     default = ConvOptions()
     left = [f.name for f in fields(options) if getattr(options, f.name) == getattr(default, f.name)]
     assert left == ["whole_windows"]  # which output phases ask for, no caller
@@ -166,34 +146,34 @@ def test_a_slice_is_tiled_and_keeps_what_the_call_settled():
         slice_config=SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=2),
     )
     source = operand(1, 1, 24, 16, place=DRAM_MEMORY_CONFIG)
-    part = as_slice(whole, source)
+    part = whole.as_slice(source)
     assert (part.input, part.memory_config, part.slice_config) == (source, None, None)
     config = part.conv_config
     assert (config.output_layout, config.deallocate_activation) == (Layout.TILE, True)
     assert (config.reallocate_halo_output, config.act_block_h_override) == (True, 64)
-    assert (output_format(part), weight_format(part)) == (FLOAT32, FLOAT32)
-    assert compute_config(part) == compute_config(whole) == ComputeConfig(fidelity_phases=4, fp32_dest=True)
+    assert (part.output_format, part.weight_format) == (FLOAT32, FLOAT32)
+    assert part.compute == whole.compute == ComputeConfig(fidelity_phases=4, fp32_dest=True)
 
 
 def test_outputs_of_a_transposed_convolution() -> None:
-    assert output_lengths(call()) == (16, 16)
-    assert output_lengths(call(padding=(0, 1, 2, 3), dilation=(2, 1))) == (19, 13)
+    assert call().output_lengths() == (16, 16)
+    assert call(padding=(0, 1, 2, 3), dilation=(2, 1)).output_lengths() == (19, 13)
 
 
 def test_outputs_without_a_sign() -> None:
     """A kernel of 5 on 4 columns: -1 + 1 of them with stride 1, and a fourth of 2**32 with stride 4."""
     none = sized_call((6, 4), (32, 32), (5, 5), rules=CONV2D)
-    assert output_lengths(none) == output_lengths(none, unsigned=True) == (2, 0)
-    assert not wraps(none)
+    assert none.output_lengths() == none.output_lengths(unsigned=True) == (2, 0)
+    assert not none.wraps
     strided = sized_call((6, 4), (32, 32), (5, 5), rules=CONV2D, stride=(3, 4))
-    assert output_lengths(strided) == (1, 0)
-    assert output_lengths(strided, unsigned=True) == (1, 2**30)
-    assert wraps(strided)
+    assert strided.output_lengths() == (1, 0)
+    assert strided.output_lengths(unsigned=True) == (1, 2**30)
+    assert strided.wraps
 
 
 def test_outputs_of_too_much_padding_wrap() -> None:
     padded = sized_call((33, 5), (16, 32), (4, 15), stride=(7, 3), padding=(0, 0, 14, 14))
-    assert output_lengths(padded) == (228, -1)
-    assert output_lengths(padded, unsigned=True) == (228, 2**32 - 1)
-    assert plans_without_outputs(padded)
-    assert not plans_without_outputs(replace(padded, slice_config=L1_FULL))
+    assert padded.output_lengths() == (228, -1)
+    assert padded.output_lengths(unsigned=True) == (228, 2**32 - 1)
+    assert padded.plans_without_outputs
+    assert not replace(padded, slice_config=L1_FULL).plans_without_outputs

@@ -22,7 +22,6 @@ from ops.planners.conv.arguments import (
     Operand,
     SliceConfig,
     SliceType,
-    is_matmul,
 )
 from ops.planners.conv.plan import plan_convolution
 
@@ -131,7 +130,7 @@ def test_observed_values(row):
     call = arguments(row)
     device, inputs, plan = planned(row, call)
     if row["scheme"] == "matmul":
-        assert is_matmul(call)
+        assert call.is_matmul
         assert operations(plan, "MatmulDeviceOperation")
         assert plan.tensors[plan.results["output"]].memory_config.buffer_type is BufferType.DRAM
     else:

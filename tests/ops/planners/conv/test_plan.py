@@ -16,7 +16,7 @@ from device.spec.device_spec import load_spec
 from ops.op_model import ValuesContext
 from ops.passes.memory import run_memory
 from ops.passes.values import run_values
-from ops.planners.conv.arguments import CONV2D, ConvConfig, SliceConfig, SliceType, is_matmul
+from ops.planners.conv.arguments import CONV2D, ConvConfig, SliceConfig, SliceType
 from ops.planners.conv.plan import plan_convolution, wrapped_output
 from ops.planners.conv.slicing import most_slices, output_slices, slice_call
 from ops.programs.conv2d.op import Conv2dOp
@@ -143,7 +143,7 @@ def plan_or_skip(made, **changes):
 @settings(max_examples=80, deadline=None)
 @given(calls(), st.integers(0, 99))
 def test_small_integers_come_out_exactly(made, seed):
-    assume(not (is_matmul(made) and any(made.output_padding)))
+    assume(not (made.is_matmul and any(made.output_padding)))
     given_arrays = arrays(made, seed)
     want = expected(made, given_arrays)
     assume(np.abs(want).max() <= LARGEST_EXACT)

@@ -12,7 +12,6 @@ from device.memory.memory_config import BufferType, TensorMemoryLayout
 from device.plan import BufferAllocated, BufferFreed, CircularBufferAllocated, OperationBegin, usage_per_core
 from device.spec.device_spec import load_spec
 from ops.passes.memory import run_memory
-from ops.planners.conv.arguments import is_matmul
 from ops.planners.conv.plan import plan_convolution
 from tools.recorded.arguments import planner_arguments
 
@@ -34,7 +33,7 @@ def recorded_calls(path):
                 continue
             if "PaddedSliceDeviceOperation" not in operations(record):
                 call = planner_arguments(case)
-                if not is_matmul(call):
+                if not call.is_matmul:
                     yield record, call
 
 

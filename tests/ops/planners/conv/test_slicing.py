@@ -10,7 +10,7 @@ from device.errors import DeviceError, OutOfMemoryError
 from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout
 from device.numbers.formats import FLOAT32
 from device.spec.device_spec import load_spec
-from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType, frame_of
+from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType
 from ops.planners.conv.slicing import (
     check_slice_count,
     choose_slices,
@@ -65,7 +65,7 @@ def test_slices_tile_the_output(made, kind, data):
     count = data.draw(st.integers(1, most_slices(made, kind)))
     parts = list(output_slices(made, sliced(kind, count)))
     assume(not any(part.is_empty for part in parts))
-    frame = frame_of(made)
+    frame = made.frame()
     whole = {DOWN: (0, frame.columns.outputs), ACROSS: (0, frame.rows.outputs)}[kind]
     along = [part.rows if kind is DOWN else part.columns for part in parts]
     assert {part.columns if kind is DOWN else part.rows for part in parts} == {whole}
@@ -170,13 +170,13 @@ def test_guessed_axis(layout, size, kind):
 def test_too_many_slices_are_refused(layout, kind, most):
     made = call((8, 40), layout=layout)
     assert most_slices(made, kind) == most
-    check_slice_count(made, sliced(kind, most), frame_of(made))
+    check_slice_count(made, sliced(kind, most), made.frame())
     message = (
         rf"^Number of slices \({most + 1}\) exceeds the maximum allowed \({most}\) for the given output dimension and "
         rf"alignment\.\ndram_slice_config: at most {most} slices of type {kind.name} fit"
     )
     with pytest.raises(DeviceError, match=message):
-        check_slice_count(made, sliced(kind, most + 1), frame_of(made))
+        check_slice_count(made, sliced(kind, most + 1), made.frame())
 
 
 LARGE = call((8, 64), 128, 128, stride=(2, 2), padding=(1, 1, 1, 1), output_padding=(1, 1))
@@ -281,7 +281,7 @@ def test_a_slice_counts_the_rows_it_stands_for():
     made = replace(made, conv_config=replace(made.conv_config, enable_act_double_buffer=True))
     parts = list(output_slices(made, sliced(SliceType.DRAM_HEIGHT, 162)))
     assert {part.rows[1] - part.rows[0] for part in parts} == {1}
-    assert {frame_of(slice_call(made, part)).rows.outputs for part in parts} == {1, 2}
+    assert {slice_call(made, part).frame().rows.outputs for part in parts} == {1, 2}
     assert max(slice_l1_bytes(made, part, SPEC, slices=162) for part in parts) < 1360544
 
 
