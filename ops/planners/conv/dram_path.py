@@ -22,7 +22,7 @@ from ops.planners.conv.slicing import (
     input_memory,
     output_slices,
 )
-from ops.programs.conv2d.reader_indices import UnknownRatesError
+from ops.programs.conv2d.partition import UnknownRatesError
 from ops.programs.data_movement.conversions import to_interleaved
 from ops.programs.data_movement.placement import uploaded_image
 from ops.programs.data_movement.reshape_plan import reshaped

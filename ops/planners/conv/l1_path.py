@@ -234,9 +234,7 @@ def _conv(
     refused = rows_refusal(problem.out_format) if partitioned.options.untilize_out else None
     refused = refused or _channels_refusal(partitioned)
     refused = refused or width_refusal(
-        layout.config,
-        layout.shards,
-        layout.blocks,
+        layout,
         problem.kernel,
         given_width=None if shards is None else shards.shape[1],
         prepared_rows=weights.padded_shape[-2],

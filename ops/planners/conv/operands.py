@@ -10,9 +10,11 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, Memory
 from device.numbers.formats import round_up
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.conv.arguments import ConvCall
+from ops.planners.conv.arguments import (
+    ConvCall,
+)
 from ops.planners.conv.operand_checks import refuse_operands
-from ops.programs.conv2d.blocks import KBlock, input_shard
+from ops.programs.conv2d.blocks import KBlock
 from ops.programs.conv2d.buffers import ConvBuffers
 from ops.programs.conv2d.estimates import SchemeChoice, choose_scheme
 from ops.programs.conv2d.op import Conv2dOp
@@ -27,13 +29,14 @@ from ops.programs.conv2d.parallel_config import (
 )
 from ops.programs.conv2d.partition import (
     ConvPartition,
+    UnknownRatesError,
     choose_cores,
+    input_shard,
     partition_conv,
     scheme_alignment,
     sharded_input,
     sharded_memory,
 )
-from ops.programs.conv2d.reader_indices import UnknownRatesError
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayout
 from ops.programs.data_movement.reshape_plan import flattened
 from ops.window import PaddedInput

@@ -201,7 +201,7 @@ def _refusal(group: PhaseGroup) -> str | None:
     layout = group.layout
     if not group.has_taps:
         return None
-    text = width_refusal(layout.config, layout.shards, layout.blocks, group.kernel)
+    text = width_refusal(layout, group.kernel)
     parts = layout.blocks.k_blocks // layout.config.channel_cores
     if text is None and layout.scheme is WIDTH and layout.shards.in_width % (parts * TILE):
         text = (

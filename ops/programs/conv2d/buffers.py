@@ -68,7 +68,7 @@ class ConvBuffers:
             kernel=kernel,
             multicast=layout.multicasts_activations,
             accumulation_blocks=blocks.k_blocks * (layout.out_config.channel_cores if layout.scheme is BLOCK else 1),
-            tap_channels=weight_rows(layout.scheme, blocks, layout.shards, kernel) // prod(kernel) if reuses else 0,
+            tap_channels=weight_rows(layout, kernel) // prod(kernel) if reuses else 0,
             reader_indices_bytes=reader_indices_bytes,
             halo_bytes=halo_bytes,
         )

@@ -39,13 +39,7 @@ class Conv2dOp(DeviceOp):
         """The program of a convolution; its buffers and its order of K blocks are the usual ones if left out."""
         buffers = buffers or ConvBuffers.of(layout)
         if k_blocks is None:
-            k_blocks = k_block_order(
-                layout.config,
-                layout.shards,
-                layout.blocks,
-                layout.problem.kernel,
-                full_inner_dim=layout.joins_kernel_rows,
-            )
+            k_blocks = k_block_order(layout, layout.problem.kernel)
         return cls(
             layout=layout,
             k_blocks=k_blocks,

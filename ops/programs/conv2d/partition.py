@@ -4,14 +4,14 @@ The circular buffers, the choice of a shard scheme, the estimates of L1, the pla
 `ConvPartition`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from device.cores import CoreCoord, CoreRangeSet, core_rectangle
-from device.errors import DeviceError
+from device.cores import CoreCoord, CoreRangeSet, core_rectangle, first_cores
+from device.errors import DeviceError, SpecError
 from device.memory.memory_config import TILE, BufferType, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import div_up, round_up
 from device.spec.device_spec import DeviceSpec
-from ops.programs.conv2d.blocks import Blocks, Shards, plan_blocks, plan_shards
+from device.spec.parts import GridSpec, ReaderRates, TransferRate
 from ops.programs.conv2d.parallel_config import (
     BLOCK,
     HEIGHT,
@@ -19,11 +19,51 @@ from ops.programs.conv2d.parallel_config import (
     ConvOptions,
     ConvProblem,
     ParallelConfig,
+    block_range,
     channel_alignment,
-    input_parallel_config,
-    output_parallel_config,
+    largest_divisor,
+    most_cores,
 )
-from ops.programs.conv2d.reader_indices import uses_split_reader
+
+SMALLEST_TRANSFER_BYTES = 16  # the rates of readers grow linearly from here to their peak
+# (height, width) of an output sub-block in tiles, in the order in which the real library tries them.
+SUBBLOCKS = (
+    (2, 4), (4, 2), (1, 8), (8, 1), (1, 7), (7, 1), (2, 3), (3, 2), (1, 6), (6, 1),
+    (1, 5), (5, 1), (2, 2), (1, 4), (4, 1), (1, 3), (3, 1), (1, 2), (2, 1), (1, 1),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shards:
+    """Shapes of the input and the output on one core, in elements."""
+
+    in_rows: int  # Rows of an input shard
+    in_channels: int  # Padded channels of all input shards together (C_pad)
+    in_width: int  # Channels of one input shard
+    out_rows: int  # Rows of an output shard
+    out_channels: int  # Padded channels of all output shards together (O_pad)
+    out_width: int  # Channels of one output shard
+
+    @property
+    def out_row_tiles(self) -> int:
+        """Height of an output shard in tiles."""
+        return div_up(self.out_rows, TILE)
+
+    @property
+    def out_col_tiles(self) -> int:
+        """Width of an output shard in tiles."""
+        return div_up(self.out_width, TILE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """Block sizes in tiles."""
+
+    act_h_tiles: int  # Height of an activation block, which is also the height of an output block
+    act_w_tiles: int  # Width of an activation block (one K block)
+    subblock_h_tiles: int  # Height of an output sub-block (what Dst holds)
+    subblock_w_tiles: int  # Width of an output sub-block
+    k_blocks: int  # K blocks of the whole inner dimension, over all channel cores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,40 +159,143 @@ def choose_cores(
     alignment: int,
     matmul: bool = False,
 ) -> ParallelConfig:
-    """The cores of the input: the caller's grid, or the library's choice."""
-    orientation = (
-        ShardOrientation.COL_MAJOR if options.transpose_shards and scheme is BLOCK else ShardOrientation.ROW_MAJOR
-    )
+    """The cores of the input: the caller's grid, or the library's choice.
+
+    Args:
+        alignment: Channels that a BLOCK shard is a multiple of (`channel_alignment` of the tensor as it came).
+    """
+    down = options.transpose_shards and scheme is BLOCK
+    orientation = ShardOrientation.COL_MAJOR if down else ShardOrientation.ROW_MAJOR
     if options.core_grid is not None:
         return sharded_input(
             MemoryConfig(scheme, BufferType.L1, ShardSpec(options.core_grid, (TILE, TILE), orientation))
         )
-    return input_parallel_config(
-        scheme,
-        spec.grid,
-        rows=problem.out_rows,
-        in_channels=problem.in_channels,
-        out_channels=problem.out_channels,
-        alignment=alignment,
-        act_block_h_tiles=max(1, options.act_block_h_override // TILE),
-        orientation=orientation,
-        matmul=matmul,
+    grid, nhw, channels = spec.grid, 1, 1
+    row_tiles, act_block_h_tiles = div_up(problem.out_rows, TILE), max(1, options.act_block_h_override // TILE)
+    if scheme is HEIGHT:
+        nhw = most_cores(row_tiles, grid.cores, act_block_h_tiles)
+    elif scheme is WIDTH:
+        in_tiles = div_up(problem.in_channels, TILE)
+        channels = largest_divisor(grid.cores, in_tiles) if matmul else most_cores(in_tiles, grid.cores)
+    else:
+        nhw_limit, channel_limit = (grid.cols, grid.rows) if down else (grid.rows, grid.cols)
+        nhw = most_cores(row_tiles, nhw_limit, act_block_h_tiles)
+        parts, out_tiles = div_up(problem.in_channels, alignment), div_up(problem.out_channels, TILE)
+        channels = largest_divisor(channel_limit, out_tiles, parts) if matmul else most_cores(parts, channel_limit)
+    return ParallelConfig(scheme, nhw, channels, _cores(scheme, nhw, channels, orientation, grid), orientation)
+
+
+def _cores(
+    scheme: TensorMemoryLayout, nhw: int, channels: int, orientation: ShardOrientation, grid: GridSpec
+) -> CoreRangeSet:
+    """As many cores as share rows and channels: a rectangle for BLOCK, else the first of the grid."""
+    if scheme is BLOCK:
+        return block_range(nhw, channels, orientation)
+    return first_cores(nhw * channels, grid.cols, grid.rows)
+
+
+def output_cores(
+    config: ParallelConfig, problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, *, matmul: bool = False
+) -> ParallelConfig:
+    """Cores that hold the output: those of the rows of the input, and as many for channels as do not stay empty.
+
+    Raises:
+        DeviceError: The caller's grid does not fit the scheme, or the cores of the rows.
+    """
+    grid, given = spec.grid, options.output_grid
+    by_column = config.orientation is ShardOrientation.COL_MAJOR
+    if given is not None:
+        if config.scheme is not BLOCK:
+            raise DeviceError(
+                "Output sharding config override is only supported for BLOCK_SHARDED layout.\n"
+                f"conv_config.override_output_sharding_config: the call is, or is tried as, {config.scheme.name}; "
+                "set shard_layout=BLOCK_SHARDED, or leave the override out"
+            )
+        across = given.cols if by_column else given.rows
+        if across != config.nhw_cores:
+            raise DeviceError(
+                "NHW cores must match for input and output when overriding the grid size.\n"
+                f"conv_config.core_grid: it has {across} cores for the rows of the output, and the input lies on "
+                f"{config.nhw_cores}; give as many, or set override_sharding_config too"
+            )
+        grid = given
+    if matmul or config.scheme is HEIGHT:
+        return config
+    limit = grid.cores if config.scheme is WIDTH else grid.rows if by_column else grid.cols
+    channels = most_cores(div_up(problem.out_channels, TILE), limit)
+    cores = _cores(config.scheme, config.nhw_cores, channels, config.orientation, grid)
+    return config._replace(channel_cores=channels, cores=cores)
+
+
+def input_shard(
+    config: ParallelConfig, *, rows: int, channels: int, alignment: int, row_major: bool
+) -> tuple[int, int]:
+    """(rows, channels) of one shard of a matrix of rows and channels that is dealt to the cores of an input."""
+    width = round_up(channels, config.channel_cores * alignment) // config.channel_cores
+    if config.scheme is WIDTH:
+        return rows if row_major else round_up(rows, TILE), width
+    return round_up(rows, config.nhw_cores * TILE) // config.nhw_cores, width
+
+
+def subblock(block_h_tiles: int, block_w_tiles: int, dst_tiles: int) -> tuple[int, int]:
+    """The output sub-block (height, width) in tiles: the first of `SUBBLOCKS` that fits Dst and divides the block."""
+    return next(
+        (h, w)
+        for h, w in SUBBLOCKS
+        if h * w <= dst_tiles and block_h_tiles % h == 0 and block_w_tiles % w == 0 and (w == block_w_tiles or h == 1)
     )
 
 
-def check_reuse(config: ParallelConfig, *, act_h_tiles: int, columns: int) -> None:
-    """Refuses blocks in which no second row of the image begins, for HEIGHT.
+def act_block_height(out_rows: int, override_rows: int) -> int:
+    """Height of an activation block in tiles: the whole share of a core, or the override cut to a divisor of it.
+
+    The real library divides the *full* tiles of the share, which for WIDTH (shares are not padded to tiles) can give
+    a block that does not divide the share, or is larger than it; `width_refusal` says so in its words.
+    """
+    if not override_rows:
+        return div_up(out_rows, TILE)
+    full_tiles, wanted = out_rows // TILE, override_rows // TILE
+    return next(h for h in range(wanted, 0, -1) if full_tiles % h == 0)
+
+
+def k_block_tiles(config: ParallelConfig, shards: Shards, kernel: tuple[int, int], options: ConvOptions) -> int:
+    """Width of one K block in tiles: a kernel row (of one channel shard), or for WIDTH a channel shard's whole window.
+
+    Where kernel rows are joined, a HEIGHT or BLOCK core takes all kernel rows of its shard at once.
 
     Raises:
-        DeviceError: The block is not higher than a row of the image.
+        DeviceError: The parts of a WIDTH shard's window are narrower than a tile.
     """
-    row_tiles = div_up(columns, TILE)
-    if config.scheme is HEIGHT and act_h_tiles <= row_tiles:
-        raise DeviceError(
-            f"Activation reuse needs act block h ({act_h_tiles}) to be bigger than output image width in tiles "
-            f"({row_tiles}) for the optimization to give boost\n"
-            "conv_config.enable_activation_reuse: leave it out, or give every core more rows of the output"
-        )
+    if config.scheme is WIDTH:
+        elements, parts = shards.in_channels * kernel[0] * kernel[1], options.act_block_w_div
+        tiles = elements // (config.channel_cores * parts) // TILE
+        if not tiles:
+            raise DeviceError(
+                "The width of tensor a needs to match the height of tensor b\n"
+                f"act_block_w_div: {elements} rows of weights on {config.channel_cores} cores can not be cut into "
+                f"{parts} parts of at least one tile; use 1"
+            )
+        return tiles
+    width = shards.in_channels if config.scheme is HEIGHT else shards.in_width
+    kernel_rows = kernel[0] if options.joins_kernel_rows(config.scheme) else 1
+    return div_up(width * kernel[1] * kernel_rows, TILE)
+
+
+def plan_blocks(
+    config: ParallelConfig, shards: Shards, kernel: tuple[int, int], options: ConvOptions, spec: DeviceSpec
+) -> Blocks:
+    """Block sizes of the conv2d micro-op; errors as of `k_block_tiles`."""
+    act_h = act_block_height(shards.out_rows, options.act_block_h_override)
+    act_w = k_block_tiles(config, shards, kernel, options)
+    dst_tiles = spec.compute.dst_half_tiles(fp32_dest=options.fp32_dest)
+    sub_h, sub_w = subblock(act_h, shards.out_col_tiles, dst_tiles)
+    if config.scheme is WIDTH:
+        k_blocks = shards.in_channels * kernel[0] * kernel[1] // TILE // act_w
+    else:
+        k_blocks = (1 if options.joins_kernel_rows(config.scheme) else kernel[0]) * config.channel_cores
+    return Blocks(
+        act_h_tiles=act_h, act_w_tiles=act_w, subblock_h_tiles=sub_h, subblock_w_tiles=sub_w, k_blocks=k_blocks
+    )
 
 
 def partition_conv(
@@ -168,59 +311,97 @@ def partition_conv(
     """Shards, blocks and readers of a convolution whose input lies on `config`.
 
     Args:
+        alignment: Channels that a shard of the input is a multiple of.
         reader_alignment: The same where it differs for the choice of readers (in estimates).
 
     Raises:
         DeviceError: The blocks can not be cut so, no activation can be reused, or the given output grid does not fit.
     """
-    out_config = output_parallel_config(
-        config, spec.grid, out_channels=problem.out_channels, matmul=matmul, given=options.output_grid
-    )
-    shards = plan_shards(
+    out_config = output_cores(config, problem, options, spec, matmul=matmul)
+    in_rows, in_width = input_shard(
         config,
-        out_config,
-        in_rows=problem.in_rows,
-        in_channels=problem.in_channels,
-        out_rows=problem.out_rows,
-        out_channels=problem.out_channels,
+        rows=problem.in_rows,
+        channels=problem.in_channels,
         alignment=alignment,
         row_major=problem.row_major or problem.sliced,
     )
-    blocks = plan_blocks(
-        config,
-        shards,
-        kernel=problem.kernel,
-        act_block_h_override=options.act_block_h_override,
-        act_block_w_div=options.act_block_w_div,
-        full_inner_dim=options.joins_kernel_rows(config.scheme),
-        dst_tiles=spec.compute.dst_half_tiles(fp32_dest=options.fp32_dest),
+    out_channels = round_up(problem.out_channels, out_config.channel_cores * TILE)
+    nhw = out_config.nhw_cores
+    shards = Shards(
+        in_rows=in_rows,
+        in_channels=in_width * config.channel_cores,
+        in_width=in_width,
+        out_rows=problem.out_rows if config.scheme is WIDTH else round_up(problem.out_rows, nhw * TILE) // nhw,
+        out_channels=out_channels,
+        out_width=out_channels // out_config.channel_cores,
     )
-    if options.activation_reuse:
-        check_reuse(config, act_h_tiles=blocks.act_h_tiles, columns=problem.frame.columns.outputs)
-    split = not matmul and uses_split_reader(
-        config.scheme,
-        spec.reader,
-        act_h_tiles=blocks.act_h_tiles,
-        act_w_tiles=blocks.act_w_tiles,
-        out_w_tiles=shards.out_col_tiles,
-        padded_channels=round_up(problem.in_channels, config.channel_cores * (reader_alignment or alignment)),
-        kernel_w=problem.kernel[1],
-        dilation_w=problem.frame.columns.dilation,
-        act_format=problem.act_format,
-        weight_format=problem.weight_format,
-        out_format=problem.out_format,
-        fp32_dest=options.fp32_dest,
-        forced=True if options.activation_reuse and options.force_split_reader is None else options.force_split_reader,
-    )
-    return ConvPartition(
+    blocks = plan_blocks(config, shards, problem.kernel, options, spec)
+    if options.reuses_activations(config.scheme):
+        _check_reuse(blocks, problem)
+    padded_channels = round_up(problem.in_channels, config.channel_cores * (reader_alignment or alignment))
+    layout = ConvPartition(
         problem=problem,
         options=options,
         config=config,
         out_config=out_config,
         shards=shards,
         blocks=blocks,
-        split_reader=split,
+        split_reader=False,
     )
+    splits = not matmul and _splits_reader(layout, spec.reader, padded_channels)
+    return replace(layout, split_reader=True) if splits else layout
+
+
+def _check_reuse(blocks: Blocks, problem: ConvProblem) -> None:
+    """Refuses blocks in which no second row of the image begins."""
+    row_tiles = div_up(problem.frame.columns.outputs, TILE)
+    if blocks.act_h_tiles <= row_tiles:
+        raise DeviceError(
+            f"Activation reuse needs act block h ({blocks.act_h_tiles}) to be bigger than output image width in tiles "
+            f"({row_tiles}) for the optimization to give boost\n"
+            "conv_config.enable_activation_reuse: leave it out, or give every core more rows of the output"
+        )
+
+
+class UnknownRatesError(DeviceError):
+    """No rate of the device tells how long tilizing takes, on which the number of readers depends."""
+
+
+def transfer_rate(rate: TransferRate, transfer_bytes: int) -> float:
+    """Bytes per nanosecond of transfers of one size: linear between the floor at 16 bytes and the peak."""
+    size = min(max(transfer_bytes, SMALLEST_TRANSFER_BYTES), rate.peak_at_bytes)
+    slope = (rate.peak_bytes_per_ns - rate.floor_bytes_per_ns) / (rate.peak_at_bytes - SMALLEST_TRANSFER_BYTES)
+    return rate.floor_bytes_per_ns + slope * (size - SMALLEST_TRANSFER_BYTES)
+
+
+def _splits_reader(layout: ConvPartition, rates: ReaderRates, padded_channels: int) -> bool:
+    """Whether both data movement processors read activations; a single tile row cannot be split.
+
+    Raises:
+        UnknownRatesError: There is no rate for these formats.
+    """
+    problem, options, blocks = layout.problem, layout.options, layout.blocks
+    forced = True if options.activation_reuse and options.force_split_reader is None else options.force_split_reader
+    if layout.scheme is WIDTH or blocks.act_h_tiles == 1:
+        return False
+    if layout.scheme is BLOCK:
+        return True if forced is None else forced
+    act_format, weight_tile_bytes = problem.act_format, problem.weight_format.tile_bytes
+    try:  # the real library asks for the rates even if they do not decide
+        tile_cycles = rates.tilize_cycles(act_format.name, problem.out_format.name, fp32_dest=options.fp32_dest)
+    except SpecError as error:
+        raise UnknownRatesError(str(error)) from error
+    if forced is not None:
+        return forced
+    stick_bytes = (act_format.element_bytes or 0) * padded_channels
+    act_bytes = stick_bytes * blocks.act_h_tiles * TILE * problem.kernel[1]
+    burst_bytes = stick_bytes * (problem.kernel[1] if problem.frame.columns.dilation == 1 else 1)
+    act_cycles = rates.clock_ghz * act_bytes / transfer_rate(rates.local, burst_bytes)
+    weight_bytes = layout.shards.out_col_tiles * blocks.act_w_tiles * weight_tile_bytes
+    ns_per_byte = 1 / transfer_rate(rates.dram, weight_tile_bytes) + 1 / transfer_rate(rates.multicast, weight_bytes)
+    weight_cycles = rates.clock_ghz * weight_bytes * ns_per_byte
+    tilize_cycles = blocks.act_w_tiles * blocks.act_h_tiles * tile_cycles
+    return act_cycles / 2 + max(weight_cycles, tilize_cycles) < max(act_cycles + tilize_cycles, weight_cycles)
 
 
 def scheme_alignment(problem: ConvProblem, scheme: TensorMemoryLayout, *, matmul: bool = False) -> int:

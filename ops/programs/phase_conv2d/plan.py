@@ -15,11 +15,11 @@ from device.memory.memory_config import TILE
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat, Integers, round_up
 from device.plan import DeviceOp
 from device.spec.device_spec import DeviceSpec
-from ops.programs.conv2d.blocks import KBlock, k_block_order, k_block_tiles, plan_blocks
+from ops.programs.conv2d.blocks import KBlock, k_block_order
 from ops.programs.conv2d.buffers import BufferRequest, ConvBuffers, buffer_requests
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.parallel_config import ConvOptions, ConvProblem
-from ops.programs.conv2d.partition import ConvPartition
+from ops.programs.conv2d.partition import ConvPartition, k_block_tiles, plan_blocks
 from ops.programs.conv2d.weights import WeightsLayout
 from ops.window import OutputPhase, PaddedInput, output_phases, phase_outputs, tap_classes
 
@@ -180,15 +180,7 @@ def _with_blocks(group: PhaseGroup, frame: PaddedInput, spec: DeviceSpec) -> Pha
         out_channels=layout.shards.out_channels * phases,
         out_width=layout.shards.out_width * phases,
     )
-    blocks = plan_blocks(
-        layout.config,
-        shards,
-        kernel=group.kernel,
-        act_block_h_override=options.act_block_h_override,
-        act_block_w_div=options.act_block_w_div,
-        full_inner_dim=layout.joins_kernel_rows,
-        dst_tiles=spec.compute.dst_half_tiles(fp32_dest=options.fp32_dest),
-    )
+    blocks = plan_blocks(layout.config, shards, group.kernel, options, spec)
     return replace(group, layout=replace(layout, shards=shards, blocks=blocks, split_reader=False))
 
 
@@ -217,13 +209,7 @@ def group_k_blocks(group: PhaseGroup) -> tuple[KBlock, ...]:
     layout = group.layout
     if not group.has_taps:
         return ()
-    return k_block_order(
-        layout.config,
-        layout.shards,
-        layout.blocks,
-        group.kernel,
-        full_inner_dim=layout.joins_kernel_rows,
-    )
+    return k_block_order(layout, group.kernel)
 
 
 def weights_of_phases(
@@ -236,15 +222,8 @@ def weights_of_phases(
     made, problem, options = [], layout.problem, layout.options
     for taps in product(tap_classes(problem.frame.rows), tap_classes(problem.frame.columns)):
         kernel = (len(taps[0]), len(taps[1]))
-        joins = phase_options(options, problem.frame, kernel).joins_kernel_rows(layout.scheme)
-        tiles = k_block_tiles(
-            layout.scheme,
-            layout.shards,
-            kernel,
-            act_block_w_div=options.act_block_w_div,
-            channel_cores=layout.config.channel_cores,
-            full_inner_dim=joins,
-        )
+        own = phase_options(options, problem.frame, kernel)
+        tiles, joins = k_block_tiles(layout.config, layout.shards, kernel, own), own.joins_kernel_rows(layout.scheme)
         part = replace(whole, kernel=kernel, mirror=False, full_inner_dim=joins, k_block_rows=tiles * TILE)
         made.append((taps, part))
     return tuple(made)

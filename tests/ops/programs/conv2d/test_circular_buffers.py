@@ -5,40 +5,12 @@ from itertools import product
 
 import pytest
 
-from device.memory.memory_config import ShardOrientation
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
-from device.spec.device_spec import load_spec
-from ops.programs.conv2d.blocks import Blocks, Shards
 from ops.programs.conv2d.buffers import ConvBuffers, buffer_requests, local_bytes, placed_buffers
-from ops.programs.conv2d.parallel_config import (
-    BLOCK,
-    HEIGHT,
-    WIDTH,
-    ConvOptions,
-    ConvProblem,
-    input_parallel_config,
-    output_parallel_config,
-)
-from ops.programs.conv2d.partition import ConvPartition
+from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH, ConvOptions
+from ops.programs.conv2d.partition import Blocks, Shards
 from ops.window import PaddedInput, convolution_axis
-
-GRID = load_spec("wormhole_n150").grid
-
-
-def cores_of(scheme, in_channels=64, out_channels=64):
-    config = input_parallel_config(
-        scheme,
-        GRID,
-        rows=256,
-        in_channels=in_channels,
-        out_channels=out_channels,
-        alignment=32,
-        act_block_h_tiles=1,
-        orientation=ShardOrientation.ROW_MAJOR,
-        matmul=False,
-    )
-    return config, output_parallel_config(config, GRID, out_channels=out_channels, matmul=False)
-
+from tests.ops.programs.conv2d.convolutions import column, conv_problem, partitioned
 
 SMALL = {"reader_indices_bytes": 120, "halo_bytes": 5000}
 SIZES = ("in_format", "weight_format", "out_format", "bias")
@@ -47,23 +19,20 @@ SIZES = ("in_format", "weight_format", "out_format", "bias")
 def arguments(scheme, **changes):
     """Shares of 6 by 2 tiles, activation blocks of 3 by 5 tiles under 7x3 taps, bfloat16 everywhere."""
     axis = convolution_axis(input_length=30, kernel=7, stride=1, padding=(0, 0), dilation=1)
-    config, out_config = cores_of(scheme)
-    problem = dict.fromkeys(SIZES[:3], BFLOAT16)
     layout = {
         "shards": Shards(in_rows=192, in_channels=64, in_width=32, out_rows=192, out_channels=128, out_width=64),
         "blocks": Blocks(act_h_tiles=3, act_w_tiles=5, subblock_h_tiles=1, subblock_w_tiles=2, k_blocks=3),
         "split_reader": False,
     }
     given = {"multicast": scheme is not HEIGHT, "accumulation_blocks": 3, **SMALL}
-    problem |= {name: changes.pop(name) for name in SIZES if name in changes}
+    problem = {name: changes.pop(name) for name in SIZES if name in changes}
     layout |= {name: changes.pop(name) for name in layout if name in changes}
     given |= {name: changes.pop(name) for name in given if name in changes}
     frame = PaddedInput(batch=1, rows=axis, columns=axis)
-    partition = ConvPartition(
-        problem=ConvProblem(frame=frame, in_channels=64, out_channels=128, row_major=True, **problem),
+    partition = replace(
+        partitioned(conv_problem(column(256)), scheme, alignment=32),
+        problem=conv_problem(frame, (64, 128), **problem),
         options=ConvOptions(**changes),
-        config=config,
-        out_config=out_config,
         **layout,
     )
     return ConvBuffers(layout=partition, kernel=(7, 3), tap_channels=64, **given)
@@ -192,7 +161,6 @@ def test_l1_accumulation_needs_something_to_add(bias, k_blocks, effective):
      (WIDTH, 64, 32, True), (WIDTH, 32, 32, False)],
 )  # fmt: skip
 def test_activations_travel_if_channels_are_dealt(scheme, in_channels, out_channels, multicast):
-    config, out_config = cores_of(scheme, in_channels, out_channels)
-    layout = replace(arguments(scheme).layout, config=config, out_config=out_config)
+    layout = partitioned(conv_problem(column(256), (in_channels, out_channels)), scheme, alignment=32)
     assert layout.multicasts_activations is multicast
     assert ConvBuffers.of(layout).multicast is multicast

@@ -17,7 +17,7 @@ def test_strips_of_equal_geometry_are_found_once():
                    weight_stride=32, weight_channels=32)
             for row in range(2)
         )  # fmt: skip
-        return weighted_strips(blocks, 32, axis, axis, (0, 0), held)
+        return weighted_strips(blocks, axis, axis, (0, 0), held)
 
     strips = found(5)
     assert found(5) is strips

@@ -1,25 +1,40 @@
-"""Which cores take part: every row and every channel is dealt, to as many cores as do not stay empty."""
+"""A convolution laid out: every row and channel is dealt, to as many cores as do not stay empty, in whole blocks."""
+
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, strategies as st
 
-from device.memory.memory_config import ShardOrientation, TensorMemoryLayout
-from device.numbers.formats import div_up, round_up
+from device.errors import DeviceError
+from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, div_up, round_up
 from device.spec.device_spec import load_spec
+from device.spec.parts import GridSpec, TransferRate
+from ops.programs.conv2d.blocks import weight_rows
+from ops.programs.conv2d.buffers import ConvBuffers
 from ops.programs.conv2d.parallel_config import (
     BLOCK,
     HEIGHT,
     WIDTH,
+    ConvOptions,
     channel_alignment,
-    input_parallel_config,
     largest_divisor,
     most_cores,
-    output_parallel_config,
 )
+from ops.programs.conv2d.partition import (
+    SUBBLOCKS,
+    act_block_height,
+    choose_cores,
+    scheme_alignment,
+    sharded_input,
+    subblock,
+    transfer_rate,
+)
+from tests.ops.programs.conv2d.convolutions import SPEC, column, conv_problem, doubled, partitioned
+from tests.shards import box
 
-GRIDS = {name: load_spec(name).grid for name in ("wormhole_n150", "blackhole_p150")}
-INTERLEAVED = TensorMemoryLayout.INTERLEAVED
-
+P150 = load_spec("blackhole_p150")
+ROW_MAJOR, COL_MAJOR = ShardOrientation
 counts = st.integers(1, 3000)
 
 
@@ -40,23 +55,17 @@ def test_most_cores_of_which_none_is_idle(tiles, limit, multiple):
 def test_most_cores_by_hand():
     """65 tiles on 64 cores would be 2 each, and 31 cores idle; on 33 cores the last has one tile."""
     assert (most_cores(64, 64), most_cores(65, 64), most_cores(65, 64, 2)) == (64, 33, 33)
-    assert most_cores(64, 130) == 64
-    assert most_cores(9, 8, 4) == 3
-
-
-@given(limit=st.integers(1, 130), first=counts, second=counts)
-def test_largest_divisor(limit, first, second):
-    chosen = largest_divisor(limit, first, second)
-    assert chosen == max(d for d in range(1, limit + 1) if first % d == second % d == 0)
+    assert (most_cores(64, 130), most_cores(9, 8, 4)) == (64, 3)
+    assert [largest_divisor(*numbers) for numbers in ((8, 12), (8, 12, 18), (13, 26, 13), (5, 7))] == [6, 6, 13, 1]
 
 
 @pytest.mark.parametrize(
     ("scheme", "facts", "expected"),
     [
-        (INTERLEAVED, {}, 32),
-        (INTERLEAVED, {"row_major": True}, 8),
-        (INTERLEAVED, {"sliced": True}, 8),
-        (INTERLEAVED, {"row_major": True, "matmul": True}, 32),
+        (TensorMemoryLayout.INTERLEAVED, {}, 32),
+        (TensorMemoryLayout.INTERLEAVED, {"row_major": True}, 8),
+        (TensorMemoryLayout.INTERLEAVED, {"sliced": True}, 8),
+        (TensorMemoryLayout.INTERLEAVED, {"row_major": True, "matmul": True}, 32),
         (HEIGHT, {"row_major": True, "shard_width": 64}, 32),
         (BLOCK, {"row_major": True, "shard_width": 48}, 16),
         (BLOCK, {"row_major": True, "shard_width": 8}, 8),
@@ -71,21 +80,12 @@ def test_channel_alignment(scheme, facts, expected):
     assert channel_alignment(scheme, **defaults | facts) == expected
 
 
-@st.composite
-def problems(draw):
-    """A grid, and the arguments of `input_parallel_config` but for the grid."""
-    grid = draw(st.sampled_from(list(GRIDS.values())))
-    orientations = st.sampled_from(list(ShardOrientation))
-    return grid, {
-        "scheme": draw(st.sampled_from([HEIGHT, BLOCK, WIDTH])),
-        "rows": draw(st.integers(1, 40000)),
-        "in_channels": draw(counts),
-        "out_channels": draw(counts),
-        "alignment": draw(st.sampled_from([8, 16, 32])),
-        "act_block_h_tiles": draw(st.integers(1, 8)),
-        "orientation": draw(orientations),
-        "matmul": draw(st.booleans()),
-    }
+def test_alignment_of_an_input_that_is_yet_to_be_sharded():
+    rows, tiles = conv_problem(doubled()), conv_problem(doubled(), row_major=False)
+    assert [scheme_alignment(rows, scheme) for scheme in (HEIGHT, BLOCK, WIDTH)] == [8, 8, 32]
+    assert [scheme_alignment(tiles, scheme) for scheme in (HEIGHT, BLOCK, WIDTH)] == [32, 32, 32]
+    assert scheme_alignment(replace(tiles, sliced=True), HEIGHT) == 8
+    assert scheme_alignment(rows, HEIGHT, matmul=True) == 32
 
 
 def dealt(total, cores, unit):
@@ -94,78 +94,248 @@ def dealt(total, cores, unit):
     return [range(min(total, core * share), min(total, (core + 1) * share)) for core in range(cores)]
 
 
-@given(problems())
-def test_every_row_and_channel_belongs_to_exactly_one_core_and_none_is_idle(problem):
-    grid, facts = problem
-    config = input_parallel_config(grid=grid, **facts)
-    assert config.scheme is facts["scheme"]
-    assert config.cores.num_cores() == config.nhw_cores * config.channel_cores
-    box = config.cores.bounding_box()
-    assert (box.start.x, box.start.y) == (0, 0)
-    assert box.end.x < grid.cols
-    assert box.end.y < grid.rows
-    rows = dealt(facts["rows"], config.nhw_cores, 32 * facts["act_block_h_tiles"])
-    assert [row for share in rows for row in share] == list(range(facts["rows"]))
+@given(st.data())
+def test_rows_and_channels_are_dealt(data):
+    """Every row and channel belongs to one core, no core is idle, and shards hold whole blocks of whole tiles."""
+    spec, scheme = data.draw(st.sampled_from([SPEC, P150])), data.draw(st.sampled_from([HEIGHT, BLOCK, WIDTH]))
+    kernel = data.draw(st.tuples(st.integers(1, 5), st.integers(1, 5)))
+    problem = conv_problem(
+        column(data.draw(st.integers(1, 9000)), kernel),
+        (data.draw(counts), data.draw(counts)),
+        row_major=data.draw(st.booleans()),
+    )
+    matmul, height = data.draw(st.booleans()), data.draw(st.integers(0, 8))
+    alignment = 32 if scheme is WIDTH else data.draw(st.sampled_from([8, 16, 32]))
+    layout = partitioned(
+        problem, scheme, spec, alignment=alignment, matmul=matmul, act_block_h_override=32 * height,
+        transpose_shards=data.draw(st.booleans()),
+    )  # fmt: skip
+    config, out, shards, blocks = layout.config, layout.out_config, layout.shards, layout.blocks
+    for cores in (config, out):
+        assert (cores.scheme, cores.nhw_cores, cores.orientation) == (scheme, config.nhw_cores, config.orientation)
+        assert cores.cores.num_cores() == cores.nhw_cores * cores.channel_cores
+        end = cores.cores.bounding_box().end
+        assert end.x < spec.grid.cols
+        assert end.y < spec.grid.rows
+    rows = dealt(problem.out_rows, config.nhw_cores, 32 * max(1, height))
+    assert sum(map(len, rows)) == problem.out_rows
     assert all(rows)
-    unit = 32 if config.scheme is WIDTH else facts["alignment"]
-    channels = dealt(facts["in_channels"], config.channel_cores, unit)
-    assert sum(map(len, channels)) == facts["in_channels"]
-    assert facts["matmul"] or all(channels)
+    assert matmul or all(dealt(problem.in_channels, config.channel_cores, alignment))
+    assert out == config if matmul or scheme is HEIGHT else all(dealt(problem.out_channels, out.channel_cores, 32))
 
-
-@given(problems())
-def test_output_keeps_the_rows_and_deals_its_own_channels(problem):
-    grid, facts = problem
-    config = input_parallel_config(grid=grid, **facts)
-    out = output_parallel_config(config, grid, out_channels=facts["out_channels"], matmul=facts["matmul"])
-    assert (out.scheme, out.nhw_cores, out.orientation) == (config.scheme, config.nhw_cores, config.orientation)
-    assert out.cores.num_cores() == out.nhw_cores * out.channel_cores
-    assert out.cores.bounding_box().end.x < grid.cols
-    assert out.cores.bounding_box().end.y < grid.rows
-    if facts["matmul"] or config.scheme is HEIGHT:
-        assert out == config
+    assert shards.in_rows * config.nhw_cores >= problem.in_rows
+    assert shards.out_rows * out.nhw_cores >= problem.out_rows
+    assert (shards.in_channels, shards.out_channels) == (
+        shards.in_width * config.channel_cores, shards.out_width * out.channel_cores)  # fmt: skip
+    assert 0 <= shards.in_channels - problem.in_channels < config.channel_cores * alignment
+    assert 0 <= shards.out_channels - problem.out_channels < out.channel_cores * 32
+    assert shards.in_width % alignment == shards.out_width % 32 == 0
+    if scheme is WIDTH:
+        assert shards.out_rows == problem.out_rows
+        assert shards.in_rows == (problem.in_rows if problem.row_major else round_up(problem.in_rows, 32))
     else:
-        assert all(dealt(facts["out_channels"], out.channel_cores, 32))
+        assert shards.in_rows % 32 == shards.out_rows % 32 == 0
+        assert (out.nhw_cores - 1) * shards.out_rows < problem.out_rows
+        assert shards.out_row_tiles % blocks.act_h_tiles == 0
+    assert height == 0 or blocks.act_h_tiles <= height
+    assert shards.out_col_tiles % blocks.subblock_w_tiles == blocks.act_h_tiles % blocks.subblock_h_tiles == 0
+    columns = blocks.k_blocks * blocks.act_w_tiles * 32
+    assert columns == weight_rows(layout, kernel)
+    assert 0 <= columns - shards.in_channels * kernel[0] * kernel[1] < 32 * blocks.k_blocks
 
 
-def chosen(scheme, **changes):
-    facts = {
-        "rows": 1024, "in_channels": 256, "out_channels": 256, "alignment": 8, "act_block_h_tiles": 1,
-        "orientation": ShardOrientation.ROW_MAJOR, "matmul": False,
-    }  # fmt: skip
-    config = input_parallel_config(scheme, GRIDS["blackhole_p150"], **facts | changes)
-    return config.nhw_cores, config.channel_cores, str(config.cores)
+@pytest.mark.parametrize(
+    ("scheme", "changes", "nhw", "channels", "cores"),
+    [
+        # 1024 rows are 32 tiles, 256 channels 8 tiles; the grid has 13 columns and 10 rows.
+        (HEIGHT, {}, 32, 1, "{[0-0 - 12-1], [0-2 - 5-2]}"),
+        (WIDTH, {}, 1, 8, "{[0-0 - 7-0]}"),
+        # Rows go down the grid and channels across it; COL_MAJOR the other way round, with the other limits.
+        (BLOCK, {}, 8, 11, "{[0-0 - 10-7]}"),
+        (BLOCK, {"transpose_shards": True}, 11, 8, "{[0-0 - 10-7]}"),
+        # A matmul deals whole tiles of both channels.
+        (BLOCK, {"matmul": True}, 8, 8, "{[0-0 - 7-7]}"),
+        (BLOCK, {"matmul": True, "outs": 96}, 8, 1, "{[0-0 - 0-7]}"),
+        (WIDTH, {"matmul": True, "ins": 224}, 1, 7, "{[0-0 - 6-0]}"),
+        # Higher blocks leave fewer cores.
+        (HEIGHT, {"act_block_h_override": 96}, 11, 1, "{[0-0 - 10-0]}"),
+        (BLOCK, {"act_block_h_override": 160}, 7, 11, "{[0-0 - 10-6]}"),
+        (BLOCK, {"core_grid": box(2, 3)}, 3, 2, "{[0-0 - 1-2]}"),
+        (BLOCK, {"core_grid": box(2, 3), "transpose_shards": True}, 2, 3, "{[0-0 - 1-2]}"),
+        (HEIGHT, {"core_grid": box(2, 3), "transpose_shards": True}, 6, 1, "{[0-0 - 1-2]}"),
+    ],
+)
+def test_cores_of_the_input(scheme, changes, nhw, channels, cores):
+    options = {"alignment": 32 if changes.get("matmul") else 8, "matmul": False, "ins": 256, "outs": 256} | changes
+    problem = conv_problem(column(1024), (options.pop("ins"), options.pop("outs")))
+    how = {name: options.pop(name) for name in ("alignment", "matmul")}
+    config = choose_cores(problem, ConvOptions(**options), P150, scheme, **how)
+    assert (config.nhw_cores, config.channel_cores, str(config.cores)) == (nhw, channels, cores)
+    down = scheme is BLOCK and options.get("transpose_shards")
+    assert config.orientation is (COL_MAJOR if down else ROW_MAJOR)
 
 
-def test_cores_are_filled_row_by_row():
-    """1024 rows are 32 tiles, 256 channels 8 tiles; the grid has 13 columns and 10 rows."""
-    assert chosen(HEIGHT) == (32, 1, "{[0-0 - 12-1], [0-2 - 5-2]}")
-    assert chosen(WIDTH) == (1, 8, "{[0-0 - 7-0]}")
+@pytest.mark.parametrize(("down", "channels"), [(False, 13), (True, 7)])
+def test_cores_of_the_output(down, channels):
+    """13 tiles of output channels on a grid of 13 columns and 10 rows; the caller may give a grid for BLOCK."""
+    problem = conv_problem(column(320), (64, 416))
+    layout = partitioned(problem, BLOCK, P150, alignment=32, transpose_shards=down)
+    assert layout.out_config.channel_cores == channels
+    grid = GridSpec(cols=10, rows=4) if down else GridSpec(cols=4, rows=10)
+    given = partitioned(problem, BLOCK, P150, alignment=32, transpose_shards=down, output_grid=grid)
+    assert given.out_config.channel_cores == 4
+    with pytest.raises(DeviceError, match=r"^NHW cores must match .*\n.*it has 9 cores .* lies on 10;"):
+        partitioned(problem, BLOCK, P150, transpose_shards=down, output_grid=GridSpec(cols=9, rows=9))
+    with pytest.raises(DeviceError, match=r"^Output sharding config override is only supported for BLOCK_SHARDED"):
+        partitioned(problem, HEIGHT, P150, output_grid=grid)
 
 
-def test_block_grid_turns_with_the_orientation():
-    """Rows go down the grid and channels across it; COL_MAJOR the other way round, with the other limits."""
-    assert chosen(BLOCK) == (8, 11, "{[0-0 - 10-7]}")
-    assert chosen(BLOCK, orientation=ShardOrientation.COL_MAJOR) == (11, 8, "{[0-0 - 10-7]}")
+@pytest.mark.parametrize(
+    ("scheme", "orientation", "expected"),
+    [(HEIGHT, ROW_MAJOR, (6, 1)), (WIDTH, ROW_MAJOR, (1, 6)), (BLOCK, ROW_MAJOR, (2, 3)), (BLOCK, COL_MAJOR, (3, 2))],
+)
+def test_cores_of_an_input_that_is_sharded_already(scheme, orientation, expected):
+    config = sharded_input(MemoryConfig(scheme, BufferType.L1, ShardSpec(box(3, 2), (32, 32), orientation)))
+    assert (config.nhw_cores, config.channel_cores) == expected
+    assert (config.cores, config.orientation, config.scheme) == (box(3, 2), orientation, scheme)
 
 
-def test_output_channels_follow_the_orientation():
-    """13 tiles of output channels on a grid of 13 columns and 10 rows."""
-    grid = GRIDS["blackhole_p150"]
-    for orientation, cores in ((ShardOrientation.ROW_MAJOR, 13), (ShardOrientation.COL_MAJOR, 7)):
-        config = input_parallel_config(
-            BLOCK, grid, rows=320, in_channels=64, out_channels=416, alignment=32, act_block_h_tiles=1,
-            orientation=orientation, matmul=False,
-        )  # fmt: skip
-        assert output_parallel_config(config, grid, out_channels=416, matmul=False).channel_cores == cores
+def test_the_program_runs_on_the_rectangle_of_both_sides():
+    """BLOCK: 8 rows of cores, 8 channel cores for 64 channels in eights, 2 for 64 output channels."""
+    layout = partitioned(conv_problem(doubled()), BLOCK)
+    assert (str(layout.config.cores), str(layout.out_config.cores)) == ("{[0-0 - 7-7]}", "{[0-0 - 1-7]}")
+    assert str(layout.program_cores) == "{[0-0 - 7-7]}"
+    wide = partitioned(conv_problem(doubled(), (64, 320)), WIDTH)
+    assert (wide.config.channel_cores, wide.out_config.channel_cores) == (2, 10)
+    assert str(wide.program_cores) == "{[0-0 - 7-1]}"
 
 
-def test_matmul_deals_whole_tiles_of_both_channels():
-    assert chosen(BLOCK, matmul=True, alignment=32) == (8, 8, "{[0-0 - 7-7]}")
-    assert chosen(BLOCK, matmul=True, alignment=32, out_channels=96) == (8, 1, "{[0-0 - 0-7]}")
-    assert chosen(WIDTH, matmul=True, in_channels=224)[1] == 7
+@pytest.mark.parametrize(("outs", "cores"), [(128, "{[0-0 - 3-0]}"), (192, "{[0-0 - 5-0]}"), (96, "{[0-0 - 0-3]}")])
+def test_a_width_program_runs_where_the_side_with_more_cores_lies(outs, cores):
+    """A column of four cores: beside four or six of the output, which lie row by row, its rows do not count."""
+    layout = partitioned(conv_problem(doubled(), (128, outs)), WIDTH, core_grid=box(1, 4))
+    assert str(layout.program_cores) == cores
 
 
-def test_block_height_override_leaves_fewer_cores():
-    assert chosen(HEIGHT, act_block_h_tiles=3)[0] == 11
-    assert chosen(BLOCK, act_block_h_tiles=5)[0] == 7
+def test_where_tensors_lie():
+    """256 outputs of 64 channels; a WIDTH shard is padded to whole tiles of rows only in its memory config."""
+    height = partitioned(conv_problem(doubled()), HEIGHT)
+    shards = ShardSpec(height.config.cores, (32, 64), height.config.orientation)
+    assert height.input_memory.shard_spec == height.output_memory.shard_spec == shards
+    width = partitioned(conv_problem(doubled(3, 3)), WIDTH)
+    assert (width.shards.out_rows, width.output_memory.shard_spec.shape) == (36, (64, 32))
+    assert width.input_memory.shard_spec.shape == (9, 32)
+    tiles = partitioned(conv_problem(doubled(3, 3), row_major=False), WIDTH)
+    assert tiles.input_memory.shard_spec.shape == (32, 32)
+
+
+@given(height=st.integers(1, 64), width=st.integers(1, 64), dst=st.sampled_from([4, 8]))
+def test_subblock_divides_the_block_and_fits_dst(height, width, dst):
+    def fits(h, w):
+        return h * w <= dst and height % h == width % w == 0 and (h == 1 or w == width)
+
+    assert subblock(height, width, dst) == next(sides for sides in SUBBLOCKS if fits(*sides))
+
+
+def test_blocks_by_hand():
+    """Wide blocks take rows of tiles, full-width ones rectangles, (2, 4) before (4, 2) before (1, 8).
+
+    A block is as high as the whole share, or as its largest divisor that the override allows; a part tile of a WIDTH
+    share does not count.
+    """
+    assert [subblock(8, w, 8) for w in (1, 2, 3, 4, 8, 14)] == [(8, 1), (4, 2), (2, 3), (2, 4), (1, 8), (1, 7)]
+    assert [subblock(8, w, 4) for w in (1, 2, 3, 4, 8)] == [(4, 1), (2, 2), (1, 3), (1, 4), (1, 4)]
+    assert subblock(7, 11, 8) == (1, 1)
+    assert [act_block_height(256, rows) for rows in (0, 32, 64, 96, 256, 512)] == [8, 1, 2, 2, 8, 8]
+    assert [act_block_height(224, 128), act_block_height(65, 64), act_block_height(65, 0)] == [1, 2, 3]
+    large = conv_problem(doubled(64, 64))
+    blocks = [partitioned(large, HEIGHT, fp32_dest=wide).blocks for wide in (False, True)]
+    assert [(b.subblock_h_tiles, b.subblock_w_tiles) for b in blocks] == [(4, 2), (2, 2)]
+    # 8 channels under 3 kernel columns are 24 columns of one tile.
+    assert partitioned(conv_problem(column(64, (3, 3)), (8, 32)), HEIGHT).blocks.act_w_tiles == 1
+
+
+def test_k_blocks_narrower_than_a_tile_are_refused():
+    problem = conv_problem(column(32, (1, 2)), (32, 32))
+    assert partitioned(problem, WIDTH, act_block_w_div=2).blocks.act_w_tiles == 1
+    with pytest.raises(DeviceError, match=r"^The width of tensor a needs to match the height of tensor b\nact_block_w"):
+        partitioned(problem, WIDTH, act_block_w_div=3)
+
+
+def test_a_block_must_be_higher_than_a_row_of_the_image():
+    """Two tiles of rows on a core, rows of the image of one tile, and of more than one."""
+    wide = {HEIGHT: (16, 8), BLOCK: (24, 40)}
+    for scheme, (width, height) in wide.items():
+        partitioned(conv_problem(doubled(height * 16, width)), scheme, activation_reuse=True)
+    message = r"act block h \(2\) to be bigger than output image width in tiles \(2\) for"
+    with pytest.raises(DeviceError, match=message):
+        partitioned(conv_problem(doubled(40, 20)), HEIGHT, activation_reuse=True, act_block_h_override=64)
+
+
+def test_sizes_and_formats_of_a_problem():
+    problem = conv_problem(doubled(4, 6, batch=3))
+    assert (problem.in_rows, problem.out_rows, problem.kernel) == (72, 3 * 8 * 12, (3, 3))
+    formats = [replace(problem, in_format=one).act_format for one in (BFLOAT16, FLOAT32, BFLOAT8_B)]
+    assert formats == [BFLOAT16, FLOAT32, BFLOAT16]
+
+
+def test_block_counts_k_blocks_once_for_each_output_core():
+    """That is how the real library decides on L1 accumulation."""
+    counted = {}
+    for scheme in (HEIGHT, BLOCK, WIDTH):
+        layout = partitioned(conv_problem(doubled(), (64, 96)), scheme)
+        buffers = ConvBuffers.of(layout, halo_bytes=1, reader_indices_bytes=2)
+        assert (buffers.halo_bytes, buffers.reader_indices_bytes) == (1, 2)
+        counted[scheme] = (layout.blocks.k_blocks, buffers.accumulation_blocks)
+    assert counted == {HEIGHT: (3, 3), BLOCK: (24, 72), WIDTH: (2, 2)}
+
+
+def splits(scheme=HEIGHT, *, height=2, outs=1, dilation=1, matmul=False, forced=None, **formats):
+    """Whether two readers share blocks of so many tile rows under 3 taps of 32 channels."""
+    rows = {HEIGHT: 64, BLOCK: 8, WIDTH: 1}[scheme] * 32 * height
+    problem = conv_problem(column(rows, (1, 3), dilation), (32, 32 * outs), **formats)
+    return partitioned(problem, scheme, alignment=32, matmul=matmul, force_split_reader=forced).split_reader
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        *(({"scheme": WIDTH, "forced": forced}, False) for forced in (None, True, False)),
+        *(({"scheme": scheme, "height": 1, "forced": True}, False) for scheme in (HEIGHT, BLOCK)),
+        ({"scheme": BLOCK}, True),
+        ({"scheme": BLOCK, "forced": False}, False),
+        ({"scheme": BLOCK, "matmul": True, "forced": True}, False),
+        ({"forced": True}, True),
+        ({"height": 8, "forced": False}, False),
+    ],
+)
+def test_what_can_be_split_and_who_says_so(changes, expected):
+    assert splits(**changes) is expected
+
+
+@pytest.mark.parametrize(("height", "outs", "expected"), [(2, 1, False), (8, 1, True), (8, 16, False)])
+def test_height_splits_when_the_readers_rates_say_so(height, outs, expected):
+    """Activations in bursts of a kernel row; 61 cycles to tilize a tile (rates of Wormhole, bfloat16)."""
+    local = 0.868 + (27.84 - 0.868) * (192 - 16) / (1024 - 16)
+    act, size = 2 * height * 32 * 32 * 3 / local, outs * 3 * 2048
+    multicast = 0.318 + (25.345 - 0.318) * (min(size, 65536) - 16) / (65536 - 16)
+    weights, tilized = size * (1 / 28.411 + 1 / multicast), 61 * 3 * height
+    assert (act / 2 + max(weights, tilized) < max(act + tilized, weights)) is expected
+    assert splits(height=height, outs=outs) is expected
+
+
+def boundary(**changes):
+    """The widest output block with which a HEIGHT convolution still splits."""
+    return max((outs for outs in range(1, 60) if splits(height=8, outs=outs, **changes)), default=0)
+
+
+def test_what_makes_activations_dearer_splits_wider_blocks():
+    """A dilation breaks a kernel row into bursts, float32 has twice the bytes, and block floats make weights small."""
+    assert boundary(dilation=3) == boundary(dilation=2) > boundary() > 0
+    assert boundary(weight_format=BFLOAT8_B) > boundary()
+    assert boundary(in_format=FLOAT32) > boundary()
+
+
+def test_rates_are_linear_between_the_floor_and_the_peak():
+    rate = TransferRate(floor_bytes_per_ns=1.0, peak_bytes_per_ns=13.0, peak_at_bytes=64)
+    assert [transfer_rate(rate, size) for size in (1, 16, 32, 48, 64, 1000)] == [1.0, 1.0, 5.0, 9.0, 13.0, 13.0]

@@ -5,7 +5,7 @@ from device.spec.device_spec import load_spec
 from ops.programs.conv2d.cycles import conv_cycles
 from ops.programs.conv2d.parallel_config import HEIGHT, ConvOptions, ConvProblem
 from ops.window import PaddedInput, convolution_axis, transposed_axis
-from tests.ops.programs.conv2d.planned_work import planned_work
+from tests.ops.programs.conv2d.convolutions import planned_op
 
 SPECS = [load_spec("wormhole_n150"), load_spec("blackhole_p100")]
 # Figures that are easy to reckon with: links of 30 bytes a cycle; tiles of 1088 bytes are unpacked in
@@ -63,7 +63,7 @@ def conv(
         row_major=True,
         bias=bias,
     )
-    return planned_work(problem, ConvOptions(**options), scheme, spec, fidelity_phases=fidelity_phases)
+    return planned_op(problem, ConvOptions(**options), scheme, spec, fidelity_phases=fidelity_phases)
 
 
 def total(spec, facts, **changes):

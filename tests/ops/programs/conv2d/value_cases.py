@@ -14,7 +14,7 @@ from ops.programs.conv2d.values import conv_values
 from ops.programs.conv2d.weights import WeightsLayout, prepare_bias, prepare_weights
 from ops.reference import conv_transpose_channels_last, plan_geometry
 from ops.window import PaddedInput, transposed_axis
-from tests.ops.programs.conv2d.planned_work import planned_work
+from tests.ops.programs.conv2d.convolutions import planned_op
 
 SPEC = load_spec("wormhole_n150").replace(grid_cols=3, grid_rows=2)
 DEFAULTS = ConvOptions()
@@ -83,7 +83,7 @@ class Case:
 
 
 def work_of(case):
-    return planned_work(
+    return planned_op(
         case.problem,
         case.options,
         case.scheme,
