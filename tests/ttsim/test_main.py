@@ -1,3 +1,5 @@
+"""The commands run, devices and compare: what they print and write, and what they refuse in one line."""
+
 import json
 import re
 
@@ -7,53 +9,60 @@ from ttsim.__main__ import build_parser, main
 from ttsim.study.layers.flags import chosen_layers
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 
-SMALL = ["--shape", "1,8,8,32", "--out-channels", "16", "--stride", "2"]
+SMALL = ["run", "--shape", "1,8,8,32", "--out-channels", "16", "--stride", "2"]
+PLANNED = [*SMALL, "--values", "off", "--no-suggestions"]
+SIZES = "in_channels = 32\nout_channels = 32\nkernel_size = 3\n"
 
 
-def test_run_prints_what_the_layer_used(capsys):
-    assert main(["run", *SMALL, "--name", "small"]) == 0
-    text = capsys.readouterr().out
+@pytest.fixture
+def printed(capsys):
+    """Runs a command; gives what it writes to stdout, as JSON with the flag for that."""
+
+    def run(*words, status=0):
+        assert main(list(words)) == status
+        out = capsys.readouterr().out
+        return json.loads(out) if "--json" in words else out
+
+    return run
+
+
+def layer_file(folder, **heights):
+    """A file of layers by their names and heights."""
+    tables = (f"[[layer]]\nname = '{name}'\ninput_height = {height}\ninput_width = {height}\n{SIZES}"
+              for name, height in heights.items())  # fmt: skip
+    path = folder / "layers.toml"
+    path.write_text("".join(tables), encoding="utf-8")
+    return str(path)
+
+
+def test_run_prints_what_the_layer_used(printed):
+    text = printed(*SMALL, "--name", "small")
     for shown in (
-        "small",
-        "Conv2dDeviceOperation",
-        "HaloDeviceOperation",
-        "weights",
-        "headroom",
-        "PCC 0.99",
-        "SHARDED",
-        "cycles  ",
-        "bound by",
-        "Cycles count kernel time",
-    ):
+        "small", "Conv2dDeviceOperation", "HaloDeviceOperation", "weights", "headroom", "PCC 0.99", "SHARDED",
+        "cycles  ", "bound by", "Cycles count kernel time", "What would help (",
+    ):  # fmt: skip
         assert shown in text
+    assert "What would help (" not in printed(*PLANNED)
 
 
-def test_run_writes_a_report_of_each_layer(capsys, tmp_path):
-    layers = tmp_path / "layers.toml"
-    sizes = "in_channels = 32\nout_channels = 16\ninput_height = 8\ninput_width = 8\nkernel_size = 2\n"
-    layers.write_text("".join(f"[[layer]]\nname = '{name}'\n{sizes}" for name in ("a/b", "c")))
-    flags = ["--values", "off", "--no-suggestions", "--json", "--report", str(tmp_path / "reports")]
-    assert main(["run", "--layers", str(layers), *flags]) == 0
-    shown = [one["summary"]["cycles"] for one in json.loads(capsys.readouterr().out)["layers"]]
-    written = [json.loads((tmp_path / "reports" / f"report{number}.json").read_text()) for number in range(2)]
+def test_run_writes_reports_and_a_page(printed, tmp_path):
+    layers, reports, page = layer_file(tmp_path, a=8, c=8), tmp_path / "reports", tmp_path / "report.html"
+    flags = ["--layers", layers, "--values", "off", "--no-suggestions", "--json", "--report", str(reports)]
+    shown = [one["summary"]["cycles"] for one in printed("run", *flags)["layers"]]
+    written = [json.loads((reports / f"report{number}.json").read_text()) for number in range(2)]
     assert [one["cycles"]["total"]["cycles"] for one in written] == [one["total"]["cycles"] for one in shown]
-    assert main(["run", "--layers", str(layers), "--only", "c", *flags]) == 0
-    again = sorted(one.name for one in (tmp_path / "reports").glob("*.json"))
+    printed("run", "--only", "c", *flags)
+    again = sorted(one.name for one in reports.glob("*.json"))
     assert again == ["report0-2.json", "report0.json", "report1.json"]  # nothing is replaced
-
-
-def test_run_writes_a_page(capsys, tmp_path):
-    page = tmp_path / "report.html"
-    assert main(["run", *SMALL, "--values", "off", "--no-suggestions", "--html", str(page)]) == 0
-    assert "cycles  " in capsys.readouterr().out
+    assert "cycles  " in printed(*PLANNED, "--html", str(page))
     assert page.read_text().startswith("<!DOCTYPE html>")
 
 
-def test_run_as_json(capsys):
-    assert main(["run", *SMALL, "--json", "--device", "blackhole_p150"]) == 0
-    (entry,) = json.loads(capsys.readouterr().out)["layers"]
-    assert entry["error"] is None
-    assert entry["layer"]["stride"] == [2, 2]
+def test_run_as_json(printed):
+    words = [*SMALL, "--json", "--no-suggestions", "--device", "blackhole_p150"]
+    document = printed(*words)
+    (entry,) = document["layers"]
+    assert (entry["error"], entry["layer"]["stride"]) == (None, [2, 2])
     summary = entry["summary"]
     assert summary["device"] == "blackhole_p150"
     assert summary["output"]["shape"] == [1, 1, 256, 16]
@@ -63,80 +72,57 @@ def test_run_as_json(capsys):
     (call,) = summary["cycles"]["calls"]
     assert [operation["name"] for operation in call["operations"]] == names
     assert call["total"]["cycles"] > 0
+    assert printed(*words) == document
 
 
-def test_the_same_run_prints_the_same_bytes(capsys):
-    main(["run", *SMALL, "--json"])
-    first = capsys.readouterr().out
-    main(["run", *SMALL, "--json"])
-    assert capsys.readouterr().out == first
-
-
-def test_fields_of_a_device_are_explained(capsys):
-    assert main(["devices", "--explain", "blackhole_p100", "--only", "dram.access"]) == 0
-    text = capsys.readouterr().out
+def test_fields_of_a_device_are_explained(printed, capsys):
+    words = ["devices", "--explain", "blackhole_p100", "--only", "dram.access"]
+    text = printed(*words)
     for shown in ("blackhole_p100", "dram.access_ns", "smaller", "cycles of", "[latencies] 486 cycles"):
         assert shown in text
-    assert main(["devices", "--explain", "blackhole_p100", "--only", "dram.access", "--json"]) == 0
-    (entry,) = json.loads(capsys.readouterr().out)["devices"]
+    (entry,) = printed(*words, "--json")["devices"]
     assert [field["name"] for field in entry["fields"]] == ["dram.access_ns"]
     assert main(["devices", "--only", "dram"]) == 2
     assert "--only chooses among the fields of --explain" in capsys.readouterr().err
 
 
-def test_fields_of_a_device_are_changed_for_a_run(capsys):
-    changes = ["--set", "l1.bytes=2MiB", "--set", "dram.banks=16"]
-    assert main(["run", *SMALL, "--values", "off", "--no-suggestions", "--json", *changes]) == 0
-    (entry,) = json.loads(capsys.readouterr().out)["layers"]
-    assert entry["summary"]["device"] == "wormhole_n150, l1.bytes=2MiB, dram.banks=16"
-    assert entry["summary"]["l1"]["usable_bytes"] == 2 * 1024 * 1024 - 105_824
-    assert main(["run", *SMALL, "--set", "l1.bytes=2GHz"]) == 2
-    assert "ttsim: l1.bytes is in bytes, not a frequency as '2GHz' is" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("flags", "name"),
+    [
+        (["--set", "l1.bytes=2MiB", "--set", "dram.banks=16"], "wormhole_n150, l1.bytes=2MiB, dram.banks=16"),
+        (["--device", "mine.toml"], "mine"),
+        ([], "blackhole_p150"),  # which the environment names
+    ],
+)
+def test_a_device_is_changed_described_or_named(flags, name, printed, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_text('extends = "wormhole_n150"\nname = "mine"\n[grid]\nrows = 4\n')
+    monkeypatch.setenv("TTSIM_DEVICE", "wormhole_n150" if flags else "blackhole_p150")
+    (entry,) = printed(*PLANNED, "--json", *flags)["layers"]
+    summary = entry["summary"]
+    assert (summary["device"], summary["accuracy"]) == (name, None)
+    assert summary["l1"]["peak_total_bytes"] > 0
+    if "--set" in flags:
+        assert summary["l1"]["usable_bytes"] == 2 * 1024 * 1024 - 105_824
 
 
-def test_a_changed_field_tells_what_it_was(capsys):
+def test_a_changed_field_tells_what_it_was(printed):
     words = ["devices", "wormhole_n150", "--explain", "--only", "grid.cols", "--set", "grid=9x7", "--json"]
-    assert main(words) == 0
-    (entry,) = json.loads(capsys.readouterr().out)["devices"]
+    (entry,) = printed(*words)["devices"]
     assert entry["name"] == "wormhole_n150, grid=9x7"
     assert entry["fields"][0]["source"] == "changed from 8: [cores] nebula_x1"
 
 
-def test_values_off_has_no_accuracy(capsys):
-    assert main(["run", *SMALL, "--values", "off", "--json"]) == 0
-    (entry,) = json.loads(capsys.readouterr().out)["layers"]
-    assert entry["summary"]["accuracy"] is None
-    assert entry["summary"]["l1"]["peak_total_bytes"] > 0
-
-
-def test_a_layer_that_fails_does_not_stop_the_others(tmp_path, capsys):
-    path = tmp_path / "layers.toml"
-    path.write_text(
-        """
-        [common]
-        in_channels = 32
-        out_channels = 32
-        input_memory = "l1"
-        kernel_size = [3, 3]
-        [[layer]]
-        name = "large"
-        input_height = 600
-        input_width = 600
-        [[layer]]
-        name = "small"
-        input_height = 8
-        input_width = 8
-        """,
-        encoding="utf-8",
-    )
-    assert main(["run", "--layers", str(path), "--values", "off", "--json"]) == 1
-    large, small = json.loads(capsys.readouterr().out)["layers"]
+def test_a_layer_that_fails_does_not_stop_the_others(printed, tmp_path):
+    words = ["run", "--layers", layer_file(tmp_path, large=600, small=8), "--values", "off", "--no-suggestions"]
+    with open(words[2], "a", encoding="utf-8") as file:
+        file.write("[common]\ninput_memory = 'l1'\n")
+    large, small = printed(*words, "--json", status=1)["layers"]
     assert large["summary"] is None
     assert re.match("Out of Memory: |Statically allocated circular buffers", large["error"])
     assert large["reached"]
     assert small["error"] is None
-    assert main(["run", "--layers", str(path), "--values", "off"]) == 1
-    assert "failed" in capsys.readouterr().out
+    assert "failed" in printed(*words, status=1)
 
 
 def test_the_default_layers():
@@ -151,84 +137,55 @@ def test_the_default_layers():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--only", "nothing"], "ttsim: run: no layer has 'nothing' in its name; leave --only away"),
-        (["--layers", "missing.toml"], "ttsim: .*missing.toml"),
-        ([*SMALL, "--layers", "x.toml"], r"ttsim: run: give --layers FILE \(with --only\) or the flags of one layer"),
-        ([*SMALL, "--device", "wormhole_n15"], "ttsim: .*wormhole_n150"),
-        (["--shape", "1,2"], "ttsim: run: --shape must be N,H,W,C, not 1,2"),
+        (["run", "--only", "nothing"], "run: no layer has 'nothing' in its name; leave --only away"),
+        (["run", "--layers", "missing.toml"], ".*missing.toml"),
+        ([*SMALL, "--layers", "x.toml"], r"run: give --layers FILE \(with --only\) or the flags of one layer"),
+        ([*SMALL, "--device", "wormhole_n15"], ".*wormhole_n150"),
+        ([*SMALL, "--set", "l1.bytes=2GHz"], "l1.bytes is in bytes, not a frequency as '2GHz' is"),
+        (["run", "--shape", "1,2"], "run: --shape must be N,H,W,C, not 1,2"),
+        (["devices", "wormhole"], ".*wormhole_n150"),
     ],
 )
 def test_a_mistake_is_told_in_one_line(words, message, capsys):
-    assert main(["run", *words]) == 2
+    assert main(words) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert re.fullmatch(f"{message}.*\n", captured.err)
+    assert re.fullmatch(f"ttsim: {message}.*\n", captured.err)
 
 
-def test_a_wrong_setting_is_the_layers_error(capsys):
-    assert main(["run", *SMALL, "--config", "shard_layot=HEIGHT_SHARDED"]) == 1
-    assert "did you mean 'shard_layout'" in capsys.readouterr().out
+def test_a_wrong_setting_is_the_layers_error(printed):
+    assert "did you mean 'shard_layout'" in printed(*SMALL, "--config", "shard_layot=HEIGHT_SHARDED", status=1)
 
 
-def test_a_device_of_ones_own(tmp_path, capsys):
-    path = tmp_path / "mine.toml"
-    path.write_text('extends = "wormhole_n150"\nname = "mine"\n[grid]\nrows = 4\n', encoding="utf-8")
-    assert main(["run", *SMALL, "--device", str(path), "--values", "off", "--json"]) == 0
-    (entry,) = json.loads(capsys.readouterr().out)["layers"]
-    assert entry["summary"]["device"] == "mine"
-
-
-def test_the_environment_names_the_device(monkeypatch, capsys):
-    monkeypatch.setenv("TTSIM_DEVICE", "blackhole_p150")
-    assert main(["run", *SMALL, "--values", "off", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["layers"][0]["summary"]["device"] == "blackhole_p150"
-
-
-def test_devices(capsys):
-    assert main(["devices"]) == 0
-    assert "blackhole_p150" in capsys.readouterr().out
-    assert main(["devices", "wormhole_n150", "--json"]) == 0
-    (spec,) = json.loads(capsys.readouterr().out)["devices"]
+def test_devices(printed):
+    assert "blackhole_p150" in printed("devices")
+    (spec,) = printed("devices", "wormhole_n150", "--json")["devices"]
     assert (spec["grid"]["cols"], spec["grid"]["rows"]) == (8, 8)
-    assert main(["devices", "wormhole"]) == 2
-    assert "ttsim: " in capsys.readouterr().err
 
 
-def test_suggestions_can_be_left_out(capsys):
-    small = ["run", "--shape", "1,8,8,32", "--out-channels", "32", "--kernel-size", "2", "--values", "off"]
-    assert main(small) == 0
-    assert "What would help (" in capsys.readouterr().out
-    assert main([*small, "--no-suggestions"]) == 0
-    assert "What would help (" not in capsys.readouterr().out
-
-
-def test_a_report_and_the_rows_of_a_card_are_compared(capsys, tmp_path):
+def test_a_report_and_the_rows_of_a_card_are_compared(printed, capsys, tmp_path):
     """Kernels take twice as long on the card, which has a second device."""
-    main(["run", *SMALL, "--values", "off", "--no-suggestions", "--json"])
-    (tmp_path / "ours.json").write_text(document := capsys.readouterr().out)
-    (call,) = json.loads(document)["layers"][0]["summary"]["cycles"]["calls"]
+    document = printed(*PLANNED, "--json")
+    (tmp_path / "ours.json").write_text(json.dumps(document))
+    (call,) = document["layers"][0]["summary"]["cycles"]["calls"]
     taken = [(one["name"], 2 * round(one["nanoseconds"])) for one in call["operations"]]
     rows = [f"{name},{device},{twice}" for name, twice in taken for device in (0, 1)]
     head = "OP CODE,DEVICE ID,DEVICE KERNEL DURATION [ns]"
     (tmp_path / "card.csv").write_text("\n".join([head, *rows, ""]))
-    files = str(tmp_path / "ours.json"), str(tmp_path / "card.csv")
-    assert main(["compare", *files]) == 2
+    compare = ["compare", str(tmp_path / "ours.json"), str(tmp_path / "card.csv")]
+    assert main(compare) == 2
     assert "card.csv': it has the devices 0, 1; choose one with --device-id" in capsys.readouterr().err
-    assert main(["compare", *files, "--device-id", "1", "--fail-over", "101"]) == 0
-    assert "(+100.0 %), wormhole_n150 before" in capsys.readouterr().out
-    assert main(["compare", *files, "--device-id", "1", "--fail-over", "99"]) == 1
+    assert "(+100.0 %), wormhole_n150 before" in printed(*compare, "--device-id", "1", "--fail-over", "101")
+    assert main([*compare, "--device-id", "1", "--fail-over", "99"]) == 1
 
 
-def test_two_reports_are_compared(capsys, tmp_path):
-    main(["run", *SMALL, "--values", "off", "--no-suggestions", "--json"])
-    document = capsys.readouterr().out
-    (tmp_path / "a.json").write_text(document)
-    faster = json.loads(document)
-    faster["layers"][0]["summary"]["cycles"]["calls"][0]["operations"][0]["cycles"] //= 2
-    (tmp_path / "b.json").write_text(json.dumps(faster))
+def test_two_reports_are_compared(printed, capsys, tmp_path):
+    document = printed(*PLANNED, "--json")
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    document["layers"][0]["summary"]["cycles"]["calls"][0]["operations"][0]["cycles"] //= 2
+    (tmp_path / "b.json").write_text(json.dumps(document))
     files = str(tmp_path / "b.json"), str(tmp_path / "a.json")
-    assert main(["compare", *files]) == 0
-    assert "together" in capsys.readouterr().out
+    assert "together" in printed("compare", *files)
     assert main(["compare", *files, "--fail-over", "0.1%"]) == 1
     assert capsys.readouterr().err == "ttsim: compare: it takes longer by more than 0.1 %\n"
     assert main(["compare", *reversed(files), "--fail-over", "0"]) == 0
