@@ -49,6 +49,7 @@ class L1Spec:
         allocation_alignment_bytes: A buffer starts at a multiple of this, counted from ``base_bytes``.
         circular_buffer_alignment_bytes: A circular buffer starts at a multiple of this.
         circular_buffers: Most circular buffers of one core.
+        zeros_bytes: Zeros that stand in every core, for kernels to copy padding from.
     """
 
     bytes: int
@@ -57,6 +58,7 @@ class L1Spec:
     allocation_alignment_bytes: int
     circular_buffer_alignment_bytes: int
     circular_buffers: int
+    zeros_bytes: int = 512
 
     def __post_init__(self) -> None:
         require_positive("l1", self)

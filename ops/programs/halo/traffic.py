@@ -30,7 +30,6 @@ from ops.programs.halo.transfers import (
 
 Floats: TypeAlias = NDArray[np.float64]
 
-ZEROS_BYTES = 512  # zeros that every core keeps in its L1, to copy from (tt-metal, MEM_ZEROS_SIZE)
 PIECES_OF_A_STICK = 2  # in which padding that is not zero is copied (tt-metal, halo_gather.cpp)
 
 
@@ -87,7 +86,7 @@ def halo_traffic(plan: HaloPlan, spec: DeviceSpec) -> HaloTraffic:
     blocks = div_up(halo.input_rows, UNTILIZE_BLOCK_STICKS)
     if not halo.tiled:
         blocks = PROCESSORS * (1 + int(batches.block.max(initial=0)))
-    return HaloTraffic(blocks, _filling(halo, plan.ranges), _sending(batches, plan, blocks, spec))
+    return HaloTraffic(blocks, _filling(halo, plan.ranges, spec.l1.zeros_bytes), _sending(batches, plan, blocks, spec))
 
 
 def stick_bytes(halo: HaloArguments) -> int:
@@ -124,17 +123,17 @@ def _rounds(transfers: Transfers, turn: Integers) -> Integers:
     return rounds
 
 
-def _zero_copies(stick: int, sticks: Integers) -> Integers:
-    """Copies of zeros that fill each run of so many sticks of so many bytes."""
-    together = ZEROS_BYTES // stick
+def _zero_copies(stick: int, zeros: int, sticks: Integers) -> Integers:
+    """Copies of so many bytes of zeros that fill each run of so many sticks of so many bytes."""
+    together = zeros // stick
     if together <= 1:
-        return sticks * div_up(stick, ZEROS_BYTES)
+        return sticks * div_up(stick, zeros)
     return sticks // together + sticks % together
 
 
-def _filling(halo: HaloArguments, ranges: StickRanges) -> tuple[Filling, ...]:
+def _filling(halo: HaloArguments, ranges: StickRanges, zeros_bytes: int) -> tuple[Filling, ...]:
     """The first processor has the first half of a core's runs, the second the rest."""
-    runs, copies = padding_runs(halo.frame), partial(_zero_copies, stick_bytes(halo))
+    runs, copies = padding_runs(halo.frame), partial(_zero_copies, stick_bytes(halo), zeros_bytes)
     low, high = runs.within(ranges)
     edges = np.array([low, np.maximum(high - 1, low)])
     begin, end = runs.begins(edges), runs.ends(edges)  # of the first and the last run, which a core's range cuts

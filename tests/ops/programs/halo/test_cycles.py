@@ -14,7 +14,7 @@ from ops.op_models import load_spec
 from ops.programs.halo.config_tensors import UNTILIZE_BLOCK_STICKS, turns
 from ops.programs.halo.cycles import halo_cycles, halo_sent, halo_times
 from ops.programs.halo.plan import BLOCK, HEIGHT, WIDTH, HaloOp
-from ops.programs.halo.traffic import ZEROS_BYTES, halo_traffic, stick_bytes
+from ops.programs.halo.traffic import halo_traffic, stick_bytes
 from ops.programs.halo.transfers import list_transfers, padding_runs
 from tests.ops.programs.halo.halos import halo_plan
 
@@ -102,7 +102,7 @@ def test_the_traffic_is_that_of_the_lists(kind):
     block_rows = UNTILIZE_BLOCK_STICKS if halo.tiled else 0
     listed = list_transfers(halo.frame, plan.ranges, input_rows=halo.input_rows, block_rows=block_rows)
     turn, home = turns(listed, tiled=halo.tiled), listed.source_core == listed.destination_core
-    runs, together = padding_runs(halo.frame), ZEROS_BYTES // stick_bytes(halo)
+    runs, together = padding_runs(halo.frame), 512 // stick_bytes(halo)
     low, high = (bound.tolist() for bound in runs.within(plan.ranges))
     for processor, (sending, filling) in enumerate(zip(traffic.sending, traffic.filling, strict=True)):
         for found, chosen, weights in (
@@ -168,6 +168,14 @@ def test_zeros_are_copied_as_far_as_there_are_any(width, copies):
     """Runs of 11, 2 and 2 sticks: eight of 64 bytes at a time, one of 512 bytes, or one of 640 bytes in two pieces."""
     filling = halo_traffic(halo_plan(size=8, row_cores=2, width=width), SPEC).filling[0]
     assert (filling.copies(zero=True)[0], filling.copies(zero=False)[0]) == (copies, 30)
+
+
+@pytest.mark.parametrize(("zeros_bytes", "copies"), [(64, 15), (128, 8), (256, 9), (1024, 15)])
+def test_padding_is_copied_in_pieces_of_the_zeros_of_the_device(zeros_bytes, copies):
+    """Runs of 11, 2 and 2 sticks of 64 bytes: one, two, four or sixteen at a time, then the rest one by one."""
+    spec = SPEC.replace(l1_zeros_bytes=zeros_bytes)
+    plan = halo_plan(size=8, row_cores=2, width=32)
+    assert halo_traffic(plan, spec).filling[0].copies(zero=True)[0] == copies
 
 
 def test_row_major_sticks_go_round_by_round_to_one_receiver_after_the_other():
