@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from device.numbers.formats import Array, div_up
+from device.numbers.formats import Array
 from ops.programs.patch_matmul.depthwise import add_up_elements, elements
 from ops.programs.patch_matmul.direct import LEAST_CHANNELS, add_up_directly, direct, direct_pixels, sum_directly, whole
 from ops.programs.patch_matmul.gather import (
-    LEAST_PIECES,
     Each,
     Margin,
     Piece,
@@ -154,33 +153,9 @@ def _gathered(
         scratch: Memory for patches, and for sums.
     """
     counts = part.shape[:-1]
-    stored = np.moveaxis(weights, -2, 0)
-    if prod(counts) < weights.shape[-1] and merges(stored, tuple(range(stored.ndim - 1))):
-        yield from _as_stored(each, view, stored, bias, part, scratch)
-        return
     matrix = _matrix(weights, each)
     for box in runs(counts, shared_rows(len(matrix), prod(counts))):
         yield partial(_gathered_run, view[box], matrix, bias, part[box], scratch)
-
-
-def _as_stored(
-    each: Each, view: Array, weights: Array, bias: Array | None, part: Array, scratch: tuple[Scratch, Scratch]
-) -> Iterator[Piece]:
-    """The same where patches are fewer than weights, which lie as [C, *taps, O]: patches are turned, and not they."""
-    counts, outs = view.shape[: part.ndim - 1], part.shape[-1]
-    turned = np.empty((*counts, view.shape[-1], *view.shape[len(counts) : -1]), np.float32)
-    copy_in_pieces(np.moveaxis(turned, len(counts), -1), view, each)
-    patches, matrix = turned.reshape(prod(counts), -1), weights.reshape(-1, outs)
-    many = max(div_up(outs, LEAST_PIECES), 2 * len(patches))  # each piece reads all patches
-    for channels in (slice(first, first + many) for first in range(0, outs, many)):
-        added = None if bias is None else bias[channels]
-        yield partial(_run_as_stored, patches, matrix.T[channels], added, part[..., channels], scratch[1])
-
-
-def _run_as_stored(patches: Array, matrix: Array, bias: Array | None, place: Array, scratch: Scratch) -> None:
-    """Some channels of `_as_stored`: the larger operand comes first, which BLAS likes better."""
-    sums = np.matmul(matrix, patches.T, out=scratch.array((len(matrix), len(patches))))
-    put(sums.T.reshape(place.shape), bias, place)
 
 
 def _matrix(weights: Array, each: Each) -> Array:

@@ -8,12 +8,11 @@ from functools import partial
 from itertools import pairwise, product
 from math import prod
 from threading import local
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from device.host.compiling import loops_of, worth_loading
 from device.host.threads import locked
 from device.memory.memory_config import TILE
 from device.numbers.formats import Array, div_up
@@ -166,10 +165,6 @@ class Scratch(local):
         return copied.reshape(rows, -1)
 
 
-COPIED_ROWS: Final = 32  # of all taps, that are worth another piece
-NUMPY_SECONDS: Final = 1.5e-9  # for a number of a transposed copy
-
-
 def in_one_piece(weights: Array, each: Each) -> Array:
     """Weights float32 [parts, *taps, rows, columns], contiguous: themselves, or a copy [parts, taps, rows, columns].
 
@@ -181,14 +176,7 @@ def in_one_piece(weights: Array, each: Each) -> Array:
         return weights
     source = weights.reshape(len(weights), -1, *weights.shape[-2:])
     copied = np.empty(source.shape, np.float32)
-    if worth_loading("ops.programs.patch_matmul.loops", source.size * NUMPY_SECONDS):
-        source.flags.writeable = False  # always, so that the loop is compiled for one kind of argument
-        copy = loops_of("ops.programs.patch_matmul.loops").copy_taps
-        cuts = range(0, source.shape[-2], COPIED_ROWS)
-        parts = zip(copied, source, strict=True)
-        each(do, [partial(copy, target, part, first, first + COPIED_ROWS) for target, part in parts for first in cuts])
-    else:
-        copy_in_pieces(np.moveaxis(copied, -2, 0), np.moveaxis(source, -2, 0), each)
+    copy_in_pieces(np.moveaxis(copied, -2, 0), np.moveaxis(source, -2, 0), each)
     return copied
 
 

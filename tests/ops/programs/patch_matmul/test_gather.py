@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from ops.programs.patch_matmul.gather import Margin, merges, places, runs, shared_rows
+from ops.programs.patch_matmul.gather import (
+    Margin,
+    bundle_count,
+    bundle_size,
+    dense_bundles,
+    merges,
+    places,
+    runs,
+    shared_rows,
+)
 from ops.window import axis_of_windows
 
 
@@ -61,3 +70,29 @@ def test_runs_that_may_be_cut_anywhere_are_some(positions, rows):
 def test_axes_that_lie_in_memory_as_one_merge(order, axes, expected):
     array = np.zeros((2, 3, 4)).transpose(order)
     assert merges(array, axes) is expected
+
+
+@pytest.mark.parametrize(
+    ("groups", "channels", "bundles", "size"),
+    [
+        (1, (64, 64), 1, 1),
+        (2, (64, 64), 2, 1),
+        (4, (64, 64), 2, 2),
+        (64, (64, 64), 2, 32),
+        (3, (9, 9), 1, 3),
+        (2, (64, 32), 1, 2),
+        (4, (256, 128), 4, 1),
+    ],
+)
+def test_groups_are_bundled_as_far_as_that_is_worth_it(groups, channels, bundles, size):
+    """Bundles of a program are a tile wide where they can be; BLAS multiplies 32 channels of each side at a time."""
+    assert bundle_count(groups, *channels) == bundles
+    assert bundle_size(groups, *(side // groups for side in channels)) == size
+
+
+def test_groups_of_a_bundle_meet_only_themselves():
+    weights = np.arange(1, 9, dtype=np.float32).reshape(4, 1, 2, 1)  # four groups of two channels in, one out
+    assert dense_bundles(weights, 1) is weights
+    first, second = dense_bundles(weights, 2)
+    assert first[0].tolist() == [[1, 0], [2, 0], [0, 3], [0, 4]]
+    assert second[0].tolist() == [[5, 0], [6, 0], [0, 7], [0, 8]]
