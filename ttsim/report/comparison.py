@@ -2,20 +2,20 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from device.errors import ArgumentError
 from ttsim.report.export.spelling import operation_name
-from ttsim.report.formatting import fitted, printable, short_name, terminal_width, wrapped
+from ttsim.report.formatting import TableColumn, printable, short_name, table_lines, terminal_width, wrapped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedTensor:
-    """A tensor that an operation reads or makes, in words; what is not told is empty."""
+    """A tensor that an operation reads or makes, in words; empty where a report does not say it."""
 
     name: str  # INPUT_0, OUTPUT_0 ..
     shape: str = ""  # Its logical one, as 1x1x64x32
@@ -26,7 +26,7 @@ class ReportedTensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedOperation:
-    """A device operation, as a report tells of it."""
+    """A device operation of a report."""
 
     name: str  # As a graph capture shows it
     # What it takes; None where no model knows it, and in the rows of a profiler, which have times alone
@@ -39,10 +39,16 @@ class ReportedOperation:
     # Cycles of the critical path, or busy ones where no path is known, by stage; none in a network's report
     stages: tuple[tuple[str, int], ...] = ()
 
+    def taken(self, unit: str) -> int | None:
+        """Its cycles, or whole nanoseconds."""
+        if unit == CYCLES:
+            return self.cycles
+        return None if self.nanoseconds is None else round(self.nanoseconds)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
-    """What a report tells."""
+    """A report that was read."""
 
     device: str  # Name of the device, or its architecture; empty if nobody says
     clock_hz: int  # Its clock; 0 where times are told and no cycles
@@ -51,14 +57,20 @@ class Reported:
     left_out: tuple[str, ...] = ()  # Rows that are no operations of the device, in words
 
 
-TOLD_STAGES = 2
-MISSING, MODEL, CORES, FIDELITY, SHAPES, DTYPES, LAYOUTS, MEMORY, BOUND, STAGES = (
-    "matched", "known times", "cores", "fidelity", "shapes", "data types", "layouts", "memory", "bound", "stages"
-)  # fmt: skip
+CYCLES, NANOSECONDS = "cycles", "ns"
+TOLD_STAGES: Final = 2
+MISSING, MODEL, STAGES = "matched", "known times", "stages"
+# What is compared of an operation and of its tensors: what it is called, the field, and the words for a difference.
+OF_OPERATIONS: Final = (
+    ("cores", "core_count", "{} -> {} cores"),
+    ("fidelity", "fidelity", "{} -> {}"),
+    ("bound", "bound_by", "bound by {} -> {}"),
+)
+OF_TENSORS: Final = (("shapes", "shape"), ("data types", "dtype"), ("layouts", "layout"), ("memory", "memory"))
+CONFIGURED: Final = ("cores", "fidelity", *(what for what, _ in OF_TENSORS))  # what differs before anything runs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
+class Cause(NamedTuple):
     """A difference."""
 
     what: str  # Differs: cores, fidelity, shapes ..
@@ -68,7 +80,7 @@ class Cause:
 def causes_of(
     before: ReportedOperation | None, after: ReportedOperation | None, *, stages: bool = True
 ) -> tuple[Cause, ...]:
-    """What is different, the stages that changed most last.
+    """What is different about an operation, the stages that changed most last.
 
     Args:
         before: In the first report; None if it is not there.
@@ -76,46 +88,32 @@ def causes_of(
         stages: Whether cycles of their stages compare: those of two clocks do not.
     """
     if before is None or after is None:
-        return (Cause(what=MISSING, text="only after" if before is None else "only before"),)
+        return (Cause(MISSING, "only after" if before is None else "only before"),)
     if (before.nanoseconds is None) != (after.nanoseconds is None):
-        return (Cause(what=MODEL, text=f"no time {'before' if before.nanoseconds is None else 'after'}"),)
-    found = [*_configs(before, after), *_tensors(before, after)]
-    if stages:
-        found += _stages(dict(before.stages), dict(after.stages))
-    return tuple(Cause(what=what, text=text) for what, text in found)
+        return (Cause(MODEL, f"no time {'before' if before.nanoseconds is None else 'after'}"),)
+    changed = _stages(dict(before.stages), dict(after.stages)) if stages else ()
+    return (*_differences(before, after), *changed)
 
 
-def _configs(before: ReportedOperation, after: ReportedOperation) -> Iterator[tuple[str, str]]:
-    if before.core_count != after.core_count and before.core_count and after.core_count:
-        yield CORES, f"{before.core_count} -> {after.core_count} cores"
-    if before.fidelity != after.fidelity and before.fidelity and after.fidelity:
-        yield FIDELITY, f"{before.fidelity} -> {after.fidelity}"
-    if before.bound_by != after.bound_by and before.bound_by and after.bound_by:
-        yield BOUND, f"bound by {before.bound_by} -> {after.bound_by}"
+def _differences(before: ReportedOperation, after: ReportedOperation) -> Iterator[Cause]:
+    """What both tell otherwise."""
+    for what, name, words in OF_OPERATIONS:
+        was, now = getattr(before, name), getattr(after, name)
+        if was and now and was != now:
+            yield Cause(what, words.format(was, now))
+    others = {tensor.name: tensor for tensor in after.tensors}
+    for tensor in before.tensors:
+        for what, name in OF_TENSORS if tensor.name in others else ():
+            was, now = getattr(tensor, name), getattr(others[tensor.name], name)
+            if was and now and was != now:
+                yield Cause(what, f"{tensor.name} {was} -> {now}")
 
 
-def _tensors(before: ReportedOperation, after: ReportedOperation) -> Iterator[tuple[str, str]]:
-    """Of tensors that both tell of."""
-    others: Mapping[str, ReportedTensor] = {one.name: one for one in after.tensors}
-    for one in before.tensors:
-        other = others.get(one.name)
-        if other is None:
-            continue
-        sides = (
-            (SHAPES, one.shape, other.shape),
-            (DTYPES, one.dtype, other.dtype),
-            (LAYOUTS, one.layout, other.layout),
-            (MEMORY, one.memory, other.memory),
-        )
-        yield from ((what, f"{one.name} {was} -> {now}") for what, was, now in sides if was and now and was != now)
-
-
-def _stages(were: Mapping[str, int], are: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    if not were or not are:  # a network's report has none
-        return
+def _stages(were: dict[str, int], are: dict[str, int]) -> Iterator[Cause]:
     changes = {name: are.get(name, 0) - were.get(name, 0) for name in {**were, **are}}
     most = sorted((name for name in changes if changes[name]), key=lambda name: -abs(changes[name]))
-    yield from ((STAGES, f"{name} {changes[name]:+,}") for name in most[:TOLD_STAGES])
+    for name in most[:TOLD_STAGES] if were and are else ():  # a network's report has none
+        yield Cause(STAGES, f"{name} {changes[name]:+,}")
 
 
 MOST_CELLS: Final = 100_000_000  # of the table of names that is looked through, two bytes each
@@ -131,7 +129,7 @@ def kind_of(name: str) -> str:
 
 
 def matched(before: Sequence[str], after: Sequence[str]) -> list[tuple[int | None, int | None]]:
-    """Numbers of operations of equal kinds, in order, as many as can be; between them those that have no other.
+    """Numbers of operations of equal kinds, in order, as many as can be; before each pair those that have no other.
 
     Raises:
         ArgumentError: Both are so long, and so different, that it would take too much memory.
@@ -140,10 +138,16 @@ def matched(before: Sequence[str], after: Sequence[str]) -> list[tuple[int | Non
     head = next((at for at in range(same) if before[at] != after[at]), same)
     tail = next((at for at in range(same - head) if before[-1 - at] != after[-1 - at]), same - head)
     inner = _common(before[head : len(before) - tail], after[head : len(after) - tail])
-    middle = [(head + one, head + other) for one, other in inner]
-    ends = [(len(before) - at, len(after) - at) for at in range(tail, 0, -1)]
-    both = [*((at, at) for at in range(head)), *middle, *ends]
-    return _with_the_others(both, len(before), len(after))
+    pairs = [(at, at) for at in range(head)] + [(head + row, head + column) for row, column in inner]
+    pairs += [(len(before) - at, len(after) - at) for at in range(tail, -1, -1)]  # the last stands behind the end
+    matches: list[tuple[int | None, int | None]] = []
+    first = second = 0
+    for row, column in pairs:
+        matches += [(at, None) for at in range(first, row)]
+        matches += [(None, at) for at in range(second, column)]
+        matches.append((row, column))
+        first, second = row + 1, column + 1
+    return matches[:-1]
 
 
 def _common(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int]]:
@@ -157,8 +161,8 @@ def _common(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int]
     longest = np.zeros((len(before) + 1, len(after) + 1), np.int16)  # [row, column]: of all behind both
     for row in range(len(before) - 1, -1, -1):
         below = longest[row + 1]
-        found = np.maximum(below[:-1], below[1:] + (others == codes[before[row]]))
-        longest[row, :-1] = np.maximum.accumulate(found[::-1])[::-1]
+        best = np.maximum(below[:-1], below[1:] + (others == codes[before[row]]))
+        longest[row, :-1] = np.maximum.accumulate(best[::-1])[::-1]
     pairs, row, column = [], 0, 0
     while row < len(before) and column < len(after):
         if before[row] == after[column]:
@@ -171,52 +175,51 @@ def _common(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int]
     return pairs
 
 
-def _with_the_others(both: Sequence[tuple[int, int]], before: int, after: int) -> list[tuple[int | None, int | None]]:
-    """Pairs, and in front of each what has none: first that of the one, then that of the other."""
-    found: list[tuple[int | None, int | None]] = []
-    first = second = 0
-    for one, other in (*both, (before, after)):
-        found += [(at, None) for at in range(first, one)]
-        found += [(None, at) for at in range(second, other)]
-        first, second = one + 1, other + 1
-        found.append((one, other))
-    return found[:-1]
+LONGEST_CAUSES: Final = 1000  # characters of what is different about one operation
 
 
-HEADINGS = ("operation", "before", "after", "change", "of it")
-KIND_HEADINGS = ("kind", "count", "before", "after", "change", "of it")
-LONGEST_CAUSES = 1000  # characters of what is different about one operation
-CYCLES, NANOSECONDS = "cycles", "ns"
-CONFIGURED = (CORES, DTYPES, FIDELITY, LAYOUTS, MEMORY, SHAPES)  # what differs before anything runs
+class Change(NamedTuple):
+    """What operations take in both reports, without those whose time one of them does not tell."""
+
+    before: int
+    after: int
+
+    @property
+    def more(self) -> int:
+        """What the second has more."""
+        return self.after - self.before
+
+    @property
+    def share(self) -> float | None:
+        """The same, of the first; None if it has none."""
+        return self.more / self.before if self.before else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class Pair(NamedTuple):
     """An operation in both reports, or in one of them."""
 
     before: ReportedOperation | None  # In the first; None if it is not there
     after: ReportedOperation | None  # In the second; None likewise
-    change: int  # What it takes longer in the second; one that is not there takes none. 0 where one does not tell it.
-    share: float | None  # That, of what it takes in the first; None if it takes none there
+    change: Change  # An operation that is not there takes none
     causes: tuple[Cause, ...]  # What is different about it
 
     @property
+    def sides(self) -> list[ReportedOperation]:
+        """The operation in the reports that have it."""
+        return [side for side in (self.before, self.after) if side is not None]
+
+    @property
     def name(self) -> str:
-        """Of the operation."""
-        one = self.before or self.after
-        return "" if one is None else one.name
+        """The name of the operation."""
+        return self.sides[0].name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KindChange:
+class KindChange(NamedTuple):
     """All operations of a kind."""
 
     kind: str  # Conv2d, Halo ..
-    counts: tuple[int, int]  # How many there are in each report
-    before: int  # What they take in the first
-    after: int
-    change: int  # What the second has more
-    share: float | None  # That, of the first; None if it has none
+    counts: tuple[int, int] | None  # How many there are in each report; None of all kinds together
+    change: Change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,17 +230,14 @@ class Comparison:
     # writes whole ones
     unit: str
     devices: tuple[str, str]
-    before: int  # What the first takes, without operations whose time one of both does not tell
-    after: int  # The second, likewise
-    change: int  # What the second has more
-    share: float | None  # That, of the first; None if it has none
+    change: Change  # Of all operations
     pairs: tuple[Pair, ...]  # Operations, matched in order by their kinds
     kinds: tuple[KindChange, ...]  # Sums by kind, in order of the first
     notes: tuple[str, ...]  # What else is to be known, in words
 
     def fails(self, most_share: float) -> bool:
         """Whether the second takes longer than the first by more than a share of its time."""
-        return self.change > most_share * self.before
+        return self.change.more > most_share * self.change.before
 
     def table(self, width: int | None = None) -> str:
         """Both sums, the kinds, and the operations that differ, with what is different about them.
@@ -246,20 +246,36 @@ class Comparison:
             width: Characters of a line: what does not fit is left out column by column, and words go on below. None:
                 everything, on lines as long as it takes.
         """
-        different = [one for one in self.pairs if one.change or one.causes]
+        different = [pair for pair in self.pairs if pair.change.more or pair.causes]
         words = [self._head(), *self._counts(different), *self.notes]
         lines = [line for text in words for line in wrapped(text, width, indent=2)]
         if self.kinds:
-            ordered = sorted(self.kinds, key=lambda one: -abs(one.change))
-            rows = [KIND_HEADINGS, *map(self._kind_row, ordered), ("together", "", *self._sums(self))]
-            lines += ["", *fitted(rows, width, words=KIND_HEADINGS[:1], least_needed=("change", "count"))]
-        if different:
-            head, *rest = fitted(
-                [HEADINGS, *map(self._row, different)], width, words=HEADINGS[:1], least_needed=["change"]
+            rows = [
+                *sorted(self.kinds, key=lambda kind: -abs(kind.change.more)),
+                KindChange("together", None, self.change),
+            ]
+            columns = (
+                TableColumn[KindChange]("kind", lambda kind: short_name(kind.kind), words=True),
+                TableColumn[KindChange]("count", _count, goes=2),
+                TableColumn[KindChange]("before", lambda kind: self._text(kind.change.before)),
+                TableColumn[KindChange]("after", lambda kind: self._text(kind.change.after)),
+                TableColumn[KindChange]("change", lambda kind: self._text(kind.change.more, sign="+"), goes=1),
+                TableColumn[KindChange]("of it", lambda kind: _percent(kind.change.share)),
             )
+            lines += ["", *table_lines(columns, rows, width)]
+        if different:
+            shown = (
+                TableColumn[Pair]("operation", lambda pair: short_name(pair.name), words=True),
+                TableColumn[Pair]("before", lambda pair: self._taken(pair.before)),
+                TableColumn[Pair]("after", lambda pair: self._taken(pair.after)),
+                TableColumn[Pair]("change", lambda pair: self._text(pair.change.more, sign="+"), goes=1),
+                TableColumn[Pair]("of it", lambda pair: _percent(pair.change.share)),
+            )
+            head, *rest = table_lines(shown, different, width)
             lines += ["", head]
-            for one, line in zip(different, rest, strict=True):
-                lines += [line, *(part for part in wrapped(_why(one), width, indent=4) if part)]
+            for pair, line in zip(different, rest, strict=True):
+                why = printable(", ".join(cause.text for cause in pair.causes)[:LONGEST_CAUSES])
+                lines += [line, *(wrapped(f"    {why}", width, indent=4) if why else ())]
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -267,41 +283,33 @@ class Comparison:
         return self.table(terminal_width())
 
     def _head(self) -> str:
-        first, second = (short_name(one) or "an unknown device" for one in self.devices)
-        shown = "cycles" if self.unit == CYCLES else "us"
-        sums = f"{self._text(self.before)} -> {self._text(self.after)} {shown}"
-        share = "" if self.share is None else f" ({_percent(self.share)})"
-        return f"{sums}{share}, {first} before, {second} after"
+        first, second = (short_name(device) or "an unknown device" for device in self.devices)
+        sums = f"{self._text(self.change.before)} -> {self._text(self.change.after)}"
+        share = "" if self.change.share is None else f" ({_percent(self.change.share)})"
+        return f"{sums} {'cycles' if self.unit == CYCLES else 'us'}{share}, {first} before, {second} after"
 
     def _counts(self, different: Sequence[Pair]) -> Iterator[str]:
         """How many operations are in both, and what differs in how many."""
-        only = Counter(cause.text for one in different for cause in one.causes if None in (one.before, one.after))
-        both = len(self.pairs) - only.total()
-        alone = [f"{count} {text}" for text, count in sorted(only.items(), reverse=True)]
+        alone = Counter(pair.causes[0].text for pair in different if len(pair.sides) == 1)
         same = len(self.pairs) - len(different)
-        parts = [f"{both} operations are in both", *([f"{same} of them the same"] if same else []), *alone]
-        yield ", ".join(parts) + "."
-        both_told = [one for one in different if one.before is not None and one.after is not None]
-        differs = Counter(what for one in both_told for what in {cause.what for cause in one.causes})
-        told = [f"{what} in {count}" for what, count in sorted(differs.items()) if what in CONFIGURED]
+        parts = [
+            f"{len(self.pairs) - alone.total()} operations are in both",
+            f"{same} of them the same" if same else "",
+        ]
+        yield (
+            ", ".join(filter(None, (*parts, *(f"{alone[text]} {text}" for text in sorted(alone, reverse=True))))) + "."
+        )
+        differs = Counter(what for pair in different for what in {cause.what for cause in pair.causes})
+        told = [f"{what} in {differs[what]}" for what in sorted(CONFIGURED) if differs[what]]
         if told:
             yield f"What differs: {', '.join(told)}."
 
-    def _row(self, one: Pair) -> tuple[str, ...]:
-        sides = (None if side is None else _measure(side, self.unit) for side in (one.before, one.after))
-        shown = ("" if side is None else self._text(side) for side in sides)
-        return (short_name(one.name), *shown, self._text(one.change, sign="+"), _percent(one.share))
-
-    def _kind_row(self, one: KindChange) -> tuple[str, ...]:
-        first, second = one.counts
-        return (short_name(one.kind), str(first) if first == second else f"{first} -> {second}", *self._sums(one))
-
-    def _sums(self, one: "KindChange | Comparison") -> tuple[str, ...]:
-        sums = (self._text(one.before), self._text(one.after), self._text(one.change, sign="+"))
-        return (*sums, _percent(one.share))
-
     def _text(self, value: int, *, sign: str = "") -> str:
         return f"{value:{sign},}" if self.unit == CYCLES else f"{value / 1e3:{sign},.2f}"
+
+    def _taken(self, side: ReportedOperation | None) -> str:
+        taken = None if side is None else side.taken(self.unit)
+        return "" if taken is None else self._text(taken)
 
 
 def compare(before: Reported, after: Reported) -> Comparison:
@@ -311,85 +319,55 @@ def compare(before: Reported, after: Reported) -> Comparison:
         ArgumentError: They are too long and too different to be matched.
     """
     unit = CYCLES if before.clock_hz == after.clock_hz != 0 else NANOSECONDS
-    kinds = [[kind_of(one.name) for one in side.operations] for side in (before, after)]
+    kinds = [[kind_of(op.name) for op in side.operations] for side in (before, after)]
     pairs = [
-        _pair(None if one is None else before.operations[one], None if other is None else after.operations[other], unit)
-        for one, other in matched(*kinds)
+        _pair(None if row is None else before.operations[row], None if at is None else after.operations[at], unit)
+        for row, at in matched(*kinds)
     ]
-    sums = _sums(pairs, unit)
     return Comparison(
         unit=unit,
         devices=(before.device, after.device),
-        before=sums[0],
-        after=sums[1],
-        change=sums[1] - sums[0],
-        share=_share(sums[1] - sums[0], sums[0]),
+        change=_together(pairs),
         pairs=tuple(pairs),
-        kinds=tuple(_kind(kind, pairs, unit) for kind in dict.fromkeys((*kinds[0], *kinds[1]))),
+        kinds=tuple(_kind(kind, pairs) for kind in dict.fromkeys((*kinds[0], *kinds[1]))),
         notes=tuple(_notes(before, after)),
     )
 
 
-def _kind(kind: str, pairs: Sequence[Pair], unit: str) -> KindChange:
-    found = [pair for pair in pairs if kind_of(pair.name) == kind]
-    first, second = _sums(found, unit)
-    return KindChange(
-        kind=kind,
-        counts=(sum(pair.before is not None for pair in found), sum(pair.after is not None for pair in found)),
-        before=first,
-        after=second,
-        change=second - first,
-        share=_share(second - first, first),
-    )
+def _pair(before: ReportedOperation | None, after: ReportedOperation | None, unit: str) -> Pair:
+    was, now = (0 if side is None else side.taken(unit) for side in (before, after))
+    change = Change(0, 0) if was is None or now is None else Change(was, now)
+    return Pair(before, after, change, causes_of(before, after, stages=unit == CYCLES))
+
+
+def _kind(kind: str, pairs: Sequence[Pair]) -> KindChange:
+    own = [pair for pair in pairs if kind_of(pair.name) == kind]
+    counts = (sum(pair.before is not None for pair in own), sum(pair.after is not None for pair in own))
+    return KindChange(kind, counts, _together(own))
+
+
+def _together(pairs: Iterable[Pair]) -> Change:
+    changes = [pair.change for pair in pairs]
+    return Change(sum(change.before for change in changes), sum(change.after for change in changes))
 
 
 def _notes(before: Reported, after: Reported) -> Iterator[str]:
     """Where both are of different machines, and what is left out."""
     if before.arch != after.arch and before.arch and after.arch:
-        first, second = short_name(before.arch), short_name(after.arch)
-        yield f"Architectures differ: {first} before, {second} after."
+        yield f"Architectures differ: {short_name(before.arch)} before, {short_name(after.arch)} after."
     elif before.clock_hz != after.clock_hz and before.clock_hz and after.clock_hz:
         yield f"Clocks differ: {before.clock_hz / 1e9:g} GHz before, {after.clock_hz / 1e9:g} GHz after."
     for which, side in (("before", before), ("after", after)):
         if side.left_out:
             yield f"Left out {which}: {' and '.join(side.left_out)}."
-        untimed = sum(one.nanoseconds is None for one in side.operations)
+        untimed = sum(op.nanoseconds is None for op in side.operations)
         if untimed:
             yield f"Without a time {which}, and in no sum: {untimed} operation{'s' * (untimed > 1)}."
 
 
-def _pair(before: ReportedOperation | None, after: ReportedOperation | None, unit: str) -> Pair:
-    was, now = _taken(before, after, unit)
-    causes = causes_of(before, after, stages=unit == CYCLES)
-    return Pair(before=before, after=after, change=now - was, share=_share(now - was, was), causes=causes)
-
-
-def _taken(before: ReportedOperation | None, after: ReportedOperation | None, unit: str) -> tuple[int, int]:
-    """What an operation takes in both; none in either where one of them does not tell it."""
-    was, now = (0 if one is None else _measure(one, unit) for one in (before, after))
-    return (0, 0) if was is None or now is None else (was, now)
-
-
-def _sums(pairs: Iterable[Pair], unit: str) -> tuple[int, int]:
-    taken = [_taken(pair.before, pair.after, unit) for pair in pairs]
-    return sum(was for was, _ in taken), sum(now for _, now in taken)
-
-
-def _measure(one: ReportedOperation, unit: str) -> int | None:
-    """What an operation takes."""
-    if unit == CYCLES:
-        return one.cycles
-    return None if one.nanoseconds is None else round(one.nanoseconds)
-
-
-def _why(one: Pair) -> str:
-    """What is different about an operation, indented; empty where nothing is known."""
-    text = printable(", ".join(cause.text for cause in one.causes)[:LONGEST_CAUSES])
-    return f"    {text}" if text else ""
-
-
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
+def _count(kind: KindChange) -> str:
+    first, second = kind.counts or ("", "")
+    return f"{first}" if first == second else f"{first} -> {second}"
 
 
 def _percent(share: float | None) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import Lazy
@@ -18,12 +18,10 @@ from ttsim.report.formatting import (
     percent,
     short_name,
     table_lines,
-    terminal_width,
-    text,
     time,
     wrapped,
 )
-from ttsim.report.rows import as_dict
+from ttsim.report.rows import Report
 
 ERROR_SHARE: Final = 0.04  # mean, on tests that the fit has not seen: docs/cycles.md, Between operations
 BASES: Final = {
@@ -54,14 +52,9 @@ class LaunchTimes:
 
 
 def launch_times(launches: Sequence[Launch], kernel_nanoseconds: float, spec: DeviceSpec) -> LaunchTimes:
-    """The launches of a report, in order.
-
-    Args:
-        launches: The programs of all its calls.
-        kernel_nanoseconds: What their kernels take.
-    """
+    """The launches of all programs of a report, in order, whose kernels take so long."""
     between = between_kernels_nanoseconds(launches, spec)
-    readings = [
+    readings = (
         LaunchTime(
             reading=replay.value,
             between_nanoseconds=round(between[replay]),
@@ -69,7 +62,7 @@ def launch_times(launches: Sequence[Launch], kernel_nanoseconds: float, spec: De
             basis=basis,
         )
         for replay, basis in (BASES.items() if launches else ())
-    ]
+    )
     return LaunchTimes(programs=len(launches), readings=tuple(readings))
 
 
@@ -138,7 +131,6 @@ def call_lines(calls: Sequence[CallTime], width: int | None = None) -> list[str]
     return table_lines(CALL_TABLE, lines, width)
 
 
-FORMAT = 2  # raised when a field changes its meaning or goes
 INCLUDES = (
     "kernel time of every device operation, from the first core's start to the last core's end",
     "operations run one after the other",
@@ -152,7 +144,7 @@ LEAVES_OUT = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class CycleReport:
+class CycleReport(Report):
     """What calls took on a device.
 
     ``print(report)`` shows a table; all figures are fields, and lie the same way in ``to_json()``.
@@ -168,6 +160,8 @@ class CycleReport:
         leaves_out: What they do not count.
         advice: What would make them faster; None where nobody asked.
     """
+
+    FORMAT = 2
 
     device: str
     clock_hz: int
@@ -203,14 +197,6 @@ class CycleReport:
         counted = explain_inclusion(self.includes, self.leaves_out)
         return "\n".join([*paragraphs, *launch_lines(self.launches), *advice, counted])
 
-    def to_dict(self) -> dict[str, Any]:
-        """All figures, by the names of their fields."""
-        return {"format": FORMAT, **as_dict(self)}
-
-    def to_json(self) -> str:
-        """All figures; the same bytes for the same calls."""
-        return text(self.to_dict())
-
     def table(self, width: int | None = None) -> str:
         """A table, and what it counts.
 
@@ -229,10 +215,6 @@ class CycleReport:
         after = (*untimed, *launch_lines(self.launches), explain_inclusion(self.includes, self.leaves_out))
         below = (line for text in after for line in wrapped(text, width, indent=2))
         return "\n".join([*wrapped(head, width, indent=2), *call_lines(self.calls, width), *below])
-
-    def __str__(self) -> str:
-        """The table: as wide as the terminal where one shows it, whole elsewhere."""
-        return self.table(terminal_width())
 
 
 def cycle_report(calls: Sequence[CallRun], spec: DeviceSpec) -> CycleReport:

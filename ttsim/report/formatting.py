@@ -246,3 +246,8 @@ def count_of(value: float) -> str:
         if value >= 10**power:
             return f"{value / 10**power:.3g} {prefix}"
     return f"{value:.3g} "
+
+
+def by(sizes: Sequence[int]) -> str:
+    """Sizes as 2x3."""
+    return "x".join(map(str, sizes))

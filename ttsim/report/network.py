@@ -1,10 +1,10 @@
 """The report on a network that users get: its device operations in order, their sums, and L1 at its fullest moment."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
-from device.cores import CoreRangeSet
 from device.memory.buffers import place
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import nanoseconds
@@ -20,13 +20,11 @@ from ttsim.report.formatting import (
     short_name,
     short_place,
     table_lines,
-    terminal_width,
-    text,
     time,
     wrapped,
 )
 from ttsim.report.l1_map import CIRCULAR, Held, L1Map, l1_map
-from ttsim.report.rows import as_dict
+from ttsim.report.rows import Column, Report, Row
 from ttsim.report.runs import LivingBuffer, OpRun, Runs
 
 
@@ -39,19 +37,23 @@ class LivingCircularBuffer:
     cores: str  # Where, as ttnn prints it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sum:
+@dataclass(frozen=True, eq=False, repr=False)
+class Sum(Row, figures="name"):
     """Operations that have something in common, together."""
 
     name: str  # The kind of operation, or the lines of the script
-    functions: tuple[str, ...]  # The functions that ran them, each once, in order
-    calls: int  # How many calls ran them
-    count: int  # How many operations
-    untimed: int  # How many of them no model knows
-    cycles: int  # Of all others
-    nanoseconds: float  # The same in time
-    share: float  # Of all cycles
-    l1_bytes: int  # The most that one of them finds and takes of a core's L1
+    parts: tuple[OpRun, ...]
+
+    # The functions that ran them, each once, in order
+    functions = Column["Sum", tuple[str, ...]](lambda sums: tuple(dict.fromkeys(op.function for op in sums.parts)))
+    calls = Column["Sum", int](lambda sums: len({op.call for op in sums.parts}))  # How many calls ran them
+    count = Column["Sum", int](lambda sums: len(sums.parts))  # How many operations
+    untimed = Column["Sum", int](lambda sums: sum(bool(op.untimed) for op in sums.parts))  # Those that no model knows
+    cycles = Column["Sum", int](lambda sums: sum(op.cycles for op in sums.parts))  # Of all others
+    nanoseconds = Column["Sum", float](lambda sums: nanoseconds(sums.cycles, sums.parts[0].runs.clock_hz))
+    share = Column["Sum", float](lambda sums: share_of(sums.cycles, sums.parts[0].runs.cycles))  # Of all cycles
+    # The most that one of them finds and takes of a core's L1
+    l1_bytes = Column["Sum", int](lambda sums: max(op.l1_bytes for op in sums.parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,94 +64,70 @@ class HighWater:
     cache has its circular buffers, too; those of the fullest core count; and so does what lay there before.
     """
 
-    operation: int | None  # Number of the device operation that runs; None if no operation ran
-    nanoseconds: float  # Kernel time until that operation begins
+    operation: int | None = None  # Number of the device operation that runs; None if no operation ran
+    nanoseconds: float = 0.0  # Kernel time until that operation begins
     usable_bytes: int  # What a program can use of L1, L1_SMALL included
-    total_bytes: int  # Circular buffers and buffers
-    share: float  # Of the usable bytes
+    total_bytes: int = 0  # Circular buffers and buffers
+    share: float = 0.0  # Of the usable bytes
     circular_buffers: tuple[LivingCircularBuffer, ...] = ()  # In order of allocation
     buffers: tuple[LivingBuffer, ...] = ()  # Oldest first
 
 
-def sums(operations: Sequence[OpRun], spec: DeviceSpec, *, by: Callable[[OpRun], str]) -> tuple[Sum, ...]:
-    """Operations put together, in order of their first one.
-
-    Args:
-        by: What they must have in common.
-    """
-    together: dict[str, list[OpRun]] = {}
-    for one in operations:
-        together.setdefault(by(one), []).append(one)
-    everything = sum(one.cycles for one in operations)
-    return tuple(_sum(name, parts, everything, spec) for name, parts in together.items())
-
-
-def _sum(name: str, parts: Sequence[OpRun], of_cycles: int, spec: DeviceSpec) -> Sum:
-    cycles = sum(one.cycles for one in parts)
-    return Sum(
-        name=name,
-        functions=tuple(dict.fromkeys(one.function for one in parts)),
-        calls=len({one.call for one in parts}),
-        count=len(parts),
-        untimed=sum(bool(one.untimed) for one in parts),
-        cycles=cycles,
-        nanoseconds=nanoseconds(cycles, spec.clock_hz),
-        share=share_of(cycles, of_cycles),
-        l1_bytes=max(one.l1_bytes for one in parts),
-    )
+def sums(operations: Sequence[OpRun], *, by: Callable[[OpRun], str]) -> tuple[Sum, ...]:
+    """Operations put together by what they have in common, in order of their first one."""
+    together: defaultdict[str, list[OpRun]] = defaultdict(list)
+    for op in operations:
+        together[by(op)].append(op)
+    return tuple(Sum(name, tuple(parts)) for name, parts in together.items())
 
 
 def high_water(operations: Sequence[OpRun], spec: DeviceSpec) -> HighWater:
     """The fullest moment of a pass; of several the first."""
     usable = spec.l1.usable_bytes
-    if not operations:
-        return HighWater(operation=None, nanoseconds=0.0, usable_bytes=usable, total_bytes=0, share=0.0)
-    fullest = max(operations, key=lambda one: one.l1_bytes)
+    fullest = max(operations, key=lambda op: op.l1_bytes, default=None)
+    if fullest is None:
+        return HighWater(usable_bytes=usable)
     return HighWater(
         operation=fullest.number,
         nanoseconds=fullest.start_nanoseconds,
         usable_bytes=usable,
         total_bytes=fullest.l1_bytes,
         share=fullest.l1_bytes / usable,
-        circular_buffers=tuple(_circular(one.name, one.size_bytes, one.cores) for one in fullest.circular_buffers),
+        circular_buffers=tuple(
+            LivingCircularBuffer(name=buffer.name, size_bytes=buffer.size_bytes, cores=str(buffer.cores))
+            for buffer in fullest.circular_buffers
+        ),
         buffers=fullest.buffers,
     )
 
 
-def held(one: OpRun, spec: DeviceSpec) -> tuple[Held, ...]:
+def held(op: OpRun, spec: DeviceSpec) -> tuple[Held, ...]:
     """What lies in L1 at the fullest moment of an operation: its circular buffers, and buffers, oldest first."""
-    requests = [(circular.size_bytes, circular.cores) for circular in one.circular_buffers]
-    addresses = place(requests, spec.l1).addresses
-    return (
-        *(
-            Held(
-                name=circular.name,
-                kind=CIRCULAR,
-                address=address,
-                size_bytes=circular.size_bytes,
-                cores=str(circular.cores),
-                ranges=ranges_of(circular.cores),
-            )
-            for circular, address in zip(one.circular_buffers, addresses, strict=True)
-        ),
-        *(
-            Held(
-                name=buffer.name,
-                kind=buffer.memory,
-                address=buffer.address,
-                size_bytes=buffer.bank_bytes,
-                made=f"{buffer.function}, {buffer.where}" if buffer.where else buffer.function,
-            )
-            for buffer in one.buffers
-        ),
+    addresses = place([(buffer.size_bytes, buffer.cores) for buffer in op.circular_buffers], spec.l1).addresses
+    circular = (
+        Held(
+            name=buffer.name,
+            kind=CIRCULAR,
+            address=address,
+            size_bytes=buffer.size_bytes,
+            cores=str(buffer.cores),
+            ranges=ranges_of(buffer.cores),
+        )
+        for buffer, address in zip(op.circular_buffers, addresses, strict=True)
     )
+    buffers = (
+        Held(
+            name=buffer.name,
+            kind=buffer.memory,
+            address=buffer.address,
+            size_bytes=buffer.bank_bytes,
+            made=f"{buffer.function}, {buffer.where}" if buffer.where else buffer.function,
+        )
+        for buffer in op.buffers
+    )
+    return (*circular, *buffers)
 
 
-def _circular(name: str, size_bytes: int, cores: CoreRangeSet) -> LivingCircularBuffer:
-    return LivingCircularBuffer(name=name, size_bytes=size_bytes, cores=str(cores))
-
-
-FORMAT = 1  # raised when a field changes its meaning or goes
 NOWHERE = "(no line of a script)"
 SMALL = "L1_SMALL"
 LONGEST_PLACE = 60  # places that a line of a script takes, outside of tables
@@ -185,7 +163,7 @@ LAYERS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkReport:
+class NetworkReport(Report):
     """What calls did on a device, one after the other: ``print(report)`` shows tables, ``to_json()`` has all figures.
 
     Attributes:
@@ -203,6 +181,8 @@ class NetworkReport:
         includes: What the cycles count.
         leaves_out: What they do not count.
     """
+
+    FORMAT = 1
 
     device: str
     clock_hz: int
@@ -231,14 +211,6 @@ class NetworkReport:
             f"{self.device}: {cycles(self.cycles)} cycles, {time(self.nanoseconds)} at {self.clock_hz / 1e9:g} GHz,"
             f" in {counted(len(self.operations), 'device operation')} of {counted(self.calls, 'call')}{missing}"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """All figures, by the names of their fields."""
-        return {"format": FORMAT, **as_dict(self)}
-
-    def to_json(self) -> str:
-        """All figures; the same bytes for the same calls."""
-        return text(self.to_dict())
 
     def table(self, width: int | None = None) -> str:
         """Tables: operations, kinds, layers; then the fullest moment of L1.
@@ -270,10 +242,6 @@ class NetworkReport:
             ]
         )
 
-    def __str__(self) -> str:
-        """The tables: as wide as the terminal where one shows them, whole elsewhere."""
-        return self.table(terminal_width())
-
 
 def network_report(runs: Runs, spec: DeviceSpec) -> NetworkReport:
     """The report on operations that ran one after the other on a device."""
@@ -284,8 +252,8 @@ def network_report(runs: Runs, spec: DeviceSpec) -> NetworkReport:
         cycles=runs.cycles,
         nanoseconds=runs.nanoseconds,
         operations=tuple(runs),
-        kinds=sums(runs, spec, by=lambda op: op.name),
-        layers=sums(runs, spec, by=lambda op: op.where),
+        kinds=sums(runs, by=lambda op: op.name),
+        layers=sums(runs, by=lambda op: op.where),
         high_water=high_water(runs, spec),
         l1=l1_map([held(op, spec) for op in runs], spec),
         launches=launch_times(runs.launches, runs.nanoseconds, spec),

@@ -13,7 +13,7 @@ from ttsim.report.charts import Grid, RoofChart, Tick, grid_of, roof_chart, step
 from ttsim.report.cycle_report import INCLUDES, LEAVES_OUT, CycleReport, launch_lines
 from ttsim.report.cycles import CallTime, Totals
 from ttsim.report.explain import explain_inclusion
-from ttsim.report.formatting import counted, cycles, percent, time
+from ttsim.report.formatting import by, counted, cycles, percent, time
 from ttsim.report.l1_map import L1Map, l1_map
 from ttsim.report.memory import LayerResult, OperationUse, Partition, Summary
 from ttsim.report.network import NetworkReport, Sum
@@ -216,8 +216,8 @@ def _asked(layer: Layer) -> list[tuple[str, str]]:
     return [
         ("input", f"{image} {layer.input_dtype} {layer.input_layout} in {layer.input_memory}"),
         ("output channels", f"{layer.out_channels}"),
-        ("kernel", "x".join(map(str, layer.kernel_size))),
-        ("stride", "x".join(map(str, layer.stride))),
+        ("kernel", by(layer.kernel_size)),
+        ("stride", by(layer.stride)),
         ("padding", ", ".join(map(str, layer.padding))),
         ("groups", f"{layer.groups}"),
     ]
@@ -249,6 +249,6 @@ def _layer_verdict(summary: Summary) -> list[str]:
         f"It fits: L1 of a core is at most {percent(use.peak_share)} full ({use.peak_total_bytes:,} of "
         f"{use.usable_bytes:,} B), {use.headroom_bytes:,} B stay free at the tightest moment.",
         *([f"It takes {_took(report)}."] if report is not None and report.operations else []),
-        f"It gives {'x'.join(map(str, output.shape))} {output.dtype} {output.layout}, images of "
+        f"It gives {by(output.shape)} {output.dtype} {output.layout}, images of "
         f"{output.height}x{output.width}; {output.place}.",
     ]

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
+from ttsim.report.formatting import terminal_width, text
+
 RowT = TypeVar("RowT")
 ValueT = TypeVar("ValueT")
 
@@ -30,6 +32,29 @@ class Column(Generic[RowT, ValueT]):
             return self
         value = row.__dict__[self.name] = self.of(row)
         return value
+
+
+class Report:
+    """A report that users get: ``print(report)`` shows a table, ``to_json()`` has all figures."""
+
+    __slots__ = ()
+    FORMAT: ClassVar[int]  # raised when a field changes its meaning or goes
+
+    def table(self, width: int | None = None) -> str:
+        """A table whose lines have so many characters; None: lines as long as it takes."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures, by the names of their fields."""
+        return {"format": self.FORMAT, **as_dict(self)}
+
+    def to_json(self) -> str:
+        """All figures; the same bytes for the same calls."""
+        return text(self.to_dict())
+
+    def __str__(self) -> str:
+        """The table: as wide as the terminal where one shows it, whole elsewhere."""
+        return self.table(terminal_width())
 
 
 class Row:

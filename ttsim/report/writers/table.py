@@ -10,7 +10,7 @@ from ttsim.report.advice import Advice, advice_lines, help_lines, paste_lines, s
 from ttsim.report.cycle_report import CycleReport, call_lines, launch_summary
 from ttsim.report.cycles import CallTime, OperationTime, StageTime
 from ttsim.report.explain import explain_inclusion, not_counting, operation_lines, untimed_lines
-from ttsim.report.formatting import TableColumn, cycles, fitted, percent, short_name, table_lines, time, wrapped
+from ttsim.report.formatting import TableColumn, by, cycles, fitted, percent, short_name, table_lines, time, wrapped
 from ttsim.report.memory import L1Use, LayerResult, OperationUse, Partition, Summary
 from ttsim.report.writers.terminal import say, show
 
@@ -274,8 +274,3 @@ def print_overview(console: Console, results: Sequence[LayerResult]) -> None:
 def kib(size_bytes: int) -> str:
     """Bytes in KiB."""
     return f"{size_bytes / 1024:,.1f} KiB"
-
-
-def by(sizes: Sequence[int]) -> str:
-    """Sizes as 2x3."""
-    return "x".join(map(str, sizes))

@@ -1,5 +1,6 @@
 """A page as one self-contained document: the same bytes for the same page."""
 
+from collections.abc import Iterator
 from html import escape
 from typing import Final
 
@@ -8,7 +9,7 @@ from ttsim.report.explain import operation_lines
 from ttsim.report.pages import Page, Part
 from ttsim.report.writers.html import pictures, tables
 from ttsim.report.writers.html.assets import HASH, SCRIPT, STYLE
-from ttsim.report.writers.html.elements import Markup, joined, label, lines, more, section, tag, text
+from ttsim.report.writers.html.elements import Markup, joined, label, lines, more, section, table, tag, text
 
 POLICY: Final = f"default-src 'none'; style-src 'unsafe-inline'; script-src '{HASH}'"  # nothing is loaded
 TOLD_CALLS: Final = 8  # of more, the words would be longer than the tables
@@ -32,15 +33,13 @@ CHART: Final = (
     "Each point is an operation that multiplies and moves bytes from or to DRAM: issued work of each byte to the "
     "right, of each second upward, in powers of ten. Below the lines is what the machine can do."
 )
+ROOFS: Final = "What each resource of the device needs at least, with all of it busy; the full width is what it takes."
+NOTHING: Final = Markup("")
 OPEN_ROWS: Final = 40  # longer tables open when asked for
 
 
 def page_html(page: Page) -> str:
-    """The document.
-
-    Args:
-        page: What it shows.
-    """
+    """The document that shows a page."""
     several = len(page.parts) > 1
     head = joined(
         [
@@ -57,10 +56,10 @@ def page_html(page: Page) -> str:
         [
             tag("a", text("Skip to the report"), class_="skip", href="#report"),
             tag("header", tag("h1", label(page.title)), tag("p", text(f"{page.device}, {page.clock_hz / 1e9:g} GHz"))),
-            tag("nav", tag("ul", *links), aria_label="Parts") if several else Markup(""),
+            tag("nav", tag("ul", *links), aria_label="Parts") if several else NOTHING,
             tag(
                 "main",
-                tables.overview_table(page) if several else Markup(""),
+                table(*tables.OVERVIEW, page.parts) if several else NOTHING,
                 *(_part(one, at, one.name if several else "What ran") for at, one in enumerate(page.parts)),
                 id="report",
             ),
@@ -72,25 +71,25 @@ def page_html(page: Page) -> str:
 
 
 def _part(part: Part, at: int, heading: str) -> Markup:
+    shown = tables.IN_DETAIL if part.detailed else tables.IN_ORDER
     return tag(
         "article",
         tag("h2", label(heading), id=f"part{at}"),
         _verdict(part),
         section(
             "Operations",
-            _long(
-                len(part.operations), "All operations", tables.operations_table(part.operations, detailed=part.detailed)
-            ),
-            _sums(part),
+            _long(len(part.operations), "All operations", table(*shown, part.operations)),
+            tables.sums_table("By kind", part.kinds),
+            _long(len(part.layers), "By line of the script", tables.sums_table("By line of the script", part.layers)),
         ),
-        section("What to change", _changes(part)),
+        section("What to change", *_changes(part)),
         section("L1 of a core", *_memory(part)),
         section("Timeline", *_timeline(part)),
         section("Cores", *_cores(part)),
         section("Roofline", *_roofline(part)),
-        section("Issued and useful work", Markup("") if part.total is None else tables.flops_table(part.total)),
+        section("Issued and useful work", NOTHING if part.total is None else tables.flops_table(part.total)),
         section("Accuracy", _accuracy(part)),
-        section("Partition", tables.partitions_table(part.partitions)),
+        section("Partition", table(*tables.PARTITIONS, part.partitions)),
         section("In words", *_words(part)),
         section("The call as Python" if len(part.sources) == 1 else "Calls as Python", *_sources(part)),
     )
@@ -98,92 +97,63 @@ def _part(part: Part, at: int, heading: str) -> Markup:
 
 def _verdict(part: Part) -> Markup:
     asked = joined(joined([tag("dt", text(name)), tag("dd", text(value))]) for name, value in part.asked)
+    said, style = lines(part.verdict), "verdict"
     if part.error is not None:
-        told = joined([tag("p", tag("strong", text("It failed."))), tag("pre", text(part.error), tabindex=0)])
-        return joined([tag("div", told, class_="verdict failed"), tag("dl", asked)])
-    return joined([tag("div", lines(part.verdict), class_="verdict"), tag("dl", asked)])
+        said = joined([tag("p", tag("strong", text("It failed."))), tag("pre", text(part.error), tabindex=0)])
+        style = "verdict failed"
+    return joined([tag("div", said, class_=style), tag("dl", asked)])
 
 
-def _sums(part: Part) -> Markup:
-    return joined(
-        [
-            tables.sums_table("By kind", part.kinds),
-            _long(len(part.layers), "By line of the script", tables.sums_table("By line of the script", part.layers)),
-        ]
-    )
+def _memory(part: Part) -> Iterator[Markup]:
+    if part.l1 is not None and part.l1.blocks:
+        yield tag("p", text("Operations from left to right, addresses upward."))
+        yield pictures.l1_picture(part.l1, part.steps)
+        yield table(*tables.MEMORY, part.memory)
+        yield more(f"All {len(part.l1.blocks)} buffers", table(*tables.L1_BLOCKS, part.l1.blocks))
 
 
-def _memory(part: Part) -> tuple[Markup, ...]:
-    if part.l1 is None or not part.l1.blocks:
-        return ()
-    return (
-        tag("p", text("Operations from left to right, addresses upward.")),
-        pictures.l1_picture(part.l1, part.steps),
-        tables.memory_table(part.memory),
-        more(f"All {len(part.l1.blocks)} buffers", tables.l1_table(part.l1)),
-    )
+def _timeline(part: Part) -> Iterator[Markup]:
+    if any(op.width_share for op in part.operations):
+        yield tag("p", text(TIMELINE if part.stages else "Kernel time from left to right."))
+        yield pictures.timeline(part.operations, part.stages, part.times)
+        yield more("Stages in numbers", tables.stages_table(part.timed, part.stages) if part.detailed else NOTHING)
+        yield lines(part.between)
 
 
-def _timeline(part: Part) -> tuple[Markup, ...]:
-    if not any(one.width_share for one in part.operations):
-        return ()
-    return (
-        tag("p", text(TIMELINE if part.stages else "Kernel time from left to right.")),
-        pictures.timeline(part.operations, part.stages, part.times),
-        more("Stages in numbers", tables.stages_table(part.operations, part.stages) if part.detailed else Markup("")),
-        lines(part.between),
-    )
+def _cores(part: Part) -> Iterator[Markup]:
+    if part.total is not None and part.grid is not None:
+        yield tag("p", text(CORES))
+        yield pictures.heat_maps(part.grid)
+        yield more("Cores in numbers", table(*tables.GRID, part.grid.cores))
 
 
-def _cores(part: Part) -> tuple[Markup, ...]:
-    if part.total is None or part.grid is None:
-        return ()
-    return (
-        tag("p", text(CORES)),
-        pictures.heat_maps(part.grid),
-        more("Cores in numbers", tables.grid_table(part.grid)),
-    )
+def _roofline(part: Part) -> Iterator[Markup]:
+    if part.roofs:
+        if part.chart is not None:
+            yield pictures.roof_chart_picture(part.chart)
+            yield tag("p", text(CHART))
+        longest = f" The {len(part.roofs)} longest operations." if len(part.roofs) < len(part.operations) else ""
+        yield tag("p", text(f"{ROOFS}{longest}"))
+        yield pictures.roof_bars(part.roofs)
+        yield more("Roofline in numbers", table(*tables.ROOFS, part.roofs))
 
 
-def _roofline(part: Part) -> tuple[Markup, ...]:
-    if not part.roofs:
-        return ()
-    told = "What each resource of the device needs at least, with all of it busy; the full width is what it takes."
-    if len(part.roofs) < len(part.operations):
-        told = f"{told} The {len(part.roofs)} longest operations."
-    chart = Markup("")
-    if part.chart is not None:
-        chart = joined([pictures.roof_chart_picture(part.chart), tag("p", text(CHART))])
-    return (
-        chart,
-        tag("p", text(told)),
-        pictures.roof_bars(part.roofs),
-        more("Roofline in numbers", tables.roof_table(part.roofs)),
-    )
-
-
-def _changes(part: Part) -> Markup:
-    gains = joined([tag("p", text(GAINS)), tables.excesses_table(part.excesses)]) if part.excesses else Markup("")
+def _changes(part: Part) -> Iterator[Markup]:
+    if part.excesses:
+        yield tag("p", text(GAINS))
+        yield table(*tables.EXCESSES, part.excesses)
     advice = part.advice
-    if advice is None:
-        return gains
-    return joined(
-        [
-            gains,
-            tables.advice_table(advice),
-            _source("\n".join(one.strip() for one in paste_lines(advice))),
-            more("In words", lines(advice_lines(advice))),
-            more("Which part of the machine it hangs on", tables.machine_table(advice))
-            if advice.sensitivity
-            else Markup(""),
-        ]
-    )
+    if advice is not None:
+        yield tables.advice_table(advice)
+        yield _source("\n".join(line.strip() for line in paste_lines(advice)))
+        yield more("In words", lines(advice_lines(advice)))
+        if advice.sensitivity:
+            yield more("Which part of the machine it hangs on", tables.machine_table(advice))
 
 
-def _words(part: Part) -> tuple[Markup, ...]:
-    if len(part.calls) > TOLD_CALLS:
-        return ()
-    return tuple(lines(line.removeprefix("- ") for line in operation_lines(call)) for call in part.calls)
+def _words(part: Part) -> Iterator[Markup]:
+    if len(part.calls) <= TOLD_CALLS:
+        yield from (lines(line.removeprefix("- ") for line in operation_lines(call)) for call in part.calls)
 
 
 def _accuracy(part: Part) -> Markup:
@@ -192,15 +162,17 @@ def _accuracy(part: Part) -> Markup:
     return lines([part.unknown_accuracy] if part.unknown_accuracy else [])
 
 
-def _sources(part: Part) -> tuple[Markup, ...]:
-    if len(part.sources) <= 1:
-        return tuple(_source(one.text) for one in part.sources)
-    every = joined(joined([tag("h4", label(one.name)), _source(one.text)]) for one in part.sources)
-    return (tag("p", text(SOURCES)), more(f"{len(part.sources)} calls", every))
+def _sources(part: Part) -> Iterator[Markup]:
+    if len(part.sources) > 1:
+        every = joined(joined([tag("h4", label(source.name)), _source(source.text)]) for source in part.sources)
+        yield tag("p", text(SOURCES))
+        yield more(f"{len(part.sources)} calls", every)
+    else:
+        yield from (_source(source.text) for source in part.sources)
 
 
 def _source(source: str) -> Markup:
-    return tag("pre", tag("code", text(source)), tabindex=0) if source else Markup("")
+    return tag("pre", tag("code", text(source)), tabindex=0) if source else NOTHING
 
 
 def _long(rows: int, heading: str, content: Markup) -> Markup:
@@ -208,11 +180,7 @@ def _long(rows: int, heading: str, content: Markup) -> Markup:
 
 
 def page_frame(page: Page) -> str:
-    """The frame, whose scripts can reach nothing outside it.
-
-    Args:
-        page: What it shows.
-    """
+    """The page in a frame whose scripts can reach nothing outside it."""
     return (
         f'<iframe title="{label(page.title)}" sandbox="allow-scripts" '
         'style="width: 100%; height: 40rem; border: 1px solid #8888; resize: vertical" '
