@@ -1,10 +1,3 @@
-import gzip
-import json
-import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
-
 import pytest
 from hypothesis import given, strategies as st
 
@@ -25,89 +18,8 @@ from device.memory.memory_config import (
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, FORMATS
 from device.spec.device_spec import load_spec
 
-RECORDS = "oracle/ttnn/cases.jsonl.gz"
 WORMHOLE = load_spec("wormhole_n150")
 SPECS = {"wh": WORMHOLE, "bh": load_spec("blackhole_p150")}
-
-
-@pytest.fixture(scope="module")
-def records(recordings: Callable[[str], Path]) -> list[dict[str, Any]]:
-    with gzip.open(recordings(RECORDS)) as lines:
-        return [json.loads(line) for line in lines]
-
-
-def parsed(text: str) -> MemoryConfig:
-    """A memory config from its text."""
-    layout, buffer_type = re.findall(r"(?:TensorMemoryLayout|BufferType)::(\w+)", text)[:2]
-    shards = re.search(r"grid=\[(.*?)\], shape=\[(\d+), (\d+)\], orientation=ShardOrientation::(\w+)", text)
-    spec = None
-    if shards:
-        corners = [
-            list(map(int, group))
-            for group in re.findall(r'"x":(\d+),"y":(\d+)\},"end":\{"x":(\d+),"y":(\d+)', shards[1])
-        ]
-        grid = CoreRangeSet(CoreRange(CoreCoord(a, b), CoreCoord(c, d)) for a, b, c, d in corners)
-        spec = ShardSpec(grid, [int(shards[2]), int(shards[3])], ShardOrientation[shards[4]])
-    return MemoryConfig(TensorMemoryLayout[layout], BufferType[buffer_type], spec)
-
-
-def recorded_tensors(record: dict[str, Any]) -> Iterator[tuple[str, TensorSpec]]:
-    for role in ("output", "weight_prepared", "bias_prepared"):
-        tensor = record.get(role)
-        if tensor:
-            data_format = FORMATS[tensor["dtype"].removeprefix("DataType.").lower()]
-            layout = Layout[tensor["layout"].removeprefix("Layout.")]
-            config = parsed(tensor["memory_config"])
-            yield role, TensorSpec(tensor["shape"], data_format, layout, config, tensor["padded_shape"])
-
-
-def matches(tensor: TensorSpec, arch: str, buffers: list[dict[str, Any]], event: str) -> bool:
-    buffer = tensor.buffer(SPECS[arch])
-    want = (buffer.memory_layout.name, buffer.size_bytes, buffer.page_bytes, buffer.bank_bytes)
-    fields = ("layout", "size", "page_size", "max_size_per_bank")
-    return any(one["ev"] == event and tuple(one.get(name) for name in fields) == want for one in buffers)
-
-
-def test_memory_configs_print_as_recorded(records: list[dict[str, Any]]) -> None:
-    for record in records:
-        for role in ("output", "weight_prepared", "bias_prepared"):
-            if record.get(role):
-                text = record[role]["memory_config"]
-                assert str(parsed(text).reported()) == text
-
-
-def test_recorded_shard_grids_are_the_first_cores(records: list[dict[str, Any]]) -> None:
-    for record in records:
-        for _, tensor in recorded_tensors(record):
-            shards = tensor.memory_config.shard_spec
-            if shards and tensor.memory_config.memory_layout is not TensorMemoryLayout.BLOCK_SHARDED:
-                grid = SPECS[record["arch"]].grid
-                assert shards.grid == first_cores(shards.num_cores(), grid.cols, grid.rows)
-
-
-def test_buffers_of_recorded_tensors(records: list[dict[str, Any]]) -> None:
-    for record in records:
-        prepared = record["case"].get("prep")
-        for role, tensor in recorded_tensors(record):
-            if record.get("buffers") and (role == "output" or not prepared):
-                assert matches(tensor, record["arch"], record["buffers"], "allocate"), (record["name"], role)
-
-
-def test_buffers_of_host_inputs(records: list[dict[str, Any]]) -> None:
-    """The upload of a host input is the first buffer of the call."""
-    seen = 0
-    for record in records:
-        case = record["case"]
-        if case.get("input_memory") == "host" and record.get("buffers"):
-            seen += 1
-            rows = case.get("batch", 1) * case["H"] * case["W"]
-            shape = (1, 1, rows, case["in_channels"])
-            if case.get("input_4d"):
-                shape = (case.get("batch", 1), case["H"], case["W"], case["in_channels"])
-            data_format = FORMATS[case.get("input_dtype", "bfloat16")]
-            tensor = TensorSpec(shape, data_format, Layout[case.get("input_layout", "ROW_MAJOR")])
-            assert matches(tensor, record["arch"], record["buffers"][:1], "allocate"), record["name"]
-    assert seen
 
 
 def test_text_of_a_users_config_leaves_the_distribution_open() -> None:
