@@ -155,14 +155,14 @@ def _one_slice(
     window = sliced_input(builder, image, _input_window(call, part), place, f"{prefix}input")
     sliced = dealt.call.as_slice(Operand(spec=window.spec, on_host=False), cores.scheme)  # it is not chosen again
     begin = len(builder.steps)
-    output = l1_path(builder, sliced, window, prefix=prefix, frame=dealt.frame)
+    output = l1_path(builder, sliced, window, prefix=prefix, frame=dealt.problem.frame)
     return _PlannedSlice(
         prefix=prefix,
         window=window,
         scheme=cores.scheme,
         steps=builder.steps[begin:],
         output=output,
-        columns=dealt.frame.columns.outputs,
+        columns=dealt.problem.frame.columns.outputs,
     )
 
 

@@ -117,14 +117,9 @@ def sliced_length(frame: PaddedInput, slice_type: SliceType) -> int:
     return frame.rows.outputs if slice_type is SliceType.DRAM_HEIGHT else frame.columns.outputs
 
 
-def most_slices(call: ConvCall, slice_type: SliceType) -> int:
-    """The most slices a call can be cut into."""
-    return most_slices_of(call, call.frame(), slice_type)
-
-
-def most_slices_of(call: ConvCall, frame: PaddedInput, slice_type: SliceType) -> int:
-    """The same, of a call whose frame is at hand."""
-    return div_up(sliced_length(frame, slice_type), rounding_of(call, slice_type))
+def most_slices(call: ConvCall, slice_type: SliceType, frame: PaddedInput | None = None) -> int:
+    """The most slices a call can be cut into; its frame may be at hand."""
+    return div_up(sliced_length(frame or call.frame(), slice_type), rounding_of(call, slice_type))
 
 
 def output_slices(call: ConvCall, config: SliceConfig, frame: PaddedInput | None = None) -> Iterator[OutputSlice]:
@@ -206,7 +201,7 @@ def check_slice_count(call: ConvCall, config: SliceConfig, frame: PaddedInput) -
     Raises:
         DeviceError: With the real library's text.
     """
-    most = most_slices_of(call, frame, config.slice_type)
+    most = most_slices(call, config.slice_type, frame)
     if config.num_slices > most:
         raise DeviceError(
             f"{too_many_line(config.num_slices, most)}\n"
@@ -223,37 +218,30 @@ def too_many_line(slices: int, most: int) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SliceCores:
+class SliceCores(NamedTuple):
     """Cores among which the input window of a slice is dealt."""
 
     call: ConvCall  # The slice's own call
     cores: ParallelConfig
     choice: SchemeChoice | None  # Of their scheme, where the library made it
-    frame: PaddedInput  # Of the slice's own call
+    problem: ConvProblem  # Of the slice's own call, as the options
+    options: ConvOptions
 
 
 def input_cores(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec) -> SliceCores:
     """Cores among which the input window of a slice is dealt."""
     own = slice_call(call, part)
     problem, options = own.lower()
-    cores, choice = _input_cores(call, part, problem, options, device_spec)
-    return SliceCores(call=own, cores=cores, choice=choice, frame=problem.frame)
-
-
-def _input_cores(
-    call: ConvCall, part: OutputSlice, problem: ConvProblem, options: ConvOptions, device_spec: DeviceSpec
-) -> tuple[ParallelConfig, SchemeChoice | None]:
-    """The same of a slice whose own problem is at hand, and the choice of their scheme."""
     nominal = _over(problem, _nominal(problem.frame, part, filling=_filling(call, part)))
     scheme, choice = call.conv_config.shard_layout, None
     if scheme is None:
         choice = choose_scheme(nominal, options, device_spec, matmul=False)
         scheme = choice.scheme
+    free = options
     if options.act_block_h_override or options.core_grid is not None:
-        options = replace(options, act_block_h_override=0, core_grid=None)
-    cores = choose_cores(nominal, options, device_spec, scheme, alignment=_window_alignment(call, part, scheme))
-    return cores, choice
+        free = replace(options, act_block_h_override=0, core_grid=None)
+    cores = choose_cores(nominal, free, device_spec, scheme, alignment=_window_alignment(call, part, scheme))
+    return SliceCores(own, cores, choice, problem, options)
 
 
 def _window_alignment(call: ConvCall, part: OutputSlice, scheme: TensorMemoryLayout) -> int:
@@ -276,8 +264,7 @@ def input_memory(call: ConvCall, part: OutputSlice, config: ParallelConfig) -> M
 
 def slice_l1_bytes(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec, *, slices: int) -> int:
     """L1 that one slice takes, as the real library estimates it when it looks for a number of slices."""
-    problem, options = slice_call(call, part).lower()
-    config, _ = _input_cores(call, part, problem, options, device_spec)
+    _, config, _, problem, options = input_cores(call, part, device_spec)
     shards = input_memory(call, part, config).shard_spec
     if shards is None:
         raise AssertionError("the window of a slice is always sharded")
@@ -382,7 +369,7 @@ def choose_slices(
     )  # most slices are alike
     frame, refused = frame or call.frame(), list[tuple[SliceConfig, int]]()
     for kind in kinds:
-        for count in range(1, most_slices_of(call, frame, kind) + 1):
+        for count in range(1, most_slices(call, kind, frame) + 1):
             config = SliceConfig(slice_type=kind, num_slices=count)
             parts = (part for part in output_slices(call, config, frame) if not part.is_empty)
             excess = _excess(call, (need(part.at_origin, count > 1) for part in parts), free_l1_bytes)
@@ -390,7 +377,7 @@ def choose_slices(
                 return _chosen(config, refused, free_l1_bytes)
             if excess:
                 refused.append((config, excess))
-    most, length = most_slices_of(call, frame, kinds[-1]), sliced_length(frame, kinds[-1])
+    most, length = most_slices(call, kinds[-1], frame), sliced_length(frame, kinds[-1])
     raise OutOfMemoryError(
         f"{_none_found(kinds[-1], most, length, free_l1_bytes)}\n"
         "conv_config: a smaller act_block_h_override, weights_dtype=bfloat8_b, no double buffering or another "

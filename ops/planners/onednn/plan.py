@@ -7,7 +7,7 @@ from math import prod
 
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
-from device.numbers.formats import FLOAT32, DataFormat
+from device.numbers.formats import FLOAT32
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
@@ -30,43 +30,8 @@ from ops.programs.patch_matmul.plan import (
 from ops.reference import TransposedAxis
 from ops.window import OutputPhase, PaddedAxis, gradient_axis, output_phases, transposed_axis
 
-# What the tensors of a plan are on the host does not matter to it: each is prepared as its work says.
+# What the tensors of a plan are on the host does not matter to it: each is prepared as its operation says.
 HOST_TENSOR = TensorSpec((1,), FLOAT32, Layout.ROW_MAJOR)
-
-
-def image_sticks(
-    builder: PlanBuilder, d: Deconvolution, source: str, spatial: Sequence[int], channels: int, *, parts: int
-) -> PlanTensor:
-    """An image as rows of channels."""
-    made = sticks_spec(d.batch * prod(spatial), channels, d.slicing, parts)
-    return builder.upload(f"{source}.sticks", made, source, PrepareSticks(d.channels_last))
-
-
-def tap_matrices(
-    builder: PlanBuilder,
-    d: Deconvolution,
-    name: str,
-    taps: Sequence[range],
-    patches: Patches,
-    channels: int,
-    *,
-    back: bool,
-) -> PlanTensor:
-    """The weights of some taps."""
-    op = PrepareTaps(weights_format=d.weights_format, groups=d.groups, taps=tuple(taps), towards_source=back)
-    return builder.upload(name, weights_spec(patches, channels, d.slicing), "weights", op)
-
-
-def bias_row(builder: PlanBuilder, channels: int) -> PlanTensor:
-    """The bias in float32."""
-    return builder.upload("bias.row", bias_spec(channels), "bias", PrepareBias())
-
-
-def result_sticks(
-    builder: PlanBuilder, name: str, positions: int, channels: int, data_format: DataFormat
-) -> PlanTensor:
-    """A result that programs are going to write into."""
-    return builder.allocate(name, result_spec(positions, channels, data_format))
 
 
 class Lowering(Enum):
@@ -88,30 +53,42 @@ def frame_axis(axis: TransposedAxis) -> PaddedAxis:
     )
 
 
+def strided_axis(axis: TransposedAxis) -> PaddedAxis:
+    """The destination as source positions meet it: position p and tap k at p * stride + k * dilation - padding."""
+    return gradient_axis(
+        output_length=axis.output_size,
+        kernel=axis.kernel,
+        stride=axis.stride,
+        padding=(axis.pad_before, axis.pad_after),
+        output_padding=axis.output_padding,
+        dilation=axis.dilation,
+    )
+
+
+def _patches(d: Deconvolution, axes: Sequence[PaddedAxis], channels: int) -> Patches:
+    """What windows along some axes gather of an image of so many channels."""
+    bundles = bundle_count(d.groups, d.in_channels, d.out_channels)
+    return Patches(batch=d.batch, axes=tuple(axes), channels=channels, groups=d.groups, bundles=bundles)
+
+
+def _sticks(
+    builder: PlanBuilder, d: Deconvolution, source: str, spatial: Sequence[int], channels: int, parts: int
+) -> PlanTensor:
+    """An image as rows of channels, in so many slices of its numbers."""
+    made = sticks_spec(d.batch * prod(spatial), channels, d.slicing, parts)
+    return builder.upload(f"{source}.sticks", made, source, PrepareSticks(d.channels_last))
+
+
 def plan_forward(d: Deconvolution, device_spec: DeviceSpec, *, bias: bool, lowering: Lowering = Lowering.FRAME) -> Plan:
     """Plan ConvTranspose.
 
     Returns:
         A plan of the host tensors "src", "weights" and "bias", and of the result "dst", rows of channels on the device.
     """
-    builder = PlanBuilder(device_spec, dict.fromkeys(("src", "weights", "bias"), HOST_TENSOR))
-    src = image_sticks(builder, d, "src", d.geometry.input_shape, d.in_channels, parts=d.slicing.in0_slices)
-    result = forward(builder, d, src, bias=bias, lowering=lowering)
-    return builder.finish({"output": result.name}, known_works=OP_MODELS)
-
-
-def forward(builder: PlanBuilder, d: Deconvolution, src: PlanTensor, *, bias: bool, lowering: Lowering) -> PlanTensor:
-    """Steps of ConvTranspose from a source that is sticks in DRAM already.
-
-    Args:
-        builder: The plan, with the host tensors "weights" and "bias"; all that it holds but the result is released.
-
-    Returns:
-        The result "dst".
-    """
-    geometry = d.geometry
-    row = [bias_row(builder, d.out_channels)] if bias else []
-    dst = result_sticks(builder, "dst", d.batch * prod(geometry.output_shape), d.out_channels, d.dst_format)
+    builder, geometry = PlanBuilder(device_spec, dict.fromkeys(("src", "weights", "bias"), HOST_TENSOR)), d.geometry
+    src = _sticks(builder, d, "src", geometry.input_shape, d.in_channels, d.slicing.in0_slices)
+    row = [builder.upload("bias.row", bias_spec(d.out_channels), "bias", PrepareBias())] if bias else []
+    dst = builder.allocate("dst", result_spec(d.batch * prod(geometry.output_shape), d.out_channels, d.dst_format))
     whole = [frame_axis(axis) for axis in geometry.axes]
     if lowering is Lowering.FRAME:
         parts: Sequence[tuple[OutputPhase, ...]] = [tuple(OutputPhase(axis, range(axis.kernel)) for axis in whole)]
@@ -122,23 +99,20 @@ def forward(builder: PlanBuilder, d: Deconvolution, src: PlanTensor, *, bias: bo
     for part, taps in zip(parts, weights, strict=True):
         _run_part(builder, d, part, src, taps, row, dst)
     builder.free_others(dst)
-    return dst
-
-
-def _patches(d: Deconvolution, part: Sequence[OutputPhase]) -> Patches:
-    """What the positions of an output phase, or of the whole frame, meet."""
-    bundles = bundle_count(d.groups, d.in_channels, d.out_channels)
-    axes = tuple(phase.axis for phase in part)
-    return Patches(batch=d.batch, axes=axes, channels=d.in_channels, groups=d.groups, bundles=bundles)
+    return builder.finish({"output": dst.name}, known_works=OP_MODELS)
 
 
 def _weights(builder: PlanBuilder, d: Deconvolution, part: Sequence[OutputPhase], name: str) -> PlanTensor | None:
-    """The weights of one output phase or of the frame, if it needs any."""
-    patches = _patches(d, part)
+    """The weights of one output phase or of the frame, if it needs any; taps are mirrored."""
+    patches = _patches(d, [phase.axis for phase in part], d.in_channels)
     if not all(axis.kernel for axis in patches.axes):
         return None
-    mirrored = [_mirrored(phase.taps, axis.kernel) for phase, axis in zip(part, d.geometry.axes, strict=True)]
-    return tap_matrices(builder, d, name, mirrored, patches, d.out_channels, back=False)
+    taps = []
+    for phase, axis in zip(part, d.geometry.axes, strict=True):
+        last = axis.kernel - 1
+        taps.append(range(last - phase.taps.start, last - phase.taps[-1] - 1, -phase.taps.step))
+    op = PrepareTaps(weights_format=d.weights_format, groups=d.groups, taps=tuple(taps), towards_source=False)
+    return builder.upload(name, weights_spec(patches, d.out_channels, d.slicing), "weights", op)
 
 
 def _run_part(
@@ -151,7 +125,7 @@ def _run_part(
     dst: PlanTensor,
 ) -> None:
     """The program that computes one output phase or the frame; without weights it writes the bias or zeros."""
-    patches, out_shape = _patches(d, part), d.geometry.output_shape
+    patches, out_shape = _patches(d, [phase.axis for phase in part], d.in_channels), d.geometry.output_shape
     if weights is None:
         fill = FillRows(
             batch=d.batch,
@@ -175,24 +149,6 @@ def _run_part(
     run_patch_matmul(builder, op, [src, weights, *row], dst)
 
 
-def _mirrored(taps: range, kernel: int) -> range:
-    """Kernel indices of mirrored taps, in the same order."""
-    last = kernel - 1
-    return range(last - taps.start, last - taps[-1] - 1, -taps.step)
-
-
-def strided_axis(axis: TransposedAxis) -> PaddedAxis:
-    """The destination as source positions meet it: position p and tap k at p * stride + k * dilation - padding."""
-    return gradient_axis(
-        output_length=axis.output_size,
-        kernel=axis.kernel,
-        stride=axis.stride,
-        padding=(axis.pad_before, axis.pad_after),
-        output_padding=axis.output_padding,
-        dilation=axis.dilation,
-    )
-
-
 def plan_backward_data(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
     """Plan ConvTransposeBackwardData.
 
@@ -200,16 +156,14 @@ def plan_backward_data(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
         A plan of the host tensors "diff_dst" and "weights", and of the result "diff_src", rows of channels on the
         device.
     """
-    builder = PlanBuilder(device_spec, dict.fromkeys(("diff_dst", "weights"), HOST_TENSOR))
-    axes = tuple(strided_axis(axis) for axis in d.geometry.axes)
-    bundles = bundle_count(d.groups, d.in_channels, d.out_channels)
-    patches = Patches(batch=d.batch, axes=axes, channels=d.out_channels, groups=d.groups, bundles=bundles)
-    parts = d.slicing.in0_slices
-    sticks = image_sticks(builder, d, "diff_dst", d.geometry.output_shape, d.out_channels, parts=parts)
-    taps = [range(axis.kernel) for axis in d.geometry.axes]
-    weights = tap_matrices(builder, d, "weights.taps", taps, patches, d.in_channels, back=True)
-    sizes = d.geometry.input_shape
-    result = result_sticks(builder, "diff_src", d.batch * prod(sizes), d.in_channels, d.data_format)
+    builder, geometry = PlanBuilder(device_spec, dict.fromkeys(("diff_dst", "weights"), HOST_TENSOR)), d.geometry
+    patches = _patches(d, [strided_axis(axis) for axis in geometry.axes], d.out_channels)
+    sticks = _sticks(builder, d, "diff_dst", geometry.output_shape, d.out_channels, d.slicing.in0_slices)
+    taps = tuple(range(axis.kernel) for axis in geometry.axes)
+    prepare = PrepareTaps(weights_format=d.weights_format, groups=d.groups, taps=taps, towards_source=True)
+    weights = builder.upload("weights.taps", weights_spec(patches, d.in_channels, d.slicing), "weights", prepare)
+    sizes = geometry.input_shape
+    result = builder.allocate("diff_src", result_spec(d.batch * prod(sizes), d.in_channels, d.data_format))
     op = patch_matmul_work(
         patches,
         out_channels=d.in_channels,
@@ -231,16 +185,13 @@ def plan_backward_weights(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
         A plan of the host tensors "src" and "diff_dst", and of the result "diff_weights": the array is
         [groups, *kernel, I / groups, O / groups].
     """
-    builder = PlanBuilder(device_spec, dict.fromkeys(("src", "diff_dst"), HOST_TENSOR))
-    axes = tuple(strided_axis(axis) for axis in d.geometry.axes)
-    bundles = bundle_count(d.groups, d.in_channels, d.out_channels)
-    patches = Patches(batch=d.batch, axes=axes, channels=d.out_channels, groups=d.groups, bundles=bundles)
+    builder, geometry = PlanBuilder(device_spec, dict.fromkeys(("src", "diff_dst"), HOST_TENSOR)), d.geometry
+    patches = _patches(d, [strided_axis(axis) for axis in geometry.axes], d.out_channels)
     op = pixel_matmul_work(
         patches, channels=d.in_channels, slicing=d.slicing, out_format=d.data_format, spec=device_spec
     )
     rows = builder.upload("src.transposed", transposed_spec(op), "src", PrepareSticks(d.channels_last))
-    parts = d.slicing.in1_slices
-    sticks = image_sticks(builder, d, "diff_dst", d.geometry.output_shape, d.out_channels, parts=parts)
+    sticks = _sticks(builder, d, "diff_dst", geometry.output_shape, d.out_channels, d.slicing.in1_slices)
     result = run_pixel_matmul(builder, op, [rows, sticks], "diff_weights")
     builder.free_others(result)
     return builder.finish({"output": result.name}, known_works=OP_MODELS)
