@@ -6,7 +6,7 @@ and the passes of `ops.passes` look operations up there. Neither a plan nor a pa
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from device.errors import TTSimError
 from device.matrix_unit.arithmetic import Arithmetic
@@ -17,7 +17,6 @@ from device.spec.device_spec import DeviceSpec
 from device.time.stages import Lazy, OperationCycles, Stage
 
 W = TypeVar("W", bound=DeviceOp)
-AnyOp = TypeVar("AnyOp", bound=DeviceOp, contravariant=True)
 
 ON_HOST: Final = "the host does it, whose time is not counted"
 
@@ -179,16 +178,8 @@ def op_model_of(op: DeviceOp | None, op_models: Meanings) -> OpModel[Any]:
     return found
 
 
-class WorkCycles(Protocol[AnyOp]):
-    """Cycles that follow from a work alone."""
-
-    def __call__(self, op: AnyOp, spec: DeviceSpec, /, *, contention: bool) -> OperationCycles:
-        """The work, the device, and whether cores wait for each other."""
-        ...
-
-
-def cycles_of_work(cycles: WorkCycles[W]) -> CyclesOf[W]:
-    """Cycles of a work whose ends tell nothing that it does not know itself."""
+def cycles_of_work(cycles: Callable[..., OperationCycles]) -> CyclesOf[Any]:
+    """Cycles of an operation whose ends tell nothing that it does not know itself: of (op, spec, contention=)."""
     return lambda op, ends, context: cycles(op, context.spec, contention=context.contention)
 
 

@@ -53,18 +53,6 @@ def require_one_shape(sources: Sequence[TensorSpec], axis: int) -> None:
             raise DeviceError("All Tensors should have same dtypes.\nconcat: typecast them first")
 
 
-def require_all_interleaved(sources: Sequence[TensorSpec]) -> None:
-    """Raises DeviceError for shards behind a tensor without shards."""
-    if any(one.memory_config.is_sharded() for one in sources):
-        raise DeviceError(MIXED)
-
-
-def require_all_sharded(sources: Sequence[TensorSpec]) -> None:
-    """Raises DeviceError for a tensor without shards behind shards."""
-    if not all(one.memory_config.is_sharded() for one in sources):
-        raise DeviceError(MIXED)
-
-
 def joins_in_place(source: TensorSpec, axis: int) -> bool:
     """Whether shards are whole along an axis, so that they can be joined on their cores."""
     scheme, rank = source.memory_config.memory_layout, len(source.shape)
@@ -281,7 +269,8 @@ def _joined_in_place(
         return _interleaved(builder, inputs, axis, place, name)
     in_l1, specs = all(one.in_l1 for one in inputs), [one.spec for one in inputs]
     if not place.is_sharded() and not in_l1 and not _cuts_rows(first):  # pages of shards in DRAM are joined as they lie
-        require_all_sharded(specs)
+        if not all(tensor.memory_config.is_sharded() for tensor in specs):
+            raise DeviceError(MIXED)
         return _paged(builder, inputs, axis, place, name)
     if place.is_sharded() or (in_l1 and joins_in_place(first, axis)):
         return _of_shards(builder, inputs, axis, place, groups, name)
@@ -294,8 +283,7 @@ def _joined_in_place(
 
 def _cuts_rows(tensor: TensorSpec) -> bool:
     """Whether a page is a part of a row."""
-    by_columns = (TensorMemoryLayout.BLOCK_SHARDED, TensorMemoryLayout.WIDTH_SHARDED)
-    return tensor.layout is Layout.ROW_MAJOR and tensor.memory_config.memory_layout in by_columns
+    return tensor.layout is Layout.ROW_MAJOR and tensor.memory_config.memory_layout in (BLOCK, WIDTH)
 
 
 def _joined(sources: Sequence[TensorSpec], axis: int, place: MemoryConfig) -> TensorSpec:
@@ -376,8 +364,8 @@ def _paged(
 ) -> PlanTensor:
     specs, spec = [one.spec for one in inputs], builder.device_spec
     made = PlanTensor(name, _joined(specs, axis, place))
-    if not specs[0].memory_config.is_sharded():
-        require_all_interleaved(specs)
+    if not specs[0].memory_config.is_sharded() and any(tensor.memory_config.is_sharded() for tensor in specs):
+        raise DeviceError(MIXED)
     op = Concatenate(axis=axis, shapes=tuple(one.shape for one in specs))
     return builder.run(
         CONCAT,

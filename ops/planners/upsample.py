@@ -23,7 +23,7 @@ from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
-from ops.programs.buffer_shapes import page_cores, row_bytes
+from ops.programs.buffer_shapes import page_cores, row_bytes, shard_counts
 from ops.programs.data_movement.reshape_plan import seen_anew
 from ops.programs.data_movement.upsample import (
     Upsample,
@@ -133,22 +133,11 @@ def _shards(
         made = ShardSpec(wanted.grid, (rows, held.shape[1]), wanted.orientation)
         return MemoryConfig(place.memory_layout, place.buffer_type, made)
     batch, high, wide, _ = upsampled_shape(source.shape, scale)
-    rows = div_up(batch * high * wide, _sharing_cores(source.memory_config))
     kept = source.memory_config
+    rows = div_up(batch * high * wide, shard_counts(kept.memory_layout, held)[0])
     return MemoryConfig(
         kept.memory_layout, kept.buffer_type, ShardSpec(held.grid, (rows, held.shape[1]), held.orientation)
     )
-
-
-def _sharing_cores(place: MemoryConfig) -> int:
-    """Cores that share the pixels of a sharded tensor."""
-    shards = place.shard_spec
-    if shards is None or place.memory_layout is TensorMemoryLayout.WIDTH_SHARDED:
-        return 1
-    if place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
-        return shards.num_cores()
-    box = shards.grid.bounding_box()
-    return box.rows if shards.orientation is ShardOrientation.ROW_MAJOR else box.cols
 
 
 def _refused(

@@ -29,7 +29,7 @@ from ops.programs.data_movement.movement import Movement
 from ops.programs.data_movement.movement_cycles import movement_cycles
 from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import slice_movement, slice_write_movement
-from ops.programs.data_movement.typecast import cast_movement
+from ops.programs.data_movement.typecast import Typecast
 from tools.validate.conv import measured_ns
 from tools.validate.prediction import (
     FORMATS,
@@ -111,7 +111,7 @@ def _movement(row: Row, source: TensorSpec, target: TensorSpec, spec: DeviceSpec
     name = operation(row)
     match name:
         case "Typecast":
-            return cast_movement(source, target, spec)
+            return Typecast(source.data_format, target.data_format).movement(source, target, spec)
         case "PaddedSlice":
             return slice_movement(source, target, spec, columns=_columns(row))
         case "SliceWrite":

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import prod
 from typing import Final
 
@@ -17,17 +16,27 @@ from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage
 from ops.builder import PlanTensor
-from ops.op_model import CyclesContext, Description, Ends, ModeledOp, ValuesContext, given
-from ops.programs.buffer_shapes import BUFFERING, alike_cycles, page_cores, paged_buffer, shard_view, tile_buffer
+from ops.op_model import CyclesContext, Description, Ends, ValuesContext, given
+from ops.programs.buffer_shapes import (
+    BUFFERING,
+    alike_cycles,
+    dealt_evenly,
+    page_cores,
+    paged_buffer,
+    row_bytes,
+    shard_view,
+    tile_buffer,
+    volume_tiles,
+)
 from ops.programs.data_movement.movement import Movement, copy_movement
-from ops.programs.data_movement.movement_cycles import describe_movement, movement_cycles
-from ops.programs.kernel_costs import ComputeCosts, local_sticks_cycles, pack_tile_cycles, unpack_tile_cycles
+from ops.programs.data_movement.movement_cycles import DataMovement
+from ops.programs.kernel_costs import ComputeCosts, convert_tile_cycles, local_sticks_cycles
 
 COPIED_TOGETHER: Final = 1 << 20  # numbers that one thread copies at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Concatenate(ModeledOp):
+class Concatenate(DataMovement):
     """Tensors one behind the other."""
 
     axis: int
@@ -55,18 +64,22 @@ class Concatenate(ModeledOp):
         context.arithmetic.each(copy, parts_of(lead, target.shape[1], COPIED_TOGETHER))
         return result
 
+    def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+        """A copy of the result from where the first tensor lies; from the result's own place if that is in shards."""
+        place = written.memory_config if read.memory_config.is_sharded() else read.memory_config
+        return copy_movement(TensorSpec(written.shape, written.data_format, written.layout, place), written, spec)
+
     def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
         """By where the tensors lie, and in which layout."""
-        spec = context.spec
         if not _joins_shards(ends):
-            return movement_cycles(_page_by_page(ends, spec), spec, contention=context.contention)
-        body, busy = _turned(self, ends, spec) if is_turned(self, ends) else _copied(self, ends, spec)
-        return alike_cycles(ends.written.shards.grid, body, busy, spec)
+            return DataMovement.cycles(self, ends, context)
+        copying = _turned if is_turned(self, ends) else _copied
+        return alike_cycles(ends.written.shards.grid, *copying(self, ends, context.spec), context.spec)
 
     def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
         """What its stages do."""
         if not _joins_shards(ends):
-            return describe_movement(partial(_page_by_page, ends, spec))
+            return DataMovement.describe(self, ends, spec)
         if is_turned(self, ends):
             return Description(
                 stages={
@@ -108,23 +121,19 @@ def page_buffers(inputs: Sequence[TensorSpec], made: TensorSpec, spec: DeviceSpe
 
     Pages are aligned as in DRAM if the first tensor or the result lies there.
     """
-    rows, columns = made.matrix
-    page_bytes = columns * (made.data_format.element_bytes or 0)
-    pages = rows
-    if made.layout is Layout.TILE:
-        page_bytes, pages = made.data_format.tile_bytes, rows * columns // TILE**2
-    cores = page_cores(pages, spec.grid)
-    in_dram = any(one.memory_config.buffer_type is BufferType.DRAM for one in (inputs[0], made))
+    tiled = made.layout is Layout.TILE
+    page_bytes, pages = (
+        (made.data_format.tile_bytes, volume_tiles(made)) if tiled else (row_bytes(made), made.matrix[0])
+    )
+    in_dram = any(tensor.memory_config.buffer_type is BufferType.DRAM for tensor in (inputs[0], made))
     aligned = round_up(page_bytes, (spec.dram if in_dram else spec.l1).alignment_bytes)
-    return (paged_buffer("pages", BUFFERING, aligned, made.data_format, cores),)
+    return (paged_buffer("pages", BUFFERING, aligned, made.data_format, page_cores(pages, spec.grid)),)
 
 
 def ragged_buffers(inputs: Sequence[TensorSpec], made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Of tiles whose columns end within tiles: a row of tiles is untilized, joined stick by stick and tilized."""
-    read = sum(one.matrix[1] // TILE for one in inputs)
-    written = made.matrix[1] // TILE
-    rows = made.matrix[0] // TILE
-    used = div_up(rows, div_up(rows, spec.grid.cores))
+    read, (rows, written) = sum(tensor.matrix[1] // TILE for tensor in inputs), (side // TILE for side in made.matrix)
+    used, _ = dealt_evenly(rows, spec.grid.cores)
     chosen = first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False)
     cores = CoreRangeSet([CoreRange(core, core) for core in chosen.cores(row_major=False)])
     sizes = {"tiles": BUFFERING * read, "sticks": read, "joined": written, "result": BUFFERING * written}
@@ -162,20 +171,14 @@ def _turned(op: Concatenate, ends: Ends, spec: DeviceSpec) -> tuple[float, dict[
     tile_rows, tiles = div_up(rows, TILE), div_up(columns, TILE)
     data_format = ends.written.data_format
     between = BFLOAT16 if data_format.is_block else data_format
-    turning = unpack_tile_cycles(spec, data_format.tile_bytes) + pack_tile_cycles(spec, between.tile_bytes)
-    turning_back = unpack_tile_cycles(spec, between.tile_bytes) + pack_tile_cycles(spec, data_format.tile_bytes)
+    turning, turning_back = (
+        convert_tile_cycles(spec, *formats) for formats in ((data_format, between), (between, data_format))
+    )
     computed = 2 * spec.costs_of(ComputeCosts).block_cycles + tiles * (turning + turning_back)
     together = sum(shape[op.axis] for shape in op.shapes)
     widths = [tiles * shape[op.axis] / together * between.tile_bytes / op.groups for shape in op.shapes]
     copied = sum(local_sticks_cycles(spec, op.groups, width) for width in widths)
     return tile_rows * (computed + copied), {Stage.READER: tile_rows * copied, Stage.MATH: tile_rows * computed}
-
-
-def _page_by_page(ends: Ends, spec: DeviceSpec) -> Movement:
-    """A copy of the result from where the first tensor lies; of one that lies in shards, from the result's place."""
-    read, written = ends.read.memory_config, ends.written
-    place = written.memory_config if read.is_sharded() else read
-    return copy_movement(TensorSpec(written.shape, written.data_format, written.layout, place), written, spec)
 
 
 def _joins_shards(ends: Ends) -> bool:

@@ -14,7 +14,7 @@ from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.network import hands
 from ops.builder import PlanTensor
-from ops.programs.buffer_shapes import BUFFERING, buffer, shard_view
+from ops.programs.buffer_shapes import BUFFERING, buffer, dealt_evenly, shard_view
 from ops.programs.data_movement.copy import untilize_pages
 from ops.programs.data_movement.movement import Access, Movement, sides_of
 from ops.programs.data_movement.movement_cycles import DataMovement
@@ -44,30 +44,23 @@ class FoldWindows(DataMovement):
         return folded.astype(self.data_format.storage, copy=False)
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
-        """Sticks of a window are laid side by side."""
-        return fold_movement(read, written, self.window, spec)
+        """Sticks of a window are laid side by side.
+
+        The processors of a core copy sticks of shards where they are. Tiles are untilized, and sticks of rows are
+        waited for by windows.
+        """
+        sides = sides_of(read, written, spec)
+        pages, writes = sides.read, replace(sides.written, access=Access.WAIT)
+        if sides.from_tiles:
+            return replace(untilize_pages(sides, Access.WAIT), writes=writes)
+        if sides.from_shards and sides.to_shards:
+            sticks = div_up(pages.core_pages, hands(spec, FOLD_KERNELS))
+            return Movement(cores=sides.cores, writes=replace(pages, access=Access.LOCAL_STICKS, core_pages=sticks))
+        reads = replace(pages, access=Access.WAIT, in_flight=prod(self.window))
+        return Movement(cores=sides.cores, reads=reads, writes=writes, blocks=writes.core_pages)
 
 
 FOLD_KERNELS = 2  # that share the sticks of a shard
-
-
-def fold_movement(source: TensorSpec, target: TensorSpec, window: tuple[int, int], spec: DeviceSpec) -> Movement:
-    """A program that lays the sticks of a window side by side.
-
-    The processors of a core copy sticks of shards where they are. Tiles are untilized, and sticks of rows are waited
-    for by windows.
-    """
-    ends = sides_of(source, target, spec)
-    read, writes = ends.read, replace(ends.written, access=Access.WAIT)
-    if ends.from_tiles:
-        return replace(untilize_pages(ends, Access.WAIT), writes=writes)
-    if ends.from_shards and ends.to_shards:
-        moved = replace(read, access=Access.LOCAL_STICKS, core_pages=div_up(read.core_pages, hands(spec, FOLD_KERNELS)))
-        return Movement(cores=ends.cores, writes=moved)
-    reads = replace(read, access=Access.WAIT, in_flight=prod(window))
-    return Movement(cores=ends.cores, reads=reads, writes=writes, blocks=writes.core_pages)
-
-
 STICK_BYTES = 16  # channels of tiles that are folded fill whole multiples of this
 CODE_BYTES = 160 * 1024  # of L1 that are kept free where tiles are folded
 
@@ -138,4 +131,4 @@ def _tile_buffers(image: TensorSpec, window: tuple[int, int], spec: DeviceSpec) 
 
 def _sharing(parts: int, spec: DeviceSpec) -> CoreRangeSet:
     """As many cores as share parts evenly, but for the last, row by row."""
-    return first_cores(div_up(parts, div_up(parts, spec.grid.cores)), spec.grid.cols, spec.grid.rows)
+    return first_cores(dealt_evenly(parts, spec.grid.cores)[0], spec.grid.cols, spec.grid.rows)

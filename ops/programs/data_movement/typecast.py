@@ -11,11 +11,10 @@ from device.matrix_unit.typecast import typecast
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, MemoryConfig
 from device.numbers.formats import Array, DataFormat
-from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.buffer_shapes import BUFFERING, page_cores, tile_buffer
-from ops.programs.data_movement.movement import Movement, copy_pages, sides_of
+from ops.programs.data_movement.movement import Movement, copy_movement
 from ops.programs.data_movement.movement_cycles import DataMovement
 
 
@@ -37,14 +36,9 @@ class Typecast(DataMovement):
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
         """Tiles are read, and each is written in the other format."""
-        return cast_movement(read, written, spec)
-
-
-def cast_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Movement:
-    """A program that reads tile by tile and writes each in another format."""
-    copied = copy_pages(sides_of(source, target, spec))
-    tiles = 0 if copied.writes is None else copied.writes.core_pages
-    return replace(copied, cast_tiles=tiles, formats=(source.data_format, target.data_format))
+        copied = copy_movement(read, written, spec)
+        _, writes = copied.sides
+        return replace(copied, cast_tiles=writes.core_pages, formats=(read.data_format, written.data_format))
 
 
 def typecast_by(
@@ -61,54 +55,30 @@ def typecast_by(
             f"TensorMemoryLayout::{before}, Output layout: TensorMemoryLayout::{after}\n"
             "memory_config: leave it out, and move the result afterwards"
         )
-    page_bytes = source.buffer(spec).page_bytes
-    ragged = source.memory_config.is_sharded() and page_bytes % spec.l1.alignment_bytes
-    return builder.run(
-        "TypecastDeviceOperation",
-        Typecast(source.data_format, data_format),
-        [read],
-        output=made,
-        circular_buffers=_typecast_buffers(read, made, spec),
-        dataflow=True,
-        refused=(
+    page_bytes, refused = source.buffer(spec).page_bytes, None
+    shards, as_large = source.memory_config.shard_spec, source.data_format.tile_bytes == data_format.tile_bytes
+    whole_tiles = shards is not None and (source.layout is Layout.TILE or prod(shards.shape) % TILE**2 == 0)
+    in_place = shards is not None and as_large and whole_tiles  # whole shards are converted where they lie
+    if shards is not None and page_bytes % spec.l1.alignment_bytes:
+        refused = (
             f"Typecast operation requires sharded input tensor page size ({page_bytes} bytes) to be aligned to L1 "
             f"({spec.l1.alignment_bytes} bytes)\ninput_tensor: give tiles, or wider shards"
-            if ragged
-            else _core_refusal(source, made.spec)
-        ),
-    )
-
-
-def _converts_shards(source: TensorSpec, made: TensorSpec) -> bool:
-    """Whether whole shards are converted where they lie."""
-    shards = source.memory_config.shard_spec
-    as_large = source.data_format.tile_bytes == made.data_format.tile_bytes
-    return shards is not None and as_large and (source.layout is Layout.TILE or prod(shards.shape) % TILE**2 == 0)
-
-
-def _core_refusal(source: TensorSpec, made: TensorSpec) -> str | None:
-    """Why the library does not convert shards where they lie, if it does not."""
-    if not _converts_shards(source, made) or source.shards.num_cores() == made.shards.num_cores():
-        return None
-    return (
-        f"Output tensor should have same number of cores {made.shards.num_cores()} as input tensor "
-        f"{source.shards.num_cores()}\nmemory_config: leave it out, and move the result afterwards"
-    )
-
-
-def _typecast_buffers(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Two tiles each on as many cores as there are tiles, column by column, or rows, row by row; or whole shards."""
-    source = read.spec
-    if _converts_shards(source, made.spec):
-        shards = source.shards
-        tiles = prod(shards.shape) // TILE**2
-        return tuple(
-            tile_buffer(name, tiles, tensor.spec.data_format, shards.grid, tensor.name)
-            for name, tensor in (("argument", read), ("result", made))
         )
-    pages = source.buffer(spec)
-    cores = page_cores(pages.size_bytes // pages.page_bytes, spec.grid, row_wise=source.layout is Layout.ROW_MAJOR)
-    return tuple(
-        tile_buffer(name, BUFFERING, tensor.spec.data_format, cores)
+    elif shards is not None and in_place and shards.num_cores() != made.spec.shards.num_cores():
+        refused = (
+            f"Output tensor should have same number of cores {made.spec.shards.num_cores()} as input tensor "
+            f"{shards.num_cores()}\nmemory_config: leave it out, and move the result afterwards"
+        )
+    if shards is not None and in_place:
+        tiles, cores = prod(shards.shape) // TILE**2, shards.grid
+    else:  # on as many cores as there are tiles, column by column, or rows, row by row
+        pages, by_rows = source.buffer(spec).size_bytes // page_bytes, source.layout is Layout.ROW_MAJOR
+        tiles, cores = BUFFERING, page_cores(pages, spec.grid, row_wise=by_rows)
+    buffers = tuple(
+        tile_buffer(name, tiles, tensor.spec.data_format, cores, tensor.name if in_place else None)
         for name, tensor in (("argument", read), ("result", made))
+    )
+    op = Typecast(source.data_format, data_format)
+    return builder.run(
+        "TypecastDeviceOperation", op, [read], output=made, circular_buffers=buffers, dataflow=True, refused=refused
     )

@@ -11,13 +11,13 @@ from device.spec.device_spec import load_spec
 from ops.op_model import CyclesContext, Ends, ValuesContext
 from ops.op_models import OP_MODELS
 from ops.programs.data_movement.copy import Conversion, CopyTensor, tensor_copy_movement
-from ops.programs.data_movement.fold import FoldWindows, fold_movement
+from ops.programs.data_movement.fold import FoldWindows
 from ops.programs.data_movement.movement import copy_movement
 from ops.programs.data_movement.movement_cycles import movement_cycles
 from ops.programs.data_movement.pad import FillPad, PadImage
 from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import PaddedSlice, SliceWrite, Window, slice_movement, slice_write_movement
-from ops.programs.data_movement.typecast import Typecast, cast_movement
+from ops.programs.data_movement.typecast import Typecast
 
 SPEC = load_spec("wormhole_n150")
 WINDOW = Window(shape=(1, 64, 64, 32), begins=(0, 8, 16, 0), ends=(1, 40, 48, 32))
@@ -61,10 +61,10 @@ def test_what_changes_the_shape():
     [
         (CopyTensor(Conversion.UNTILIZE), PART, ROWS, tensor_copy_movement(Conversion.UNTILIZE, PART, ROWS, SPEC)),
         (Reshape((1, 64, 16, 32)), PART, ROWS, Reshape((1, 64, 16, 32)).movement(PART, ROWS, SPEC)),
-        (Typecast(BFLOAT8_B, BFLOAT16), PART, PART, cast_movement(PART, PART, SPEC)),
+        (Typecast(BFLOAT8_B, BFLOAT16), PART, PART, Typecast(BFLOAT8_B, BFLOAT16).movement(PART, PART, SPEC)),
         (FillPad(), PART, PART, copy_movement(PART, PART, SPEC)),
         (PadImage(image=(1, 64, 64, 32), padding=(1, 1, 1, 1)), IMAGE, IMAGE, copy_movement(IMAGE, IMAGE, SPEC)),
-        (FOLD, ROWS, FOLDED, fold_movement(ROWS, FOLDED, (2, 2), SPEC)),
+        (FOLD, ROWS, FOLDED, FOLD.movement(ROWS, FOLDED, SPEC)),
         (PaddedSlice(WINDOW), IMAGE, ROWS, slice_movement(IMAGE, ROWS, SPEC, columns=(16, 48))),
         (SliceWrite(WINDOW, 32), ROWS, IMAGE, slice_write_movement(ROWS, PART, SPEC)),
     ],

@@ -24,7 +24,7 @@ from ops.programs.data_movement.movement import Access
 from ops.programs.data_movement.movement_cycles import movement_cycles
 from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import slice_movement, slice_write_movement
-from ops.programs.data_movement.typecast import cast_movement
+from ops.programs.data_movement.typecast import Typecast
 
 SPEC = load_spec("blackhole_p100").replace(
     compute_unpack_bytes_per_cycle=117.0,
@@ -82,7 +82,7 @@ PROGRAMS = (
 
 
 OTHERS = {
-    "Typecast": cast_movement,
+    "Typecast": Typecast(BFLOAT16, BFLOAT16).movement,
     "PaddedSlice": slice_movement,
     "SliceWrite": slice_write_movement,
     "Reshape": Reshape(()).movement,
@@ -256,8 +256,8 @@ def test_banks_bind_what_is_only_written(name, layout, latency):
 
 def test_integers_are_made_on_the_vector_unit():
     source, target = (TensorSpec((1, 1, 320, 32), one, TILE) for one in (BFLOAT16, UINT32))
-    found = movement_cycles(cast_movement(source, target, SPEC), SPEC)
-    back = movement_cycles(cast_movement(target, source, SPEC), SPEC)
+    found = movement_cycles(Typecast(source.data_format, target.data_format).movement(source, target, SPEC), SPEC)
+    back = movement_cycles(Typecast(target.data_format, source.data_format).movement(target, source, SPEC), SPEC)
     assert found.cycles - back.cycles > 1000
     assert found.bound_by is Stage.MATH
 
