@@ -125,6 +125,7 @@ from ttsim.api.shape import (
     reshape as reshape,
     slice as slice,
     squeeze as squeeze,
+    stack as stack,
     transpose as transpose,
     unsqueeze as unsqueeze,
     unsqueeze_to_4D as unsqueeze_to_4D,

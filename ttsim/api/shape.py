@@ -344,6 +344,34 @@ def unsqueeze(input_tensor: Tensor, dim: int) -> Tensor:
     return _reshaped("unsqueeze", input_tensor, sides)
 
 
+def stack(input_tensors: Sequence[Tensor], dim: int) -> Tensor:
+    """Tensors of one shape one behind the other along a new axis: each unsqueezed, then all concatenated, as in ttnn.
+
+    Args:
+        input_tensors: On one device, of one layout; the result goes where `concat` puts it: to DRAM, interleaved.
+        dim: Where the new axis is in the result; negative ones count from the last.
+
+    Raises:
+        ArgumentTypeError: An argument is of the wrong type.
+        DeviceError: There is no tensor or no such axis, the tensors do not go together, or one is on the host.
+        OutOfMemoryError: No room.
+    """
+    if not isinstance(input_tensors, Sequence) or not all(isinstance(tensor, Tensor) for tensor in input_tensors):
+        raise ArgumentTypeError(f"stack: input_tensors must be a sequence of tensors, not {shown(input_tensors)}")
+    if not input_tensors:
+        raise DeviceError("Stack expects at least one tensor\nstack: input_tensors is empty")
+    devices = [required_device("stack", tensor, lost="Tensor is not allocated") for tensor in input_tensors]
+
+    def call() -> Tensor:
+        tensors = [unsqueeze(tensor, dim) for tensor in input_tensors]
+        result = concat(tensors, dim)
+        while tensors:  # the library releases them in their order
+            del tensors[0]
+        return result
+
+    return locked_on(devices[0], call)
+
+
 @on_device
 def unsqueeze_to_4D(tensor: Tensor) -> Tensor:  # noqa: N802 - ttnn's name
     """The same elements with sides of 1 put first until there are four; raises ArgumentError if there are more."""

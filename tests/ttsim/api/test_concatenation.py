@@ -198,3 +198,42 @@ def test_shards_of_no_shape_are_refused(device):
         ttnn.DeviceError, match=r"^MemoryConfig must have Shard Spec specified for sharded memory layout"
     ):
         ttnn.concat([x, x], 0, memory_config=ttnn.L1_WIDTH_SHARDED_MEMORY_CONFIG)
+
+
+TURNED, RAGGED = ["Permute"] * 2, ["UntilizeWithUnpadding"] * 2
+
+
+@pytest.mark.parametrize(
+    ("axis", "layout", "names"),
+    [
+        (0, ttnn.TILE_LAYOUT, ["Concat"]),
+        (-3, ttnn.TILE_LAYOUT, ["Concat"]),
+        (1, ttnn.TILE_LAYOUT, ["ReshapeView"] * 2 + RAGGED + ["Concat", "TilizeWithValPadding"]),
+        (-1, ttnn.TILE_LAYOUT, ["ReshapeView"] * 2 + ["Concat"]),
+        (1, ttnn.ROW_MAJOR_LAYOUT, ["Concat"]),
+        (2, ttnn.ROW_MAJOR_LAYOUT, ["ReshapeView"] * 2 + TURNED + ["Concat", "Permute"]),
+    ],
+)
+def test_tensors_are_stacked_along_a_new_axis(device, axis, layout, names):
+    """As the real library plans them: each is unsqueezed, then all are concatenated."""
+    arrays = [values(32, 64), values(32, 64, first=7)]
+    tensors = [placed(device, array, layout) for array in arrays]
+    found, result, _ = captured(lambda: ttnn.stack(tensors, axis))
+    assert found == names
+    assert np.array_equal(result.to_numpy(), np.stack(arrays, axis))
+
+
+@pytest.mark.parametrize(
+    ("shapes", "axis", "error", "first"),
+    [
+        ([], 0, ttnn.DeviceError, "Stack expects at least one tensor"),
+        ([(32, 64), (64, 64)], 0, ttnn.DeviceError, "All dimensions must be the same size"),
+        ([(32, 64)], 3, ttnn.DeviceError, "Dimension out of range"),
+        ([(32, 64)], -4, ttnn.DeviceError, "Dimension out of range"),
+        ([None], 0, TypeError, "stack: input_tensors must be a sequence of tensors"),
+    ],
+)
+def test_what_does_not_stack_is_refused(device, shapes, axis, error, first):
+    tensors = [shape and placed(device, values(*shape)) for shape in shapes]
+    with pytest.raises(error, match=f"^{first}"):
+        ttnn.stack(tensors, axis)
