@@ -6,7 +6,7 @@ duration_ns, their kernel time. What the real library's host does to weights bef
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from device.cores import CoreRangeSet
@@ -83,28 +83,6 @@ def tensor_text(spec: TensorSpec, *, storage: str) -> str:
     )
 
 
-def operation_arguments(attributes: Iterable[tuple[str, str]], read: Iterable[TensorSpec]) -> list[str]:
-    """The two arguments of a device operation: what it was told, and the tensors that it reads."""
-    told = ", ".join(f"{name}={value}" for name, value in attributes)
-    tensors = ", ".join(tensor_text(one, storage="DeviceStorage") for one in read)
-    return [f"operation_attributes_t({told})", f"{{{tensors}}}"]
-
-
-def made_arguments(spec: TensorSpec) -> list[str]:
-    """The arguments of the function that makes a tensor on the device."""
-    return [shape_text(spec), _dtype(spec), f"Layout::{spec.layout.name}", DEVICE, str(spec.memory_config)]
-
-
-def sent_arguments(host: TensorSpec) -> list[str]:
-    """The arguments of the function that brings a tensor to the device."""
-    return [tensor_text(host, storage="HostStorage"), DEVICE, "<optional>"]
-
-
-def fetched_arguments(on_device: TensorSpec) -> list[str]:
-    """The arguments of the function that brings a tensor from the device: itself, and that it waits."""
-    return [tensor_text(on_device, storage="DeviceStorage"), "1"]
-
-
 def shape_text(spec: TensorSpec) -> str:
     """The logical shape."""
     return f"Shape({list(spec.shape)})"
@@ -133,13 +111,8 @@ Tell = Callable[[OperationBegin, OperationEnd], NodeText]
 
 
 def nodes(events: Sequence[Event], tell: Tell = lambda begin, end: NodeText()) -> list[Node]:
-    """The nodes of a capture.
-
-    Args:
-        events: What happened.
-        tell: What is known of a device operation; asked at the end of each, in order.
-    """
-    writer = _Writer(tell, first_number=1 + max((_number(one) for one in events), default=0))
+    """The nodes of a capture; `tell` is asked at the end of each device operation, in order."""
+    writer = _Writer(tell, first_number=1 + max((_number(event) for event in events), default=0))
     writer.node("capture_start", None)
     for event in events:
         writer.write(event)
@@ -166,6 +139,14 @@ def events(trace: Sequence[Mapping[str, Any]]) -> list[Event]:
     return found
 
 
+class _Open(NamedTuple):
+    """A function that has begun: its node, its event, and the nanoseconds of the device operations in it so far."""
+
+    node: Node
+    begin: OperationBegin
+    taken: list[int]
+
+
 class _Writer:
     """Turns events into nodes, keeping the open functions and the live buffers."""
 
@@ -173,16 +154,15 @@ class _Writer:
         self.nodes: list[Node] = []
         self._tell = tell
         self._next_number = first_number  # of a tensor on the host, which has no buffer to be known by
-        self._open: list[Node] = []
-        self._begins: list[OperationBegin] = []
-        self._taken: list[int] = []  # nanoseconds of the device operations in each of them
+        self._open: list[_Open] = []
         self._buffers: dict[tuple[int, int], int] = {}  # (buffer number, address) -> counter of its buffer node
         self._ended: dict[int, Node] = {}  # stacking level -> the function_end that waits for its successor
 
     def write(self, event: Event) -> None:
         """Appends the nodes of an event."""
         if isinstance(event, OperationBegin):
-            self._begin(event, fetched_arguments(event.read[0].tensor.spec) if event.name == CPU else ())
+            on_device = [tensor_text(one.tensor.spec, storage="DeviceStorage") for one in event.read[:1]]
+            self._begin(event, [*on_device, "1"] if event.name == CPU else ())
         elif isinstance(event, OperationEnd):
             self._end(event)
         elif isinstance(event, BufferAllocated | BufferFreed):
@@ -193,12 +173,12 @@ class _Writer:
         elif isinstance(event, CircularBuffersFreed):
             freed = self._child("circular_buffer_deallocate_all", {"device_id": MESH_ID})
             if self._open:
-                freed["connections"].append(self._open[-1]["counter"])
+                freed["connections"].append(self._open[-1].node["counter"])
 
     def finish(self) -> None:
         """Ends the functions that an error left open, and the capture."""
         while self._open:
-            self._end(OperationEnd(self._begins[-1].name))
+            self._end(OperationEnd(self._open[-1].begin.name))
         end = self.node("capture_end", None)
         last = self._ended.pop(1, self.nodes[0])
         last["connections"].append(end["counter"])
@@ -221,7 +201,7 @@ class _Writer:
         """Appends a node that the open function leads to."""
         made = self.node(kind, params)
         if self._open:
-            self._open[-1]["connections"].append(made["counter"])
+            self._open[-1].node["connections"].append(made["counter"])
         return made
 
     def _begin(self, begin: OperationBegin, arguments: Sequence[str] = ()) -> None:
@@ -229,9 +209,7 @@ class _Writer:
         made["arguments"] = list(arguments)
         if not self._open:
             self.nodes[0]["connections"].append(made["counter"])
-        self._open.append(made)
-        self._begins.append(begin)
-        self._taken.append(0)
+        self._open.append(_Open(made, begin, []))
         made["stacking_level"] = len(self._open)
         waiting = self._ended.pop(len(self._open), None)
         if waiting is not None:
@@ -243,28 +221,25 @@ class _Writer:
 
     def _end(self, event: OperationEnd) -> None:
         """Ends the open function, whose outputs and successor its end leads to."""
-        begin, start = self._begins.pop(), self._open[-1]
-        made = self._child(
-            "function_end", {"aborted": "true", "name": event.name} if event.aborted else {"name": event.name}
-        )
+        start, begin, taken = self._open[-1]
+        aborted = {"aborted": "true"} if event.aborted else {}
+        made = self._child("function_end", {**aborted, "name": event.name})
         self._ended.pop(len(self._open) + 1, None)
         self._ended[len(self._open)] = made
-        taken = self._taken.pop()
         if begin.op is not None and not event.aborted:
             told = self._tell(begin, event)
-            taken += told.nanoseconds
-            start["arguments"] = operation_arguments(told.attributes, [one.tensor.spec for one in begin.read])
-            start["params"]["inputs"] = str(len(start["arguments"]))
-            start["params"]["program_cache_hit"] = event.cached
-        if taken:
-            made["duration_ns"] = taken
-        for one in event.made:
-            made["connections"].append(self._device_tensor(one)["counter"])
-        for spec in event.hosts:
-            made["connections"].append(self._host_tensor(spec)["counter"])
-        if self._taken:
-            self._taken[-1] += taken
+            taken.append(told.nanoseconds)
+            attributes = ", ".join(f"{name}={value}" for name, value in told.attributes)
+            tensors = ", ".join(tensor_text(one.tensor.spec, storage="DeviceStorage") for one in begin.read)
+            start["arguments"] = [f"operation_attributes_t({attributes})", f"{{{tensors}}}"]
+            start["params"] |= {"inputs": str(len(start["arguments"])), "program_cache_hit": event.cached}
+        if sum(taken):
+            made["duration_ns"] = sum(taken)
+        outputs = (*map(self._device_tensor, event.made), *map(self._host_tensor, event.hosts))
+        made["connections"] += [output["counter"] for output in outputs]
         self._open.pop()
+        if self._open:
+            self._open[-1].taken.extend(taken)
 
     def _host_tensor(self, spec: TensorSpec) -> Node:
         self._next_number += 1
@@ -325,9 +300,11 @@ class _Writer:
             self._begin(OperationBegin(name))
         elif name == TO_DEVICE:
             host = TensorSpec(spec.shape, spec.data_format, spec.layout, padded_shape=spec.padded_shape)
-            self._begin(OperationBegin(name, hosts=(host,)), sent_arguments(host))
+            arguments = [tensor_text(host, storage="HostStorage"), DEVICE, "<optional>"]
+            self._begin(OperationBegin(name, hosts=(host,)), arguments)
         else:
-            self._begin(OperationBegin(name), made_arguments(spec))
+            arguments = [shape_text(spec), _dtype(spec), f"Layout::{spec.layout.name}", DEVICE, str(spec.memory_config)]
+            self._begin(OperationBegin(name), arguments)
 
 
 def _number(event: Event) -> int:
@@ -351,39 +328,22 @@ def _buffer(params: Mapping[str, Any]) -> BufferSpec:
 
 
 def captured_nodes(events: Sequence[Event], op_models: Meanings) -> list[Node]:
-    """The nodes of a capture.
-
-    Args:
-        events: What happened while it ran.
-        meanings: What the works mean of the devices that it saw.
-    """
+    """The nodes of a capture of devices whose operations have such models; equal programs are looked into once."""
     known: dict[object, NodeText] = {}
 
     def tell(begin: OperationBegin, end: OperationEnd) -> NodeText:
-        """Equal programs, of which a network has many, are read once."""
-        key = (begin.name, begin.op, _ends(begin, end), begin.spec, begin.dispatched)
+        if begin.spec is None or not end.made:
+            return NodeText()
+        written = end.made[0].spec
+        ends = Ends(read=begin.read[0].tensor.spec if begin.read else written, written=written)
+        key = (begin.name, begin.op, ends, begin.spec, begin.dispatched)
         if key not in known:
-            known[key] = _told(begin, end, op_models)
+            context = CyclesContext(spec=begin.spec, contention=True)
+            timed = timed_operation(begin.name, begin.op, ends, context, op_models)
+            takes = 0
+            if begin.dispatched and timed.cycles is not None:
+                takes = kernel_nanoseconds(whole(timed.cycles.cycles), begin.spec)
+            known[key] = NodeText(takes, timed.description.attributes)
         return known[key]
 
     return nodes(events, tell)
-
-
-def _told(begin: OperationBegin, end: OperationEnd, op_models: Meanings) -> NodeText:
-    ends = _ends(begin, end)
-    if begin.spec is None or ends is None:
-        return NodeText()
-    context = CyclesContext(spec=begin.spec, contention=True)
-    timed = timed_operation(begin.name, begin.op, ends, context, op_models)
-    takes = 0
-    if begin.dispatched and timed.cycles is not None:
-        takes = kernel_nanoseconds(whole(timed.cycles.cycles), begin.spec)
-    return NodeText(takes, timed.description.attributes)
-
-
-def _ends(begin: OperationBegin, end: OperationEnd) -> Ends | None:
-    """The tensor an operation reads first and the one it writes, which stands for both if it reads none."""
-    if not end.made:
-        return None
-    written = end.made[0].spec
-    return Ends(read=begin.read[0].tensor.spec if begin.read else written, written=written)

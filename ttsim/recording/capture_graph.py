@@ -69,13 +69,15 @@ class _Graph:
         self.trace = trace
         self.numbers: dict[int, int] = {}  # counter of a node -> number of its vertex
         self.vertices: list[Vertex] = []
-        self.ends = {node["counter"]: self._end(node) for node in _of_kind(trace, "function_start")}
+        starts = list(_of_kind(trace, "function_start"))
+        self.ends = {node["counter"]: self._end(node) for node in starts}
         for node in _of_kind(trace, "tensor"):
             if node["stacking_level"] == TENSOR_LEVEL:
                 self._add(node, f"tensor[{node['params']['tensor_id']}]", [node["params"]["shape"]])
-        for node in _of_kind(trace, "function_start"):
+        for node in starts:
             if node["stacking_level"] <= max_level:
-                self._add(node, node["params"]["name"], self._shapes(self.ends[node["counter"]]))
+                shapes = [made["params"]["shape"] for made in self._made(self.ends[node["counter"]])]
+                self._add(node, node["params"]["name"], list(dict.fromkeys(shapes)))
         self.makers = self._makers()
         for counter, number in self.numbers.items():
             self._link(trace[counter], number)
@@ -100,50 +102,43 @@ class _Graph:
 
     def _end(self, start: Mapping[str, Any]) -> Mapping[str, Any]:
         """The node that ends a function."""
-        leads_to = (self.trace[one] for one in start["connections"])
-        name = start["params"]["name"]
-        return next(one for one in leads_to if one["node_type"] == "function_end" and one["params"]["name"] == name)
-
-    def _shapes(self, end: Mapping[str, Any]) -> list[str]:
-        """Shapes of what a function made, each once."""
-        return list(dict.fromkeys(one["params"]["shape"] for one in self._made(end)))
+        leads_to = _of_kind([self.trace[one] for one in start["connections"]], "function_end")
+        return next(node for node in leads_to if node["params"]["name"] == start["params"]["name"])
 
     def _made(self, end: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         return _of_kind([self.trace[one] for one in end["connections"]], "tensor")
 
     def _makers(self) -> dict[int, int]:
         """Counter of the outermost function that made each tensor, by the tensor's counter."""
-        found: dict[int, int] = {}
+        makers: dict[int, int] = {}
         for start, end in sorted(self.ends.items(), key=lambda pair: pair[1]["counter"]):
             for tensor in self._made(end):
-                known = found.get(tensor["counter"])
+                known = makers.get(tensor["counter"])
                 if known is None or end["stacking_level"] < self.ends[known]["stacking_level"]:
-                    found[tensor["counter"]] = start
-        return found
-
-    def _source(self, tensor: int) -> int | None:
-        """The vertex that a tensor comes from: itself, or its maker."""
-        return self.numbers.get(tensor, self.numbers.get(self.makers.get(tensor, -1)))
+                    makers[tensor["counter"]] = start
+        return makers
 
     def _link(self, node: Mapping[str, Any], number: int) -> None:
         """The edges to a vertex, and what ran inside it."""
-        vertex = self.vertices[number]
+        vertex, counter = self.vertices[number], node["counter"]
         if node["node_type"] == "tensor":
-            maker = self.numbers.get(self.makers.get(node["counter"], -1))
-            vertex["in_edges"] += [] if maker is None else [maker]
+            vertex["in_edges"] += self._known([self.makers.get(counter)])
             return
-        sources = [self._source(one) for one in node["input_tensors"]]
-        vertex["in_edges"] += [one for one in sources if one is not None]
+        # A tensor comes from itself, if it is a vertex, or from its maker
+        vertex["in_edges"] += self._known(
+            [one if one in self.numbers else self.makers.get(one) for one in node["input_tensors"]]
+        )
         for source in dict.fromkeys(vertex["in_edges"]):
             if source != number:
                 self.vertices[source]["out_edges"].append(number)
-        end = self.ends[node["counter"]]["counter"]
-        inside = (one for one in self.numbers if node["counter"] < one < end)
-        vertex["internals"] = [self.numbers[one] for one in inside if self._is_part(one, node)]
+        below = node["stacking_level"] + 1
+        inside = [one for one in self.numbers if counter < one < self.ends[counter]["counter"]]
+        parts = _of_kind([self.trace[one] for one in inside], "function_start")
+        vertex["internals"] = [self.numbers[part["counter"]] for part in parts if part["stacking_level"] == below]
 
-    def _is_part(self, counter: int, of: Mapping[str, Any]) -> bool:
-        one = self.trace[counter]
-        return bool(one["node_type"] == "function_start" and one["stacking_level"] == of["stacking_level"] + 1)
+    def _known(self, counters: Sequence[int | None]) -> list[int]:
+        """The vertices of those nodes that are vertices."""
+        return [self.numbers[one] for one in counters if one in self.numbers]
 
     def _told(self, vertex: Vertex) -> list[str]:
         """What the first reader of the same level that was told a tensor was told."""

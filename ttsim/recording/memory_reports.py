@@ -4,12 +4,12 @@ The block table is that of tt-metal's allocator: addresses count from the start 
 have the numbers that they have there.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from device.errors import ArgumentError, DeviceError, shown
-from device.memory.allocator import Allocator, BankStatistics, Block
+from device.memory.allocator import Allocator, Block
 from device.memory.memory_config import BufferType
 from ttsim.runtime.device import Device
 from ttsim.runtime.session import locked
@@ -21,6 +21,7 @@ MEMORIES = (BufferType.DRAM, BufferType.L1, BufferType.L1_SMALL)
 SMALLEST_CLASS_BYTES = 1024
 LAST_CLASS_BYTES = 128 << 20
 COLUMNS = ("Block", "Address", "Size", "PrevID", "NextID", "Allocated")
+KEYS = ("blockID", "address", "size", "prevID", "nextID", "allocated")  # of the same
 COLUMN_WIDTH = 12
 
 
@@ -49,13 +50,14 @@ def get_memory_view(device: Device, buffer_type: BufferType) -> MemoryView:
         raise DeviceError("get_memory_view: traces are not simulated; ask for DRAM, L1 or L1_SMALL")
     allocator = _as_it_is(device)
     statistics = allocator.statistics(buffer_type)
+    rows = _block_table(allocator.blocks(buffer_type), NONE)
     return MemoryView(
         num_banks=statistics.num_banks,
         total_bytes_per_bank=statistics.total_bytes_per_bank,
         total_bytes_allocated_per_bank=statistics.allocated_bytes_per_bank,
         total_bytes_free_per_bank=statistics.free_bytes_per_bank,
         largest_contiguous_bytes_free_per_bank=statistics.largest_free_bytes_per_bank,
-        block_table=tuple(_block_table(allocator.blocks(buffer_type))),
+        block_table=tuple(dict(zip(KEYS, map(str, row), strict=True)) for row in rows),
     )
 
 
@@ -85,16 +87,28 @@ def dump_device_memory_state(device: Device, prefix: str = "") -> None:
 def memory_reports(device: Device, *, before_closing: bool = False) -> dict[str, str]:
     """The texts of the real library's three memory reports, by the names of their files.
 
-    Args:
-        before_closing: Tell of a closed device, whose memories are empty, what lay in them before.
+    With `before_closing`, a closed device, whose memories are empty, is told as it was before.
     """
     last = device.machine.at_close if before_closing else None
     allocator = _as_it_is(device) if last is None else last
-    all_statistics = [allocator.statistics(memory) for memory in MEMORIES]
+    statistics = [allocator.statistics(memory) for memory in MEMORIES]
+    l1 = statistics[MEMORIES.index(BufferType.L1)]
+    largest = l1.largest_free_bytes_per_bank
     files = {
-        "l1_usage_summary.csv": _l1_summary(all_statistics[MEMORIES.index(BufferType.L1)]),
-        "memory_usage_summary.csv": _summary(all_statistics),
-        "detailed_memory_usage.csv": (line for memory in MEMORIES for line in _details(allocator, memory)),
+        "l1_usage_summary.csv": [
+            "This report indicates available space for interleaving L1 buffers",
+            ", Largest Contiguous Free Block (B), Total Free L1 Space (B)",
+            f",{largest},{largest * l1.num_banks}",
+        ],
+        "memory_usage_summary.csv": [
+            ", Total Allocatable Size (B), Total Allocated (B), Total Free (B), Largest Free Block (B)",
+            *(
+                f",{one.total_bytes_per_bank},{one.allocated_bytes_per_bank},{one.free_bytes_per_bank},"
+                f"{one.largest_free_bytes_per_bank}"
+                for one in statistics
+            ),
+        ],
+        "detailed_memory_usage.csv": [line for memory in MEMORIES for line in _details(allocator, memory)],
     }
     return {name: "".join(f"{line}\n" for line in lines) for name, lines in files.items()}
 
@@ -104,38 +118,17 @@ def _as_it_is(device: Device) -> Allocator:
     return locked(device.machine, lambda: device.machine.allocator.copy())
 
 
-def _block_table(blocks: tuple[Block, ...]) -> Iterator[dict[str, str]]:
-    """Blocks in the order of their numbers."""
-    for block, before, after in _linked(blocks):
-        yield {
-            "blockID": str(block.number),
-            "address": str(block.address - blocks[0].address),
-            "size": str(block.size_bytes),
-            "prevID": str(NONE if before is None else before.number),
-            "nextID": str(NONE if after is None else after.number),
-            "allocated": "yes" if block.allocated else "no",
-        }
-
-
-def _linked(blocks: tuple[Block, ...]) -> list[tuple[Block, Block | None, Block | None]]:
-    """Each block with the ones below and above it, in the order of their numbers."""
+def _block_table(blocks: Sequence[Block], none: object) -> Iterator[tuple[object, ...]]:
+    """Number, address, size, blocks below and above, and whether in use, of blocks in the order of their numbers."""
     neighbors = zip(blocks, (None, *blocks[:-1]), (*blocks[1:], None), strict=True) if blocks else ()
-    return sorted(neighbors, key=lambda three: three[0].number)
-
-
-def _l1_summary(statistics: BankStatistics) -> Iterator[str]:
-    largest = statistics.largest_free_bytes_per_bank
-    yield "This report indicates available space for interleaving L1 buffers"
-    yield ", Largest Contiguous Free Block (B), Total Free L1 Space (B)"
-    yield f",{largest},{largest * statistics.num_banks}"
-
-
-def _summary(all_statistics: list[BankStatistics]) -> Iterator[str]:
-    yield ", Total Allocatable Size (B), Total Allocated (B), Total Free (B), Largest Free Block (B)"
-    for one in all_statistics:
+    for block, before, after in sorted(neighbors, key=lambda three: three[0].number):
         yield (
-            f",{one.total_bytes_per_bank},{one.allocated_bytes_per_bank},{one.free_bytes_per_bank},"
-            f"{one.largest_free_bytes_per_bank}"
+            block.number,
+            block.address - blocks[0].address,
+            block.size_bytes,
+            none if before is None else before.number,
+            none if after is None else after.number,
+            "yes" if block.allocated else "no",
         )
 
 
@@ -152,21 +145,11 @@ def _details(allocator: Allocator, memory: BufferType) -> Iterator[str]:
     yield from _size_classes(blocks, statistics.total_bytes_per_bank)
     yield f"Free slots in block table: {_listed(allocator.spare_numbers(memory))}"
     yield "Block table:"
-    yield _row(COLUMNS)
-    for block, before, after in _linked(blocks):
-        yield _row(
-            (
-                block.number,
-                block.address - blocks[0].address,
-                block.size_bytes,
-                "none" if before is None else before.number,
-                "none" if after is None else after.number,
-                "yes" if block.allocated else "no",
-            )
-        )
+    for row in (COLUMNS, *_block_table(blocks, "none")):
+        yield "".join(f"{cell!s:>{COLUMN_WIDTH}} " for cell in row)
 
 
-def _size_classes(blocks: tuple[Block, ...], total_bytes: int) -> Iterator[str]:
+def _size_classes(blocks: Sequence[Block], total_bytes: int) -> Iterator[str]:
     """Free blocks by the power of two below their size."""
     longest = (LAST_CLASS_BYTES // SMALLEST_CLASS_BYTES).bit_length()
     count = min(max((total_bytes // SMALLEST_CLASS_BYTES).bit_length(), 2), longest)
@@ -181,9 +164,5 @@ def _size_classes(blocks: tuple[Block, ...], total_bytes: int) -> Iterator[str]:
         yield f"  Size class {index}: ({low} - {high}) blocks: {_listed(numbers)}"
 
 
-def _listed(numbers: list[int] | tuple[int, ...]) -> str:
+def _listed(numbers: Sequence[int]) -> str:
     return "".join(f"{number} " for number in numbers)
-
-
-def _row(cells: tuple[object, ...]) -> str:
-    return "".join(f"{cell!s:>{COLUMN_WIDTH}} " for cell in cells)

@@ -1,6 +1,6 @@
 """Calls that ran: the cycles of each, L1 at its fullest moment, and the lines of the script that made it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from math import fsum
 from os.path import basename, commonpath, dirname, isabs, relpath
@@ -16,66 +16,51 @@ from ops.passes.cycles import TimedOperation, launches_of, operations_of, run_cy
 from ttsim.report.cycles import CallRun
 from ttsim.report.memory import fullest_core_bytes
 from ttsim.report.runs import LivingBuffer, Runs
-from ttsim.runtime.traces import CallSite, RanCall
+from ttsim.runtime.traces import RanCall
 
 
 def timed_call(
     call: RanCall, spec: DeviceSpec, *, op_models: Meanings = OP_MODELS, plans: PlanCache | None = None
 ) -> CallRun:
-    """What a call took on a device.
+    """What a call took on a device, which may keep plans and what they take."""
 
-    Args:
-        meanings: What its works mean.
-        plans: Where the device keeps plans and what they take, if it does.
-    """
+    def run(operations: Sequence[TimedOperation]) -> CallRun:
+        return CallRun(
+            name=call.function,
+            ran=tuple(operations),
+            spec=spec,
+            useful_flops=call.useful_flops,
+            decisions=call.plan.decisions,
+            launches=partial(launches_of, call.plan, operations, spec, ran=call.ran),
+        )
+
     if plans is None or op_models is not OP_MODELS:
-        return _call_run(call, run_cycles(call.plan, spec, ran=call.ran, op_models=op_models).operations, spec)
-
-    def read() -> CallRun:
-        return _call_run(call, plans.cycles_of(call.plan, spec, ran=call.ran).operations, spec)
-
-    return plans.made_of(call.plan, spec, (call.function, call.ran, call.useful_flops), read)
-
-
-def _call_run(call: RanCall, ran: tuple[TimedOperation, ...], spec: DeviceSpec) -> CallRun:
-    return CallRun(
-        name=call.function,
-        ran=ran,
-        spec=spec,
-        useful_flops=call.useful_flops,
-        decisions=call.plan.decisions,
-        launches=partial(launches_of, call.plan, ran, spec, ran=call.ran),
+        return run(run_cycles(call.plan, spec, ran=call.ran, op_models=op_models).operations)
+    return plans.made_of(
+        call.plan,
+        spec,
+        (call.function, call.ran, call.useful_flops),
+        lambda: run(plans.cycles_of(call.plan, spec, ran=call.ran).operations),
     )
 
 
 def cycles_of(call: RanCall, spec: DeviceSpec, *, op_models: Meanings = OP_MODELS) -> float:
     """Cycles of what a call ran, on any machine; operations without a model count nothing."""
-    return fsum(
-        one.cycles.cycles
-        for one in run_cycles(call.plan, spec, ran=call.ran, op_models=op_models).operations
-        if one.cycles is not None
-    )
-
-
-Maker = tuple[str, str]
+    ran = run_cycles(call.plan, spec, ran=call.ran, op_models=op_models).operations
+    return fsum(op.cycles.cycles for op in ran if op.cycles is not None)
 
 
 def runs_of(calls: Sequence[RanCall], taken: Sequence[CallRun], spec: DeviceSpec) -> Runs:
-    """The device operations of calls that ran one after the other.
-
-    Args:
-        taken: What each of the calls took.
-    """
-    makers: dict[int, Maker] = {}
+    """The device operations of calls that ran one after the other, each of which took what is `taken`."""
+    makers: dict[int, tuple[str, str]] = {}
     runs = Runs(spec.clock_hz, spec)
     for number, (call, run, where) in enumerate(zip(calls, taken, places(calls), strict=True)):
         made = (event.number for event in call.events if isinstance(event, BufferAllocated))
         makers.update((buffer, (call.function, where)) for buffer in made)
         steps, ends = operations_of(call.plan, call.ran), ends_of_operations(call.events)
-        for step, timed, figures, live, end in zip(
-            steps, run.ran, run.in_order, fullest_moments(call), ends, strict=True
-        ):
-            buffers = _living(live, makers)
+        of_calls = zip(steps, run.ran, run.in_order, fullest_moments(call), ends, strict=True)
+        for step, timed, figures, live, end in of_calls:
+            buffers = tuple(_living(event, *makers.get(event.number, ("", ""))) for event in live)
             circular = [buffer for buffer in step.circular_buffers if buffer.view_of is None]
             runs.add(
                 name=step.name,
@@ -104,17 +89,14 @@ def ends_of_operations(events: Sequence[Event]) -> Iterator[OperationEnd]:
             yield event
 
 
-def _living(live: Iterable[BufferAllocated], makers: Mapping[int, Maker]) -> tuple[LivingBuffer, ...]:
-    return tuple(
-        LivingBuffer(
-            name=one.name,
-            memory=one.buffer.buffer_type.name,
-            bank_bytes=one.buffer.bank_bytes,
-            address=one.address,
-            function=makers.get(one.number, ("", ""))[0],
-            where=makers.get(one.number, ("", ""))[1],
-        )
-        for one in live
+def _living(event: BufferAllocated, function: str, where: str) -> LivingBuffer:
+    return LivingBuffer(
+        name=event.name,
+        memory=event.buffer.buffer_type.name,
+        bank_bytes=event.buffer.bank_bytes,
+        address=event.address,
+        function=function,
+        where=where,
     )
 
 
@@ -143,40 +125,30 @@ def places(calls: Sequence[RanCall]) -> list[str]:
     So "net.py:12 > block.py:30" is the call that line 30 of block.py made when line 12 of net.py ran it; the innermost
     line is always told. Files are told by their paths below the folder that holds all of them.
     """
-    told = _told(calls)
-    folder = _folder(told)
-    return [_place(stack, folder) for stack in told]
+    return [
+        " > ".join(
+            f"{line}" if at and stack[at - 1][0] == file else f"{file}:{line}" for at, (file, line) in enumerate(stack)
+        )
+        for stack in _stacks(calls)
+    ]
 
 
 def sources(calls: Sequence[RanCall]) -> list[tuple[str, int]]:
     """The innermost line that made each call, its file told as in `places`; an empty name and 0 where none is known."""
-    told = _told(calls)
-    folder = _folder(told)
-    return [(_file(stack[-1].file, folder), stack[-1].line) if stack else ("", 0) for stack in told]
+    return [stack[-1] if stack else ("", 0) for stack in _stacks(calls)]
 
 
-def _told(calls: Sequence[RanCall]) -> list[tuple[CallSite, ...]]:
-    """The lines of each call without those that all of them have in common."""
+def _stacks(calls: Sequence[RanCall]) -> list[list[tuple[str, int]]]:
+    """File and number of the lines that made each call, without those that all calls have in common."""
     stacks = [call.sites for call in calls]
     known = [stack for stack in stacks if stack]
     shared = 0
     while known and all(len(stack) > shared + 1 and stack[shared] == known[0][shared] for stack in known):
         shared += 1
-    return [stack[shared:] for stack in stacks]
-
-
-def _folder(told: Sequence[Sequence[CallSite]]) -> str:
-    """The folder that holds the files of all lines."""
-    files = sorted({site.file for stack in told for site in stack if isabs(site.file)})
-    return commonpath([dirname(file) for file in files]) if files else ""
-
-
-def _place(stack: Sequence[CallSite], folder: str) -> str:
-    parts, last = [], ""
-    for site in stack:
-        parts.append(str(site.line) if site.file == last else f"{_file(site.file, folder)}:{site.line}")
-        last = site.file
-    return " > ".join(parts)
+    told = [stack[shared:] for stack in stacks]
+    folders = sorted({dirname(site.file) for stack in told for site in stack if isabs(site.file)})
+    folder = commonpath(folders) if folders else ""
+    return [[(_file(site.file, folder), site.line) for site in stack] for stack in told]
 
 
 def _file(file: str, folder: str) -> str:
