@@ -7,7 +7,6 @@ from device.spec.device_spec import DeviceSpec
 from ttsim.report.cycle_report import CycleReport
 from ttsim.report.network import NetworkReport
 from ttsim.report.pages import Page, Source, page_of_calls, page_of_network, page_of_pass
-from ttsim.report.runs import OpRun
 from ttsim.report.trace import trace_json_gz
 from ttsim.report.writers.html.document import page_frame, page_html
 from ttsim.runtime.call_source import estimate_source
@@ -15,20 +14,13 @@ from ttsim.runtime.traces import RanCall
 
 
 def page_of_run(network: NetworkReport, report: CycleReport, calls: Sequence[RanCall], spec: DeviceSpec) -> Page:
-    """The page of all that a profile saw.
-
-    Args:
-        network: The operations in order.
-        report: The cycles of the same calls.
-    """
+    """The page of all that a profile saw: its operations in order, and the cycles of the same calls."""
     return page_of_network(network, report, spec, tuple(_sources(network, calls)))
 
 
 def _sources(network: NetworkReport, calls: Sequence[RanCall]) -> Iterator[Source]:
     """The convolutions as Python, each under the number of its first device operation."""
-    first: dict[int, OpRun] = {}
-    for one in network.operations:
-        first.setdefault(one.call, one)
+    first = {op.call: op for op in reversed(network.operations)}
     for number, call in enumerate(calls):
         if call.asked is not None:
             begins = first[number]

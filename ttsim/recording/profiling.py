@@ -172,14 +172,9 @@ def _advice(
         return _tried(function, arguments, others, device, suggestions=False).measured()
 
     before = made.measured()
+    machine = made.machine_advice(before.cycles)
     found = Search(function, options, measure).run(before)
-    return replace(
-        made.machine_advice(before.cycles),
-        changes=found.changes,
-        together=found.together,
-        at_a_price=found.at_a_price,
-        tried=found.tried,
-    )
+    return replace(found, machine=machine.machine, sensitivity=machine.sensitivity)
 
 
 def _tried(

@@ -12,7 +12,7 @@ from typing import Any, Final
 from device.errors import ArgumentError, DeviceError
 from device.memory.memory_config import TILE, BufferType, MemoryConfig, TensorMemoryLayout
 from ops.planners.conv.arguments import default_compute_config
-from ttsim.report.advice import Change
+from ttsim.report.advice import Advice, Change
 from ttsim.runtime.call_source import compute_config_source, conv_config_source, slice_config_source
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.configs import (
@@ -66,17 +66,20 @@ def attempts(function: Any, options: Mapping[str, Any]) -> Iterator[Attempt]:
 
 def arguments_source(options: Mapping[str, Any]) -> str:
     """Changed arguments, as Python."""
-    parts = []
-    for name, value in options.items():
-        if isinstance(value, Conv2dConfig):
-            parts.append(f"{name}={conv_config_source(value.argument())}")
-        elif isinstance(value, WormholeComputeKernelConfig):
-            parts.append(f"{name}={compute_config_source(value)}")
-        elif isinstance(value, Conv2dSliceConfig):
-            parts.append(f"{name}={slice_config_source(value.argument())}")
-        else:
-            parts.append(f'{name}="{value}"' if isinstance(value, str) else f"{name}={value}")
-    return ", ".join(parts)
+
+    def source(value: Any) -> str:
+        match value:
+            case Conv2dConfig():
+                return conv_config_source(value.argument())
+            case WormholeComputeKernelConfig():
+                return compute_config_source(value)
+            case Conv2dSliceConfig():
+                return slice_config_source(value.argument())
+            case str():
+                return f'"{value}"'
+        return f"{value}"
+
+    return ", ".join(f"{name}={source(value)}" for name, value in options.items())
 
 
 def _layouts(config: Conv2dConfig, options: Mapping[str, Any]) -> Iterator[Attempt]:
@@ -172,56 +175,41 @@ class Measured:
     scheme: str = ""  # The shard scheme that the library chose; empty if it chose none
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What a search gave; the fields are those of `Advice`."""
-
-    changes: tuple[Change, ...]
-    together: Change | None
-    at_a_price: tuple[Change, ...]
-    tried: int
+Tried = tuple[Attempt, Measured]
 
 
 class Search:
-    """Trials of one call.
+    """Trials of one call, and how many there were.
 
-    Attributes:
-        tried: How many there were.
+    `measure` says what the call takes with other keyword arguments, and raises what the call raises.
     """
 
     def __init__(
         self, function: Callable[..., Any], options: Mapping[str, Any], measure: Callable[[Mapping[str, Any]], Measured]
     ) -> None:
-        """Begins with nothing tried.
-
-        Args:
-            function: What is called.
-            options: Its keyword arguments.
-            measure: What a call with other keyword arguments takes; raises what the call raises.
-        """
         self.function = function
         self.options = dict(options)
         self.measure = measure
         self.tried = 0
         self.effort = 0
 
-    def run(self, before: Measured) -> Found:
+    def run(self, before: Measured) -> Advice:
         """Everything that is worth telling of a call that takes so much."""
         singles = self._tried(attempts(self.function, self.options), self.options, before)
-        free = _best_of_each([one for one in singles if not one[0].price], before)
-        together = self._together(free[0], before) if free else None
-        return Found(
-            changes=tuple(_change(attempt, took, before) for attempt, took in free),
+        free, priced = (
+            _best_of_each([one for one in singles if bool(one[0].price) is price], before) for price in (False, True)
+        )
+        together = self._together(*free[0], before) if free else None
+        return Advice(
+            cycles=before.cycles,
+            changes=tuple(_change(*one, before) for one in free),
             together=together,
-            at_a_price=tuple(
-                _change(*one, before) for one in _best_of_each([one for one in singles if one[0].price], before)
-            ),
+            at_a_price=tuple(_change(*one, before) for one in priced),
             tried=self.tried,
         )
 
-    def _together(self, first: tuple[Attempt, Measured], before: Measured) -> Change | None:
+    def _together(self, attempt: Attempt, best: Measured, before: Measured) -> Change | None:
         """The best change, and more on top of it; None if nothing is gained by more."""
-        attempt, best = first
         texts, used, options = [attempt.text], {attempt.kind}, {**self.options, **attempt.options}
         while True:
             others = (one for one in attempts(self.function, options) if one.kind not in used and not one.price)
@@ -232,23 +220,19 @@ class Search:
             texts.append(attempt.text)
             used.add(attempt.kind)
             options.update(attempt.options)
-        if len(texts) == 1:
-            return None
         changed = {name: value for name, value in options.items() if value is not self.options.get(name)}
         whole = Attempt(kind="together", text=", ".join(texts), options=changed)
-        return _change(whole, best, before)
+        return _change(whole, best, before) if len(texts) > 1 else None
 
-    def _tried(
-        self, others: Iterable[Attempt], options: Mapping[str, Any], before: Measured
-    ) -> list[tuple[Attempt, Measured]]:
+    def _tried(self, others: Iterable[Attempt], options: Mapping[str, Any], before: Measured) -> list[Tried]:
         """What changed calls take; without those that do not fit, are refused, or hide operations without a model."""
-        found = []
-        for one in others:
+        tried = []
+        for attempt in others:
             if self.tried >= TRIALS or self.effort >= EFFORT:
                 break
             self.tried += 1
             try:
-                took = self.measure({**options, **one.options})
+                took = self.measure({**options, **attempt.options})
             except (ArgumentError, DeviceError):
                 self.effort += before.effort
                 continue
@@ -256,17 +240,16 @@ class Search:
             if took.untimed <= before.untimed:
                 other = took.scheme if took.scheme != before.scheme else ""
                 then = f" (the library then chooses {other})" if other else ""
-                found.append((replace(one, text=f"{one.text}{then}"), took))
-        return found
+                tried.append((replace(attempt, text=f"{attempt.text}{then}"), took))
+        return tried
 
 
-def _best_of_each(found: Iterable[tuple[Attempt, Measured]], before: Measured) -> list[tuple[Attempt, Measured]]:
+def _best_of_each(tried: Iterable[Tried], before: Measured) -> list[Tried]:
     """Of each kind the best change that is worth it, the best of all first."""
-    best: dict[str, tuple[Attempt, Measured]] = {}
-    for attempt, took in found:
-        if took.cycles > (1 - LEAST_SHARE) * before.cycles:
-            continue
-        if attempt.kind not in best or took.cycles < best[attempt.kind][1].cycles:
+    best: dict[str, Tried] = {}
+    for attempt, took in tried:
+        worth = took.cycles <= (1 - LEAST_SHARE) * before.cycles
+        if worth and (attempt.kind not in best or took.cycles < best[attempt.kind][1].cycles):
             best[attempt.kind] = (attempt, took)
     return sorted(best.values(), key=lambda one: one[1].cycles)
 
