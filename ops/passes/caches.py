@@ -12,8 +12,6 @@ from device.memory.allocator import Blocks
 from device.numbers.formats import Array, bit_patterns
 from device.plan import DeviceOp, Operation, Plan, ProgramKey, Relocate, Standing
 from device.spec.device_spec import DeviceSpec
-from ops.op_model import Meanings
-from ops.op_models import OP_MODELS
 from ops.passes.cycles import PlanCycles, run_cycles
 
 K = TypeVar("K", bound=Hashable)
@@ -225,8 +223,7 @@ class PlanCache:
 
     A plan holds neither addresses nor values, so that equal calls on devices of one spec have the same one wherever
     their tensors lie. What it takes is kept with it, for the device operations that ran, the device and the project's
-    own meanings; cycles by another table are read anew, since such a table may be changed. Threads of several devices
-    may ask at once.
+    own table of models. Threads of several devices may ask at once.
 
     Args:
         most_steps: Steps of all plans together that are kept; a longer plan is not.
@@ -260,12 +257,8 @@ class PlanCache:
         self._kept.put(here, _Kept(plan=plan, spec=spec))
         return plan
 
-    def cycles_of(
-        self, plan: Plan, spec: DeviceSpec, *, ran: tuple[int, ...], op_models: Meanings = OP_MODELS
-    ) -> PlanCycles:
+    def cycles_of(self, plan: Plan, spec: DeviceSpec, *, ran: tuple[int, ...]) -> PlanCycles:
         """What the device operations of a plan take that ran; arguments as of `run_cycles`."""
-        if op_models is not OP_MODELS:
-            return run_cycles(plan, spec, ran=ran, op_models=op_models)
         return self.made_of(plan, spec, ran, lambda: run_cycles(plan, spec, ran=ran))
 
     def made_of(self, plan: Plan, spec: DeviceSpec, key: Hashable, make: Callable[[], T]) -> T:

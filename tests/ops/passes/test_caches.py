@@ -13,10 +13,8 @@ from device.machine import Machine
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import L1_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16, FLOAT32
-from device.plan import Allocate, DeviceOp, Operation, Plan, ProgramKey, Relocate
+from device.plan import Allocate, DeviceOp, Free, Operation, Plan, ProgramKey, Relocate
 from device.spec.device_spec import load_spec
-from ops.builder import PlanBuilder
-from ops.op_models import OP_MODELS
 from ops.passes.caches import MOST_BUFFERS, MOST_MADE, PlanCache, ReplayCache, WeightCache, one_of_alike
 from ops.passes.cycles import run_cycles
 from ops.passes.memory import run_memory
@@ -49,21 +47,17 @@ def refuse():
     raise DeviceError("no plan")
 
 
-def test_a_plan_is_made_once():
-    kept = PlanCache()
-    first = kept.plan_of(ProgramKey(("call", 1)), SPEC, lambda: of_length(1))
-    assert kept.plan_of(ProgramKey(("call", 1)), SPEC, refuse) is first
-    assert kept.plan_of(ProgramKey(("call", 2)), SPEC, lambda: of_length(1)) is not first
-
-
-def test_another_spec_has_another_plan():
+def test_a_plan_is_made_once_for_a_call_and_a_spec():
     kept, other = PlanCache(), SPEC.replace(clock_hz=SPEC.clock_hz - 1)
-    first = kept.plan_of(CALL, SPEC, lambda: of_length(1))
-    second = kept.plan_of(CALL, other, lambda: of_length(1))
-    assert second is not first
+    for _ in range(2):  # what is refused is asked again
+        with pytest.raises(DeviceError, match="no plan"):
+            kept.plan_of(CALL, SPEC, refuse)
+    first, second = (kept.plan_of(CALL, spec, lambda: of_length(1)) for spec in (SPEC, other))
+    third = kept.plan_of(ProgramKey(("another",)), SPEC, lambda: of_length(1))
+    assert len({id(plan) for plan in (first, second, third)}) == kept.steps == 3
     assert kept.plan_of(CALL, SPEC, refuse) is first
     assert kept.plan_of(CALL, other, refuse) is second
-    assert kept.steps == 2
+    assert (kept.holds(CALL, SPEC), kept.holds(ProgramKey(("another",)), other)) == (True, False)
 
 
 def test_one_spec_stands_for_all_that_are_alike():
@@ -87,15 +81,6 @@ def test_a_spec_that_can_not_be_looked_up_stands_for_itself():
     assert one_of_alike(with_a_list) is with_a_list
 
 
-def test_what_is_refused_is_asked_again():
-    kept = PlanCache()
-    for _ in range(2):
-        with pytest.raises(DeviceError, match="no plan"):
-            kept.plan_of(CALL, SPEC, refuse)
-    made = of_length(1)
-    assert kept.plan_of(CALL, SPEC, lambda: made) is made
-
-
 def test_the_plan_that_was_not_used_for_longest_goes_first():
     kept = PlanCache(most_steps=5)
     first, second = (
@@ -113,8 +98,8 @@ def test_the_plan_that_was_not_used_for_longest_goes_first():
 def test_a_plan_that_is_too_long_is_not_kept():
     kept = PlanCache(most_steps=2)
     short = kept.plan_of(ProgramKey((1,)), SPEC, lambda: of_length(2))
-    long = kept.plan_of(ProgramKey((2,)), SPEC, lambda: of_length(3))
-    assert kept.plan_of(ProgramKey((2,)), SPEC, lambda: of_length(3)) is not long
+    kept.plan_of(ProgramKey((2,)), SPEC, lambda: of_length(3))
+    assert not kept.holds(ProgramKey((2,)), SPEC)
     assert kept.plan_of(ProgramKey((1,)), SPEC, refuse) is short
 
 
@@ -139,32 +124,12 @@ def test_cycles_are_read_once_for_what_ran_and_the_device():
     plan = kept.plan_of(CALL, SPEC, tilized)
     ran = operations_in(plan)
     first = kept.cycles_of(plan, SPEC, ran=ran)
-    assert first == run_cycles(plan, SPEC, ran=ran)
-    assert kept.cycles_of(plan, SPEC, ran=ran) is first
-
+    assert first == run_cycles(plan, SPEC, ran=ran) == PlanCache(0).cycles_of(plan, SPEC, ran=ran)
     with pytest.raises(AssertionError, match="nothing is known of None"):  # the move, which says nothing of itself
         kept.cycles_of(plan, SPEC, ran=(*ran, len(plan.steps) - 1))
     assert kept.cycles_of(plan, SPEC, ran=ran) is first
-
     slower = SPEC.replace(clock_hz=SPEC.clock_hz // 2)
     assert kept.cycles_of(plan, slower, ran=ran).clock_hz == slower.clock_hz
-    assert kept.cycles_of(plan, SPEC, ran=ran).clock_hz == SPEC.clock_hz
-
-
-def test_cycles_by_a_table_of_ones_own_are_read_anew():
-    kept, own = PlanCache(), dict(OP_MODELS)
-    plan = kept.plan_of(CALL, SPEC, tilized)
-    ran = operations_in(plan)
-    before = kept.cycles_of(plan, SPEC, ran=ran, op_models=own)
-    assert before.operations
-    own.clear()
-    with pytest.raises(AssertionError, match="nothing is known"):
-        kept.cycles_of(plan, SPEC, ran=ran, op_models=own)
-
-
-def test_a_plan_that_is_not_kept_has_cycles_too():
-    plan = tilized()
-    assert PlanCache(0).cycles_of(plan, SPEC, ran=operations_in(plan)).cycles > 0
 
 
 def test_what_is_made_of_a_plan_is_kept_with_it_for_its_device_and_bounded():
@@ -185,98 +150,75 @@ class Doubled(DeviceOp):
     times: int = 2
 
 
-class Maker:
-    """Counts how often it makes something."""
+class Weights(WeightCache):
+    """A cache that counts how often something is made."""
 
-    def __init__(self):
-        self.calls = 0
+    calls = 0
 
-    def made_of(self, kept, raw, op):
+    def of(self, raw, times=2):
         def make():
             self.calls += 1
-            return raw * op.times
+            return raw * times
 
-        return kept.made_of(raw, op, make)
+        return self.made_of(raw, Doubled(times), make)
 
 
-def frozen(values):
-    array = np.array(values, np.float32)
+def frozen(values, dtype=np.float32):
+    array = np.array(values, dtype)
     array.flags.writeable = False
     return array
 
 
 def test_the_same_bits_are_made_once():
-    kept, maker = WeightCache(), Maker()
-    first = maker.made_of(kept, frozen([1, 2]), Doubled())
-    assert maker.made_of(kept, frozen([1, 2]), Doubled()) is first
-    assert maker.calls == 1
+    kept, raw = Weights(), np.arange(100, dtype=np.float32)
+    first, nan = kept.of(frozen(raw)), kept.of(frozen([np.nan]))
+    assert kept.of(frozen(raw)) is first
+    assert kept.of(frozen([np.nan])) is nan
     assert not first.flags.writeable
+    raw[-1] = 5  # arrays may differ at their ends alone
+    assert kept.of(frozen(raw))[-1] == 10
+    assert kept.calls == 3
+    kept.clear()
+    assert kept.bytes == 0
 
 
 def test_views_of_one_array_are_the_same():
-    kept, maker, raw = WeightCache(), Maker(), frozen([1, 2, 3, 4])
-    first = maker.made_of(kept, raw.reshape(2, 2), Doubled())
-    assert maker.made_of(kept, raw.reshape(2, 2), Doubled()) is first
-    assert maker.made_of(kept, raw.reshape(2, 2).T, Doubled()).tolist() == [[2, 6], [4, 8]]
+    kept, raw = Weights(), frozen([1, 2, 3, 4])
+    assert kept.of(raw.reshape(2, 2)) is kept.of(raw.reshape(2, 2))
+    assert kept.of(raw.reshape(2, 2).T).tolist() == [[2, 6], [4, 8]]
 
 
-def test_other_bits_works_shapes_and_types_are_made_anew():
-    kept, maker = WeightCache(), Maker()
-    zero = maker.made_of(kept, frozen([0.0]), Doubled())
-    assert np.signbit(maker.made_of(kept, frozen([-0.0]), Doubled())) != np.signbit(zero)
-    assert maker.made_of(kept, frozen([0.0]), Doubled(3)) is not zero
-    assert maker.made_of(kept, frozen([[0.0]]), Doubled()).shape == (1, 1)
-    raw = np.zeros(1, np.int32)
-    raw.flags.writeable = False
-    assert maker.made_of(kept, raw, Doubled()).dtype == np.int32
-    assert maker.calls == 5
-
-
-def test_arrays_that_differ_at_their_ends_are_told_apart():
-    kept, maker, raw = WeightCache(), Maker(), np.arange(100, dtype=np.float32)
-    first = maker.made_of(kept, frozen(raw), Doubled())
-    raw[-1] = 5
-    assert maker.made_of(kept, frozen(raw), Doubled())[-1] == 10
-    assert maker.made_of(kept, frozen(np.arange(100)), Doubled()) is first
-
-
-def test_nan_is_itself():
-    kept, maker = WeightCache(), Maker()
-    assert maker.made_of(kept, frozen([np.nan]), Doubled()) is maker.made_of(kept, frozen([np.nan]), Doubled())
+def test_other_bits_operations_shapes_and_types_are_made_anew():
+    kept = Weights()
+    zero = kept.of(frozen([0.0]))
+    assert np.signbit(kept.of(frozen([-0.0]))) != np.signbit(zero)
+    assert kept.of(frozen([0.0]), 3) is not zero
+    assert kept.of(frozen([[0.0]])).shape == (1, 1)
+    assert kept.of(frozen([0], np.int32)).dtype == np.int32
+    assert kept.calls == 5
 
 
 def test_what_may_be_written_to_is_not_kept():
-    kept, maker, raw = WeightCache(), Maker(), np.ones(2, np.float32)
+    kept, raw = Weights(), np.ones(2, np.float32)
     view = raw[:]
     view.flags.writeable = False
     for array in (raw, view, np.frombuffer(bytearray(8), np.float32)):
-        maker.made_of(kept, array, Doubled())
+        kept.of(array)
     assert kept.bytes == 0
     raw[0] = 5
-    assert maker.made_of(kept, view, Doubled()).tolist() == [10, 2]
+    assert kept.of(view).tolist() == [10, 2]
 
 
 def test_the_weight_that_was_not_used_for_longest_goes_first():
-    kept, maker = WeightCache(most_bytes=40), Maker()  # 16 bytes each, raw and made
-    one, two = (maker.made_of(kept, frozen([n, n]), Doubled(n)) for n in (1, 2))
-    assert maker.made_of(kept, frozen([1, 1]), Doubled(1)) is one
-    maker.made_of(kept, frozen([3, 3]), Doubled(3))
+    kept = Weights(most_bytes=40)  # 16 bytes each, raw and made
+    one, two = (kept.of(frozen([n, n]), n) for n in (1, 2))
+    assert kept.of(frozen([1, 1]), 1) is one
+    kept.of(frozen([3, 3]), 3)
     assert kept.bytes == 32
-    assert maker.made_of(kept, frozen([1, 1]), Doubled(1)) is one
-    assert maker.made_of(kept, frozen([2, 2]), Doubled(2)) is not two
-
-
-def test_nothing_is_kept_of_what_is_too_large():
-    kept, maker = WeightCache(most_bytes=0), Maker()
-    assert maker.made_of(kept, frozen([1, 2]), Doubled()).tolist() == [2, 4]
-    assert kept.bytes == 0
-
-
-def test_cleared():
-    kept, maker = WeightCache(), Maker()
-    maker.made_of(kept, frozen([1]), Doubled())
-    kept.clear()
-    assert kept.bytes == 0
+    assert kept.of(frozen([1, 1]), 1) is one
+    assert kept.of(frozen([2, 2]), 2) is not two
+    small = Weights(most_bytes=0)
+    assert (small.of(frozen([1, 2])).tolist(), small.bytes) == ([2, 4], 0)
 
 
 def problem(channels):
@@ -341,28 +283,19 @@ def test_devices_stand_alike_whether_moves_are_kept_or_not():
 
 
 def test_an_equal_call_is_placed_until_the_blocks_are_as_before():
+    """Circular buffers of a program were checked against L1 when the moves were kept; another program's were not."""
     caller = Caller()
     for _ in range(9):
         caller.call(1)
     assert len(caller.placed) <= 4  # its program is new first; then the numbers of spare blocks come in turn
-    caller.machine.clear_program_cache()
-    placed = len(caller.placed)
-    caller.call(1)
-    assert len(caller.placed) == placed + 1
-    assert len(caller.machine.program_cache) == 1
-
-
-def test_a_program_that_was_made_anew_is_checked_anew():
-    """Its circular buffers were checked against L1 when the moves were kept; those of another program were not."""
-    caller = Caller()
-    for _ in range(9):
-        caller.call(1)
     cache, placed = caller.machine.program_cache, len(caller.placed)
-    caller.call(1)
-    assert len(caller.placed) == placed
     cache.update({key: program._replace(number=program.number + 1) for key, program in cache.items()})
     caller.call(1)
     assert len(caller.placed) == placed + 1
+    caller.machine.clear_program_cache()
+    caller.call(1)
+    assert len(caller.placed) == placed + 2
+    assert len(caller.machine.program_cache) == 1
 
 
 def test_who_listens_hears_of_every_move():
@@ -415,21 +348,15 @@ def test_calls_that_leave_something_are_placed_each_time():
 
 
 def test_tensors_that_move_are_placed_each_time():
-    plan = PLANS[1]
-    builder = PlanBuilder(SPEC, {})
-    spec = TensorSpec((64, 64), FLOAT32, Layout.ROW_MAJOR)
-    made = builder.allocate("made", spec)
-    builder.free(made)
-    steps = builder.finish({}).steps
-    assert not any(isinstance(step, Relocate | Operation) for step in steps)
-    moving = type(plan)(steps=(steps[0], Relocate("made", spec.buffer(SPEC)), *steps[1:]), tensors={"made": spec})
-    caller, placed = Caller(), []
+    spec, caller, placed = TensorSpec((64, 64), FLOAT32, Layout.ROW_MAJOR), Caller(), []
+    steps = (Allocate("made", ROWS), Relocate("made", ROWS), Free("made"))
 
     def place():
         placed.append(0)
         run_memory(moving, caller.machine, {})
         return moving
 
+    moving = Plan(steps=steps, tensors={"made": spec})
     for _ in range(4):
         caller.kept.placed(ProgramKey(("moving",)), caller.machine, place)
     assert len(placed) == 4
