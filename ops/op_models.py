@@ -32,6 +32,7 @@ from ops.programs.halo.model import OP_MODELS as HALO
 from ops.programs.kernel_costs import ComputeCosts, TransferCosts
 from ops.programs.matmul.cycles import MatmulCosts
 from ops.programs.matmul.model import OP_MODELS as MATMUL
+from ops.programs.matmul.transpose import Transpose
 from ops.programs.patch_matmul.model import OP_MODELS as PATCH_MATMUL
 from ops.programs.phase_conv2d.model import OP_MODELS as PHASE_CONV2D
 from ops.programs.pool import MaxPool
@@ -58,6 +59,7 @@ MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
     Permute,
     Reshape,
     SliceWrite,
+    Transpose,
     Typecast,
     Upsample,
 )

@@ -18,7 +18,7 @@ from ops.op_models import OP_MODELS
 from ops.programs.eltwise.buffers import activated, with_row
 from ops.programs.matmul.buffers import interleaved_config, matmul_circular_buffers
 from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
-from ops.programs.matmul.values import Transpose, transpose_buffers, transposed_spec
+from ops.programs.matmul.transpose import Transpose, transpose_buffers, transposed_spec
 
 DEFAULT_PHASES = 2  # HiFi2
 LOW_PRECISION_PHASES = 1  # LoFi, where both operands are block floats

@@ -11,8 +11,7 @@ from device.spec import device_spec
 from device.spec.device_spec import catalog_names
 from ops.op_models import COSTS, OP_MODELS, load_spec
 from ops.programs.conv2d.weights import AsWanted
-from ops.programs.data_movement.movement_cycles import DataMovement, MovementCosts
-from ops.programs.eltwise.op import Eltwise
+from ops.programs.data_movement.movement_cycles import MovementCosts
 from ops.programs.kernel_costs import StickCosts
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "ops" / "programs"
@@ -39,12 +38,10 @@ def ops():
     }
 
 
-def test_every_work_of_every_program_has_a_meaning():
-    assert set(OP_MODELS) == ops() - {
-        AsWanted,
-        DataMovement,
-        Eltwise,
-    }  # a description of a tensor, and bases of others
+def test_every_operation_of_every_program_has_a_model():
+    """But for a description of a tensor, and bases of others."""
+    found = {op for op in ops() if not op.__subclasses__()} - {AsWanted}
+    assert set(OP_MODELS) == found
     assert all(model.op is op for op, model in OP_MODELS.items())
 
 

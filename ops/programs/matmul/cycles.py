@@ -34,16 +34,15 @@ from ops.programs.matmul.op import (
     Operands,
     Place,
     Places,
+    block_receivers,
     block_tiles,
     cores_of,
-    first_receivers,
     issued_flops,
     k_blocks,
     operands_of,
     out_blocks,
     partials_format,
     reloads,
-    second_receivers,
 )
 
 SAME = 1e-12  # what rounding makes of equal moments
@@ -280,7 +279,7 @@ def second_task(op: MatmulOp, spec: DeviceSpec) -> Task:
     """A core brings a K block of the second operand: reads its tiles, and sends them on if others need them."""
     _, width, depth = block_tiles(op)
     context, sending = Stage.WEIGHT_READER, Stage.WEIGHT_MULTICAST
-    return _bring(spec, width * depth, op.problem.weight_format, second_receivers(op), context, sending)
+    return _bring(spec, width * depth, op.problem.weight_format, block_receivers(op)[1], context, sending)
 
 
 def _bring(
@@ -321,12 +320,12 @@ def _steps(op: MatmulOp, spec: DeviceSpec, places: Places) -> MatmulSteps:
 def _first_task(op: MatmulOp, spec: DeviceSpec, place: Place) -> Task | None:
     """A core brings a K block of the first operand; None if nobody does."""
     height, _, depth = block_tiles(op)
-    tiles, data_format, receivers = height * depth, op.problem.in_format, first_receivers(op)
+    tiles, data_format, shared = height * depth, op.problem.in_format, block_receivers(op)[0]
     if place is not Place.OWN:
-        return _bring(spec, tiles, data_format, receivers, Stage.READER, Stage.ACT_MULTICAST)
-    if receivers == 1:
+        return _bring(spec, tiles, data_format, shared, Stage.READER, Stage.ACT_MULTICAST)
+    if shared == 1:
         return None
-    return task_of({Stage.ACT_MULTICAST: send_cycles(spec, tiles * data_format.tile_bytes, receivers)})
+    return task_of({Stage.ACT_MULTICAST: send_cycles(spec, tiles * data_format.tile_bytes, shared)})
 
 
 def _write_task(op: MatmulOp, spec: DeviceSpec) -> Task:

@@ -1,4 +1,4 @@
-"""The models of matmuls and transposes of tiles: values, cycles and description."""
+"""The model of a matmul: values, cycles and description."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -32,10 +32,11 @@ from ops.programs.matmul.op import (
     cores_of,
     k_blocks,
     out_blocks,
-    sends_first,
-    sends_second,
+    place_text,
+    sent_operands,
 )
-from ops.programs.matmul.values import Transpose, matmul_values, transpose_cycles, transposed
+from ops.programs.matmul.transpose import transposed
+from ops.programs.matmul.values import matmul_values
 
 
 def describe_matmul(op: MatmulOp, ends: Ends, spec: DeviceSpec) -> Description:
@@ -43,33 +44,19 @@ def describe_matmul(op: MatmulOp, ends: Ends, spec: DeviceSpec) -> Description:
     return Description(
         facts=matmul_facts(op),
         stages={
-            Stage.READER: f"the first operand is read from {place(ends.read)}, tile by tile",
+            Stage.READER: f"the first operand is read from {place_text(ends.read)}, tile by tile",
             Stage.ACT_MULTICAST: "blocks of the first operand are sent on to the cores that share them",
             Stage.WEIGHT_READER: "the second operand is read from DRAM, tile by tile",
             Stage.WEIGHT_MULTICAST: "blocks of the second operand are sent on to the cores that share them",
             Stage.UNPACK: "tiles are brought to the matrix unit",
             Stage.PACK: "results are packed into L1",
             Stage.NETWORK: "transfers wait for others on the same links",
-            Stage.WRITER: f"finished output blocks are written to {place(ends.written)}",
+            Stage.WRITER: f"finished output blocks are written to {place_text(ends.written)}",
             Stage.DRAM: "DRAM delivers or takes what all cores move",
         },
         measured_as="matmul" if op.problem.batches == 1 else "",
         composed_of="single matmuls, one for each batch",
         attributes=(("program_config", _program_config(op.config)),),
-    )
-
-
-def describe_transpose(op: Transpose, ends: Ends, spec: DeviceSpec) -> Description:
-    """A program that turns tiles."""
-    return Description(
-        stages={
-            Stage.READER: f"tiles are read from {place(ends.read)}",
-            Stage.WRITER: f"tiles are written to {place(ends.written)}",
-            Stage.UNPACK: "tiles are brought to the registers, turned",
-            Stage.PACK: "turned tiles are packed into L1",
-            Stage.DRAM: "DRAM delivers or takes the pages of all cores",
-        },
-        composed_of="reading, unpacking, packing and writing of tiles as in other programs",
     )
 
 
@@ -79,7 +66,7 @@ def matmul_facts(op: MatmulOp) -> tuple[Detail, ...]:
     part, block = (config.per_core_m, config.per_core_n), (config.out_block_h, config.out_block_w)
     subblock, depth = (config.out_subblock_h, config.out_subblock_w), k_blocks(problem, config)
     outs = out_blocks(op)
-    sent = [name for name, sends in (("first", sends_first(config)), ("second", sends_second(config))) if sends]
+    sent = [name for name, sends in zip(("first", "second"), sent_operands(config), strict=True) if sends]
     found = [
         Detail("program", config.program.name, config.program.name),
         Detail("cores", count, "one core" if count == 1 else f"{count} cores"),
@@ -109,14 +96,6 @@ def _program_config(config: MatmulConfig) -> str:
         f"in0_block_w={config.in0_block_w},out_subblock_h={config.out_subblock_h},"
         f"out_subblock_w={config.out_subblock_w},per_core_M={config.per_core_m},per_core_N={config.per_core_n})"
     )
-
-
-def place(tensor: TensorSpec) -> str:
-    """Where a tensor lies, in words."""
-    memory = tensor.memory_config
-    if memory.buffer_type is BufferType.DRAM:
-        return "DRAM"
-    return "the cores' own L1" if memory.is_sharded() else "the L1 of all cores"
 
 
 def _values(op: MatmulOp, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
@@ -155,14 +134,6 @@ def _cycles(op: MatmulOp, ends: Ends, context: CyclesContext) -> OperationCycles
     return matmul_cycles(op, context.spec, places, contention=context.contention)
 
 
-def _turned(op: Transpose, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
-    return transposed(op.data_format, given(inputs[0]), context.arithmetic)
-
-
-def _turned_cycles(op: Transpose, ends: Ends, context: CyclesContext) -> OperationCycles:
-    return transpose_cycles(ends.read, ends.written, context.spec, contention=context.contention)
-
-
 OP_MODELS: Final = (
     OpModel(
         op=MatmulOp,
@@ -171,5 +142,4 @@ OP_MODELS: Final = (
         fidelity_phases=lambda op: op.fidelity_phases,
         describe=describe_matmul,
     ),
-    OpModel(op=Transpose, values=_turned, cycles=_turned_cycles, describe=describe_transpose),
 )

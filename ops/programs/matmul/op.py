@@ -7,7 +7,8 @@ second operand, N columns of the second and of the output.
 from dataclasses import dataclass
 from enum import Enum
 
-from device.memory.memory_config import TILE
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import TILE, BufferType
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat, div_up
 from device.plan import DeviceOp
 from device.spec.parts import GridSpec
@@ -134,6 +135,14 @@ class Places:
 IN_DRAM = Places()
 
 
+def place_text(tensor: TensorSpec) -> str:
+    """Where a tensor lies, in words."""
+    memory = tensor.memory_config
+    if memory.buffer_type is BufferType.DRAM:
+        return "DRAM"
+    return "the cores' own L1" if memory.is_sharded() else "the L1 of all cores"
+
+
 @dataclass(frozen=True, slots=True)
 class Operands:
     """What all cores of a program move."""
@@ -171,53 +180,49 @@ def block_tiles(op: MatmulOp) -> tuple[float, float, float]:
 def operands_of(op: MatmulOp, places: Places = IN_DRAM) -> Operands:
     """What a program moves; arguments as of `matmul_cycles`."""
     problem, config = op.problem, op.config
-    first_tile, second_tile = problem.in_format.tile_bytes, problem.weight_format.tile_bytes
-    first_passes, second_passes = _passes(problem, config)
-    first_sent, second_sent = sends_first(config), sends_second(config)
-    all_first = problem.m_tiles * problem.k_tiles * first_passes * (1 if first_sent else _readers_of_first(op))
-    all_second = problem.k_tiles * problem.n_tiles * second_passes * (1 if second_sent else _readers_of_second(op))
-    all_first *= 1 if problem.keeps_first else problem.batches
-    all_second *= problem.batches
     written = problem.batches * problem.m_tiles * problem.n_tiles
-    if config.program is MatmulProgram.SINGLE_TILES:
-        all_first = all_second = written * problem.k_tiles
+    moved = []  # bytes of each operand that all cores take
+    for number, data_format in enumerate((problem.in_format, problem.weight_format)):
+        tiles = problem.k_tiles * (problem.n_tiles if number else problem.m_tiles) * _passes(problem, config)[number]
+        tiles *= 1 if sent_operands(config)[number] else sharers(op)[number]
+        tiles *= 1 if problem.keeps_first and not number else problem.batches
+        if config.program is MatmulProgram.SINGLE_TILES:
+            tiles = written * problem.k_tiles
+        moved.append(tiles * data_format.tile_bytes)
+    first, second = moved
     return Operands(
-        first_read_bytes=all_first * first_tile if places.first is Place.DRAM else 0,
-        second_read_bytes=all_second * second_tile if places.second is Place.DRAM else 0,
+        first_read_bytes=first if places.first is Place.DRAM else 0,
+        second_read_bytes=second if places.second is Place.DRAM else 0,
         written_bytes=written * problem.out_format.tile_bytes if places.output is Place.DRAM else 0,
-        sent_bytes=(all_first * first_tile if first_sent else 0) + (all_second * second_tile if second_sent else 0),
+        sent_bytes=sum(size for size, sent in zip(moved, sent_operands(config), strict=True) if sent),
     )
 
 
-def sends_first(config: MatmulConfig) -> bool:
-    """Whether blocks of the first operand are multicast."""
-    return config.program in (MatmulProgram.MCAST_2D, MatmulProgram.MCAST_IN0)
+def sent_operands(config: MatmulConfig) -> tuple[bool, bool]:
+    """Whether blocks of the first operand are multicast, and those of the second."""
+    both = config.program is MatmulProgram.MCAST_2D
+    return both or config.program is MatmulProgram.MCAST_IN0, both or config.program is MatmulProgram.MCAST_IN1
 
 
-def sends_second(config: MatmulConfig) -> bool:
-    """Whether blocks of the second operand are multicast."""
-    return config.program in (MatmulProgram.MCAST_2D, MatmulProgram.MCAST_IN1)
+def sharers(op: MatmulOp) -> tuple[int, int]:
+    """Cores that need the same rows of the first operand, and the same columns of the second."""
+    problem, config = op.problem, op.config
+    return div_up(problem.n_tiles, config.per_core_n), div_up(problem.m_tiles, config.per_core_m)
 
 
-def first_receivers(op: MatmulOp) -> int:
-    """Cores that get a block of the first operand from the one that sends it, that one among them."""
-    if not sends_first(op.config):
-        return 1
-    return min(cores_of(op), _readers_of_first(op))
-
-
-def second_receivers(op: MatmulOp) -> int:
-    """Cores that get a block of the second operand likewise."""
-    if not sends_second(op.config):
-        return 1
-    return min(cores_of(op), _readers_of_second(op))
+def block_receivers(op: MatmulOp) -> tuple[int, int]:
+    """Cores that get a block of either operand from the core that sends it, that core among them."""
+    first, second = (
+        min(cores_of(op), shared) if sent else 1
+        for sent, shared in zip(sent_operands(op.config), sharers(op), strict=True)
+    )
+    return first, second
 
 
 def _shares(op: MatmulOp) -> int:
     """Parts of the output, of one core each."""
-    problem, config = op.problem, op.config
-    dealt = problem.batches // _passed_batches(op)
-    return dealt * div_up(problem.m_tiles, config.per_core_m) * div_up(problem.n_tiles, config.per_core_n)
+    across, down = sharers(op)
+    return op.problem.batches // _passed_batches(op) * down * across
 
 
 def _passed_batches(op: MatmulOp) -> int:
@@ -241,13 +246,3 @@ def _passes(problem: MatmulProblem, config: MatmulConfig) -> tuple[int, int]:
         tiles = div_up(problem.m_tiles * problem.n_tiles, config.grid.cores)
         return tiles, tiles
     return div_up(config.per_core_n, config.out_block_w), div_up(config.per_core_m, config.out_block_h)
-
-
-def _readers_of_first(op: MatmulOp) -> int:
-    """Cores that need the same rows of the first operand."""
-    return div_up(op.problem.n_tiles, op.config.per_core_n)
-
-
-def _readers_of_second(op: MatmulOp) -> int:
-    """Cores that need the same columns of the second operand."""
-    return div_up(op.problem.m_tiles, op.config.per_core_m)

@@ -4,27 +4,15 @@ Where it differs from a convolution (docs/values.md, Matmul): activations are mu
 are float32 whenever Dst is, and are reloaded into Dst whole. Only the addition of a bias cuts them.
 """
 
-from dataclasses import dataclass, replace
-from math import prod
-
 import numpy as np
 
 from device.matrix_unit.arithmetic import RUN_ELEMENTS, Arithmetic, arithmetic_of, cut
 from device.matrix_unit.exact import MatrixUnitMode
-from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE
-from device.numbers.formats import FLOAT32, Array, DataFormat, div_up, whole_groups
+from device.numbers.formats import FLOAT32, Array, DataFormat
 from device.numbers.vector_unit import VectorUnitMode
-from device.plan import CircularBuffer, DeviceOp
 from device.spec.device_spec import DeviceSpec
-from device.spec.parts import GridSpec
-from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
-from ops.programs.buffer_shapes import page_cores, tile_buffer
-from ops.programs.data_movement.movement import copy_movement
-from ops.programs.data_movement.movement_cycles import movement_cycles
 from ops.programs.eltwise.functions import apply_activation
-from ops.programs.kernel_costs import convert_tile_cycles
-from ops.programs.matmul.buffers import BUFFERING
 from ops.programs.matmul.op import MatmulOp, k_blocks, l1_accumulation, partials_format
 
 HALVES = 2  # 16-column halves of a tile
@@ -111,59 +99,3 @@ def _finish(op: MatmulOp, dst: Array, bias: Array | None, arithmetic: Arithmetic
         vector_unit = VectorUnitMode(fp32_dest=fp32_dest, reciprocal_table=spec.compute.reciprocal_table)
         dst = apply_activation(dst, *op.activation, mode=vector_unit)
     return arithmetic.pack(dst, op.problem.out_format, fp32_dest=fp32_dest, relu=relu)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transpose(DeviceOp):
-    """The last two axes change places."""
-
-    data_format: DataFormat  # Of the tensor, before and after
-
-
-def transposed(data_format: DataFormat, values: Array, arithmetic: Arithmetic) -> Array:
-    """The last two axes swapped, on the way through Dst: block floats share other exponents then.
-
-    Args:
-        values: [..., rows, columns] in its storage.
-
-    Returns:
-        [..., columns, rows] in its storage.
-    """
-    turned = np.swapaxes(values, -1, -2)
-    if not data_format.is_block:
-        return turned
-    columns = turned.shape[-1]
-    packed = arithmetic.pack(whole_groups(turned), data_format, fp32_dest=False)
-    return packed[..., :columns].astype(data_format.storage)
-
-
-def transpose_cycles(read: TensorSpec, written: TensorSpec, spec: DeviceSpec, *, contention: bool) -> OperationCycles:
-    """Cycles of a transpose; no measurement: composed of a copy tile by tile and of turning each tile meanwhile."""
-    copied = movement_cycles(copy_movement(read, written, spec), spec, contention=contention)
-    slowest = copied.slowest
-    core_tiles = div_up(prod(read.padded_shape) // TILE**2, copied.cores)
-    turning = core_tiles * convert_tile_cycles(spec, read.data_format, read.data_format)
-    cycles = max(copied.cycles, turning)
-    critical = cycles - copied.cycles
-    turned = StageCycles(Stage.TILIZE, turning, critical_cycles=critical)
-    group = CoreGroupCycles(cores=slowest.cores, cycles=cycles, stages=(*slowest.stages, turned))
-    return replace(
-        copied,
-        cycles=cycles,
-        groups=(group,),
-        slowest=group,
-        working=copied.working | {Stage.TILIZE},
-        bound_by=Stage.TILIZE if critical else copied.bound_by,
-    )
-
-
-def transposed_spec(spec: TensorSpec) -> TensorSpec:
-    """What a transpose makes of an interleaved tensor, in the same kind of memory."""
-    *batches, rows, columns = spec.shape
-    return TensorSpec((*batches, columns, rows), spec.data_format, spec.layout, spec.memory_config)
-
-
-def transpose_buffers(spec: TensorSpec, grid: GridSpec) -> tuple[CircularBuffer, ...]:
-    """Two tiles in and two tiles out, on as many cores as there are tiles, column by column."""
-    cores = page_cores(prod(spec.padded_shape) // TILE**2, grid)
-    return tuple(tile_buffer(name, BUFFERING, spec.data_format, cores) for name in ("in", "out"))

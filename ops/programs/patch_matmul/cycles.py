@@ -40,8 +40,8 @@ from ops.programs.matmul.op import (
     Operands,
     Place,
     Places,
+    block_receivers,
     cores_of,
-    first_receivers,
     issued_flops,
     k_blocks,
     operands_of,
@@ -240,7 +240,9 @@ def _steps(matmul: MatmulOp, gather: CoreShare, spec: DeviceSpec) -> MatmulSteps
     zeros_cycles = max(spec.costs_of(TransferCosts).stateful_issue_cycles, gather.stick_bytes / link)
     first = {Stage.READER: (gather.sticks * stick_cycles + gather.zeros * zeros_cycles) / blocks}
     if gather.sent:
-        first[Stage.ACT_MULTICAST] = send_cycles(spec, gather.sent * part.tile_bytes / blocks, first_receivers(matmul))
+        first[Stage.ACT_MULTICAST] = send_cycles(
+            spec, gather.sent * part.tile_bytes / blocks, block_receivers(matmul)[0]
+        )
     tilize = {Stage.TILIZE: gather.tiles * tilize_tile_cycles(spec, part, part) / blocks}
     first_product, next_product, last_product = (
         task_of({**tilize, **one.path}, {**tilize, **one.busy}) for one in multiply_tasks(matmul, spec)

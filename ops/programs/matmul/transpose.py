@@ -1,0 +1,95 @@
+"""The program that turns the tiles of a tensor: two axes change places."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from device.matrix_unit.arithmetic import Arithmetic
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import TILE
+from device.numbers.formats import Array, DataFormat, div_up, whole_groups
+from device.plan import CircularBuffer
+from device.spec.device_spec import DeviceSpec
+from device.spec.parts import GridSpec
+from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
+from ops.op_model import CyclesContext, Description, Ends, ModeledOp, ValuesContext, given
+from ops.programs.buffer_shapes import BUFFERING, page_cores, tile_buffer
+from ops.programs.data_movement.movement import copy_movement
+from ops.programs.data_movement.movement_cycles import movement_cycles
+from ops.programs.kernel_costs import convert_tile_cycles
+from ops.programs.matmul.op import place_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transpose(ModeledOp):
+    """The last two axes change places."""
+
+    data_format: DataFormat  # Of the tensor, before and after
+
+    def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
+        """[..., columns, rows] of [..., rows, columns]."""
+        return transposed(self.data_format, given(inputs[0]), context.arithmetic)
+
+    def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
+        """No measurement: composed of a copy tile by tile and of turning each tile meanwhile."""
+        read, spec = ends.read, context.spec
+        copied = movement_cycles(copy_movement(read, ends.written, spec), spec, contention=context.contention)
+        core_tiles = div_up(prod(read.padded_shape) // TILE**2, copied.cores)
+        turning = core_tiles * convert_tile_cycles(spec, self.data_format, self.data_format)
+        cycles = max(copied.cycles, turning)
+        critical = cycles - copied.cycles
+        turned = StageCycles(Stage.TILIZE, turning, critical_cycles=critical)
+        slowest = copied.slowest
+        group = CoreGroupCycles(cores=slowest.cores, cycles=cycles, stages=(*slowest.stages, turned))
+        return replace(
+            copied,
+            cycles=cycles,
+            groups=(group,),
+            slowest=group,
+            working=copied.working | {Stage.TILIZE},
+            bound_by=Stage.TILIZE if critical else copied.bound_by,
+        )
+
+    def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
+        """A program that turns tiles."""
+        return Description(
+            stages={
+                Stage.READER: f"tiles are read from {place_text(ends.read)}",
+                Stage.WRITER: f"tiles are written to {place_text(ends.written)}",
+                Stage.UNPACK: "tiles are brought to the registers, turned",
+                Stage.PACK: "turned tiles are packed into L1",
+                Stage.DRAM: "DRAM delivers or takes the pages of all cores",
+            },
+            composed_of="reading, unpacking, packing and writing of tiles as in other programs",
+        )
+
+
+def transposed(data_format: DataFormat, values: Array, arithmetic: Arithmetic) -> Array:
+    """The last two axes swapped, on the way through Dst: block floats share other exponents then.
+
+    Args:
+        values: [..., rows, columns] in its storage.
+
+    Returns:
+        [..., columns, rows] in its storage.
+    """
+    turned = np.swapaxes(values, -1, -2)
+    if not data_format.is_block:
+        return turned
+    columns = turned.shape[-1]
+    packed = arithmetic.pack(whole_groups(turned), data_format, fp32_dest=False)
+    return packed[..., :columns].astype(data_format.storage)
+
+
+def transposed_spec(spec: TensorSpec) -> TensorSpec:
+    """What a transpose makes of an interleaved tensor, in the same kind of memory."""
+    *batches, rows, columns = spec.shape
+    return TensorSpec((*batches, columns, rows), spec.data_format, spec.layout, spec.memory_config)
+
+
+def transpose_buffers(spec: TensorSpec, grid: GridSpec) -> tuple[CircularBuffer, ...]:
+    """Two tiles in and two tiles out, on as many cores as there are tiles, column by column."""
+    cores = page_cores(prod(spec.padded_shape) // TILE**2, grid)
+    return tuple(tile_buffer(name, BUFFERING, spec.data_format, cores) for name in ("in", "out"))
