@@ -40,169 +40,6 @@ from ttsim.runtime.storage import (
 from ttsim.runtime.types.call import require_type_or_none
 from ttsim.runtime.types.tensors import DataType, Shape, Tile, resolved_shape
 
-
-class TensorFacts:
-    """The part of a tensor that only reads; ``Tensor`` gives it spec, buffer and values."""
-
-    __slots__ = ("_id",)
-
-    spec: TensorSpec
-    _id: int
-
-    @property
-    def buffer(self) -> Buffer:
-        """The buffer of a device tensor."""
-        raise NotImplementedError
-
-    def to_numpy(self) -> Array:
-        """A copy of the values."""
-        raise NotImplementedError
-
-    @property
-    def tensor_id(self) -> int:
-        """A number that no other tensor of this thread has; tensors are numbered when they are first asked for it."""
-        if not hasattr(self, "_id"):
-            self._id = current().tensors
-            remember(replace(current(), tensors=self._id + 1))
-        return self._id
-
-    @property
-    def tile(self) -> Tile:
-        """Its tiles: 32 x 32, as all are here."""
-        return Tile()
-
-    def get_tile(self) -> Tile:
-        """``tile`` under its older name."""
-        return self.tile
-
-    def get_dtype(self) -> DataType:
-        """``dtype`` under its older name."""
-        return DataType.of(self.spec.data_format)
-
-    def get_layout(self) -> Layout:
-        """``layout`` under its older name."""
-        return self.spec.layout
-
-    def is_sharded(self) -> bool:
-        """Whether its pages are dealt shard by shard."""
-        return self.spec.memory_config.is_sharded()
-
-    def volume(self) -> int:
-        """Elements of the padded shape."""
-        return prod(self.spec.padded_shape)
-
-    def logical_volume(self) -> int:
-        """Elements of the logical shape."""
-        return self.spec.volume
-
-    def element_size(self) -> int:
-        """Bytes of an element; 1 for block floats."""
-        return self.spec.data_format.element_bytes or 1
-
-    def buffer_page_size(self) -> int:
-        """Bytes of a page of its buffer; raises DeviceError for a host tensor or a deallocated one."""
-        return self.buffer.spec.page_bytes
-
-    def buffer_num_pages(self) -> int:
-        """Pages of its buffer; raises as `buffer_page_size`."""
-        return self.buffer.spec.size_bytes // self.buffer.spec.page_bytes
-
-    def buffer_aligned_page_size(self) -> int:
-        """Bytes from one page to the next; raises as `buffer_page_size`."""
-        spec = self.buffer.spec
-        return aligned_page_bytes(spec.page_bytes, spec.buffer_type, self.buffer.device_spec)
-
-    def to_list(self) -> list[Any]:
-        """The values as nested lists.
-
-        Raises:
-            DeviceError: It was deallocated, or its device computes no values.
-        """
-        nested: list[Any] = self.to_numpy().tolist()
-        return nested
-
-    def item(self) -> float:
-        """The only value of a tensor with one element.
-
-        Raises:
-            DeviceError: It has more, or none; the first line is the real library's.
-        """
-        if self.spec.volume != 1:
-            raise DeviceError(
-                f"tensor.item() requires tensor to have exactly one element, but got {self.spec.volume} elements\n"
-                "item: use to_list()"
-            )
-        value: float = self.to_numpy().item()
-        return value
-
-
-class TensorPadding:
-    """What a tensor on the host does with the padding of its last two axes."""
-
-    __slots__ = ()
-
-    spec: TensorSpec
-
-    def device(self) -> object:
-        """The device it lives on, if any."""
-        raise NotImplementedError
-
-    def values(self) -> Any:
-        """Its values."""
-        raise NotImplementedError
-
-    def pad_to_tile(self, pad_value: float) -> Any:
-        """The same tensor with its last two axes filled up to whole tiles; one axis counts as a row.
-
-        Args:
-            pad_value: What padding would hold; it never reaches a result here.
-
-        Raises:
-            DeviceError: It is on a device.
-        """
-        self._require_host("pad_to_tile")
-        spec = self.spec
-        *outer, height, width = spec.shape if len(spec.shape) > 1 else (1, *spec.shape)
-        filled = (*outer, round_up(height, TILE), round_up(width, TILE))
-        made = TensorSpec(spec.shape, spec.data_format, spec.layout, spec.memory_config, filled)
-        return type(self).of_host(self.values(), made)  # type: ignore[attr-defined]
-
-    def unpad_from_tile(self, output_tensor_shape: Sequence[int]) -> Any:
-        """The top left part of a tensor in rows, as large as a tensor is that was filled up to this one's tiles.
-
-        Args:
-            output_tensor_shape: Of the part; equal to this shape but for the last two axes.
-
-        Raises:
-            DeviceError: It is on a device or in tiles, or the part is not one that fills the same tiles.
-        """
-        self._require_host("unpad_from_tile")
-        spec = self.spec
-        if spec.layout is not Layout.ROW_MAJOR:
-            raise DeviceError(
-                "Tensor layout must be ROW_MAJOR for unpadding\nunpad_from_tile: use to(ROW_MAJOR_LAYOUT)"
-            )
-        wanted = tuple(int(side) for side in output_tensor_shape)
-        wanted = (1,) * (len(spec.shape) - len(wanted)) + wanted
-        if wanted[:-2] != spec.shape[:-2]:
-            raise DeviceError(
-                "Input shape must match output shape apart from last 2 dims\n"
-                f"unpad_from_tile: {shown(wanted)} differs from {list(spec.shape)} in another axis"
-            )
-        ends = zip(wanted[-2:], spec.shape[-2:], spec.padded_shape[-2:], strict=True)
-        if any(part > held or round_up(part, TILE) < filled for part, held, filled in ends):
-            raise DeviceError(
-                "Last 2 dims of output must be within range to have been padded to input\n"
-                f"unpad_from_tile: {shown(wanted)} does not fill the tiles of {list(spec.shape)}"
-            )
-        part = self.values()[..., : wanted[-2], : wanted[-1]].copy()
-        return type(self).of_host(part, TensorSpec(wanted, spec.data_format, spec.layout))  # type: ignore[attr-defined]
-
-    def _require_host(self, name: str) -> None:
-        if self.device() is not None:
-            raise DeviceError(f"Tensor must be on host for {name} conversion\n{name}: use .cpu() first")
-
-
 EDGE_ITEMS = 2  # of an axis that is cut
 LONGEST = 4  # axis that is shown whole
 HEAD = len("ttnn.Tensor(")
@@ -242,7 +79,7 @@ def _block(values: Array, number_format: str, indent: int) -> str:
     return f"[{between.join(parts)}]"
 
 
-class Tensor(TensorFacts, TensorPadding, Operators):
+class Tensor(Operators):
     """A tensor of ttnn.
 
     Attributes:
@@ -251,7 +88,9 @@ class Tensor(TensorFacts, TensorPadding, Operators):
             all other tensors. Copies to other places keep it, and the padding that is part of what was prepared.
     """
 
-    __slots__ = ("__weakref__", "_storage", "_values", "made_by", "spec")
+    __slots__ = ("__weakref__", "_id", "_storage", "_values", "made_by", "spec")
+
+    _id: int
 
     def __init__(
         self,
@@ -359,6 +198,60 @@ class Tensor(TensorFacts, TensorPadding, Operators):
         """Tiles or rows."""
         return self.spec.layout
 
+    @property
+    def tensor_id(self) -> int:
+        """A number that no other tensor of this thread has; tensors are numbered when they are first asked for it."""
+        if not hasattr(self, "_id"):
+            self._id = current().tensors
+            remember(replace(current(), tensors=self._id + 1))
+        return self._id
+
+    @property
+    def tile(self) -> Tile:
+        """Its tiles: 32 x 32, as all are here."""
+        return Tile()
+
+    def get_tile(self) -> Tile:
+        """``tile`` under its older name."""
+        return self.tile
+
+    def get_dtype(self) -> DataType:
+        """``dtype`` under its older name."""
+        return self.dtype
+
+    def get_layout(self) -> Layout:
+        """``layout`` under its older name."""
+        return self.layout
+
+    def is_sharded(self) -> bool:
+        """Whether its pages are dealt shard by shard."""
+        return self.spec.memory_config.is_sharded()
+
+    def volume(self) -> int:
+        """Elements of the padded shape."""
+        return prod(self.spec.padded_shape)
+
+    def logical_volume(self) -> int:
+        """Elements of the logical shape."""
+        return self.spec.volume
+
+    def element_size(self) -> int:
+        """Bytes of an element; 1 for block floats."""
+        return self.spec.data_format.element_bytes or 1
+
+    def buffer_page_size(self) -> int:
+        """Bytes of a page of its buffer; raises DeviceError for a host tensor or a deallocated one."""
+        return self.buffer.spec.page_bytes
+
+    def buffer_num_pages(self) -> int:
+        """Pages of its buffer; raises as `buffer_page_size`."""
+        return self.buffer.spec.size_bytes // self.buffer.spec.page_bytes
+
+    def buffer_aligned_page_size(self) -> int:
+        """Bytes from one page to the next; raises as `buffer_page_size`."""
+        spec = self.buffer.spec
+        return aligned_page_bytes(spec.page_bytes, spec.buffer_type, self.buffer.device_spec)
+
     def memory_config(self) -> MemoryConfig:
         """Where it lives; of a host tensor, the default place."""
         return self.spec.memory_config.reported()
@@ -454,6 +347,25 @@ class Tensor(TensorFacts, TensorPadding, Operators):
         values = self.values()
         return copied(values, np.dtype(np.float32) if self.spec.data_format.is_float else values.dtype)
 
+    def to_list(self) -> list[Any]:
+        """The values as nested lists; raises as ``values``."""
+        nested: list[Any] = self.to_numpy().tolist()
+        return nested
+
+    def item(self) -> float:
+        """The only value of a tensor with one element.
+
+        Raises:
+            DeviceError: It has more, or none; the first line is the real library's.
+        """
+        if self.spec.volume != 1:
+            raise DeviceError(
+                f"tensor.item() requires tensor to have exactly one element, but got {self.spec.volume} elements\n"
+                "item: use to_list()"
+            )
+        value: float = self.to_numpy().item()
+        return value
+
     def to_torch(self) -> Any:
         """The values as a torch tensor: bfloat16, float32 (block floats too) or integers; raises as ``values``.
 
@@ -532,6 +444,57 @@ class Tensor(TensorFacts, TensorPadding, Operators):
         if whole and spec.matrix == self.spec.matrix and spec.memory_config == self.spec.memory_config:
             return Tensor._sharing(self._storage, spec)
         return self._changed(spec)
+
+    def pad_to_tile(self, pad_value: float) -> "Tensor":
+        """The same host tensor with its last two axes filled up to whole tiles; one axis counts as a row.
+
+        Args:
+            pad_value: What padding would hold; it never reaches a result here.
+
+        Raises:
+            DeviceError: It is on a device.
+        """
+        self._require_host("pad_to_tile")
+        spec = self.spec
+        *outer, height, width = spec.shape if len(spec.shape) > 1 else (1, *spec.shape)
+        filled = (*outer, round_up(height, TILE), round_up(width, TILE))
+        padded_spec = TensorSpec(spec.shape, spec.data_format, spec.layout, spec.memory_config, filled)
+        return Tensor.of_host(self.values(), padded_spec)
+
+    def unpad_from_tile(self, output_tensor_shape: Sequence[int]) -> "Tensor":
+        """The top left part of a host tensor in rows, as large as a tensor that was filled up to this one's tiles.
+
+        Args:
+            output_tensor_shape: Of the part; equal to this shape but for the last two axes.
+
+        Raises:
+            DeviceError: It is on a device or in tiles, or the part is not one that fills the same tiles.
+        """
+        self._require_host("unpad_from_tile")
+        spec = self.spec
+        if spec.layout is not Layout.ROW_MAJOR:
+            raise DeviceError(
+                "Tensor layout must be ROW_MAJOR for unpadding\nunpad_from_tile: use to(ROW_MAJOR_LAYOUT)"
+            )
+        wanted = tuple(int(side) for side in output_tensor_shape)
+        wanted = (1,) * (len(spec.shape) - len(wanted)) + wanted
+        if wanted[:-2] != spec.shape[:-2]:
+            raise DeviceError(
+                "Input shape must match output shape apart from last 2 dims\n"
+                f"unpad_from_tile: {shown(wanted)} differs from {list(spec.shape)} in another axis"
+            )
+        ends = zip(wanted[-2:], spec.shape[-2:], spec.padded_shape[-2:], strict=True)
+        if any(part > side or round_up(part, TILE) < filled for part, side, filled in ends):
+            raise DeviceError(
+                "Last 2 dims of output must be within range to have been padded to input\n"
+                f"unpad_from_tile: {shown(wanted)} does not fill the tiles of {list(spec.shape)}"
+            )
+        part = self.values()[..., : wanted[-2], : wanted[-1]].copy()
+        return Tensor.of_host(part, TensorSpec(wanted, spec.data_format, spec.layout))
+
+    def _require_host(self, name: str) -> None:
+        if self._storage is not None:
+            raise DeviceError(f"Tensor must be on host for {name} conversion\n{name}: use .cpu() first")
 
     def seen_as(self, spec: TensorSpec) -> "Tensor":
         """A device tensor's buffer under another shape."""
