@@ -1,21 +1,22 @@
-from pathlib import Path
+"""Devices, meshes of one device and the system: what they say, under ttnn's names, old and new."""
+
+from dataclasses import replace
 
 import pytest
 
 import ttsim
 from device.errors import DeviceClosedError, SpecError
-from ttsim.runtime.system import is_blackhole, is_wormhole_b0
+from ttsim.runtime.session import current, remember
+
+Arch, ClusterType = ttsim.Arch, ttsim.ClusterType
 
 
-def test_what_a_device_says() -> None:
+def test_what_a_device_says():
     with ttsim.open_device(device_id=3, l1_small_size=32768, spec="wormhole_n150") as device:
-        assert device.id() == 3
-        assert device.arch() is ttsim.Arch.WORMHOLE_B0
-        assert is_wormhole_b0(device)
-        assert not is_blackhole(device)
+        assert (device.id(), device.arch(), device.get_num_devices()) == (3, Arch.WORMHOLE_B0, 1)
+        assert (ttsim.is_wormhole_b0(device), ttsim.is_blackhole(device)) == (True, False)
         assert repr(device.core_grid) == "ttnn.CoreGrid(x=8, y=8)"
         assert device.compute_with_storage_grid_size() == ttsim.CoreCoord(8, 8)
-        assert device.get_num_devices() == 1
         assert device.num_program_cache_entries() == 0
         device.enable_program_cache()
         device.disable_and_clear_program_cache()
@@ -25,55 +26,87 @@ def test_what_a_device_says() -> None:
         device.machine.allocate(ttsim.Tensor([1.0]).spec.buffer(device.spec))
 
 
-def test_the_environment_names_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TTSIM_DEVICE", raising=False)
-    assert ttsim.open_device().spec.name == "wormhole_n150"
-    monkeypatch.setenv("TTSIM_DEVICE", "blackhole_p150")
-    assert ttsim.open_device().arch() is ttsim.Arch.BLACKHOLE
-    assert ttsim.open_device(spec="wormhole_n150").arch() is ttsim.Arch.WORMHOLE_B0
-    monkeypatch.setenv("TTSIM_DEVICE", "wormhole")
-    with pytest.raises(SpecError, match="wormhole_n150"):
-        ttsim.open_device()
-
-
-def test_an_architecture_of_its_own_behaves_as_its_family(tmp_path: Path) -> None:
+def test_a_device_file_has_its_family_and_is_checked_for_programs(tmp_path):
     file = tmp_path / "nextgen.toml"
     file.write_text('extends = "wormhole_n150"\nname = "nextgen"\narch = "nextgen"\n[grid]\nrows = 7\n')
     with ttsim.open_device(spec=file) as device:
-        assert device.spec.arch == "nextgen"
-        assert device.arch() is ttsim.Arch.WORMHOLE_B0
-        assert is_wormhole_b0(device)
-        assert device.core_grid.y == 7
+        assert (device.spec.arch, device.arch(), device.core_grid.y) == ("nextgen", Arch.WORMHOLE_B0, 7)
+        assert ttsim.is_wormhole_b0(device)
     with ttsim.open_device(spec=device.spec.replace(family="quasar")) as device:
-        assert device.arch() is ttsim.Arch.QUASAR
-    with pytest.raises(
-        SpecError, match=r"^nextgen: family must be one of wormhole_b0, blackhole, quasar, not 'blackhol', "
-    ):
+        assert device.arch() is Arch.QUASAR
+    family = r"^nextgen: family must be one of wormhole_b0, blackhole, quasar, not 'blackhol', "
+    with pytest.raises(SpecError, match=family):
         device.spec.replace(family="blackhol")
+    file.write_text('extends = "wormhole_n150"\n[conv_costs]\nstart_cycle = 3\n')
+    with pytest.raises(SpecError, match=r"unknown key 'conv_costs\.start_cycle', did you mean 'start_cycles'\?"):
+        ttsim.open_device(spec=file)
 
 
-def test_older_names() -> None:
+def test_older_names():
     device = ttsim.CreateDevice(0, 1, 16384)
     assert device.machine.l1_small_bytes == 16384
-    assert ttsim.GetDefaultDevice() is None
-    ttsim.SetDefaultDevice(device)
-    assert ttsim.GetDefaultDevice() is device
-    ttsim.SetDefaultDevice(None)
     assert (ttsim.GetNumPCIeDevices(), ttsim.GetNumAvailableDevices(), ttsim.GetPCIeDeviceID(2)) == (1, 1, 2)
     ttsim.close_device(device)
     ttsim.CloseDevice(device)
     with ttsim.manage_device(device_id=1) as managed:
         assert managed.id() == 1
     assert managed.machine.closed
-
-
-def test_wrong_options() -> None:
     with pytest.raises(ValueError, match="values must be one of exact, fast, off, not 'quick'"):
-        ttsim.open_device(values="quick")  # type: ignore[arg-type]
+        ttsim.open_device(values="quick")
     assert "wormhole_n150" in ttsim.device_names()
 
 
-def test_a_device_file_is_checked_for_programs_too_when_it_is_opened(tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text('extends = "wormhole_n150"\n[conv_costs]\nstart_cycle = 3\n')
-    with pytest.raises(SpecError, match=r"unknown key 'conv_costs\.start_cycle', did you mean 'start_cycles'\?"):
-        ttsim.open_device(spec=tmp_path / "mine.toml")
+def test_a_mesh_of_one_is_a_device_of_one_part():
+    with ttsim.open_mesh_device(ttsim.MeshShape(1, 1), l1_small_size=8192) as device:
+        assert (device.get_num_devices(), device.machine.l1_small_bytes) == (1, 8192)
+        assert (device.shape, device.get_device_ids(), device.get_submeshes()) == (ttsim.MeshShape(1, 1), [0], [])
+        x = ttsim.zeros((2, 3))
+        there = x.to(device)
+        assert ttsim.from_host_shards([x], ttsim.MeshShape(1, 1)) is x
+        ttsim.copy_device_to_host_tensor(there, ttsim.allocate_tensor_on_host(there.spec, device))
+        mapper = ttsim.ShardTensor2dMesh(device, (1, 1), (None, 0))
+        assert ttsim.from_torch(x.to_numpy(), mesh_mapper=mapper).shape == [2, 3]
+    ttsim.close_mesh_device(device)
+    assert repr(ttsim.MeshShape((1, 2))) == "MeshShape([1, 2])"
+    assert ttsim.MeshShape(2, 4).mesh_size() == 8
+    assert ttsim.SystemMeshDescriptor().shape() == ttsim.MeshShape(1, 1)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda two: ttsim.from_host_shards([ttsim.zeros((2, 3))], two), r"not MeshShape\(\[1, 2\]\) of 1 parts"),
+        (ttsim.open_mesh_device, r"ttsim simulates one device, not MeshShape\(\[1, 2\]\)"),
+        (lambda two: ttsim.set_fabric_config(ttsim.FabricConfig.FABRIC_1D), "no links"),
+    ],
+)
+def test_more_than_one_is_refused(call, text):
+    with pytest.raises(ValueError, match=text):
+        call(ttsim.MeshShape(1, 2))
+
+
+def test_the_system_is_the_default_device_or_the_last_open_one_or_the_named_one(monkeypatch):
+    def system():
+        return ttsim.get_arch_name(), ttsim.is_blackhole(), ttsim.is_wormhole_b0(), ttsim.cluster.get_cluster_type()
+
+    monkeypatch.setenv("TTSIM_DEVICE", "blackhole_p100")
+    remember(replace(current(), opened=()))  # devices that other tests left open
+    assert system()[:3] == ("blackhole", True, False)
+    assert (ttsim.get_num_devices(), ttsim.get_device_ids()) == (1, [0])
+    with ttsim.open_device(spec="blackhole_p150") as default:
+        assert system() == ("blackhole", True, False, ClusterType.P150)
+        with ttsim.open_device(spec="wormhole_n300") as device:
+            assert system() == ("wormhole_b0", False, True, ClusterType.N300)
+            assert ttsim.GetDefaultDevice() is None
+            ttsim.SetDefaultDevice(default)
+            assert ttsim.GetDefaultDevice() is default
+            assert system()[3] is ClusterType.P150
+            ttsim.SetDefaultDevice(None)
+            ttsim.ReadDeviceProfiler(device)
+        assert system()[3] is ClusterType.P150
+    forgotten = ttsim.open_device(spec="wormhole_n150")
+    del forgotten
+    assert system()[0] == "blackhole"
+    for cluster, kind in (("T3K", ClusterType.T3K), ("lab", ClusterType.CUSTOM)):
+        with ttsim.open_device(spec=ttsim.load_spec("wormhole_n150").replace(cluster=cluster, name="my_p150")):
+            assert system()[3] is kind

@@ -1,0 +1,104 @@
+"""ttnn's configuration object, and what the environment and flags choose."""
+
+import json
+import os
+import subprocess
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+
+import pytest
+
+import ttsim
+from ttsim.runtime.settings import add_device, chosen_device
+
+ROOT = Path(__file__).resolve().parents[3]
+QUERY = {"in_channels": 32, "out_channels": 32, "batch_size": 1, "kernel_size": (2, 2), "input_height": 8}
+QUERY |= {"input_width": 8, "input_tensor": ttsim.TensorDescription((1, 1, 64, 32))}
+
+
+@pytest.fixture(autouse=True)
+def unset(monkeypatch):
+    for name in ("TTSIM_DEVICE", "TTSIM_VALUES", "TTSIM_STRICT"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_a_field_is_set_for_a_block():
+    copied = ttsim.Config(ttsim.CONFIG)
+    with ttsim.manage_config("report_name", "mine"):
+        assert ttsim.CONFIG.report_name == "mine"
+        assert ttsim.CONFIG.report_path == Path("generated/ttnn/reports/mine")
+    assert copied == ttsim.CONFIG
+    with pytest.raises(ValueError, match="Unknown configuration key: colour"), ttsim.manage_config("colour", 1):
+        pass
+
+
+def test_files_and_dictionaries(tmp_path):
+    path = tmp_path / "config.json"
+    ttsim.save_config_to_json_file(path)
+    saved = json.loads(path.read_text())
+    assert saved["comparison_mode_pcc"] == 0.9999
+    path.write_text(json.dumps(saved | {"of_another_version": 1}))
+    ttsim.load_config_from_json_file(path)
+    with pytest.raises(ValueError, match="Unknown configuration key: of_another_version"):
+        ttsim.load_config_from_dictionary({"of_another_version": 1})
+    with pytest.raises(ttsim.ArgumentTypeError, match="config must be a Mapping, not 'of_another_version'"):
+        ttsim.load_config_from_dictionary("of_another_version")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "told"), [('{"enable_logging": true}', "True"), ("{", "TTNN_CONFIG_OVERRIDES: no JSON")]
+)
+def test_the_environment_overrides(overrides, told):
+    command = [sys.executable, "-c", "import ttsim; print(ttsim.CONFIG.enable_logging)"]
+    environment = os.environ | {"TTNN_CONFIG_OVERRIDES": overrides, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert told in done.stdout + done.stderr
+
+
+def test_the_environment_chooses_device_values_and_strict(monkeypatch):
+    with ttsim.open_device() as device:
+        assert (device.spec.name, device.values, device.strict) == ("wormhole_n150", "exact", True)
+    for name, value in (("DEVICE", "blackhole_p150"), ("VALUES", "fast"), ("STRICT", "0")):
+        monkeypatch.setenv(f"TTSIM_{name}", value)
+    with ttsim.CreateDevice(0) as device:
+        assert (device.spec.name, device.values, device.strict) == ("blackhole_p150", "fast", False)
+    with ttsim.open_device(spec="wormhole_n150", values="off", strict=True) as device:
+        assert (device.spec.name, device.values, device.strict) == ("wormhole_n150", "off", True)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("TTSIM_VALUES", "TTSIM_VALUES must be one of .*, not 'wormhole'"),
+        ("TTSIM_STRICT", "TTSIM_STRICT must be one of .*, not 'wormhole'"),
+        ("TTSIM_DEVICE", "wormhole_n150"),
+    ],
+)
+def test_a_wrong_choice_is_named(monkeypatch, name, text):
+    monkeypatch.setenv(name, "wormhole")
+    with pytest.raises(ValueError, match=text):
+        ttsim.open_device()
+
+
+def test_a_query_asks_the_device_that_the_environment_names(monkeypatch):
+    usual = ttsim.query_op_constraints(**QUERY)
+    monkeypatch.setenv("TTSIM_DEVICE", "blackhole_p150")
+    asked = ttsim.query_op_constraints(**QUERY)
+    assert usual == ttsim.query_op_constraints(spec="wormhole_n150", **QUERY)
+    assert asked == ttsim.query_op_constraints(spec="blackhole_p150", **QUERY) != usual
+
+
+def chosen(*words):
+    parser = ArgumentParser()
+    add_device(parser)
+    return chosen_device(parser.parse_args(words))
+
+
+def test_the_flag_stands_above_the_environment(monkeypatch):
+    assert chosen() == "wormhole_n150"
+    monkeypatch.setenv("TTSIM_DEVICE", "blackhole_p100")
+    assert chosen("--set", "grid=9x7") == "blackhole_p100, grid=9x7"
+    assert chosen("--device", "blackhole_p150", "--set", "dram.banks=6") == "blackhole_p150, dram.banks=6"
+    with pytest.raises(ttsim.SpecError, match="a change is FIELD=VALUE, not 'dram'"):
+        chosen("--set", "dram")
