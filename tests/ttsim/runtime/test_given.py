@@ -1,10 +1,13 @@
-"""What a script gave to a call, as profiles remember it."""
+"""What profiles remember of a call: what its script gave, and the lines of the script that ran."""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ttsim as ttnn
 from ttsim.runtime.execution import remembered, texts
+from ttsim.runtime.traces import CallSite, script_sites
 
 
 @pytest.fixture
@@ -88,3 +91,24 @@ def test_what_is_remembered_is_told_as_it_was(device):
     assert dict(before)["both"].startswith("([1], Conv2dConfig(")
     assert texts(given.items()) != before
     assert not any(isinstance(one, ttnn.Tensor | np.ndarray) for _, one in kept)
+
+
+def here() -> tuple[CallSite, ...]:
+    return script_sites()
+
+
+def test_the_lines_of_a_script_are_told_outermost_first() -> None:
+    outer, inner = here()[-2:]
+    assert (outer.file, inner.file) == (__file__, __file__)
+    assert outer.line - inner.line == 4
+
+
+def test_installed_packages_and_the_library_are_left_out() -> None:
+    names = {Path(site.file).name for site in max([here()], key=lambda stack: len(stack))}
+    assert "python.py" not in names  # of pytest, which runs this
+
+
+def test_code_without_a_file_is_told() -> None:
+    space = {"script_sites": script_sites}
+    exec(compile("def f():\n    return script_sites()\nfound = f()", "<cell>", "exec"), space)
+    assert space["found"][-2:] == (CallSite("<cell>", 3), CallSite("<cell>", 2))  # type: ignore[index]

@@ -1,3 +1,5 @@
+"""Tensors on the host and on a device: values, types, places, views, padding, indices and their printed form."""
+
 import gc
 
 import ml_dtypes
@@ -6,12 +8,14 @@ import pytest
 
 import ttsim
 from device.cores import first_cores
-from device.errors import DeviceError, OutOfMemoryError
+from device.errors import ArgumentError, ArgumentIndexError, ArgumentTypeError, DeviceError, OutOfMemoryError
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from ttsim.recording.memory_reports import get_memory_view
+from ttsim.runtime import storage
 from ttsim.runtime.device import Device
-from ttsim.runtime.storage import StorageType
-from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.operators import box_of
+from ttsim.runtime.storage import StorageType, copied
+from ttsim.runtime.tensor import Tensor, printed
 from ttsim.runtime.types.tensors import DataType
 
 
@@ -230,3 +234,149 @@ def test_small_things() -> None:
         tensor.item()
     with pytest.raises(TypeError, match="the target must be a device or a layout, not int"):
         tensor.to(3)  # type: ignore[arg-type]
+
+
+def test_ragged_lists_are_refused():
+    with pytest.raises(ttsim.ArgumentError, match=r"^Tensor: the rows of nested lists must be of one length"):
+        ttsim.Tensor([[1], [1, 2]], ttsim.bfloat16)
+
+
+def test_masked_elements_are_refused():
+    masked = np.ma.masked_array(np.ones((2, 2), np.float32), [[True, False], [False, True]])
+    with pytest.raises(ttsim.ArgumentError, match=r"2 masked elements, which are no numbers; .* data.filled"):
+        ttsim.Tensor(masked, ttsim.bfloat16)
+    assert ttsim.Tensor(masked.filled(0), ttsim.bfloat16).to_list() == [[0, 1], [1, 0]]
+    assert ttsim.Tensor(np.ma.masked_array(np.ones(2, np.float32))).to_list() == [1, 1]
+
+
+@pytest.mark.parametrize("large_bytes", [storage.LARGE_BYTES, 1 << 20])
+@pytest.mark.parametrize("shape", [(), (3, 0), (5,), (3, 700, 300)])
+def test_copies_are_of_another_type_and_their_own(monkeypatch, shape, large_bytes):
+    monkeypatch.setattr(storage, "LARGE_BYTES", large_bytes)
+    values = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(ml_dtypes.bfloat16)
+    made = copied(values, np.dtype(np.float32))
+    assert made.dtype == np.float32
+    assert np.array_equal(made, values.astype(np.float32))
+    assert not np.shares_memory(copied(made, made.dtype), made)
+
+
+OUT_OF_RANGE = "Last 2 dims of output must be within range to have been padded to input"
+
+
+def tensor(*shape, dtype=ttsim.bfloat16):
+    return ttsim.Tensor(np.arange(np.prod(shape), dtype=np.float32).reshape(shape), dtype)
+
+
+@pytest.mark.parametrize(
+    ("shape", "filled"), [((1, 1, 3, 4), (1, 1, 32, 32)), ((4,), (32, 32)), ((2, 1, 33, 64), (2, 1, 64, 64))]
+)
+def test_the_last_two_axes_are_filled_up_to_tiles(shape, filled):
+    made = tensor(*shape).pad_to_tile(0.0)
+    assert (made.shape, made.padded_shape, made.layout) == (shape, filled, ttsim.ROW_MAJOR_LAYOUT)
+    assert np.array_equal(made.to_numpy(), tensor(*shape).to_numpy())
+    if len(shape) > 1:
+        assert made.unpad_from_tile(shape).padded_shape == shape
+
+
+def test_a_part_that_fills_the_same_tiles_is_cut_out():
+    made = tensor(1, 1, 32, 32).unpad_from_tile([1, 1, 2, 3])
+    assert made.to_list() == [[[[0.0, 1.0, 2.0], [32.0, 33.0, 34.0]]]]
+    assert tensor(1, 1, 32, 32).unpad_from_tile([3, 4]).shape == (1, 1, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "line"),
+    [
+        (tensor(1, 1, 64, 64), [1, 1, 3, 4], OUT_OF_RANGE),
+        (
+            tensor(1, 1, 32, 32),
+            [1, 1, 40, 4],
+            OUT_OF_RANGE,
+        ),
+        (tensor(2, 1, 32, 32), [1, 1, 3, 4], "Input shape must match output shape apart from last 2 dims"),
+        (tensor(1, 1, 32, 32).to(ttsim.TILE_LAYOUT), [1, 1, 3, 4], "Tensor layout must be ROW_MAJOR for unpadding"),
+    ],
+)
+def test_parts_that_can_not_be_cut_out(given, wanted, line):
+    with pytest.raises(ttsim.DeviceError) as refused:
+        given.unpad_from_tile(wanted)
+    assert str(refused.value).splitlines()[0] == line
+
+
+def test_tensors_on_a_device_are_refused():
+    with ttsim.open_device() as device, pytest.raises(ttsim.DeviceError, match="must be on host for pad_to_tile"):
+        tensor(1, 1, 3, 4).to(device).pad_to_tile(0.0)
+
+
+def test_tensors_have_numbers_of_their_own():
+    one, other = tensor(2, 2), tensor(2, 2)
+    assert other.tensor_id + 1 == one.tensor_id  # in the order in which they are asked
+    assert one.tensor_id == one.tensor_id
+
+
+def test_eight_bits_with_a_sign():
+    whole = ttsim.Tensor(np.array([[1, -2, 127, -128]], np.int8))
+    assert (whole.dtype, whole.to_list()) == (ttsim.int8, [[1, -2, 127, -128]])
+    assert ttsim.Tensor(np.array([1.7, -2.5, 300, -300]), ttsim.int8).to_list() == [1, -2, 44, -44]
+    assert str(ttsim.int8) == "DataType.INT8"
+    with ttsim.open_device() as device, pytest.raises(ttsim.DeviceError, match="RELU does not support integer input"):
+        ttsim.relu(whole.to(ttsim.TILE_LAYOUT).to(device))
+
+
+SHAPE = (2, 3, 4)
+
+
+def test_integers_slices_and_what_is_not_named():
+    box = box_of((1, ..., slice(1, None, 2)), SHAPE)
+    assert box.corners == ((1, 0, 1), (2, 3, 4), (1, 1, 2))
+    assert box.gone == (0,)
+    assert box_of(-1, SHAPE).corners == ((1, 0, 0), (2, 3, 4), (1, 1, 1))
+    assert box_of(slice(-2, -1), SHAPE).corners == ((-2, 0, 0), (-1, 3, 4), (1, 1, 1))
+    assert box_of(..., SHAPE).gone == ()
+
+
+@pytest.mark.parametrize(
+    ("index", "kind", "text"),
+    [
+        ((..., ...), ArgumentError, r"^Only one ellipsis"),
+        ((0, 0, 0, 0), ArgumentIndexError, r"^Too many indices for tensor of dimension 3"),
+        ((0, 3), ArgumentIndexError, r"^Index 3 \(converted to 3\) is out of bounds for dimension 1 of size 3"),
+        ("a", ArgumentTypeError, r"^Invalid slice type: 'a'"),
+    ],
+)
+def test_what_is_no_index(index, kind, text):
+    with pytest.raises(kind, match=text):
+        box_of(index, SHAPE)
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ([0.1, 2, -3], "[ 0.1000,  2.0000, -3.0000]"),
+        ([1e6, 2.5], "[ 1.0000e+06,  2.5000e+00]"),
+        ([np.nan, np.inf, -np.inf, 1], "[    nan,     inf,    -inf,  1.0000]"),
+        ([np.inf, 5e-5], "[        inf,  5.0000e-05]"),
+        (np.arange(6.0) * 100, "[ 0.0000, 100.0000,  ..., 400.0000, 500.0000]"),
+        ([1, 1000], "[ 1.0000, 1000.0000]"),
+        ([3e38, 2e38], "[ 3.0000e+38,  2.0000e+38]"),
+        ([2e8, 1e8], "[ 2.0000e+08,  1.0000e+08]"),
+        (3.5, " 3.5000"),
+        (np.zeros((0, 3)), "[]"),
+        ([[-1.5, 2], [33.25, 4]], "[[-1.5000,  2.0000],\n             [33.2500,  4.0000]]"),
+    ],
+)
+def test_floats(values: object, text: str) -> None:
+    assert printed(np.asarray(values, np.float32)) == text
+
+
+def test_integers_and_cut_axes() -> None:
+    assert printed(np.arange(3, dtype=np.int32) * -100000) == "[    0, -100000, -200000]"
+    rows = ["[[    0,     1,  ...,    28,    29]", "...", "[  270,   271,  ...,   298,   299]]"]
+    lines = printed(np.arange(300, dtype=np.uint32).reshape(10, 30)).splitlines()
+    assert [lines[0], lines[2].strip(), lines[4].strip()] == [f"{rows[0]},", f"{rows[1]},", rows[2]]
+
+
+def test_empty_lines_stand_between_matrices() -> None:
+    gap, zeros = "\n\n             ", "[[ 0.0000,  0.0000]]"
+    parts = [zeros, zeros, "...", zeros, zeros]
+    assert printed(np.zeros((5, 1, 2), np.float32)) == "[" + f",{gap}".join(parts) + "]"
