@@ -35,26 +35,18 @@ def preparations(monkeypatch):
 
 @pytest.mark.parametrize("values", ["exact", "fast"])
 def test_weights_that_come_again_are_prepared_once(preparations, values):
-    weight = Tensor(numbers(KERNEL, 1), ttsim.bfloat16)
+    outcomes = []
+    for _ in range(2):
+        with ttsim.open_device(l1_small_size=32768, values=values) as device:
+            outcomes += [convolve(device, Tensor(numbers(KERNEL, 1), ttsim.bfloat16)) for _ in range(2)]
+    assert len(preparations) == 2
     with ttsim.open_device(l1_small_size=32768, values=values) as device:
-        first, told = convolve(device, weight)
-        assert len(preparations) == 1
-        again, told_again = convolve(device, Tensor(numbers(KERNEL, 1), ttsim.bfloat16))
-        assert len(preparations) == 1
-    with ttsim.open_device(l1_small_size=32768, values=values) as device:
-        fresh, told_fresh = convolve(device, weight)
-        assert len(preparations) == 2
-    assert np.array_equal(first, again)
-    assert np.array_equal(first, fresh)
-    assert told == told_fresh
-    assert told_again == convolve_twice_apart(values)
-
-
-def convolve_twice_apart(values):
-    """What the second of two calls with different weights says."""
-    with ttsim.open_device(l1_small_size=32768, values=values) as device:
-        convolve(device, Tensor(numbers(KERNEL, 2), ttsim.bfloat16))
-        return convolve(device, Tensor(numbers(KERNEL, 3), ttsim.bfloat16))[1]
+        other, report = [convolve(device, Tensor(numbers(KERNEL, seed), ttsim.bfloat16)) for seed in (2, 1)]
+    first, second = outcomes[:2]
+    assert all(np.array_equal(first[0], values) for values, _ in (*outcomes, report))
+    assert not np.array_equal(first[0], other[0])
+    assert [told for _, told in outcomes] == [first[1], second[1], first[1], second[1]]
+    assert second[1] == report[1]  # whether its weights were prepared before or not
 
 
 def test_weights_that_are_written_to_are_prepared_anew(preparations):
