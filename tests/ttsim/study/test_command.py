@@ -40,18 +40,6 @@ def test_flags_stand_above_the_file(capsys, tmp_path):
     assert lines[-1] == "one point, one different plan: 1 fits"
 
 
-def test_the_seed_of_layers_of_a_file(capsys, tmp_path):
-    path, table = tmp_path / "layers.toml", tmp_path / "a.csv"
-    path.write_text("[[layer]]\nin_channels = 32\nout_channels = 16\ninput_height = 6\ninput_width = 5\n")
-    pccs = []
-    for seed in ("0", "3"):
-        flags = ["--layers", str(path), "--seed", seed, "--values", "fast", "--json", str(table)]
-        assert main(["sweep", *flags]) == 0
-        (point,) = json.loads(table.read_text())["points"]
-        pccs.append(point["pcc"])
-    assert pccs[0] != pccs[1]
-
-
 def test_core_grids_are_plans_of_their_own(capsys):
     vary = ["--vary", "config.core_grid=2x1,1x1,9x9", "--vary", "shard_layout=HEIGHT_SHARDED"]
     assert main(["sweep", *LAYER, *vary, "--top", "2"]) == 0

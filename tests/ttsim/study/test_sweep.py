@@ -108,17 +108,13 @@ def test_the_best_of_each_layer():
     assert (up.layer, up.row.cycles, up.labels["config.x"], up.nanoseconds) == ("up", 200, None, 400.0)
     assert (up.fitting, up.points, up.slowest_cycles) == (4, 5, 300)
     assert (up.reason, down.reason) == ("too, large", "")
+    assert (RESULT.verdicts, RESULT.plans) == ({"fits": 4, "does not fit": 2}, 3)
     assert (down.layer, down.row, down.labels, down.fitting, down.slowest_cycles) == ("down", None, None, 0, None)
 
 
 def test_more_than_the_best_of_each_layer():
     assert [best.row and best.row.cycles for best in RESULT.best(3)] == [200, 200, 300, None]
     assert [best.labels["config.x"] for best in RESULT.best(9)[:-1]] == [None, 3, 1, 4]  # one without a model is last
-
-
-def test_counts():
-    assert RESULT.verdicts == {"fits": 4, "does not fit": 2}
-    assert RESULT.plans == 3
 
 
 def test_records_are_flat_and_alike():
@@ -135,12 +131,6 @@ def test_csv_has_a_line_for_each_point():
     lines = list(csv.DictReader(StringIO(RESULT.to_csv(), newline="")))
     assert [one["cycles"] for one in lines] == ["300", "200", "200", "100", "", ""]
     assert lines[4]["error"] == "too, large\nby far"
-
-
-def test_pandas_reads_it():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(RESULT.records())
-    assert frame.loc[0, "cycles"] == 300
 
 
 FITS = Row(
