@@ -5,7 +5,7 @@ import json
 import math
 import operator
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 from device.errors import ArgumentError, ArgumentTypeError, SpecError, nearest, shown
 from device.spec.device_spec import LONGEST_NAME, DeviceSpec
 from device.spec.figures import read_number, spelled_number
-from ops import op_models as op_models
+from ops import op_models
 from ops.sensitivity.fields import Field, fields_of, with_values
 
 GRAMMAR: Final = "numbers, fields, + - * / **, parentheses, min(...) and max(...)"
@@ -42,10 +42,13 @@ class Formula:
         try:
             found = _value(self.tree, fields)
         except (ArithmeticError, TypeError) as error:  # a root of a negative number is complex, and has no order
-            raise ArgumentError(f"{shown(self.text)} cannot be worked out: {error}; {_given(self, fields)}") from error
-        if not isinstance(found, float) or not math.isfinite(found):
-            raise ArgumentError(f"{shown(self.text)} must be a finite number, not {found}; {_given(self, fields)}")
-        return found
+            what = f"cannot be worked out: {error}"
+        else:
+            if isinstance(found, float) and math.isfinite(found):
+                return found
+            what = f"must be a finite number, not {found}"
+        values = ", ".join(f"{name} = {fields[name]:g}" for name in self.names)
+        raise ArgumentError(f"{shown(self.text)} {what}; {f'with {values}' if values else 'change it'}")
 
 
 def formula(text: object, known: Collection[str]) -> Formula:
@@ -115,11 +118,6 @@ def _number(node: ast.Constant) -> float:
         raise ArgumentError(f"a number of a formula is too large ({error}); give a smaller one") from error
 
 
-def _given(one: Formula, fields: Mapping[str, float]) -> str:
-    """The values with which a formula failed."""
-    return f"with {', '.join(f'{name} = {fields[name]:g}' for name in one.names)}" if one.names else "change it"
-
-
 Value: TypeAlias = int | float | bool | str | list[int]
 
 _LONGEST_NUMBER: Final = 400  # characters
@@ -163,10 +161,8 @@ def _read_list(field: Field, text: str) -> list[int]:
     parts = [part.strip() for part in inner.split(",")] if inner else []
     if not all(part.isascii() and part.isdecimal() and len(part) <= _LONGEST_NUMBER for part in parts):
         raise SpecError(f"{field.name} must be whole numbers with commas between, not {shown(text)}; such as 1,2,4")
-    return [int(part) for part in parts]
+    return list(map(int, parts))
 
-
-Keys: TypeAlias = tuple[str | int, ...]
 
 GRID: Final = "grid"
 SEPARATOR: Final = ", "
@@ -194,9 +190,9 @@ def changed(spec: DeviceSpec, changes: Sequence[str]) -> DeviceSpec:
     if isinstance(changes, str):
         raise ArgumentTypeError(f"changes must be a list of texts, not one text; give [{shown(changes)}]")
     fields = {field.name: field for field in fields_of(spec)}
-    values: dict[Keys, Value] = {}
+    values: dict[tuple[str | int, ...], Value] = {}
     for text in changes:
-        for field, value in _read(text, fields):
+        for field, value in read_change(text, fields):
             if field.path in values:
                 raise SpecError(f"{field.name} is changed twice, the second time by {shown(text)}; keep one of the two")
             values[field.path] = value
@@ -240,14 +236,10 @@ def with_changes(device: str, changes: Sequence[str]) -> str:
 
 
 def read_change(text: str, fields: Mapping[str, Field]) -> tuple[tuple[Field, Value], ...]:
-    """Fields that a change names, and their values.
+    """Fields of a device, given by name, that a change names, and their values.
 
     Raises SpecError if there is no such field, or no such value of it.
     """
-    return tuple(_read(text, fields))
-
-
-def _read(text: str, fields: Mapping[str, Field]) -> Iterator[tuple[Field, Value]]:
     name, equals, value = (part.strip() for part in str(text).partition("="))
     if not (name and equals and value):
         raise SpecError(_NO_CHANGE.format(shown(text)))
@@ -255,36 +247,30 @@ def _read(text: str, fields: Mapping[str, Field]) -> Iterator[tuple[Field, Value
         size = _GRID_SIZE.fullmatch(value)
         if size is None:
             raise SpecError(f"grid must be COLUMNSxROWS, not {shown(value)}; such as grid=9x7")
-        yield fields["grid.cols"], int(size[1])
-        yield fields["grid.rows"], int(size[2])
-        return
+        return (fields["grid.cols"], int(size[1])), (fields["grid.rows"], int(size[2]))
     if name not in fields:
-        within = [one for one in fields if one.startswith((f"{name}.", f"{name}["))]
+        within = [field for field in fields if field.startswith((f"{name}.", f"{name}["))]
         if within:
             raise SpecError(f"{name} is no field but has some; give one of {', '.join(within)}")
         raise SpecError(f"unknown field {shown(name)}{nearest(name, fields)}; `ttsim devices NAME` prints all of them")
-    yield fields[name], read_value(fields[name], value)
+    return ((fields[name], read_value(fields[name], value)),)
 
 
 def _name(before: DeviceSpec, after: DeviceSpec) -> str:
     """The name of a changed device: what it was, and every field that is another, in the order of the device's file."""
-    base, told = split_changes(before.name)
-    said = dict(one.split("=", 1) for one in told)
+    base, earlier = split_changes(before.name)
+    changes = dict(change.split("=", 1) for change in earlier)
     old = {field.name: field.value for field in fields_of(before)}
     order: dict[str, int] = {}
     for field in fields_of(after):
         name = GRID if field.path[0] == GRID else field.name
         order.setdefault(name, len(order))
         if field.value != old.get(field.name):
-            said[name] = f"{after.grid.cols}x{after.grid.rows}" if name == GRID else spelled(field, field.value)
-    changes = sorted(said, key=lambda name: order.get(name, -1))
-    name = SEPARATOR.join((base, *(f"{one}={said[one]}" for one in changes)))
+            changes[name] = f"{after.grid.cols}x{after.grid.rows}" if name == GRID else spelled(field, field.value)
+    names = sorted(changes, key=lambda name: order.get(name, -1))
+    name = SEPARATOR.join((base, *(f"{name}={changes[name]}" for name in names)))
     if len(name) <= LONGEST_NAME:
         return name
-    return f"{base[:_LONGEST_BASE]} with {len(changes)} changes ({_digest(after)})"
-
-
-def _digest(spec: DeviceSpec) -> str:
-    """A few letters that tell devices apart whatever their names are."""
-    figures = {name: value for name, value in spec.to_dict().items() if name != "name"}
-    return sha256(json.dumps(figures, sort_keys=True).encode()).hexdigest()[:8]
+    figures = {name: value for name, value in after.to_dict().items() if name != "name"}
+    digest = sha256(json.dumps(figures, sort_keys=True).encode()).hexdigest()[:8]
+    return f"{base[:_LONGEST_BASE]} with {len(changes)} changes ({digest})"

@@ -65,11 +65,10 @@ def with_values(spec: DeviceSpec, values: dict[tuple[str | int, ...], Any]) -> D
 def scaled(spec: DeviceSpec, field: Field, factor: float) -> DeviceSpec | None:
     """A copy with a field so many times as large; None if it can not be, or is not another after rounding."""
     value = field.value * factor
-    whole = round(value) if isinstance(field.value, int) else value
-    if isclose(whole, field.value):
+    if isclose(round(value) if isinstance(field.value, int) else value, field.value):
         return None
     try:
-        return with_values(spec, {field.path: whole})
+        return with_values(spec, {field.path: value})
     except SpecError:
         return None
 
@@ -134,18 +133,18 @@ def _kind_of(path: tuple[str | int, ...]) -> Any:
 
 def _texts(kind: Any) -> dict[str, str]:
     """The attributes of a dataclass and its bases, by name."""
-    found: dict[str, str] = {}
-    for one in reversed(kind.__mro__):
+    texts: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
         name = ""
-        for line in cleandoc(one.__dict__.get("__doc__") or "").splitlines():  # since Python 3.13 it is clean
+        for line in cleandoc(base.__dict__.get("__doc__") or "").splitlines():  # since Python 3.13 it is clean
             if attribute := _ATTRIBUTE.match(line):
                 name = attribute[1]
-                found[name] = attribute[2]
+                texts[name] = attribute[2]
             elif name and line.startswith(" " * 8):
-                found[name] += f" {line.strip()}"
+                texts[name] += f" {line.strip()}"
             else:
                 name = ""
-    return found
+    return texts
 
 
 _TABLE = re.compile(r"\s*\[(\w+)\]")

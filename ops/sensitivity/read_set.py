@@ -18,23 +18,19 @@ PartT = TypeVar("PartT")
 def parts_asked(run: Callable[[DeviceSpec], object], spec: DeviceSpec) -> frozenset[str]:
     """Parts of a device that a computation reads: the keys at the top of a device file."""
     asked = _asked(run, spec, deep=False)
-    return frozenset(asked | _of_tables(asked, {table.name for table in spec.tables}))
+    return frozenset(asked | ({table.name for table in spec.tables} if TABLES in asked else set()))
 
 
 def fields_asked(run: Callable[[DeviceSpec], object], spec: DeviceSpec) -> frozenset[str]:
     """Fields of a device that a computation reads, by their names.
 
-    A part that is compared or hashed is read as a whole.
+    A part that is compared or hashed is read as a whole. The computation gives the same for the same device.
     """
     asked = _asked(run, spec, deep=True)
-    names = [one.name for one in fields_of(spec)]
-    of_tables = {name for name in names if name.partition(".")[0] not in PARTS}
-    return frozenset(asked.intersection(names) | _of_tables(asked, of_tables))
-
-
-def _of_tables(asked: set[str], every: set[str]) -> set[str]:
-    """All that stands in tables, where these were read as they are."""
-    return every if TABLES in asked else set()
+    names = [field.name for field in fields_of(spec)]
+    if TABLES in asked:  # the tables were read as they are, and so all of their fields
+        asked |= {name for name in names if name.partition(".")[0] not in PARTS}
+    return frozenset(asked.intersection(names))
 
 
 def _asked(run: Callable[[DeviceSpec], object], spec: DeviceSpec, *, deep: bool) -> set[str]:
@@ -42,8 +38,7 @@ def _asked(run: Callable[[DeviceSpec], object], spec: DeviceSpec, *, deep: bool)
     asked: set[str] = set()
     values = {name: getattr(spec, name) for name in PARTS}
     if deep:
-        values = {name: _heard(value, name, asked) for name, value in values.items() if name != TABLES}
-        values[TABLES] = spec.tables
+        values = {name: value if name == TABLES else _heard(value, name, asked) for name, value in values.items()}
     listening = _Listening(**values, plain=spec, asked=asked, deep=deep)
     asked.clear()  # of what making it read
     run(listening)

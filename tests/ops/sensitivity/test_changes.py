@@ -1,5 +1,7 @@
 """Devices with changes that text gives."""
 
+from functools import cache
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,8 @@ from ops.passes.cycles import TimedOperation
 from ops.programs.kernel_costs import TransferCosts, multicast_cycles, read_page_cycles
 from ops.sensitivity.changes import LONGEST, changed, formula, load_spec, split_changes
 from ops.sensitivity.effects import FixedOperation, fixed_launches, fixed_operations
-from ops.sensitivity.fields import Better, Dimension, numeric_fields, with_values
+from ops.sensitivity.fields import Better, Dimension, numeric_fields, scaled, with_values
+from ops.sensitivity.read_set import fields_asked
 from ops.sensitivity.samples import planners_samples, samples
 from ttsim.report.cycles import OperationTime
 
@@ -115,7 +118,7 @@ PROGRAMS = {"conv2d", "eltwise", "halo", "matmul", "copy", "patch_matmul"}
 
 def test_the_samples_run_every_program_that_has_a_model():
     spec = load_spec("blackhole_p150")
-    held = fixed_operations(samples(), spec)
+    held = modeled_operations(spec)
     assert {one.program for one in held} >= PROGRAMS
     modeled = {op for op, model in OP_MODELS.items() if model.cycles is not None}
     assert {type(one.plan.steps[0].op) for one in held} >= modeled
@@ -133,18 +136,51 @@ def test_samples_have_names_of_their_own():
     assert len(names) == len(set(names))
 
 
-def test_a_better_machine_is_never_slower(machines):
+@cache
+def modeled_operations(spec):
+    """Every device operation of the sample plans whose cycles have a model."""
+    return fixed_operations(samples(), spec)
+
+
+@cache
+def machines(name, factors, every=1):
+    """Operations with what they take on a device; and a device for each field and factor, with those that read it."""
+    spec = load_spec(name)
+    before = {one: one.operation(spec) for one in modeled_operations(spec)[::every]}
+    read = {one: fields_asked(one.operation, spec) for one in before}
+    changed = {}
+    for field, factor in product(numeric_fields(spec), factors):
+        fewer_cores = field.path[0] == "grid" and factor < 1  # than the plan that is fixed has
+        device = None if field.path[0] == "reader" or fewer_cores else scaled(spec, field, factor)
+        if device is not None:
+            changed[field, factor] = device, {one: one.operation(device) for one in before if field.name in read[one]}
+    return spec, before, changed
+
+
+MACHINES = pytest.mark.parametrize(
+    ("name", "factors", "every"),  # one operation of so many
+    [
+        ("wormhole_n150", (2.0,), 3),
+        pytest.param("wormhole_n150", (2.0, 8.0), 1, marks=pytest.mark.slow),
+        pytest.param("blackhole_p150", (2.0, 0.5), 1, marks=pytest.mark.slow),
+        pytest.param("blackhole_p100", (0.7,), 1, marks=pytest.mark.slow),
+    ],
+)
+
+
+@MACHINES
+def test_a_better_machine_is_never_slower(name, factors, every):
     slower = []
-    before = dict(zip(machines.held, machines.before, strict=True))
-    for (field, factor), (device, after) in machines.changed.items():
+    spec, before, changed = machines(name, factors, every)
+    launches = fixed_launches(samples(), spec)
+    for (field, factor), (device, after) in changed.items():
         if field.better is Better.NEITHER:
             continue
         improved = (factor > 1) == (field.better is Better.LARGER)
         # On a faster clock a core's work takes as many cycles: what must not grow is time.
-        second = device.clock_hz / machines.spec.clock_hz
+        second = device.clock_hz / spec.clock_hz
         took = [(held, before[held].cycles, new.cycles) for held, new in after.items()]
-        launches = machines.launches
-        took.append((launches, launches.cycles(machines.spec), launches.cycles(device)))
+        took.append((launches, launches.cycles(spec), launches.cycles(device)))
         for held, old, new in took:
             grown = new / second / old - 1
             if (grown if improved else -grown) > ROUNDING:
@@ -152,12 +188,12 @@ def test_a_better_machine_is_never_slower(machines):
     assert not slower, "\n".join(slower)
 
 
-def test_nothing_is_faster_than_it_can_be(machines):
+@MACHINES
+def test_nothing_is_faster_than_it_can_be(name, factors, every):
     """Math, DRAM and links at their full rates; and nothing works longer than the whole takes."""
     found = []
-    before = dict(zip(machines.held, machines.before, strict=True))
-    everywhere = {(None, 1.0): (machines.spec, before), **machines.changed}
-    for (field, factor), (device, after) in everywhere.items():
+    spec, before, changed = machines(name, factors, every)
+    for (field, factor), (device, after) in {(None, 1.0): (spec, before), **changed}.items():
         for held, cycles in after.items():
             context = TimedOperation(name=held.name, cycles=cycles, fidelity_phases=phases_of(held))
             time = OperationTime(timed=context, spec=device, call_cycles=0)
@@ -194,7 +230,7 @@ class TestDimensions:
     def test_all_clocks_and_rates_together_scale_time_alone(self, name, factor):
         spec = load_spec(name)
         faster = self.scaled(spec, factor, {Dimension.CLOCK: 1, Dimension.RATE: 1, Dimension.TIME: -1})
-        for held in (*fixed_operations(samples(), spec), fixed_launches(samples(), spec)):
+        for held in (*modeled_operations(spec), fixed_launches(samples(), spec)):
             before, after = (held.cycles(one) for one in (spec, faster))
             assert after == pytest.approx(before, rel=ROUNDING), held.name
             assert after / faster.clock_hz == pytest.approx(before / spec.clock_hz / factor, rel=ROUNDING)
@@ -204,7 +240,7 @@ class TestDimensions:
         spec = load_spec(name)
         powers = {Dimension.CYCLES: 1, Dimension.CYCLE_RATE: -1, Dimension.RATE: -1, Dimension.TIME: 1}
         slower = self.scaled(spec, factor, powers)
-        for held in fixed_operations(samples(), spec):
+        for held in modeled_operations(spec):
             before, after = (held.cycles(one) for one in (spec, slower))
             assert after == pytest.approx(before * factor, rel=ROUNDING), held.name
 
@@ -213,7 +249,7 @@ class TestDimensions:
         if factor < 1:
             return
         faster = spec.replace(clock_hz=factor * spec.clock_hz)
-        for held in fixed_operations(samples(), spec):
+        for held in modeled_operations(spec):
             before, after = (held.cycles(one) for one in (spec, faster))
             assert before * (1 - ROUNDING) <= after <= before * factor * (1 + ROUNDING), held.name
             operation = held.operation(spec)
@@ -225,7 +261,7 @@ TILE_BYTES = 2048
 
 
 def operations(program, spec=SPEC) -> list[FixedOperation]:
-    return [one for one in fixed_operations(samples(), spec) if one.program == program]
+    return [one for one in modeled_operations(spec) if one.program == program]
 
 
 def test_half_the_link_takes_twice_as_long_for_what_the_wire_bounds():
@@ -300,7 +336,7 @@ SLOWER_WITH_ONE = {"conv2d", "halo", "matmul", "patch_matmul", "phase_conv2d"} |
 def test_hands_that_are_missing_cost_time(processors, slower):
     spec = SPEC.replace(data_movement_processors=processors)
     found = set()
-    for one in fixed_operations(samples(), SPEC):
+    for one in modeled_operations(SPEC):
         before, after = (one.cycles(device) for device in (SPEC, spec))
         assert before / 2 - 1e-6 < after < 2 * before + 1e-6
         if after > before + 1e-6:
@@ -310,13 +346,14 @@ def test_hands_that_are_missing_cost_time(processors, slower):
 
 def test_a_third_hand_reads_the_second_half_and_writes():
     three = SPEC.replace(data_movement_processors=3)
-    faster = {one.program for one in fixed_operations(samples(), SPEC) if one.cycles(three) < one.cycles(SPEC) - 1e-6}
+    faster = {one.program for one in modeled_operations(SPEC) if one.cycles(three) < one.cycles(SPEC) - 1e-6}
     assert faster >= {"conv2d"}
     assert faster <= {"conv2d", "matmul", "patch_matmul"}
 
 
-@pytest.mark.parametrize(("cols", "rows"), [(1, 1), (9, 7), (20, 16)])
-@pytest.mark.parametrize("name", ["wormhole_n150", "blackhole_p150"])
+@pytest.mark.parametrize(
+    ("name", "cols", "rows"), [("wormhole_n150", 1, 1), ("wormhole_n150", 20, 16), ("blackhole_p150", 9, 7)]
+)
 def test_every_grid_runs_every_program(name, cols, rows):
     spec = load_spec(name).replace(grid_cols=cols, grid_rows=rows)
     held = fixed_operations((*samples(), *planners_samples()), spec)

@@ -182,8 +182,8 @@ def test_a_listening_device_is_the_device():
 
 
 def test_what_was_not_asked_for_moves_nothing():
-    """Every tenth operation of the samples, and every field of what it does not read."""
-    held = fixed_operations(samples(), SPEC)[::10]
+    """Some operations of the samples, and every field of what it does not read."""
+    held = fixed_operations(samples(), SPEC)[::30]
     for one in (*held, fixed_launches(samples()[:3], SPEC)):
         asked, before = parts_asked(one.cycles, SPEC), one.cycles(SPEC)
         assert asked & {"clock_hz", *TABLES}
