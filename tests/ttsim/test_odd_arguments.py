@@ -50,15 +50,7 @@ def test_any_kind_of_integer_opens_a_device():
 
 
 @pytest.mark.parametrize("other", ["x", None, 5])
-@pytest.mark.parametrize(
-    "name",
-    [
-        "close_device",
-        "dump_device_memory_state",
-        "profile",
-        "synchronize_device",
-    ],
-)
+@pytest.mark.parametrize("name", ["close_device", "dump_device_memory_state", "profile", "synchronize_device"])
 def test_what_wants_a_device_says_so(name, other):
     with pytest.raises(ttsim.ArgumentTypeError, match=f"^{name}: device must be a Device, not "):
         getattr(ttsim, name)(other)
@@ -181,15 +173,8 @@ def test_onednn_refuses_at_once_what_32_bits_cannot_count(name, size):
 @pytest.mark.parametrize(
     ("shape", "changed"),
     [
-        ((32, 32, 3), {}),
-        ((32, 32, 2, 3), {}),
-        ((16, 32, 3, 3), {}),
-        ((32, 16, 3, 3), {}),
-        ((1, 1, 288, 32), {}),
-        ((3,), {}),
-        ((), {}),
-        ((0, 32, 3, 3), {}),
-        ((32, 32, 3, 3, 1), {}),
+        *((shape, {}) for shape in ((32, 32, 3), (32, 32, 2, 3), (16, 32, 3, 3), (32, 16, 3, 3), (1, 1, 288, 32))),
+        *((shape, {}) for shape in ((3,), (), (0, 32, 3, 3), (32, 32, 3, 3, 1))),
         ((32, 32, 3, 3), {"groups": 0}),
         ((32, 32, 3, 3), {"input_height": (1 << 32) - 1}),
         ((32, 32, 3, 3), {"stride": (65536, 65536)}),
@@ -197,8 +182,7 @@ def test_onednn_refuses_at_once_what_32_bits_cannot_count(name, size):
         ((32, 32, 3, 3), {"dram_slice_config": MANY_SLICES}),
     ],
 )
-@pytest.mark.parametrize("on_host", [True, False])
-@pytest.mark.parametrize("values", ["exact", "off"])
+@pytest.mark.parametrize(("on_host", "values"), [(True, "exact"), (False, "off")])
 def test_what_no_call_can_use_is_not_prepared(shape, changed, on_host, values):
     device = ttsim.open_device(l1_small_size=8192, values=values)
     sizes = {**conv_sizes(4, 8, 32, 32), "groups": 1}

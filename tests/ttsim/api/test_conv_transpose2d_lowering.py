@@ -56,16 +56,31 @@ GEOMETRIES = {
 }
 
 
-@pytest.mark.parametrize("geometry", GEOMETRIES.values(), ids=GEOMETRIES)
-@pytest.mark.parametrize("biased", [False, True], ids=["plain", "biased"])
-def test_both_lowerings_agree_on_integers(geometry, biased):
-    call = arguments(**geometry, compute_config=EXACT_SUMS)
-    if biased:
-        call["bias_tensor"] = bias(call["out_channels"])
-    with opened() as device:
+def agree(call, place=None, strict=True):
+    """Whether both lowerings give the same numbers."""
+    with opened(strict=strict) as device:
+        if place is not None:
+            call["input_tensor"] = call["input_tensor"].to(ttnn.TILE_LAYOUT).to(device, place)
         frame, phase = both(device, **call)
-    assert phase.shape == frame.shape
     assert np.array_equal(phase, frame)
+    assert phase.shape == frame.shape
+
+
+OTHERS = {
+    "with a bias": {"bias_tensor": bias()},
+    "a kernel that was flipped already": {"mirror_kernel": False},
+    "weights that are converted": {
+        "weight_tensor": numbers(32, 32, 3, 3, dtype=ttnn.float32),
+        "conv_config": ttnn.Conv2dConfig(weights_dtype=ttnn.bfloat16),
+    },
+}
+
+
+@pytest.mark.parametrize("changes", [*GEOMETRIES.values(), *OTHERS.values()], ids=[*GEOMETRIES, *OTHERS])
+def test_both_lowerings_agree_on_integers(changes):
+    given = {name: changes[name] for name in ("size", "kernel", "stride", "channels", "groups") if name in changes}
+    rest = {name: value for name, value in changes.items() if name not in given}
+    agree(arguments(**given, compute_config=EXACT_SUMS) | rest)
 
 
 @pytest.mark.parametrize("spec", ["wormhole_n150", "blackhole_p150"])
@@ -96,18 +111,10 @@ def test_the_fidelity_is_that_of_the_call(fidelity, dtype):
         np.testing.assert_allclose(one, results[0], rtol=0, atol=0.04)
 
 
-PLACES = {
-    "rows in DRAM": (ttnn.ROW_MAJOR_LAYOUT, ttnn.DRAM_MEMORY_CONFIG),
-    "tiles in DRAM": (ttnn.TILE_LAYOUT, ttnn.DRAM_MEMORY_CONFIG),
-    "rows in L1": (ttnn.ROW_MAJOR_LAYOUT, ttnn.L1_MEMORY_CONFIG),
-    "tiles in L1": (ttnn.TILE_LAYOUT, ttnn.L1_MEMORY_CONFIG),
-}
-
-
-@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
+@pytest.mark.parametrize("layout", [ttnn.ROW_MAJOR_LAYOUT, ttnn.TILE_LAYOUT])
+@pytest.mark.parametrize("memory", [ttnn.DRAM_MEMORY_CONFIG, ttnn.L1_MEMORY_CONFIG], ids=["DRAM", "L1"])
 @pytest.mark.parametrize("image", [False, True], ids=["flat", "image"])
-def test_inputs_on_the_device(place, image):
-    layout, memory = place
+def test_inputs_on_the_device(layout, memory, image):
     call = arguments(compute_config=EXACT_SUMS)
     source = call["input_tensor"].reshape(2, 5, 6, 32) if image else call["input_tensor"]
     with opened() as device:
@@ -161,52 +168,42 @@ def test_the_output_lies_where_the_frame_lowering_puts_it(layout, memory, dtype,
     assert phase.memory_config() == frame.memory_config()
 
 
-def test_a_kernel_that_was_flipped_already():
-    call = arguments(mirror_kernel=False, compute_config=EXACT_SUMS)
-    with opened() as device:
-        frame, phase = both(device, **call)
-    assert np.array_equal(frame, phase)
+@pytest.mark.parametrize(
+    ("name", "changes", "text"),
+    [
+        ("phase", {"conv_config": {"padding_mode": "Replicate"}}, r'lowering="phase".*\bpadding_mode\b'),
+        ("phase", {"conv_config": {"enable_activation_reuse": True}}, r'lowering="phase".*\benable_activation_reuse\b'),
+        ("phase", {"conv_config": {"force_split_reader": True}}, r'lowering="phase".*\bforce_split_reader\b'),
+        ("phase", {"weight_tensor": numbers(32, 32, 2, 3)}, "weight_tensor must have the shape"),
+        ("phase", {"stride": (0, 1)}, "stride must be greater than 0"),
+        ("phase", {"padding": (3, 3)}, "padding must not exceed"),
+        ("phases", {}, "frame, phase, not 'phases'"),
+    ],
+)
+def test_what_is_refused_on_any_device(name, changes, text):
+    if "conv_config" in changes:
+        changes = {"conv_config": ttnn.Conv2dConfig(**changes["conv_config"])}
+    with opened(strict=False) as device, pytest.raises(ArgumentError, match=text):
+        ttnn.conv_transpose2d(device=device, lowering=name, **arguments() | changes)
 
 
-def test_weights_are_converted():
-    call = arguments(compute_config=EXACT_SUMS, conv_config=ttnn.Conv2dConfig(weights_dtype=ttnn.bfloat16))
-    call["weight_tensor"] = numbers(32, 32, 3, 3, dtype=ttnn.float32)
-    with opened() as device:
-        frame, phase = both(device, **call)
-    assert np.array_equal(frame, phase)
+def prepared(device, lowering="phase", **call):
+    given = {"device": device, "lowering": lowering, "return_weights_and_bias": True}
+    return ttnn.conv_transpose2d(**given, **call)[1][0]
 
 
-REFUSED = {
-    "padding_mode": lambda _: {"conv_config": ttnn.Conv2dConfig(padding_mode="Replicate")},
-    "enable_activation_reuse": lambda _: {"conv_config": ttnn.Conv2dConfig(enable_activation_reuse=True)},
-    "force_split_reader": lambda _: {"conv_config": ttnn.Conv2dConfig(force_split_reader=True)},
-    "weight_tensor": lambda device: {
-        "weight_tensor": ttnn.conv_transpose2d(device=device, return_weights_and_bias=True, **arguments())[1][0]
-    },
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_is_refused_is_named(name):
+def test_weights_that_were_prepared_for_another_program_are_refused():
+    schemes = (ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.TensorMemoryLayout.BLOCK_SHARDED)
+    first, second = ({"conv_config": ttnn.Conv2dConfig(shard_layout=one)} for one in schemes)
+    call, ours = arguments((16, 16), channels=(128, 128)), 'lowering="phase": weight_tensor is on the device'
     with opened(strict=False) as device:
-        call = arguments() | REFUSED[name](device)
-        with pytest.raises(ArgumentError, match=rf'lowering="phase".*\b{name}\b'):
-            ttnn.conv_transpose2d(device=device, lowering="phase", **call)
-
-
-def test_an_unknown_lowering():
-    with opened() as device, pytest.raises(ArgumentError, match="frame, phase, not 'phases'"):
-        ttnn.conv_transpose2d(device=device, lowering="phases", **arguments())
-
-
-def test_the_checks_of_the_frame_lowering_hold():
-    with opened(strict=False) as device:
-        with pytest.raises(ArgumentError, match="weight_tensor must have the shape"):
-            ttnn.conv_transpose2d(
-                device=device, lowering="phase", **arguments() | {"weight_tensor": numbers(32, 32, 2, 3)}
-            )
-        with pytest.raises(ArgumentError, match="stride must be greater than 0"):
-            ttnn.conv_transpose2d(device=device, lowering="phase", **arguments(stride=(0, 1)))
+        for made, used in ((prepared(device, **call, **first), second), (prepared(device, "frame", **call), {})):
+            with pytest.raises(ArgumentError, match=ours):
+                prepared(device, **call | {"weight_tensor": made} | used)
+    with opened() as device:
+        by_phase = prepared(device, **arguments())
+        with pytest.raises(ArgumentError, match="weight_tensor: prepared for another program"):
+            prepared(device, "frame", **arguments() | {"weight_tensor": by_phase})
 
 
 def test_a_profile_shows_what_zeros_cost():
@@ -239,29 +236,20 @@ def test_a_capture_sees_one_program_of_all_phases(mode):
     assert "Conv2dDeviceOperation" not in names
 
 
-SCHEMES = ("HEIGHT_SHARDED", "BLOCK_SHARDED", "WIDTH_SHARDED")
-
-
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("scheme", ["HEIGHT_SHARDED", "BLOCK_SHARDED", "WIDTH_SHARDED"])
 @pytest.mark.parametrize("geometry", GEOMETRIES.values(), ids=GEOMETRIES)
 def test_every_scheme_agrees_with_the_frame_on_integers(scheme, geometry):
     config = ttnn.Conv2dConfig(shard_layout=getattr(ttnn.TensorMemoryLayout, scheme), act_block_h_override=32)
     call = arguments((7, 9), **geometry, compute_config=EXACT_SUMS, conv_config=config)
-    call["bias_tensor"] = bias(call["out_channels"])
-    with opened() as device:
-        call["input_tensor"] = call["input_tensor"].to(ttnn.TILE_LAYOUT).to(device, ttnn.L1_MEMORY_CONFIG)
-        frame, phase = both(device, **call)
-    assert np.array_equal(phase, frame)
+    agree(call | {"bias_tensor": bias(call["out_channels"])}, place=ttnn.L1_MEMORY_CONFIG)
 
 
 @pytest.mark.parametrize("cut", ["Conv2dDRAMSliceHeight", "Conv2dDRAMSliceWidth"])
 @pytest.mark.parametrize("geometry", ["stride 2", "strides differ", "kernel smaller than stride"])
 def test_slices_agree_with_the_frame_on_integers(cut, geometry):
     slices = ttnn.Conv2dSliceConfig(slice_type=getattr(ttnn, cut), num_slices=3)
-    call = arguments((12, 64), **GEOMETRIES[geometry], compute_config=EXACT_SUMS, batch=1, dram_slice_config=slices)
-    with opened(strict=False) as device:
-        frame, phase = both(device, **call)
-    assert np.array_equal(phase, frame)
+    more = {"compute_config": EXACT_SUMS, "batch": 1, "dram_slice_config": slices}
+    agree(arguments((12, 64), **GEOMETRIES[geometry], **more), strict=False)
 
 
 def test_a_stride_of_one_is_the_frame_lowering():
@@ -280,32 +268,6 @@ def test_weights_that_were_prepared_once_serve_again():
         again = call | {"weight_tensor": weight, "bias_tensor": row}
         second, _ = ttnn.conv_transpose2d(device=device, lowering="phase", **again)
         assert np.array_equal(first.to_numpy(), second.to_numpy())
-
-
-def test_weights_that_were_prepared_by_phase_are_not_the_frame_s():
-    with opened() as device:
-        prepared = ttnn.conv_transpose2d(device=device, lowering="phase", **arguments(return_weights_and_bias=True))[1]
-        with pytest.raises(ArgumentError, match="weight_tensor: prepared for another program"):
-            ttnn.conv_transpose2d(device=device, **arguments() | {"weight_tensor": prepared[0]})
-
-
-def test_weights_of_another_scheme_are_refused():
-    schemes = (ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.TensorMemoryLayout.BLOCK_SHARDED)
-    first, second = (ttnn.Conv2dConfig(shard_layout=one) for one in schemes)
-    call = arguments((16, 16), channels=(128, 128))
-    with opened(strict=False) as device:
-        made = ttnn.conv_transpose2d(
-            device=device, lowering="phase", conv_config=first, return_weights_and_bias=True, **call
-        )
-        with pytest.raises(ArgumentError, match='lowering="phase": weight_tensor is on the device'):
-            ttnn.conv_transpose2d(
-                device=device, lowering="phase", conv_config=second, **call | {"weight_tensor": made[1][0]}
-            )
-
-
-def test_padding_beyond_the_window_is_refused_on_any_device():
-    with opened(strict=False) as device, pytest.raises(ArgumentError, match="padding must not exceed"):
-        ttnn.conv_transpose2d(device=device, lowering="phase", **arguments(padding=(3, 3)))
 
 
 def test_a_query_needs_no_device():
