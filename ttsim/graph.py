@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +16,6 @@ from device.plan import (
     BufferFreed,
     CircularBufferAllocated,
     CircularBuffersFreed,
-    Event,
     UsagePerCore as PeakMemoryUsagePerCore,
     usage_per_core,
 )
@@ -92,12 +92,20 @@ def end_graph_capture_to_file(report_path: str | Path) -> list[Node]:
     return nodes
 
 
+@contextmanager
+def _reading(function: str, trace: object) -> Iterator[None]:
+    """Raises ArgumentTypeError where a trace turns out to be no list of nodes."""
+    try:
+        yield
+    except (TypeError, LookupError, ValueError, AttributeError, StopIteration):
+        text = f"{function}: trace must be a list of nodes of end_graph_capture(), not {shown(trace)}"
+        raise ArgumentTypeError(text) from None
+
+
 def pretty_format(captured_graph: Sequence[Mapping[str, Any]]) -> str:
     """Nodes of a capture as text, one line for each; raises ArgumentTypeError for no list of nodes."""
-    try:
+    with _reading("pretty_format", captured_graph):
         return capture_graph.pretty_format(captured_graph)
-    except (TypeError, LookupError):
-        raise _no_trace("pretty_format", captured_graph) from None
 
 
 def pretty_print(captured_graph: Sequence[Mapping[str, Any]]) -> None:
@@ -117,7 +125,8 @@ def extract_resource_usage_per_core(
     Raises:
         ArgumentTypeError: It is no list of nodes.
     """
-    return usage_per_core(_events("extract_resource_usage_per_core", trace))
+    with _reading("extract_resource_usage_per_core", trace):
+        return usage_per_core(capture.events(trace))
 
 
 def extract_peak_L1_memory_usage(trace: Sequence[Mapping[str, Any]]) -> int:  # noqa: N802 - ttnn's name
@@ -128,7 +137,9 @@ def extract_peak_L1_memory_usage(trace: Sequence[Mapping[str, Any]]) -> int:  # 
     """
     circular = peak = 0
     live: dict[int, int] = {}
-    for event in _events("extract_peak_L1_memory_usage", trace):
+    with _reading("extract_peak_L1_memory_usage", trace):
+        events = capture.events(trace)
+    for event in events:
         if isinstance(event, CircularBufferAllocated):
             circular += event.size_bytes
         elif isinstance(event, CircularBuffersFreed):
@@ -143,10 +154,8 @@ def extract_peak_L1_memory_usage(trace: Sequence[Mapping[str, Any]]) -> int:  # 
 
 def extract_calltrace(trace: Sequence[Mapping[str, Any]]) -> list[str]:
     """Names of all functions, in order of their start; raises ArgumentTypeError for no list of nodes."""
-    try:
+    with _reading("extract_calltrace", trace):
         return [node["params"]["name"] for node in trace if node["node_type"] == "function_start"]
-    except (TypeError, LookupError):
-        raise _no_trace("extract_calltrace", trace) from None
 
 
 def extract_levelized_graph(trace: Sequence[Mapping[str, Any]], max_level: int = 1) -> list[dict[str, Any]]:
@@ -166,10 +175,8 @@ def extract_levelized_graph(trace: Sequence[Mapping[str, Any]], max_level: int =
     level = required_integer("extract_levelized_graph", "max_level", max_level)
     if level < 0:
         raise ArgumentError(f"extract_levelized_graph: max_level must be at least 0, not {level}; 1 is usual")
-    try:
+    with _reading("extract_levelized_graph", trace):
         return levelized_graph(trace, level)
-    except (TypeError, LookupError, AttributeError, StopIteration):
-        raise _no_trace("extract_levelized_graph", trace) from None
 
 
 class TensorInfo(NamedTuple):
@@ -191,13 +198,11 @@ def extract_output_tensors(trace: Sequence[Mapping[str, Any]]) -> set[int]:
         ArgumentTypeError: It is no list of nodes.
         DeviceError: No device operation made a tensor of its own.
     """
-    try:
+    with _reading("extract_output_tensors", trace):
         for node in reversed(trace):
             led = {one for one in node["connections"] if trace[one]["node_type"] == "tensor"}
             if node["node_type"] == "function_end" and led:
                 return led
-    except (TypeError, LookupError):
-        raise _no_trace("extract_output_tensors", trace) from None
     raise DeviceError(
         "No function_end node with tensor connections found in the trace\n"
         "capture a call that runs a device operation and makes a tensor"
@@ -224,15 +229,3 @@ def count_intermediate_and_output_tensors(trace: Sequence[Mapping[str, Any]]) ->
         DeviceError: No device operation made a tensor of its own.
     """
     return 0, len(extract_output_tensors(trace))
-
-
-def _events(function: str, trace: Sequence[Mapping[str, Any]]) -> list[Event]:
-    """What the nodes of a trace say; raises ArgumentTypeError where they are none."""
-    try:
-        return capture.events(trace)
-    except (TypeError, LookupError, ValueError, AttributeError):
-        raise _no_trace(function, trace) from None
-
-
-def _no_trace(function: str, trace: object) -> ArgumentTypeError:
-    return ArgumentTypeError(f"{function}: trace must be a list of nodes of end_graph_capture(), not {shown(trace)}")

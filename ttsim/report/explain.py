@@ -10,12 +10,10 @@ from ops.programs.eltwise.functions import UNCOMPARED_CALLS
 from ttsim.report.cycles import (
     NO_MEASUREMENT,
     CallTime,
-    ErrorBar,
     OperationTime,
-    Roofline,
     StageTime,
     TotalError,
-    Totals,
+    Traffic,
     UntimedOperation,
     spent_cycles,
 )
@@ -33,23 +31,25 @@ def explain_call(call: CallTime, device: str) -> str:
         return "\n".join(
             [f"{call.name} takes no cycles on {device}{not_counting(call.untimed)}.", *untimed_lines(call)]
         )
-    lines = [_overview(call, device), *operation_lines(call), *untimed_lines(call), *_uncompared(call)]
-    return "\n".join(lines)
-
-
-def _uncompared(call: CallTime) -> list[str]:
-    """That no output of a function was ever compared with a recording."""
+    lines = [_overview(call, device), *operation_lines(call), *untimed_lines(call)]
     name = call.name.rpartition(".")[2]
-    if name not in UNCOMPARED_CALLS:
-        return []
-    return [f"- Values: outputs of {name} were never compared with the real library's (docs/values.md, Activation)."]
+    if name in UNCOMPARED_CALLS:
+        lines.append(
+            f"- Values: outputs of {name} were never compared with the real library's (docs/values.md, Activation)."
+        )
+    return "\n".join(lines)
 
 
 def operation_lines(call: CallTime) -> list[str]:
     """A line for each operation that matters, the longest first, one for the others, and what the planner chose."""
-    told = [one for one in call.operations if one.share >= TOLD_SHARE] or list(call.operations)
-    ordered = sorted(told, key=lambda one: -one.cycles)
-    return [*(_operation(one) for one in ordered), *_rest(call, told), *_chosen(call)]
+    told = [op for op in call.operations if op.share >= TOLD_SHARE] or list(call.operations)
+    rest = [op for op in call.operations if op.share < TOLD_SHARE] if len(told) < len(call.operations) else []
+    others = f"- The others take {percent(sum(op.share for op in rest))}: {', '.join(op.name for op in rest)}."
+    return [
+        *(_operation(op) for op in sorted(told, key=lambda op: -op.cycles)),
+        *([others] if rest else []),
+        *(f"- Chosen for the call: {decision.text}." for decision in call.decisions),
+    ]
 
 
 def untimed_lines(call: CallTime) -> list[str]:
@@ -69,22 +69,24 @@ def explain_inclusion(includes: Sequence[str], leaves_out: Sequence[str]) -> str
 
 
 def _overview(call: CallTime, device: str) -> str:
-    total, count = call.total, len(call.operations)
-    longest = max(call.operations, key=lambda one: one.cycles)
-    share = "" if count == 1 else f" {longest.name} takes {percent(longest.share)} of it."
-    return (
+    total, count, math = call.total, len(call.operations), call.total.math
+    longest = max(call.operations, key=lambda op: op.cycles)
+    text = (
         f"{call.name} takes {cycles(total.cycles)} cycles ({time(total.nanoseconds)}) on {device}, in "
-        f"{counted(count, 'device operation')}{not_counting(call.untimed)}.{share}"
-        f"{_expected(total.error)}{_definition(total)}"
+        f"{counted(count, 'device operation')}{not_counting(call.untimed)}."
     )
-
-
-def _expected(error: TotalError) -> str:
-    """How far the cycles of a call are to be expected off."""
-    if error.share is None:
-        return ""
-    told = f" Cycles are to be expected {percent(error.share)} off"
-    return f"{told}{where_measured(error)}."
+    if count > 1:
+        text += f" {longest.name} takes {percent(longest.share)} of it."
+    if total.error.share is not None:
+        text += f" Cycles are to be expected {percent(total.error.share)} off{where_measured(total.error)}."
+    if math.issued_flops:
+        text += (
+            f" Its definition needs {count_of(math.useful_flops)}FLOP, the matrix units do "
+            f"{count_of(math.issued_flops)}FLOP ({percent(math.useful_share)} useful; the rest are inserted zeros and "
+            f"padding to tiles): {count_of(math.flops_per_second)}FLOP/s of useful work, all matrix units of the "
+            f"device {percent(math.device_utilization)} busy."
+        )
+    return text
 
 
 def where_measured(error: TotalError) -> str:
@@ -94,33 +96,32 @@ def where_measured(error: TotalError) -> str:
     return f" where models were measured; for {percent(error.unmeasured_share)} of the cycles there is no measurement"
 
 
-def _definition(total: Totals) -> str:
-    math = total.math
-    if not math.issued_flops:
-        return ""
-    return (
-        f" Its definition needs {count_of(math.useful_flops)}FLOP, the matrix units do "
-        f"{count_of(math.issued_flops)}FLOP ({percent(math.useful_share)} useful; the rest are inserted zeros and "
-        f"padding to tiles): {count_of(math.flops_per_second)}FLOP/s of useful work, all matrix units of the device "
-        f"{percent(math.device_utilization)} busy."
-    )
-
-
-def _operation(one: OperationTime) -> str:
-    return "".join(
-        [
-            f"- {one.name}: {cycles(one.cycles)} cycles ({percent(one.share)}) on {counted(one.core_count, 'core')}, ",
-            _bound(one),
-            _path(one.stages),
-            _math(one),
-            _traffic(one),
-            _roof(one.roofline),
-            _contention(one),
-            _imbalance(one),
-            _planned(one),
-            _error(one.error),
-        ]
-    )
+def _operation(op: OperationTime) -> str:
+    """All that is worth telling of an operation."""
+    math, roof, last = op.math, op.roofline, op.groups[-1]
+    text = f"- {op.name}: {cycles(op.cycles)} cycles ({percent(op.share)}) on {counted(op.core_count, 'core')}, "
+    text += f"{_bound(op)}{_path(op.stages)}"
+    if math.issued_flops:
+        fidelity = FIDELITIES.get(op.fidelity_phases, "unknown fidelity")
+        text += f" Its matrix units multiply {percent(math.utilization)} of the time ({fidelity}), "
+        text += f"{percent(math.useful_share)} of it useful."
+    text += _traffic(op.traffic)
+    if roof.cycles:
+        reached = f"it reaches {percent(roof.share)} of that"
+        text += f" At best {roof.bound} would take {cycles(roof.cycles)} cycles: {reached}."
+    if op.contention_cycles:
+        text += f" Without contention it would take {cycles(op.cycles_without_contention)} cycles."
+    if last.idle_share >= TOLD_SHARE:
+        count = len(last.coordinates)
+        idle = "One of its cores is" if count == 1 else f"{count} of its cores are"
+        text += f" {idle} done {percent(last.idle_share)} earlier than the last."
+    if op.facts:
+        text += f" Planned: {', '.join(fact.text for fact in op.facts)}."
+    if op.error.share is not None:
+        text += f" Expected error: {percent(op.error.share)} ({op.error.text})."
+    elif op.error.text != NO_MEASUREMENT:
+        text += f" Error: {op.error.text}."
+    return text
 
 
 def _bound(one: OperationTime) -> str:
@@ -157,18 +158,8 @@ def _path(stages: Sequence[StageTime]) -> str:
     return f" {place}: {told}." + (f" Waiting for others: {waiting}." if waiting else "")
 
 
-def _math(one: OperationTime) -> str:
-    if not one.math.issued_flops:
-        return ""
-    fidelity = FIDELITIES.get(one.fidelity_phases, "unknown fidelity")
-    return (
-        f" Its matrix units multiply {percent(one.math.utilization)} of the time ({fidelity}), "
-        f"{percent(one.math.useful_share)} of it useful."
-    )
-
-
-def _traffic(one: OperationTime) -> str:
-    traffic, told = one.traffic, []
+def _traffic(traffic: Traffic) -> str:
+    told = []
     if traffic.dram_read_bytes:
         told.append(f"reads {count_of(traffic.dram_read_bytes)}B from DRAM")
     if traffic.dram_written_bytes:
@@ -179,46 +170,3 @@ def _traffic(one: OperationTime) -> str:
     if traffic.network_bytes:
         told.append(f"sends {count_of(traffic.network_bytes)}B between cores")
     return f" It {joined(told)}." if told else ""
-
-
-def _roof(roof: Roofline) -> str:
-    if not roof.cycles:
-        return ""
-    return f" At best {roof.bound} would take {cycles(roof.cycles)} cycles: it reaches {percent(roof.share)} of that."
-
-
-def _contention(one: OperationTime) -> str:
-    if not one.contention_cycles:
-        return ""
-    return f" Without contention it would take {cycles(one.cycles_without_contention)} cycles."
-
-
-def _imbalance(one: OperationTime) -> str:
-    first = one.groups[-1]
-    if first.idle_share < TOLD_SHARE:
-        return ""
-    count = len(first.coordinates)
-    idle = "One of its cores is" if count == 1 else f"{count} of its cores are"
-    return f" {idle} done {percent(first.idle_share)} earlier than the last."
-
-
-def _planned(one: OperationTime) -> str:
-    return f" Planned: {', '.join(fact.text for fact in one.facts)}." if one.facts else ""
-
-
-def _error(error: ErrorBar) -> str:
-    if error.share is None:
-        return f" Error: {error.text}." if error.text != NO_MEASUREMENT else ""
-    return f" Expected error: {percent(error.share)} ({error.text})."
-
-
-def _rest(call: CallTime, told: Sequence[OperationTime]) -> list[str]:
-    rest = [one for one in call.operations if one not in told]
-    if not rest:
-        return []
-    share = percent(sum(one.share for one in rest))
-    return [f"- The others take {share}: {', '.join(one.name for one in rest)}."]
-
-
-def _chosen(call: CallTime) -> list[str]:
-    return [f"- Chosen for the call: {one.text}." for one in call.decisions]

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 from typing import Any, Final, Generic, TypeVar
 
 STEERING: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories: control, formatting, lone surrogates, separators
@@ -73,29 +73,6 @@ GAP = 2  # spaces between columns
 LEAST_WRAPPED = 40  # characters of a line of words, on a terminal that is narrower than that
 
 
-def fitting_columns(
-    rows: Sequence[Sequence[str]], width: int, *, gap: int, edge: int = 0, least_needed: Sequence[int] = ()
-) -> list[int]:
-    """Columns to show, in order; those without any entry below their heading are left out anyway.
-
-    Args:
-        rows: The cells as they show, the headings first; a row may be shorter than the table.
-        width: Characters of a line.
-        gap: What a column takes besides its cells.
-        edge: What the table takes besides its columns; below 0, what it saves.
-        least_needed: Columns that may go, in this order.
-    """
-    count = len(rows[0])
-    kept = [at for at in range(count) if any(row[at] for row in rows[1:] if at < len(row)) or len(rows) == 1]
-    widths = [max(cells_of(row[at]) for row in rows if at < len(row)) + gap for at in range(count)]
-    for at in least_needed:
-        if sum(widths[one] for one in kept) + edge <= width:
-            break
-        if at in kept:
-            kept.remove(at)
-    return kept
-
-
 def aligned(rows: Sequence[Sequence[str]], *, words: Collection[int]) -> list[str]:
     """A table in plain characters, a line for each row: columns of words to the left, all others to the right.
 
@@ -117,6 +94,8 @@ def fitted(
 ) -> list[str]:
     """A table in plain characters whose columns go, whole and the least needed first, until it fits.
 
+    Where the width is limited, columns without any entry below their heading go anyway.
+
     Args:
         rows: The cells, the headings first; a row may be shorter than the table.
         width: Characters of a line; None: all columns stay.
@@ -124,11 +103,16 @@ def fitted(
         least_needed: Headings of the columns that may go, in this order.
     """
     headings = list(rows[0])
+    columns = list(zip_longest(*rows, fillvalue=""))
     kept = list(range(len(headings)))
     if width is not None:
-        may_go = [headings.index(name) for name in least_needed]
-        kept = fitting_columns(rows, width, gap=GAP, edge=-GAP, least_needed=may_go)
-    shown = [[row[at] if at < len(row) else "" for at in kept] for row in rows]
+        kept = [at for at in kept if any(columns[at][1:]) or len(rows) == 1]
+        widths = [max(map(cells_of, column)) + GAP for column in columns]
+        for name in least_needed:
+            at = headings.index(name)
+            if at in kept and sum(widths[one] for one in kept) - GAP > width:
+                kept.remove(at)
+    shown = list(zip(*(columns[at] for at in kept), strict=True))
     return aligned(shown, words=[at for at, column in enumerate(kept) if headings[column] in words])
 
 

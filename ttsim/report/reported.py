@@ -8,6 +8,7 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
@@ -32,7 +33,7 @@ ON_DEVICE: Final = "tt_dnn_device"
 SIGNPOST: Final = "signpost"
 TENSOR: Final = re.compile(r"((?:IN|OUT)PUT_\d+)_DATATYPE")
 AXES: Final = "WZYX"
-LOGICAL: Final = re.compile(r"\d+\[(\d+)\]")  # padded[logical]
+LOGICAL: Final = re.compile(r"^\d+\[(\d+)\]$")  # padded[logical]
 MOMENT: Final = re.compile(r"\d{1,30}")
 PLACE: Final = re.compile(r"DEV_\d+_")
 Row = Mapping[str, str]
@@ -48,18 +49,15 @@ def read_rows(path: Path, device_id: int | None = None) -> Reported:
     named = f"compare: {shown(str(path), LONGEST_PATH)}"
     try:
         rows = _rows(path)
-        operations = [row for row in rows if _on_device(row)]
-        of_device = _of_device(operations, device_id)
+        of_device = _of_device([row for row in rows if _on_device(row)], device_id)
         archs = sorted({row[ARCH] for row in of_device if row.get(ARCH)})
         if len(archs) > 1:
             raise ArgumentError(f"its operations are of {' and '.join(map(shown, archs))}; keep the rows of one")
-        return Reported(
-            device=archs[0] if archs else "",
-            arch=archs[0] if archs else "",
-            clock_hz=0,
-            operations=tuple(_operation(row) for row in _in_order(of_device)),
-            left_out=tuple(_left_out(rows)),
-        )
+        if all(MOMENT.fullmatch(row.get(ORDER, "")) for row in of_device):
+            of_device.sort(key=lambda row: int(row[ORDER]))  # as the host started them
+        arch = archs[0] if archs else ""
+        operations = tuple(map(_operation, of_device))
+        return Reported(device=arch, arch=arch, clock_hz=0, operations=operations, left_out=tuple(_left_out(rows)))
     except (UnicodeDecodeError, csv.Error) as error:
         raise ArgumentError(f"{named} is no CSV of a profiler ({shown(str(error))})") from None
     except ArgumentError as error:
@@ -88,35 +86,23 @@ def _on_device(row: Row) -> bool:
 
 def _of_device(rows: Sequence[Row], device_id: int | None) -> list[Row]:
     """The rows of one device."""
-    found = sorted({row.get(DEVICE, "") for row in rows})
-    if device_id is None and len(found) > 1:
-        raise ArgumentError(f"it has the devices {_listed(found)}; choose one with --device-id")
+    devices = sorted({row.get(DEVICE, "") for row in rows})
+    listed = ", ".join(device if device.isdecimal() else shown(device) for device in devices[:8])
+    listed += ", ..." * (len(devices) > 8)
+    if device_id is None and len(devices) > 1:
+        raise ArgumentError(f"it has the devices {listed}; choose one with --device-id")
     chosen = [row for row in rows if device_id is None or row.get(DEVICE, "") == str(device_id)]
     if not chosen:
-        raise ArgumentError(f"it has no device {device_id}, but {_listed(found)}; correct --device-id")
+        raise ArgumentError(f"it has no device {device_id}, but {listed}; correct --device-id")
     return chosen
-
-
-def _listed(found: Sequence[str]) -> str:
-    return ", ".join(shown(one) if not one.isdecimal() else one for one in found[:8]) + ", ..." * (len(found) > 8)
-
-
-def _in_order(rows: Sequence[Row]) -> list[Row]:
-    """As the host started them, where every row says when."""
-    if not all(MOMENT.fullmatch(row.get(ORDER, "")) for row in rows):
-        return list(rows)
-    return sorted(rows, key=lambda row: int(row[ORDER]))
 
 
 def _left_out(rows: Sequence[Row]) -> Iterator[str]:
     """What is no operation of a device."""
-    others = [row for row in rows if not _on_device(row)]
-    signposts = sum(row.get(KIND) == SIGNPOST for row in others)
-    if signposts:
-        yield f"{signposts:,} signpost{'s' * (signposts > 1)}"
-    if len(others) > signposts:
-        host = len(others) - signposts
-        yield f"{host:,} other row{'s' * (host > 1)}"
+    kinds = Counter("signpost" if row.get(KIND) == SIGNPOST else "other row" for row in rows if not _on_device(row))
+    for kind in ("signpost", "other row"):
+        if kinds[kind]:
+            yield f"{kinds[kind]:,} {kind}{'s' * (kinds[kind] > 1)}"
 
 
 def _operation(row: Row) -> ReportedOperation:
@@ -152,21 +138,17 @@ def _number(row: Row, column: str) -> float | None:
 
 def _tensor(name: str, row: Row) -> ReportedTensor | None:
     """One of the operation's; None if it has none there."""
-    sides = [_side(row.get(f"{name}_{axis}_PAD[LOGICAL]") or row.get(f"{name}_{axis}", "")) for axis in AXES]
-    found = ReportedTensor(
+    sides = [
+        LOGICAL.sub(r"\1", row.get(f"{name}_{axis}_PAD[LOGICAL]") or row.get(f"{name}_{axis}", "")) for axis in AXES
+    ]
+    tensor = ReportedTensor(
         name=name,
         shape="x".join(sides) if all(sides) else "",
         dtype=row.get(f"{name}_DATATYPE", ""),
         layout=row.get(f"{name}_LAYOUT", ""),
         memory=PLACE.sub("", row.get(f"{name}_MEMORY", "")),
     )
-    return found if found.dtype or found.shape else None
-
-
-def _side(text: str) -> str:
-    """The logical length of an axis."""
-    match = LOGICAL.fullmatch(text)
-    return match[1] if match else text
+    return tensor if tensor.dtype or tensor.shape else None
 
 
 def read_report(path: Path, device_id: int | None = None) -> Reported:
@@ -188,9 +170,11 @@ def read_report(path: Path, device_id: int | None = None) -> Reported:
         reports = _reports(document)
         if not reports:
             return Reported(device="", clock_hz=0, operations=())
-        name, clock_hz = str(reports[0]["device"]), int(reports[0]["clock_hz"])
-        found = [_read_operation(one, clock_hz) for report in reports for one in _operations(report)]
-        return Reported(device=name, arch=_arch(name), clock_hz=clock_hz, operations=tuple(found))
+        device, clock_hz = str(reports[0]["device"]), int(reports[0]["clock_hz"])
+        operations = tuple(_read_operation(op, clock_hz) for report in reports for op in _operations(report))
+        name = device.partition(",")[0]  # of a device of the catalog, changed or not; of others nothing is known
+        arch = load_spec(name).arch if name in catalog_names() else ""
+        return Reported(device=device, arch=arch, clock_hz=clock_hz, operations=operations)
     except ArgumentError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ArithmeticError) as error:
@@ -199,12 +183,6 @@ def read_report(path: Path, device_id: int | None = None) -> Reported:
             f"compare: {named} is no report in JSON ({shown(str(error))}); give a file that run --json, "
             "exec --report or to_json() of a report wrote, or the ops_perf_results CSV of a card"
         ) from None
-
-
-def _arch(device: str) -> str:
-    """The architecture of a device of the catalog, changed or not; of others nothing is known."""
-    name = device.partition(",")[0]
-    return load_spec(name).arch if name in catalog_names() else ""
 
 
 def _reports(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -219,10 +197,8 @@ def _reports(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _operations(report: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """Of a network, or of calls."""
-    if "operations" in report:
-        found: Sequence[Mapping[str, Any]] = report["operations"]
-        return found
-    return [one for call in report["calls"] for one in call["operations"]]
+    parts = [report] if "operations" in report else report["calls"]
+    return [op for part in parts for op in part["operations"]]
 
 
 def _read_operation(one: Mapping[str, Any], clock_hz: int) -> ReportedOperation:

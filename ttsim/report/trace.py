@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import Stage, nanoseconds
-from ttsim.report.cycles import CoreGroupTime, OperationTime, StageTime
+from ttsim.report.cycles import Core, OperationTime
 from ttsim.report.formatting import printable
 from ttsim.report.runs import OpRun
 
@@ -42,24 +42,20 @@ NOTE: Final = (
     "Simulated. A stage's slice begins with its operation and lasts as long as the stage works and waits: the model "
     "knows how long that is, not when each block begins."
 )
-Core = tuple[int, int]
 Event = dict[str, Any]
 
 
 def trace_json_gz(operations: Sequence[OpRun], spec: DeviceSpec) -> bytes:
-    """The file.
-
-    Args:
-        operations: What ran, in order.
-    """
+    """The file of what ran, in order."""
     document = {
         "traceEvents": list(trace_events(operations, spec)),
         "displayTimeUnit": "ns",
         "otherData": {"device": _name(spec.name), "clock_hz": spec.clock_hz, "note": NOTE},
     }
+    text = json.dumps(document, separators=(",", ":"), allow_nan=False)
     packed = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as file:
-        file.write(json.dumps(document, separators=(",", ":"), allow_nan=False).encode("ascii"))
+        file.write(text.encode("ascii"))
     return packed.getvalue()
 
 
@@ -82,8 +78,11 @@ def trace_events(operations: Sequence[OpRun], spec: DeviceSpec) -> Iterator[Even
     for op, time in timed:
         yield from _slices(op, time, processes, threads, spec)
     yield from _levels(operations, known=bool(timed))
-    for number, flow in enumerate(_flows(timed, spec)):
-        yield from _flow(number, *flow, processes, threads)
+    flows = enumerate(_flows(timed, spec))
+    for number, (name, source, sends, target, leaves, arrives) in flows:
+        same = {"id": number, "name": name, "cat": "network"}
+        yield {"ph": "s", **same, "pid": processes[source], "tid": threads[sends], "ts": _time(leaves)}
+        yield {"ph": "f", "bp": "e", **same, "pid": processes[target], "tid": 0, "ts": _time(arrives)}
 
 
 def _named(kind: str, process: int, name: str, thread: int | None = None) -> Iterator[Event]:
@@ -120,12 +119,12 @@ def _slices(
             for stage in group.stages:
                 if stage.busy_cycles:
                     lasts = min(stage.busy_cycles + stage.stall_cycles, group.cycles)
-                    spent = _spent(stage)
+                    spent = {
+                        "busy": stage.busy_cycles,
+                        "waiting": stage.stall_cycles,
+                        "critical": stage.critical_cycles,
+                    }
                     yield piece(processes[core], stage.stage, nanoseconds(lasts, spec.clock_hz), **spent)
-
-
-def _spent(stage: StageTime) -> dict[str, int]:
-    return {"busy": stage.busy_cycles, "waiting": stage.stall_cycles, "critical": stage.critical_cycles}
 
 
 def _levels(operations: Sequence[OpRun], *, known: bool) -> Iterator[Event]:
@@ -157,36 +156,15 @@ def _flows(timed: Sequence[tuple[OpRun, OperationTime]], spec: DeviceSpec) -> It
 
 def _multicast(op: OpRun, time: OperationTime, stage: Stage, spec: DeviceSpec) -> Iterator[Flow]:
     """From the first core that sends to the first core of each group that does not."""
-    senders: list[tuple[CoreGroupTime, int]] = [
-        (group, own.busy_cycles)
-        for group in time.groups
-        for own in group.stages
-        if own.stage == stage and own.busy_cycles
-    ]
-    if not senders:
+    spent = [sum(own.busy_cycles for own in group.stages if own.stage == stage) for group in time.groups]
+    first = next((at for at, cycles in enumerate(spent) if cycles), None)
+    if first is None:
         return
-    first, spent = senders[0]
-    arrives = op.start_nanoseconds + nanoseconds(min(spent, first.cycles), spec.clock_hz)
-    sending = [group for group, _ in senders]
-    for group in time.groups:
-        if group not in sending:
-            yield stage.value, first.coordinates[0], stage.value, group.coordinates[0], op.start_nanoseconds, arrives
-
-
-def _flow(
-    number: int,
-    name: str,
-    source: Core,
-    stage: str,
-    target: Core,
-    leaves: float,
-    arrives: float,
-    processes: Mapping[Core, int],
-    threads: Mapping[str, int],
-) -> Iterator[Event]:
-    same = {"id": number, "name": name, "cat": "network"}
-    yield {"ph": "s", **same, "pid": processes[source], "tid": threads[stage], "ts": _time(leaves)}
-    yield {"ph": "f", "bp": "e", **same, "pid": processes[target], "tid": 0, "ts": _time(arrives)}
+    sender = time.groups[first]
+    arrives = op.start_nanoseconds + nanoseconds(min(spent[first], sender.cycles), spec.clock_hz)
+    for group, sends in zip(time.groups, spent, strict=True):
+        if not sends:
+            yield stage.value, sender.coordinates[0], stage.value, group.coordinates[0], op.start_nanoseconds, arrives
 
 
 def _time(nanoseconds: float) -> float:

@@ -1,20 +1,19 @@
-from ttsim.report.formatting import aligned, fitted, fitting_columns, terminal_width, wrapped
+from ttsim.report.formatting import aligned, fitted, terminal_width, wrapped
 
 ROWS = [("name", "a", "empty", "bb"), ("x", "123456", "", "1"), ("short",)]
 
 
-def test_columns_without_entries_go_anyway():
-    assert fitting_columns(ROWS, 1000, gap=1) == [0, 1, 3]
+def headings(width: int, rows=ROWS, **options) -> list[str]:
+    return fitted(rows, width, words=(), **options)[0].split()
 
 
-def test_the_least_needed_go_until_the_rest_fits():
-    assert fitting_columns(ROWS, 16, gap=1, least_needed=[3, 1]) == [0, 1, 3]  # 5 + 6 + 2, and a gap for each
-    assert fitting_columns(ROWS, 15, gap=1, least_needed=[3, 1]) == [0, 1]
-    assert fitting_columns(ROWS, 12, gap=1, least_needed=[3, 1]) == [0]
-
-
-def test_headings_alone_are_kept():
-    assert fitting_columns(ROWS[:1], 1000, gap=1) == [0, 1, 2, 3]
+def test_columns_without_entries_go_anyway_and_the_least_needed_until_the_rest_fits():
+    assert headings(1000) == ["name", "a", "bb"]
+    least = {"least_needed": ["bb", "a"]}
+    assert headings(17, **least) == ["name", "a", "bb"]  # 5 + 6 + 2, and a gap of 2 between them
+    assert headings(16, **least) == ["name", "a"]
+    assert headings(12, **least) == ["name"]
+    assert headings(1000, ROWS[:1]) == ["name", "a", "empty", "bb"]
 
 
 def test_words_line_up_at_the_left_and_figures_at_the_right() -> None:
