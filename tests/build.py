@@ -145,23 +145,21 @@ def tensor_spec(text: str) -> TensorSpec:
     Shards are `scheme/HEIGHTxWIDTH/cores` in L1, or with `dram` in DRAM; cores are a number, or columns x rows.
     """
     shape, *words = text.split()
-    data_format, layout, memory, shards = BFLOAT16, Layout.ROW_MAJOR, None, None
-    for word in words:
-        if word in FORMATS:
-            data_format = FORMATS[word]
-        elif word in LAYOUTS:
-            layout = LAYOUTS[word]
-        elif word in MEMORIES:
-            memory = MEMORIES[word]
-        else:
-            shards = word.split("/")
+    data_format = next((FORMATS[word] for word in words if word in FORMATS), BFLOAT16)
+    layout = next((LAYOUTS[word] for word in words if word in LAYOUTS), Layout.ROW_MAJOR)
+    return TensorSpec(_sides(shape), data_format, layout, place(text))
+
+
+def place(text: str) -> MemoryConfig:
+    """A place by the words of `tensor_spec`: ``l1``, ``width/32x64/4``, ``block/32x32/2x2 dram``; else DRAM."""
+    words = text.split()
+    memory = next((MEMORIES[word] for word in words if word in MEMORIES), None)
+    shards = next((word.split("/") for word in words if "/" in word), None)
     if shards is None:
-        place = MemoryConfig(DRAM_MEMORY_CONFIG.memory_layout, memory or BufferType.DRAM)
-    else:
-        scheme, shard, cores = SCHEMES[shards[0]], _sides(shards[1]), _sides(shards[2])
-        place = in_box(scheme, shard, *cores) if len(cores) > 1 else on_cores(scheme, shard, *cores)
-        place = replace(place, buffer_type=memory or BufferType.L1)
-    return TensorSpec(_sides(shape), data_format, layout, place)
+        return MemoryConfig(DRAM_MEMORY_CONFIG.memory_layout, memory or BufferType.DRAM)
+    scheme, shard, cores = SCHEMES[shards[0]], _sides(shards[1]), _sides(shards[2])
+    sharded = in_box(scheme, shard, *cores) if len(cores) > 1 else on_cores(scheme, shard, *cores)
+    return replace(sharded, buffer_type=memory or BufferType.L1)
 
 
 def _sides(text: str) -> tuple[int, ...]:

@@ -2,59 +2,43 @@
 
 import pytest
 
-from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16
-from device.plan import Operation
+from device.numbers.formats import BFLOAT8_B
 from device.spec.device_spec import load_spec
+from ops.passes.cycles import operations_of
 from ops.planners.to_config import plan_move, plan_to_memory_config
-from tests.shards import high, wide
+from tests.build import place, tensor_spec
 
 SPEC = load_spec("wormhole_n150")
-ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
-
-
-def operations(source, place, data_format=None):
-    plan = plan_to_memory_config(source, place, SPEC, data_format=data_format)
-    return [step.name.removesuffix("DeviceOperation") for step in plan.steps if isinstance(step, Operation)]
-
-
-EVEN, RAGGED = (1, 1, 64, 64), (1, 1, 50, 70)
-TWO_HIGH, FOUR_HIGH, TWO_WIDE = (
-    high((32, 64), 2),
-    high((16, 64), 4),
-    wide((64, 32), 2),
-)
+TWO_HIGH, FOUR_HIGH, TWO_WIDE = "height/32x64/2", "height/16x64/4", "width/64x32/2"
+RAGGED_HIGH, RAGGED_WIDE = "height/25x70/2", "width/50x24/3"  # rows of 140 bytes are no whole multiple of 16
 
 
 @pytest.mark.parametrize(
-    ("shape", "layout", "before", "after", "names"),
+    ("source", "after", "data_format", "names"),
     [
-        (EVEN, ROWS, TWO_HIGH, FOUR_HIGH, ["Reshard"]),
-        (EVEN, TILES, TWO_HIGH, TWO_WIDE, ["Reshard"]),
-        (EVEN, ROWS, TWO_HIGH, TWO_WIDE, ["ShardedToInterleaved", "InterleavedToSharded"]),
-        (EVEN, ROWS, DRAM_MEMORY_CONFIG, TWO_WIDE, ["InterleavedToSharded"]),
-        (EVEN, ROWS, TWO_WIDE, L1_MEMORY_CONFIG, ["ShardedToInterleaved"]),
-        # rows of 140 bytes are no whole multiple of 16
-        (RAGGED, ROWS, DRAM_MEMORY_CONFIG, high((25, 70), 2), ["Copy"]),
-        (RAGGED, ROWS, high((25, 70), 2), DRAM_MEMORY_CONFIG, ["Copy"]),
-        (RAGGED, ROWS, high((25, 70), 2), high((10, 70), 5), ["Reshard"]),
-        (RAGGED, ROWS, high((25, 70), 2), wide((50, 24), 3), ["Copy"]),
+        (f"64x64 {TWO_HIGH}", FOUR_HIGH, None, ["Reshard"]),
+        (f"64x64 tile {TWO_HIGH}", TWO_WIDE, None, ["Reshard"]),
+        (f"64x64 {TWO_HIGH}", TWO_WIDE, None, ["ShardedToInterleaved", "InterleavedToSharded"]),
+        ("64x64", TWO_WIDE, None, ["InterleavedToSharded"]),
+        (f"64x64 {TWO_WIDE}", "l1", None, ["ShardedToInterleaved"]),
+        ("50x70", RAGGED_HIGH, None, ["Copy"]),
+        (f"50x70 {RAGGED_HIGH}", "dram", None, ["Copy"]),
+        (f"50x70 {RAGGED_HIGH}", "height/10x70/5", None, ["Reshard"]),
+        (f"50x70 {RAGGED_HIGH}", RAGGED_WIDE, None, ["Copy"]),
         # these are gathered before the library sees that they can not be dealt
-        (RAGGED, ROWS, wide((50, 24), 3), high((25, 70), 2), ["ShardedToInterleaved", "Copy"]),
+        (f"50x70 {RAGGED_WIDE}", RAGGED_HIGH, None, ["ShardedToInterleaved", "Copy"]),
+        # other shards of another format are a copy
+        (f"64x64 tile {TWO_HIGH}", TWO_WIDE, BFLOAT8_B, ["Copy"]),
+        (f"64x64 tile {TWO_HIGH}", "dram", BFLOAT8_B, ["ShardedToInterleaved"]),
+        (f"64x64 tile {TWO_HIGH}", TWO_HIGH, BFLOAT8_B, []),
     ],
 )
-def test_programs_that_deal_shards_want_aligned_rows(shape, layout, before, after, names):
-    assert operations(TensorSpec(shape, BFLOAT16, layout, before), after) == names
-
-
-def test_other_shards_of_another_format_are_a_copy():
-    source = TensorSpec(EVEN, BFLOAT16, TILES, TWO_HIGH)
-    assert operations(source, TWO_WIDE, BFLOAT8_B) == ["Copy"]
-    assert operations(source, DRAM_MEMORY_CONFIG, BFLOAT8_B) == ["ShardedToInterleaved"]
-    assert operations(source, TWO_HIGH, BFLOAT8_B) == []
+def test_programs_that_deal_shards_want_aligned_rows(source, after, data_format, names):
+    plan = plan_to_memory_config(tensor_spec(source), place(after), SPEC, data_format=data_format)
+    assert [step.name.removesuffix("DeviceOperation") for step in operations_of(plan)] == names
 
 
 def test_a_tensor_that_moves_keeps_its_shards():
-    plan = plan_move(TensorSpec(EVEN, BFLOAT16, ROWS, TWO_HIGH), FOUR_HIGH, SPEC)
-    assert plan.tensors["input"].memory_config == TWO_HIGH
+    source, other = (tensor_spec(f"64x64 {where}") for where in (TWO_HIGH, FOUR_HIGH))
+    plan = plan_move(source, other.memory_config, SPEC)
+    assert plan.tensors["input"] == source

@@ -1,222 +1,156 @@
-"""Tiles of rows and rows of tiles: operation and buffers."""
+"""Circular buffers of the programs that copy, redistribute, tilize and untilize, by hand."""
 
-import numpy as np
 import pytest
 
-from device.matrix_unit.arithmetic import EXACT
-from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Layout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
-from device.plan import Operation
-from ops.builder import PlanBuilder, PlanTensor
-from ops.op_model import CyclesContext, Ends, ValuesContext
-from ops.op_models import OP_MODELS, load_spec
-from ops.programs.data_movement.conversions import tilized_by, untilized_by
-from ops.programs.data_movement.copy import Conversion, CopyTensor
-from ops.programs.data_movement.copy_buffers import shard_buffers, tiling_buffers, untilize_codegen_buffers
-from tests.shards import BLOCK, HEIGHT, WIDTH, in_box
+from ops.builder import PlanTensor
+from ops.op_models import load_spec
+from ops.programs.data_movement.copy import Conversion
+from ops.programs.data_movement.copy_buffers import buffers_of_copy, move_buffers, untilize_codegen_buffers
+from tests.build import buffer_rows, tensor_spec
+
+SPEC, BLACKHOLE = load_spec("wormhole_n150"), load_spec("blackhole_p150")
+TILE, HALF = 2048, 1088  # bytes of a tile of bfloat16, and of bfloat8_b
+
+
+def buffers(conversion, read, made, *, alone=False):
+    """Bytes and cores of each buffer, and the tensor that it lies on, or "pad" for a scratchpad."""
+    tensors = [PlanTensor(name, tensor_spec(text)) for name, text in (("read", read), ("made", made))]
+    found = buffers_of_copy(Conversion(conversion), *tensors, SPEC, on_one_core=alone)
+    return [(one.size_bytes, one.cores.num_cores(), "pad" if one.scratchpad else one.view_of) for one in found]
+
+
+HIGH, HIGHER, WIDE = "height/64x128/2", "height/32x128/4", "width/128x32/4"
+CAST = [(2 * TILE, 2, "read"), (2 * HALF, 2, None)]
+BLOCKS, IN_FOUR = "block/64x64/2x2", [(4 * TILE, 4, None)] * 2
+IN_PLACE = [(8 * TILE, 2, "read"), (8 * TILE, 2, "made")]
 
 
 @pytest.mark.parametrize(
-    ("conversion", "made_format", "measured_as"),
+    ("conversion", "before", "after", "expected"),
     [
-        (Conversion.TILIZE, BFLOAT16, "Tilize"),
-        (Conversion.TILIZE, BFLOAT8_B, ""),  # changes the format on the way
-        (Conversion.UNTILIZE_CODEGEN, BFLOAT16, ""),
+        ("Tilize", "dram", "l1", IN_FOUR),  # a row of tiles on each of four cores
+        ("Tilize", HIGH, HIGH, IN_PLACE),
+        ("Tilize", HIGH, "l1", [(8 * TILE, 2, "read"), (4 * TILE, 2, None)]),
+        ("Tilize", HIGH, "dram", IN_FOUR),
+        ("Tilize", "height/48x128/3", "l1", IN_FOUR),  # a tile and a half each
+        ("Tilize", WIDE, HIGH, IN_FOUR),
+        ("Untilize", HIGH, HIGH, IN_PLACE),
+        ("Untilize", HIGH, HIGHER, [(8 * TILE, 2, "read"), (8 * TILE, 2, None)]),  # two rows of tiles on their way
+        ("Untilize", HIGHER, HIGH, [(4 * TILE, 4, "read"), (4 * TILE, 4, None)]),  # a core has one row alone
+        ("Untilize", "height/96x128/2", "dram", [(8 * TILE, 2, None)] * 2),
+        ("Untilize", WIDE, BLOCKS, [(4 * TILE, 4, "read"), (2 * TILE, 4, None)]),
+        ("Untilize", "dram", HIGH, IN_FOUR),
     ],
 )
-def test_a_program_is_measured_as_it_is_around_convolutions(conversion, made_format, measured_as):
-    rows, tiles = (
-        TensorSpec((1, 1, 64, 64), data_format, layout, DRAM_MEMORY_CONFIG)
-        for data_format, layout in ((BFLOAT16, Layout.ROW_MAJOR), (made_format, Layout.TILE))
-    )
-    ends = Ends(read=rows, written=tiles) if conversion is Conversion.TILIZE else Ends(read=tiles, written=rows)
-    op = CopyTensor(conversion, (BFLOAT16, made_format))
-    assert OP_MODELS[CopyTensor].describe(op, ends, load_spec("wormhole_n150")).measured_as == measured_as
+def test_rows_of_four_tiles(conversion, before, after, expected):
+    layouts = ("rows", "tile") if conversion == "Tilize" else ("tile", "rows")
+    read, made = (f"1x1x128x128 {layout} {place}" for layout, place in zip(layouts, (before, after), strict=True))
+    assert buffers(conversion, read, made) == expected
 
 
 @pytest.mark.parametrize(
-    ("conversion", "rows", "on_one_core", "buffers"),
+    ("conversion", "before", "after", "tiles"),
     [
-        (Conversion.UNTILIZE, 4096, False, [(64, 32768), (64, 32768)]),  # two rows of four tiles a core: one ahead
-        (Conversion.UNTILIZE, 4096, True, [(1, 16384), (1, 16384)]),
-        (Conversion.TILIZE, 4096, True, [(1, 16384), (1, 16384)]),
+        ("Untilize", "dram", "dram", 4),
+        ("Untilize", WIDE, "dram", 4),
+        ("Untilize", "dram", WIDE, 1),
+        ("Tilize", "dram", "dram", 4),
     ],
 )
-def test_one_core_has_one_row_of_tiles_at_a_time_in_plan_and_cycles(conversion, rows, on_one_core, buffers):
-    """Buffers as the real library plans them for use_multicore=False."""
-    spec = load_spec("wormhole_n150")
-    layouts = (Layout.TILE, Layout.ROW_MAJOR) if conversion is Conversion.UNTILIZE else (Layout.ROW_MAJOR, Layout.TILE)
-    source, made = (TensorSpec((1, 1, rows, 128), FLOAT32, layout, L1_MEMORY_CONFIG) for layout in layouts)
-    plan = PlanBuilder(spec, {"input": source})
-    if conversion is Conversion.UNTILIZE:
-        untilized_by(plan, plan.tensor("input"), made, "output", on_one_core=on_one_core)
-    else:
-        place = made.memory_config
-        tilized_by(plan, plan.tensor("input"), "output", place=place, whole=True, on_one_core=on_one_core)
-    (step,) = plan.finish({"output": "output"}).steps
-    assert isinstance(step, Operation)
-    assert [(one.cores.num_cores(), one.size_bytes) for one in step.circular_buffers] == buffers
-    model, ends = OP_MODELS[CopyTensor], Ends(read=source, written=made)
-    assert model.cycles is not None
-    cycles = model.cycles(step.op, ends, CyclesContext(spec=spec, contention=True))
-    assert cycles.cores == buffers[0][0]
-
-
-def values(source, source_format, data_format, kept=None):
-    op = CopyTensor(Conversion.UNTILIZE_WITH_UNPADDING, (source_format, data_format), kept=kept)
-    context = ValuesContext(spec=load_spec("wormhole_n150"), arithmetic=EXACT)
-    return OP_MODELS[CopyTensor].values(op, [source], context)
-
-
-def test_what_is_kept_begins_with_the_first_element():
-    source = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
-    assert values(source, FLOAT32, FLOAT32, (1, 2, 3)).tolist() == [[[0, 1, 2], [4, 5, 6]]]
-    assert values(source, FLOAT32, FLOAT32) is source
-
-
-def test_another_format_rounds_what_is_kept_alone():
-    """64 shares its exponent with 1.25 no more once it is cut off."""
-    source = np.float32([[1.25, 1.25, 64.0]])
-    assert values(source, FLOAT32, BFLOAT8_B).astype(np.float32).tolist() == [[1, 1, 64]]
-    assert values(source, FLOAT32, BFLOAT8_B, (1, 2)).astype(np.float32).tolist() == [[1.25, 1.25]]
-
-
-SPEC = load_spec("wormhole_n150")
-ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
-SHAPE = (1, 1, 128, 128)
-
-
-HIGH, HIGHER = in_box(HEIGHT, (64, 128), 2), in_box(HEIGHT, (32, 128), 4)
-UNEVEN, WIDE = in_box(HEIGHT, (96, 128), 2), in_box(WIDTH, (128, 32), 4)
-BLOCKS = in_box(BLOCK, (64, 64), 2, 2)
-
-
-def tensor(name, place, layout, shape=SHAPE, data_format=BFLOAT16):
-    return PlanTensor(name, TensorSpec(shape, data_format, layout, place))
-
-
-def made(conversion, before, after, **more):
-    """Tiles of each buffer, its cores, and whether it is a view."""
-    layouts = (ROWS, TILES) if "Tilize" in conversion.value and "Un" not in conversion.value else (TILES, ROWS)
-    read, written = tensor("read", before, layouts[0]), tensor("written", after, layouts[1])
-    buffers = tiling_buffers(conversion, read, written, SPEC, **more)
-    return [(one.size_bytes // 2048, one.cores.num_cores(), one.view_of is not None) for one in buffers]
+def test_one_core_has_one_row_of_tiles_on_its_way(conversion, before, after, tiles):
+    layouts = ("rows", "tile") if conversion == "Tilize" else ("tile", "rows")
+    read, made = (f"1x1x128x128 {layout} {place}" for layout, place in zip(layouts, (before, after), strict=True))
+    assert buffers(conversion, read, made, alone=True) == [(tiles * TILE, 1, None)] * 2
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "expected"),
+    ("conversion", "read", "made", "expected"),
     [
-        (DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, [(4, 4, False), (4, 4, False)]),  # a row of tiles on each of 4 cores
-        (HIGH, HIGH, [(8, 2, True), (8, 2, True)]),
-        (HIGH, L1_MEMORY_CONFIG, [(8, 2, True), (4, 2, False)]),
-        (HIGH, DRAM_MEMORY_CONFIG, [(4, 4, False), (4, 4, False)]),
-        (in_box(HEIGHT, (48, 128), 3), L1_MEMORY_CONFIG, [(4, 4, False), (4, 4, False)]),  # a tile and a half each
-        (WIDE, HIGH, [(4, 4, False), (4, 4, False)]),
+        # two rows of four tiles a core: one ahead
+        ("Untilize", "4096x128 float32 tile l1", "4096x128 float32 l1", [(32768, 64, None)] * 2),
+        # two tiles of each format are on their way
+        ("Copy", "64x96 tile", "64x96 bfloat8_b tile l1", [(2 * TILE, 6, None), (2 * HALF, 6, None)]),
+        ("Copy", "64x96 tile", "64x96 tile", [(2 * TILE, 6, None)]),
+        # rows of 140 bytes are put together in a scratchpad from pages of 48
+        ("Copy", "50x70", "50x70 width/50x24/3", [(96, 50, None), (140, 50, "pad")]),
+        ("Copy", "50x70", "50x70 l1", [(2 * 144, 50, None), (140, 50, "pad")]),
+        # 100 of 128 rows: the last of two shards has 36 rows of 208 bytes
+        (
+            "UntilizeWithUnpadding",
+            "100x100 tile height/64x128/2",
+            "100x100 height/64x100/2",
+            [(8 * TILE, 2, "read"), (16 * TILE, 2, None), (36 * 208, 2, "made")],
+        ),
+        ("UntilizeWithUnpadding", "100x100 tile height/64x128/2", "100x100", [IN_PLACE[0], (8 * TILE, 2, None)]),
+        # rows of half a tile have a writer of their own
+        (
+            "UntilizeWithUnpadding",
+            "1x4x96x32 tile height/192x32/2",
+            "1x4x96x16 height/192x16/2",
+            [(6 * TILE, 2, "read"), (16 * TILE, 2, None), (192 * 32, 2, "made")],
+        ),
+        # two images of two rows of tiles each, a tile wide; and a stick of padding
+        (
+            "TilizeWithValPadding",
+            "1x2x50x128 width/100x32/4",
+            "1x2x50x128 tile width/128x32/4",
+            [(4 * TILE, 4, None), (4 * TILE, 4, "made"), (64, 4, "pad")],
+        ),
+        # blocks of 64 rows: the second row of cores holds none of 64 or 32 rows
+        ("InterleavedToSharded", "64x128 tile", f"64x128 tile {BLOCKS}", [(4 * TILE, 2, "made")]),
+        ("InterleavedToSharded", "32x128 tile", f"32x128 tile {BLOCKS}", [(4 * TILE, 2, "made")]),
+        # 128 columns fill two of four WIDTH shards of 64
+        ("InterleavedToSharded", "32x128 tile", "32x128 tile width/32x64/4", [(2 * TILE, 2, "made")]),
+        ("ShardedToInterleaved", "32x128 tile width/32x64/4", "32x128 tile", [(2 * TILE, 2, "read")]),
+        ("Reshard", "32x128 tile height/32x128/4", "32x128 tile width/32x64/4", [(2 * TILE, 2, "made")]),
+        (
+            "ShardedToInterleaved",
+            "64x64 tile height/32x64/2",
+            "64x64 bfloat8_b tile",
+            [(2 * TILE, 2, "read"), (2 * HALF, 2, None)],
+        ),
+        # sticks of 128 bytes on their way into shards are aligned in a scratchpad of four with room to shift them
+        ("InterleavedToSharded", "64x64", "64x64 height/32x64/2", [(32 * 128, 2, "made"), (4 * 160, 2, "pad")]),
+        # rows of 140 bytes, five in a shard: two shards of five aligned rows
+        ("Reshard", "40x70 height/5x70/8", "40x70 height/10x70/4", [(10 * 144, 4, "made"), (2 * 5 * 144, 4, None)]),
+        # 72 rows of 8 bytes, which L1 aligns to 16, in one shard of 96: the view is no larger than the tensor
+        ("Reshard", "72x4 height/36x4/2", "72x4 height/96x4/1", [(72 * 8, 1, "made"), (2 * 36 * 16, 1, None)]),
+        # three rows of 100 bytes, which L1 aligns to 112: whole aligned pages
+        ("Reshard", "3x50 height/3x50/2", "3x50 height/3x50/2", [(2 * 112, 1, "made"), (2 * 3 * 112, 1, None)]),
+        # 40 tiles across in blocks of one: a stick of 64 bytes with room to shift it at both ends
+        ("Tilize", "32x1280", "32x1280 tile", [(TILE, 40, None), (TILE, 40, None), (64 + 2 * 32, 40, "pad")]),
+        # 8 rows of 8 tiles on 64 cores: a tile each, two on their way; block floats become bfloat16
+        ("UntilizeCodegen", "256x256 bfloat8_b tile", "256x256", [(2 * HALF, 64, None), (2 * TILE, 64, None)]),
     ],
 )
-def test_rows_become_tiles(before, after, expected):
-    assert made(Conversion.TILIZE, before, after) == expected
+def test_buffers_by_hand(conversion, read, made, expected):
+    assert buffers(conversion, read, made) == expected
+
+
+def test_a_move_takes_two_pages_or_all_of_a_core():
+    """130 rows on 64 cores: three each, of 144 bytes with what aligns them."""
+    source = tensor_spec("130x70 l1")
+    apart, overlapping = move_buffers(source, source, SPEC)
+    assert buffer_rows(apart, "page_bytes") == [("pages", 2 * 144, 64, 144)]
+    assert buffer_rows(overlapping, "page_bytes") == [("pages", 3 * 144, 64, 144)]
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "expected"),
+    ("rows", "channels", "size", "cores"),
     [
-        (HIGH, HIGH, [(8, 2, True), (8, 2, True)]),
-        (HIGH, HIGHER, [(8, 2, True), (8, 2, False)]),  # two rows of tiles are on their way
-        (HIGHER, HIGH, [(4, 4, True), (4, 4, False)]),  # a core has one row alone
-        (UNEVEN, DRAM_MEMORY_CONFIG, [(8, 2, False), (8, 2, False)]),
-        (WIDE, BLOCKS, [(4, 4, True), (2, 4, False)]),
-        (DRAM_MEMORY_CONFIG, HIGH, [(4, 4, False), (4, 4, False)]),
+        (416, 1258, 163840, "{[0-0 - 12-0]}"),
+        (1536, 30, 4096, "{[0-0 - 12-2], [0-3 - 8-3]}"),
+        (240, 4, 4096, "{[0-0 - 7-0]}"),
+        (131 * 32, 4, 4096, "{[0-0 - 12-9]}"),  # one core has two tile rows
+        (512, 256, 4096, "{[0-0 - 12-8], [0-9 - 10-9]}"),  # no padding: a core for each of 16 x 8 tiles
+        (416, 1280, 16384, "{[0-0 - 12-9]}"),  # 13 rows of 40 tiles in 10 pieces each
+        (131 * 32, 64, 8192, "{[0-0 - 12-9]}"),  # more rows than cores
     ],
 )
-def test_tiles_become_rows(before, after, expected):
-    assert made(Conversion.UNTILIZE, before, after) == expected
-
-
-def test_one_core_has_one_row_of_tiles_on_its_way():
-    alone = [(4, 1, False), (4, 1, False)]
-    assert made(Conversion.UNTILIZE, DRAM_MEMORY_CONFIG, DRAM_MEMORY_CONFIG, on_one_core=True) == alone
-    assert made(Conversion.UNTILIZE, WIDE, DRAM_MEMORY_CONFIG, on_one_core=True) == alone
-    assert made(Conversion.UNTILIZE, DRAM_MEMORY_CONFIG, WIDE, on_one_core=True) == [(1, 1, False), (1, 1, False)]
-
-
-def test_rows_of_an_image_are_on_their_way_where_padding_is_cut_off():
-    """100 of 128 rows: the last of two shards has 36 rows of 208 bytes."""
-    read = tensor("read", HIGH, TILES, (1, 1, 100, 100))
-    written = tensor("written", in_box(HEIGHT, (64, 100), 2), ROWS, (1, 1, 100, 100))
-    buffers = tiling_buffers(Conversion.UNTILIZE_WITH_UNPADDING, read, written, SPEC)
-    assert [one.size_bytes for one in buffers] == [8 * 2048, 16 * 2048, 36 * 208]
-    apart = tensor("written", DRAM_MEMORY_CONFIG, ROWS, (1, 1, 100, 100))
-    buffers = tiling_buffers(Conversion.UNTILIZE_WITH_UNPADDING, read, apart, SPEC)
-    assert [one.size_bytes for one in buffers] == [8 * 2048, 8 * 2048]
-
-
-def test_rows_of_half_a_tile_have_a_writer_of_their_own():
-    read = tensor("read", in_box(HEIGHT, (192, 32), 2), TILES, (1, 4, 96, 32))
-    written = tensor("written", in_box(HEIGHT, (192, 16), 2), ROWS, (1, 4, 96, 16))
-    assert tiling_buffers(Conversion.UNTILIZE_WITH_UNPADDING, read, written, SPEC)[1].size_bytes == 16 * 2048
-
-
-def test_width_shards_are_padded_image_by_image():
-    """Two images of two rows of tiles each, a tile wide; and a stick of padding."""
-    read = tensor("read", in_box(WIDTH, (100, 32), 4), ROWS, (1, 2, 50, 128))
-    written = tensor("written", in_box(WIDTH, (128, 32), 4), TILES, (1, 2, 50, 128))
-    first, result, stick = tiling_buffers(Conversion.TILIZE_WITH_VAL_PADDING, read, written, SPEC)
-    assert (first.size_bytes, result.size_bytes, result.view_of) == (4 * 2048, 4 * 2048, "written")
-    assert (stick.size_bytes, stick.scratchpad) == (64, True)
-
-
-@pytest.mark.parametrize("rows", [64, 32])
-def test_blocks_are_dealt_by_the_cores_that_hold_some(rows):
-    """Blocks of 64 rows: the second row of cores holds none of 64 or 32 rows."""
-    read = tensor("read", DRAM_MEMORY_CONFIG, TILES, (1, 1, rows, 128))
-    written = tensor("written", BLOCKS, TILES, (1, 1, rows, 128))
-    (view,) = shard_buffers(Conversion.INTERLEAVED_TO_SHARDED, read, written, SPEC)
-    assert (str(view.cores), view.view_of) == ("{[0-0 - 1-0]}", "written")
-
-
-@pytest.mark.parametrize(
-    ("conversion", "before", "after"),
-    [
-        (Conversion.INTERLEAVED_TO_SHARDED, DRAM_MEMORY_CONFIG, in_box(WIDTH, (32, 64), 4)),
-        (Conversion.SHARDED_TO_INTERLEAVED, in_box(WIDTH, (32, 64), 4), DRAM_MEMORY_CONFIG),
-        (Conversion.RESHARD, in_box(HEIGHT, (32, 128), 4), in_box(WIDTH, (32, 64), 4)),
-    ],
-)
-def test_programs_that_deal_shards_run_on_the_cores_that_hold_some(conversion, before, after):
-    """128 columns fill two of four WIDTH shards of 64."""
-    read, written = (tensor(name, place, TILES, (1, 1, 32, 128)) for name, place in (("r", before), ("w", after)))
-    (view,) = shard_buffers(conversion, read, written, SPEC)
-    assert str(view.cores) == "{[0-0 - 1-0]}"
-
-
-def test_shards_of_rows_that_l1_would_align_are_read_into_room_of_their_own():
-    """Rows of 140 bytes, 5 of them in a shard: two shards of 5 aligned rows."""
-    read = tensor("read", in_box(HEIGHT, (5, 70), 8), ROWS, (1, 1, 40, 70))
-    written = tensor("written", in_box(HEIGHT, (10, 70), 4), ROWS, (1, 1, 40, 70))
-    view, room = shard_buffers(Conversion.RESHARD, read, written, SPEC)
-    assert (view.size_bytes, room.size_bytes, room.view_of) == (10 * 144, 2 * 5 * 144, None)
-
-
-def test_the_view_of_a_reshard_is_no_larger_than_the_tensor():
-    """72 rows of 8 bytes, which L1 aligns to 16, in one shard of 96."""
-    read = tensor("read", in_box(HEIGHT, (36, 4), 2), ROWS, (1, 1, 72, 4))
-    written = tensor("written", in_box(HEIGHT, (96, 4), 1), ROWS, (1, 1, 72, 4))
-    view, room = shard_buffers(Conversion.RESHARD, read, written, SPEC)
-    assert (view.size_bytes, room.size_bytes) == (72 * 8, 2 * 36 * 16)
-
-
-def test_the_view_of_a_reshard_holds_whole_aligned_pages():
-    """Three rows of 100 bytes, which L1 aligns to 112."""
-    read, written = (tensor(name, in_box(HEIGHT, (3, 50), 2), ROWS, (1, 1, 3, 50)) for name in ("read", "written"))
-    view, room = shard_buffers(Conversion.RESHARD, read, written, SPEC)
-    assert (view.size_bytes, room.size_bytes) == (2 * 112, 2 * 3 * 112)
-
-
-def test_rows_of_tiles_are_cut_into_pieces_that_fill_the_cores():
-    """8 rows of 8 tiles on 64 cores: a tile each, two on their way; block floats become bfloat16."""
-    tiles = TensorSpec((1, 1, 256, 256), BFLOAT8_B, TILES)
-    rows = TensorSpec((1, 1, 256, 256), BFLOAT16, ROWS)
-    buffers = untilize_codegen_buffers(tiles, rows, SPEC)
-    assert [(one.size_bytes, one.cores.num_cores()) for one in buffers] == [(2 * 1088, 64), (2 * 2048, 64)]
+def test_untilizing_by_generated_code(rows, channels, size, cores):
+    tiles, made = (tensor_spec(f"1x1x{rows}x{channels} {layout} l1") for layout in ("tile", "rows"))
+    found = untilize_codegen_buffers(tiles, made, BLACKHOLE)
+    assert [(one.name, one.size_bytes, str(one.cores)) for one in found] == [
+        ("tiles", size, cores),
+        ("rows", size, cores),
+    ]

@@ -20,7 +20,6 @@ from device.plan import Operation
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_model import CyclesContext, Ends
 from ops.op_models import load_spec
-from ops.programs.data_movement.copy_buffers import untilize_codegen_buffers
 from ops.programs.data_movement.slice import (
     Cut,
     Window,
@@ -240,24 +239,3 @@ def test_writing_tiles_or_shards_shows_none():
     config = MemoryConfig(HEIGHT_CIRCULAR_BUFFERS, BufferType.L1, shards)
     assert slice_write_buffers(TensorSpec((1, 1, 64, 32), B16, ROWS, config), WORMHOLE) == ()
     assert slice_write_buffers(TensorSpec((1, 1, 64, 32), B16, TILE, L1_MEMORY_CONFIG), WORMHOLE) == ()
-
-
-@pytest.mark.parametrize(
-    ("rows", "channels", "size", "cores"),
-    [
-        (416, 1258, 163840, "{[0-0 - 12-0]}"),
-        (1536, 30, 4096, "{[0-0 - 12-2], [0-3 - 8-3]}"),
-        (240, 4, 4096, "{[0-0 - 7-0]}"),
-        (131 * 32, 4, 4096, "{[0-0 - 12-9]}"),  # one core has two tile rows
-        (512, 256, 4096, "{[0-0 - 12-8], [0-9 - 10-9]}"),  # no padding: a core for each of 16 x 8 tiles
-        (416, 1280, 16384, "{[0-0 - 12-9]}"),  # 13 rows of 40 tiles in 10 pieces each
-        (131 * 32, 64, 8192, "{[0-0 - 12-9]}"),  # more rows than cores
-    ],
-)
-def test_untilizing_by_generated_code(rows, channels, size, cores):
-    tiles, made = (TensorSpec((1, 1, rows, channels), B16, layout, L1_MEMORY_CONFIG) for layout in (TILE, ROWS))
-    buffers = untilize_codegen_buffers(tiles, made, BLACKHOLE)
-    assert [(one.name, one.size_bytes, str(one.cores)) for one in buffers] == [
-        ("tiles", size, cores),
-        ("rows", size, cores),
-    ]
