@@ -1,6 +1,6 @@
 """Element-wise operations: arguments, the program that the real library takes, its circular buffers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from math import prod
 
@@ -21,10 +21,9 @@ from ops.programs.eltwise.buffers import (
     shard_view,
     tiles_of,
     unary_buffers,
-    with_shards,
 )
 from ops.programs.eltwise.functions import FUNCTIONS, RELU
-from ops.programs.eltwise.op import Activate, Activations, Binary, BinaryOperation
+from ops.programs.eltwise.op import Activate, Binary, BinaryOperation
 
 RANGES = {UINT32: (0, 2**32 - 1), INT32: (-(2**31), 2**31 - 1)}  # of numbers that such a tensor is combined with
 NAMES = {BinaryOperation.ADD: "ADD", BinaryOperation.SUBTRACT: "SUB", BinaryOperation.MULTIPLY: "MUL"}
@@ -34,50 +33,41 @@ NAMES = {BinaryOperation.ADD: "ADD", BinaryOperation.SUBTRACT: "SUB", BinaryOper
 class BinaryArguments:
     """A call."""
 
-    operation: BinaryOperation  # What is done
+    op: Binary  # What is done, of which formats
     left: TensorSpec  # The first tensor, "input"
     right: TensorSpec | None = None  # The second, "input_b"; None for a number
-    scalar: float | None = None  # The number, if there is no second tensor
-    out_format: DataFormat | None = None  # Format of the result; None for the first tensor's
+    out_format: DataFormat | None = None  # Format that the caller asks for; None for that of the result
     place: MemoryConfig | None = None  # Where the result goes; None lets the call choose
-    activations: Activations = ()  # Functions of the result, in order
-    left_activations: Activations = ()  # Functions of the first operand, in order
-    right_activations: Activations = ()  # Functions of the second operand, in order
     target: TensorSpec | None = None  # The caller's tensor "target" that the result is written into, if there is one
-    fast: bool = False  # Whether a product is computed in the fast and approximate mode
-    scalar_first: bool = False  # Whether the number is the first operand
 
 
-def require_formats(call: BinaryArguments) -> None:
+def require_formats(op: Binary, out_format: DataFormat) -> None:
     """Raises for formats that the library does not combine (DeviceError), or whose results are not simulated."""
-    left, right = call.left.data_format, None if call.right is None else call.right.data_format
-    operation = f"BinaryOpType::{NAMES[call.operation]}"
+    left, right, name = op.left_format, op.right_format, op.operation.value
+    operation = f"BinaryOpType::{NAMES[op.operation]}"
     for operand, data_format in (("A", left), ("B", right)):
         if data_format == UINT8:
             raise DeviceError(
                 f"Input tensor {operand} dtype {_named(UINT8)} is not supported for binary operation {operation}\n"
-                f"{call.operation.value}: typecast the tensor"
+                f"{name}: typecast the tensor"
             )
     if left.is_float and (right is None or right.is_float):
         return
-    multiplies = call.operation is BinaryOperation.MULTIPLY
+    multiplies = op.operation is BinaryOperation.MULTIPLY
     if right is not None and right != left:
         if multiplies and left.is_float is not right.is_float and UINT16 not in (left, right):
             raise ArgumentError(f"multiply: {left} and {right} are not simulated together; typecast one of the tensors")
         raise DeviceError(
             f"Mixed dtype is not supported for binary operation {operation}, dtype A: {_named(left)}, dtype B: "
-            f"{_named(right)}\n{call.operation.value}: typecast one of the tensors"
+            f"{_named(right)}\n{name}: typecast one of the tensors"
         )
-    if call.scalar is not None:
-        _require_integer(call.scalar, left, call.operation)
-    if any(name != RELU for name, _ in (*call.activations, *call.left_activations, *call.right_activations)):
+    if op.scalar is not None:
+        _require_integer(op.scalar, left, op.operation)
+    if any(function != RELU for function, _ in (*op.activations, *op.left_activations, *op.right_activations)):
+        raise ArgumentError(f"{name}: activations of integers but relu are not simulated; typecast the tensors")
+    if out_format != left:
         raise ArgumentError(
-            f"{call.operation.value}: activations of integers but relu are not simulated; typecast the tensors"
-        )
-    wanted = call.out_format or (left if call.target is None else call.target.data_format)
-    if wanted != left:
-        raise ArgumentError(
-            f"{call.operation.value}: integers ({left}) with a result of another format, {wanted}, are not simulated; "
+            f"{name}: integers ({left}) with a result of another format, {out_format}, are not simulated; "
             "typecast the result"
         )
 
@@ -245,7 +235,7 @@ def plan_binary(call: BinaryArguments, spec: DeviceSpec) -> Plan:
             "Optional output tensor with Row Major input is not supported right now for Elementwise operations\n"
             "output_tensor: leave it out, or give the inputs in TILE_LAYOUT"
         )
-    require_formats(call)
+    require_formats(call.op, call.out_format or call.op.data_format)
     read = given if by_rows else [in_other_layout(builder, one, Layout.TILE, f"{one.name}.tiles") for one in given]
     result = _combined(builder, call, read, by_rows=by_rows)
     if all(in_rows) and not by_rows:
@@ -259,40 +249,19 @@ def plan_binary(call: BinaryArguments, spec: DeviceSpec) -> Plan:
 
 def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor], *, by_rows: bool) -> PlanTensor:
     """The one device operation."""
-    left, right = read[0], read[1] if len(read) > 1 else None
-    spec = builder.device_spec
+    op, left, right, spec = call.op, read[0], read[1] if len(read) > 1 else None, builder.device_spec
     other = None if right is None else right.spec
     kind = Repeated.NONE if other is None else repeated(left.spec.shape, other.shape)
     shape = left.spec.shape if other is None else _broadcast(left.spec.shape, other.shape)
-    out_format = call.out_format or (call.target.data_format if call.target is not None else left.spec.data_format)
-    layout = Layout.ROW_MAJOR if by_rows else Layout.TILE
     if call.target is not None:
         made = builder.tensor("target")
         _require_target(call.target, shape)
     else:
-        place = _place(call, left.spec, other, shape, spec)
-        made = PlanTensor("output", TensorSpec(shape, out_format, layout, place))
-    op = Binary(
-        operation=call.operation,
-        left_format=left.spec.data_format,
-        right_format=None if other is None else other.data_format,
-        scalar=call.scalar,
-        data_format=made.spec.data_format,
-        activations=call.activations,
-        left_activations=call.left_activations,
-        right_activations=call.right_activations,
-        fast=call.fast,
-        scalar_first=call.scalar_first,
-    )
+        layout, place = Layout.ROW_MAJOR if by_rows else Layout.TILE, _place(call, left.spec, other, shape, spec)
+        made = PlanTensor("output", TensorSpec(shape, op.data_format, layout, place))
+    tensors = [tensor for tensor in (left.spec, other, made.spec) if tensor is not None]
     on_shards = works_on_shards(left.spec, other, made.spec)
-    seen = [
-        (one.data_format, one.layout, one.memory_config) for one in (left.spec, other, made.spec) if one is not None
-    ]
-    volumes = [
-        prod(one.memory_config.shard_spec.shape)
-        for one in (left.spec, other, made.spec)
-        if on_shards and one is not None and one.memory_config.shard_spec is not None
-    ]
+    shards = [tensor.memory_config.shard_spec for tensor in tensors if on_shards]
     return builder.run(
         "BinaryNgDeviceOperation",
         op,
@@ -301,14 +270,14 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
         circular_buffers=binary_buffers(op, left, right, made, kind, spec, on_shards=on_shards),
         key=(
             "binary",
-            call.operation,
-            call.fast,
-            call.scalar_first,
-            (call.left_activations, call.right_activations, call.activations),
+            op.operation,
+            op.fast,
+            op.scalar_first,
+            (op.left_activations, op.right_activations, op.activations),
             other is None,
             kind,
-            tuple(seen),
-            tuple(volumes),
+            tuple((tensor.data_format, tensor.layout, tensor.memory_config) for tensor in tensors),
+            tuple(prod(shard.shape) for shard in shards if shard is not None),
         ),
     )
 
@@ -356,9 +325,9 @@ def _place(
     if call.place is None and right is not None:
         chosen = _holder(left, right)
     if chosen is not None and chosen.memory_config.shard_spec is not None:
-        return with_shards(chosen.memory_config, rescaled(chosen.memory_config.shard_spec, chosen, padded))
+        return replace(chosen.memory_config, shard_spec=rescaled(chosen.memory_config.shard_spec, chosen, padded))
     if call.place is not None:
-        return with_shards(call.place, on_all_cores(padded, call.place.memory_layout, spec))
+        return replace(call.place, shard_spec=on_all_cores(padded, call.place.memory_layout, spec))
     return left.memory_config
 
 
@@ -444,5 +413,5 @@ def _result(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) ->
     if where.shard_spec is None:
         held = source.memory_config.shard_spec
         shards = on_all_cores(source.padded_shape, where.memory_layout, spec) if held is None else held
-        where = with_shards(where, shards)
+        where = replace(where, shard_spec=shards)
     return TensorSpec(source.shape, source.data_format, source.layout, where)

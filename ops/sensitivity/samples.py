@@ -51,7 +51,7 @@ from ops.programs.data_movement.pad import FillPad, PadImage
 from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import PaddedSlice, SliceWrite, Window
 from ops.programs.data_movement.typecast import Typecast
-from ops.programs.eltwise.op import BinaryOperation
+from ops.programs.eltwise.op import Binary, BinaryOperation
 from ops.reference import plan_geometry
 
 ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
@@ -351,7 +351,9 @@ def _surroundings() -> Iterator[Sample]:
         padding=(0, 0, 0, 0),
         dilation=(1, 1),
     )
-    added = BinaryArguments(operation=BinaryOperation.ADD, left=tiles, right=tiles)
+    form = tiles.data_format
+    both = Binary(operation=BinaryOperation.ADD, left_format=form, right_format=form, data_format=form)
+    added = BinaryArguments(op=both, left=tiles, right=tiles)
     nothing, one = (0, 0), (1, 1)
     for name, plan, given in (
         ("max_pool2d", partial(plan_max_pool2d, pool), {"input": pooled}),

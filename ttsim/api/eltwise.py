@@ -11,7 +11,7 @@ from device.memory.memory_config import Layout, MemoryConfig
 from device.numbers.formats import DataFormat
 from ops.planners.eltwise import BinaryArguments, plan_binary, plan_unary
 from ops.programs.eltwise.functions import FUNCTIONS, comparison
-from ops.programs.eltwise.op import BinaryOperation
+from ops.programs.eltwise.op import Binary as BinaryOp, BinaryOperation
 from ttsim.api.device_calls import require_left_out
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import on_device, require_allocated, run
@@ -69,19 +69,26 @@ class Combination(Call):
         if target is not None:
             tensors["target"] = target
         device = device_of(tensors)
-        call = BinaryArguments(
+        left_format, second = tensors["input"].spec.data_format, tensors.get("input_b")
+        op = BinaryOp(
             operation=operation,
-            left=tensors["input"].spec,
-            right=tensors["input_b"].spec if "input_b" in tensors else None,
+            left_format=left_format,
+            right_format=None if second is None else second.spec.data_format,
             scalar=float(right) if isinstance(right, Real) else None,
-            out_format=out_format,
-            place=place,
+            data_format=target.spec.data_format if target is not None else out_format or left_format,
             activations=_activations(name, self.activations),
             left_activations=_activations(name, self.input_tensor_a_activations),
             right_activations=_activations(name, self.input_tensor_b_activations),
-            target=None if target is None else target.spec,
             fast=fast is True and operation is BinaryOperation.MULTIPLY,
             scalar_first=scalar_first,
+        )
+        call = BinaryArguments(
+            op=op,
+            left=tensors["input"].spec,
+            right=None if second is None else second.spec,
+            out_format=out_format,
+            place=place,
+            target=None if target is None else target.spec,
         )
         plan = plan_binary(call, device.spec)
         if target is not None and target.layout is Layout.ROW_MAJOR and (device.strict or device.values != "off"):

@@ -3,12 +3,11 @@
 Source: tt-metal 0.81.1, compared with recorded runs and with its planner.
 """
 
-from dataclasses import replace
 from math import prod
 
 from device.cores import first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
+from device.memory.memory_config import TILE, BufferType, Layout, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import DataFormat, div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
@@ -32,12 +31,7 @@ def rescaled(shards: ShardSpec, before: TensorSpec, padded_shape: tuple[int, ...
     rows, columns = before.matrix
     high = max(shards.shape[0] * prod(padded_shape[:-1]) // rows, TILE)
     wide = max(shards.shape[1] * padded_shape[-1] // columns, TILE)
-    return replace_shape(shards, (high, wide))
-
-
-def replace_shape(shards: ShardSpec, shape: tuple[int, int]) -> ShardSpec:
-    """The same cores with shards of another shape."""
-    return ShardSpec(shards.grid, shape, shards.orientation)
+    return ShardSpec(shards.grid, (high, wide), shards.orientation)
 
 
 def on_all_cores(padded_shape: tuple[int, ...], layout: TensorMemoryLayout, spec: DeviceSpec) -> ShardSpec:
@@ -55,11 +49,6 @@ def on_all_cores(padded_shape: tuple[int, ...], layout: TensorMemoryLayout, spec
                 round_up(div_up(columns, spec.grid.cols), TILE),
             )
     return ShardSpec(cores, shape)
-
-
-def with_shards(place: MemoryConfig, shards: ShardSpec) -> MemoryConfig:
-    """A place with these shards."""
-    return replace(place, shard_spec=shards)
 
 
 def lies_in_place(read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> bool:
@@ -83,36 +72,6 @@ def lies_in_place(read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> bo
     )
 
 
-def added_row_buffers(matrix: TensorSpec, row: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Buffers of the program that adds a row to every row of an interleaved matrix.
-
-    Two tiles each of the matrix, the row, the row spread over a tile (unless the matrix has one row only) and the sum,
-    on all cores of the device.
-    """
-    spread = (tiles_of("spread_row", BUFFERING, row.data_format, spec),) if matrix.shape[-2] > 1 else ()
-    return (
-        tiles_of("matrix", BUFFERING, matrix.data_format, spec),
-        tiles_of("row", BUFFERING, row.data_format, spec),
-        *spread,
-        tiles_of("sum", BUFFERING, matrix.data_format, spec),
-    )
-
-
-def activation_buffers(read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Dataflow buffers of the program of a function of every element: two tiles each of argument and result."""
-    return (
-        tiles_of("argument", BUFFERING, read.data_format, spec),
-        tiles_of("result", BUFFERING, written.data_format, spec),
-    )
-
-
-def unary_buffers(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """The same where argument and result may be shards that lie in place: then views of them."""
-    if not lies_in_place(read.spec, written.spec, spec):
-        return activation_buffers(read.spec, written.spec, spec)
-    return (shard_view("argument", read, spec), shard_view("result", written, spec))
-
-
 def shard_view(name: str, tensor: PlanTensor, spec: DeviceSpec) -> CircularBuffer:
     """A buffer on all cores of a device that lies on the shards of a tensor, in tiles or in rows as long as tiles."""
     tiles = prod(tensor.spec.shards.shape) // TILE**2
@@ -127,56 +86,59 @@ def tiles_of(
     return tile_buffer(name, tiles, data_format, first_cores(grid.cores, grid.cols, grid.rows), view_of)
 
 
+def unary_buffers(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """Dataflow buffers of a function of every element: two tiles of argument and result, or views where they lie."""
+    ends = {"argument": read, "result": written}
+    if lies_in_place(read.spec, written.spec, spec):
+        return tuple(shard_view(name, tensor, spec) for name, tensor in ends.items())
+    return tuple(tiles_of(name, BUFFERING, tensor.spec.data_format, spec) for name, tensor in ends.items())
+
+
 def with_row(
     builder: PlanBuilder, matrix: PlanTensor, row: PlanTensor, row_format: DataFormat, name: str
 ) -> PlanTensor:
-    """A row added to every row of a matrix.
+    """A row added to every row of an interleaved matrix, which is released.
+
+    The program has two tiles each of the matrix, the row, the row spread over a tile (unless the matrix has one row
+    only) and the sum, on all cores of the device.
 
     Args:
-        matrix: The matrix; it is released.
-        row_format: What its elements are read as.
+        row_format: What the elements of the row are read as.
     """
-    op = AddRow(data_format=matrix.spec.data_format, row_format=row_format)
-    buffers = added_row_buffers(matrix.spec, row.spec, builder.device_spec)
-    return _followed(builder, "BinaryNgDeviceOperation", op, [matrix, row], name, buffers)
+    spread = ("spread_row",) if matrix.spec.shape[-2] > 1 else ()
+    result = builder.run(
+        "BinaryNgDeviceOperation",
+        AddRow(data_format=matrix.spec.data_format, row_format=row_format),
+        [matrix, row],
+        output=PlanTensor(name, matrix.spec),
+        circular_buffers=tuple(
+            tiles_of(role, BUFFERING, (row if "row" in role else matrix).spec.data_format, builder.device_spec)
+            for role in ("matrix", "row", *spread, "sum")
+        ),
+    )
+    builder.free(matrix)
+    return result
 
 
 def activated(
     builder: PlanBuilder, source: PlanTensor, activation: tuple[str, tuple[float, ...]], name: str
 ) -> PlanTensor:
-    """A function of every element.
+    """A function of every element of a tensor, which is released.
 
     Args:
-        source: Its argument, which is released.
         activation: ttnn's name in lower case, and its parameters.
     """
-    op = Activate(name=activation[0], parameters=activation[1], data_format=source.spec.data_format)
-    buffers = activation_buffers(source.spec, source.spec, builder.device_spec)
-    refused = operation_refusal(activation, source.spec.data_format)
-    return _followed(builder, "UnaryDeviceOperation", op, [source], name, buffers, dataflow=True, refused=refused)
-
-
-def _followed(
-    builder: PlanBuilder,
-    operation: str,
-    op: AddRow | Activate,
-    reads: list[PlanTensor],
-    name: str,
-    circular_buffers: tuple[CircularBuffer, ...],
-    *,
-    dataflow: bool = False,
-    refused: str | None = None,
-) -> PlanTensor:
-    spec = reads[0].spec
-    result = builder.run(
-        operation,
-        op,
-        reads,
-        output=PlanTensor(name, spec),
-        circular_buffers=circular_buffers,
-        dataflow=dataflow,
-        key=(operation, spec, op),
-        refused=refused,
+    result, data_format = PlanTensor(name, source.spec), source.spec.data_format
+    builder.run(
+        "UnaryDeviceOperation",
+        Activate(name=activation[0], parameters=activation[1], data_format=data_format),
+        [source],
+        output=result,
+        circular_buffers=tuple(
+            tiles_of(role, BUFFERING, data_format, builder.device_spec) for role in ("argument", "result")
+        ),
+        dataflow=True,
+        refused=operation_refusal(activation, data_format),
     )
-    builder.free(reads[0])
+    builder.free(source)
     return result

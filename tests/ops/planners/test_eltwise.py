@@ -3,16 +3,14 @@
 import pytest
 
 from device.errors import ArgumentError, DeviceError
-from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT8, UINT16, UINT32
-from ops.planners.eltwise import BinaryArguments, require_formats
-from ops.programs.eltwise.op import BinaryOperation
+from ops.planners.eltwise import require_formats
+from ops.programs.eltwise.op import Binary, BinaryOperation
 
 
-def call(left, right=None, **fields):
-    specs = [None if one is None else TensorSpec((32, 32), one, Layout.TILE) for one in (left, right)]
-    return BinaryArguments(**{"operation": BinaryOperation.ADD, "left": specs[0], "right": specs[1], **fields})
+def require(left, right=None, out_format=None, operation=BinaryOperation.ADD, **fields):
+    op = Binary(operation=operation, left_format=left, right_format=right, data_format=left, **fields)
+    require_formats(op, out_format or left)
 
 
 @pytest.mark.parametrize(
@@ -36,22 +34,22 @@ def call(left, right=None, **fields):
 )
 def test_formats_that_do_not_go_together(left, right, message):
     with pytest.raises(DeviceError) as refused:
-        require_formats(call(left, right))
+        require(left, right)
     assert str(refused.value).splitlines()[0] == message.format(add="BinaryOpType::ADD")
 
 
 @pytest.mark.parametrize(("data_format", "number"), [(UINT32, 0.5), (UINT32, -1.0), (INT32, 2.0**31), (INT32, 1.5)])
 def test_a_number_that_the_tensor_does_not_hold(data_format, number):
     with pytest.raises(DeviceError) as refused:
-        require_formats(call(data_format, scalar=number))
+        require(data_format, scalar=number)
     assert f"cannot represent the scalar {number:g}: only a finite integer" in str(refused.value)
 
 
 def test_integers_that_are_combined():
     for data_format in (UINT16, UINT32, INT32):
-        require_formats(call(data_format, data_format))
-        require_formats(call(data_format, scalar=2.0, activations=(("relu", ()),)))
-    require_formats(call(BFLOAT16, FLOAT32))
+        require(data_format, data_format)
+        require(data_format, scalar=2.0, activations=(("relu", ()),))
+    require(BFLOAT16, FLOAT32)
 
 
 @pytest.mark.parametrize(
@@ -65,4 +63,4 @@ def test_integers_that_are_combined():
 )
 def test_what_is_not_simulated_of_integers(fields, message):
     with pytest.raises(ArgumentError, match=message):
-        require_formats(call(INT32, **fields))
+        require(INT32, **fields)
