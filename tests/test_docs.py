@@ -18,6 +18,11 @@ BLOCK = re.compile(r"```(\w+)\n(.*?)```", flags=re.DOTALL)
 NAMED = re.compile(r"# ([\w./]+\.\w+)\n")
 HEADING = re.compile(r"^#+ (?:\d+\. )?(.+)$", flags=re.MULTILINE)
 CITATION = re.compile(r"docs/([\w-]+\.md), (\[+[\w.]+\]+|\w[\w-]*(?: [\w-]+)*)")
+RUN_ALL = """
+import pathlib, runpy
+for path in sorted(pathlib.Path().glob("example*.py")):
+    runpy.run_path(path, run_name="__main__")
+"""
 TABLE = re.compile(r"^### (.+?)\n(.*?)(?=^##|\Z)", flags=re.DOTALL | re.MULTILINE)
 
 
@@ -68,22 +73,22 @@ def test_every_row_of_a_device_table_says_what_it_moves():
 
 @pytest.mark.parametrize("name", [name for name, text in TEXTS.items() if "```python" in text])
 def test_examples_run_in_order(name, tmp_path):
-    """A block that begins with a file's name is that file; all others of Python run beside it."""
-    for language, text in BLOCK.findall(TEXTS[name]):
-        named = NAMED.match(text)
-        if named is not None:
+    """A block that begins with a file's name is that file; all others of Python run beside it, each on its own."""
+    for number, (language, text) in enumerate(BLOCK.findall(TEXTS[name])):
+        if named := NAMED.match(text):
             (tmp_path / named[1]).write_text(text, encoding="utf-8")
         elif language == "python":
-            done = subprocess.run(
-                [sys.executable, "-W", "error", "-c", text],
-                cwd=tmp_path,
-                env={"PYTHONPATH": str(ROOT), "PATH": ""},
-                capture_output=True,
-                text=True,
-                timeout=120,
-                check=False,
-            )
-            assert done.returncode == 0, f"{text}\n{done.stderr}"
+            (tmp_path / f"example{number:03}.py").write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", RUN_ALL],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_sections_that_are_cited_exist():

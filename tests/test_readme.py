@@ -43,6 +43,7 @@ def test_script_runs(script, shown, tmp_path):
     assert shown in done.stdout
 
 
+@pytest.mark.slow
 def test_a_layer_is_tuned_and_drawn_by_the_commands_as_they_stand(tmp_path, monkeypatch, capsys):
     """A new user's way: one command to a config, and one more to a chart."""
     tune, sweep = map(shlex.split, TUNED)
@@ -100,6 +101,7 @@ def test_paths_in_prose_exist(path):
     assert (ROOT / path).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", PRINTED, ids=lambda block: block.split()[3])
 def test_figures_are_those_that_tools_print(block):
     """But for the last places of what BLAS computes, which differ between machines."""
