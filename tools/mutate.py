@@ -1,34 +1,43 @@
 """Change the sources at random places, one change at a time, and list the changes that no test notices.
 
-usage: python -m tools.mutate [--seed N] [--count N] [--only TEXT] [--limit SECONDS] [--wider TESTS ...] [--list]
+usage: python -m tools.mutate [--seed N] [--count N] [--only TEXT] [--limit SECONDS] [--wider TESTS ...] [--workers N]
+                              [--list]
 
 A mutation swaps an operator, negates a condition, or changes a default, a constant or a returned value. Each mutation
-is applied to a copy of this clone, in which the tests of the mirrored folder run first and the wider tests after these
-if none fails. A mutation that survives is printed with its place: a test is missing there, or the mutation changes
-nothing that can be observed, which a reader has to judge. --list prints the mutations without running tests. The exit
-status is 1 if any mutation survives or its tests do not end in time.
+is applied to a copy of this clone. The tests that mirror the file and those that import it run first; the wider tests
+run after these if none fails, the nearest by imports first. A run ends at the first failure. A mutation that survives
+is printed with its place: a test is missing there, or the mutation changes nothing that can be observed, which a reader
+has to judge. Tests that do not end in time notice a mutation, too. --list prints the mutations without running tests.
+The exit status is 1 if any mutation survives.
 """
 
 import argparse
 import ast
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Final, Literal
 
 from tools.command import run_tool
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGES: Final = ("device", "ops", "ttsim")
-WIDER: Final = ("tests/device", "tests/ops", "tests/ttsim", "tests/end_to_end")
-LEFT_OUT: Final = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
+WIDER: Final = ("tests/device", "tests/ops", "tests/ttsim", "tests/end_to_end", "tests/tools/validate")
+LEFT_OUT: Final = shutil.ignore_patterns(".*", "*.egg-info", "build", "dist")
+NEAR: Final = 1  # steps from a file over imports to the tests that run first
+FAR: Final = 99  # of tests that reach a file in no way that imports tell
+MOST_BYTES: Final = 16 << 30  # of memory that a run of tests may map
 OPERATORS: Final[dict[type[ast.AST], type[ast.AST]]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
     ast.Mod: ast.FloorDiv, ast.LShift: ast.RShift, ast.RShift: ast.LShift, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
@@ -145,51 +154,102 @@ def drawn(root: Path, seed: int, count: int, only: str = "") -> list[Mutation]:
     return chosen
 
 
-def mirrored(root: Path, path: str) -> str:
-    """The nearest existing folder or file of tests that mirrors a source file; the folder's, where it is a folder."""
+def importers(root: Path) -> dict[str, set[str]]:
+    """The files of the packages and tests that import each file, by paths from the root of a clone."""
+    found: dict[str, set[str]] = {}
+    paths = {
+        path.relative_to(root).as_posix() for folder in (*PACKAGES, "tests") for path in (root / folder).rglob("*.py")
+    }
+    for path in paths:
+        for node in ast.walk(ast.parse((root / path).read_bytes())):
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                modules = [f"{node.module}", *(f"{node.module}.{alias.name}" for alias in node.names)]
+            for module in modules:
+                place = module.replace(".", "/")
+                for file in (f"{place}.py", f"{place}/__init__.py"):
+                    found.setdefault(file, set()).add(path)
+    return found
+
+
+def runs_for(root: Path, path: str, wider: Sequence[str], imported_by: Mapping[str, set[str]]) -> list[list[str]]:
+    """The test files that can see a change of a file: the near ones, then all others, the nearest by imports first.
+
+    Near are the test that mirrors the file, the other tests of the mirrored folder, and tests that import the file.
+    """
     place = Path("tests", path).with_suffix("")
-    test = place.with_name(f"test_{place.name}.py")
-    if place.parent.name not in PACKAGES and (root / place.parent).is_dir():
-        return place.parent.as_posix()
-    if (root / test).is_file():
-        return test.as_posix()
-    return next(parent.as_posix() for parent in place.parents if (root / parent).is_dir())
+    folder = next((parent for parent in place.parents if (root / parent).is_dir()), place.parent)
+    mirrored = [place.with_name(f"test_{place.name}.py").as_posix()]
+    if folder.name not in (*PACKAGES, "tests"):
+        mirrored += sorted(test.relative_to(root).as_posix() for test in (root / folder).rglob("test_*.py"))
+    distances = {test: 0 for test in mirrored if (root / test).is_file()}
+    seen, waiting = {path}, deque([(path, 1)])
+    while waiting:
+        file, steps = waiting.popleft()
+        for importer in sorted(imported_by.get(file, set()) - seen):
+            seen.add(importer)
+            waiting.append((importer, steps + 1))
+            if Path(importer).name.startswith("test_"):
+                distances.setdefault(importer, steps)
+    for tests in wider:
+        files = [root / tests] if (root / tests).is_file() else sorted((root / tests).rglob("test_*.py"))
+        for file_path in files:
+            distances.setdefault(file_path.relative_to(root).as_posix(), FAR)
+    ordered = sorted(distances, key=lambda test: distances[test])
+    return [[test for test in ordered if (distances[test] <= NEAR) == near] for near in (True, False)]
 
 
-def outcome(root: Path, mutation: Mutation, wider: Sequence[str], limit: float) -> Outcome:
+def outcome(root: Path, mutation: Mutation, runs: Sequence[Sequence[str]], limit: float) -> Outcome:
     """Applies a mutation in a copy of a clone, runs the tests that can see it, and takes it back.
+
+    Args:
+        runs: Test files, run by run; a run follows where the one before has no failure.
+        limit: Seconds of a run.
 
     Raises:
         ValueError: pytest did not run the tests.
     """
     path = root / mutation.path
-    source = path.read_bytes()
+    source, times = path.read_bytes(), path.stat()
     path.write_bytes(mutation.applied(source))
     try:
-        for tests in ([mirrored(root, mutation.path)], list(wider)):
-            code = _pytest(root, tests, limit)
+        for tests in filter(None, runs):
+            code = _pytest(root, tests, limit, compiles=b"compiled" in source)
             if code is None:
                 return "not ended"
             if code:
                 return "caught"
     finally:
         path.write_bytes(source)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
     return "survived"
 
 
-def _pytest(root: Path, tests: Sequence[str], limit: float) -> int | None:
-    """The exit status of a run of tests; None where it took longer than the limit, in seconds."""
+def _pytest(root: Path, tests: Sequence[str], limit: float, *, compiles: bool) -> int | None:
+    """The exit status of a run of tests; None where it took longer than the limit, in seconds.
+
+    Args:
+        compiles: Whether loops have to be compiled anew: code that is kept does not notice changes in other files.
+    """
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}  # a stale file of another mutation may look fresh
-    with subprocess.Popen(
-        command, cwd=root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
-    ) as run:
-        try:
-            text, _ = run.communicate(timeout=limit)
-        except subprocess.TimeoutExpired:
-            os.killpg(run.pid, signal.SIGKILL)  # with the processes that the tests began
-            return None
-    if run.returncode > 2:
+    with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
+        environment |= {"NUMBA_CACHE_DIR": folder} if compiles else {}
+        with subprocess.Popen(
+            command,
+            cwd=root,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES)),
+        ) as run:
+            try:
+                text, _ = run.communicate(timeout=limit)
+            except subprocess.TimeoutExpired:
+                os.killpg(run.pid, signal.SIGKILL)  # with the processes that the tests began
+                return None
+    if run.returncode not in (0, 1, 2):
         raise ValueError(f"pytest {' '.join(tests)} ended with {run.returncode}: {text.decode()[-300:]}")
     return run.returncode
 
@@ -202,24 +262,39 @@ def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the draw")
     parser.add_argument("--count", type=int, default=60, help="mutations")
     parser.add_argument("--only", default="", metavar="TEXT", help="files whose path contains this")
-    parser.add_argument("--limit", type=float, default=900, metavar="SECONDS", help="of a run of tests")
-    parser.add_argument("--wider", nargs="+", default=WIDER, metavar="TESTS", help="run where the mirrored tests pass")
+    parser.add_argument("--limit", type=float, default=600, metavar="SECONDS", help="of a run of tests")
+    parser.add_argument("--wider", nargs="+", default=WIDER, metavar="TESTS", help="run where the nearest tests pass")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="mutations at a time")
     parser.add_argument("--list", action="store_true", help="print the mutations alone")
     options = parser.parse_args(argv)
     chosen = drawn(root, options.seed, options.count, options.only)
     if options.list:
         print("\n".join(map(str, chosen)))
         return 0
+    imported_by = importers(root)
     outcomes: list[Outcome] = []
-    with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
-        copy = Path(folder, "clone")
-        shutil.copytree(root, copy, ignore=LEFT_OUT)
-        for mutation in chosen:
-            outcomes.append(outcome(copy, mutation, options.wider, options.limit))
-            print(f"{outcomes[-1]}: {mutation}", flush=True)
-    caught = outcomes.count("caught")
-    print(f"{caught} of {len(outcomes)} caught, {outcomes.count('not ended')} not ended in {options.limit:.0f} s")
-    return int(caught < len(outcomes))
+    copies: SimpleQueue[Path] = SimpleQueue()
+    with tempfile.TemporaryDirectory(prefix="mutate-") as folder, ThreadPoolExecutor(options.workers) as workers:
+        for number in range(options.workers):
+            copies.put(shutil.copytree(root, Path(folder, f"{number}", "clone"), ignore=LEFT_OUT))
+
+        def run(mutation: Mutation) -> Outcome:
+            copy = copies.get()
+            runs = runs_for(root, mutation.path, options.wider, imported_by)
+            try:
+                return outcome(copy, mutation, runs, options.limit)
+            finally:
+                copies.put(copy)
+
+        for mutation, one in zip(chosen, workers.map(run, chosen), strict=True):
+            outcomes.append(one)
+            print(f"{one}: {mutation}", flush=True)
+    survivors = [mutation for mutation, one in zip(chosen, outcomes, strict=True) if one == "survived"]
+    not_ended = outcomes.count("not ended")
+    print(
+        f"{len(outcomes) - len(survivors)} of {len(outcomes)} noticed, {not_ended} of them as tests did not end in time"
+    )
+    return int(bool(survivors))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.mutate import ROOT, drawn, main, mirrored, mutations_of, outcome
+from tools.mutate import ROOT, WIDER, drawn, importers, main, mutations_of, outcome, runs_for
 
 
 @pytest.mark.parametrize(
@@ -44,17 +44,20 @@ def test_a_seed_draws_the_same_mutations_of_every_kind():
         drawn(ROOT, 1, 1, only="nowhere")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("path", "tests"),
+    ("path", "first"),
     [
-        ("device/time/network.py", "tests/device/time"),
-        ("device/cores.py", "tests/device/test_cores.py"),
+        ("device/time/network.py", "tests/device/time/test_network.py"),
         ("ops/launch.py", "tests/ops/test_launch.py"),
-        ("ops/programs/nowhere/values.py", "tests/ops/programs"),
+        ("ops/programs/data_movement/nowhere.py", "tests/ops/programs/data_movement/test_channels.py"),
     ],
 )
-def test_the_mirrored_tests_are_the_nearest(path, tests):
-    assert mirrored(ROOT, path) == tests
+def test_the_nearest_tests_run_first(path, first):
+    near, others = runs_for(ROOT, path, WIDER, importers(ROOT))
+    assert near[0] == first
+    assert not set(near) & set(others)
+    assert len(others) > 200
 
 
 @pytest.fixture
@@ -79,7 +82,7 @@ def clone(tmp_path):
 def test_mutations_are_caught_survive_or_do_not_end_and_are_taken_back(clone):
     source = (clone / "ops/part.py").read_bytes()
     at = {str(mutation).split(": ", 1)[1]: mutation for mutation in mutations_of("ops/part.py", source)}
-    wider = ["tests/test_more.py"]
+    wider = [["tests/ops/test_part.py"], ["tests/test_more.py"]]
     assert outcome(clone, at["arithmetic: a + b -> (a - b)"], wider, 60) == "caught"
     assert outcome(clone, at["return: a < 7 -> None"], wider, 60) == "caught"
     assert outcome(clone, at["comparison: a < 7 -> (a <= 7)"], wider, 60) == "survived"
@@ -87,12 +90,22 @@ def test_mutations_are_caught_survive_or_do_not_end_and_are_taken_back(clone):
     assert (clone / "ops/part.py").read_bytes() == source
 
 
+def test_tests_are_found_by_imports(clone):
+    files = importers(clone)
+    assert files["ops/part.py"] == {"tests/ops/test_part.py", "tests/test_more.py"}
+    near = ["tests/ops/test_part.py", "tests/test_more.py"]
+    assert runs_for(clone, "ops/part.py", ["tests"], files) == [near, []]
+    assert runs_for(clone, "ops/part.py", ["tests"], {}) == [near[:1], near[1:]]
+
+
 def test_the_command_lists_and_counts(clone, capsys):
     assert main(["--only", "part", "--list", "--count", "3", "--seed", "5"], clone) == 0
     listed = capsys.readouterr().out.splitlines()
     assert len(listed) == 3
     assert all(line.startswith("ops/part.py:") for line in listed)
-    assert main(["--only", "part", "--count", "1", "--seed", "5", "--wider", "tests/test_more.py"], clone) in (0, 1)
+    assert main(
+        ["--only", "part", "--count", "1", "--seed", "5", "--wider", "tests/test_more.py", "--workers", "1"], clone
+    ) in (0, 1)
     printed = capsys.readouterr().out.splitlines()
     assert printed[0].split(": ", 1)[1] == listed[0]
-    assert printed[1].endswith("of 1 caught, 0 not ended in 900 s")
+    assert printed[1].endswith("of 1 noticed, 0 of them as tests did not end in time")
