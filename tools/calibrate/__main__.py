@@ -15,13 +15,12 @@ from pathlib import Path
 
 from rich.table import Table
 
-from tools.calibrate.cases import READERS, Case, cases_in
+from tools.calibrate.cases import PROGRAMS, Case, cases_in
 from tools.calibrate.fit import Fit
 from tools.calibrate.joint import PRIORS, changed_specs, cross_validated_errors, fit_jointly
 from tools.command import run_tool
-from tools.validate.report import Errors, console, error_table, sum_up_errors
-
-ROWS = Path(__file__).resolve().parents[2] / "tests" / "data" / "measured"
+from tools.validate.report import Errors, console, error_table, sum_up_errors, table
+from tools.validate.rows import MEASURED
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -29,9 +28,11 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tools.calibrate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folder", nargs="?", type=Path, default=ROWS, metavar="FOLDER", help="where PROGRAM.csv lie")
+    parser.add_argument(
+        "folder", nargs="?", type=Path, default=MEASURED, metavar="FOLDER", help="where PROGRAM.csv lie"
+    )
     parser.add_argument("--arch", nargs="+", choices=list(PRIORS), metavar="NAME", help=", ".join(PRIORS))
-    parser.add_argument("--programs", nargs="+", choices=list(READERS), metavar="NAME", help=", ".join(READERS))
+    parser.add_argument("--programs", nargs="+", choices=PROGRAMS, metavar="NAME", help=", ".join(PROGRAMS))
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="ways to deal the folds (default 1)")
     parser.add_argument("--no-unseen", action="store_true", help="no cross-validation, which takes minutes")
     return parser
@@ -39,51 +40,43 @@ def build_parser() -> argparse.ArgumentParser:
 
 def constants_table(architecture: str, fit: Fit, priors: dict[str, float], case: Case) -> Table:
     """Every fitted figure with its prior."""
-    table = Table(title=f"{architecture}: figures")
-    table.add_column("figure")
-    for heading in ("prior", "fitted", "pull", "catalog"):
-        table.add_column(heading, justify="right")
     catalog = figures(case)
-    for name, value in fit.values.items():
-        table.add_row(name, f"{priors[name]:g}", f"{value:.4g}", f"{fit.pulls[name]:+.1f}", f"{catalog[name]:g}")
-    return table
+    cells = [
+        (name, f"{priors[name]:g}", f"{value:.4g}", f"{fit.pulls[name]:+.1f}", f"{catalog[name]:g}")
+        for name, value in fit.values.items()
+    ]
+    return table(f"{architecture}: figures", ["figure"], ["prior", "fitted", "pull", "catalog"], cells)
 
 
 def figures(case: Case) -> dict[str, float]:
     """The numbers of a case's device, by the names of `DeviceSpec.replace`."""
     return {
         f"{part}_{key}": value
-        for part, table in case.spec.to_dict().items()
-        if isinstance(table, dict)
-        for key, value in table.items()
+        for part, values in case.spec.to_dict().items()
+        if isinstance(values, dict)
+        for key, value in values.items()
         if isinstance(value, int | float)
     }
 
 
 def grouped(errors: Sequence[tuple[Case, float]]) -> list[tuple[tuple[str, ...], Errors]]:
     """Errors of each program and of each of its groups."""
-    found: list[tuple[tuple[str, ...], Errors]] = []
+    groups: dict[tuple[str, ...], list[tuple[Case, float]]] = {}
     for program in dict.fromkeys(case.program for case, _ in errors):
-        own = [pair for pair in errors if pair[0].program == program]
-        found.append(((f"all of {program}",), _sum(own)))
-        for group in sorted({case.group for case, _ in own}):
-            found.append((group, _sum([pair for pair in own if pair[0].group == group])))
-    return found
-
-
-def _sum(errors: Sequence[tuple[Case, float]]) -> Errors:
-    return sum_up_errors([error for _, error in errors], rows=sum(case.rows for case, _ in errors))
+        groups[(f"all of {program}",)] = own = [pair for pair in errors if pair[0].program == program]
+        for pair in sorted(own, key=lambda pair: pair[0].prediction.group):
+            groups.setdefault(pair[0].prediction.group, []).append(pair)
+    return [
+        (group, sum_up_errors([error for _, error in pairs], rows=sum(case.rows for case, _ in pairs)))
+        for group, pairs in groups.items()
+    ]
 
 
 def worst(errors: Sequence[tuple[Case, float]], count: int) -> Table:
     """The cases that are predicted worst."""
-    table = Table(title="worst")
-    for heading in ("program", "configuration", "error %"):
-        table.add_column(heading)
-    ordered = sorted(errors, key=lambda pair: -abs(pair[1]))
-    for case, error in ordered[:count]:
-        table.add_row(case.program, " ".join(case.configuration), f"{100 * error:+.1f}")
-    return table
+    ordered = sorted(errors, key=lambda pair: -abs(pair[1]))[:count]
+    cells = [(case.program, " ".join(case.prediction.configuration), f"{100 * error:+.1f}") for case, error in ordered]
+    return table("worst", ["program", "configuration", "error %"], [], cells)
 
 
 def main() -> None:
@@ -94,7 +87,7 @@ def main() -> None:
         raise ValueError(f"{options.folder}: no row can be used; give a folder of measured rows, as conv.csv has them")
     screen = console()
     for architecture in options.arch or PRIORS:
-        own = [case for case in cases if case.architecture == architecture]
+        own = [case for case in cases if case.spec.arch == architecture]
         if not own:
             continue
         priors = dict(PRIORS[architecture])

@@ -20,41 +20,38 @@ FOLDS = 5
 
 def changed_specs(cases: Sequence[Case], values: Mapping[str, float]) -> list[DeviceSpec]:
     """The device of each case with other figures."""
-    made: dict[tuple[int, frozenset[str]], DeviceSpec] = {}
-    for case in cases:
-        key = (id(case.spec), case.held)
-        if key not in made:
-            changes = {name: one for name, one in values.items() if name not in case.held}
-            made[key] = case.spec.replace(**changes)
-    return [made[id(case.spec), case.held] for case in cases]
+    changed: dict[tuple[int, frozenset[str]], DeviceSpec] = {}
+    keys = [(id(case.spec), case.prediction.fixed) for case in cases]
+    for case, key in zip(cases, keys, strict=True):
+        if key not in changed:
+            changes = {name: value for name, value in values.items() if name not in case.prediction.fixed}
+            changed[key] = case.spec.replace(**changes)
+    return [changed[key] for key in keys]
 
 
 def fit_jointly(cases: Sequence[Case], priors: Mapping[str, float]) -> Fit:
-    """Fit figures to cases of one architecture, from what they are expected to be."""
-    programs = sorted({case.program for case in cases})
-    parts = {program: [case for case in cases if case.program == program] for program in programs}
+    """Fits figures to cases of one architecture, from what they are expected to be."""
+    parts = {
+        program: [case for case in cases if case.program == program]
+        for program in sorted({case.program for case in cases})
+    }
     reads: dict[tuple[str, str], bool] = {}
-
-    def of_program(program: str, values: Mapping[str, float]) -> Vector:
-        part = parts[program]
-        specs = changed_specs(part, values)
-        return np.array(list(chain.from_iterable(c.residuals(s) for c, s in zip(part, specs, strict=True))))
+    ends = np.cumsum([sum(case.count for case in part) for part in parts.values()])
 
     def residuals(values: Mapping[str, float], moved: str | None, before: Vector | None) -> Vector:
         """All residuals; only those of programs that read the moved figure are worked out anew."""
-        made, at = [], 0
-        for program in programs:
-            known = None if before is None else before[at : at + sizes[program]]
-            at += sizes[program]
-            if known is None or moved is None or reads.get((program, moved), True):
-                found = of_program(program, values)
-                if moved is not None and known is not None:
-                    reads[program, moved] = bool((found != known).any())
-                known = found
-            made.append(known)
-        return np.concatenate(made)
+        known = [None] * len(parts) if before is None else np.split(before, ends[:-1])
+        found = []
+        for (program, part), same in zip(parts.items(), known, strict=True):
+            if same is not None and moved is not None and not reads.get((program, moved), True):
+                found.append(same)
+                continue
+            pairs = zip(part, changed_specs(part, values), strict=True)
+            found.append(np.array(list(chain.from_iterable(case.residuals(spec) for case, spec in pairs))))
+            if same is not None and moved is not None:
+                reads[program, moved] = bool((found[-1] != same).any())
+        return np.concatenate(found)
 
-    sizes = {program: len(of_program(program, priors)) for program in programs}
     return fit_constants(residuals, priors)
 
 
@@ -66,13 +63,10 @@ def cross_validated_errors(
     Every fit begins at the priors: one that began at the fit of all cases, and found nothing better nearby, would have
     seen what it is to predict.
     """
-    names = list(dict.fromkeys((case.program, case.fold) for case in cases))
     errors: list[tuple[Case, float]] = []
-    for fold in folds_of(names, FOLDS, seed):
-        unseen = set(fold)
-        seen = [case for case in cases if (case.program, case.fold) not in unseen]
+    for fold in folds_of(list(dict.fromkeys(case.fold for case in cases)), FOLDS, seed):
+        seen, left = ([case for case in cases if (case.fold in fold) is unseen] for unseen in (False, True))
         values = fit_jointly(seen, priors).values
-        left = [case for case in cases if (case.program, case.fold) in unseen]
         errors += [(case, case.error(spec)) for case, spec in zip(left, changed_specs(left, values), strict=True)]
     return errors
 

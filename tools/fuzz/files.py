@@ -15,8 +15,7 @@ import numpy as np
 import ttsim
 from device.spec.device_spec import catalog_names
 from tools.fuzz.finding import Finding, tried
-from tools.validate.__main__ import validate
-from tools.validate.registry import VALIDATORS
+from tools.validate.rows import VALIDATORS, validate
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
 from ttsim.study.layers.run import Settings, run_layer
 

@@ -10,15 +10,14 @@ are neither in the rows nor in a plan, and are read from their sources:
 """
 
 import re
-from dataclasses import dataclass
+from functools import partial
 
 from device.cores import first_cores
 from device.errors import TTSimError
 from device.memory.memory_config import TILE, ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import div_up
 from device.spec.device_spec import DeviceSpec
-from device.time.stages import nanoseconds
-from ops.programs.conv2d.cycles import conv_cycles
+from ops.programs.conv2d.cycles import time_conv
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.parallel_config import (
     BLOCK,
@@ -30,61 +29,76 @@ from ops.programs.conv2d.parallel_config import (
     block_range,
 )
 from ops.programs.conv2d.partition import choose_cores, partition_conv, scheme_alignment
-from ops.programs.halo.cycles import HaloTimes, halo_times
-from ops.programs.halo.plan import HaloArguments, HaloPlan, plan_halo
-from ops.programs.halo.traffic import HaloTraffic, halo_traffic
+from ops.programs.halo.cycles import halo_times
+from ops.programs.halo.plan import HaloArguments, plan_halo
+from ops.programs.halo.traffic import halo_traffic
 from ops.window import PaddedInput, convolution_axis
 from tools.validate.prediction import (
     FORMATS,
+    OF_2025,
     PHASES,
     NotPredictedError,
     Prediction,
     Row,
     core_ranges,
     device_spec,
+    measured_ns,
+    run_of,
     with_software_of_2025,
 )
 
 SCHEMES = {"HS": HEIGHT, "BS": BLOCK, "WS": WIDTH}
-NANOSECONDS = {"ns": 1.0, "us": 1000.0}
 SHAPE = ("batch", "in_c", "out_c", "in_h", "in_w", "k_h", "k_w", "s_h", "s_w", "pad_t", "pad_b", "pad_l", "pad_r")
 RESNET_NARROW_IMAGE = 56
 REUSE = ("activation_reuse=true", "act_reuse=on")
 PROFILER = "measured (device profiler)"  # all such rows are of 2025
 
 
-@dataclass(frozen=True, slots=True)
-class ConvRow:
-    """A row, understood."""
-
-    spec: DeviceSpec  # The device it was measured on
-    op: Conv2dOp
-    counted: bool
-    older: bool  # Measured with software of 2025
-
-
 def predict_conv(row: Row) -> Prediction:
-    """Predict the kernel cycles of one row.
+    """Predicts the kernel cycles of one row.
 
     Raises:
         NotPredictedError: The row is of another kernel, gives no shape, or names an unknown device.
     """
-    conv = read_conv_row(row)
+    kernel = re.search(r"kernel=(\S+)", row["config"])
+    if kernel is not None and kernel[1] != "main":
+        raise NotPredictedError(f"kernel {kernel[1]} is a proposal, not the released one")
+    if not all(row[name] for name in SHAPE):
+        raise NotPredictedError("the row gives no full shape")
+    spec, older = device_spec(row), row["kind"] == PROFILER
+    if older:
+        spec = with_software_of_2025(spec)
+    elements = int(row["batch"]) * int(row["in_h"]) * int(row["in_w"]) * int(row["in_c"])
+    if elements > spec.grid.cols * spec.grid.rows * spec.l1.bytes:
+        raise NotPredictedError("the L1 of all cores is too small for the input, even at a byte for each number")
+    try:
+        op = _op(row, spec)
+    except (TTSimError, StopIteration) as error:
+        raise NotPredictedError(f"no plan: {error}") from error
+    counted, layout = "target" not in row["kind"], op.layout
     return Prediction(
         row=row,
+        spec=spec,
+        program=op,
         measured_ns=measured_ns(row),
-        predict_ns=lambda: nanoseconds(conv_cycles(conv.op, conv.spec).cycles, conv.spec.clock_hz),
-        group=(*(() if conv.counted else ("target, no measurement",)), row["device"], row["shard"], row["fidelity"]),
+        cycles_on=partial(_conv_cycles, op),
+        ends=("ncrisc_ns", "brisc_ns"),
+        group=(*(() if counted else ("target, no measurement",)), row["device"], row["shard"], row["fidelity"]),
         architecture=row["arch"],
         configuration=configuration(row),
-        counted=conv.counted,
-        remark="" if conv.counted else row["kind"],
+        counted=counted,
+        remark="" if counted else row["kind"],
+        fitted=counted,
+        # What each core does: however images are cut, halves of one do not vouch for each other.
+        fold=(layout.blocks, layout.shards.out_rows, layout.shards.out_width, op.problem.weight_format),
+        fixed=frozenset(OF_2025.get(spec.arch, ()) if older else ()),
     )
 
 
-def measured_ns(row: Row) -> float:
-    """The measured duration."""
-    return float(row["value"]) * NANOSECONDS[row["unit"]]
+def _conv_cycles(op: Conv2dOp, spec: DeviceSpec) -> tuple[float, ...]:
+    timing = time_conv(op, spec)
+    ends = (max(getattr(core, name).now.cycles for core in timing.cores) for name in ("reader", "second"))
+    return timing.end.cycles, *ends
 
 
 def configuration(row: Row) -> tuple[str, ...]:
@@ -97,31 +111,7 @@ def configuration(row: Row) -> tuple[str, ...]:
     return (row["device"], row["shard"], row["fidelity"], size, kernel, pads, formats, options)
 
 
-def read_conv_row(row: Row) -> ConvRow:
-    """The device and the program of a row.
-
-    Raises:
-        NotPredictedError: As of `predict_conv`.
-    """
-    kernel = re.search(r"kernel=(\S+)", row["config"])
-    if kernel is not None and kernel[1] != "main":
-        raise NotPredictedError(f"kernel {kernel[1]} is a proposal, not the released one")
-    if not all(row[name] for name in SHAPE):
-        raise NotPredictedError("the row gives no full shape")
-    spec, older = device_spec(row), row["kind"] == PROFILER
-    if older:
-        spec = with_software_of_2025(spec)
-    held = int(row["batch"]) * int(row["in_h"]) * int(row["in_w"]) * int(row["in_c"])
-    if held > spec.grid.cols * spec.grid.rows * spec.l1.bytes:
-        raise NotPredictedError("the L1 of all cores is too small for the input, even at a byte for each number")
-    try:
-        op = _work(row, spec)
-    except (TTSimError, StopIteration) as error:
-        raise NotPredictedError(f"no plan: {error}") from error
-    return ConvRow(spec, op, counted="target" not in row["kind"], older=older)
-
-
-def _work(row: Row, spec: DeviceSpec) -> Conv2dOp:
+def _op(row: Row, spec: DeviceSpec) -> Conv2dOp:
     problem, options, scheme = _problem(row), _options(row), SCHEMES[row["shard"]]
     alignment = scheme_alignment(problem, scheme)
     config = _given_cores(row, spec) or choose_cores(problem, options, spec, scheme, alignment=alignment)
@@ -189,65 +179,14 @@ ALWAYS_IN_DRAM = "DeepLabV3+"  # a run whose convolutions keep config tensors in
 NEEDED = ("in_h", "in_w", "k_h", "k_w", "pad_t", "cores_nhw", "c_per_shard", "grid", "config")
 
 
-@dataclass(frozen=True, slots=True)
-class HaloRow:
-    """A row, understood."""
-
-    spec: DeviceSpec  # The device it was measured on
-    plan: HaloPlan
-    traffic: HaloTraffic  # What its cores have to do
-    filled_by_stick: bool  # Its padding is not zero
-
-
 def predict_halo(row: Row) -> Prediction:
-    """Predict the kernel cycles of one row.
-
-    Raises:
-        NotPredictedError: The row does not say enough to rebuild its halo.
-    """
-    halo = read_halo_row(row)
-    return Prediction(
-        row=row,
-        measured_ns=measured_ns(row),
-        predict_ns=lambda: nanoseconds(halo_cycles_of(halo, halo.spec), halo.spec.clock_hz),
-        group=(row["device"], row["in_layout"].lower(), row["shard"]),
-        architecture=row["arch"],
-        configuration=halo_configuration(row),
-        remark="non-zero padding" if halo.filled_by_stick else "",
-    )
-
-
-def halo_cycles_of(halo: HaloRow, spec: DeviceSpec) -> float:
-    """Cycles of a row's halo on a device."""
-    return halo_times_of(halo, spec).cycles
-
-
-def halo_times_of(halo: HaloRow, spec: DeviceSpec) -> HaloTimes:
-    """When its processors are done there."""
-    return halo_times(halo.plan, halo.traffic, spec, filled_by_stick=halo.filled_by_stick)
-
-
-def halo_configuration(row: Row) -> tuple[str, ...]:
-    """What tells configurations apart, in short."""
-    pads = "p" + ",".join(row[name] for name in ("pad_t", "pad_b", "pad_l", "pad_r"))
-    kernel = f"k{row['k_h']}x{row['k_w']}s{row['s_h']}d{row['d_h']}"
-    run = row["source_path"].rpartition("/")[2].removesuffix(".csv")
-    return (run, f"{row['in_h']}x{row['in_w']}x{row['in_c']}", kernel, pads, row["in_layout"], row["shard"])
-
-
-def read_halo_row(row: Row) -> HaloRow:
-    """The device and the program of a row.
-
-    Raises:
-        NotPredictedError: As of `predict_halo`.
-    """
+    """Predicts the kernel cycles of one row; raises NotPredictedError if it does not say enough to rebuild its halo."""
     shards = re.search(r"out shard (\d+)x(\d+)", row["config"])
     if shards is None or not all(row[name] for name in NEEDED):
         raise NotPredictedError("the row gives no shards, so that nobody knows who sends what")
     spec = device_spec(row)
     scheme, frame = TensorMemoryLayout[row["shard"]], _frame(row)
     nhw_cores = int(row["cores_nhw"])
-    pool = _is_pool(row)
     whole = TILE if row["out_tiled"] == "true" else 1
     output_rows = div_up(div_up(frame.outputs, whole), nhw_cores) * whole
     arguments = HaloArguments(
@@ -266,7 +205,27 @@ def read_halo_row(row: Row) -> HaloRow:
         config_tensors_in_dram=row["config_tensors_in_dram"] == "true",
     )
     plan = plan_halo(arguments, input_tensor="input", output_tensor="halo")
-    return HaloRow(spec, plan, halo_traffic(plan, spec), filled_by_stick=pool)
+    pool, traffic = _is_pool(row), halo_traffic(plan, spec)
+
+    def cycles_on(spec: DeviceSpec) -> tuple[float, ...]:
+        times = halo_times(plan, traffic, spec, filled_by_stick=pool)
+        return times.cycles, *times.ends.max(axis=1).tolist()
+
+    pads = "p" + ",".join(row[name] for name in ("pad_t", "pad_b", "pad_l", "pad_r"))
+    kernel = f"k{row['k_h']}x{row['k_w']}s{row['s_h']}d{row['d_h']}"
+    size = f"{row['in_h']}x{row['in_w']}x{row['in_c']}"
+    return Prediction(
+        row=row,
+        spec=spec,
+        program=plan,
+        measured_ns=measured_ns(row),
+        cycles_on=cycles_on,
+        ends=("brisc_ns", "ncrisc_ns"),
+        group=(row["device"], row["in_layout"].lower(), row["shard"]),
+        architecture=row["arch"],
+        configuration=(run_of(row), size, kernel, pads, row["in_layout"], row["shard"]),
+        remark="non-zero padding" if pool else "",
+    )
 
 
 def _is_pool(row: Row) -> bool:

@@ -8,13 +8,12 @@ those tests that hide fast programs behind a slow one.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from device.spec.device_spec import DeviceSpec, load_spec
 from device.time.network import Torus, answer_cycles, page_cycles, read_latency_cycles, torus_of
-from device.time.stages import nanoseconds
 from ops.launch import Launch, LaunchedProgram, Replay, kernel_end_nanoseconds
 from ops.programs.kernel_costs import (
     StickCosts,
@@ -39,47 +38,28 @@ MOST_ARGUMENTS, MOST_BUFFERS, MOST_SEMAPHORES = 128, 32, 4
 ROUNDS: Final = 6  # until a queue runs evenly; the second half counts
 
 
-@dataclass(frozen=True, slots=True)
-class DispatchRow:
-    """A row, understood."""
-
-    spec: DeviceSpec  # The device it was measured on
-    programs: tuple[Launch, ...]  # What one iteration of the benchmark launches
-
-
 def predict_dispatch(row: Row) -> Prediction:
-    """Predict the time of one iteration of the benchmark.
-
-    Raises:
-        NotPredictedError: The row is of another measurement.
-    """
-    found = read_dispatch_row(row)
+    """Predicts the time of one iteration of the benchmark; raises NotPredictedError if the row is of another one."""
+    spec, programs = launches(row)
     return Prediction(
         row=row,
+        spec=spec,
+        program=programs,
         measured_ns=float(row["value"]) * 1000,
-        predict_ns=lambda: nanoseconds(dispatch_cycles_of(found, found.spec), found.spec.clock_hz),
+        cycles_on=partial(iteration_cycles, programs),
         group=(row["device"], dispatch_kind(row)),
         architecture=row["arch"],
-        configuration=dispatch_configuration(row),
+        configuration=(row["arch"], row["test"], row["size_bytes"]),
+        fold=(row["arch"], row["test"]),  # with all its sizes
     )
 
 
-def dispatch_cycles_of(found: DispatchRow, spec: DeviceSpec) -> float:
+def iteration_cycles(programs: tuple[Launch, ...], spec: DeviceSpec) -> tuple[float]:
     """Cycles from one iteration to the next, once the queue runs evenly."""
-    ends = kernel_end_nanoseconds(found.programs * ROUNDS, spec, Replay.TRACE)
+    ends = kernel_end_nanoseconds(programs * ROUNDS, spec, Replay.TRACE)
     counted = ROUNDS // 2
-    taken = ends[-1] - ends[len(ends) - 1 - counted * len(found.programs)]
-    return taken / counted * spec.clock_hz / 1e9
-
-
-def dispatch_configuration(row: Row) -> tuple[str, ...]:
-    """What tells configurations apart, in short; all but the last place is the test."""
-    return (row["arch"], row["test"], row["size_bytes"])
-
-
-def dispatch_measured_cycles(row: Row) -> float:
-    """What was measured, in cycles of the device's clock."""
-    return float(row["value"]) * float(row["clock_mhz"])
+    taken = ends[-1] - ends[len(ends) - 1 - counted * len(programs)]
+    return (taken / counted * spec.clock_hz / 1e9,)
 
 
 def dispatch_kind(row: Row) -> str:
@@ -94,12 +74,8 @@ def dispatch_kind(row: Row) -> str:
     return "Ethernet" if row["test"] == "eth_dispatch" else "kernels and buffers"
 
 
-def read_dispatch_row(row: Row) -> DispatchRow:
-    """The device and the programs of a row.
-
-    Raises:
-        NotPredictedError: As of `predict_dispatch`.
-    """
+def launches(row: Row) -> tuple[DeviceSpec, tuple[Launch, ...]]:
+    """The device of a row, and what one iteration of its benchmark launches; raises NotPredictedError."""
     if row["kind"] != GOLDEN or row["arch"] not in CARDS:
         raise NotPredictedError(f"no time from program to program of a known run ({row['quantity']})")
     test, size = row["test"].removesuffix("_trace"), int(row["size_bytes"])
@@ -138,7 +114,7 @@ def read_dispatch_row(row: Row) -> DispatchRow:
     elif test == "load_prefetcher_test":
         kernel_cycles = CACHE_KERNEL_CYCLES
     fast = int(shadow[1]) if shadow else 0
-    return DispatchRow(spec, (Launch(program, kernel_cycles), *[Launch(program, 0)] * fast))
+    return spec, (Launch(program, kernel_cycles), *[Launch(program, 0)] * fast)
 
 
 def _processors(test: str) -> int:
@@ -163,7 +139,7 @@ CONFIGURATION = (
 
 
 def predict_transfers(row: Row) -> Prediction:
-    """Predict one row.
+    """Predicts one row.
 
     Raises:
         NotPredictedError: It is no row of transfers of one core, but a bandwidth or a bound.
@@ -172,11 +148,13 @@ def predict_transfers(row: Row) -> Prediction:
         raise NotPredictedError("the row does not say how long one core waits for transfers of one size")
     spec = load_spec(CARDS[row["arch"]])
     mechanism = f"{row['mechanism']}{', stateful' if STATEFUL in row['op'] else ''}"
-    cycles = read_transfers(row, spec)
+    read_transfers(row, spec)  # which refuses what is no transfer
     return Prediction(
         row=row,
+        spec=spec,
+        program=mechanism,
         measured_ns=float(row["value"]) * 1000 / float(row["clock_mhz"]),
-        predict_ns=lambda: nanoseconds(cycles(), spec.clock_hz),
+        cycles_on=lambda spec: (read_transfers(row, spec)(),),
         group=(spec.name, mechanism, f"{row['pattern']}{', linked' if _is_linked(row) else ''}"),
         architecture=row["arch"],
         configuration=(row["op"], *(row[name] for name in CONFIGURATION)),

@@ -99,32 +99,40 @@ PLACES: Final = {"DRAM_INTERLEAVED": Place.DRAM, "L1_INTERLEAVED": Place.L1}  # 
 
 
 @dataclass(frozen=True, slots=True)
-class GemmRow:
-    """A row, understood."""
+class Gemm:
+    """A matmul that a row measured."""
 
     spec: DeviceSpec  # The device it was measured on
     op: MatmulOp
     places: Places  # Where operands and output lie
     whole: bool = False  # The whole program was measured; otherwise until its matrix units are done
 
+    def cycles_on(self, spec: DeviceSpec) -> tuple[float]:
+        """Cycles on a device, as the row counts them."""
+        timing = time_matmul(self.op, spec, self.places)
+        return (timing.cycles if self.whole else timing.compute.now.cycles,)
+
 
 def predict_gemm(row: Row) -> Prediction:
-    """Predict the kernel cycles of one row.
+    """Predicts the kernel cycles of one row.
 
     Raises:
         NotPredictedError: The row does not say what was multiplied, and how, or measures no kernel.
     """
     kind = kind_of(row)
-    gemm = read_gemm_row(row)
-    clock = gemm.spec.clock_hz
+    gemm = READERS[kind](row)
+    copied = COPIED in row["notes"]
     return Prediction(
         row=row,
-        measured_ns=nanoseconds(gemm_measured_cycles(row), clock),
-        predict_ns=lambda: nanoseconds(gemm_cycles_of(gemm, gemm.spec), clock),
+        spec=gemm.spec,
+        program=gemm,
+        measured_ns=nanoseconds(gemm_measured_cycles(row), gemm.spec.clock_hz),
+        cycles_on=gemm.cycles_on,
         group=(row["device"], row["grid"] or kind, row["fidelity"]) if kind == TUNED else (row["device"], kind),
         architecture=row["arch"] if kind == TUNED else f"{row['arch']}, {kind}",
         configuration=gemm_configuration(row),
-        counted=COPIED not in row["notes"],
+        counted=not copied,
+        fitted=not copied and kind in (TUNED, SINGLE),  # which say which program ran
     )
 
 
@@ -151,17 +159,6 @@ REASONS: Final = {
 }
 
 
-def is_named_program(row: Row) -> bool:
-    """Whether a row says which program ran, and measured nothing else: what constants are fitted to."""
-    return row["quantity"] != PROFILED and COPIED not in row["notes"] and kind_of(row) in (TUNED, SINGLE)
-
-
-def gemm_cycles_of(gemm: GemmRow, spec: DeviceSpec) -> float:
-    """Cycles of a row's matmul on a device, as the row counts them."""
-    timing = time_matmul(gemm.op, spec, gemm.places)
-    return timing.cycles if gemm.whole else timing.compute.now.cycles
-
-
 def gemm_configuration(row: Row) -> tuple[str, ...]:
     """What tells configurations apart; with and without a trace the device does the same."""
     size = (row["device"], row["grid"], f"{row['M']}x{row['K']}x{row['N']}", row["dtype_in0"], row["fidelity"])
@@ -180,15 +177,6 @@ def gemm_measured_cycles(row: Row) -> float:
     tiles = (int(row["M"]) // TILE) * (int(row["K"]) // TILE) * (int(row["N"]) // TILE)
     ideal = tiles * 16 * PHASES[row["fidelity"]] / int(row["cores"])
     return ideal / (float(row["value"]) / 100)
-
-
-def read_gemm_row(row: Row) -> GemmRow:
-    """The device and the program of a row.
-
-    Raises:
-        NotPredictedError: As of `predict_gemm`.
-    """
-    return READERS[kind_of(row)](row)
 
 
 def _problem(row: Row) -> MatmulProblem:
@@ -228,21 +216,21 @@ def _grid(row: Row, spec: DeviceSpec) -> GridSpec:
     return GridSpec(cols=int(size[1]), rows=int(size[2])) if size else spec.grid
 
 
-def _read_tuned(row: Row) -> GemmRow:
+def _read_tuned(row: Row) -> Gemm:
     spec, problem = device_spec(row), _problem(row)
     sharded = "in0_sharded=True" in row["config"]
     config = benchmark_config(problem, _grid(row, spec), sharded=sharded)
     places = Places(first=Place.OWN, output=Place.OWN) if sharded else IN_DRAM
-    return GemmRow(spec, _work(row, problem, config), places)
+    return Gemm(spec, _work(row, problem, config), places)
 
 
-def _read_out_of_box(row: Row) -> GemmRow:
+def _read_out_of_box(row: Row) -> Gemm:
     spec, problem = device_spec(row), _problem(row)
     config = interleaved_config(problem, _grid(row, spec), in_dram=True, l1_bytes=spec.l1.usable_bytes)
-    return GemmRow(spec, _work(row, problem, config), IN_DRAM)
+    return Gemm(spec, _work(row, problem, config), IN_DRAM)
 
 
-def _read_profiled(row: Row) -> GemmRow:
+def _read_profiled(row: Row) -> Gemm:
     """A program of the profiler's: the config that it names, or the one that the real library chooses."""
     spec, problem = device_spec(row), _problem(row)
     if "64-core" in row["device"] or "64 cores" in row["device"]:
@@ -257,7 +245,7 @@ def _read_profiled(row: Row) -> GemmRow:
     else:
         in_dram = places == IN_DRAM
         config = interleaved_config(problem, spec.grid, in_dram=in_dram, l1_bytes=spec.l1.usable_bytes)
-    return GemmRow(spec, _work(row, problem, config), places, whole=True)
+    return Gemm(spec, _work(row, problem, config), places, whole=True)
 
 
 def _named_config(text: str, program: MatmulProgram) -> MatmulConfig:
@@ -281,7 +269,7 @@ def _named_config(text: str, program: MatmulProgram) -> MatmulConfig:
     )
 
 
-def _read_single_core(row: Row) -> GemmRow:
+def _read_single_core(row: Row) -> Gemm:
     """One core that holds both operands and the output."""
     spec, problem = load_spec(CARDS[row["arch"]]), _problem(row)
     cut = re.search(r"num_blocks=(\d+) of K=(\d+);out subblock (\d+)x(\d+)", row["config"])
@@ -299,10 +287,10 @@ def _read_single_core(row: Row) -> GemmRow:
         per_core_n=problem.n_tiles,
     )
     places = Places(first=Place.OWN, second=Place.OWN, output=Place.OWN)
-    return GemmRow(spec, _work(row, problem, config), places, whole=True)
+    return Gemm(spec, _work(row, problem, config), places, whole=True)
 
 
-READERS: Final[dict[str, Callable[[Row], GemmRow]]] = {
+READERS: Final[dict[str, Callable[[Row], Gemm]]] = {
     TUNED: _read_tuned,
     "out of box": _read_out_of_box,
     "profiled": _read_profiled,

@@ -6,7 +6,7 @@ are profiler files of 2025, and are predicted with the software of that year (`t
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from device.cores import first_cores
@@ -23,21 +23,22 @@ from device.memory.memory_config import (
 )
 from device.numbers.formats import div_up, round_up
 from device.spec.device_spec import DeviceSpec
-from device.time.stages import nanoseconds
 from ops.programs.data_movement.copy import Conversion, tensor_copy_movement
 from ops.programs.data_movement.movement import Movement
 from ops.programs.data_movement.movement_cycles import movement_cycles
 from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import slice_movement, slice_write_movement
 from ops.programs.data_movement.typecast import Typecast
-from tools.validate.conv import measured_ns
 from tools.validate.prediction import (
     FORMATS,
+    OF_2025,
     NotPredictedError,
     Prediction,
     Row,
     core_ranges,
     device_spec,
+    measured_ns,
+    run_of,
     with_software_of_2025,
 )
 
@@ -45,48 +46,16 @@ CONVERSIONS = {one.value: one for one in Conversion if one not in (Conversion.PA
 MODELED = {*CONVERSIONS, "Typecast", "PaddedSlice", "SliceWrite", "Reshape"}
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutRow:
-    """A row, understood."""
-
-    spec: DeviceSpec  # The device it was measured on
-    movement: Movement
-
-
-def predict_layout_op(row: Row) -> Prediction:
-    """Predict the kernel cycles of one row.
-
-    Raises:
-        NotPredictedError: The operation is not of this kind, or the row is no plain measurement of it.
-    """
-    found = read_layout_row(row)
-    return Prediction(
-        row=row,
-        measured_ns=measured_ns(row),
-        predict_ns=lambda: nanoseconds(movement_cycles(found.movement, found.spec).cycles, found.spec.clock_hz),
-        group=(operation(row), row["in_layout"].lower(), "L1" if "L1" in row["in_mem"] else "DRAM"),
-        architecture=row["arch"],
-        configuration=layout_configuration(row),
-    )
-
-
 def operation(row: Row) -> str:
     """The operation without the endings that all share."""
     return row["op"].removesuffix("DeviceOperation").removesuffix("Partial")
 
 
-def layout_configuration(row: Row) -> tuple[str, ...]:
-    """What tells configurations apart, in short."""
-    run = row["source_path"].rpartition("/")[2].removesuffix(".csv")
-    shapes = f"{row['in_shape']}->{row['out_shape']}"
-    return (run, operation(row), shapes, row["in_layout"], row["memory"], row["dtype_in0"], row["cores"])
-
-
-def read_layout_row(row: Row) -> LayoutRow:
-    """The device and the program of a row.
+def predict_layout_op(row: Row) -> Prediction:
+    """Predicts the kernel cycles of one row.
 
     Raises:
-        NotPredictedError: As of `predict_layout_op`.
+        NotPredictedError: The operation is not of this kind, or the row is no plain measurement of it.
     """
     name = operation(row)
     if name not in MODELED:
@@ -101,9 +70,21 @@ def read_layout_row(row: Row) -> LayoutRow:
         source, target = _tensor(row, "in", cores, spec), _tensor(row, "out", cores, spec)
         if name == "Reshape":
             source, target = _unpadded(source, target)
-        return LayoutRow(spec, _movement(row, source, target, spec))
+        movement = _movement(row, source, target, spec)
     except TTSimError as error:
         raise NotPredictedError(f"no plan: {error}") from error
+    shapes = f"{row['in_shape']}->{row['out_shape']}"
+    return Prediction(
+        row=row,
+        spec=spec,
+        program=movement,
+        measured_ns=measured_ns(row),
+        cycles_on=lambda spec: (movement_cycles(movement, spec).cycles,),
+        group=(name, row["in_layout"].lower(), "L1" if "L1" in row["in_mem"] else "DRAM"),
+        architecture=row["arch"],
+        configuration=(run_of(row), name, shapes, row["in_layout"], row["memory"], row["dtype_in0"], row["cores"]),
+        fixed=frozenset(OF_2025.get(spec.arch, ())),
+    )
 
 
 def _movement(row: Row, source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Movement:

@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, UINT32
 from device.spec.device_spec import DeviceSpec, load_spec
+from device.time.stages import nanoseconds
 
 Row: TypeAlias = Mapping[str, str]
 
@@ -23,19 +24,31 @@ class Prediction:
     """A row that is understood, with its prediction, which is worked out at the first look."""
 
     row: Row  # The row as it stands in its file
+    spec: DeviceSpec  # The device that it was measured on
+    program: Any  # What ran: an operation, a plan, a movement, launches
     measured_ns: float  # What was measured
-    predict_ns: Callable[[], float]  # What the simulator says, in ns
+    # Cycles of the kernel on a device; then, where rows may tell, when processors ended: of the columns `ends`
+    cycles_on: Callable[[DeviceSpec], tuple[float, ...]]
+    ends: tuple[str, ...] = ()
     group: tuple[str, ...]  # Where it is counted: (device, kind, ...), printed side by side
     architecture: str  # Groups of one architecture are summed up together
     configuration: tuple[str, ...]  # Equal for rows that measure the same thing; they count as one
     # False for rows that are no measurements (somebody's targets): they are printed, not summed up
     counted: bool = True
     remark: str = ""  # What had to be assumed, for a reader
+    fitted: bool = True  # Whether constants are fitted to it
+    fold: object = None  # Rows that agree in it are predicted by one fit that saw none of them; None: configurations
+    fixed: frozenset[str] = frozenset()  # Figures of the device that a fit leaves alone
 
     @cached_property
     def predicted_ns(self) -> float:
         """What the simulator says; raises what it raises."""
-        return self.predict_ns()
+        return nanoseconds(self.cycles_on(self.spec)[0], self.spec.clock_hz)
+
+    @property
+    def measured_cycles(self) -> float:
+        """What was measured, in cycles of the clock that the row names."""
+        return self.measured_ns * float(self.row["clock_mhz"]) / 1000
 
     @property
     def error(self) -> float:
@@ -63,15 +76,22 @@ DEVICES = (
 CARDS: Final = {"wormhole_b0": "wormhole_n150", "blackhole": "blackhole_p150"}  # by architecture: full grids
 FORMATS: Final = {"bf16": BFLOAT16, "bfp8_b": BFLOAT8_B, "bfp4_b": BFLOAT4_B, "fp32": FLOAT32, "u32": UINT32}
 PHASES: Final = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}
+NANOSECONDS: Final = {"ns": 1.0, "us": 1000.0}
 SMALL_GRID = "20-core"  # a Blackhole of which 5 x 4 cores are used
 
 
-def device_spec(row: Row) -> DeviceSpec:
-    """The device of a row.
+def measured_ns(row: Row) -> float:
+    """The measured duration."""
+    return float(row["value"]) * NANOSECONDS[row["unit"]]
 
-    Raises:
-        NotPredictedError: The row does not say, or names one that is not in the catalog.
-    """
+
+def run_of(row: Row) -> str:
+    """The run that a row is from, by the name of its profile."""
+    return row["source_path"].rpartition("/")[2].removesuffix(".csv")
+
+
+def device_spec(row: Row) -> DeviceSpec:
+    """The device of a row; raises NotPredictedError if the row does not say which, or names an unknown one."""
     name = next((ours for theirs, ours in DEVICES if row["device"].startswith(theirs)), None)
     if name is None:
         raise NotPredictedError(f"the row does not say which device ({row['device'] or 'empty'})")
@@ -81,10 +101,10 @@ def device_spec(row: Row) -> DeviceSpec:
 
 def core_ranges(text: str) -> CoreRangeSet:
     """The cores of ``{[(x=0;y=0) - (x=4;y=3)]; ...}``; none if there is no range in the text."""
-    found = re.findall(r"\(x=(\d+);y=(\d+)\) - \(x=(\d+);y=(\d+)\)", text)
+    corners = re.findall(r"\(x=(\d+);y=(\d+)\) - \(x=(\d+);y=(\d+)\)", text)
     return CoreRangeSet(
         CoreRange(CoreCoord(int(left), int(top)), CoreCoord(int(right), int(bottom)))
-        for left, top, right, bottom in found
+        for left, top, right, bottom in corners
     )
 
 

@@ -3,7 +3,7 @@
 import statistics
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -11,6 +11,9 @@ from rich.table import Table
 
 from tools.validate.prediction import NotPredicted, Prediction
 from ttsim.report.formatting import printable
+
+WIDTH_OF_A_PIPE = 140
+Group = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,22 +28,16 @@ class Errors:
     worst: float  # The largest absolute error
 
 
-def errors_by_configuration(predictions: Iterable[Prediction]) -> dict[tuple[str, ...], list[float]]:
-    """Errors of the rows of every configuration."""
-    errors: dict[tuple[str, ...], list[float]] = {}
-    for one in predictions:
-        errors.setdefault(one.configuration, []).append(one.error)
-    return errors
-
-
 def sum_up(predictions: Sequence[Prediction]) -> Errors:
-    """Sum up; rows of one configuration count as one, with their median error."""
-    grouped = errors_by_configuration(predictions)
+    """Sums up; rows of one configuration count as one, with their median error."""
+    grouped: dict[Group, list[float]] = {}
+    for prediction in predictions:
+        grouped.setdefault(prediction.configuration, []).append(prediction.error)
     return sum_up_errors([statistics.median(errors) for errors in grouped.values()], rows=len(predictions))
 
 
 def sum_up_errors(errors: Sequence[float], *, rows: int) -> Errors:
-    """Sum up one error for each configuration."""
+    """Sums up one error for each configuration."""
     sizes = [abs(error) for error in errors]
     return Errors(
         rows=rows,
@@ -52,7 +49,25 @@ def sum_up_errors(errors: Sequence[float], *, rows: int) -> Errors:
     )
 
 
-WIDTH_OF_A_PIPE = 140
+def by_group(predictions: Sequence[Prediction], name: Callable[[Prediction], Group]) -> list[tuple[Group, Errors]]:
+    """The errors of each group of predictions, in the order of their names."""
+    groups: dict[Group, list[Prediction]] = {}
+    for prediction in predictions:
+        groups.setdefault(name(prediction), []).append(prediction)
+    return [(group, sum_up(groups[group])) for group in sorted(groups)]
+
+
+def architecture_errors(predictions: Sequence[Prediction]) -> list[tuple[Group, Errors]]:
+    """Errors of the measurements of each architecture."""
+    return by_group([row for row in predictions if row.counted], lambda row: (row.architecture,))
+
+
+def group_errors(predictions: Sequence[Prediction]) -> list[tuple[Group, Errors]]:
+    """Errors of all, of each architecture and of each group; rows that are no measurements come last, by themselves."""
+    counted = [row for row in predictions if row.counted]
+    whole = [(("all",), sum_up(counted))] if counted else []
+    architectures = [((f"all of {name}",), errors) for (name,), errors in architecture_errors(predictions)]
+    return [*whole, *architectures, *by_group(predictions, lambda row: row.group)]
 
 
 def console() -> Console:
@@ -60,61 +75,55 @@ def console() -> Console:
     return Console(markup=False) if sys.stdout.isatty() else Console(width=WIDTH_OF_A_PIPE, markup=False)
 
 
-def error_table(title: str, rows: Iterable[tuple[tuple[str, ...], Errors]]) -> Table:
+def table(title: str, texts: Iterable[str], numbers: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table whose first columns are texts and whose others are numbers, to the right."""
+    made = Table(title=title)
+    for heading in texts:
+        made.add_column(heading)
+    for heading in numbers:
+        made.add_column(heading, justify="right")
+    for row in rows:
+        made.add_row(*map(printable, row))
+    return made
+
+
+def error_table(title: str, rows: Iterable[tuple[Group, Errors]]) -> Table:
     """A table of errors by group, in percent."""
-    table = Table(title=title)
-    table.add_column("group")
-    for heading in ("rows", "configurations", "mean %", "median %", "bias %", "worst %"):
-        table.add_column(heading, justify="right")
-    for group, errors in rows:
-        figures = (f"{100 * errors.mean:.1f}", f"{100 * errors.median:.1f}", f"{100 * errors.bias:+.1f}")
-        table.add_row(
-            printable(", ".join(group)),
+    cells = [
+        (
+            ", ".join(group),
             str(errors.rows),
             str(errors.configurations),
-            *figures,
+            f"{100 * errors.mean:.1f}",
+            f"{100 * errors.median:.1f}",
+            f"{100 * errors.bias:+.1f}",
             f"{100 * errors.worst:.1f}",
         )
-    return table
-
-
-def architecture_errors(predictions: Sequence[Prediction]) -> list[tuple[tuple[str, ...], Errors]]:
-    """Errors of the measurements of each architecture."""
-    counted = [one for one in predictions if one.counted]
-    architectures = sorted({one.architecture for one in counted})
-    return [((name,), sum_up([one for one in counted if one.architecture == name])) for name in architectures]
-
-
-def group_errors(predictions: Sequence[Prediction]) -> list[tuple[tuple[str, ...], Errors]]:
-    """Errors of all, of each architecture and of each group; rows that are no measurements come last, by themselves."""
-    counted = [one for one in predictions if one.counted]
-    whole = [(("all",), sum_up(counted))] if counted else []
-    by_architecture = [((f"all of {name}",), errors) for (name,), errors in architecture_errors(predictions)]
-    groups = sorted({one.group for one in predictions})
-    by_group = [(group, sum_up([one for one in predictions if one.group == group])) for group in groups]
-    return [*whole, *by_architecture, *by_group]
+        for group, errors in rows
+    ]
+    return table(title, ["group"], ["rows", "configurations", "mean %", "median %", "bias %", "worst %"], cells)
 
 
 def worst_table(predictions: Sequence[Prediction], count: int) -> Table:
     """The configurations with the largest errors."""
-    table = Table(title="worst configurations")
-    for heading in ("group", "configuration", "remark"):
-        table.add_column(heading)
-    for heading in ("measured us", "predicted us", "error %"):
-        table.add_column(heading, justify="right")
-    ordered = sorted(predictions, key=lambda one: -abs(one.error))
-    shown = {one.configuration: one for one in reversed(ordered)}
-    for one in sorted(shown.values(), key=lambda one: -abs(one.error))[:count]:
-        figures = (f"{one.measured_ns / 1000:.1f}", f"{one.predicted_ns / 1000:.1f}", f"{100 * one.error:+.1f}")
-        table.add_row(printable(", ".join(one.group)), printable(" ".join(one.configuration)), one.remark, *figures)
-    return table
+    ordered = sorted(predictions, key=lambda row: -abs(row.error))
+    shown = {row.configuration: row for row in reversed(ordered)}
+    cells = [
+        (
+            ", ".join(row.group),
+            " ".join(row.configuration),
+            row.remark,
+            f"{row.measured_ns / 1000:.1f}",
+            f"{row.predicted_ns / 1000:.1f}",
+            f"{100 * row.error:+.1f}",
+        )
+        for row in sorted(shown.values(), key=lambda row: -abs(row.error))[:count]
+    ]
+    numbers = ["measured us", "predicted us", "error %"]
+    return table("worst configurations", ["group", "configuration", "remark"], numbers, cells)
 
 
 def skipped_table(skipped: Sequence[NotPredicted]) -> Table:
     """Rows without a prediction, by reason."""
-    table = Table(title="not predicted")
-    table.add_column("reason")
-    table.add_column("rows", justify="right")
-    for reason, count in Counter(one.reason for one in skipped).most_common():
-        table.add_row(printable(reason), str(count))
-    return table
+    reasons = Counter(row.reason for row in skipped).most_common()
+    return table("not predicted", ["reason"], ["rows"], [(reason, str(count)) for reason, count in reasons])

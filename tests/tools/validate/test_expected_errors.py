@@ -1,15 +1,12 @@
 """The errors that reports expect are those of the measured rows: the table is held to what validation finds."""
 
-from pathlib import Path
-
 import pytest
 
 from ops.passes.cycles import expected_error, expected_errors
-from ops.programs.data_movement.copy import Conversion, measured_name
-from tools.validate.__main__ import validate
+from ops.programs.data_movement.copy import Conversion, CopyTensor
 from tools.validate.report import sum_up
+from tools.validate.rows import MEASURED, validate
 
-ROWS = Path(__file__).resolve().parents[2] / "data" / "measured"
 UNSEEN_ADDS = 0.02  # and at most three quarters: what errors of unseen configurations may lie above those in sample
 TELLING = 5  # configurations from which on a mean tells something
 
@@ -29,7 +26,7 @@ def kind_of(name, prediction):
 def in_sample():
     found = {}
     for name in ("conv", "gemm", "halo", "layout_ops"):
-        for one in validate(ROWS / f"{name}.csv")[0]:
+        for one in validate(MEASURED / f"{name}.csv")[0]:
             if one.counted and "," not in one.architecture:  # not what a library of the time chose by itself
                 found.setdefault((kind_of(name, one), one.architecture), []).append(one)
     return {key: sum_up(predictions) for key, predictions in found.items()}
@@ -52,8 +49,7 @@ def test_the_figures_are_those_of_the_models(in_sample):
 def test_every_movement_was_measured_or_says_that_it_was_not():
     known = set(expected_errors())
     for conversion in Conversion:
-        assert (measured_name(conversion) in known) == (conversion.value in known)
-        assert measured_name(conversion) in {"", conversion.value}
+        assert CopyTensor(conversion).measured_as == (conversion.value if conversion.value in known else "")
 
 
 def test_another_architecture_stands_in_where_nothing_was_measured():

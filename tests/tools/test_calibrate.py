@@ -1,0 +1,161 @@
+"""Measured rows as cases, least squares with priors, and the catalog that holds what the fit gives."""
+
+import math
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+
+from device.spec.device_spec import load_spec
+from ops.programs.kernel_costs import TransferCosts
+from tools.calibrate.__main__ import figures, main
+from tools.calibrate.cases import PROGRAMS, Case, cases_in
+from tools.calibrate.fit import PRIOR_SPREAD, fit_constants, folds_of
+from tools.calibrate.joint import PRIORS, changed_specs, cross_validated_errors, fit_jointly
+from tools.validate.prediction import Prediction
+from tools.validate.report import sum_up_errors
+from tools.validate.rows import MEASURED
+
+
+@pytest.fixture(scope="module")
+def cases():
+    return cases_in(MEASURED)
+
+
+def of(cases, program, architecture="blackhole"):
+    return [case for case in cases if case.program == program and case.spec.arch == architecture]
+
+
+def test_cases_are_measurements_merged_by_configuration(cases, tmp_path):
+    for program in PROGRAMS:
+        own = [case for case in cases if case.program == program]
+        assert len({case.prediction.configuration for case in own}) == len(own) > 40
+        assert sum(case.rows for case in own) >= len(own)
+    assert cases_in(tmp_path) == []
+
+
+def test_halves_of_one_image_are_in_one_fold(cases):
+    sizes = [(case, case.prediction.configuration[3]) for case in of(cases, "conv")]
+    same = [case for case, size in sizes if size.startswith("1x4") and "x159x256->256" in size]
+    assert len({case.prediction.configuration for case in same}) > 1
+    assert len({case.fold for case in same}) == 1
+
+
+@pytest.mark.parametrize("program", [program for program in PROGRAMS if program != "dispatch"])
+def test_errors_are_relative_to_what_was_measured(cases, program):
+    """A program (no launch) that begins later by a tenth of its measured time takes a tenth longer."""
+    case = next(case for case in cases if case.program == program)
+    name = {"conv": "conv", "halo": "halo", "gemm": "matmul", "layout_ops": "movement"}[program] + "_costs_start_cycles"
+    later = case.spec.replace(**{name: figures(case)[name] + 0.1 * case.measured})
+    assert case.error(later) - case.error(case.spec) == pytest.approx(0.1)
+    assert case.residuals(later)[0] == pytest.approx(math.log1p(case.error(later)))
+
+
+def test_end_times_count_by_half_where_they_are_known(cases):
+    conv = of(cases, "conv") + of(cases, "conv", "wormhole_b0")
+    timed = next(case for case in conv if case.ends[0] is not None)
+    _, *ends = timed.prediction.cycles_on(timed.spec)
+    late = [0.5 * (end - known) / timed.measured for end, known in zip(ends, timed.ends, strict=True)]
+    assert timed.residuals(timed.spec)[1:] == pytest.approx(late)
+    untimed = next(case for case in conv if case.ends[0] is None)
+    assert (len(untimed.residuals(untimed.spec)), untimed.count, timed.count) == (1, 1, 3)
+
+
+POINTS = [(x, 50 + 7 * x) for x in range(1, 60)]
+
+
+def line(points, values, moved, before):
+    return np.array([math.log((values["a"] + values["b"] * x) / y) for x, y in points])
+
+
+def test_constants_are_found_and_one_odd_row_does_not_bend_them():
+    fit = fit_constants(partial(line, POINTS), {"a": 40.0, "b": 6.0})
+    assert (fit.values["a"], fit.values["b"]) == (pytest.approx(50, rel=0.01), pytest.approx(7, rel=0.01))
+    odd = fit_constants(partial(line, [*POINTS, (30, 900.0)]), {"a": 50.0, "b": 7.0})
+    assert odd.values["b"] == pytest.approx(7, rel=0.02)
+
+
+def test_what_rows_do_not_tell_stays_and_pulls_are_in_prior_spreads():
+    told = []
+
+    def residuals(values, moved, before):
+        told.append((moved, before is None))
+        return np.array([math.log(values["a"] / 20)] * 100)
+
+    fit = fit_constants(residuals, {"a": 10.0, "unseen": 3.0}, rounds=1)
+    assert told[:3] == [(None, True), ("a", False), ("unseen", False)]
+    assert fit.values["unseen"] == pytest.approx(3.0)
+    assert fit.pulls["unseen"] == pytest.approx(0.0, abs=1e-9)
+    assert fit.pulls["a"] == pytest.approx(math.log(fit.values["a"] / 10) / PRIOR_SPREAD)
+
+
+def test_folds_hold_every_group_once_and_depend_on_the_seed():
+    groups = list(range(13))
+    folds = folds_of(groups, 5, seed=0)
+    assert sorted(group for fold in folds for group in fold) == groups
+    assert {len(fold) for fold in folds} == {2, 3}
+    assert folds != folds_of(groups, 5, seed=1)
+
+
+def test_older_rows_keep_the_older_tilize(cases):
+    older = next(case for case in of(cases, "conv") if case.prediction.fixed)
+    newer = next(case for case in of(cases, "conv") if not case.prediction.fixed)
+    specs = changed_specs([older, newer], {"compute_costs_tilize_tile_cycles": 0.1})
+    assert [spec.to_dict()["compute_costs"]["tilize_tile_cycles"] == 0.1 for spec in specs] == [False, True]
+
+
+def made_case(program, measured):
+    """Of a program that takes ten times as long as a page is issued."""
+    prediction = Prediction(
+        row={}, spec=load_spec("wormhole_n150"), program=program, measured_ns=measured, architecture="wormhole_b0",
+        cycles_on=lambda spec: (10 * spec.costs_of(TransferCosts).page_issue_cycles,), group=(program,),
+        configuration=(program,),
+    )  # fmt: skip
+    return Case(program=program, prediction=prediction, rows=1, measured=measured)
+
+
+def test_shared_figures_are_fitted_to_all_programs():
+    """Two programs that would have 40 and 44 cycles agree halfway; a figure that neither reads stays at its prior."""
+    issue, other = "transfer_costs_page_issue_cycles", "halo_costs_pad_issue_cycles"
+    priors = {issue: 42.0, other: 20.0}
+    alone = fit_jointly([made_case("one", 400.0)] * 50, priors).values
+    both = fit_jointly([made_case("one", 400.0)] * 50 + [made_case("other", 440.0)] * 50, priors).values
+    assert alone[issue] == pytest.approx(40.0, rel=1e-3)
+    assert both[issue] == pytest.approx((40 * 44) ** 0.5, rel=1e-3)
+    assert both[other] == pytest.approx(20.0)
+
+
+def test_every_case_is_left_out_once(cases):
+    own = of(cases, "conv", "wormhole_b0")
+    priors = {name: value for name, value in PRIORS["wormhole_b0"].items() if name.startswith("conv_costs")}
+    errors = cross_validated_errors(own, priors, seed=0)
+    names = [case.prediction.configuration for case in own]
+    assert sorted(case.prediction.configuration for case, _ in errors) == sorted(names)
+    assert sum_up_errors([error for _, error in errors], rows=len(errors)).mean < 0.1
+
+
+def test_the_catalog_holds_what_the_fit_gives(cases):
+    """Of Wormhole, rounded, from the thinned rows; a change of model or rows that moves figures moves it, too."""
+    for architecture, priors in PRIORS.items():
+        assert set(priors) <= set(figures(of(cases, "conv", architecture)[0]))
+    own = [case for program in ("conv", "gemm") for case in of(cases, program, "wormhole_b0")]
+    priors = {name: value for name, value in PRIORS["wormhole_b0"].items() if not name.startswith("dispatch")}
+    catalog = figures(own[0])
+    for name, value in fit_jointly(own, priors).values.items():
+        assert catalog[name] == pytest.approx(value, rel=0.05), name
+
+
+def test_command_prints_what_it_used_and_both_errors(tmp_path, capsys, monkeypatch):
+    for program, step in (("conv", 3), ("halo", 1)):
+        header, *rows = (MEASURED / f"{program}.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+        (tmp_path / f"{program}.csv").write_text("".join([header, *rows[::step]]), encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["tools.calibrate", str(tmp_path), "--arch", "wormhole_b0", "--programs", "conv"])
+    main()
+    printed = capsys.readouterr().out
+    for title in ("figures", "in sample", "cross-validated by configuration"):
+        assert f"wormhole_b0: {title}" in printed
+    assert "transfer_costs_page_issue_cycles" in printed
+    assert "all of conv" in printed
+    assert "all of halo" not in printed
+    assert "blackhole" not in printed

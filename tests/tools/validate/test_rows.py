@@ -1,0 +1,176 @@
+"""Rows of files: predicted, or listed with the reason; what is no file of rows ends the program in a line."""
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from device.spec.device_spec import load_spec
+from tools.validate.__main__ import main
+from tools.validate.prediction import NotPredictedError, Prediction
+from tools.validate.report import sum_up
+from tools.validate.rows import MEASURED, VALIDATORS, read_rows, require_plausible, validate, validator_of
+
+MOST_BYTES = 1_500_000  # of all measured rows
+GENERATIONS = ("wormhole_b0", "blackhole")
+
+
+def written(path, kind, *changes, first=None):
+    """A file of a good row (the first one that can be predicted) and others that are changed."""
+    if first is None:
+        for first in read_rows(MEASURED / f"{kind}.csv"):
+            try:
+                VALIDATORS[kind](first)
+                break
+            except NotPredictedError:
+                continue
+    target = path / f"{kind}.csv"
+    with target.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.DictWriter(out, list(first))
+        writer.writeheader()
+        writer.writerows([first, *({**first, **change} for change in changes)])
+    return target
+
+
+def run(monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["tools.validate", *map(str, arguments)])
+    main()
+
+
+@pytest.mark.parametrize(
+    ("name", "mean"), [("conv", 0.05), ("halo", 0.07), ("gemm", 0.04), ("layout_ops", 0.12), ("dispatch", 0.03)]
+)
+def test_errors_are_as_claimed(name, mean):
+    predicted, skipped = validate(MEASURED / f"{name}.csv")
+    counted = [row for row in predicted if row.architecture in GENERATIONS and row.counted]
+    assert sum_up(counted).mean < mean
+    assert len(predicted) + len(skipped) == len(read_rows(MEASURED / f"{name}.csv"))
+    assert all(row.reason for row in skipped)
+    assert abs(sum_up(counted).bias) < 0.05
+    for architecture in GENERATIONS if name == "conv" else ():
+        own = sum_up([row for row in counted if row.architecture == architecture])
+        assert own.mean <= mean
+        assert abs(own.bias) <= 0.02
+        assert own.worst <= 0.2
+    if name == "layout_ops":
+        for kind in {row.group[0] for row in counted}:
+            own = [row for row in counted if row.group[0] == kind and row.architecture == "blackhole"]
+            assert len({row.configuration for row in own}) < 5 or sum_up(own).mean < 0.13, kind
+
+
+def test_measured_rows_stay_small():
+    assert sum(path.stat().st_size for path in MEASURED.iterdir()) < MOST_BYTES
+
+
+def test_configurations_count_once_with_their_median_row():
+    def row(name, cycles):
+        return Prediction(
+            row={}, spec=load_spec("wormhole_n150"), program=None, measured_ns=100, cycles_on=lambda spec: (cycles,),
+            group=("g",), architecture="a", configuration=(name,),
+        )  # fmt: skip
+
+    errors = sum_up([row("x", 110), row("x", 120), row("x", 300), row("y", 90)])
+    assert (errors.rows, errors.configurations) == (4, 2)
+    figures = (errors.mean, errors.median, errors.bias, errors.worst)
+    assert figures == pytest.approx((0.15, 0.15, 0.05, 0.2))
+
+
+SIZES = [
+    *(("conv", "in_h"), ("halo", "in_h"), ("gemm", "M"), ("layout_ops", "in_shape"), ("dram_noc", "num_transactions")),
+]
+
+
+@pytest.mark.parametrize(("kind", "column"), [*SIZES, ("conv", "value")])
+def test_a_size_or_a_measurement_that_is_none_is_a_row_not_predicted(kind, column, tmp_path, monkeypatch, capsys):
+    values = ["x", "nan", "-1", "0", ""]
+    values += ["inf"] if column == "value" else ["99999999999999999999", "4000000", "[/]", "\x1b[31m"]
+    path = written(tmp_path, kind, *({column: value} for value in values))
+    predicted, skipped = validate(path)
+    assert (len(predicted), len(skipped)) == (1, len(values))
+    run(monkeypatch, path)
+    shown = capsys.readouterr().out
+    assert "not predicted" in shown
+    assert "\x1b" not in shown
+
+
+def test_sizes_that_cannot_be_are_refused_by_name(tmp_path):
+    for value in ("0", "00", "-1"):  # batches may be left out, where there is one
+        (skipped,) = validate(written(tmp_path, "gemm", {"batch": value}))[1]
+        assert skipped.reason == f"batch must be at least 1, not {value}"
+    row = read_rows(MEASURED / "layout_ops.csv")[0] | {"commit": "10216031"}  # a hash that is a number
+    require_plausible(row)
+    with pytest.raises(NotPredictedError, match="cores must be at most"):
+        require_plausible(row | {"cores": "10216031"})
+
+
+def test_shards_that_do_not_fit_their_grid_are_not_predicted(tmp_path):
+    """12x40x128 in BLOCK shards on cores 5 wide and 4 high, where it takes 5 rows of them."""
+    row = next(row for row in read_rows(MEASURED / "halo.csv") if row["shard"] == "BLOCK_SHARDED")
+    sizes = {"batch": "1", "in_h": "12", "in_w": "40", "in_c": "128", "in_rows": "480", "cores_nhw": "5"}
+    grid = {"cores": "20", "grid": "{[(x=0;y=0) - (x=4;y=3)]}", "cores_c": "4", "transpose_mcast": "true"}
+    predicted, (skipped,) = validate(written(tmp_path, "halo", {**sizes, **grid}, first=row))
+    assert len(predicted) == 1
+    assert "DeviceError: Number of shards along height 5 must not exceed number of rows 4" in skipped.reason
+
+
+def test_a_mistake_of_a_model_is_no_row_that_is_not_understood(tmp_path, monkeypatch):
+    def broken(op, spec):
+        raise ValueError("a mistake")
+
+    path = written(tmp_path, "conv")
+    monkeypatch.setattr("tools.validate.conv.time_conv", broken)
+    with pytest.raises(ValueError, match="a mistake"):
+        validate(path)
+
+
+@pytest.mark.parametrize("text", ["", "a,b\n", "a,b\n1,2\n", "a,b\n1\n", "\0\n\0"])
+def test_a_file_without_a_row_to_predict_ends_it_in_a_line(tmp_path, text, monkeypatch, capsys):
+    path = tmp_path / "conv.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        run(monkeypatch, path)
+    assert ended.value.code == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "message"), [("convolution.csv", "no validator"), ("conv_new.csv", "no such file")])
+def test_files_that_can_not_be_read_end_it_before_any_work(name, message, tmp_path, capsys, monkeypatch):
+    with pytest.raises(SystemExit):
+        run(monkeypatch, MEASURED / "conv.csv", tmp_path / name)
+    shown = capsys.readouterr()
+    assert message in shown.err
+    assert not shown.out
+
+
+def test_the_name_of_a_file_says_who_predicts_it():
+    assert validator_of(Path("somewhere/conv.csv")) is VALIDATORS["conv"]
+    assert validator_of(Path("conv_held_back.csv")) is VALIDATORS["conv"]
+    with pytest.raises(ValueError, match=r"convolution\.csv: no validator for rows of that name; name it conv"):
+        validator_of(Path("convolution.csv"))
+
+
+def test_command(tmp_path, capsys, monkeypatch):
+    every = read_rows(MEASURED / "conv.csv")
+    kinds = ("kernel=main", "kernel=helper_sbm", "target", "(device profiler)")
+    some = [row for kind in kinds for row in [row for row in every if kind in row["config"] + row["kind"]][:2]]
+    path, out = written(tmp_path, "conv", *some[1:], first=some[0]), tmp_path / "out.json"
+    run(monkeypatch, path, "--json", out)
+    printed = capsys.readouterr().out
+    assert "errors with the constants of the catalog" in printed
+    assert "is a proposal, not the released one" in printed
+    rows = json.loads(out.read_text(encoding="utf-8"))
+    assert len(rows) == 8
+    for row in rows:
+        assert row["file"] == "conv.csv"
+        assert row["source_path"]
+        assert ("predicted_ns" in row) != ("not_predicted" in row)
+        if "predicted_ns" in row:
+            assert row["predicted_ns"] > 0
+            assert row["measured_ns"] == pytest.approx(float(row["value"]) * (1000 if row["unit"] == "us" else 1))
+    run(monkeypatch, path, "--overall")
+    printed = capsys.readouterr().out
+    assert "conv.csv, blackhole" in printed
+    assert "worst configurations" not in printed
+    assert "is a proposal" not in printed
