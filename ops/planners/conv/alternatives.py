@@ -4,12 +4,13 @@ Nothing is tried here: whether an alternative fits is for the caller to find out
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, BufferType, TensorMemoryLayout
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, BufferType
 from device.numbers.formats import BFLOAT8_B, div_up
 from device.spec.device_spec import DeviceSpec
 from ops.planners.conv.arguments import ConvCall, ConvConfig, SliceConfig, SliceType
@@ -107,17 +108,12 @@ def _lighter(call: ConvCall) -> Iterator[Alternative]:
         yield _with(call, "deallocate_activation", deallocate_activation=True)
 
 
-def _block_rows(call: ConvCall, device_spec: DeviceSpec) -> int:
-    """Rows of an activation block of the call in one piece."""
-    try:
-        return partition_call(call, device_spec).layout.blocks.act_h_tiles * TILE
-    except DeviceError:
-        return call.conv_config.act_block_h_override or TILE
-
-
 def _lower_blocks(call: ConvCall, device_spec: DeviceSpec) -> Iterator[Alternative]:
     """Activation blocks of half the height, a quarter, and so on."""
-    tiles = _block_rows(call, device_spec) // TILE
+    try:
+        tiles = partition_call(call, device_spec).layout.blocks.act_h_tiles
+    except DeviceError:
+        tiles = call.conv_config.act_block_h_override // TILE
     while tiles > 1:
         tiles = div_up(tiles, 2)
         yield _with(call, "act_block_h_override", act_block_h_override=tiles * TILE)
@@ -135,16 +131,11 @@ def _lighter_weights(call: ConvCall) -> Iterator[Alternative]:
         yield _with(call, "weights_dtype", weights_format=BFLOAT8_B)
 
 
-def _scheme(call: ConvCall, device_spec: DeviceSpec) -> TensorMemoryLayout | None:
-    """The shard scheme of the call in one piece; None if the call cannot be partitioned."""
-    try:
-        return call.conv_config.shard_layout or partition_call(call, device_spec).layout.scheme
-    except DeviceError:
-        return None
-
-
 def _other_schemes(call: ConvCall, device_spec: DeviceSpec) -> Iterator[Alternative]:
-    now = _scheme(call, device_spec)
+    now = call.conv_config.shard_layout
+    if now is None:
+        with suppress(DeviceError):  # it cannot be partitioned
+            now = partition_call(call, device_spec).layout.scheme
     reshard = call.conv_config.reshard_if_not_optimal or call.input.spec.memory_config.is_sharded()
     for scheme in (HEIGHT, BLOCK, WIDTH):
         if scheme is not now:

@@ -4,6 +4,7 @@ The input becomes tiles, sharded unless the library chose the layout, and is mul
 0.81.1 on a device without kernels, and the recorded runs of 1x1 kernels.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -40,21 +41,24 @@ from ops.programs.matmul.buffers import interleaved_config, matmul_circular_buff
 from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
 
 
-def matmul_refusal(
+def matmul_refusals(
     partitioned: PartitionedConv,
     problem: MatmulProblem,
     weights: TensorSpec,
     memory: MemoryConfig,
     activation: tuple[str, tuple[float, ...]] | None,
     device_grid: GridSpec,
-) -> str | None:
-    """Why no matmul program of a 1x1 convolution can be built, in the real library's words and ours; None if it can."""
-    refused = _formats_refusal(problem, weights) or _place_refusal(partitioned, problem, memory, device_grid)
-    refused = (
-        refused or _weights_refusal(partitioned, problem, weights) or _shards_refusal(partitioned, problem, memory)
-    )
-    if refused is not None:
-        return refused
+) -> Iterator[str]:
+    """Why no matmul program of a 1x1 convolution can be built, in the real library's words and ours."""
+    for name, letter, held in (("input_tensor", "A", problem.in_format), ("weight_tensor", "B", weights.data_format)):
+        if not held.is_float:
+            yield (
+                f"Unsupported data format for input {letter}: DataType::{held.name.upper()}\n"
+                f"{name}: a kernel of 1x1 runs as a matmul, which multiplies floats; typecast it"
+            )
+    yield from _place_refusals(partitioned, problem, memory, device_grid)
+    yield from _weights_refusals(partitioned, problem, weights)
+    yield from _shards_refusals(partitioned, problem, memory)
     if memory.memory_layout is WIDTH:
         cores, box = partitioned.layout.config.channel_cores, partitioned.layout.config.cores.bounding_box()
         first = (
@@ -63,50 +67,39 @@ def matmul_refusal(
             if cores > box.cols
             else f"Unsupported memory layout TensorMemoryLayout::{WIDTH.name}."
         )
-        return (
+        yield (
             f"MatmulMultiCoreReuseMultiCastProgramConfig: {first}\n"
             "A 1x1 convolution takes HEIGHT_SHARDED and BLOCK_SHARDED inputs: set shard_layout and "
             "reshard_if_not_optimal"
         )
-    return None if activation is None else fused_by_matmul_refusal(activation)
+    if activation is not None and (text := fused_by_matmul_refusal(activation)) is not None:
+        yield text
 
 
-def _formats_refusal(problem: MatmulProblem, weights: TensorSpec) -> str | None:
-    """Why the formats of the operands do not suit any program."""
-    for name, letter, held in (("input_tensor", "A", problem.in_format), ("weight_tensor", "B", weights.data_format)):
-        if not held.is_float:
-            return (
-                f"Unsupported data format for input {letter}: DataType::{held.name.upper()}\n"
-                f"{name}: a kernel of 1x1 runs as a matmul, which multiplies floats; typecast it"
-            )
-    return None
-
-
-def _place_refusal(
+def _place_refusals(
     partitioned: PartitionedConv, problem: MatmulProblem, memory: MemoryConfig, device_grid: GridSpec
-) -> str | None:
+) -> Iterator[str]:
     """Why the cores of the input do not suit any program."""
     cores = partitioned.layout.config.channel_cores
     if memory.memory_layout is WIDTH and cores > device_grid.cols:  # its output goes to one row of so many cores
         outside = no_bank(CoreCoord(device_grid.cols, 0), device_grid.cores, "L1")
-        return f"{outside}{device_grid.cols}x{device_grid.rows}"
+        yield f"{outside}{device_grid.cols}x{device_grid.rows}"
     if memory.memory_layout is HEIGHT and memory.buffer_type is not BufferType.L1:
-        return (
+        yield (
             "MatmulMultiCoreReuseMultiCast1DProgramConfig: input A and output buffer types must match, got input: "
             f"BufferType::{memory.buffer_type.name} vs output: BufferType::L1\n"
             "input_tensor: its shards in DRAM lie as the convolution wants them, and are not moved; put the input in L1"
         )
     held = div_up(partitioned.problem.in_channels, TILE)
     if partitioned.layout.scheme is HEIGHT and memory.memory_layout is WIDTH and held == problem.k_tiles:
-        return (
+        yield (
             "MatmulMultiCoreReuseMultiCast1DProgramConfig: input A must be HEIGHT_SHARDED, got: "
             f"TensorMemoryLayout::{memory.memory_layout.name}\n"
             "input_tensor: flattened, all its rows lie in one shard; give it as [1, 1, N*H*W, C], or on one core"
         )
-    return None
 
 
-def _weights_refusal(partitioned: PartitionedConv, problem: MatmulProblem, weights: TensorSpec) -> str | None:
+def _weights_refusals(partitioned: PartitionedConv, problem: MatmulProblem, weights: TensorSpec) -> Iterator[str]:
     """Why the weights, prepared by this call or ahead of it, do not suit the input."""
     call, channels = partitioned.call, flattened(partitioned.call.input.spec.shape)[-1]
     held, given, columns = div_up(channels, TILE), weights.padded_shape[-2] // TILE, weights.padded_shape[-1]
@@ -121,44 +114,43 @@ def _weights_refusal(partitioned: PartitionedConv, problem: MatmulProblem, weigh
                 f"weight_tensor: with its padding it has the shape {list(call.weight.spec.padded_shape)}, which is no "
                 f"1x1 kernel for {channels} channels; give it in ROW_MAJOR_LAYOUT, and for this call"
             )
-        return (
+        yield (
             "The width of the first tensor must be equal to the height of the second tensor. "
             f"Mismatch: width={channels} height={weights.shape[-2]}\n{told}"
         )
     tiles = "K dimension in tiles must match between input A ({}) and input B ({})\n"
     if held != given and call.folding is not None and not call.folding.weights:
-        return (
+        yield (
             f"{tiles.format(held, given)}conv_config.enable_kernel_stride_folding: the image in DRAM was folded, but "
             "not the weights; set it to False, leave shard_layout out, or put the input in L1"
         )
     if held != given and prepared:
-        return (
+        yield (
             f"{tiles.format(held, given)}weight_tensor: it was prepared for {given} tiles of channels, which fill "
             "other cores; pass it on the host"
         )
     if columns < problem.n_tiles * TILE:
-        return (
+        yield (
             f"Shard width {problem.n_tiles * TILE} must match physical width {columns} for height sharded\n"
             "weight_tensor: it was prepared for other channels; pass it on the host"
         )
     if held != problem.k_tiles and not prepared:
-        return (
+        yield (
             f"{tiles.format(held, problem.k_tiles)}core_grid: {partitioned.layout.config.channel_cores} cores do not "
             f"divide the {held} channel tiles; give a grid that does"
         )
-    return None
 
 
-def _shards_refusal(partitioned: PartitionedConv, problem: MatmulProblem, memory: MemoryConfig) -> str | None:
+def _shards_refusals(partitioned: PartitionedConv, problem: MatmulProblem, memory: MemoryConfig) -> Iterator[str]:
     """Why the shards of the input do not suit the blocks of the program."""
     shards, per_core = memory.shard_spec, partitioned.layout.shards.out_row_tiles
     if shards is None or memory.memory_layout is WIDTH:
-        return None
+        return
     grid = partitioned.layout.out_config.cores
     blocks, box = div_up(problem.m_tiles, per_core), grid.bounding_box()
     kind = "MatmulMultiCoreReuseMultiCast" + ("1DProgramConfig" if memory.memory_layout is HEIGHT else "ProgramConfig")
     if box.start != CoreCoord(0, 0):
-        return (
+        yield (
             f"{kind}: output shard grid {grid} must lie within extent {box.cols}-{box.rows}\n"
             "core_grid, or the grid of the input's shards: give cores that begin at (0, 0)"
         )
@@ -171,7 +163,7 @@ def _shards_refusal(partitioned: PartitionedConv, problem: MatmulProblem, memory
             else f"Num output blocks along {'y' if by_rows else 'x'} ({blocks}) must be smaller than or "
             f"equal to the number of {'rows' if by_rows else 'columns'} in compute grid ({cores})!"
         )
-        return (
+        yield (
             f"{kind}: {first}\n"
             f"input_tensor: it has {problem.m_tiles} tiles of rows, and a core computes {per_core} of those that the "
             "call says; give as many as those"
@@ -182,12 +174,11 @@ def _shards_refusal(partitioned: PartitionedConv, problem: MatmulProblem, memory
             HEIGHT: f"shard_shape[0] ({rows}) / in0_tile height ({TILE})",
             BLOCK: f"shard_shape[0] / in0_tile.get_height() ({rows // TILE})",
         }[memory.memory_layout]
-        return (
+        yield (
             f"{kind}: per_core_M ({per_core}) must equal {given}\n"
             f"input_tensor: its rows fill {per_core} tiles on each of its cores; give it shards of {per_core * TILE} "
             "rows, or set reshard_if_not_optimal"
         )
-    return None
 
 
 AS_MATMUL: Final = Decision(
@@ -430,8 +421,11 @@ def _matmul(
         ),
         dataflow=True,
         key=("matmul", op, tiles.spec, made, weights[0].spec.padded_shape),
-        refused=matmul_refusal(
-            partitioned, problem, weights[0].spec, tiles.spec.memory_config, activation, builder.device_spec.grid
+        refused=next(
+            matmul_refusals(
+                partitioned, problem, weights[0].spec, tiles.spec.memory_config, activation, builder.device_spec.grid
+            ),
+            None,
         ),
     )
 
@@ -454,7 +448,14 @@ def matmul_input(
     if config is None:
         return current
     if current.spec.layout is Layout.ROW_MAJOR and config.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
-        _require_whole_tiles(current)
+        shards = current.spec.memory_config.shard_spec
+        high = current.spec.memory_config.memory_layout is HEIGHT
+        if shards is not None and high and any(side % TILE for side in shards.shape):
+            raise DeviceError(
+                f"Physical shard shape ({shards.shape[0]}, {shards.shape[1]}) must be tile {{{TILE}, {TILE}}} sized!\n"
+                "input_tensor: before its rows are dealt to other shards they become tiles; use HEIGHT_SHARDED, or put "
+                "the input in interleaved memory"
+            )
         tiles = tilized(builder, current, f"{name}.tiles")
         replace_input(builder, source, current, tiles, deallocate=deallocate)
         current = tiles
@@ -463,19 +464,6 @@ def matmul_input(
         replace_input(builder, source, current, copy, deallocate=deallocate)
         current = copy
     return current
-
-
-def _require_whole_tiles(source: PlanTensor) -> None:
-    """Refuses HEIGHT shards of rows that no tiles can be made of where they lie."""
-    place = source.spec.memory_config
-    shards = place.shard_spec
-    if shards is None or place.memory_layout is not HEIGHT or not any(side % TILE for side in shards.shape):
-        return
-    raise DeviceError(
-        f"Physical shard shape ({shards.shape[0]}, {shards.shape[1]}) must be tile {{{TILE}, {TILE}}} sized!\n"
-        "input_tensor: before its rows are dealt to other shards they become tiles; use HEIGHT_SHARDED, or put the "
-        "input in interleaved memory"
-    )
 
 
 def matmul_tiles(builder: PlanBuilder, source: PlanTensor, name: str, *, consumed: bool) -> PlanTensor:

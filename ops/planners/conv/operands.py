@@ -192,27 +192,24 @@ def weights_layout(partitioned: PartitionedConv) -> WeightsLayout:
 
 
 def _prepared_layout(partitioned: PartitionedConv, read: WeightsLayout) -> WeightsLayout:
-    """The layout that weights are prepared in, of a call whose program takes them for ``read``."""
-    folding = partitioned.call.folding
-    if folding is not None and not folding.weights and partitioned.input_memory.is_sharded() and partitioned.sharded:
+    """The layout that weights are prepared in, of a call whose program takes them for ``read``.
+
+    The real library asks a weight on the host for its sizes, padding included, and not the call.
+    """
+    call = partitioned.call
+    folding, raw = call.folding, call.weight.spec.padded_shape[:4]
+    if folding is not None:
+        if folding.weights or not partitioned.input_memory.is_sharded() or not partitioned.sharded:
+            return read
         channels = read.in_channels // prod(folding.stride)
         return _made_of(partitioned, read, channels, read.out_channels, folding.kernel)
-    raw = _raw_sizes(partitioned.call)
-    if raw is None or raw == (read.in_channels, read.out_channels, *read.kernel):
+    if call.groups != 1 or not call.weight.on_host:
         return read
-    return _made_of(partitioned, read, raw[0], raw[1], raw[2:])
-
-
-def _raw_sizes(call: ConvCall) -> tuple[int, int, int, int] | None:
-    """Input channels, output channels and kernel that a weight on the host is prepared with: its own, padding included.
-
-    The real library asks the tensor and not the call; None where it was asked for another weight, or has groups.
-    """
-    spec = call.weight.spec
-    if call.folding is not None or call.groups != 1 or not call.weight.on_host:
-        return None
-    first, second, rows, columns = spec.padded_shape[:4]
-    return (first, second, rows, columns) if call.rules.transposed else (second, first, rows, columns)
+    first, second, rows, columns = raw
+    ins, outs = (first, second) if call.rules.transposed else (second, first)
+    if (ins, outs, rows, columns) == (read.in_channels, read.out_channels, *read.kernel):
+        return read
+    return _made_of(partitioned, read, ins, outs, (rows, columns))
 
 
 def _made_of(
@@ -242,23 +239,18 @@ def _made_of(
     )
     inner = made.shard_channels * made.kernel[1] * (made.kernel[0] if made.full_inner_dim else 1)
     if partitioned.sharded and partitioned.layout.scheme is HEIGHT and made.k_block_rows < inner:
-        raise DeviceError(
-            f"Block height {made.k_block_rows} must be >= inner dimension {inner}\n{_why_blocks_differ(partitioned)}"
+        shape = partitioned.call.weight.spec.padded_shape
+        why = (
+            f"weight_tensor: the kernel rows of its shape {list(shape)}, padding included, do not fit the blocks of "
+            "the call; give the weights of the call, in ROW_MAJOR_LAYOUT"
         )
+        if partitioned.call.folding is not None:
+            why = (
+                "conv_config.enable_kernel_stride_folding: the image in DRAM was folded, but not the weights, whose "
+                "kernel rows do not fit the blocks; set it to False, or put the input in L1"
+            )
+        raise DeviceError(f"Block height {made.k_block_rows} must be >= inner dimension {inner}\n{why}")
     return made
-
-
-def _why_blocks_differ(partitioned: PartitionedConv) -> str:
-    call = partitioned.call
-    if call.folding is not None:
-        return (
-            "conv_config.enable_kernel_stride_folding: the image in DRAM was folded, but not the weights, whose "
-            "kernel rows do not fit the blocks; set it to False, or put the input in L1"
-        )
-    return (
-        f"weight_tensor: the kernel rows of its shape {list(call.weight.spec.padded_shape)}, padding included, do not "
-        "fit the blocks of the call; give the weights of the call, in ROW_MAJOR_LAYOUT"
-    )
 
 
 def read_layout(partitioned: PartitionedConv) -> WeightsLayout:
@@ -334,17 +326,12 @@ def size_refusal(layout: ConvPartition, out_channels: int, prepared: Sequence[tu
             f"num_blocks_output_w {cores} should be equal to num_blocks_weight_w {columns // block}\n"
             f"weight_tensor: it was prepared for other cores; {WAY_OUT}"
         )
-    return _other_cores(layout, columns, prepared[-1][-1] // TILE)
-
-
-def _other_cores(layout: ConvPartition, columns: int, bias_columns: int) -> str | None:
-    """Why HEIGHT and BLOCK programs do not deal the weights' columns to their cores."""
-    slices, box = columns // layout.shards.out_col_tiles, layout.out_config.cores.bounding_box()
+    slices, box, bias_columns = columns // block, layout.out_config.cores.bounding_box(), prepared[-1][-1] // TILE
     turned = layout.out_config.orientation is ShardOrientation.COL_MAJOR
-    axis, cores = ("y", box.rows) if turned else ("x", box.cols)
-    if layout.scheme is BLOCK and cores % slices:
+    axis, across = ("y", box.rows) if turned else ("x", box.cols)
+    if layout.scheme is BLOCK and across % slices:
         return (
-            f"num_cores_{axis} {cores} should be divisible by num_weight_slices_width {slices}\n"
+            f"num_cores_{axis} {across} should be divisible by num_weight_slices_width {slices}\n"
             f"weight_tensor: it was prepared for {slices} cores of output channels; {WAY_OUT}"
         )
     if layout.scheme is not BLOCK and slices != 1:

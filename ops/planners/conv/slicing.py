@@ -414,11 +414,11 @@ def _slices_of_nothing(call: ConvCall, outputs: tuple[int, int], free_l1_bytes: 
     if call.takes_l1_path or min(outputs) < 0:
         return None
     kinds, given = _kinds(call), call.slice_config.num_slices if call.slice_config is not None else 0
-    lengths = [outputs[kind is SliceType.DRAM_WIDTH] for kind in kinds]
     if given:
-        most = div_up(lengths[0], rounding_of(call, kinds[0]))
+        most = div_up(outputs[kinds[0] is SliceType.DRAM_WIDTH], rounding_of(call, kinds[0]))
         return too_many_line(given, most) if given > most else None
-    return None if any(lengths) else _none_found(kinds[-1], 0, 0, free_l1_bytes)
+    found = any(outputs[kind is SliceType.DRAM_WIDTH] for kind in kinds)
+    return None if found else _none_found(kinds[-1], 0, 0, free_l1_bytes)
 
 
 def _kinds(call: ConvCall) -> list[SliceType]:
