@@ -6,19 +6,10 @@ import pytest
 import ttsim
 from device.cores import first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import (
-    L1_MEMORY_CONFIG,
-    BufferType,
-    Layout,
-    MemoryConfig,
-    ShardOrientation,
-    ShardSpec,
-    TensorMemoryLayout,
-)
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT8
-from device.plan import Operation
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_model import CyclesContext, Ends
+from ops.op_model import Ends
 from ops.op_models import load_spec
 from ops.programs.data_movement.slice import (
     Cut,
@@ -28,127 +19,94 @@ from ops.programs.data_movement.slice import (
     slice_write_buffers,
     sliced_input,
 )
-from tests.shards import high
+from tests.build import buffer_rows, op_cycles, place, tensor_spec
+from tests.shards import BLOCK, HEIGHT
 
-SPEC = load_spec("wormhole_n150")
-L1 = MemoryConfig(TensorMemoryLayout.INTERLEAVED, BufferType.L1)
-
-
-def tensor(name, shape, layout=Layout.ROW_MAJOR, place=L1):
-    return PlanTensor(name, TensorSpec(shape, BFLOAT16, layout, place))
+WORMHOLE, BLACKHOLE = load_spec("wormhole_n150"), load_spec("blackhole_p150")
 
 
-def box(shape, begins, ends, steps=(1, 1, 1, 1)):
+def box(begins, ends, shape, steps=(1, 1, 1, 1)):
     return Cut(shape=shape, begins=begins, ends=ends, steps=steps)
 
 
-def sizes(*args):
-    return [(one.size_bytes, one.cores.num_cores(), one.scratchpad) for one in slice_buffers(*args, SPEC)]
-
-
-def test_rows_that_begin_between_aligned_addresses_take_more():
-    """864 rows of 80 bytes: 14 of a core count as 32, all of 2,560 bytes at once; from byte 40 a row takes 96."""
-    source, made = tensor("input", (2, 16, 64, 96)), tensor("output", (2, 12, 36, 40))
-    apart = box((2, 16, 64, 96), (0, 0, 5, 20), (2, 12, 41, 60))
-    assert sizes(apart, source, made) == [(2 * 32 * 96, 64, False), (4 * 4, 64, True)]
-    aligned = box((2, 16, 64, 96), (0, 0, 5, 16), (2, 12, 41, 56))
-    assert sizes(aligned, source, made)[0] == (2 * 32 * 80, 64, False)
-
-
-def test_long_rows_are_read_in_parts():
-    """16 rows of 206 bytes, each at a distance of 208: 16 such rows are the most of 32 that 4,096 bytes hold."""
-    op = box((1, 1, 64, 128), (0, 0, 16, 24), (1, 1, 32, 127))
-    assert sizes(op, tensor("input", op.shape), tensor("output", (1, 1, 16, 103)))[0] == (2 * 16 * 208, 16, False)
-
-
-def test_steps_read_whole_rows():
-    op = box((1, 8, 224, 64), (0, 0, 24, 0), (1, 8, 48, 16), (1, 1, 1, 2))
-    made = tensor("output", (1, 8, 24, 8))
-    assert sizes(op, tensor("input", op.shape), made) == [(2 * 128, 64, False)]
-
-
-def test_tiles_pass_two_at_a_time():
-    op = box((1, 5, 33, 47), (0, 0, 0, 0), (1, 5, 32, 47))
-    source, made = (
-        tensor(name, shape, Layout.TILE) for name, shape in (("input", op.shape), ("output", (1, 5, 32, 47)))
-    )
-    assert sizes(op, source, made) == [(2 * 2048, 10, False), (16, 10, True)]
-
-
-def test_rows_are_cut_out_of_shards_where_they_lie():
-    places = [high((rows, 32), 2) for rows in (120, 42)]
-    op = box((3, 2, 40, 32), (0, 0, 8, 0), (3, 2, 22, 32))
-    source, made = tensor("input", op.shape, place=places[0]), tensor("output", (3, 2, 14, 32), place=places[1])
-    views = slice_buffers(op, source, made, SPEC)
-    assert [(one.size_bytes, one.view_of) for one in views] == [(120 * 64, "input"), (42 * 64, "output")]
+@pytest.mark.parametrize(
+    ("source", "made", "begins", "steps", "wanted"),
+    [
+        # 864 rows of 80 bytes: 14 of a core count as 32, all of 2,560 bytes at once; from byte 40 on a row takes 96
+        ("2x16x64x96 l1", "2x12x36x40 l1", (0, 0, 5, 20), (1, 1, 1, 1), [(2 * 32 * 96, 64), (4 * 4, 64)]),
+        ("2x16x64x96 l1", "2x12x36x40 l1", (0, 0, 5, 16), (1, 1, 1, 1), [(2 * 32 * 80, 64), (4 * 4, 64)]),
+        # 16 rows of 206 bytes, each at a distance of 208: 16 such rows are the most of 32 that 4,096 bytes hold
+        ("1x1x64x128 l1", "1x1x16x103 l1", (0, 0, 16, 24), (1, 1, 1, 1), [(2 * 16 * 208, 16), (16, 16)]),
+        # steps read whole rows
+        ("1x8x224x64 l1", "1x8x24x8 l1", (0, 0, 24, 0), (1, 1, 1, 2), [(2 * 128, 64)]),
+        # tiles pass two at a time
+        ("1x5x33x47 tile l1", "1x5x32x47 tile l1", (0, 0, 0, 0), (1, 1, 1, 1), [(2 * 2048, 10), (16, 10)]),
+        # rows are cut out of shards where they lie
+        (
+            "3x2x40x32 height/120x32/2",
+            "3x2x14x32 height/42x32/2",
+            (0, 0, 8, 0),
+            (1, 1, 1, 1),
+            [(120 * 64, 2), (42 * 64, 2)],
+        ),
+    ],
+)
+def test_buffers_of_boxes(source, made, begins, steps, wanted):
+    read, written = tensor_spec(source), tensor_spec(made)
+    ends = tuple(begin + side * step for begin, side, step in zip(begins, written.shape, steps, strict=True))
+    op = box(begins, ends, read.shape, steps)
+    assert op.made_shape == written.shape
+    found = slice_buffers(op, PlanTensor("input", read), PlanTensor("output", written), WORMHOLE)
+    assert [(one.size_bytes, one.cores.num_cores()) for one in found] == wanted
+    in_shards = "height" in source
+    assert [one.scratchpad for one in found][1:] == ([False] if in_shards else [True] * (len(found) - 1))
+    assert [one.view_of for one in found] == (["input", "output"] if in_shards else [None] * len(found))
 
 
 def test_the_box():
     array = np.arange(24.0).reshape(2, 3, 4)
-    op = Cut(shape=(2, 3, 4), begins=(1, 0, 1), ends=(2, 3, 4), steps=(1, 2, 2))
+    op = box((1, 0, 1), (2, 3, 4), (2, 3, 4), (1, 2, 2))
     assert np.array_equal(op.moved(array), array[1:2, ::2, 1::2])
 
 
-@pytest.mark.parametrize("layout", [Layout.ROW_MAJOR, Layout.TILE])
+@pytest.mark.parametrize("layout", ["rows", "tile"])
 def test_a_box_takes_as_long_as_a_copy_of_it_and_says_so(layout):
-    op = box((1, 8, 64, 64), (0, 0, 0, 0), (1, 2, 64, 64))
-    source, made = tensor("input", op.shape, layout).spec, tensor("output", (1, 2, 64, 64), layout).spec
-    context = CyclesContext(spec=SPEC, contention=True)
-    part = op.cycles(Ends(read=source, written=made), context).cycles
-    assert part == op.cycles(Ends(read=made, written=made), context).cycles
-    description = op.describe(Ends(read=source, written=made), SPEC)
-    assert not description.measured_as
-    assert description.composed_of
-
-
-HEIGHT, WIDTH = TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.WIDTH_SHARDED
-BLOCK = TensorMemoryLayout.BLOCK_SHARDED
+    op = box((0, 0, 0, 0), (1, 2, 64, 64), (1, 8, 64, 64))
+    source, made = (tensor_spec(f"1x{images}x64x64 {layout} l1") for images in (8, 2))
+    assert op_cycles(op, source, made) == op_cycles(op, made, made)
+    description = op.describe(Ends(read=source, written=made), WORMHOLE)
+    assert (description.measured_as, bool(description.composed_of)) == ("", True)
 
 
 @pytest.mark.parametrize(
-    ("layout", "scheme", "channels", "shard", "rows", "program"),
+    ("image", "shards", "rows", "name", "refused"),
     [
-        (Layout.ROW_MAJOR, HEIGHT, 24, (32, 24), 2, "InterleavedToSharded"),
-        (Layout.ROW_MAJOR, HEIGHT, 24, (32, 24), 1, "PaddedSlice"),  # not all rows of the image
-        (Layout.ROW_MAJOR, HEIGHT, 20, (32, 24), 2, "PaddedSlice"),  # channels are padded
-        (Layout.ROW_MAJOR, WIDTH, 32, (20, 32), 2, "InterleavedToSharded"),
-        (Layout.ROW_MAJOR, WIDTH, 8, (20, 32), 2, "PaddedSlice"),
-        (Layout.ROW_MAJOR, BLOCK, 8, (32, 8), 2, "InterleavedToSharded"),
-        (Layout.TILE, HEIGHT, 32, (32, 32), 2, "PaddedSlice"),
+        # a window that is the whole image is dealt to shards of all channels as any tensor
+        ("5x2x2x24", "height/32x24/1", 2, "InterleavedToSharded", False),
+        ("5x2x2x24", "height/32x24/1", 1, "PaddedSlice", False),  # not all rows of the image
+        ("5x2x2x20", "height/32x24/1", 2, "PaddedSlice", False),  # channels are padded
+        ("5x2x2x32", "width/20x32/1", 2, "InterleavedToSharded", False),
+        ("5x2x2x8", "width/20x32/1", 2, "PaddedSlice", False),
+        ("5x2x2x8", "block/32x8/1x1", 2, "InterleavedToSharded", False),
+        ("5x2x2x32 tile", "height/32x32/1", 2, "PaddedSlice", False),
+        # rows that do not fill what L1 aligns are not cut out of rows
+        ("1x4x8x2 uint8", "height/32x8/1", 2, "PaddedSlice", True),
+        ("1x4x8x2 uint8", "height/32x16/1", 2, "PaddedSlice", False),
+        ("1x4x8x2 uint8 tile", "height/32x8/1", 2, "PaddedSlice", False),
     ],
 )
-def test_a_window_that_is_the_whole_image_is_dealt_to_shards_of_all_channels_as_any_tensor(
-    layout: Layout, scheme: TensorMemoryLayout, channels: int, shard: tuple[int, int], rows: int, program: str
-) -> None:
-    shape = (5, 2, 2, channels)
-    place = MemoryConfig(scheme, BufferType.L1, ShardSpec(first_cores(1, 8, 8), shard))
-    builder = PlanBuilder(SPEC, {"image": TensorSpec(shape, BFLOAT16, layout)})
-    window = Window(shape=shape, begins=(0, 0, 0, 0), ends=(5, rows, 2, channels))
-    made = sliced_input(builder, builder.tensor("image"), window, place, "input")
+def test_windows_of_an_image(image, shards, rows, name, refused):
+    builder, shape = PlanBuilder(WORMHOLE, {"image": tensor_spec(image)}), tensor_spec(image).shape
+    window = Window(shape=shape, begins=(0, 0, 0, 0), ends=(shape[0], rows, *shape[2:]))
+    made = sliced_input(builder, builder.tensor("image"), window, place(shards), "input")
     (step,) = builder.steps
-    assert isinstance(step, Operation)
-    assert step.name == f"{program}DeviceOperation"
-    assert made.spec.shape == (1, 1, 10 * rows, channels)
-
-
-@pytest.mark.parametrize(
-    ("layout", "width", "refused"),
-    [(Layout.ROW_MAJOR, 8, True), (Layout.ROW_MAJOR, 16, False), (Layout.TILE, 8, False)],
-)
-def test_rows_that_do_not_fill_what_l1_aligns_are_not_cut_out_of_rows(
-    layout: Layout, width: int, refused: bool
-) -> None:
-    place = MemoryConfig(HEIGHT, BufferType.L1, ShardSpec(first_cores(1, 8, 8), (32, width)))
-    builder = PlanBuilder(SPEC, {"image": TensorSpec((1, 4, 8, 2), UINT8, layout)})
-    window = Window(shape=(1, 4, 8, 2), begins=(0, 0, 0, 0), ends=(1, 2, 8, 2))
-    sliced_input(builder, builder.tensor("image"), window, place, "input")
-    (step,) = builder.steps
-    assert isinstance(step, Operation)
+    assert step.name == f"{name}DeviceOperation"
+    assert made.spec.shape == (1, 1, shape[0] * rows * shape[2], shape[3])
     line = "Output row size 8 must be aligned to the destination buffer BufferType::L1 alignment 16\n"
     assert (step.refused or "").startswith(line) is refused
 
 
-def test_slices_that_read_the_whole_image_compute_what_one_piece_does() -> None:
+def test_slices_that_read_the_whole_image_compute_what_one_piece_does():
     rng = np.random.default_rng(0)
     image, weight = (rng.integers(-3, 4, shape).astype(np.float32) for shape in ((1, 1, 12, 16), (16, 8, 2, 1)))
     outputs = []
@@ -165,77 +123,51 @@ def test_slices_that_read_the_whole_image_compute_what_one_piece_does() -> None:
     assert len(np.unique(outputs[0])) > 9
 
 
-WORMHOLE, BLACKHOLE = load_spec("wormhole_n150"), load_spec("blackhole_p150")
-TILE, ROWS = Layout.TILE, Layout.ROW_MAJOR
-BLOCK_CIRCULAR_BUFFERS, HEIGHT_CIRCULAR_BUFFERS = TensorMemoryLayout.BLOCK_SHARDED, TensorMemoryLayout.HEIGHT_SHARDED
-B16, B8, F32 = BFLOAT16, BFLOAT8_B, FLOAT32
-
-
-def slice_of(spec, channels, data_format, layout, scheme, shard):
+@pytest.mark.parametrize(
+    ("spec", "channels", "data_format", "layout", "scheme", "shard", "sizes"),
+    [
+        (WORMHOLE, 181, FLOAT32, "tile", BLOCK, (448, 24), [32768, 32768, [43008], 96]),
+        (WORMHOLE, 96, FLOAT32, "tile", HEIGHT, (96, 96), [49152, 49152, [36864], 384]),
+        (WORMHOLE, 18, BFLOAT16, "tile", BLOCK, (288, 8), [8192, 8192, [4608], 16]),
+        (WORMHOLE, 256, BFLOAT8_B, "tile", BLOCK, (32, 32), [4352, 8192, [2048], 64]),
+        (WORMHOLE, 328, BFLOAT8_B, "tile", BLOCK, (96, 48), [8704, 16384, [9216], 96]),
+        (WORMHOLE, 1888, BFLOAT16, "tile", BLOCK, (64, 240), [65536, 65536, [30720], 480]),
+        (WORMHOLE, 64, FLOAT32, "rows", HEIGHT, (128, 64), []),  # nothing but the view
+        (WORMHOLE, 104, BFLOAT16, "rows", BLOCK, (352, 16), [[11264], 32]),
+        (WORMHOLE, 8, BFLOAT16, "rows", HEIGHT, (192, 8), [[3072], 128]),
+        (WORMHOLE, 160, BFLOAT16, "rows", BLOCK, (160, 24), [[7680], 48, 704]),
+        (WORMHOLE, 280, BFLOAT16, "rows", BLOCK, (32, 40), [[2560], 1216]),
+        (BLACKHOLE, 2, BFLOAT16, "rows", HEIGHT, (32, 8), [[512], 16, 256]),
+        (BLACKHOLE, 272, FLOAT32, "rows", BLOCK, (32, 24), [[3072], 96, 2304]),
+        (BLACKHOLE, 64, FLOAT32, "rows", BLOCK, (64, 8), [[2048], 640]),
+    ],
+)
+def test_slices(spec, channels, data_format, layout, scheme, shard, sizes):
     """Sizes of the buffers of a program that cuts a slice out of an image, the view's in brackets."""
     rows, width = shard
     across = -(-channels // width)
     cores = first_cores(across, 13, 10)
-    config = MemoryConfig(scheme, BufferType.L1, ShardSpec(cores, shard, ShardOrientation.ROW_MAJOR))
-    image = PlanTensor("image", TensorSpec((1, 1, rows, channels), data_format, layout))
-    padded = (1, 1, rows, across * width)
-    out_format = B16 if data_format is B8 else data_format
-    made = PlanTensor("slice", TensorSpec((1, 1, rows, channels), out_format, ROWS, config, padded))
-    buffers = padded_slice_buffers(image, made, spec)
-    assert all(one.cores == cores for one in buffers)
-    assert all(one.view_of in (None, "slice") for one in buffers)
-    return [one.size_bytes if one.view_of is None else [one.size_bytes] for one in buffers]
+    config = MemoryConfig(scheme, BufferType.L1, ShardSpec(cores, shard))
+    image = PlanTensor("image", tensor_spec(f"1x1x{rows}x{channels} {data_format} {layout}"))
+    out_format, padded = BFLOAT16 if data_format is BFLOAT8_B else data_format, (1, 1, rows, across * width)
+    made = TensorSpec((1, 1, rows, channels), out_format, Layout.ROW_MAJOR, config, padded)
+    buffers = padded_slice_buffers(image, PlanTensor("slice", made), spec)
+    assert all(one.cores == cores and one.view_of in (None, "slice") for one in buffers)
+    assert [one.size_bytes if one.view_of is None else [one.size_bytes] for one in buffers] == sizes
 
 
 @pytest.mark.parametrize(
-    ("spec", "channels", "data_format", "scheme", "shard", "sizes"),
+    ("spec", "source", "size"),
     [
-        (WORMHOLE, 181, F32, BLOCK_CIRCULAR_BUFFERS, (448, 24), [32768, 32768, [43008], 96]),
-        (WORMHOLE, 96, F32, HEIGHT_CIRCULAR_BUFFERS, (96, 96), [49152, 49152, [36864], 384]),
-        (WORMHOLE, 18, B16, BLOCK_CIRCULAR_BUFFERS, (288, 8), [8192, 8192, [4608], 16]),
-        (WORMHOLE, 256, B8, BLOCK_CIRCULAR_BUFFERS, (32, 32), [4352, 8192, [2048], 64]),
-        (WORMHOLE, 328, B8, BLOCK_CIRCULAR_BUFFERS, (96, 48), [8704, 16384, [9216], 96]),
-        (WORMHOLE, 1888, B16, BLOCK_CIRCULAR_BUFFERS, (64, 240), [65536, 65536, [30720], 480]),
+        (WORMHOLE, "456x37 float32 l1", 5120),  # 16 of 32 rows within 4096 bytes
+        (BLACKHOLE, "304x1258 l1", 5120),  # one
+        (BLACKHOLE, "1530x30 l1", 4096),
+        (BLACKHOLE, "416x48 l1", 8192),
+        (BLACKHOLE, "240x4 l1", 4096),
+        (WORMHOLE, "64x32 height/32x32/2", None),
+        (WORMHOLE, "64x32 tile l1", None),
     ],
 )
-def test_a_slice_of_tiles(spec, channels, data_format, scheme, shard, sizes):
-    assert slice_of(spec, channels, data_format, TILE, scheme, shard) == sizes
-
-
-@pytest.mark.parametrize(
-    ("spec", "channels", "data_format", "scheme", "shard", "sizes"),
-    [
-        (WORMHOLE, 64, F32, HEIGHT_CIRCULAR_BUFFERS, (128, 64), []),  # nothing but the view
-        (WORMHOLE, 104, B16, BLOCK_CIRCULAR_BUFFERS, (352, 16), [[11264], 32]),
-        (WORMHOLE, 8, B16, HEIGHT_CIRCULAR_BUFFERS, (192, 8), [[3072], 128]),
-        (WORMHOLE, 160, B16, BLOCK_CIRCULAR_BUFFERS, (160, 24), [[7680], 48, 704]),
-        (WORMHOLE, 280, B16, BLOCK_CIRCULAR_BUFFERS, (32, 40), [[2560], 1216]),
-        (BLACKHOLE, 2, B16, HEIGHT_CIRCULAR_BUFFERS, (32, 8), [[512], 16, 256]),
-        (BLACKHOLE, 272, F32, BLOCK_CIRCULAR_BUFFERS, (32, 24), [[3072], 96, 2304]),
-        (BLACKHOLE, 64, F32, BLOCK_CIRCULAR_BUFFERS, (64, 8), [[2048], 640]),
-    ],
-)
-def test_a_slice_of_rows(spec, channels, data_format, scheme, shard, sizes):
-    assert slice_of(spec, channels, data_format, ROWS, scheme, shard) == sizes
-
-
-@pytest.mark.parametrize(
-    ("spec", "rows", "channels", "data_format", "size"),
-    [
-        (WORMHOLE, 456, 37, F32, 5120),  # 16 of 32 rows within 4096 bytes
-        (BLACKHOLE, 304, 1258, B16, 5120),  # one
-        (BLACKHOLE, 1530, 30, B16, 4096),
-        (BLACKHOLE, 416, 48, B16, 8192),
-        (BLACKHOLE, 240, 4, B16, 4096),
-    ],
-)
-def test_writing_rows_of_interleaved_slices(spec, rows, channels, data_format, size):
-    (buffer,) = slice_write_buffers(TensorSpec((1, 1, rows, channels), data_format, ROWS, L1_MEMORY_CONFIG), spec)
-    assert (buffer.size_bytes, str(buffer.cores)) == (size, f"{{[0-0 - {spec.grid.cols - 1}-{spec.grid.rows - 1}]}}")
-
-
-def test_writing_tiles_or_shards_shows_none():
-    shards = ShardSpec(first_cores(2, 8, 8), (32, 32), ShardOrientation.ROW_MAJOR)
-    config = MemoryConfig(HEIGHT_CIRCULAR_BUFFERS, BufferType.L1, shards)
-    assert slice_write_buffers(TensorSpec((1, 1, 64, 32), B16, ROWS, config), WORMHOLE) == ()
-    assert slice_write_buffers(TensorSpec((1, 1, 64, 32), B16, TILE, L1_MEMORY_CONFIG), WORMHOLE) == ()
+def test_writing_rows_of_interleaved_slices(spec, source, size):
+    wanted = [] if size is None else [("rows", size, spec.grid.cores)]
+    assert buffer_rows(slice_write_buffers(tensor_spec(source), spec)) == wanted
