@@ -37,9 +37,10 @@ def verify(plan: Plan, *, given: Collection[str], known_works: Collection[type] 
     Raises:
         AssertionError: What is wrong, and in which step.
     """
-    walk = _Walk(set(given))
+    live: set[str] = set(given)
+    own: set[str] = set()
     for number, step in enumerate(plan.steps):
-        fault = walk.take(step)
+        fault = _fault(step, live, own)
         op = None if isinstance(step, Free | Refuse) else step.op
         if fault is None and known_works is not None and op is not None and type(op) not in known_works:
             fault = f"nothing is known of the work {type(op).__name__}"
@@ -48,63 +49,44 @@ def verify(plan: Plan, *, given: Collection[str], known_works: Collection[type] 
     if plan.refused:
         return
     results = set(plan.results.values())
-    if missing := sorted(results - walk.live):
+    if missing := sorted(results - live):
         raise AssertionError(f"the plan returns {', '.join(missing)}, which is not there at its end")
-    if left := sorted(walk.own - results):
+    if left := sorted(own - results):
         raise AssertionError(f"the plan neither releases nor returns {', '.join(left)}")
 
 
-class _Walk:
-    """What is there while a plan is walked.
-
-    Attributes:
-        live: Names of tensors that can be read.
-        own: Those of them that the plan allocated.
-    """
-
-    def __init__(self, given: set[str]) -> None:
-        self.live = set(given)
-        self.own: set[str] = set()
-
-    def take(self, step: Step) -> str | None:
-        """Takes a step; returns what is wrong with it."""
-        match step:
-            case Allocate(source=source):
-                if source is not None and source not in self.live:
-                    return f"its source {source} is not there"
-                return self._make(step.tensor)
-            case Free(tensor=tensor):
-                if tensor not in self.live:
-                    return "it is not there, or was released before"
-                self.live.discard(tensor)
-                self.own.discard(tensor)
-                return None
-            case Relocate(tensor=tensor):
-                return None if tensor in self.live else "it is not there"
-            case Refuse():
-                return None
-            case Operation():
-                return self._operation(step)
-
-    def _operation(self, step: Operation) -> str | None:
-        for name in step.inputs:
-            if name not in self.live:
-                return f"its input {name} is not there"
-        for output in step.outputs:
-            if fault := self._make(output.tensor):
-                return fault
-        seen = {*step.inputs, *[one.tensor for one in step.outputs], *[one.tensor for one in step.resident]}
-        for buffer in step.circular_buffers:
-            if buffer.view_of is not None and buffer.view_of not in seen:
-                return f"its circular buffer {buffer.name} lies on {buffer.view_of}, which it neither reads nor makes"
-        return None
-
-    def _make(self, name: str) -> str | None:
-        if name in self.live:
+def _fault(step: Step, live: set[str], own: set[str]) -> str | None:
+    """What is wrong with a step; else the names of tensors that can be read, and of the plan's own, are as after it."""
+    created: list[str] = []
+    match step:
+        case Allocate():
+            if step.source is not None and step.source not in live:
+                return f"its source {step.source} is not there"
+            created = [step.tensor]
+        case Free():
+            if step.tensor not in live:
+                return "it is not there, or was released before"
+            live.discard(step.tensor)
+            own.discard(step.tensor)
+        case Relocate():
+            return None if step.tensor in live else "it is not there"
+        case Operation():
+            for name in step.inputs:
+                if name not in live:
+                    return f"its input {name} is not there"
+            created = [output.tensor for output in step.outputs]
+            seen = {*step.inputs, *created, *[tensor.tensor for tensor in step.resident]}
+            for buffer in step.circular_buffers:
+                if buffer.view_of is not None and buffer.view_of not in seen:
+                    return (
+                        f"its circular buffer {buffer.name} lies on {buffer.view_of}, which it neither reads nor makes"
+                    )
+    for name in created:
+        if name in live:
             return f"there is a tensor {name} already"
-        self.live.add(name)
-        self.own.add(name)
-        return None
+        live.add(name)
+        own.add(name)
+    return None
 
 
 def _named(step: Step) -> str:
@@ -169,7 +151,7 @@ class PlanBuilder:
         """A host tensor is written to the device; what ``spec`` pads it with is zero.
 
         Args:
-            work: What the host does to it on the way; None writes it as it is.
+            op: What the host does to it on the way; None writes it as it is.
         """
         return self._allocated(Allocate(name, self._buffer(spec), UPLOADED, source, op), spec)
 
@@ -191,7 +173,7 @@ class PlanBuilder:
 
         Args:
             reads: Tensors it reads, in order; without an output it writes into the last of them.
-            key: What decides its program; by default the operation, its first input, its result and its work.
+            key: What decides its program; by default the operation, its first input, its result and its attributes.
             refused: Why the program can not be built, if it can not.
             unfinished: Why it can not be finished once its config tensors are made.
 

@@ -57,7 +57,7 @@ def uncompared_fact(text: str) -> Detail:
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """What a program tells of one of its works to whoever reads a report; figures of time are no part of it.
+    """How an operation was planned, for reports; figures of time are no part of it.
 
     Facts, words and attributes may be given as functions, which make them when they are read.
 
@@ -96,40 +96,30 @@ class Sent:
     end_cycle: float  # When the last of it has arrived
 
 
-# The array that a work makes of those of its inputs, or leaves in its last input; None is one that nobody has written.
+# The array of the result of those of the inputs; None is an input that nobody has written.
 ValuesOf: TypeAlias = Callable[[W, Sequence[Array | None], ValuesContext], Array]
-# What a work takes, from the first core's start to the last core's end.
+# From the first core's start to the last core's end.
 CyclesOf: TypeAlias = Callable[[W, Ends, CyclesContext], OperationCycles]
-# What a work sends from core to core.
 SentOf: TypeAlias = Callable[[W, DeviceSpec], Sequence[Sent]]
-NO_DESCRIPTION: Final = Description()
-
-# What its program tells of a work.
 DescriptionOf: TypeAlias = Callable[[W, Ends, DeviceSpec], Description]
 
-
-def _none(op: DeviceOp) -> int:
-    return 0
-
-
-def _nothing(op: DeviceOp, ends: Ends, spec: DeviceSpec) -> Description:
-    return NO_DESCRIPTION
+NO_DESCRIPTION: Final = Description()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpModel(Generic[W]):
-    """What the works of one class mean to each reading."""
+    """What the operations of one class compute, take and say, for each pass over a plan."""
 
     op: type[W]
-    # The numbers that a work makes. Logical arrays in storage of their format: padding is no part of them, and a tensor
-    # seen under another shape is the same array, so that each work gives its inputs the shape that it needs (`matrix`,
-    # `row`).
+    # The array of the result, or of the last input that the operation writes into: logical numbers in storage of their
+    # format, without padding. A tensor seen under another shape is the same array, so each operation gives its inputs
+    # the shape that it needs (`matrix`, `row`).
     values: ValuesOf[W]
     cycles: CyclesOf[W] | None = None  # What it takes; may itself raise `NoModelError`. None if there is no model.
     no_model: str = ON_HOST  # Why there is none
     # Fidelity phases of its tile products, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
-    fidelity_phases: Callable[[W], int] = _none
-    describe: DescriptionOf[W] = _nothing  # What its program tells of it
+    fidelity_phases: Callable[[W], int] = lambda op: 0
+    describe: DescriptionOf[W] = lambda op, ends, spec: NO_DESCRIPTION  # How it was planned
     sent: SentOf[W] | None = None  # What it sends from core to core; None if its model knows bytes, but no routes
 
 
@@ -167,7 +157,7 @@ Meanings: TypeAlias = Mapping[type[DeviceOp], OpModel[Any]]
 
 
 def op_model_of(op: DeviceOp | None, op_models: Meanings) -> OpModel[Any]:
-    """What a work means.
+    """The model of an operation.
 
     Raises:
         AssertionError: The table does not know it, which is a mistake of whoever wrote the plan or the table.

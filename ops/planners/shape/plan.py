@@ -3,16 +3,16 @@
 Rules: ttnn 0.81.1, compared with recorded plans; what is not known of a kind of tensor is refused by name.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import DataFormat, div_up, round_up
-from device.plan import Plan
+from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.op_models import OP_MODELS
+from ops.planners.plan_of import plan_of
 from ops.programs.buffer_shapes import view_refusal
 from ops.programs.data_movement.channels import ChannelsFirst, ChannelsLast, chw_buffers, hwc_buffers, output_bytes
 
@@ -43,19 +43,28 @@ def plan_convert_to_hwc(
     held, made_format = round_up(channels, aligned), data_format or source.data_format
     made = PlanTensor("output", TensorSpec((1, 1, batch * pixels, held), made_format, Layout.ROW_MAJOR, where))
     refused = _hwc_refusal(source, made.spec, spec)
-    builder = PlanBuilder(spec, {"input": source})
-    given = builder.tensor("input")
-    result = builder.run(
-        "ConvertToHWCDeviceOperation",
-        ChannelsLast(
-            shape=(1, batch, channels, pixels), channels=held, source_format=source.data_format, data_format=made_format
-        ),
-        [given],
-        output=made,
-        circular_buffers=() if refused else hwc_buffers(given, made),
-        refused=refused,
-    )
-    return builder.finish({"output": result.name}, known_works=OP_MODELS)
+    shape = (1, batch, channels, pixels)
+    op = ChannelsLast(shape=shape, channels=held, source_format=source.data_format, data_format=made_format)
+    return _converted("ConvertToHWC", op, source, made, hwc_buffers, refused, spec)
+
+
+def _converted(
+    name: str,
+    op: ChannelsLast | ChannelsFirst,
+    source: TensorSpec,
+    made: PlanTensor,
+    buffers_of: Callable[[PlanTensor, PlanTensor], tuple[CircularBuffer, ...]],
+    refused: str | None,
+    spec: DeviceSpec,
+) -> Plan:
+    """The plan of one program, whose buffers are worked out unless it is refused."""
+
+    def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
+        buffers = () if refused else buffers_of(tensor, made)
+        name_of_op = f"{name}DeviceOperation"
+        return builder.run(name_of_op, op, [tensor], output=made, circular_buffers=buffers, refused=refused)
+
+    return plan_of(source, spec, write)
 
 
 def require_written_channels(source: TensorSpec, made: TensorSpec) -> None:
@@ -130,12 +139,6 @@ def _hwc_refusal(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> str 
         return f"Shard height {rows} must be multiple of tile width ({TILE})\nmemory_config: give other shards"
     if held.buffer_type is not BufferType.L1:
         return "Only L1 buffers can have an associated circular buffer!\nmemory_config: give HEIGHT shards in L1"
-    width, whole = made.shards.shape[1], STICK_BYTES // (made.data_format.element_bytes or 1)
-    if width % whole:
-        return (
-            f"Output shard width {width} must be multiple of {whole} to satisfy alignment constraints\n"
-            f"dtype: {width} channels of {made.data_format} are no whole {STICK_BYTES} bytes; typecast the result"
-        )
     room = shards.num_cores() * shards.shape[1]
     if given.buffer_type is BufferType.L1 and pixels < room and batch != 1:
         return (
@@ -165,18 +168,8 @@ def plan_convert_to_chw(source: TensorSpec, spec: DeviceSpec, *, data_format: Da
     )
     made_format = data_format or source.data_format
     made = PlanTensor("output", TensorSpec((1, 1, channels, pixels), made_format, Layout.ROW_MAJOR, where))
-    refused = _chw_refusal(source, spec)
-    builder = PlanBuilder(spec, {"input": source})
-    given = builder.tensor("input")
-    result = builder.run(
-        "ConvertToCHWDeviceOperation",
-        ChannelsFirst(shape=source.shape, source_format=source.data_format, data_format=made_format),
-        [given],
-        output=made,
-        circular_buffers=() if refused else chw_buffers(given, made),
-        refused=refused,
-    )
-    return builder.finish({"output": result.name}, known_works=OP_MODELS)
+    op = ChannelsFirst(shape=source.shape, source_format=source.data_format, data_format=made_format)
+    return _converted("ConvertToCHW", op, source, made, chw_buffers, _chw_refusal(source, spec), spec)
 
 
 def _chw_refusal(source: TensorSpec, spec: DeviceSpec) -> str | None:

@@ -1,4 +1,4 @@
-"""The multiply step that convolutions and matmuls share, worked out by hand."""
+"""Costs that kernels share, worked out by hand: multiplications, pages that are waited for, transfers."""
 
 from dataclasses import replace
 
@@ -8,7 +8,20 @@ from hypothesis import given, strategies as st
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from device.time.stages import Stage
-from ops.programs.kernel_costs import ProductBlock, multiply_task
+from ops.programs.kernel_costs import (
+    ProductBlock,
+    burst_cycles,
+    multicast_burst_cycles,
+    multicast_cycles,
+    multiply_task,
+    read_page_cycles,
+    read_stick_cycles,
+    waited_read_cycles,
+    waited_write_cycles,
+    write_latency_cycles,
+    write_page_cycles,
+    write_stick_cycles,
+)
 
 FIGURES = {
     "compute_unpack_bytes_per_cycle": 64.0,
@@ -104,3 +117,76 @@ def test_a_better_machine_is_never_slower(spec, height, width, phases, first, se
         assert multiply_task(spec.replace(**{figure: value}), one, reload=reload).cycles <= found.cycles + 1e-9
     fewer = replace(one, fidelity_phases=max(1, phases - 1))
     assert multiply_task(spec, fewer, reload=reload).cycles <= found.cycles
+
+
+P150 = load_spec("blackhole_p150").replace(
+    movement_costs_page_rate_share=0.5,
+    movement_costs_wait_share=0.25,
+    movement_costs_group_wait_share=0.5,
+    movement_costs_stick_cycles=70.0,
+    movement_costs_stick_write_cycles=50.0,
+    movement_costs_write_access_ns=10.0,
+)
+ROUND_TRIP = 119 + 9 * (17 + 12)
+CORES = 119 + 9 * (17 * 12 / 13 + 12 * 9 / 10)  # of 13 x 10, some share a row or a column
+BANKS = 0.742 * 8 * 64e9 / 1.35e9
+LINK = 0.952 * 64
+
+
+def test_a_page_comes_at_half_a_banks_rate_and_behind_a_quarter_of_the_others():
+    alone = waited_read_cycles(P150, 2048, in_dram=True)
+    assert alone == pytest.approx(ROUND_TRIP + 78 * 1.35 + 2048 / (0.5 * 64 / 1.35))
+    among = waited_read_cycles(P150, 2048, in_dram=True, readers=20)
+    assert among - alone == pytest.approx(0.25 * 20 * 2048 / BANKS)
+    assert waited_read_cycles(P150, 2048, in_dram=False, readers=20) == pytest.approx(CORES + 2048 / LINK)
+
+
+def test_a_slow_link_bounds_the_rate_of_a_page():
+    narrow = P150.replace(noc_flit_bytes=16)
+    assert read_stick_cycles(narrow, 2048) == pytest.approx(70 + 2048 / (0.952 * 16))
+
+
+def test_writes():
+    assert write_latency_cycles(P150, in_dram=True) == pytest.approx(ROUND_TRIP + 13.5)
+    assert waited_write_cycles(P150, 2048, in_dram=False) == pytest.approx(CORES + 2048 / LINK)
+    assert write_stick_cycles(P150, 64) == 50.0
+    assert write_stick_cycles(P150, 6400) == pytest.approx(6400 / LINK)
+
+
+def test_sticks_are_asked_for_one_after_the_other():
+    alone = read_stick_cycles(P150, 512)
+    assert alone == pytest.approx(70 + 512 / (0.5 * 64 / 1.35))
+    assert read_stick_cycles(P150, 512, readers=20) - alone == pytest.approx(0.5 * 20 * 512 / BANKS)
+
+
+N150 = load_spec("wormhole_n150").replace(
+    noc_link_share=1.0,
+    transfer_costs_multicast_receiver_cycles=1.0,
+    transfer_costs_page_issue_cycles=50.0,
+    transfer_costs_write_issue_cycles=20.0,
+)
+
+
+def test_pages_are_issued_or_on_the_wire():
+    """Links of 32 bytes a cycle: 32 cycles for 1024 bytes, 64 for 2048."""
+    assert [read_page_cycles(N150, size) for size in (1024, 2048)] == [50, 64]
+    assert [write_page_cycles(N150, size) for size in (512, 2048)] == [20, 64]
+
+
+@pytest.mark.parametrize(("transfer_bytes", "cycles"), [(100, 3 * 20 + 300 + 10), (400, 3 * 40 + 300 + 40)])
+def test_a_burst_is_waited_for_until_its_last_transfer_is_answered(transfer_bytes, cycles):
+    assert burst_cycles(20, 4, transfer_bytes, 300, 10.0) == cycles
+
+
+@pytest.mark.parametrize(("sent", "cycles"), [(0, 0), (64, 63 + 2), (8192, 63 + 256), (8224, 2 * 63 + 257)])
+def test_every_packet_of_a_multicast_is_taken_in_by_every_core(sent, cycles):
+    """Packets of 8192 bytes, on links of 32 bytes a cycle, to 63 cores."""
+    assert multicast_cycles(N150, sent, 63) == cycles
+
+
+def test_linked_multicasts_reserve_their_path_once():
+    """Interfaces of 95 cycles and hops of nine, 22 there and back: 293 cycles until an answer, 194 for a path."""
+    assert multicast_burst_cycles(N150, 4, 64, 63, 22, linked=True) == 293 + 194 + 4 * 65
+    assert multicast_burst_cycles(N150, 4, 64, 63, 22, linked=False) == 293 + 4 * 194 + 4 * 65
+    # The packets of the last one are not linked.
+    assert multicast_burst_cycles(N150, 4, 16384, 63, 22, linked=True) == 293 + 2 * 194 + 4 * 2 * (63 + 256)

@@ -1,0 +1,96 @@
+"""Buffers, shards and cores that programs share."""
+
+import pytest
+
+from device.cores import first_cores
+from device.memory.memory_config import ShardOrientation
+from device.numbers.formats import BFLOAT8_B, BFLOAT16
+from device.spec.device_spec import load_spec
+from device.time.stages import Stage, StageCycles
+from ops.builder import PlanTensor
+from ops.programs.buffer_shapes import (
+    alike_cycles,
+    buffer,
+    dealt_evenly,
+    paged_buffer,
+    pipelined_cycles,
+    scratchpad,
+    shard_counts,
+    shard_view,
+    sized_buffers,
+    tile_buffer,
+)
+from tests.build import buffer_rows, tensor_spec
+from tests.shards import BLOCK, HEIGHT, WIDTH, in_box
+
+SPEC = load_spec("wormhole_n150").replace(movement_costs_start_cycles=1000.0)
+CORES = first_cores(3, 8, 8)
+
+
+def test_what_buffers_are_made_of():
+    """A tile of bfloat8_b: 1,024 mantissas and 64 exponents."""
+    buffers = [
+        paged_buffer("rows", 3, 80, BFLOAT16, CORES, "tensor"),
+        buffer("row", 240, BFLOAT16, CORES),
+        tile_buffer("tiles", 2, BFLOAT8_B, CORES),
+        scratchpad("pad", 96, BFLOAT16, CORES),
+        *sized_buffers({"a": 32, "b": 64}, BFLOAT16, CORES),
+    ]
+    assert buffer_rows(buffers, "page_bytes", "view_of", "scratchpad") == [
+        ("rows", 240, 3, 80, "tensor", False),
+        ("row", 240, 3, 240, None, False),
+        ("tiles", 2 * 1088, 3, 1088, None, False),
+        ("pad", 96, 3, 96, None, True),
+        ("a", 32, 3, 32, None, False),
+        ("b", 64, 3, 64, None, False),
+    ]
+
+
+def test_a_view_is_as_long_as_the_shard_with_its_rows_aligned():
+    """Rows of 20 elements take 40 bytes; L1 aligns pages to 16."""
+    rows = PlanTensor("x", tensor_spec("10x20 height/5x20/2"))
+    assert buffer_rows([shard_view("shards", rows, SPEC)], "view_of") == [("shards", 5 * 48, 2, "x")]
+    assert shard_view("shards", rows, SPEC, CORES).cores == CORES
+
+
+@pytest.mark.parametrize(
+    ("scheme", "orientation", "counts"),
+    [
+        (HEIGHT, ShardOrientation.ROW_MAJOR, (6, 1)),
+        (WIDTH, ShardOrientation.ROW_MAJOR, (1, 6)),
+        (BLOCK, ShardOrientation.ROW_MAJOR, (2, 3)),
+        (BLOCK, ShardOrientation.COL_MAJOR, (3, 2)),
+    ],
+)
+def test_shards_down_and_across_of_three_columns_and_two_rows_of_cores(scheme, orientation, counts):
+    assert shard_counts(scheme, in_box(scheme, (32, 32), 3, 2, orientation).shard_spec) == counts
+
+
+@pytest.mark.parametrize(
+    ("items", "cores", "used", "core_items"),
+    [(1, 64, 1, 1), (64, 64, 64, 1), (65, 64, 33, 2), (128, 64, 64, 2), (150, 64, 50, 3), (5, 1, 1, 5)],
+)
+def test_all_but_the_last_core_have_as_many(items, cores, used, core_items):
+    assert dealt_evenly(items, cores) == (used, core_items)
+
+
+def test_pieces_pass_the_slowest_part_one_behind_the_other():
+    """30 through all parts, then four times 20."""
+    assert pipelined_cycles((5, 20, 5), 1) == 30
+    assert pipelined_cycles((5, 20, 5), 5) == 30 + 4 * 20
+
+
+def test_cores_start_and_do_the_same():
+    busy = {Stage.READER: 40.0, Stage.MATH: 70.0, Stage.WRITER: 0.0}
+    made = alike_cycles(CORES, 100.0, busy, SPEC, dram_read_bytes=64, contention_cycles=25.0)
+    assert (made.cycles, made.cores, made.dram_read_bytes, made.contention_cycles) == (1100.0, 3, 64, 25.0)
+    (group,) = made.groups
+    assert group.stages == (
+        StageCycles(Stage.START, 1000.0),
+        StageCycles(Stage.READER, 40.0),
+        StageCycles(Stage.MATH, 70.0),
+    )
+
+
+def test_the_start_binds_nothing():
+    assert alike_cycles(CORES, 100.0, {Stage.READER: 40.0, Stage.MATH: 70.0}, SPEC).bound_by is Stage.MATH
