@@ -3,70 +3,56 @@
 import numpy as np
 import pytest
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet
-from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
-from device.numbers.formats import BFLOAT16, FLOAT32
 from ops.builder import PlanTensor
-from ops.op_model import CyclesContext, Ends
+from ops.op_model import Ends
 from ops.op_models import load_spec
 from ops.programs.data_movement.pad import FillTiles, PadWith, fill_buffers, pad_buffers, ragged_tiles, writes_halves
-from tests.shards import high
+from tests.build import buffer_rows, op_cycles, tensor_spec
 
 SPEC = load_spec("wormhole_n150")
-L1 = MemoryConfig(TensorMemoryLayout.INTERLEAVED, BufferType.L1)
-CORES = CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(7, 7)))
-
-
-def tensor(name, shape, layout=Layout.ROW_MAJOR, data_format=BFLOAT16, place=L1):
-    return PlanTensor(name, TensorSpec(shape, data_format, layout, place))
-
-
-def sizes(source, made, front=0):
-    return [(one.size_bytes, one.scratchpad, one.view_of) for one in pad_buffers(source, made, front, SPEC)]
+ROW_GROUPS = "1x1x2048x{} l1"
 
 
 @pytest.mark.parametrize(
-    ("columns", "front", "group", "places"),
+    ("source", "made", "front", "wanted"),
     [
-        (544, 0, 2 * 1088, [1088]),  # two rows are 2,048 bytes or more
-        (66, 0, 15 * 144, [160, 160]),  # rows at multiples of 16 bytes, which are none of 32
-        (259, 1, 4 * 528, [544, 544]),  # rows that begin behind the number are aligned, too
-        (26, 0, 32 * 64, [64]),
+        # rows are waited for in groups: two are 2,048 bytes or more
+        (542, 544, 0, [(16 * 2 * 1088, False, None), (1088, True, None)]),
+        # rows at multiples of 16 bytes, which are none of 32
+        (64, 66, 0, [(16 * 15 * 144, False, None), (160, True, None), (160, True, None)]),
+        # rows that begin behind the number are aligned, too
+        (257, 259, 1, [(16 * 4 * 528, False, None), (544, True, None), (544, True, None)]),
+        (24, 26, 0, [(16 * 32 * 64, False, None), (64, True, None)]),
+        # tiles pass two at a time beside one of the number
+        ("1x3x256x256 tile l1", "1x3x288x256 tile l1", 0, [(2 * 2048, False, None), (2048, True, None)]),
+        # 3 * 64 rows on 64 cores: three of 128 bytes, which become 192; then four of them, 66 rows to an image
+        (
+            "1x3x64x64 height/3x64/64",
+            "1x3x64x96 height/3x96/64",
+            0,
+            [(3 * 128, False, "x"), (3 * 192, False, "y"), (192, True, None)],
+        ),
+        (
+            "1x3x64x96 height/3x96/64",
+            "1x3x66x96 height/4x96/64",
+            0,
+            [(3 * 192, False, "x"), (4 * 192, False, "y"), (192, False, None)],
+        ),
     ],
 )
-def test_rows_are_waited_for_in_groups(columns, front, group, places):
-    source, made = tensor("input", (1, 1, 2048, columns - 2)), tensor("output", (1, 1, 2048, columns))
-    numbers = [(size, True, None) for size in places]
-    assert sizes(source, made, front) == [(16 * group, False, None), *numbers]
-
-
-def test_tiles_pass_two_at_a_time_beside_one_of_the_number():
-    source, made = tensor("input", (1, 3, 256, 256), Layout.TILE), tensor("output", (1, 3, 288, 256), Layout.TILE)
-    assert sizes(source, made) == [(2 * 2048, False, None), (2048, True, None)]
-
-
-def test_shards_stay_where_they_are():
-    """3 * 64 rows on 64 cores: three of 128 bytes, which become 192; then four of them, 66 rows to an image."""
-    source = tensor("input", (1, 3, 64, 64), place=high((3, 64), 64))
-    wide, tall = (
-        tensor("wide", (1, 3, 64, 96), place=high((3, 96), 64)),
-        tensor("tall", (1, 3, 66, 96), place=high((4, 96), 64)),
-    )
-    assert sizes(source, wide) == [(3 * 128, False, "input"), (3 * 192, False, "wide"), (192, True, None)]
-    assert sizes(wide, tall) == [(3 * 192, False, "wide"), (4 * 192, False, "tall"), (192, False, None)]
+def test_buffers_by_hand(source, made, front, wanted):
+    texts = [text if isinstance(text, str) else ROW_GROUPS.format(text) for text in (source, made)]
+    read, written = (PlanTensor(name, tensor_spec(text)) for name, text in zip("xy", texts, strict=True))
+    found = pad_buffers(read, written, front, SPEC)
+    assert [(one.size_bytes, one.scratchpad, one.view_of) for one in found] == wanted
 
 
 def test_a_number_of_32_bits_is_written_as_two_of_16():
     op = PadWith(shape=(1, 1), padding=((0, 0), (0, 1)), value=1.5, in_halves=True)
     assert op.moved(np.zeros((1, 1), np.float32)).view(np.uint32).tolist() == [[0, 0x3FC03FC0]]
-    rows = [tensor("rows", (1, 1, 8, side), data_format=FLOAT32).spec for side in (8, 16)]
-    tiles = [tensor("tiles", (1, 1, side, 32), Layout.TILE, FLOAT32).spec for side in (32, 64)]
-    assert writes_halves(*rows)
-    assert not writes_halves(*tiles)
-
-
-RAGGED = TensorSpec((1, 5, 33, 47), BFLOAT16, Layout.TILE)
+    assert writes_halves(tensor_spec("8x8 float32"), tensor_spec("8x16 float32"))
+    assert not writes_halves(tensor_spec("32x32 float32 tile"), tensor_spec("64x32 float32 tile"))
+    assert not writes_halves(tensor_spec("8x8"), tensor_spec("8x16"))
 
 
 def test_the_number_stands_behind_every_image():
@@ -78,23 +64,23 @@ def test_the_number_stands_behind_every_image():
     assert np.array_equal(op.moved(full), full)
 
 
-def test_it_takes_as_long_as_a_copy_of_those_tiles():
-    context = CyclesContext(spec=SPEC, contention=True)
-    few = FillTiles(shape=RAGGED.shape, padded_shape=RAGGED.padded_shape, value=0.0)
-    ends = Ends(read=RAGGED, written=RAGGED)
-    assert few.cycles(ends, context).cycles > 0
-    assert few.describe(ends, SPEC).composed_of
-
-
 def test_only_tiles_with_padding_count():
-    assert ragged_tiles((1, 1, 1024, 24)) == 32
-    assert ragged_tiles((1, 5, 33, 47)) == 5 * (2 * 2 - 1)
-    assert ragged_tiles((2, 64, 32)) == 0
-    assert ragged_tiles((39,)) == 2  # a vector is one row of tiles
+    """Three of four tiles of each of five images: a copy of 15 tiles."""
+    sizes = [ragged_tiles(shape) for shape in ((1, 1, 1024, 24), (1, 5, 33, 47), (2, 64, 32), (39,))]
+    assert sizes == [32, 15, 0, 2]  # a vector is one row of tiles
+    tensor = tensor_spec("1x5x33x47 tile")
+    op = FillTiles(shape=tensor.shape, padded_shape=tensor.padded_shape, value=0.0)
+    cycles = op_cycles(op, tensor)
+    assert (cycles.dram_read_bytes, cycles.dram_written_bytes) == (15 * 2048, 15 * 2048)
+    assert op.describe(Ends(read=tensor, written=tensor), SPEC).composed_of
 
 
-def test_a_mask_for_each_side():
-    assert [one.size_bytes for one in fill_buffers(RAGGED, SPEC)] == [4096, 2048, 2048, 4096]
-    across = TensorSpec((1, 1, 1024, 24), BFLOAT16, Layout.TILE)
-    assert [one.name for one in fill_buffers(across, SPEC)] == ["read", "right", "written"]
-    assert fill_buffers(across, SPEC)[0].cores.num_cores() == 32
+@pytest.mark.parametrize(
+    ("tensor", "wanted"),
+    [
+        ("1x5x33x47 tile", [("read", 4096, 15), ("right", 2048, 15), ("bottom", 2048, 15), ("written", 4096, 15)]),
+        ("1024x24 tile", [("read", 4096, 32), ("right", 2048, 32), ("written", 4096, 32)]),
+    ],
+)
+def test_a_mask_for_each_side(tensor, wanted):
+    assert buffer_rows(fill_buffers(tensor_spec(tensor), SPEC)) == wanted

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from device.cores import first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
+from device.memory.memory_config import BufferType
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT16
 from device.spec.device_spec import load_spec
 from ops.builder import PlanTensor
@@ -18,45 +17,40 @@ from ops.programs.data_movement.upsample import (
     shard_buffers,
     upsampled_shape,
 )
-from tests.shards import high
+from tests.build import buffer_rows, place, tensor_spec
 
 SPEC = load_spec("wormhole_n150")
-ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
+STICKS, TILES = UpsampleProgram.STICKS, UpsampleProgram.TILES
+SHARDS, PAGES = UpsampleProgram.SHARDS, UpsampleProgram.PAGES
 
 
-def sizes(buffers):
-    return [(one.size_bytes, one.cores.num_cores()) for one in buffers]
-
-
-def in_shards(rows, columns, buffer_type=BufferType.L1, data_format=BFLOAT16):
-    held = ShardSpec(first_cores(4, 8, 8), (rows, columns))
-    place = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, buffer_type, held)
-    return TensorSpec((1, 1, 4 * rows, columns), data_format, ROWS, place)
-
-
-@pytest.mark.parametrize(("pixels", "expected"), [(49, [(64, 49)]), (65, [(128, 64)])])
-def test_sticks_of_24_channels_fill_64_bytes_and_are_two_where_a_core_has_several(pixels, expected):
-    source = TensorSpec((1, 1, pixels, 24), BFLOAT16, ROWS)
-    assert sizes(interleaved_buffers(source, source, SPEC)) == expected
-
-
-def test_rows_of_tiles_become_rows_of_sticks():
-    source = TensorSpec((1, 1, 64, 96), BFLOAT8_B, TILES)
-    made = TensorSpec((1, 1, 128, 96), BFLOAT16, ROWS)
-    assert sizes(interleaved_buffers(source, made, SPEC)) == [(3 * 1088, 2), (3 * 2048, 2)]
+@pytest.mark.parametrize(
+    ("source", "made", "wanted"),
+    [
+        # sticks of 24 channels fill 64 bytes, and are two where a core has several
+        ("49x24", "49x24", [("sticks", 64, 49)]),
+        ("65x24", "65x24", [("sticks", 128, 64)]),
+        ("64x96 bfloat8_b tile", "128x96", [("tiles", 3 * 1088, 2), ("sticks", 3 * 2048, 2)]),
+    ],
+)
+def test_buffers_of_interleaved_tensors(source, made, wanted):
+    assert buffer_rows(interleaved_buffers(tensor_spec(source), tensor_spec(made), SPEC)) == wanted
 
 
 def test_four_pages_of_the_result_are_on_their_way():
-    made = TensorSpec((1, 10, 10, 24), BFLOAT16, ROWS)
-    assert sizes(page_buffers(made, SPEC)) == [(4 * 64, 64)]
+    assert buffer_rows(page_buffers(tensor_spec("1x10x10x24"), SPEC)) == [("pages", 4 * 64, 64)]
 
 
 def test_shards_lie_where_they_are():
-    source, made = PlanTensor("input", in_shards(7, 24)), PlanTensor("output", in_shards(28, 24))
-    lists = PlanTensor("lists", in_shards(1, 8, BufferType.L1_SMALL, UINT16))
-    buffers = shard_buffers(source, made, lists, 48, SPEC)
-    assert [one.view_of for one in buffers] == ["input", "output", "lists"]
-    assert sizes(buffers) == [(336, 4), (1344, 4), (16, 4)]
+    source, made = (PlanTensor(name, tensor_spec(f"{4 * n}x24 height/{n}x24/4")) for name, n in (("x", 7), ("y", 28)))
+    small = place("height/1x8/4")
+    small = type(small)(small.memory_layout, BufferType.L1_SMALL, small.shard_spec)
+    lists = PlanTensor("lists", TensorSpec((4, 8), UINT16, source.spec.layout, small))
+    assert buffer_rows(shard_buffers(source, made, lists, 48, SPEC), "view_of") == [
+        ("source", 336, 4, "x"),
+        ("result", 1344, 4, "y"),
+        ("lists", 16, 4, "lists"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -73,56 +67,42 @@ def test_a_list_has_as_many_intervals_as_the_longest_needs(rows, width, repeats,
     assert interval_words(rows, width, repeats, shard_rows) == 2 * 4 * intervals
 
 
-def tensor(side, layout=Layout.ROW_MAJOR, shard_rows=0):
-    place = high((shard_rows, 32), 4) if shard_rows else MemoryConfig()
-    return TensorSpec((1, side, side, 32), BFLOAT16, layout, place)
-
-
-@pytest.mark.parametrize(
-    ("program", "source", "made", "read", "written"),
-    [
-        (UpsampleProgram.STICKS, tensor(32), tensor(64), 1024 // 64, 4096 // 64),
-        (UpsampleProgram.TILES, tensor(32, Layout.TILE), tensor(64), 1, 4096 // 32),  # a row of tiles on 32 cores
-        (UpsampleProgram.SHARDS, tensor(32, shard_rows=256), tensor(64, shard_rows=1024), 1024 // 2, 0),
-        (UpsampleProgram.PAGES, tensor(32), tensor(48), 2304 // 64, 2304 // 64),
-    ],
-)
-def test_pages_of_one_core(program, source, made, read, written):
-    scale = (made.shape[1] / source.shape[1],) * 2
-    op = Upsample(program=program, shape=source.shape, scale=scale, source_format=BFLOAT16, data_format=BFLOAT16)
-    movement = op.movement(source, made, SPEC)
-    assert movement.reads is not None
-    assert movement.reads.core_pages == read
-    assert (0 if movement.writes is None else movement.writes.core_pages) == written
-
-
-STICKS, TILES_WORK, PAGES = UpsampleProgram.STICKS, UpsampleProgram.TILES, UpsampleProgram.PAGES
-
-
-def op(scale, program=STICKS, shape=(1, 2, 3, 1), source=BFLOAT16, made=BFLOAT16):
+def upsample(scale, program=STICKS, shape=(1, 2, 3, 1), source=BFLOAT16, made=BFLOAT16):
     return Upsample(program=program, shape=shape, scale=scale, source_format=source, data_format=made)
 
 
-def test_sides_are_rounded_down():
-    assert upsampled_shape((2, 7, 5, 24), (1.5, 0.5)) == (2, 10, 2, 24)
+@pytest.mark.parametrize(
+    ("program", "source", "made", "core_pages"),
+    [
+        (STICKS, "1x32x32x32", "1x64x64x32", [1024 // 64, 4096 // 64]),
+        (TILES, "1x32x32x32 tile", "1x64x64x32", [1, 4096 // 32]),  # a row of tiles on 32 cores
+        (SHARDS, "1x32x32x32 height/256x32/4", "1x64x64x32 height/1024x32/4", [1024 // 2]),
+        (PAGES, "1x32x32x32", "1x48x48x32", [2304 // 64, 2304 // 64]),
+    ],
+)
+def test_pages_of_one_core(program, source, made, core_pages):
+    read, written = tensor_spec(source), tensor_spec(made)
+    movement = upsample((written.shape[1] / read.shape[1],) * 2, program, read.shape).movement(read, written, SPEC)
+    assert [side.core_pages for side in movement.sides] == core_pages
 
 
-def test_pixels_come_several_times():
+def test_pixels_come_several_times_and_sides_are_rounded_down():
     image = np.arange(6, dtype=np.float32).reshape(1, 2, 3, 1)
-    assert op((2.0, 1.0)).moved(image).reshape(4, 3).tolist() == [[0, 1, 2], [0, 1, 2], [3, 4, 5], [3, 4, 5]]
-    assert op((1.0, 1.5), PAGES).moved(image).reshape(2, 4).tolist() == [[0, 0, 1, 2], [3, 3, 4, 5]]
-    assert op((0.5, 0.5), PAGES).moved(image).reshape(-1).tolist() == [0]
+    assert upsample((2.0, 1.0)).moved(image).reshape(4, 3).tolist() == [[0, 1, 2], [0, 1, 2], [3, 4, 5], [3, 4, 5]]
+    assert upsample((1.0, 1.5), PAGES).moved(image).reshape(2, 4).tolist() == [[0, 0, 1, 2], [3, 3, 4, 5]]
+    assert upsample((0.5, 0.5), PAGES).moved(image).reshape(-1).tolist() == [0]
+    assert upsampled_shape((2, 7, 5, 24), (1.5, 0.5)) == (2, 10, 2, 24)
 
 
 @pytest.mark.parametrize(
     ("program", "source", "made", "expected"),
     [
         (STICKS, FLOAT32, FLOAT32, 1.00390625),
-        (TILES_WORK, FLOAT32, FLOAT32, 1.0),  # a 16-bit Dst has 7 bits of fraction
-        (TILES_WORK, BFLOAT8_B, BFLOAT16, 1.015625),
+        (TILES, FLOAT32, FLOAT32, 1.0),  # a 16-bit Dst has 7 bits of fraction
+        (TILES, BFLOAT8_B, BFLOAT16, 1.015625),
     ],
 )
 def test_tiles_pass_the_matrix_unit(program, source, made, expected):
     given = np.full((1, 2, 32, 32), 1.015625 if source is BFLOAT8_B else 1.00390625, np.float32)
-    result = op((1.0, 1.0), program, given.shape, source, made).moved(given)
+    result = upsample((1.0, 1.0), program, given.shape, source, made).moved(given)
     assert float(result[0, 0, 0, 0]) == expected
