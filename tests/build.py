@@ -21,7 +21,7 @@ from device.matrix_unit.arithmetic import EXACT, Arithmetic
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout, MemoryConfig, ShardSpec
 from device.numbers.formats import BFLOAT16, FORMATS, Array
-from device.plan import CircularBuffer, DeviceOp, Plan
+from device.plan import CircularBuffer, DeviceOp, Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage
 from ops.op_model import CyclesContext, Ends, ValuesContext
@@ -171,6 +171,11 @@ def buffer_rows(buffers: Iterable[CircularBuffer], *more: str) -> list[tuple[Any
     return [
         (one.name, one.size_bytes, one.cores.num_cores(), *(getattr(one, name) for name in more)) for one in buffers
     ]
+
+
+def programs(plan: Plan) -> list[str]:
+    """The device operations of a plan, without the ending that most share."""
+    return [step.name.removesuffix("DeviceOperation") for step in plan.steps if isinstance(step, Operation)]
 
 
 def plan_rows(plan: Plan) -> dict[str, list[tuple[Any, ...]]]:

@@ -4,9 +4,8 @@ import pytest
 
 from device.numbers.formats import BFLOAT8_B
 from device.spec.device_spec import load_spec
-from ops.passes.cycles import operations_of
 from ops.planners.to_config import plan_move, plan_to_memory_config
-from tests.build import place, tensor_spec
+from tests.build import place, programs, tensor_spec
 
 SPEC = load_spec("wormhole_n150")
 TWO_HIGH, FOUR_HIGH, TWO_WIDE = "height/32x64/2", "height/16x64/4", "width/64x32/2"
@@ -35,7 +34,7 @@ RAGGED_HIGH, RAGGED_WIDE = "height/25x70/2", "width/50x24/3"  # rows of 140 byte
 )
 def test_programs_that_deal_shards_want_aligned_rows(source, after, data_format, names):
     plan = plan_to_memory_config(tensor_spec(source), place(after), SPEC, data_format=data_format)
-    assert [step.name.removesuffix("DeviceOperation") for step in operations_of(plan)] == names
+    assert programs(plan) == names
 
 
 def test_a_tensor_that_moves_keeps_its_shards():

@@ -2,137 +2,104 @@
 
 import pytest
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
-from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout
-from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, UINT8
+from device.memory.memory_config import BufferType
 from device.plan import Operation, Refuse
 from ops.op_models import load_spec
 from ops.planners.shape.pad import plan_pad
-from tests.shards import high, wide
+from tests.build import place, programs, tensor_spec
 
 SPEC = load_spec("wormhole_n150")
-CORES = CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(1, 0)))
+NONE = (0, 0)
 
 
-def programs(shape, padding, layout=Layout.ROW_MAJOR, data_format=BFLOAT16, place=DRAM_MEMORY_CONFIG, to=None):
-    plan = plan_pad(TensorSpec(shape, data_format, layout, place), padding, 1.5, SPEC, place=to)
-    names = [step.name.removesuffix("DeviceOperation") for step in plan.steps if isinstance(step, Operation)]
-    return names, plan.tensors[plan.results["output"]]
-
-
-def test_no_padding_is_the_tensor_wherever_it_is_wanted():
-    assert programs((1, 8), ((0, 0), (0, 0)), to=L1_MEMORY_CONFIG)[1].memory_config == DRAM_MEMORY_CONFIG
-
-
-def test_tiles_are_filled_where_they_are_and_seen_anew():
-    names, result = programs((1, 1, 30, 24), ((0, 0), (0, 0), (0, 2), (0, 8)), Layout.TILE)
-    assert (names, result.shape) == (["FillPad"], (1, 1, 32, 32))
-    names, result = programs((1, 1, 30, 24), ((0, 0), (0, 1), (0, 0), (0, 0)), Layout.TILE)
-    assert (names, result.shape, result.padded_shape) == (["FillPad", "Pad"], (1, 2, 30, 24), (1, 2, 32, 32))
-
-
-def test_block_floats_are_converted_around_each_program():
-    names, _ = programs((1, 1, 32, 24), ((0, 0), (0, 0), (0, 32), (0, 0)), Layout.TILE, BFLOAT8_B)
-    assert names == ["Typecast", "FillPad", "Typecast", "Typecast", "Pad", "Typecast"]
-
-
-def test_high_shards_grow_across_and_then_down():
-    names, result = programs((1, 1, 64, 32), ((0, 0), (0, 0), (2, 0), (0, 16)), place=high((32, 32), 2))
-    assert names == ["Pad", "Pad"]
-    assert result.memory_config == high((33, 48), 2)
-    names, result = programs(
-        (1, 1, 64, 32), ((0, 0), (0, 0), (0, 0), (0, 16)), place=high((32, 32), 2), to=L1_MEMORY_CONFIG
-    )
-    assert (names, result.memory_config) == (["Pad"], L1_MEMORY_CONFIG)
+def padded(source, *padding, to=None, value=1.5):
+    """The plan of a tensor whose last axes are padded; the others are not."""
+    tensor = tensor_spec(source)
+    around = (*[NONE] * (len(tensor.shape) - len(padding)), *padding)
+    return plan_pad(tensor, around, value, SPEC, place=to and place(to))
 
 
 @pytest.mark.parametrize(
-    ("kind", "text", "given"),
+    ("source", "padding", "to", "wanted", "shape", "after"),
     [
-        (DeviceError, r"^ttnn.pad: on device tile padding does not support front", {"layout": Layout.TILE}),
+        ("1x8", [NONE], "l1", [], (1, 8), "dram"),  # no padding is the tensor wherever it is wanted
+        # tiles are filled where they are and seen anew
+        ("1x1x30x24 tile", [(0, 2), (0, 8)], None, ["FillPad"], (1, 1, 32, 32), "dram"),
+        ("1x1x30x24 tile", [(0, 1), NONE, NONE], None, ["FillPad", "Pad"], (1, 2, 30, 24), "dram"),
+        # block floats are converted around each program
         (
-            DeviceError,
-            r"^Output row-major shard width 33 gives page size 66 bytes",
-            {"place": high((32, 32), 2)},
+            "1x1x32x24 bfloat8_b tile",
+            [(0, 32), NONE],
+            None,
+            ["Typecast", "FillPad", "Typecast", "Typecast", "Pad", "Typecast"],
+            (1, 1, 64, 24),
+            "dram",
         ),
+        # HEIGHT shards grow across and then down
+        ("1x1x64x32 height/32x32/2", [(2, 0), (0, 16)], None, ["Pad", "Pad"], (1, 1, 66, 48), "height/33x48/2"),
+        ("1x1x64x32 height/32x32/2", [(0, 16)], "l1", ["Pad"], (1, 1, 64, 48), "l1"),
+        # more axes than the program knows are padded one by one
+        ("2x3x1x64x64", [(1, 0), NONE, NONE, NONE, (0, 32)], None, ["Pad"] * 2, (3, 3, 1, 64, 96), "dram"),
+        ("2x3x1x60x60 tile", [(0, 1)] * 3 + [(0, 4)] * 2, None, ["FillPad", "Pad"] * 3, (3, 4, 2, 64, 64), "dram"),
+        ("2x3x1x64x64", [(1, 1), NONE, (0, 32)], None, ["Pad"], (2, 3, 3, 64, 96), "dram"),
+        ("50 tile", [(0, 5)], None, ["FillPad"], (55,), "dram"),  # vectors in tiles, within their last tile
     ],
 )
-def test_what_is_refused(kind, text, given):
-    with pytest.raises(kind, match=text):
-        programs((1, 1, 64, 32), ((0, 0), (0, 0), (0, 0), (1, 0)), **given)
-
-
-def test_more_axes_than_the_program_knows_are_padded_one_by_one():
-    none = (0, 0)
-    names, result = programs((2, 3, 1, 64, 64), ((1, 0), none, none, none, (0, 32)))
-    assert (names, result.shape) == (["Pad", "Pad"], (3, 3, 1, 64, 96))
-    names, result = programs((2, 3, 1, 60, 60), ((0, 1), (0, 1), (0, 1), (0, 4), (0, 4)), Layout.TILE)
-    assert (names, result.shape) == (["FillPad", "Pad"] * 3, (3, 4, 2, 64, 64))
-    assert programs((2, 3, 1, 64, 64), (none, none, (1, 1), none, (0, 32)))[0] == ["Pad"]
-
-
-def test_vectors_in_tiles_are_padded_within_their_last_tile():
-    names, result = programs((50,), ((0, 5),), Layout.TILE)
-    assert (names, result.shape, result.padded_shape) == (["FillPad"], (55,), (32, 64))
+def test_programs_and_places(source, padding, to, wanted, shape, after):
+    plan = padded(source, *padding, to=to)
+    result = plan.tensors[plan.results["output"]]
+    assert (programs(plan), result.shape, result.memory_config) == (wanted, shape, place(after))
 
 
 def test_the_last_program_alone_writes_into_the_place():
-    plan = plan_pad(
-        TensorSpec((3, 1, 4, 32, 32), BFLOAT16, Layout.TILE),
-        ((0, 5), (0, 5), (0, 0), (0, 0), (0, 29)),
-        0.0,
-        SPEC,
-        place=L1_MEMORY_CONFIG,
-    )
+    plan = padded("3x1x4x32x32 tile", (0, 5), (0, 5), NONE, NONE, (0, 29), to="l1", value=0.0)
     made = [step.outputs[0].buffer.buffer_type for step in plan.steps if isinstance(step, Operation)]
     assert made == [BufferType.DRAM, BufferType.DRAM, BufferType.L1]
 
 
 @pytest.mark.parametrize(
-    ("columns", "layout", "data_format", "text"),
+    ("source", "padding", "text"),
     [
-        (64, Layout.TILE, UINT8, "Cannot pad tilized tensor with specified format"),
-        (64, Layout.TILE, BFLOAT4_B, "Cannot pad tilized tensor with specified format"),
-        (60, Layout.TILE, UINT8, "Unsupported datatype DataType::UINT8"),
-        (60, Layout.ROW_MAJOR, UINT8, "Cannot pad RM tensor with specified format"),
+        ("1x1x64x32 tile", [(1, 0)], r"^ttnn.pad: on device tile padding does not support front"),
+        ("1x1x64x32 height/32x32/2", [(1, 0)], r"^Output row-major shard width 33 gives page size 66 bytes"),
+        ("2x64x64 uint8 tile", [(0, 40)], "^Cannot pad tilized tensor with specified format"),
+        ("2x64x64 bfloat4_b tile", [(0, 40)], "^Cannot pad tilized tensor with specified format"),
+        ("2x64x60 uint8 tile", [(0, 40)], "^Unsupported datatype DataType::UINT8"),
+        ("2x64x60 uint8", [(0, 40)], "^Cannot pad RM tensor with specified format"),
     ],
 )
-def test_formats_that_are_not_padded(columns, layout, data_format, text):
-    with pytest.raises(DeviceError, match=f"^{text}"):
-        programs((2, 64, columns), ((0, 0), (0, 0), (0, 40)), layout, data_format)
+def test_what_is_refused(source, padding, text):
+    with pytest.raises(DeviceError, match=text):
+        padded(source, *padding)
 
 
 @pytest.mark.parametrize(
-    ("place", "text"),
+    ("where", "text"),
     [
-        (DRAM_MEMORY_CONFIG, "MeshBuffer must be large enough to hold the tensor."),
-        (high((32, 64), 2), "Shard width 64 must match physical width 96 for height sharded"),
-        (wide((32, 32), 2), "Changing the last dimension of a sharded tensor is not supported"),
+        ("dram", "MeshBuffer must be large enough to hold the tensor."),
+        ("height/32x64/2", "Shard width 64 must match physical width 96 for height sharded"),
+        ("width/32x32/2", "Changing the last dimension of a sharded tensor is not supported"),
     ],
 )
-def test_vectors_in_tiles_are_filled_before_they_are_refused(place, text):
+def test_vectors_in_tiles_are_filled_before_they_are_refused(where, text):
     """The program that fills the padding may find no room first."""
-    filled, refused = plan_pad(TensorSpec((64,), BFLOAT16, Layout.TILE, place), ((0, 1),), 0.0, SPEC).steps
-    assert isinstance(filled, Operation)
-    assert filled.name == "FillPadDeviceOperation"
+    plan = padded(f"64 tile {where}", (0, 1), value=0.0)
+    filled, refused = plan.steps
+    assert (programs(plan), filled.name) == (["FillPad"], "FillPadDeviceOperation")
     assert isinstance(refused, Refuse)
     assert refused.text.startswith(text)
 
 
 @pytest.mark.parametrize(
-    ("layout", "shard", "padding", "cores"),
+    ("source", "padding", "cores"),
     [
-        (Layout.ROW_MAJOR, (1, 16), ((0, 0), (0, 16)), 40),
-        (Layout.ROW_MAJOR, (1, 16), ((2, 0), (0, 0)), 64),
-        (Layout.TILE, (32, 32), ((0, 0), (0, 16)), 2),
+        ("1x1x40x16 height/1x16/64", [(0, 16)], 40),  # wider rows
+        ("1x1x40x16 height/1x16/64", [(2, 0), NONE], 64),  # more rows
+        ("1x1x40x16 tile height/32x32/64", [(0, 16)], 2),
     ],
-    ids=["wider rows", "more rows", "tiles"],
 )
-def test_the_cores_of_programs_that_pad_shards(layout, shard, padding, cores):
+def test_the_cores_of_programs_that_pad_shards(source, padding, cores):
     """Forty rows on 64 cores: only the program that adds rows runs on cores without data."""
-    source = TensorSpec((1, 1, 40, 16), BFLOAT16, layout, high(shard, 64))
-    plan = plan_pad(source, ((0, 0), (0, 0), *padding), 0.0, SPEC)
-    (program,) = [step for step in plan.steps if isinstance(step, Operation)]
+    (program,) = [step for step in padded(source, *padding, value=0.0).steps if isinstance(step, Operation)]
     assert {buffer.cores.num_cores() for buffer in program.circular_buffers} == {cores}
