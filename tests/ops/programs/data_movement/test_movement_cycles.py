@@ -17,7 +17,7 @@ from device.memory.memory_config import (
 )
 from device.numbers.formats import BFLOAT16, UINT32
 from device.spec.device_spec import load_spec
-from device.time.network import bandwidth, read_latency_cycles, shared_cycles
+from device.time.network import bandwidth, shared_cycles
 from device.time.stages import Stage
 from ops.programs.data_movement.copy import Conversion, tensor_copy_movement
 from ops.programs.data_movement.movement import Access
@@ -136,13 +136,6 @@ def test_how_programs_get_at_pages(name, before, from_cores, after, to_cores, re
     assert (movement.writes and movement.writes.access) == writes
 
 
-def test_pages_of_an_interleaved_tensor_are_dealt_to_all_cores():
-    movement = program(("InterleavedToSharded", TILE, 0, TILE, 20), 1280, 64)
-    assert movement.reads.core_pages == 4
-    assert movement.reads.all_pages == 80
-    assert movement_cycles(movement, SPEC).dram_read_bytes == 80 * BFLOAT16.tile_bytes
-
-
 def test_cores_without_a_shard_take_no_part():
     """640 rows are 20 shards of 32 rows, on a grid of 40 cores."""
     shards = ShardSpec(first_cores(40, 10, 4), (32, 64))
@@ -157,13 +150,6 @@ def test_a_copy_of_shards_is_shared_out_to_all_cores():
         moved = program(("Copy", ROWS, before, ROWS, after), 1280, 64)
         assert moved.cores.num_cores() == 110
         assert (moved.reads.core_pages, moved.writes.core_pages, moved.blocks) == (12, 12, 12)
-
-
-def test_sticks_that_are_waited_for_cost_a_round_trip_each():
-    source, target = tensor(6400, 64, ROWS), tensor(6400, 64, ROWS, cores=20)
-    movement = conversion("InterleavedToSharded", source, target, bounces_always=True)
-    assert movement_cycles(movement, SPEC).cycles > 320 * read_latency_cycles(SPEC)
-    assert movement_cycles(program(("InterleavedToSharded", ROWS, 0, ROWS, 20), 6400, 64), SPEC).cycles < 70_000
 
 
 @pytest.mark.parametrize(
@@ -184,6 +170,8 @@ def test_parts_of_sticks_that_begin_between_two_units_of_dram_bounce(width, shar
     movement = conversion("InterleavedToSharded", tensor(128, width, ROWS, memory=memory), target)
     assert movement.reads.access is access
     assert movement.reads.in_flight == (4 if access is Access.BOUNCE else 1)
+    of_2025 = conversion("InterleavedToSharded", tensor(128, width, ROWS, memory=memory), target, bounces_always=True)
+    assert (of_2025.reads.access, of_2025.reads.in_flight) == (Access.BOUNCE, 1)
 
 
 def test_a_slice_of_a_part_of_each_row_touches_more_tiles():
@@ -193,18 +181,6 @@ def test_a_slice_of_a_part_of_each_row_touches_more_tiles():
     whole = slice_movement(image, target, SPEC)
     part = slice_movement(image, target, SPEC, columns=(30, 66))
     assert part.untilized_rows > whole.untilized_rows
-
-
-def test_tensors_in_l1_do_not_load_dram():
-    source, target = (tensor(640, 64, TILE, memory=L1_MEMORY_CONFIG) for _ in range(2))
-    found = movement_cycles(conversion("Copy", source, target), SPEC)
-    assert (found.dram_read_bytes, found.dram_written_bytes, found.contention_cycles) == (0, 0, 0)
-
-
-def test_every_conversion_has_a_program():
-    source, target = tensor(640, 64, TILE), tensor(640, 64, ROWS)
-    for one in Conversion:
-        assert movement_cycles(tensor_copy_movement(one, source, target, SPEC), SPEC).cycles > 0
 
 
 LATENCY = 119 + 9 * (17 + 12) + 78 * 1.35  # of a read from DRAM
@@ -342,11 +318,3 @@ def test_nothing_is_faster_than_its_bytes(kind, rows, width):
     found = movement_cycles(program(kind, rows, width), SPEC)
     assert found.cycles > shared_cycles(SPEC, max(found.dram_read_bytes, found.dram_written_bytes))
     assert bandwidth(SPEC) == pytest.approx(BANKS)
-
-
-def test_more_banks_help_movements_from_dram_and_not_within_l1():
-    fewer = SPEC.replace(dram_banks=3)
-    read = program(("InterleavedToSharded", TILE, 0, TILE, 20), 1280, 64)
-    assert movement_cycles(read, SPEC).cycles < movement_cycles(read, fewer).cycles
-    move = program(("Move", ROWS, 20, ROWS, 20), 1280, 64)
-    assert movement_cycles(move, SPEC).cycles == movement_cycles(move, fewer).cycles
