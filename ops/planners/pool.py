@@ -3,9 +3,11 @@
 Rules: ttnn 0.81.1, compared with recorded plans.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import prod
-from typing import NoReturn
+from typing import TypeAlias
 
 from device.cores import first_cores
 from device.errors import ArgumentError, DeviceError
@@ -87,66 +89,76 @@ def validate(call: PoolArguments) -> None:
     Raises:
         DeviceError: A size is zero, the windows do not fit, or the formats do not go together.
     """
-    if call.data_format != BFLOAT16 and not call.data_format.is_block:
-        _refuse(
-            "Currently only BFLOAT16, BFLOAT8_B, and BFLOAT4_B output data formats are supported",
-            f"dtype: a pool gives no {call.data_format}; leave it out, and typecast the result",
-        )
-    if not call.tiled and call.data_format.is_block:
-        _refuse(
-            "BFLOAT8_B/BFLOAT4_B output data format is not supported with ROW_MAJOR layout",
-            "output_layout: block floats need ttsim.TILE_LAYOUT",
-        )
-    sizes = {
-        "Batch size": call.batch,
-        "Input height": call.image[0],
-        "Input width": call.image[1],
-        "Channels": call.channels,
-    }
+    for refused, first, way_out in chain(_size_rules(call), _window_rules(call), _tensor_rules(call)):
+        if refused:
+            raise DeviceError(f"{first}\n{way_out}")
+
+
+Rule: TypeAlias = tuple[bool, str, str]  # Whether a call breaks it, the library's words, and what to do
+
+
+def _size_rules(call: PoolArguments) -> Iterator[Rule]:
+    """Formats, and sizes above zero, in the library's order."""
+    formats, (height, width) = call.data_format, call.image
+    yield (
+        formats != BFLOAT16 and not formats.is_block,
+        "Currently only BFLOAT16, BFLOAT8_B, and BFLOAT4_B output data formats are supported",
+        f"dtype: a pool gives no {formats}; leave it out, and typecast the result",
+    )
+    yield (
+        not call.tiled and formats.is_block,
+        "BFLOAT8_B/BFLOAT4_B output data format is not supported with ROW_MAJOR layout",
+        "output_layout: block floats need ttsim.TILE_LAYOUT",
+    )
+    sizes = {"Batch size": call.batch, "Input height": height, "Input width": width, "Channels": call.channels}
     for name, value in sizes.items():
-        if value < 1:
-            _refuse(f"Pool2D: {name} must be greater than 0, got {value}", "give the sizes of the images")
-    for name, pair in (("Kernel size", call.kernel), ("Stride", call.stride), ("Dilation", call.dilation)):
-        if min(pair) < 1:
-            _refuse(
-                f"Pool2D: {name} must be greater than 0 in both dimensions, got ({pair[0]}, {pair[1]})",
-                "give two positive numbers",
-            )
-    top, bottom, left, right = call.padding
-    if max(top, bottom) > call.kernel[0] // 2 or left > call.kernel[1] // 2:
-        _refuse(
-            f"Pool2D: Padding ({top}, {bottom}, {left}) should not exceed half of kernel size "
-            f"({call.kernel[0]}, {call.kernel[1]})",
-            "padding: use less, or a larger kernel",
-        )
-    reach = tuple(spacing * (taps - 1) + 1 for spacing, taps in zip(call.dilation, call.kernel, strict=True))
-    room = (call.image[0] + top + bottom, call.image[1] + left + right)
-    if reach[0] > room[0] or reach[1] > room[1]:
-        _refuse(
-            f"Pool2D: Effective kernel size ({reach[0]}, {reach[1]}) cannot exceed padded input size "
-            f"({room[0]}, {room[1]})",
-            "kernel_size, dilation: give windows that fit the padded images",
-        )
+        yield value < 1, f"Pool2D: {name} must be greater than 0, got {value}", "give the sizes of the images"
+    for name, (down, across) in (("Kernel size", call.kernel), ("Stride", call.stride), ("Dilation", call.dilation)):
+        first = f"Pool2D: {name} must be greater than 0 in both dimensions, got ({down}, {across})"
+        yield min(down, across) < 1, first, "give two positive numbers"
+
+
+def _window_rules(call: PoolArguments) -> Iterator[Rule]:
+    """Windows that fit the padded images."""
+    (rows, columns), (top, bottom, left, right) = call.kernel, call.padding
+    yield (
+        max(top, bottom) > rows // 2 or left > columns // 2,
+        f"Pool2D: Padding ({top}, {bottom}, {left}) should not exceed half of kernel size ({rows}, {columns})",
+        "padding: use less, or a larger kernel",
+    )
+    high, wide = (apart * (taps - 1) + 1 for apart, taps in zip(call.dilation, call.kernel, strict=True))
+    height, width = call.image[0] + top + bottom, call.image[1] + left + right
+    yield (
+        high > height or wide > width,
+        f"Pool2D: Effective kernel size ({high}, {wide}) cannot exceed padded input size ({height}, {width})",
+        "kernel_size, dilation: give windows that fit the padded images",
+    )
     try:
         outputs = call.frame.outputs
     except NoWindowError:
         outputs = 0
-    if outputs < 1:
-        _refuse("Pool2D: Computed output dimensions must be positive", "the windows are larger than the padded images")
-    if call.source.volume != call.batch * call.image[0] * call.image[1] * call.channels:
-        _refuse(
-            f"Input tensor shape {list(call.source.shape)} does not match expected shape "
-            f"(1, 1, {call.batch * call.image[0] * call.image[1]}, {call.channels})",
-            "batch_size, input_h, input_w and channels must be those of the tensor",
-        )
-    shards = call.source.memory_config.shard_spec
-    if shards is not None and call.scheme is not None:
-        _refuse(
-            "A sharding scheme should not be specified for a sharded input tensor.",
-            "applied_shard_scheme: leave it out",
-        )
-    if shards is not None and shards.orientation is not ShardOrientation.ROW_MAJOR:
-        _refuse("Only row major orientation is supported.", "input_tensor: reshard it")
+    first = "Pool2D: Computed output dimensions must be positive"
+    yield outputs < 1, first, "the windows are larger than the padded images"
+
+
+def _tensor_rules(call: PoolArguments) -> Iterator[Rule]:
+    """A tensor that holds the images, in shards that the library walks through."""
+    pixels, shards = call.batch * call.image[0] * call.image[1], call.source.memory_config.shard_spec
+    yield (
+        call.source.volume != pixels * call.channels,
+        f"Input tensor shape {list(call.source.shape)} does not match expected shape (1, 1, {pixels}, {call.channels})",
+        "batch_size, input_h, input_w and channels must be those of the tensor",
+    )
+    yield (
+        shards is not None and call.scheme is not None,
+        "A sharding scheme should not be specified for a sharded input tensor.",
+        "applied_shard_scheme: leave it out",
+    )
+    yield (
+        shards is not None and shards.orientation is not ShardOrientation.ROW_MAJOR,
+        "Only row major orientation is supported.",
+        "input_tensor: reshard it",
+    )
 
 
 def require_numbers(call: PoolArguments) -> None:
@@ -160,10 +172,6 @@ def require_numbers(call: PoolArguments) -> None:
             f"max_pool2d: input_tensor holds {call.source.data_format}, whose bytes the real library takes for "
             "bfloat16; typecast it to bfloat16 first"
         )
-
-
-def _refuse(first: str, way_out: str) -> NoReturn:
-    raise DeviceError(f"{first}\n{way_out}")
 
 
 STICK_ALIGNMENT = 8  # channels of 16 bytes

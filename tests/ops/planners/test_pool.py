@@ -1,15 +1,18 @@
 """The plan of a pool: its halo, and the cores that hold it, worked by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
+from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Operation, Refuse
 from ops.op_models import load_spec
 from ops.planners.pool import PoolArguments, chosen_cores, plan_max_pool2d, pool_shards
 from ops.programs.halo.plan import HaloOp
+from tests.build import tensor_spec
 from tests.shards import HEIGHT, WIDTH, in_box
 
 SPEC = load_spec("wormhole_n150")
@@ -18,7 +21,7 @@ SPEC = load_spec("wormhole_n150")
 def call(channels=32, **how):
     """A pool of 16x16 pixels."""
     given = {
-        "source": TensorSpec((1, 1, 256, channels), BFLOAT16, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG),
+        "source": tensor_spec(f"1x1x256x{channels}"),
         "batch": 1,
         "image": (16, 16),
         "channels": channels,
@@ -61,37 +64,33 @@ def test_sticks_of_images_in_shards_are_shared_out_to_the_images(batch, shards):
     ("data_format", "text"), [(BFLOAT16, "max_pool2d: return_indices is not simulated"), (FLOAT32, "Only BFLOAT16")]
 )
 def test_indices_are_refused_where_their_program_would_run(data_format, text):
-    source = TensorSpec((1, 1, 256, 32), data_format, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
+    source = replace(tensor_spec("1x1x256x32"), data_format=data_format)
     steps = plan_max_pool2d(call(source=source, return_indices=True), SPEC).steps
     ends = [step for step in steps if isinstance(step, Operation | Refuse)]
     told = [step.text if isinstance(step, Refuse) else step.refused for step in ends]
     assert next(one for one in told if one).startswith(text)
 
 
-GRID = load_spec("wormhole_n150").grid
+def pool(channels, image=(16, 16), scheme=None, tiled=False):
+    source = tensor_spec(f"1x1x{image[0] * image[1]}x{channels}")
+    return call(channels, source=source, image=image, kernel=(2, 2), padding=(0, 0, 0, 0), scheme=scheme, tiled=tiled)
 
 
-def pool(channels, image=(16, 16), stride=(2, 2), scheme=None, tiled=False):
-    source = TensorSpec((1, 1, image[0] * image[1], channels), BFLOAT16, Layout.ROW_MAJOR)
-    return PoolArguments(
-        source=source, batch=1, image=image, channels=channels, kernel=(2, 2), stride=stride, padding=(0, 0, 0, 0),
-        dilation=(1, 1), scheme=scheme, tiled=tiled,
-    )  # fmt: skip
+def shards_of(sizes):
+    return pool_shards(sizes, chosen_cores(sizes, SPEC.grid))
 
 
 @pytest.mark.parametrize(("channels", "columns"), [(8, 16), (16, 16), (24, 32), (40, 64), (48, 48), (72, 96), (80, 80)])
 def test_shards_of_whole_half_tiles_stay_as_wide_as_they_are(channels, columns):
-    call = pool(channels, scheme=HEIGHT)
-    assert pool_shards(call, chosen_cores(call, GRID)).columns == columns
+    assert shards_of(pool(channels, scheme=HEIGHT)).columns == columns
 
 
 def test_tiles_are_whole():
-    call = pool(48, scheme=HEIGHT, tiled=True)
-    shards = pool_shards(call, chosen_cores(call, GRID))
+    shards = shards_of(pool(48, scheme=HEIGHT, tiled=True))
     assert (shards.rows, shards.columns) == (32, 64)
 
 
 def test_the_scheme_that_takes_least_is_chosen():
     """64 results: 64 cores of one, or two cores of 64 rows and 16 channels, 2 KiB as a tile's rows of HEIGHT are."""
-    assert chosen_cores(pool(32), GRID).scheme is HEIGHT
-    assert chosen_cores(pool(32, image=(14, 16)), GRID).scheme is WIDTH  # 56 rows of 32 B are less than 32 of 64 B
+    assert chosen_cores(pool(32), SPEC.grid).scheme is HEIGHT
+    assert chosen_cores(pool(32, image=(14, 16)), SPEC.grid).scheme is WIDTH  # 56 rows of 32 B are under 32 of 64 B

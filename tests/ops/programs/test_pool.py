@@ -7,15 +7,13 @@ import pytest
 
 from device.cores import first_cores
 from device.matrix_unit.arithmetic import EXACT, FAST
-from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.time.stages import Stage
 from ops.op_model import Ends
 from ops.op_models import OP_MODELS, load_spec
 from ops.programs.pool import MaxPool, PoolSizes, pool_buffers, window_cycles
 from ops.window import PaddedAxis, PaddedInput
-from tests.build import busy, op_cycles, op_values
+from tests.build import busy, op_cycles, op_values, tensor_spec
 
 CORES = first_cores(4, 8, 8)
 
@@ -128,10 +126,10 @@ def test_a_result_in_tiles_is_packed_once_more():
     assert busy(made)[Stage.PACK] == pytest.approx(9 * (2 + 2 * 1088 / 64 / 32))
 
 
-def test_every_stage_is_told():
-    made, tensor = timed(pool()), TensorSpec((1, 1, 64, 64), BFLOAT16, Layout.ROW_MAJOR)
+def test_every_stage_is_described():
+    tensor = tensor_spec("1x1x64x64")
     description = OP_MODELS[MaxPool].describe(pool(), Ends(read=tensor, written=tensor), SPEC)
-    assert set(busy(made)) - {Stage.START} == set(description.stages)
+    assert set(busy(timed(pool()))) - {Stage.START} == set(description.stages)
     assert (description.measured_as, description.facts) == ("", ())
     assert description.composed_of.startswith("gathering, tilizing, reducing and packing")
 
@@ -169,16 +167,11 @@ def test_taps_lie_apart():
     assert pooled(op(axis(3, 2, 1, spacing=2), axis(3, 2, 1, spacing=2)), IMAGE) == [[7]]
 
 
-@pytest.mark.parametrize("device", ["wormhole_n150", "blackhole_p150"])
-def test_neighbors_are_read_in_one_burst(device):
-    """Three taps beside each other are one burst; three taps apart are three."""
-    spec = load_spec(device)
-    together, _, _ = window_cycles(op(axis(8, 1, 1), axis(8, 3, 1), 2048), spec)
-    apart, _, _ = window_cycles(op(axis(8, 1, 1), axis(8, 3, 1, spacing=2), 2048), spec)
-    assert together == apart == 3 * 4096 / spec.noc.link_bytes_per_cycle  # long ones take what the wire takes
-    together, _, _ = window_cycles(op(axis(8, 1, 1), axis(8, 3, 1), 8), spec)
-    apart, _, _ = window_cycles(op(axis(8, 1, 1), axis(8, 3, 1, spacing=2), 8), spec)
-    assert apart == 3 * together
+@pytest.mark.parametrize(("channels", "bursts"), [(2048, (3 * 4096 / 32, 3 * 4096 / 32)), (8, (20, 60))])
+def test_neighbors_are_read_in_one_burst(channels, bursts):
+    """Three taps beside each other are one burst; three taps apart are three. Long ones take what the wire takes."""
+    for spacing, cycles in zip((1, 2), bursts, strict=True):
+        assert window_cycles(op(axis(8, 1, 1), axis(8, 3, 1, spacing=spacing), channels), SPEC)[0] == cycles
 
 
 def test_rows_and_columns_that_fill_shards_are_no_pixels():
