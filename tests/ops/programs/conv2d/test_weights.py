@@ -1,3 +1,7 @@
+"""Weights and bias as a program reads them: every element where the rules put it."""
+
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -6,7 +10,8 @@ from device.host.compiling import numba_installed
 from device.memory.memory_config import TensorMemoryLayout
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, bit_patterns, quantize, round_up
 from ops.programs.conv2d import weights
-from ops.programs.conv2d.weights import WeightsLayout, prepare_bias, prepare_weights
+from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayout, prepare_bias, prepare_weights
+from tests.build import op_values
 
 SCHEMES = [
     TensorMemoryLayout.HEIGHT_SHARDED,
@@ -100,10 +105,18 @@ def small(**changes):
 
 def test_shapes_a_user_sees():
     layout = small()
-    assert layout.logical_shape == (1, 1, 16, 6)
-    assert layout.padded_shape == (1, 1, 64, 32)
-    assert layout.bias_logical_shape == (1, 1, 1, 6)
-    assert layout.bias_padded_shape == (1, 1, 32, 32)
+    assert (layout.logical_shape, layout.bias_logical_shape) == ((1, 1, 16, 6), (1, 1, 1, 6))
+    assert (layout.padded_shape, layout.bias_padded_shape) == ((1, 1, 64, 32), (1, 1, 32, 32))
+
+
+def test_the_host_prepares_weights_and_bias():
+    layout = small(in_channels=2, out_channels=3, kernel=(1, 1), data_format=BFLOAT16)
+    got = op_values(PrepareWeights(layout), np.arange(6, dtype=np.float32).reshape(2, 3, 1, 1))
+    assert (got.shape, got.dtype) == ((1, 1, 32, 32), BFLOAT16.storage)
+    assert got[0, 0, :2, :3].tolist() == [[0, 1, 2], [3, 4, 5]]
+    row = op_values(PrepareBias(layout), np.array([[[[7, 8, 9]]]], np.float32))
+    assert row.shape == (1, 1, 32, 32)
+    assert row[0, 0, 0, :3].tolist() == [7, 8, 9]
 
 
 def test_bfloat16_weights_are_taken_as_they_are():
@@ -113,16 +126,25 @@ def test_bfloat16_weights_are_taken_as_they_are():
     assert np.array_equal(prepare_bias(weights[0, :, 0, 0], layout)[0, :6], weights[0, :, 0, 0])
 
 
-def test_refusals():
-    with pytest.raises(ValueError, match=r"^groups must divide out_channels, but 4 does not divide 6$"):
-        small(groups=4)
-    with pytest.raises(ValueError, match=r"^padded_in_channels must be a multiple of the 3 channel shards and hold 4 "):
-        small(scheme=TensorMemoryLayout.BLOCK_SHARDED, channel_shards=3)
-    with pytest.raises(ValueError, match=r"^padded_out_channels must be whole tiles of 32 and hold 6 channels, not 6$"):
-        small(padded_out_channels=6)
-    with pytest.raises(
-        ValueError, match=r"^weight_tensor must have the shape .* = \(4, 6, 2, 2\), not \(6, 4, 2, 2\)$"
-    ):
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"groups": 4}, r"^groups must divide out_channels, but 4 does not divide 6$"),
+        (
+            {"scheme": TensorMemoryLayout.BLOCK_SHARDED, "channel_shards": 3},
+            r"^padded_in_channels must be a multiple of the 3 channel shards and hold 4 ",
+        ),
+        ({"padded_out_channels": 6}, r"^padded_out_channels must be whole tiles of 32 and hold 6 channels, not 6$"),
+    ],
+)
+def test_sizes_that_contradict_each_other(changes, message):
+    with pytest.raises(ValueError, match=message):
+        small(**changes)
+
+
+def test_arrays_of_other_shapes():
+    shape = r"^weight_tensor must have the shape .* = \(4, 6, 2, 2\), not \(6, 4, 2, 2\)$"
+    with pytest.raises(ValueError, match=shape):
         prepare_weights(np.zeros((6, 4, 2, 2)), small())
     with pytest.raises(ValueError, match=r"^bias_tensor must have out_channels = 6 values, not shape \(4,\)$"):
         prepare_bias(np.zeros(4), small())
@@ -131,17 +153,19 @@ def test_refusals():
 def test_weights_of_an_ordinary_convolution_are_the_transposed_ones_with_sides_swapped():
     raw = np.arange(6 * 2 * 6, dtype=np.float32).reshape(6, 2, 2, 3)  # out channels first: 3 groups of 2 by 2
     swapped = raw.reshape(3, 2, 2, 2, 3).swapaxes(1, 2).reshape(6, 2, 2, 3)
-    fields = {"in_channels": 6, "out_channels": 6, "kernel": (2, 3), "groups": 3, "mirror": False}
-    fields |= {"scheme": SCHEMES[0], "padded_in_channels": 8, "padded_out_channels": 32, "data_format": FLOAT32}
-    out_first = prepare_weights(raw, WeightsLayout(**fields, out_first=True))
-    assert out_first.tolist() == prepare_weights(swapped, WeightsLayout(**fields)).tolist()
+    layout = small(in_channels=6, kernel=(2, 3), groups=3, mirror=False)
+    out_first = prepare_weights(raw, replace(layout, out_first=True))
+    assert out_first.tolist() == prepare_weights(swapped, layout).tolist()
+
+
+JOINED = {"in_channels": 16, "out_channels": 32, "kernel": (3, 3), "channel_shards": 2, "padded_in_channels": 16}
 
 
 def test_all_kernel_rows_of_a_shard_can_be_padded_together():
-    fields = {"in_channels": 16, "out_channels": 32, "kernel": (3, 3), "channel_shards": 2, "scheme": SCHEMES[1]}
-    fields |= {"padded_in_channels": 16, "padded_out_channels": 32, "data_format": FLOAT32}
     raw = np.random.default_rng(0).standard_normal((16, 32, 3, 3)).astype(np.float32)
-    apart, together = (prepare_weights(raw, WeightsLayout(**fields, full_inner_dim=joined)) for joined in (False, True))
+    apart, together = (
+        prepare_weights(raw, small(**JOINED, scheme=SCHEMES[1], full_inner_dim=joined)) for joined in (False, True)
+    )
     assert (len(apart), len(together)) == (192, 192)  # 3 x 24 -> 3 x 32, and 72 -> 96 rows
     assert together[:72].tolist() == np.concatenate([apart[row : row + 24] for row in (0, 32, 64)]).tolist()
     assert not together[72:96].any()
@@ -149,9 +173,7 @@ def test_all_kernel_rows_of_a_shard_can_be_padded_together():
 
 def test_k_blocks_of_block_shards_add_no_rows():
     """BLOCK rows are 2 shards x 3 kernel rows x 32, whatever a K block; WIDTH fills one of 160 with 9 x 16."""
-    fields = {"in_channels": 16, "out_channels": 32, "kernel": (3, 3), "channel_shards": 2, "k_block_rows": 160}
-    fields |= {"padded_in_channels": 16, "padded_out_channels": 32, "data_format": FLOAT32}
-    assert [WeightsLayout(**fields, scheme=scheme).rows for scheme in SCHEMES[1:3]] == [192, 160]
+    assert [small(**JOINED, k_block_rows=160, scheme=scheme).rows for scheme in SCHEMES[1:3]] == [192, 160]
 
 
 @pytest.mark.skipif(not numba_installed(), reason="numba is not installed")

@@ -1,11 +1,12 @@
 """Convolutions to be timed, with the library's blocks."""
 
-from device.numbers.formats import BFLOAT8_B, BFLOAT16
+from device.numbers.formats import BFLOAT8_B
 from device.spec.device_spec import load_spec
 from ops.programs.conv2d.cycles import conv_cycles
-from ops.programs.conv2d.parallel_config import HEIGHT, ConvOptions, ConvProblem
+from ops.programs.conv2d.op import Conv2dOp
+from ops.programs.conv2d.parallel_config import HEIGHT
 from ops.window import PaddedInput, convolution_axis, transposed_axis
-from tests.ops.programs.conv2d.convolutions import planned_op
+from tests.ops.programs.conv2d.convolutions import conv_problem, partitioned
 
 SPECS = [load_spec("wormhole_n150"), load_spec("blackhole_p100")]
 # Figures that are easy to reckon with: links of 30 bytes a cycle; tiles of 1088 bytes are unpacked in
@@ -42,28 +43,24 @@ def conv(
     batch=1,
     kernel=3,
     stride=None,
+    dilation=1,
     fidelity_phases=1,
     bias=True,
+    weight_format=BFLOAT8_B,
+    alignment=None,
     **options,
 ):
     """A convolution with the library's blocks; with a stride a transposed one."""
+    sizes = {"input_length": side, "kernel": kernel, "dilation": dilation}
     if stride is None:
-        axis = convolution_axis(input_length=side, kernel=kernel, stride=1, padding=(kernel // 2,) * 2, dilation=1)
+        axis = convolution_axis(**sizes, stride=1, padding=(dilation * (kernel // 2),) * 2)
     else:
-        axis = transposed_axis(
-            input_length=side, kernel=kernel, stride=stride, padding=(0, 0), output_padding=0, dilation=1
-        )
-    problem = ConvProblem(
-        frame=PaddedInput(batch=batch, rows=axis, columns=axis),
-        in_channels=channels[0],
-        out_channels=channels[1],
-        in_format=BFLOAT16,
-        weight_format=options.pop("weight_format", BFLOAT8_B),
-        out_format=BFLOAT16,
-        row_major=True,
-        bias=bias,
+        axis = transposed_axis(**sizes, stride=stride, padding=(0, 0), output_padding=0)
+    frame = PaddedInput(batch=batch, rows=axis, columns=axis)
+    problem = conv_problem(frame, channels, weight_format=weight_format, bias=bias)
+    return Conv2dOp.of(
+        partitioned(problem, scheme, spec, alignment=alignment, **options), fidelity_phases=fidelity_phases
     )
-    return planned_op(problem, ConvOptions(**options), scheme, spec, fidelity_phases=fidelity_phases)
 
 
 def total(spec, facts, **changes):
