@@ -50,24 +50,18 @@ class _SeenTensor(NamedTuple):
 
 
 def remembered(given: Iterable[tuple[str, object]]) -> tuple[tuple[str, object], ...]:
-    """Arguments as `texts` tells them later, whatever becomes of them until then.
+    """Names and values of arguments as `texts` writes them later, whatever becomes of them until then.
 
-    Most calls are never told in words, which take longer to find than what they are made of. Of tensors and arrays
-    nothing is kept that is as large as they are.
-
-    Args:
-        given: Names and values, in the script's order.
+    Most calls are never written out, and that takes longer than to remember what the words are made of. No values of
+    tensors and arrays are kept.
     """
     return tuple((name, _kept(value)) for name, value in given)
 
 
 def texts(given: Iterable[tuple[str, object]]) -> tuple[tuple[str, str], ...]:
-    """Arguments in words, by name: keywords in the script's order, then those by position, named by their numbers.
+    """Arguments, or what is `remembered` of them, in words: keywords in the script's order, then those by position.
 
-    Of tensors and arrays it is told what they are, never what is in them.
-
-    Args:
-        given: Names and values, in that order, or what is `remembered` of them.
+    Of tensors and arrays the words say what they are, never what is in them.
     """
     return tuple((name, _text(value)) for name, value in given)
 
@@ -115,18 +109,12 @@ def _text(value: Any) -> str:
 
 def _tensor_text(seen: _SeenTensor) -> str:
     """A tensor as in the real library's capture, without its number there, by which equal calls would differ."""
-    spec = seen.spec
-    told: dict[str, object] = {
-        "shape": Shape(spec.shape),
-        "dtype": DataType.of(spec.data_format),
-        "layout": spec.layout,
-        "memory_config": spec.memory_config.reported(),
-        "storage_type": seen.storage_type,
-        "is_allocated": seen.is_allocated,
-    }
-    if seen.device_id is not None:
-        told["device_id"] = seen.device_id
-    return f"ttnn.Tensor({', '.join(f'{name}={value}' for name, value in told.items())})"
+    spec, home = seen.spec, "" if seen.device_id is None else f", device_id={seen.device_id}"
+    return (
+        f"ttnn.Tensor(shape={Shape(spec.shape)}, dtype={DataType.of(spec.data_format)}, layout={spec.layout}, "
+        f"memory_config={spec.memory_config.reported()}, storage_type={seen.storage_type}, "
+        f"is_allocated={seen.is_allocated}{home})"
+    )
 
 
 P = ParamSpec("P")
@@ -261,22 +249,20 @@ def _traced(
     input_shape: tuple[int, int] | None,
 ) -> TracedCall:
     """A call, to be carried out again on what its inputs on the device hold then; it may have released them."""
-
-    def reads(name: str, stored: Array, spec: TensorSpec) -> Array:
-        return _array(name, Tensor.of_host(stored, spec), True, input_shape)
-
-    def values(given: Mapping[str, Array]) -> Mapping[str, Array]:
-        return run_values(plan, given, values_context(device), op_models=device.op_models, kept=device.kept)
-
+    specs = {name: tensors[name].spec for name in held}
     made = {plan.results[role]: tensor for role, tensor in results.items()}
-    return TracedCall(
-        plan=plan,
-        host={name: array for name, array in arrays.items() if name not in held},
-        read={name: (buffer, tensors[name].spec) for name, buffer in held.items()},
-        written={name: (one.buffer, one.spec) for name, one in made.items() if _lives(one)},
-        reads=reads,
-        values=None if device.values == "off" else values,
-    )
+    written = {name: (tensor.buffer, tensor.spec) for name, tensor in made.items() if _lives(tensor)}
+    host = {name: array for name, array in arrays.items() if name not in held}
+
+    def values(stored: Mapping[str, Array]) -> Mapping[str, Array]:
+        """The arrays that are written, of those that lie in the buffers that are read."""
+        there = {name: Tensor.of_host(stored[name], spec) for name, spec in specs.items()}
+        given = host | {name: _array(name, tensor, True, input_shape) for name, tensor in there.items()}
+        computed = run_values(plan, given, values_context(device), op_models=device.op_models, kept=device.kept)
+        given_back = {name for name in held if name in written and written[name][0] is held[name]}
+        return {name: computed[name] for name in written if name not in given_back or computed[name] is not given[name]}
+
+    return TracedCall(read=held, written=written, values=None if device.values == "off" else values)
 
 
 def _lives(tensor: Tensor) -> bool:

@@ -16,20 +16,15 @@ from device.numbers.formats import Array
 from device.plan import BufferAllocated, Event, MadeTensor, Plan
 from ops.planners.conv.arguments import ConvCall
 
-Read = Callable[[str, Array, TensorSpec], Array]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedCall:
     """A call that was captured."""
 
-    plan: Plan  # What it did
-    host: Mapping[str, Array]  # Arrays of its inputs on the host, by their names in the plan
-    read: Mapping[str, tuple[Buffer, TensorSpec]]  # Buffers of its inputs on the device, and what tensors they hold
-    # Buffers of its results, likewise; of an input that is given back, too
+    read: Mapping[str, Buffer]  # Buffers of its inputs on the device, by their names in the plan
+    # Buffers of its results, and what tensors they hold; of an input that is given back, too
     written: Mapping[str, tuple[Buffer, TensorSpec]]
-    reads: Read  # Gives the array of an input as the plan reads it, of what its buffer holds
-    # What becomes of the arrays of the inputs; arrays of the results, by name
+    # The arrays that it writes, by name, of those that lie in the buffers that it reads; None where nothing is computed
     values: Callable[[Mapping[str, Array]], Mapping[str, Array]] | None
 
 
@@ -54,18 +49,13 @@ class Trace:
         for call in self.calls:
             if call.values is None:
                 continue
-            arrays = dict(call.host)
-            for name, (buffer, spec) in call.read.items():
-                known = made.get(buffer.number)
-                if known is None:
-                    arrays[name] = call.reads(name, _lying(buffer, memory, name).values, spec)
-                else:
-                    arrays[name] = call.reads(name, known[2], spec)
-            results = call.values(arrays)
-            for name, (buffer, spec) in call.written.items():
-                stays = results[name] is arrays.get(name) and call.read[name][0] is buffer  # it is given back as it is
-                if not stays:
-                    made[buffer.number] = (buffer, spec, results[name])
+            stored = {
+                name: made[buffer.number][2] if buffer.number in made else _lying(buffer, memory, name).values
+                for name, buffer in call.read.items()
+            }
+            for name, values in call.values(stored).items():
+                buffer, spec = call.written[name]
+                made[buffer.number] = (buffer, spec, values)
         for buffer, spec, values in made.values():
             if buffer.allocated:
                 buffer.store(values, spec)
