@@ -23,11 +23,6 @@ def count_windows(length: int, reach: int, stride: int) -> int:
     return (length - reach - 1) // stride + 1
 
 
-def frame_length(input_length: int, input_dilation: int, margins: int) -> int:
-    """Positions of inputs ``input_dilation`` apart and of all zeros around them together."""
-    return (input_length - 1) * input_dilation + 1 + margins
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaddedAxis:
     """One axis."""
@@ -60,7 +55,7 @@ class PaddedAxis:
                 f"{(self.input_length, self.input_dilation, self.stride, self.output_stride)} and {self.kernel}"
             )
         before, input_dilation = self.before, self.input_dilation
-        length = frame_length(self.input_length, input_dilation, before + self.after + self.trailing)
+        length = (self.input_length - 1) * input_dilation + 1 + before + self.after + self.trailing
         reach = abs(self.dilation) * (self.kernel - 1) if self.kernel else 0
         if length <= reach:
             raise NoWindowError(
@@ -115,35 +110,12 @@ def transposed_axis(
     )
 
 
-def transposed_outputs(
-    *, input_length: int, kernel: int, stride: int, padding: tuple[int, int], output_padding: int, dilation: int
-) -> int:
-    """Outputs of a `transposed_axis`; zero or less where padding leaves none, and there is no such axis."""
-    reach = dilation * (kernel - 1)
-    length = frame_length(input_length, stride, 2 * reach - sum(padding) + output_padding)
-    return count_windows(length, reach, 1)
-
-
 def convolution_axis(
     *, input_length: int, kernel: int, stride: int, padding: tuple[int, int], dilation: int
 ) -> PaddedAxis:
     """The axis of an ordinary convolution; ``padding`` is (before, after)."""
     return PaddedAxis(
         input_length=input_length, before=padding[0], after=padding[1], kernel=kernel, dilation=dilation, stride=stride
-    )
-
-
-def gradient_axis(
-    *, output_length: int, kernel: int, stride: int, padding: tuple[int, int], output_padding: int, dilation: int
-) -> PaddedAxis:
-    """The axis of the data gradient of a transposed convolution: an ordinary convolution of its output's gradient."""
-    before, after = padding
-    return convolution_axis(
-        input_length=output_length,
-        kernel=kernel,
-        stride=stride,
-        padding=(before, after - output_padding),
-        dilation=dilation,
     )
 
 

@@ -242,7 +242,7 @@ FORMATS = (BFLOAT16, FLOAT32, BFLOAT8_B, BFLOAT4_B)
 
 def validate(call: MatmulArguments) -> None:
     """Refuses a call."""
-    for check in (_operands, _shapes, _places, _bias):
+    for check in (_operands, _shapes, _places_and_bias):
         for text in check(call):
             raise ArgumentError(text)
 
@@ -302,7 +302,7 @@ def _shapes(call: MatmulArguments) -> Iterator[str]:
             )
 
 
-def _places(call: MatmulArguments) -> Iterator[str]:
+def _places_and_bias(call: MatmulArguments) -> Iterator[str]:
     for name, place in (
         ("input_tensor_a", call.first.memory_config),
         ("input_tensor_b", call.second.memory_config),
@@ -313,9 +313,6 @@ def _places(call: MatmulArguments) -> Iterator[str]:
                 f"matmul: {name} must be interleaved, not {place.memory_layout.name}: matmuls of sharded tensors are "
                 "simulated as 1x1 convolutions only"
             )
-
-
-def _bias(call: MatmulArguments) -> Iterator[str]:
     if call.bias is None:
         return
     columns = call.second_sides[1]

@@ -3,8 +3,7 @@
 ``lowering="phase"``, which computes each output phase by itself, is this library's own and not in ttnn.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -117,41 +116,32 @@ class OfTensors(Convolution):
         "Return the prepared weights and bias, too; a later call may take them.", default=False
     )
 
-    def carried_out(
-        self,
-        rules: ConvRules,
-        tensors: Mapping[str, Tensor | None],
-        *,
-        slices: Conv2dSliceConfig | None,
-        **own: Any,
-    ) -> tuple[dict[str, Tensor], ConvCall]:
-        """The results of the call by their roles, and its arguments in the machine's own types.
+    def carry_out(
+        self, rules: ConvRules, tensors: Mapping[str, Tensor | None], slices: Conv2dSliceConfig | None, **own: Any
+    ) -> Any:
+        """What the function returns of a call, checked, planned and run.
 
         Args:
             tensors: "input", "weight" and "bias".
-            slices: Slices of inputs in DRAM.
             own: Further arguments of `ConvCall`.
         """
         given = {name: tensor for name, tensor in tensors.items() if tensor is not None}
         operands: dict[str, Any] = {name: operand(tensor) for name, tensor in given.items()}
-        call = self.arguments(
-            rules,
-            out=self.dtype,
-            slices=slices,
-            **{"groups": self.groups or 1, "memory_config": self.memory_config} | operands | own,
-        )
+        usual = {"groups": self.groups or 1, "memory_config": self.memory_config}
+        call = self.arguments(rules, out=self.dtype, slices=slices, **usual | operands | own)
         require_allocated(*given.values())
         name = "ttsim.conv_transpose2d" if rules.by_phases else f"ttnn.{self._name}"
-        return carry_out(name, call, given, self.device, returns_weights=self.return_weights_and_bias), call
-
-    def returned(self, results: Mapping[str, Tensor], output_dim: tuple[int, int] | int) -> Any:
-        """The output; or (output, (OH, OW)) (of rows (output, OL)), or (output, (weights, bias)), or all three."""
+        results = run_call(name, call, given, self.device, returns_weights=self.return_weights_and_bias)
         returned: list[Any] = [results["output"]]
         if self.return_output_dim:
-            returned.append(output_dim)
+            returned.append(self.output_dim(*output_size(call)))
         if self.return_weights_and_bias:
             returned.append((results["weight"], results.get("bias")))
         return returned[0] if len(returned) == 1 else tuple(returned)
+
+    def output_dim(self, height: int, width: int) -> Any:
+        """How the size of the output is returned."""
+        return height, width
 
 
 class ConvTranspose2d(
@@ -194,14 +184,13 @@ class ConvTranspose2d(
     def run(self) -> Any:
         """Carries the call out."""
         by_phases = lowering_of(self.lowering) is Lowering.PHASE
-        results, call = self.carried_out(
+        return self.carry_out(
             CONV_TRANSPOSE2D_BY_PHASES if by_phases else CONV_TRANSPOSE2D,
             {"input": self.input_tensor, "weight": self.weight_tensor, "bias": self.bias_tensor},
-            slices=self.dram_slice_config,
+            self.dram_slice_config,
             output_padding=two(self.output_padding),
             mirror_kernel=self.mirror_kernel,
         )
-        return self.returned(results, output_size(call))
 
 
 class Conv2d(
@@ -235,8 +224,7 @@ class Conv2d(
             "weight": fetched(self.weight_tensor),
             "bias": None if self.bias_tensor is None else fetched(self.bias_tensor),
         }
-        results, call = self.carried_out(CONV2D, tensors, slices=self.slice_config)
-        return self.returned(results, output_size(call))
+        return self.carry_out(CONV2D, tensors, self.slice_config)
 
 
 class Conv1d(
@@ -293,8 +281,11 @@ class Conv1d(
         bias = None if self.bias_tensor is None else fetched(self.bias_tensor)
         image = _image(self.input_tensor, (self.batch_size, 1, self.input_length, self.in_channels))
         tensors = {"input": image, "weight": weight, "bias": bias}
-        results, call = self.carried_out(CONV2D, tensors, slices=self.slice_config)
-        return self.returned(results, output_size(call)[1])
+        return self.carry_out(CONV2D, tensors, self.slice_config)
+
+    def output_dim(self, height: int, width: int) -> Any:
+        """The length of the output."""
+        return width
 
 
 def operand(tensor: Tensor) -> Operand:
@@ -338,23 +329,10 @@ def lowering_of(name: str) -> Lowering:
     return Lowering(name)
 
 
-def carry_out(
+def run_call(
     name: str, call: ConvCall, tensors: Mapping[str, Tensor], device: Device, *, returns_weights: bool
 ) -> dict[str, Tensor]:
-    """Checks, plans and runs a call.
-
-    Args:
-        name: The function's, as captures have it.
-        tensors: "input", "weight" and, if there is one, "bias".
-        returns_weights: Prepared weights and bias are asked for.
-
-    Returns:
-        The "output", and if asked for "weight" and "bias".
-
-    Raises:
-        ArgumentError: Arguments contradict each other, or the plan would give a wrong result.
-        DeviceError: The call does not fit the device.
-    """
+    """The "output" of a call that captures know by a name, and if asked for its prepared "weight" and "bias"."""
     free = free_l1_bytes(device) if reads_free_l1(call) else None
     numbers = repr(call.conv_config.activation)  # the only fractions of a call: 0.0 and -0.0 are equal, not the same
     key = ProgramKey((plan_call, call, numbers, free, returns_weights, device.strict))
@@ -372,24 +350,15 @@ def carry_out(
     plan = None
     try:
         plan = device.plans.plan_of(key, device.spec, planned)
-        with device.function(name), _told_lost_outputs(call):
+        with device.function(name):
             return run(plan, tensors, device, useful_flops=useful_flops(call), asked=call, input_shape=misfit)
     except (OutOfMemoryError, CircularBufferError) as error:
+        if plan is not None and isinstance(error, OutOfMemoryError) and call.plans_without_outputs:
+            raise ArgumentError(f"{str(error).splitlines()[0]}\n{call.describe_no_outputs()}") from error
         if not call.rules.transposed or not device.suggestions:
             raise
         told = explain_oom(call, MachineSnapshot(device.machine, fixed, device.strict), planned=plan is not None)
         raise type(error)(f"{error}\n{told}") from error
-
-
-@contextmanager
-def _told_lost_outputs(call: ConvCall) -> Iterator[None]:
-    """Adds to an OutOfMemoryError of a call without outputs that there are none."""
-    try:
-        yield
-    except OutOfMemoryError as error:
-        if not call.plans_without_outputs:
-            raise
-        raise ArgumentError(f"{str(error).splitlines()[0]}\n{call.describe_no_outputs()}") from error
 
 
 def useful_flops(call: ConvCall) -> int:

@@ -47,7 +47,7 @@ class Preparation(Windows2d):
 
     def own_arguments(self) -> dict[str, Any]:
         """Slices, and further arguments of `ConvCall` that only some preparations have."""
-        raise NotImplementedError
+        return {"slices": getattr(self, "dram_slice_config" if self._rules.transposed else "slice_config")}
 
     def prepared(self, call: ConvCall, role: str, tensor: Tensor) -> Tensor:
         """The tensor ("weight" or "bias", on the host) as the call prepares it: of its plan the upload alone is run."""
@@ -72,10 +72,6 @@ class ForConvTranspose2d(Preparation):
 
     _rules = CONV_TRANSPOSE2D
 
-    def own_arguments(self) -> dict[str, Any]:
-        """Slices."""
-        return {"slices": self.dram_slice_config}
-
 
 class ForConv2d(Preparation):
     """A preparation for conv2d."""
@@ -83,10 +79,6 @@ class ForConv2d(Preparation):
     slice_config: Conv2dSliceConfig | None = param("Slices of inputs in DRAM.", default=None)
 
     _rules = CONV2D
-
-    def own_arguments(self) -> dict[str, Any]:
-        """Slices."""
-        return {"slices": self.slice_config}
 
 
 class OfWeights(Preparation):

@@ -105,11 +105,8 @@ def conv_transpose_backward_data(
 
     Args:
         diff_dst: Gradient of dst.
-        weights: The weights of the forward operation.
-        auto_pad: See `conv_transpose`; the padding is that of the forward operation.
-        output_padding: See `conv_transpose`; left out, what is over of diff_dst is taken for it.
+        output_padding: That of `conv_transpose`; left out, what is over of diff_dst is taken for it.
         src_shape: Shape the result must have.
-        precision: "ieee", "device" or "float64".
 
     Returns:
         diff_src.
@@ -146,10 +143,8 @@ def conv_transpose_backward_weights(
         src: The source of the forward operation.
         diff_dst: Gradient of dst.
         weights_shape: Stored shape of the weights, groups included.
-        auto_pad: See `conv_transpose`; the padding is that of the forward operation.
-        output_padding: See `conv_transpose`; left out, what is over of diff_dst is taken for it.
+        output_padding: That of `conv_transpose`; left out, what is over of diff_dst is taken for it.
         diff_weights_shape: Shape the result must have; it stands in for weights_shape.
-        precision: "ieee", "device" or "float64".
 
     Returns:
         diff_weights.
@@ -188,7 +183,6 @@ def conv_transpose_backprop_filters(
         output_delta: Gradient of its result.
         filter_shape: Stored shape of the filter, groups included.
         filter_format: "XIO" or "OIX"; the newer formats are understood, too.
-        precision: "ieee", "device" or "float64".
 
     Returns:
         filter_delta.

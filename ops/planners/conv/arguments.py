@@ -16,7 +16,7 @@ from device.plan import DeviceOp
 from device.spec.parts import GridSpec
 from ops.programs.conv2d.parallel_config import ConvOptions, ConvProblem, channel_alignment
 from ops.programs.data_movement.reshape_plan import flattened, memory_after
-from ops.window import PaddedAxis, PaddedInput, convolution_axis, count_windows, transposed_axis, transposed_outputs
+from ops.window import PaddedAxis, PaddedInput, convolution_axis, count_windows, transposed_axis
 
 
 class SliceType(Enum):
@@ -387,11 +387,12 @@ class ConvCall:
         return self._length(0, unsigned), self._length(1, unsigned)
 
     def _length(self, axis: int, unsigned: bool) -> int:
+        length, stride = (self.input_height, self.input_width)[axis], self.stride[axis]
+        reach, padding = self.dilation[axis] * (self.kernel_size[axis] - 1), sum(self.padding[2 * axis : 2 * axis + 2])
         if self.rules.transposed:
-            outputs = transposed_outputs(**self._axis_arguments(axis))
+            outputs = (length - 1) * stride + 1 + reach - padding + self.output_padding[axis]
         else:
-            reach, stride = self.dilation[axis] * (self.kernel_size[axis] - 1), self.stride[axis]
-            positions = (self.input_height, self.input_width)[axis] + sum(self.padding[2 * axis : 2 * axis + 2])
+            positions = length + padding
             if unsigned:
                 positions = (positions - reach - 1) % COUNTS + reach + 1
             outputs = count_windows(positions, reach, stride)

@@ -47,7 +47,7 @@ def check_arguments(call: ConvCall) -> None:
         refuse_first(call, SEARCH_CHECKS if searches else ())
         refuse_first(call, (*INPUT_CHECKS, stride_given, transposed_weight_rank, placing, input_rank))
         return
-    refuse_first(call, (_folded_override, stride_given, _folded_sizes, _folded_rank))
+    refuse_first(call, (_folded_override, stride_given, _folded))
     if not folds(call):
         check_folded(call)
 
@@ -69,15 +69,15 @@ def check_possible(call: ConvCall, free_l1_bytes: int | None = None) -> None:
     refuse_first(call, (_sizes,) if transposed else (_sizes, groups_given, _dilation), name)
     folded = output_size(call) if folds(call) else None
     require_outputs(call, _no_outputs(call), free_l1_bytes, folded=folded)
-    refuse_first(call, () if transposed else (_folding, _depthwise), name)
+    refuse_first(call, () if transposed else (_not_simulated,), name)
 
 
 def check_strict(call: ConvCall) -> None:
     """Refuses a call that the real library accepts and gets wrong."""
     if call.rules.transposed:
-        own: tuple[Check, ...] = (groups_given, _dilation, _padding, _matmul_output_padding)
+        own: tuple[Check, ...] = (groups_given, _dilation, _padding)
     else:
-        own = (_folded_dilation, _folded_padding, _slices_with_input)
+        own = (_strict_folding, _slices_with_input)
     refuse_first(call, (*own, *STRICT_OPERANDS), call.rules.function)
 
 
@@ -377,9 +377,6 @@ def _padding(call: ConvCall) -> Iterator[str]:
                 f"padding must not exceed dilation * (kernel_size - 1), which is {limit} here, not {max(sides)}: "
                 "the real library fills the whole output with the bias then; slice the output yourself"
             )
-
-
-def _matmul_output_padding(call: ConvCall) -> Iterator[str]:
     plain = call.kernel_size == call.stride == call.dilation == (1, 1) and not any(call.padding)
     if plain and any(call.output_padding):
         yield (
@@ -448,27 +445,6 @@ def check_slices(call: ConvCall) -> None:
             ) from None
 
 
-def _slices_with_input(call: ConvCall) -> Iterator[str]:
-    config = call.slice_config
-    if config is None or config.num_slices < 2 or call.takes_l1_path or call.is_matmul or folds(call):
-        return
-    if not call.plans_without_outputs and any(part.is_empty for part in output_slices(call, config)):
-        yield (
-            f"slice_config: one of {config.num_slices} slices lies in the padding alone, and the real library leaves "
-            "it and all that follow unwritten; use fewer slices"
-        )
-
-
-def _depthwise(call: ConvCall) -> Iterator[str]:
-    depthwise = call.groups == call.in_channels == call.out_channels and call.groups > 1
-    one_row = call.kernel_size[0] == 1 and call.input_height == 1
-    if depthwise and one_row and call.bias is None and not call.is_matmul:
-        yield (
-            "the depthwise convolution of a single row without a bias, which the real library computes element by "
-            "element, is not simulated; give a bias of zeros to have it computed as any other"
-        )
-
-
 # Of windows that are folded
 
 
@@ -494,7 +470,8 @@ def folded_lengths(call: ConvCall) -> Iterator[str]:
             )
 
 
-def _folded_sizes(call: ConvCall) -> Iterator[str]:
+def _folded(call: ConvCall) -> Iterator[str]:
+    """Images that can not be folded, nor an input that is folded as it is with other than four axes."""
     if not folds(call):
         return
     yield from folded_lengths(call)
@@ -511,42 +488,52 @@ def _folded_sizes(call: ConvCall) -> Iterator[str]:
     high_shards = place.is_sharded() and place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
     if (call.padding[0] or call.padding[2]) and spec.layout is Layout.TILE and not high_shards:
         yield f"ttnn.pad: on device tile padding does not support front padding\n{UNFOLD}, or give rows"
-
-
-def _folded_rank(call: ConvCall) -> Iterator[str]:
-    """An input that is folded as it is, with other than four axes."""
-    shape, stride = call.input.spec.shape, call.stride[0]
-    if not folds(call) or len(shape) == IMAGE_AXES:
-        return
+    shape, stride = spec.shape, call.stride[0]
     ours = f"input_tensor: give it as [N, H, W, C], not with the shape {list(shape)}; or {FOLDING_WAY_OUT}"
     if len(shape) < IMAGE_AXES:
         yield f"ShapeBase[] index out of range. {len(shape)} not in [-4, {len(shape)})\n{ours}"
-    elif shape[1] % stride:
+    elif len(shape) > IMAGE_AXES and shape[1] % stride:
         yield f"Fold: logical H ({shape[1]}) must be divisible by stride_h ({stride}).\n{ours}"
 
 
-def _folded_dilation(call: ConvCall) -> Iterator[str]:
-    """Taps that are folded as if they were neighbors."""
-    if folds(call) and any(taps > 1 and apart > 1 for taps, apart in zip(call.kernel_size, call.dilation, strict=True)):
+def _strict_folding(call: ConvCall) -> Iterator[str]:
+    """Taps that are folded as if they were neighbors, and images that are padded with zeros before they are folded."""
+    if not folds(call):
+        return
+    if any(taps > 1 and apart > 1 for taps, apart in zip(call.kernel_size, call.dilation, strict=True)):
         yield f"folding windows with dilation {call.dilation} gives wrong results; {FOLDING_WAY_OUT}"
-
-
-def _folded_padding(call: ConvCall) -> Iterator[str]:
-    """Images that are padded with zeros before they are folded."""
-    if folds(call) and call.conv_config.replicate_padding and any(call.padding):
+    if call.conv_config.replicate_padding and any(call.padding):
         yield f"padding_mode Replicate is padded with zeros where windows are folded; {FOLDING_WAY_OUT}"
 
 
-def _folding(call: ConvCall) -> Iterator[str]:
-    spec, place = call.input.spec, call.input.spec.memory_config
-    if not folds(call) or call.input.on_host or not place.is_sharded():
+def _slices_with_input(call: ConvCall) -> Iterator[str]:
+    config = call.slice_config
+    if config is None or config.num_slices < 2 or call.takes_l1_path or call.is_matmul or folds(call):
         return
-    if any(call.padding) and place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
+    if not call.plans_without_outputs and any(part.is_empty for part in output_slices(call, config)):
+        yield (
+            f"slice_config: one of {config.num_slices} slices lies in the padding alone, and the real library leaves "
+            "it and all that follow unwritten; use fewer slices"
+        )
+
+
+def _not_simulated(call: ConvCall) -> Iterator[str]:
+    """Windows that are folded in some shards, and depthwise convolutions of one row."""
+    spec, place = call.input.spec, call.input.spec.memory_config
+    in_shards = folds(call) and not call.input.on_host and place.is_sharded()
+    if in_shards and any(call.padding) and place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
         yield f"folding windows of padded HEIGHT shards is not simulated; {FOLDING_WAY_OUT}"
-    if spec.layout is Layout.ROW_MAJOR and spec.matrix[1] != call.in_channels:
+    if in_shards and spec.layout is Layout.ROW_MAJOR and spec.matrix[1] != call.in_channels:
         yield (
             f"folding windows of shards that are wider than {call.in_channels} channels is not simulated; "
             f"{FOLDING_WAY_OUT}"
+        )
+    depthwise = call.groups == call.in_channels == call.out_channels and call.groups > 1
+    one_row = call.kernel_size[0] == 1 and call.input_height == 1
+    if depthwise and one_row and call.bias is None and not call.is_matmul:
+        yield (
+            "the depthwise convolution of a single row without a bias, which the real library computes element by "
+            "element, is not simulated; give a bias of zeros to have it computed as any other"
         )
 
 

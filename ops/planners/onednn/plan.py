@@ -28,7 +28,7 @@ from ops.programs.patch_matmul.plan import (
     weights_spec,
 )
 from ops.reference import TransposedAxis
-from ops.window import OutputPhase, PaddedAxis, gradient_axis, output_phases, transposed_axis
+from ops.window import OutputPhase, PaddedAxis, convolution_axis, output_phases, transposed_axis
 
 # What the tensors of a plan are on the host does not matter to it: each is prepared as its operation says.
 HOST_TENSOR = TensorSpec((1,), FLOAT32, Layout.ROW_MAJOR)
@@ -55,12 +55,11 @@ def frame_axis(axis: TransposedAxis) -> PaddedAxis:
 
 def strided_axis(axis: TransposedAxis) -> PaddedAxis:
     """The destination as source positions meet it: position p and tap k at p * stride + k * dilation - padding."""
-    return gradient_axis(
-        output_length=axis.output_size,
+    return convolution_axis(
+        input_length=axis.output_size,
         kernel=axis.kernel,
         stride=axis.stride,
-        padding=(axis.pad_before, axis.pad_after),
-        output_padding=axis.output_padding,
+        padding=(axis.pad_before, axis.pad_after - axis.output_padding),
         dilation=axis.dilation,
     )
 

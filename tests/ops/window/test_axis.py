@@ -12,7 +12,6 @@ from ops.window import (
     count_met_taps,
     count_windows,
     frame_sources,
-    gradient_axis,
     index_of,
     margins,
     output_phases,
@@ -116,14 +115,14 @@ def test_a_convolution_axis_gathers_windows(length, attributes):
 
 
 @given(st.integers(1, 7), st.fixed_dictionaries(ATTRIBUTES), st.integers(0, 3))
-def test_a_gradient_axis_meets_what_the_transposed_one_made(length, attributes, output_padding):
+def test_the_axis_of_gradients_meets_what_the_transposed_one_made(length, attributes, output_padding):
     """Source p gets back, through tap k, the gradients of the outputs that it went to."""
     kernel, stride, (before, after), dilation = (attributes[name] for name in ATTRIBUTES)
     outputs = (length - 1) * stride + dilation * (kernel - 1) + 1 - before - after + output_padding
     if outputs < 1:
         return
     forward = transposed_axis(input_length=length, output_padding=output_padding, **attributes)
-    backward = gradient_axis(output_length=outputs, output_padding=output_padding, **attributes)
+    backward = convolution_axis(input_length=outputs, **attributes | {"padding": (before, after - output_padding)})
     assert backward.outputs == length
     assert met(backward) == {(p, kernel - 1 - tap): output for (output, tap), p in met(forward).items()}
 
