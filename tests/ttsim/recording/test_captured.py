@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
+from tests.ttsim.recording.calls import opened, options
 from ttsim.recording.record import record_of
 
 PLACE = (
@@ -21,8 +22,8 @@ TENSOR = (
 
 @pytest.fixture
 def device():
-    with ttnn.open_device(spec="wormhole_n150", values="off", l1_small_size=32768) as opened:
-        yield opened
+    with opened() as made:
+        yield made
 
 
 def tensor(device, dtype=ttnn.bfloat16):
@@ -115,12 +116,10 @@ def test_functions_of_the_host_are_told_with_their_tensors(device):
 
 
 def test_durations_are_those_of_the_report(device):
-    x, w = tensor(device), ttnn.Tensor(np.zeros((64, 32, 2, 2), np.float32), ttnn.bfloat16)
+    given = options(device, channels=(64, 32), memory=ttnn.DRAM_MEMORY_CONFIG)
 
     def run():
-        return ttnn.conv_transpose2d(
-            input_tensor=x, weight_tensor=w, device=device, in_channels=64, out_channels=32, batch_size=1,
-            input_height=8, input_width=8, kernel_size=(2, 2), stride=(2, 2))  # fmt: skip
+        return ttnn.conv_transpose2d(device=device, **given)
 
     with ttnn.profile(device) as profile:
         trace = captured(run)

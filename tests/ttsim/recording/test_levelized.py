@@ -1,4 +1,7 @@
-"""Levelized graphs: what the real library (0.81.1) extracts of the same calls, and of what is none."""
+"""Captures as text and as levelized graphs: what the real library (0.81.1) makes of the same calls."""
+
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -87,3 +90,20 @@ def test_what_is_no_capture_is_refused():
             ttnn.graph.extract_levelized_graph(trace)
     with pytest.raises(ttnn.ArgumentError, match="max_level must be at least 0, not -1; 1 is usual"):
         ttnn.graph.extract_levelized_graph([], -1)
+
+
+def test_lines_of_a_capture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with ttnn.open_device(values="off") as device:
+        a = ttnn.Tensor(np.zeros((32, 32), np.float32), ttnn.bfloat16, device, ttnn.TILE_LAYOUT)
+        ttnn.graph.begin_graph_capture()
+        ttnn.matmul(a, a)
+        nodes = ttnn.graph.end_graph_capture_to_file(tmp_path / "reports" / "capture.json")
+    assert len(json.loads((tmp_path / "reports" / "capture.json").read_text())["graph"]) == len(nodes)
+    ttnn.graph.pretty_print(nodes)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"{'Capture Start':50}"
+    assert lines[1] == f"{'Function Start: ttnn.matmul':50}"
+    assert f"    {'Function Start: MatmulDeviceOperation':46}" in lines
+    assert f"{'Function End:   ttnn.matmul':50}" in lines
+    with pytest.raises(TypeError, match="pretty_format: trace must be a list of nodes"):
+        ttnn.graph.pretty_format([1])  # type: ignore[list-item]

@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 
 import ttsim as ttnn
@@ -12,6 +11,7 @@ from device.numbers.formats import BFLOAT16
 from device.plan import BufferAllocated, BufferFreed, OperationBegin, OperationEnd, Plan
 from device.spec.device_spec import load_spec
 from ops.passes.cycles import operations_of
+from tests.ttsim.recording.calls import opened, options
 from ttsim.recording.runs import fullest_moments, places
 from ttsim.runtime.traces import CallSite, RanCall
 
@@ -67,23 +67,16 @@ def test_the_fullest_moment_of_an_operation_is_found() -> None:
     assert found == [(old, output, table), (output, later)]
 
 
-def layer(device, x, channels):
-    w = ttnn.Tensor(np.zeros((channels, 32, 2, 2), np.float32), ttnn.bfloat16)
-    return ttnn.conv_transpose2d(
-        input_tensor=x, weight_tensor=w, device=device, in_channels=channels, out_channels=32, batch_size=1,
-        input_height=8, input_width=8, kernel_size=(2, 2), stride=(2, 2))  # fmt: skip
-
-
-def network(device, **options):
-    x = ttnn.Tensor(np.zeros((1, 1, 64, 32), np.float32), ttnn.bfloat16).to(device, ttnn.L1_MEMORY_CONFIG)
+def network(device):
+    given = options(device, channels=(32, 32))
     for _ in range(2):
-        y = layer(device, x, 32)
+        y = ttnn.conv_transpose2d(device=device, **given)
     return ttnn.relu(y)
 
 
 @pytest.fixture(scope="module")
 def made():
-    with ttnn.open_device(l1_small_size=32768, values="off") as device, ttnn.profile(device) as profiled:
+    with opened() as device, ttnn.profile(device) as profiled:
         network(device)
     return profiled
 
@@ -130,7 +123,7 @@ def test_a_program_in_the_cache_counts_its_circular_buffers(made) -> None:
 
 
 def test_the_same_calls_give_the_same_bytes(made) -> None:
-    with ttnn.open_device(l1_small_size=32768, values="off") as device, ttnn.profile(device) as again:
+    with opened() as device, ttnn.profile(device) as again:
         network(device)
     assert again.network().to_json() == made.network().to_json()
     assert json.loads(made.network().to_json())["format"] == 1

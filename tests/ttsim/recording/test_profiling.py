@@ -1,29 +1,11 @@
 import asyncio
-import json
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pytest
 
 import ttsim as ttnn
 from device.errors import DeviceError
-
-
-def opened(spec="wormhole_n150", **options):
-    return ttnn.open_device(l1_small_size=32768, spec=spec, values="off", **options)
-
-
-def arguments(device, *, size=8, memory=ttnn.L1_MEMORY_CONFIG, **changes):
-    x = ttnn.Tensor(np.zeros((1, 1, size * size, 32), np.float32), ttnn.bfloat16).to(device, memory)
-    w = ttnn.Tensor(np.zeros((32, 16, 2, 2), np.float32), ttnn.bfloat16)
-    return {
-        "input_tensor": x, "weight_tensor": w, "in_channels": 32, "out_channels": 16, "batch_size": 1,
-        "input_height": size, "input_width": size, "kernel_size": (2, 2), "stride": (2, 2),
-    } | changes  # fmt: skip
-
-
-def run(device, **changes):
-    return ttnn.conv_transpose2d(device=device, **arguments(device, **changes))
+from tests.ttsim.recording.calls import conv, opened, options
 
 
 def memory(device):
@@ -33,11 +15,11 @@ def memory(device):
 
 def test_calls_inside_are_recorded():
     with opened() as device:
-        run(device)
+        conv(device)
         with ttnn.profile(device) as profiled:
-            run(device)
-            run(device, size=16)
-        run(device)
+            conv(device)
+            conv(device, size=16)
+        conv(device)
         report = profiled.report()
     assert [call.name for call in report.calls] == ["ttnn.conv_transpose2d"] * 2
     assert report.device == "wormhole_n150"
@@ -45,31 +27,24 @@ def test_calls_inside_are_recorded():
     assert {"HaloDeviceOperation", "Conv2dDeviceOperation"} <= {operation.name for operation in report.operations}
 
 
-def test_a_program_in_the_cache_takes_as_long():
-    with opened() as device, ttnn.profile(device) as profiled:
-        run(device, memory=ttnn.DRAM_MEMORY_CONFIG)
-        run(device, memory=ttnn.DRAM_MEMORY_CONFIG)
-    first, second = profiled.report().calls
-    assert first.total.cycles == second.total.cycles
-
-
-def test_a_report_may_be_read_meanwhile():
+def test_a_report_may_be_read_meanwhile_and_a_program_in_the_cache_takes_as_long():
     with opened() as device, ttnn.profile(device) as profiled:
         assert profiled.report().calls == ()
-        run(device)
+        conv(device)
         assert len(profiled.report().calls) == 1
-        run(device)
-        assert len(profiled.report().calls) == 2
+        conv(device)
+        first, second = profiled.report().calls
+    assert first.total.cycles == second.total.cycles
 
 
 def test_profiles_nest():
     with opened() as device, ttnn.profile(device) as outer:
-        run(device)
+        conv(device)
         with ttnn.profile(device) as inner:
-            run(device)
+            conv(device)
         with ttnn.profile(device) as other:
             pass
-        run(device)
+        conv(device)
     assert [len(one.report().calls) for one in (outer, inner, other)] == [3, 1, 0]
     assert device.profilers == []
 
@@ -77,9 +52,9 @@ def test_profiles_nest():
 def test_two_devices_at_once():
     with opened() as first, opened("blackhole_p150") as second:
         with ttnn.profile(first) as one, ttnn.profile(second) as two:
-            run(first)
-            run(second)
-            run(second)
+            conv(first)
+            conv(second)
+            conv(second)
         assert [len(one.report().calls), len(two.report().calls)] == [1, 2]
         assert [one.report().device, two.report().device] == ["wormhole_n150", "blackhole_p150"]
 
@@ -87,7 +62,7 @@ def test_two_devices_at_once():
 def test_threads_and_tasks_do_not_disturb_each_other():
     def profiled(_):
         with opened() as device, ttnn.profile(device) as made:
-            run(device)
+            conv(device)
             return made.report().to_json()
 
     async def gathered():
@@ -100,8 +75,8 @@ def test_threads_and_tasks_do_not_disturb_each_other():
 def two_calls_the_second_too_large(device, made):
     with ttnn.profile(device) as profiled:
         made.append(profiled)
-        run(device)
-        run(device, size=1024, conv_config=ttnn.Conv2dConfig(shard_layout=ttnn.TensorMemoryLayout.HEIGHT_SHARDED))
+        conv(device)
+        conv(device, size=1024, conv_config=ttnn.Conv2dConfig(shard_layout=ttnn.TensorMemoryLayout.HEIGHT_SHARDED))
 
 
 def test_an_error_ends_a_profile_and_leaves_no_trace():
@@ -114,44 +89,26 @@ def test_an_error_ends_a_profile_and_leaves_no_trace():
         assert len(made[0].report().calls) == 1
 
 
-def test_cycles_off_records_nothing():
+def test_what_does_not_run_takes_no_time():
+    """A device without cycles, calls that are not dispatched, prepared weights, and tensors that are fetched."""
     with opened(cycles=False) as device, ttnn.profile(device) as profiled:
-        run(device)
+        conv(device)
     assert profiled.report().calls == ()
-
-
-def test_what_is_not_dispatched_takes_no_time():
     with opened() as device, ttnn.profile(device) as profiled:
         ttnn.graph.begin_graph_capture(ttnn.graph.RunMode.NO_DISPATCH)
-        run(device)
+        conv(device)
         ttnn.graph.end_graph_capture()
-    assert profiled.report().calls == ()
-
-
-def test_preparing_weights_takes_no_cycles():
-    with opened() as device, ttnn.profile(device) as profiled:
-        run(device, return_weights_and_bias=True)
-        device_calls = len(profiled.calls)
-        arguments(device)["input_tensor"].cpu()
-    assert device_calls == len(profiled.report().calls) == 1
-
-
-def test_the_same_bytes_every_time():
-    def document():
-        with opened() as device, ttnn.profile(device) as profiled:
-            run(device)
-        return profiled.report().to_json()
-
-    text = document()
-    assert text == document()
-    assert json.loads(text)["calls"][0]["name"] == "ttnn.conv_transpose2d"
+        assert profiled.report().calls == ()
+        conv(device, return_weights_and_bias=True)
+        options(device)["input_tensor"].cpu()
+    assert len(profiled.calls) == len(profiled.report().calls) == 1
 
 
 def test_values_do_not_change_cycles():
     def cycles(values):
-        with ttnn.open_device(l1_small_size=32768, spec="wormhole_n150", values=values) as device:
+        with ttnn.open_device(l1_small_size=32768, values=values) as device:
             with ttnn.profile(device) as profiled:
-                run(device)
+                conv(device)
             return profiled.report().cycles
 
     assert cycles("off") == cycles("fast") == cycles("exact")
@@ -159,9 +116,9 @@ def test_values_do_not_change_cycles():
 
 def test_a_slower_clock_takes_longer():
     with opened() as device, ttnn.profile(device) as fast:
-        run(device)
+        conv(device)
     with opened(device.spec.replace(clock_hz=device.spec.clock_hz // 2)) as half, ttnn.profile(half) as slow:
-        run(half)
+        conv(half)
     # What is in DRAM takes as long as before, and so fewer of the slower cycles.
     assert slow.report().cycles < fast.report().cycles
     assert 1.9 * fast.report().nanoseconds < slow.report().nanoseconds < 2 * fast.report().nanoseconds
@@ -172,7 +129,7 @@ def test_a_slower_clock_takes_longer():
 def test_an_estimate_is_what_the_call_takes(memory_config, deallocate):
     config = ttnn.Conv2dConfig(deallocate_activation=deallocate)
     with opened() as device:
-        given = arguments(device, memory=memory_config, conv_config=config)
+        given = options(device, memory=memory_config, conv_config=config)
         before = memory(device)
         estimate = ttnn.estimate_cycles(ttnn.conv_transpose2d, device=device, **given)
         assert memory(device) == before
@@ -205,7 +162,7 @@ def test_functions_that_take_no_device_are_estimated_on_it(function, given):
 
 def test_an_estimate_disturbs_neither_profiles_nor_captures():
     with opened() as device, ttnn.profile(device) as profiled:
-        given = arguments(device)
+        given = options(device)
         ttnn.graph.begin_graph_capture()
         ttnn.estimate_cycles(ttnn.conv_transpose2d, device=device, **given)
         nodes = ttnn.graph.end_graph_capture()
@@ -215,7 +172,7 @@ def test_an_estimate_disturbs_neither_profiles_nor_captures():
 
 def test_an_estimate_fails_as_the_call_would():
     with opened() as device:
-        given = arguments(device, size=1024, memory=ttnn.DRAM_MEMORY_CONFIG)
+        given = options(device, size=1024, memory=ttnn.DRAM_MEMORY_CONFIG)
         given["dram_slice_config"] = ttnn.Conv2dL1FullSliceConfig
         with pytest.raises(DeviceError):
             ttnn.estimate_cycles(ttnn.conv_transpose2d, device=device, **given)

@@ -1,24 +1,23 @@
 """What notebooks show of reports, and of a profile: a page in a frame."""
 
+import gzip
+import json
 from html import unescape
 
-import numpy as np
 import pytest
 
 import ttsim as ttnn
-from ttsim.recording.pages import page_of_run
+from tests.ttsim.recording.calls import conv, opened, options
+from ttsim.recording.pages import page_files, page_of_run
 from ttsim.report.writers.html.document import page_html
 
 
 @pytest.fixture(scope="module")
 def profile():
-    with ttnn.open_device(device_id=0, spec="wormhole_n150", values="off", l1_small_size=32768) as device:
-        x = ttnn.Tensor(np.zeros((1, 1, 64, 32), np.float32), ttnn.bfloat16).to(device, ttnn.L1_MEMORY_CONFIG)
-        w = ttnn.Tensor(np.zeros((32, 32, 2, 2), np.float32), ttnn.bfloat16)
+    with opened() as device:
+        given = options(device, channels=(32, 32))
         with ttnn.profile(device) as made:
-            ttnn.conv_transpose2d(
-                input_tensor=x, weight_tensor=w, device=device, in_channels=32, out_channels=32, batch_size=1,
-                input_height=8, input_width=8, kernel_size=(2, 2), stride=(2, 2))  # fmt: skip
+            ttnn.conv_transpose2d(device=device, **given)
         yield made
 
 
@@ -64,3 +63,28 @@ def test_advice_is_kept_and_nothing_ran(profile) -> None:
     with ttnn.open_device(values="off") as device, ttnn.profile(device) as empty:
         assert "No device operation ran." in document(empty._repr_html_())
         assert document(empty.report()._repr_html_())
+
+
+def files(profile) -> dict[str, bytes]:
+    return page_files(profile.network(), profile.report(), profile.ran, profile.device.spec)
+
+
+def test_a_page_has_the_call_as_python_under_its_first_operation(profile) -> None:
+    page = files(profile)["html"].decode()
+    assert "circular buffer" in page
+    assert "ttnn.conv_transpose2d,\n    device=device,\n    input_tensor=ttnn.TensorDescription((1, 1, 64, 32)" in page
+    assert "stride=(2, 2)," in page
+    assert "Not known: what a network should give" in page
+    assert files(profile) == files(profile)
+
+
+def test_the_timeline_of_all_64_cores_is_small() -> None:
+    with opened() as device, ttnn.profile(device) as made:
+        conv(device, size=64, channels=(32, 32))
+        packed = files(made)["trace.json.gz"]
+    events = json.loads(gzip.decompress(packed))["traceEvents"]
+    slices = [one for one in events if one["ph"] == "X"]
+    assert len({one["pid"] for one in slices}) == 1 + 64
+    assert {"HaloDeviceOperation", "Conv2dDeviceOperation"} <= {one["name"] for one in slices}
+    assert any(one["ph"] == "C" and one["args"]["circular buffers"] > 0 for one in events)
+    assert len(packed) < 2_000_000

@@ -19,46 +19,24 @@ def events(halo, conv, spec):
     return list(trace_events(runs_of(spec, halo, conv, l1=(64, 32)), spec))
 
 
-def named(events, kind):
-    return {(one["pid"], one.get("tid")): one["args"]["name"] for one in events if one["name"] == f"{kind}_name"}
-
-
-def test_a_core_is_a_process_and_a_stage_a_thread(events) -> None:
-    processes, threads = named(events, "process"), named(events, "thread")
-    assert len(processes) == 1 + 32
-    assert processes[0, None] == "device wormhole_n150"
-    assert [processes[number, None] for number in (1, 2, 9)] == ["core 0-0", "core 1-0", "core 0-1"]
-    of_a_core = [name for (process, _), name in threads.items() if process == 9]
-    assert of_a_core == [
-        "operations", "all start", "BRISC/NCRISC reader", "TRISC1 math", "networks network", "memory dram",
-    ]  # fmt: skip
-    assert [name for (process, _), name in threads.items() if process == 0] == ["operations"]
-    places = [(one["pid"], one["args"]["sort_index"]) for one in events if one["name"] == "process_sort_index"]
-    assert places == [(number, number) for number in range(33)]
-
-
 def test_operations_and_stages_last_as_long_as_they_work_and_wait(events) -> None:
-    slices = [one for one in events if one["ph"] == "X"]
-    on_device = [one for one in slices if one["pid"] == 0]
-    assert [(one["ts"], one["dur"], one["tid"], one["cat"]) for one in on_device] == [
-        (0.0, 1.0, 0, "operation"), (1.0, 4.0, 0, "operation"),
-    ]  # fmt: skip
-    assert on_device[1]["args"] == {"cycles": 4000, "bound by": "math", "operation": 1}
-    here, beside = ({(one["name"], one["cat"]): one for one in slices if one["pid"] == core} for core in (1, 2))
-    assert here["HaloDeviceOperation", "network"]["dur"] == 0.9
-    reader = here["Conv2dDeviceOperation", "reader"]
+    processes = {one["pid"]: one["args"]["name"] for one in events if one["name"] == "process_name"}
+    assert [processes[number] for number in (0, 1, 2, 9)] == [
+        "device wormhole_n150",
+        "core 0-0",
+        "core 1-0",
+        "core 0-1",
+    ]
+    slices = {(one["pid"], one["name"], one["cat"]): one for one in events if one["ph"] == "X"}
+    conv = slices[0, "Conv2dDeviceOperation", "operation"]
+    assert (conv["ts"], conv["dur"], conv["args"]) == (1.0, 4.0, {"cycles": 4000, "bound by": "math", "operation": 1})
+    assert slices[1, "HaloDeviceOperation", "network"]["dur"] == 0.9
+    assert slices[2, "HaloDeviceOperation", "operation"]["args"] == {"cycles": 400, "operation": 0}
+    reader = slices[1, "Conv2dDeviceOperation", "reader"]
     assert (reader["ts"], reader["dur"], reader["tid"]) == (1.0, 3.5, 2)
     assert reader["args"] == {"busy": 2000, "waiting": 1500, "critical": 500}
-    assert beside["HaloDeviceOperation", "operation"]["dur"] == 0.4
-    assert beside["HaloDeviceOperation", "operation"]["args"] == {"cycles": 400, "operation": 0}
-
-
-def test_halos_flow_into_the_next_operation_on_every_core(events) -> None:
-    leaves, arrives = ([one for one in events if one["ph"] == end] for end in "sf")
-    assert [(one["id"], one["name"], one["pid"], one["ts"], one["tid"]) for one in leaves] == [
-        (number, "halo", number + 1, 0.0, 0) for number in range(4)
-    ]
-    assert [(one["id"], one["pid"], one["ts"]) for one in arrives] == [(at, at + 1, 1.0) for at in range(4)]
+    flows = [(one["ph"], one["id"], one["pid"], one["ts"]) for one in events if one["ph"] in "sf"]
+    assert flows == [flow for at in range(4) for flow in (("s", at, at + 1, 0.0), ("f", at, at + 1, 1.0))]  # halos
 
 
 def test_levels_of_l1_end_empty(events, spec) -> None:
