@@ -47,13 +47,7 @@ class Advice:
 def machine_changes(
     sensitivities: tuple[Sensitivity, ...], *, least_share: float, most: int
 ) -> tuple[MachineChange, ...]:
-    """Twice or half of each figure, whichever is better.
-
-    Args:
-        sensitivities: What was found of each figure.
-        least_share: Of the time, that is worth telling.
-        most: How many to tell.
-    """
+    """Twice or half of each figure, whichever is better: the most that save at least a share of the time."""
     found = []
     for one in sensitivities:
         times = [(time, factor) for factor, time in ((2.0, one.doubled_time), (0.5, one.halved_time)) if time]
@@ -118,11 +112,7 @@ def explain_advice(advice: Advice) -> str:
 
 
 def sensitivity_lines(advice: Advice, width: int | None = None) -> list[str]:
-    """On which figures of the machine the call hangs, as a table; none if nobody asked.
-
-    Args:
-        width: Characters of a line; columns that do not fit are left out. None: all are there.
-    """
+    """On which figures of the machine the call hangs, as a table of a width; none if nobody asked."""
     if not advice.sensitivity:
         return []
     room = None if width is None else width - INDENT

@@ -89,12 +89,9 @@ class Grid:
 
 
 def grid_of(cores: Sequence[CoreTime], spec: DeviceSpec | None = None, l1: L1Map | None = None) -> Grid:
-    """Every worker core of a device with its circular buffers; without one, cores up to the last that did something.
+    """Every worker core of a device, from the cores that did something and the map of L1, which has circular buffers.
 
-    Args:
-        cores: The cores that did something.
-        spec: The device.
-        l1: Where circular buffers were.
+    Without a device, the grid ends with the last core that did something.
     """
     known = {(core.column, core.row): core for core in cores}
     if spec is None:

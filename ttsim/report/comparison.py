@@ -80,12 +80,9 @@ class Cause(NamedTuple):
 def causes_of(
     before: ReportedOperation | None, after: ReportedOperation | None, *, stages: bool = True
 ) -> tuple[Cause, ...]:
-    """What is different about an operation, the stages that changed most last.
+    """What is different about an operation, None in a report that does not have it; the stages that changed most last.
 
-    Args:
-        before: In the first report; None if it is not there.
-        after: In the second; None likewise.
-        stages: Whether cycles of their stages compare: those of two clocks do not.
+    Cycles of `stages` of two clocks do not compare.
     """
     if before is None or after is None:
         return (Cause(MISSING, "only after" if before is None else "only before"),)
@@ -240,12 +237,7 @@ class Comparison:
         return self.change.more > most_share * self.change.before
 
     def table(self, width: int | None = None) -> str:
-        """Both sums, the kinds, and the operations that differ, with what is different about them.
-
-        Args:
-            width: Characters of a line: what does not fit is left out column by column, and words go on below. None:
-                everything, on lines as long as it takes.
-        """
+        """Both sums, the kinds, and the operations that differ and why, on lines of a width as of a `Report`."""
         different = [pair for pair in self.pairs if pair.change.more or pair.causes]
         words = [self._head(), *self._counts(different), *self.notes]
         lines = [line for text in words for line in wrapped(text, width, indent=2)]

@@ -29,11 +29,7 @@ def printable_lines(text: str) -> str:
 
 
 def short_name(text: str, longest: int = LONGEST_NAME) -> str:
-    """A name on one line of a table: what is too long ends in an ellipsis.
-
-    Args:
-        longest: Places of the line that it may take.
-    """
+    """A name on one line of a table, in so many places of it: what is too long ends in an ellipsis."""
     return _cut(printable(text[: longest + 1]), longest)
 
 
@@ -74,12 +70,7 @@ LEAST_WRAPPED = 40  # characters of a line of words, on a terminal that is narro
 
 
 def aligned(rows: Sequence[Sequence[str]], *, words: Collection[int]) -> list[str]:
-    """A table in plain characters, a line for each row: columns of words to the left, all others to the right.
-
-    Args:
-        rows: The cells, the headings first.
-        words: Numbers of the columns that hold words.
-    """
+    """A table in plain characters, headings first: columns of words, by number, to the left, others to the right."""
     widths = [max(map(cells_of, column)) for column in zip(*rows, strict=True)]
     return [
         (" " * GAP)
@@ -135,12 +126,7 @@ def table_lines(columns: Sequence[TableColumn[RowT]], rows: Iterable[RowT], widt
 
 
 def wrapped(text: str, width: int | None, *, indent: int = 0) -> list[str]:
-    """A line of words as lines that fit, broken between words only, and not between figure and unit.
-
-    Args:
-        width: Characters of a line; None: it stays one line.
-        indent: Spaces in front of every line but the first.
-    """
+    """Words as lines of a width, those below indented, broken between words only, and not between figure and unit."""
     if width is None:
         return [text]
     first, *words = UNIT.sub(NO_BREAK, text).split(" ")

@@ -237,17 +237,9 @@ def summarize(
     accuracy: Accuracy | None = None,
     cycles: CycleReport | None = None,
 ) -> Summary:
-    """All figures of one call.
+    """All figures of one call: what happened on the device before it counts in peaks and headroom.
 
-    Args:
-        spec: The device.
-        before: What happened on the device until the call: what it left allocated counts in peaks and headroom.
-        events: What happened in the call.
-        layouts: Of its convolutions, from the plan.
-        output: Spec of the output tensor.
-        output_size: (rows, columns) of an output image.
-        accuracy: Of the output, where there are values.
-        cycles: Of the call, where they are estimated.
+    `layouts` are those of its convolutions, `output_size` the rows and columns of an output image.
     """
     operations = operation_uses(spec, before, events)
     partitions = Counter(map(Partition, layouts))

@@ -121,7 +121,7 @@ def held(op: OpRun, spec: DeviceSpec) -> tuple[Held, ...]:
             kind=buffer.memory,
             address=buffer.address,
             size_bytes=buffer.bank_bytes,
-            made=f"{buffer.function}, {buffer.where}" if buffer.where else buffer.function,
+            made=buffer.place,
         )
         for buffer in op.buffers
     )

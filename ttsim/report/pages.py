@@ -146,14 +146,7 @@ def page_of_pass(network: NetworkReport) -> Page:
 def page_of_network(
     network: NetworkReport, report: CycleReport, spec: DeviceSpec, sources: Iterable[Source] = ()
 ) -> Page:
-    """The page of a network that ran.
-
-    Args:
-        network: Its operations in order.
-        report: The cycles of the same calls.
-        spec: The device.
-        sources: Its convolutions as Python.
-    """
+    """The page of a network that ran, and of the cycles of the same calls; `sources` are its convolutions as Python."""
     page = page_of_pass(network)
     grid = grid_of(report.total.cores, spec, network.l1)
     part = replace(_with_cycles(page.parts[0], report), detailed=True, grid=grid, sources=tuple(sources))

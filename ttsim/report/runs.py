@@ -31,6 +31,11 @@ class LivingBuffer:
     function: str = ""  # The function of the library that made it; empty if it was there before the first call
     where: str = ""  # The lines of the script that made it; empty likewise
 
+    @property
+    def place(self) -> str:
+        """The function that made it, and the lines of the script."""
+        return place_of(self.function, self.where)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class OpRun(Row, figures="number name call function where"):
@@ -79,7 +84,7 @@ class OpRun(Row, figures="number name call function where"):
     @property
     def place(self) -> str:
         """The function that ran it, and the lines of the script."""
-        return f"{self.function}, {self.where}" if self.where else self.function
+        return place_of(self.function, self.where)
 
     @property
     def l1_bytes(self) -> int:
@@ -160,6 +165,11 @@ class OpRun(Row, figures="number name call function where"):
     def call_count(self) -> int:
         """The number by which the real library's profiler knows it."""
         return (self.number + 1) * CALL_COUNT_STEP
+
+
+def place_of(function: str, where: str) -> str:
+    """A function, and the lines of a script."""
+    return f"{function}, {where}" if where else function
 
 
 def names_read(step: Operation) -> tuple[str, ...]:

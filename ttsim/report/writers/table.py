@@ -10,8 +10,8 @@ from ttsim.report.advice import Advice, advice_lines, help_lines, paste_lines, s
 from ttsim.report.cycle_report import CycleReport, call_lines, launch_summary
 from ttsim.report.cycles import CallTime, OperationTime, StageTime
 from ttsim.report.explain import explain_inclusion, not_counting, operation_lines, untimed_lines
-from ttsim.report.formatting import TableColumn, by, cycles, fitted, percent, short_name, table_lines, time, wrapped
-from ttsim.report.memory import L1Use, LayerResult, OperationUse, Partition, Summary
+from ttsim.report.formatting import TableColumn, by, cycles, percent, short_name, table_lines, time, wrapped
+from ttsim.report.memory import BufferUse, CircularBufferUse, L1Use, LayerResult, OperationUse, Partition, Summary
 from ttsim.report.writers.terminal import say, show
 
 SHOWN_SHARE = 0.005  # stages below this share are left out: a table has room for what a text would not tell
@@ -107,6 +107,11 @@ def _taken(text: Callable[[CycleReport], str]) -> Callable[[LayerResult], str]:
     return _of(lambda summary: "" if summary.cycles is None else text(summary.cycles))
 
 
+def _each(text: Callable[[Partition], str]) -> Callable[[LayerResult], str]:
+    """The different texts of a layer's partitions."""
+    return _of(lambda summary: ", ".join(sorted(set(map(text, summary.partitions)))))
+
+
 def _name(result: LayerResult) -> str:
     return f"{short_name(result.layer.name)}{' failed' if result.summary is None else ''}"
 
@@ -116,19 +121,11 @@ def _output(summary: Summary) -> str:
     return f"{output.height}x{output.width}x{output.shape[-1]} {output.dtype}"
 
 
-def _schemes(summary: Summary) -> str:
-    return ", ".join(sorted({partition.scheme.removesuffix("_SHARDED") for partition in summary.partitions}))
-
-
-def _output_cores(summary: Summary) -> str:
-    return ", ".join(sorted({str(partition.output_cores) for partition in summary.partitions}))
-
-
 OVERVIEW: Final[Sequence[TableColumn[LayerResult]]] = (
     TableColumn("layer", _name, words=True),
     TableColumn("output", _of(_output), words=True, goes=3),
-    TableColumn("scheme", _of(_schemes), words=True, goes=7),
-    TableColumn("cores", _of(_output_cores), goes=5),
+    TableColumn("scheme", _each(lambda cut: cut.scheme.removesuffix("_SHARDED")), words=True, goes=7),
+    TableColumn("cores", _each(lambda cut: str(cut.output_cores)), goes=5),
     TableColumn("peak L1", _of(lambda summary: kib(summary.l1.peak_total_bytes)), goes=2),
     TableColumn("of L1", _of(lambda summary: f"{summary.l1.peak_share:.1%}"), goes=8),
     TableColumn("headroom", _of(lambda summary: kib(summary.l1.headroom_bytes)), goes=6),
@@ -144,15 +141,35 @@ MEMORY: Final[Sequence[TableColumn[OperationUse]]] = (
     TableColumn("of L1", lambda op: f"{op.used_share:.1%}", goes=1),
     TableColumn("headroom", lambda op: kib(op.headroom_bytes)),
 )
-BUFFERS = ("(circular) buffer", "bytes a core", "of L1", "address", "where")
+
+
+def _l1_share(use: CircularBufferUse | BufferUse) -> str:
+    if isinstance(use, CircularBufferUse):
+        return "view" if use.view else f"{use.l1_share:.1%}"
+    return f"{use.l1_share:.1%}" if use.l1_share else ""
+
+
+def _where(use: CircularBufferUse | BufferUse) -> str:
+    if isinstance(use, CircularBufferUse):
+        return _cores(use.cores) or f"{use.core_count} cores"
+    return f"{use.memory} {use.memory_layout}"
+
+
+BUFFERS: Final[Sequence[TableColumn[CircularBufferUse | BufferUse]]] = (
+    TableColumn("(circular) buffer", lambda use: short_name(use.name), words=True),
+    TableColumn(
+        "bytes a core", lambda use: f"{use.size_bytes if isinstance(use, CircularBufferUse) else use.bank_bytes:,}"
+    ),
+    TableColumn("of L1", _l1_share),
+    TableColumn("address", lambda use: str(use.address)),
+    TableColumn("where", _where, words=True, goes=1),
+)
 
 
 def print_layers(console: Console, results: Sequence[LayerResult], *, each: bool = True, details: bool = False) -> None:
-    """One line for each layer, if there are several; then every layer by itself.
+    """A line for each of several layers, then, with `each`, every layer by itself; why a layer failed is told anyway.
 
-    Args:
-        each: False: the lines alone; a layer that failed, and why, is told anyway.
-        details: Every buffer, what each stage does, and all advice, too.
+    Details are every buffer, what each stage does, and all advice.
     """
     if len(results) > 1:
         print_overview(console, results)
@@ -245,22 +262,8 @@ def print_operations(console: Console, operations: Sequence[OperationUse], *, de
     show(console, table_lines(MEMORY, operations, console.width))
     for operation in operations if details else ():
         show(console, ["", short_name(operation.name, LONGEST_TITLE)], style="bold")
-        buffers = [BUFFERS, *buffer_rows(operation)]
-        show(console, fitted(buffers, console.width, words=(BUFFERS[0], BUFFERS[-1]), least_needed=["where"]))
-
-
-def buffer_rows(operation: OperationUse) -> list[tuple[str, ...]]:
-    """The circular buffers of an operation, then the buffers around it."""
-    rows: list[tuple[str, ...]] = []
-    for circular in operation.circular_buffers:
-        share = "view" if circular.view else f"{circular.l1_share:.1%}"
-        where = _cores(circular.cores) or f"{circular.core_count} cores"
-        rows.append((short_name(circular.name), f"{circular.size_bytes:,}", share, str(circular.address), where))
-    for buffer in operation.buffers:
-        share = f"{buffer.l1_share:.1%}" if buffer.l1_share else ""
-        where = f"{buffer.memory} {buffer.memory_layout}"
-        rows.append((short_name(buffer.name), f"{buffer.bank_bytes:,}", share, str(buffer.address), where))
-    return rows
+        uses: list[CircularBufferUse | BufferUse] = [*operation.circular_buffers, *operation.buffers]
+        show(console, table_lines(BUFFERS, uses, console.width))
 
 
 def print_overview(console: Console, results: Sequence[LayerResult]) -> None:

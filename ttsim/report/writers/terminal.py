@@ -13,13 +13,7 @@ from ttsim.report.formatting import printable_lines, short_name, wrapped
 
 
 def say(console: Console, text: str, *, indent: int = 0, style: str = "") -> None:
-    """Words, over as many lines as they need.
-
-    Args:
-        text: The words; lines of their own stay so.
-        indent: Spaces in front of every line but the first.
-        style: How all of it looks.
-    """
+    """Words, over as many lines as they need, all but the first indented; lines of their own stay so."""
     for line in printable_lines(text).split("\n"):
         show(console, wrapped(line, console.width, indent=indent), style=style)
 

@@ -34,12 +34,7 @@ def hint(value: str) -> Markup:
 
 
 def picture(name: str, *children: Markup) -> Markup:
-    """A picture whose parts can be asked what they are; `script` sees to it.
-
-    Args:
-        name: What it shows.
-        children: The picture itself, its axes and keys.
-    """
+    """A picture with its axes and keys, whose parts can be asked what they are; `script` sees to it."""
     return tag("div", *(one for one in children if one), class_="picture", role="group", aria_label=name)
 
 
@@ -79,11 +74,7 @@ def more(heading: str, content: Markup) -> Markup:
 
 
 def table(caption: str, columns: Sequence[TableColumn[RowT]], rows: Iterable[RowT]) -> Markup:
-    """A table that scrolls in itself if it is wider than the page; columns without any entry are left out.
-
-    Args:
-        caption: What it shows.
-    """
+    """A table that scrolls in itself if it is wider than the page; columns without any entry are left out."""
     found = [[column.text(row) for column in columns] for row in rows]
     kept = [at for at in range(len(columns)) if any(row[at] for row in found)]
     if not kept:
