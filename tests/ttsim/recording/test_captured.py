@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from tests.ttsim.recording.calls import opened, options
+from tests.ttsim.recording.calls import opened, options, tensor
 from ttsim.recording.record import record_of
 
 PLACE = (
@@ -26,10 +26,6 @@ def device():
         yield made
 
 
-def tensor(device, dtype=ttnn.bfloat16):
-    return ttnn.Tensor(np.zeros((1, 1, 64, 64), np.float32), dtype, layout=ttnn.TILE_LAYOUT).to(device)
-
-
 def captured(run, mode=ttnn.graph.RunMode.NORMAL):
     ttnn.graph.begin_graph_capture(mode)
     kept = run()
@@ -47,7 +43,7 @@ def taken(trace):
 
 
 def test_an_operation_reads_and_makes_tensors_as_the_real_library_says(device):
-    x = tensor(device)
+    x = tensor(device, 1, 1, 64, 64)
     trace = captured(lambda: ttnn.relu(x))
     start = starts(trace)["UnaryDeviceOperation"]
     (read,) = start["input_tensors"]
@@ -78,14 +74,14 @@ def test_an_operation_reads_and_makes_tensors_as_the_real_library_says(device):
 
 
 def test_a_view_tells_its_own_size_and_block_floats_count_a_byte(device):
-    x = tensor(device, ttnn.bfloat8_b)
+    x = tensor(device, 1, 1, 64, 64, dtype=ttnn.bfloat8_b)
     read = next(node for node in captured(lambda: ttnn.relu(x)) if node["node_type"] == "tensor")
     assert (read["params"]["dtype"], read["params"]["size"]) == ("DataType::BFLOAT8_B", 64 * 64)
 
 
 def test_what_an_operation_writes_into_is_what_it_makes(device):
     shards = ttnn.create_sharded_memory_config((64, 64), ttnn.CoreGrid(x=1, y=2), ttnn.ShardStrategy.HEIGHT)
-    x = tensor(device)
+    x = tensor(device, 1, 1, 64, 64)
     trace = captured(lambda: ttnn.to_memory_config(x, shards))
     start = starts(trace)["InterleavedToShardedDeviceOperation"]
     end = trace[start["connections"][-1]]

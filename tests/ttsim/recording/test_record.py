@@ -1,9 +1,9 @@
 """The record of a profile: everything once, in order, and with the figures of its reports."""
 
-import numpy as np
 import pytest
 
 import ttsim as ttnn
+from tests.ttsim.recording.calls import tensor
 from ttsim.recording.record import record_of
 from ttsim.recording.saving import report_files
 
@@ -11,8 +11,7 @@ from ttsim.recording.saving import report_files
 @pytest.fixture(scope="module")
 def record():
     with ttnn.open_device(l1_small_size=32768, values="off") as device, ttnn.profile(device) as profile:
-        x = ttnn.Tensor(np.zeros((1, 1, 32, 32), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT)
-        x = x.to(device, ttnn.L1_MEMORY_CONFIG)
+        x = tensor(device, 1, 1, 32, 32, memory=ttnn.L1_MEMORY_CONFIG)
         y = ttnn.relu(x)
         ttnn.add_(x, y)
         return record_of(profile, "r")
@@ -76,8 +75,8 @@ def test_a_profile_of_nothing_is_a_record_of_nothing():
 
 def test_a_call_that_does_not_fit_stands_between_the_others():
     with ttnn.open_device(spec="wormhole_n150", values="off") as device, ttnn.profile(device) as profile:
-        x = ttnn.Tensor(np.zeros((1, 1, 8192, 8192), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT).to(device)
-        small = ttnn.Tensor(np.zeros((1, 1, 32, 32), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT).to(device)
+        x = tensor(device, 1, 1, 8192, 8192)
+        small = tensor(device, 1, 1, 32, 32)
         ttnn.relu(small)
         with pytest.raises(ttnn.OutOfMemoryError) as raised:
             ttnn.to_memory_config(x, ttnn.L1_MEMORY_CONFIG)

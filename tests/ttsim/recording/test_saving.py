@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
+from tests.ttsim.recording.calls import conv, options, tensor
 from ttsim.recording.saving import reserved_name
 
 FILES = {
@@ -31,7 +32,7 @@ FILES = {
 
 def saved(folder, **options):
     with ttnn.open_device(values="off") as device, ttnn.profile(device) as profile:
-        x = ttnn.Tensor(np.zeros((1, 1, 32, 32), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT).to(device)
+        x = tensor(device, 1, 1, 32, 32)
         ttnn.relu(x)
         assert ttnn.save_report(folder, profile, **options) == folder
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
@@ -39,22 +40,11 @@ def saved(folder, **options):
 
 def test_a_call_that_is_refused_after_its_image_was_made_is_written(tmp_path):
     with ttnn.open_device(values="off", l1_small_size=32768) as device, ttnn.profile(device) as profile:
-        tiles = np.zeros((1, 1, 18, 32), np.float32)
-        x = ttnn.Tensor(tiles, ttnn.bfloat16, layout=ttnn.TILE_LAYOUT).to(device)
+        slices = ttnn.Conv2dSliceConfig(slice_type=ttnn.Conv2dDRAMSliceHeight, num_slices=4)
+        weight = ttnn.Tensor(np.zeros((32, 32, 1, 1), np.float32), ttnn.bfloat16)
+        changes = {"input_tensor": tensor(device, 1, 1, 18, 32), "weight_tensor": weight, "kernel_size": (1, 1)}
         with pytest.raises(RuntimeError, match=r"^Number of slices \(4\) exceeds the maximum allowed"):
-            ttnn.conv_transpose2d(
-                input_tensor=x,
-                weight_tensor=ttnn.Tensor(np.zeros((32, 32, 1, 1), np.float32), ttnn.bfloat16),
-                device=device,
-                in_channels=32,
-                out_channels=32,
-                batch_size=1,
-                input_height=2,
-                input_width=9,
-                kernel_size=(1, 1),
-                stride=(2, 2),
-                dram_slice_config=ttnn.Conv2dSliceConfig(slice_type=ttnn.Conv2dDRAMSliceHeight, num_slices=4),
-            )
+            conv(device, channels=(32, 32), input_height=2, input_width=9, dram_slice_config=slices, **changes)
         ttnn.save_report(tmp_path, profile)
     with closing(sqlite3.connect(tmp_path / "generated/ttnn/reports/report/db.sqlite")) as database:
         (message,) = database.execute("SELECT error_message FROM errors").fetchone()
@@ -111,8 +101,7 @@ def test_arguments_of_other_types_are_refused(tmp_path):
 def test_a_closed_device_is_told_as_it_was_before(tmp_path):
     device = ttnn.open_device(spec="wormhole_n150", values="off")
     with ttnn.profile(device) as profile:
-        x = ttnn.Tensor(np.zeros((1, 1, 32, 32), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT)
-        x = x.to(device, ttnn.L1_MEMORY_CONFIG)
+        x = tensor(device, 1, 1, 32, 32, memory=ttnn.L1_MEMORY_CONFIG)
         y = ttnn.relu(x)
         ttnn.save_report(tmp_path / "open", profile)
         ttnn.close_device(device)
@@ -129,7 +118,7 @@ def test_a_device_whose_name_means_harm_reaches_no_file_as_it_is(tmp_path):
     harm = "=1+1,b;c'd\"e<script>&" + "x" * 70  # a device has no longer name, and none that cannot be printed
     spec = replace(ttnn.load_spec("wormhole_n150"), name=harm, arch=harm, cluster=harm)
     with ttnn.open_device(spec=spec, values="off") as device, ttnn.profile(device) as profile:
-        x = ttnn.Tensor(np.zeros((1, 1, 32, 32), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT).to(device)
+        x = tensor(device, 1, 1, 32, 32)
         ttnn.relu(x)
         ttnn.save_report(tmp_path, profile)
     for path in tmp_path.rglob("*.html"):
@@ -148,18 +137,14 @@ def test_a_device_whose_name_means_harm_reaches_no_file_as_it_is(tmp_path):
 
 def test_a_call_that_does_not_fit_leaves_no_table_without_rows(tmp_path):
     with ttnn.open_device(l1_small_size=32768, values="off", suggestions=False) as device:
-        x = ttnn.Tensor(np.zeros((1, 1, 32, 32), np.float32), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT).to(device)
+        x = tensor(device, 1, 1, 32, 32)
         with ttnn.profile(device) as profile:
             ttnn.relu(x)
         ttnn.save_report(tmp_path, profile)
         assert len(list(tmp_path.glob("generated/profiler/reports/report/*.csv"))) == 2
-        w = ttnn.Tensor(np.zeros((32, 32, 2, 2), np.float32), ttnn.bfloat16)
-        big = ttnn.zeros((1, 1, 1024 * 1024, 32), ttnn.bfloat16, ttnn.ROW_MAJOR_LAYOUT, device)
+        big = options(device, size=1024, channels=(32, 32), memory=ttnn.DRAM_MEMORY_CONFIG)
         with ttnn.profile(device) as profile, pytest.raises(RuntimeError, match="Out of Memory"):
-            ttnn.conv_transpose2d(
-                input_tensor=big, weight_tensor=w, device=device, in_channels=32, out_channels=32, batch_size=1,
-                input_height=1024, input_width=1024, kernel_size=(2, 2), stride=(2, 2),
-                dram_slice_config=ttnn.Conv2dL1FullSliceConfig)  # fmt: skip
+            ttnn.conv_transpose2d(device=device, dram_slice_config=ttnn.Conv2dL1FullSliceConfig, **big)
         ttnn.save_report(tmp_path, profile)  # takes the place of the first
     assert list(tmp_path.glob("generated/profiler/reports/report/*.csv")) == []
     with closing(sqlite3.connect(tmp_path / "generated/ttnn/reports/report/db.sqlite")) as database:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
+from tests.ttsim.recording.calls import conv
 
 HOME = os.environ.get("TTSIM_VIEWERS", "")
 pytestmark = [
@@ -26,10 +27,7 @@ ROUTES = Path(__file__).with_name("viewer_routes.py")
 
 
 def up(device, x, channels, side):
-    w = ttnn.Tensor(np.zeros((channels, 32, 2, 2), np.float32), ttnn.bfloat16)
-    return ttnn.conv_transpose2d(
-        input_tensor=x, weight_tensor=w, device=device, in_channels=channels, out_channels=32, batch_size=1,
-        input_height=side, input_width=side, kernel_size=(2, 2), stride=(2, 2))  # fmt: skip
+    return conv(device, size=side, channels=(channels, 32), input_tensor=x)
 
 
 def call(device):
