@@ -7,7 +7,7 @@ from typing import Any
 
 from device.spec.device_spec import DeviceSpec
 from ops.sensitivity.changes import load_spec, spelled, split_changes
-from ops.sensitivity.effects import CYCLES, LAUNCHES, Effect, effects
+from ops.sensitivity.effects import CYCLES, LAUNCHES, effects
 from ops.sensitivity.fields import Field, fields_of, source_of, sources_of, words_of
 from ops.sensitivity.samples import planners_samples, samples
 
@@ -51,7 +51,17 @@ def explained(
         SpecError: There is no such device.
     """
     spec, base = load_spec(device), split_changes(device)[0] if isinstance(device, str) else device
-    sources, before = sources_of(base), {field.name: field for field in fields_of(load_spec(base))}
+    sources, before = sources_of(base), {field.name: field.value for field in fields_of(load_spec(base))}
+    wanted = [field for field in fields_of(spec) if only in field.name]
+    done = None if watch is None else watch(len(wanted))
+
+    def source(field: Field) -> str:
+        """The comment behind a field; of one that was changed, what it was before."""
+        comment, value = source_of(field.name, sources), before.get(field.name, field.value)
+        if value == field.value:
+            return comment
+        return f"changed from {spelled(field, value)}{f': {comment}' if comment else ''}"
+
     fields = tuple(
         FieldFigures(
             name=effect.field.name,
@@ -61,26 +71,11 @@ def explained(
             meaning=words_of(effect.field.path),
             moves=effect.moves,
             elasticity=dict(effect.elasticity),
-            source=_source(effect.field, before, sources),
+            source=source(effect.field),
         )
-        for effect in _effects(spec, only, watch)
+        for effect in effects(wanted, samples(), spec, planned=planners_samples(), watch=done)
     )
     return DeviceFigures(name=spec.name, fields=fields)
-
-
-def _source(field: Field, before: Mapping[str, Field], sources: dict[str, str]) -> str:
-    """The comment behind a field; of one that was changed, what it was before."""
-    source, old = source_of(field.name, sources), before.get(field.name)
-    if old is None or old.value == field.value:
-        return source
-    return f"changed from {spelled(old, old.value)}{f': {source}' if source else ''}"
-
-
-def _effects(spec: DeviceSpec, only: str, watch: Callable[[int], Callable[[], object]] | None) -> tuple[Effect, ...]:
-    """Measured on all samples."""
-    wanted = [field for field in fields_of(spec) if only in field.name]
-    done = None if watch is None else watch(len(wanted))
-    return effects(wanted, samples(), spec, planned=planners_samples(), watch=done)
 
 
 def moved(field: FieldFigures) -> Iterator[str]:
@@ -107,23 +102,17 @@ class FieldDifference:
 def differences(first: DeviceSpec, second: DeviceSpec) -> tuple[FieldDifference, ...]:
     """Every field that differs, but for the name, in the order of a device's file."""
     before, after = ({field.name: field for field in fields_of(spec)} for spec in (first, second))
-    return tuple(
-        _difference(name, before.get(name), after.get(name))
-        for name in dict.fromkeys((*before, *after))
-        if name != "name" and _value(before.get(name)) != _value(after.get(name))
-    )
 
+    def difference(name: str) -> FieldDifference:
+        was, now = before.get(name), after.get(name)
+        either = was or now
+        return FieldDifference(
+            name=name,
+            unit="" if either is None else either.unit,
+            before=None if was is None else was.value,
+            after=None if now is None else now.value,
+            ratio=now.value / was.value if was and now and was.numeric and now.numeric else None,
+        )
 
-def _difference(name: str, before: Field | None, after: Field | None) -> FieldDifference:
-    either = before or after
-    return FieldDifference(
-        name=name,
-        unit="" if either is None else either.unit,
-        before=_value(before),
-        after=_value(after),
-        ratio=after.value / before.value if before and after and before.numeric and after.numeric else None,
-    )
-
-
-def _value(field: Field | None) -> Any:
-    return None if field is None else field.value
+    found = (difference(name) for name in dict.fromkeys((*before, *after)) if name != "name")
+    return tuple(one for one in found if one.before != one.after)

@@ -17,6 +17,7 @@ from device.plan import (
     Event,
     OperationBegin,
     OperationEnd,
+    UsagePerCore,
     usage_per_core,
 )
 from device.spec.device_spec import DeviceSpec
@@ -72,6 +73,9 @@ class BufferUse(Row):
     def in_l1(self) -> bool:
         """Whether it lies in L1 or L1_SMALL."""
         return self.event.buffer.buffer_type in IN_L1
+
+
+AnyBufferUse = CircularBufferUse | BufferUse
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -141,18 +145,23 @@ class OperationUse(Row, figures="name"):
         return (*circular, *buffers)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class L1Use:
+@dataclass(frozen=True, eq=False, repr=False)
+class L1Use(Row, figures="usable_bytes"):
     """L1 of a core over the whole call, with what lay there before it."""
 
     usable_bytes: int  # What a program can use, L1_SMALL included
-    peak_circular_bytes: int  # Circular buffers, added up as ttnn's extract_resource_usage_per_core does
-    peak_buffer_bytes: int  # L1 and L1_SMALL buffers, likewise
-    peak_total_bytes: int  # Both at one moment, likewise
-    peak_share: float  # The last of usable_bytes
-    headroom_bytes: int  # At the tightest moment, between the circular buffers and the lowest L1 buffer
-    headroom_share: float  # That of usable_bytes
-    tightest: str  # The device operation with the least headroom; empty if there was none
+    usage: UsagePerCore  # Added up as ttnn's extract_resource_usage_per_core does
+    tight: OperationUse | None  # The device operation with the least headroom; None if there was none
+
+    peak_circular_bytes = Column["L1Use", int](lambda use: use.usage.peak_cb)  # Circular buffers
+    peak_buffer_bytes = Column["L1Use", int](lambda use: use.usage.peak_l1)  # L1 and L1_SMALL buffers
+    peak_total_bytes = Column["L1Use", int](lambda use: use.usage.peak_total)  # Both at one moment
+    peak_share = Column["L1Use", float](lambda use: use.peak_total_bytes / use.usable_bytes)
+    headroom_bytes = Column["L1Use", int](  # At the tightest moment, between the circular buffers and the lowest buffer
+        lambda use: use.usable_bytes if use.tight is None else use.tight.headroom_bytes
+    )
+    headroom_share = Column["L1Use", float](lambda use: use.headroom_bytes / use.usable_bytes)
+    tightest = Column["L1Use", str](lambda use: "" if use.tight is None else use.tight.name)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -187,18 +196,20 @@ class Partition(Row):
     convolutions = Column["Partition", int](lambda cut: cut.times)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputUse:
+@dataclass(frozen=True, eq=False, repr=False)
+class OutputUse(Row, figures="shape padded_shape dtype layout memory_config place height width"):
     """The output tensor."""
 
-    shape: tuple[int, ...]
-    padded_shape: tuple[int, ...]  # As stored
-    dtype: str  # Name of its data format
-    layout: str  # "TILE" or "ROW_MAJOR"
-    memory_config: str  # As ttnn prints it
-    place: str  # The same in short
+    output: TensorSpec
     height: int  # Rows of one image
     width: int  # Columns of one image
+
+    shape = Column["OutputUse", tuple[int, ...]](lambda use: use.output.shape)
+    padded_shape = Column["OutputUse", tuple[int, ...]](lambda use: use.output.padded_shape)  # As stored
+    dtype = Column["OutputUse", str](lambda use: use.output.data_format.name)
+    layout = Column["OutputUse", str](lambda use: use.output.layout.name)  # "TILE" or "ROW_MAJOR"
+    memory_config = Column["OutputUse", str](lambda use: str(use.output.memory_config))  # As ttnn prints it
+    place = Column["OutputUse", str](lambda use: place_of(use.output.memory_config))  # The same in short
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,16 +256,7 @@ def summarize(
     partitions = Counter(map(Partition, layouts))
     return Summary(
         device=spec.name,
-        output=OutputUse(
-            shape=output.shape,
-            padded_shape=output.padded_shape,
-            dtype=output.data_format.name,
-            layout=output.layout.name,
-            memory_config=str(output.memory_config),
-            place=place_of(output.memory_config),
-            height=output_size[0],
-            width=output_size[1],
-        ),
+        output=OutputUse(output, *output_size),
         partitions=tuple(Partition(partition.layout, count) for partition, count in partitions.items()),
         l1=l1_use(spec, [*before, *events], operations),
         operations=operations,
@@ -275,20 +277,8 @@ def place_of(memory: MemoryConfig) -> str:
 
 def l1_use(spec: DeviceSpec, events: Sequence[Event], operations: Sequence[OperationUse]) -> L1Use:
     """L1 of a core, over events from the opening of the device on."""
-    usage = usage_per_core(events)
     tightest = min(operations, key=lambda operation: operation.headroom_bytes, default=None)
-    usable = spec.l1.usable_bytes
-    headroom = usable if tightest is None else tightest.headroom_bytes
-    return L1Use(
-        usable_bytes=usable,
-        peak_circular_bytes=usage.peak_cb,
-        peak_buffer_bytes=usage.peak_l1,
-        peak_total_bytes=usage.peak_total,
-        peak_share=usage.peak_total / usable,
-        headroom_bytes=headroom,
-        headroom_share=headroom / usable,
-        tightest="" if tightest is None else tightest.name,
-    )
+    return L1Use(spec.l1.usable_bytes, usage_per_core(events), tightest)
 
 
 def operation_uses(spec: DeviceSpec, before: Sequence[Event], events: Sequence[Event]) -> tuple[OperationUse, ...]:

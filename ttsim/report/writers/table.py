@@ -11,7 +11,7 @@ from ttsim.report.cycle_report import CycleReport, call_lines, launch_summary
 from ttsim.report.cycles import CallTime, OperationTime, StageTime
 from ttsim.report.explain import explain_inclusion, not_counting, operation_lines, untimed_lines
 from ttsim.report.formatting import TableColumn, by, cycles, percent, short_name, table_lines, time, wrapped
-from ttsim.report.memory import BufferUse, CircularBufferUse, L1Use, LayerResult, OperationUse, Partition, Summary
+from ttsim.report.memory import AnyBufferUse, CircularBufferUse, L1Use, LayerResult, OperationUse, Partition, Summary
 from ttsim.report.writers.terminal import say, show
 
 SHOWN_SHARE = 0.005  # stages below this share are left out: a table has room for what a text would not tell
@@ -143,19 +143,19 @@ MEMORY: Final[Sequence[TableColumn[OperationUse]]] = (
 )
 
 
-def _l1_share(use: CircularBufferUse | BufferUse) -> str:
+def _l1_share(use: AnyBufferUse) -> str:
     if isinstance(use, CircularBufferUse):
         return "view" if use.view else f"{use.l1_share:.1%}"
     return f"{use.l1_share:.1%}" if use.l1_share else ""
 
 
-def _where(use: CircularBufferUse | BufferUse) -> str:
+def _where(use: AnyBufferUse) -> str:
     if isinstance(use, CircularBufferUse):
         return _cores(use.cores) or f"{use.core_count} cores"
     return f"{use.memory} {use.memory_layout}"
 
 
-BUFFERS: Final[Sequence[TableColumn[CircularBufferUse | BufferUse]]] = (
+BUFFERS: Final[Sequence[TableColumn[AnyBufferUse]]] = (
     TableColumn("(circular) buffer", lambda use: short_name(use.name), words=True),
     TableColumn(
         "bytes a core", lambda use: f"{use.size_bytes if isinstance(use, CircularBufferUse) else use.bank_bytes:,}"
@@ -262,7 +262,7 @@ def print_operations(console: Console, operations: Sequence[OperationUse], *, de
     show(console, table_lines(MEMORY, operations, console.width))
     for operation in operations if details else ():
         show(console, ["", short_name(operation.name, LONGEST_TITLE)], style="bold")
-        uses: list[CircularBufferUse | BufferUse] = [*operation.circular_buffers, *operation.buffers]
+        uses: list[AnyBufferUse] = [*operation.circular_buffers, *operation.buffers]
         show(console, table_lines(BUFFERS, uses, console.width))
 
 
