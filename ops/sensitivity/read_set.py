@@ -1,4 +1,4 @@
-"""Which parts and fields of a device a computation asks for: whatever else changes, it gives the same."""
+"""Which fields of a device a computation asks for: whatever else changes, it gives the same."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -15,34 +15,20 @@ _HEARD: Final = "_heard"
 PartT = TypeVar("PartT")
 
 
-def parts_asked(run: Callable[[DeviceSpec], object], spec: DeviceSpec) -> frozenset[str]:
-    """Parts of a device that a computation reads: the keys at the top of a device file."""
-    asked = _asked(run, spec, deep=False)
-    return frozenset(asked | ({table.name for table in spec.tables} if TABLES in asked else set()))
-
-
 def fields_asked(run: Callable[[DeviceSpec], object], spec: DeviceSpec) -> frozenset[str]:
     """Fields of a device that a computation reads, by their names.
 
     A part that is compared or hashed is read as a whole. The computation gives the same for the same device.
     """
-    asked = _asked(run, spec, deep=True)
+    asked: set[str] = set()
+    parts = {name: _heard(getattr(spec, name), name, asked) for name in PARTS if name != TABLES}
+    listening = _Listening(**parts, tables=spec.tables, plain=spec, asked=asked)
+    asked.clear()  # of what making it read
+    run(listening)
     names = [field.name for field in fields_of(spec)]
     if TABLES in asked:  # the tables were read as they are, and so all of their fields
         asked |= {name for name in names if name.partition(".")[0] not in PARTS}
     return frozenset(asked.intersection(names))
-
-
-def _asked(run: Callable[[DeviceSpec], object], spec: DeviceSpec, *, deep: bool) -> set[str]:
-    """What a computation reads, by name: parts, and fields of parts, too, if it is listened to so deeply."""
-    asked: set[str] = set()
-    values = {name: getattr(spec, name) for name in PARTS}
-    if deep:
-        values = {name: value if name == TABLES else _heard(value, name, asked) for name, value in values.items()}
-    listening = _Listening(**values, plain=spec, asked=asked, deep=deep)
-    asked.clear()  # of what making it read
-    run(listening)
-    return asked
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,8 +36,7 @@ class _Listening(DeviceSpec):
     """A device that notes what it is asked for."""
 
     plain: DeviceSpec = field(repr=False)  # The device itself
-    asked: set[str] = field(repr=False)  # Parts, and tables of programs; their fields, too, if it listens deeply
-    deep: bool = field(repr=False)  # Whether it does
+    asked: set[str] = field(repr=False)  # Parts, tables of programs, and their fields
 
     __hash__ = object.__hash__  # what is remembered for a device by its figures is worked out anew, and heard
 
@@ -65,9 +50,7 @@ class _Listening(DeviceSpec):
 
     def costs_of(self, kind: type[CostsT]) -> CostsT:
         """The constants of a program's model: of the tables, one is asked for."""
-        self.asked.add(kind.TABLE)
-        costs = self.plain.costs_of(kind)
-        return _heard(costs, kind.TABLE, self.asked) if self.deep else costs
+        return _heard(self.plain.costs_of(kind), kind.TABLE, self.asked)
 
     def checked(self, costs: Sequence[type[Costs]]) -> Self:
         """The device, whose tables are those of some costs; no figure is read for that."""

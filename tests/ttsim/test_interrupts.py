@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ttsim import __main__ as command_line
+from ttsim.study import command as study
 from ttsim.study.interrupts import INTERRUPTED, LINE, TERMINATED, TerminatedError, ending_on_sigterm, in_one_line
 
 ROOT = Path(command_line.__file__).resolve().parents[1]
@@ -71,7 +72,8 @@ def test_an_interrupt_of_any_command(command, capsys, monkeypatch):
     def interrupted(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command_line, f"{command}_command", interrupted)
+    module = command_line if command == "devices" else study
+    monkeypatch.setattr(module, f"{command}_command", interrupted)
     assert command_line.main([command, "file.toml"] if command == "design" else [command]) == INTERRUPTED
     assert capsys.readouterr().err == LINE
 
