@@ -48,13 +48,13 @@ def plan_to_layout(
         DeviceError: Rows in another format than the tiles are asked for, shards do not hold whole tiles, or the library
             can not see rows of more than four axes in four.
     """
-    given, told = source.data_format, data_format or source.data_format
+    given, wanted = source.data_format, data_format or source.data_format
     untilizes = layout is Layout.ROW_MAJOR and source.layout is Layout.TILE
-    if untilizes and told != given and (given, told) != (BFLOAT8_B, BFLOAT16):
+    if untilizes and wanted != given and (given, wanted) != (BFLOAT8_B, BFLOAT16):
         raise DeviceError(
             "dtype cannot be different from tensor dtype when converting to ROW_MAJOR_LAYOUT on device (allowed "
             "exception: BFLOAT8_B -> BFLOAT16, which untilize handles natively)!\n"
-            f"dtype: leave {told} out, and typecast before"
+            f"dtype: leave {wanted} out, and typecast before"
         )
     if layout is Layout.TILE and source.layout is Layout.ROW_MAJOR:
         TensorSpec(source.padded_shape, given, Layout.TILE, source.memory_config)  # refuses ragged shards
@@ -341,7 +341,7 @@ def plan_reshard(source: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> P
     refused = None
     if source.layout is Layout.ROW_MAJOR and resharding(source, place, spec) is not Conversion.RESHARD:
         for which, width in (("Input", held.shape[1]), ("Output", wanted.shape[1])):
-            page_bytes = width * (source.data_format.element_bytes or 0)
+            page_bytes = row_bytes(source, width)
             if page_bytes % spec.l1.alignment_bytes:
                 refused = refused or (
                     f"{which} row-major shard width {width} with data type "

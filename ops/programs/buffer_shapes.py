@@ -87,6 +87,11 @@ def row_bytes(tensor: TensorSpec, columns: int | None = None) -> int:
     return (tensor.matrix[1] if columns is None else columns) * (tensor.data_format.element_bytes or 0)
 
 
+def shard_row_bytes(tensor: TensorSpec, place: MemoryConfig) -> int:
+    """Bytes of a row of the shards of a place, if a tensor without shared exponents goes there; 0 if it has none."""
+    return 0 if place.shard_spec is None else row_bytes(tensor, place.shard_spec.shape[1])
+
+
 def rows_follow(tensor: TensorSpec, columns: int, spec: DeviceSpec) -> bool:
     """Whether rows of so many columns lie behind one another in L1 without a gap."""
     return row_bytes(tensor, columns) % spec.l1.alignment_bytes == 0

@@ -16,7 +16,7 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.plan_of import plan_of
 from ops.planners.shape.pad import Around, padded_by
 from ops.planners.to_config import placed
-from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes
+from ops.programs.buffer_shapes import page_alignment_bytes, shard_row_bytes
 from ops.programs.data_movement.conversions import in_other_layout
 from ops.programs.data_movement.fold import (
     FoldWindows,
@@ -135,9 +135,9 @@ def _lies_apart(image: TensorSpec, builder: PlanBuilder) -> bool:
     """Whether columns of rows lie in shards that end between aligned addresses."""
     place = image.memory_config
     by_columns = place.memory_layout in (TensorMemoryLayout.WIDTH_SHARDED, TensorMemoryLayout.BLOCK_SHARDED)
-    if place.shard_spec is None or not by_columns or image.layout is Layout.TILE:
+    if not by_columns or image.layout is Layout.TILE:
         return False
-    return row_bytes(image, place.shard_spec.shape[1]) % page_alignment_bytes(place, builder.device_spec) != 0
+    return shard_row_bytes(image, place) % page_alignment_bytes(place, builder.device_spec) != 0
 
 
 def _around(builder: PlanBuilder, image: PlanTensor, padding: Around, kept: PlanTensor) -> PlanTensor:

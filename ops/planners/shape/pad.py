@@ -15,6 +15,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.plan_of import plan_of
 from ops.planners.to_config import placed
+from ops.programs.buffer_shapes import row_bytes, shard_row_bytes
 from ops.programs.data_movement.pad import FillTiles, PadWith, fill_buffers, pad_buffers, row_room_bytes, writes_halves
 from ops.programs.data_movement.reshape_plan import refuse_other_width
 from ops.programs.data_movement.typecast import typecast_by
@@ -113,25 +114,22 @@ def _padded_rows(
     across = (*([(0, 0)] * (len(shape) - 1)), padding[-1])
     wide = _one_program(builder, source, across, value, f"{name}.across", where, (*shape[:-1], made[-1]))
     down = (*padding[:-1], (0, 0))
-    result = _one_program(builder, wide, down, value, name, place or _evenly(where, made), made)
+    result = _one_program(builder, wide, down, value, name, place or _evenly(wide.spec.shards, made), made)
     builder.free(wide)
     return result
 
 
 def _wider_shards(source: TensorSpec, made: tuple[int, ...], place: MemoryConfig | None) -> MemoryConfig | None:
     """HEIGHT shards of rows that grow across, on the cores of the source, whatever is asked for; None of others."""
-    held, where = source.memory_config, source.memory_config if place is None else place
-    by_height = held.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED and held.buffer_type is BufferType.L1
+    current, where = source.memory_config, source.memory_config if place is None else place
+    by_height = current.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED and current.buffer_type is BufferType.L1
     if not by_height or not where.is_sharded() or source.shape[-1] == made[-1]:
         return None
-    return _evenly(held, (*source.shape[:-1], made[-1]))
+    return _evenly(source.shards, (*source.shape[:-1], made[-1]))
 
 
-def _evenly(held: MemoryConfig, shape: tuple[int, ...]) -> MemoryConfig:
-    """HEIGHT shards that share the rows of a tensor."""
-    shards = held.shard_spec
-    if shards is None:
-        raise AssertionError("an interleaved tensor has no shards")
+def _evenly(shards: ShardSpec, shape: tuple[int, ...]) -> MemoryConfig:
+    """HEIGHT shards that share the rows of a tensor on the cores of other shards."""
     rows = div_up(prod(shape[:-1]), shards.num_cores())
     return MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(shards.grid, (rows, shape[-1])))
 
@@ -172,17 +170,16 @@ def _one_program(
 
 def _check_rows(given: TensorSpec, where: MemoryConfig, shape: tuple[int, ...], spec: DeviceSpec) -> None:
     """Raises DeviceError for rows of shards that end between aligned addresses, and for rows too long for L1."""
-    element_bytes, alignment = given.data_format.element_bytes or 0, spec.l1.alignment_bytes
+    alignment = spec.l1.alignment_bytes
     if given.layout is Layout.TILE:
         return
     for role, place in (("Input", given.memory_config), ("Output", where)):
-        shards = place.shard_spec
-        if shards is not None and shards.shape[1] * element_bytes % alignment:
+        if place.shard_spec is not None and (page_bytes := shard_row_bytes(given, place)) % alignment:
             raise DeviceError(
-                f"{role} row-major shard width {shards.shape[1]} gives page size {shards.shape[1] * element_bytes} "
-                f"bytes, which must be aligned to {alignment} bytes\ngive wider shards, or interleaved memory"
+                f"{role} row-major shard width {place.shard_spec.shape[1]} gives page size {page_bytes} bytes, which "
+                f"must be aligned to {alignment} bytes\ngive wider shards, or interleaved memory"
             )
-    row = round_up(shape[-1] * element_bytes, alignment)
+    row = round_up(row_bytes(given, shape[-1]), alignment)
     if row > row_room_bytes(spec):
         raise DeviceError(
             f"ttnn.pad: padded row of {row} B does not fit in the per-core L1 budget ({row_room_bytes(spec)} B)\n"

@@ -18,6 +18,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.plan_of import plan_of
 from ops.planners.to_config import placed
+from ops.programs.buffer_shapes import shard_row_bytes
 from ops.programs.data_movement.conversions import cloned
 from ops.programs.data_movement.permute import Permute
 from ops.programs.data_movement.permute_buffers import (
@@ -153,11 +154,11 @@ def permuted_by(
 
 def _check_rows(given: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> None:
     """Raises DeviceError for rows of shards that end between aligned addresses."""
-    shards, alignment = place.shard_spec, spec.l1.alignment_bytes
-    if shards is not None and shards.shape[1] * (given.data_format.element_bytes or 0) % alignment:
+    alignment = spec.l1.alignment_bytes
+    if place.shard_spec is not None and shard_row_bytes(given, place) % alignment:
         raise DeviceError(
             f"Shard page size must be aligned to {alignment}B for L1 Tensor\n"
-            f"memory_config: rows of {shards.shape[1]} elements are not; give wider shards"
+            f"memory_config: rows of {place.shard_spec.shape[1]} elements are not; give wider shards"
         )
 
 

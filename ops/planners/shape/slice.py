@@ -17,7 +17,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.plan_of import plan_of
 from ops.planners.to_config import placed
-from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes
+from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes, shard_row_bytes
 from ops.programs.data_movement.conversions import in_other_layout, unpadding_refusal
 from ops.programs.data_movement.reshape_plan import seen_anew
 from ops.programs.data_movement.slice import Cut, cuts_shards, row_buffer_bytes, slice_buffers
@@ -215,8 +215,7 @@ def _by_columns(place: MemoryConfig) -> bool:
 
 def _ends_between(place: MemoryConfig, given: TensorSpec, spec: DeviceSpec) -> bool:
     """Whether a row of a shard ends between aligned addresses."""
-    columns = 0 if place.shard_spec is None else place.shard_spec.shape[1]
-    return row_bytes(given, columns) % page_alignment_bytes(place, spec) != 0
+    return shard_row_bytes(given, place) % page_alignment_bytes(place, spec) != 0
 
 
 def _row_refusal(op: Cut, source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> str | None:

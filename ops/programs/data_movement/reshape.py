@@ -91,12 +91,9 @@ def _runs(*keys: Integers) -> int:
 class Reshape(DataMovement):
     """The same numbers in the same order under another shape."""
 
-    shape: tuple[int, ...]  # Logical shape of the result
+    MEASURED = True
 
-    @property
-    def measured_as(self) -> str:
-        """The operation's own name."""
-        return "Reshape"
+    shape: tuple[int, ...]  # Logical shape of the result
 
     def moved(self, values: Array) -> Array:
         """The same numbers under the other shape."""

@@ -175,12 +175,9 @@ class Window:
 class _OfWindow(DataMovement):
     """A program between an image and a window of it."""
 
-    window: Window
+    MEASURED = True
 
-    @property
-    def measured_as(self) -> str:
-        """The operation's own name."""
-        return type(self).__name__
+    window: Window
 
     @property
     def details(self) -> tuple[Detail, ...]:

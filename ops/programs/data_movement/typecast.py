@@ -22,17 +22,14 @@ from ops.programs.data_movement.movement_cycles import DataMovement
 class Typecast(DataMovement):
     """The same shape in another format."""
 
+    MEASURED = True
+
     source_format: DataFormat
     data_format: DataFormat
 
     def moved(self, values: Array) -> Array:
         """The other format; block floats pass through bfloat16 and back, where neighbors may differ."""
         return typecast(values, self.source_format, self.data_format)
-
-    @property
-    def measured_as(self) -> str:
-        """The operation's own name."""
-        return "Typecast"
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
         """Tiles are read, and each is written in the other format."""

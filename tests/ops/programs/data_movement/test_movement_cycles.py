@@ -201,6 +201,7 @@ def test_movements_by_hand():
     many = program(("InterleavedToSharded", TILE, 0, TILE, 20), 128_000, 64)
     assert many.reads.in_flight == 14
     assert many.reads.core_pages == 400
+    assert program(("InterleavedToSharded", TILE, 0, TILE, 10), 320, 32).reads.in_flight == 1  # a tile each
     # Sticks of 128 bytes within L1: 64 rows of a shard in one piece, over a link of 60.9 bytes a cycle.
     move = program(("Move", ROWS, 20, ROWS, 20), 1280, 64)
     assert movement_cycles(move, SPEC).cycles == pytest.approx(433 + 64 * 128 / LINK)

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.errors import DeviceError
 from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientation, ShardSpec
 from device.plan import Free
 from ops.builder import PlanBuilder
 from ops.op_models import load_spec
 from ops.programs.data_movement.reshape import map_tiles, segments_per_page, stick_buffers, tile_buffers, tile_map
-from ops.programs.data_movement.reshape_plan import flattened, is_view, reshaped, resharded_place
+from ops.programs.data_movement.reshape_plan import flattened, is_view, reshaped, resharded_place, seen_anew
 from tests.build import buffer_rows, place, programs, tensor_spec
 from tests.shards import BLOCK, HEIGHT, in_box
 
@@ -205,6 +206,25 @@ SCATTERED = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(7, 0)), CoreRange
 )
 def test_shards_after_a_reshape(tensor, before, after):
     assert resharded_place(tensor_spec(f"{tensor} l1"), before) == after
+
+
+@pytest.mark.parametrize(
+    ("source", "shape", "after"),
+    [
+        ("1x1x32x50 tile width/32x32/2", (32, 50), "width/32x32/2"),  # tiles keep their shards
+        ("50 tile width/32x32/2", (50,), "Changing the last dimension of a sharded tensor"),
+        ("1x1x8x30 block/8x16/2x1", (8, 30), "Changing the last dimension of a sharded tensor"),
+        ("1x1x8x30 width/8x32/1", (8, 30), "For valid non-interleaved buffers page size 60 must equal buffer size 512"),
+        ("1x1x8x32 height/4x32/2", (8, 32), "height/4x32/2"),
+    ],
+)
+def test_tensors_that_are_seen_anew(source, shape, after):
+    if "/" in after:
+        made = seen_anew(tensor_spec(source), shape, SPEC)
+        assert (made.shape, made.memory_config) == (shape, place(after))
+    else:
+        with pytest.raises(DeviceError, match=f"^{after}"):
+            seen_anew(tensor_spec(source), shape, SPEC)
 
 
 @pytest.mark.parametrize(
