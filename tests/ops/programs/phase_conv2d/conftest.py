@@ -1,21 +1,16 @@
 """Calls by output phases, planned."""
 
+from dataclasses import replace
+
 import pytest
 
-from device.memory.layouts import TensorSpec
 from device.memory.memory_config import L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
-from device.plan import Operation
 from ops.op_models import load_spec
-from ops.planners.conv.arguments import (
-    CONV_TRANSPOSE2D,
-    CONV_TRANSPOSE2D_BY_PHASES,
-    ComputeConfig,
-    ConvCall,
-    ConvConfig,
-    Operand,
-)
+from ops.passes.cycles import operations_of
+from ops.planners.conv.arguments import CONV_TRANSPOSE2D, CONV_TRANSPOSE2D_BY_PHASES, ComputeConfig, ConvConfig
 from ops.planners.conv.plan import plan_convolution
+from tests.build import operand, sized_call
 
 
 class Planned:
@@ -25,7 +20,7 @@ class Planned:
         self.call = call
         self.spec = spec
         self.plan = plan_convolution(call, spec, free_l1_bytes=1 << 20)
-        self.operations = {step.name: step for step in self.plan.steps if isinstance(step, Operation)}
+        self.operations = {step.name: step for step in operations_of(self.plan)}
 
     @property
     def convolution(self):
@@ -46,20 +41,13 @@ def planned():
         spec="wormhole_n150", phases=True, bias=False, compute=None, batch=1, given=BFLOAT16, made=None, **config,
     ):  # fmt: skip
         rows = batch * size[0] * size[1]
-        place = TensorSpec((1, 1, rows, channels[0]), given, Layout.ROW_MAJOR, L1_MEMORY_CONFIG)
-        weight = TensorSpec((*channels, *kernel), BFLOAT16, Layout.ROW_MAJOR)
-        row = TensorSpec((1, 1, 1, channels[1]), BFLOAT16, Layout.ROW_MAJOR)
-        call = ConvCall(
+        call = sized_call(
+            size,
+            channels,
+            kernel,
             rules=CONV_TRANSPOSE2D_BY_PHASES if phases else CONV_TRANSPOSE2D,
-            input=Operand(spec=place, on_host=False),
-            weight=Operand(spec=weight, on_host=True),
-            bias=Operand(spec=row, on_host=True) if bias else None,
-            in_channels=channels[0],
-            out_channels=channels[1],
-            batch_size=batch,
-            input_height=size[0],
-            input_width=size[1],
-            kernel_size=kernel,
+            batch=batch,
+            with_bias=bias,
             stride=stride,
             padding=padding,
             out_format=made,
@@ -70,6 +58,7 @@ def planned():
             ),
             compute_config=compute or ComputeConfig(fidelity_phases=4),
         )
-        return Planned(call, load_spec(spec))
+        image = operand(1, 1, rows, channels[0], place=L1_MEMORY_CONFIG, data_format=given)
+        return Planned(replace(call, input=image), load_spec(spec))
 
     return make

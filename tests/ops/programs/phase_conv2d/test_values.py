@@ -1,4 +1,4 @@
-"""Values of output phases, against a plain reference: each output by itself, in the order of its phase's taps."""
+"""What a program of output phases computes, and the matrix of its weights."""
 
 from itertools import product
 
@@ -15,7 +15,7 @@ from ops.planners.conv.arguments import ComputeConfig
 from ops.programs.conv2d.gather import GatheredInput
 from ops.programs.conv2d.model import OP_MODELS as CONV2D
 from ops.programs.conv2d.weights import prepared_weights
-from ops.programs.phase_conv2d.values import phases_convolved, prepared_phase_weights
+from ops.programs.phase_conv2d.values import PreparePhaseWeights, phases_convolved, prepared_phase_weights
 
 CONFIGS = {
     "LoFi": ComputeConfig(fidelity_phases=1),
@@ -160,3 +160,34 @@ def test_the_fast_arithmetic_is_near(planned):
     given = numbers(made)
     exact, fast = (phase_values(made, *given, arithmetic=one).astype(np.float32) for one in (EXACT, FAST))
     np.testing.assert_allclose(fast, exact, rtol=0, atol=0.125)
+
+
+def preparing_op(planned):
+    return next(one.op for one in planned.plan.steps if isinstance(one, Allocate) and one.tensor == "weight.prepared")
+
+
+def test_each_class_of_taps_has_a_matrix(planned):
+    op = preparing_op(planned(kernel=(3, 3)))
+    assert isinstance(op, PreparePhaseWeights)
+    even, odd = range(0, 3, 2), range(1, 2)
+    ends = {(even, even): 128, (even, odd): 192, (odd, even): 256, (odd, odd): 288}
+    assert {taps: rows.stop for taps, rows in op.rows.items()} == ends
+    assert op.spec.padded_shape == (1, 1, 288, 32)
+    assert op.spec.shape == (1, 1, 288, 32)
+
+
+@pytest.mark.parametrize("mirror", [True, False])
+def test_rows_are_taps_and_channels_of_the_flipped_kernel(planned, mirror):
+    weights = np.arange(32 * 32 * 4, dtype=np.float32).reshape(32, 32, 2, 2) % 251
+    op = preparing_op(planned())
+    op = PreparePhaseWeights(kernel=op.kernel, mirror=mirror, parts=op.parts)
+    matrix = prepared_phase_weights(op, weights)[0, 0].astype(np.float32)
+    taps = weights[..., ::-1, ::-1] if mirror else weights
+    assert np.array_equal(matrix, np.concatenate([taps[:, :, i, j] for i in (0, 1) for j in (0, 1)]))
+
+
+def test_a_bias_is_the_micro_op_s(planned):
+    made = planned(bias=True)
+    row = next(one for one in made.plan.steps if isinstance(one, Allocate) and one.tensor == "bias.prepared")
+    assert made.plan.tensors["bias.prepared"].padded_shape == (1, 1, 32, 32)
+    assert row.op.layout.data_format == BFLOAT16

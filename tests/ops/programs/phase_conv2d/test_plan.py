@@ -1,5 +1,9 @@
-"""Blocks of output phases, worked by hand."""
+"""Groups of output phases, their blocks and their circular buffers, worked by hand."""
 
+import pytest
+
+from device.memory.memory_config import Layout
+from device.numbers.formats import BFLOAT8_B
 from ops.programs.conv2d.blocks import KBlock
 
 
@@ -69,3 +73,43 @@ def test_outputs_without_taps_have_no_k_blocks(planned):
 def test_the_list_of_a_core(planned):
     """8 x 8 pixels, 32 outputs of a core, two lines of 16: in each of two groups 8 windows of a line, 2 + 3 words."""
     assert planned().plan.tensors["reader_indices"].shape[-1] == 10
+
+
+TILE = 2048
+
+
+def tiles(planned):
+    return {name: one.size_bytes // TILE for name, one in planned.buffers().items() if one.page_bytes == TILE}
+
+
+def test_each_is_as_large_as_the_phase_that_needs_most(planned):
+    """3x3 at stride 2 on 8 x 8 pixels: K blocks of two taps at most, one tile each; a block of one tile of rows."""
+    made = planned(kernel=(3, 3))
+    assert tiles(made) == {"weights": 2, "partials": 1, "act": 2, "act_tilized": 2, "out_sticks": 1, "out": 1}
+
+
+def test_an_output_in_tiles_has_its_shard_as_sticks_first(planned):
+    made = planned(output_layout=Layout.TILE)
+    found = tiles(made)
+    assert (found["out_rows"], found["out_sticks"]) == (1, 2)  # two phases beside each other
+    assert made.buffers()["out"].view_of == "output"
+    assert made.buffers()["out_rows"].view_of is None
+
+
+def test_block_floats_are_sticks_of_bfloat16(planned):
+    made = planned(output_layout=Layout.TILE, made=BFLOAT8_B)
+    assert made.buffers()["out_rows"].page_bytes == TILE
+    assert made.buffers()["out"].page_bytes == 1088
+
+
+def test_a_bias_is_held_once(planned):
+    assert tiles(planned(bias=True))["bias"] == 1
+
+
+@pytest.mark.parametrize("scheme", ["HEIGHT_SHARDED", "BLOCK_SHARDED", "WIDTH_SHARDED"])
+def test_the_halo_lies_under_the_reader(planned, scheme):
+    made = planned((16, 16), scheme=scheme)
+    frame = planned((16, 16), scheme=scheme, phases=False)
+    assert made.buffers()["act_sharded"].view_of == "halo"
+    assert made.buffers()["act_sharded"].size_bytes < frame.buffers()["act_sharded"].size_bytes
+    assert made.buffers()["out"].size_bytes == frame.buffers()["out"].size_bytes
