@@ -1,4 +1,4 @@
-"""The one table of programs: what every work means, and what programs and their dispatch cost on a device.
+"""The one table of operations and their models, and the constants that programs and their dispatch have on a device.
 
 An operation adds its class to `MODELED_OPS`, a folder of big programs its line to `OP_MODELS`; if its model of cycles
 has constants, also one to `COSTS`: then a device file without their table, or with a key that they do not know, is

@@ -97,7 +97,7 @@ class WeightCache:
         return self._made.size
 
     def made_of(self, raw: Array, op: DeviceOp, make: Callable[[], Array]) -> Array:
-        """What a work makes of a host tensor; read-only where it is kept."""
+        """What an operation makes of a host tensor; read-only where it is kept."""
         if not _lasting(raw):
             return make()
         key = op, raw.shape, raw.dtype, bit_patterns(raw).flat[:FEW].tobytes()

@@ -129,7 +129,7 @@ def _ends(step: Operation, plan: Plan) -> Ends:
 
 
 def _cycles(model: OpModel[Any], op: DeviceOp | None, ends: Ends, context: CyclesContext) -> OperationCycles:
-    """What a work takes."""
+    """What an operation takes."""
     if model.cycles is None:
         raise NoModelError(model.no_model)
     return model.cycles(op, ends, context)

@@ -1,4 +1,4 @@
-"""The memory pass over a plan: the first one, so that a call that does not fit fails before any work.
+"""The memory pass over a plan: the first one, so that a call that does not fit fails before anything is computed.
 
 A failed call leaves the device as it found it, but for what it releases of its inputs.
 """

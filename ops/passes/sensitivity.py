@@ -1,4 +1,4 @@
-"""How the time of plans depends on each figure of a machine, the plans held: cycles are read again on a changed spec.
+"""How the time of fixed plans depends on each figure of a machine: cycles are computed again on a changed spec.
 
 Which figures a machine has is found out by looking: every number of its parts, at any depth. What decides plans alone
 is left out, and so are the tables of programs, which are no property of a machine by itself.

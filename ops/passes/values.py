@@ -57,6 +57,6 @@ def _run(
 
 
 def _made(raw: Array, op: DeviceOp, context: ValuesContext, op_models: Meanings) -> Array:
-    """What a work makes of a host tensor."""
+    """What an operation makes of a host tensor."""
     made: Array = op_model_of(op, op_models).values(op, [raw], context)
     return made

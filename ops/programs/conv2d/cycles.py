@@ -359,7 +359,7 @@ def _role(cores: CoreRangeSet, core: Core, idle: frozenset[Stage], share: Share)
 
 
 def core_groups(roles: Sequence[Role]) -> tuple[CoreGroupCycles, ...]:
-    """All cores of a program; the stages of a core of the walk are found out once for all that are like it."""
+    """All cores of a program; the stages of a core of the walk are computed once for all cores like it."""
     told: dict[tuple[tuple[Processor, ...], float], tuple[StageCycles, ...]] = {}
     for role in roles:
         if (like := (role.core, role.end.cycles)) not in told:

@@ -254,7 +254,7 @@ def _core_set(halo: HaloArguments, order: CoreOrder, numbers: Integers) -> CoreR
 def halo_sent(op: HaloOp, spec: DeviceSpec) -> tuple[Sent, ...]:
     """What goes from core to core, by network, sender and receiver.
 
-    All that a core sends to another on one network is told as one, from the start of the first block of it to the end
+    All that a core sends to another on one network is one entry, from the start of the first block of it to the end
     of the last. What stays on its core is left out.
     """
     plan = op.plan

@@ -1,4 +1,4 @@
-"""Plan of the halo operation: its output, its resident config tensors, its circular buffers and its work.
+"""Plan of the halo operation: its output, its resident config tensors, and its circular buffers.
 
 Input shards hold the image, output shards the part of the zero-filled frame that a core's windows read
 (`transfers`), always row-major. Source of the sizes: tt-metal's halo program, compared with every recorded halo.

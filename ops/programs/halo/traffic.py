@@ -60,7 +60,7 @@ class Sending:
 
 @dataclass(frozen=True, slots=True)
 class HaloTraffic:
-    """The work of all cores that split the rows."""
+    """What all cores that split the rows have to do."""
 
     blocks: int  # Blocks of both processors, which take turns
     filling: tuple[Filling, ...]  # Of both processors
@@ -80,7 +80,7 @@ class Batches:
 
 
 def halo_traffic(plan: HaloPlan, spec: DeviceSpec) -> HaloTraffic:
-    """The work of all cores of a halo."""
+    """What all cores of a halo have to do."""
     halo = plan.arguments
     batches = batches_of(plan)
     blocks = div_up(halo.input_rows, UNTILIZE_BLOCK_STICKS)

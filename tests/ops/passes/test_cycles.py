@@ -80,6 +80,11 @@ def test_every_device_operation_is_timed_in_order(spec):
     assert read.clock_hz == spec.clock_hz
     assert read.cycles == sum(one.cycles.cycles for one in read.operations)
     assert all(one.cycles.cycles > 0 for one in read.operations)
+    assert read.cycles >= run_cycles(made, spec, contention=False).cycles
+    # Where a relocation is known to have moved nothing, its move is left out.
+    ran = tuple(index for index, step in enumerate(made.steps) if isinstance(step, Operation))
+    assert run_cycles(made, spec, ran=ran).operations == tuple(one for one in read.operations if one.name != MOVE)
+    assert named.count(MOVE) == 1
 
 
 @each_device
@@ -90,20 +95,6 @@ def test_slices_are_timed_one_by_one(spec):
     assert names.count("Conv2dDeviceOperation") == 4
     assert names.count("PaddedSliceDeviceOperation") == 4
     assert read.untimed == ()
-
-
-@each_device
-def test_sharing_never_makes_a_plan_faster(spec):
-    made = plan(spec)
-    assert run_cycles(made, spec).cycles >= run_cycles(made, spec, contention=False).cycles
-
-
-@each_device
-def test_a_relocation_counts_as_a_move(spec):
-    made = plan(spec)
-    without = replace(made, steps=tuple(step for step in made.steps if not isinstance(step, Relocate)))
-    names = [[one.name for one in run_cycles(p, spec).operations] for p in (made, without)]
-    assert names[0].count("MoveDeviceOperation") == names[1].count("MoveDeviceOperation") + 1
 
 
 @pytest.mark.parametrize("still", [(), (1, 4), (1,), (4,)])
@@ -124,14 +115,6 @@ def test_steps_that_ran_are_told_by_their_events():
         OperationBegin("Conv", step=2),
     ]
     assert steps_that_ran(events) == (0, 2)
-
-
-@each_device
-def test_only_what_ran_is_timed(spec):
-    made = plan(spec)
-    whole = run_cycles(made, spec).operations
-    ran = tuple(index for index, step in enumerate(made.steps) if isinstance(step, Operation))
-    assert run_cycles(made, spec, ran=ran).operations == tuple(one for one in whole if one.name != MOVE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,49 +199,36 @@ def launch(*stages, buffers=(), spec=SPEC):
     return found
 
 
-def test_data_movement_needs_two_processors():
-    assert launch(Stage.START, Stage.READER, Stage.WRITER, buffers=(WIDE, WIDE)).program == LaunchedProgram(
-        name="One",
-        cores=16,
-        processors=2,
-        binaries=2,
-        binary_bytes=BINARY_BYTES,
-        circular_buffers=2,
-        arguments=ARGUMENTS,
-        key="one",
-    )
+@pytest.mark.parametrize(
+    ("stages", "buffers", "figures"),
+    [
+        ((Stage.START, Stage.READER, Stage.WRITER), (WIDE, WIDE), (16, 2, 2, 1, 1, 2)),
+        *(
+            ((Stage.READER, stage), (WIDE,), (16, 5, 5, 1, 1, 1))  # compute threads need three more
+            for stage in (Stage.TILIZE, Stage.UNPACK, Stage.MATH, Stage.PACK, Stage.BIAS, Stage.UNTILIZE)
+        ),
+        # Senders and receivers of multicasts have kernels and groups of their own.
+        ((Stage.READER, Stage.MATH, Stage.WEIGHT_MULTICAST), (WIDE,), (16, 5, 6, 2, 1, 1)),
+        ((Stage.MATH, Stage.ACT_MULTICAST, Stage.WEIGHT_MULTICAST), (WIDE,), (16, 5, 7, 4, 1, 1)),
+        # Cores with other circular buffers are a group; without any the cycles know the cores.
+        ((Stage.READER,), (WIDE, NARROW, WIDE), (16, 2, 2, 2, 2, 3)),
+        ((Stage.READER,), (), (16, 2, 2, 1, 1, 0)),
+        ((), (NARROW,), (8, 5, 5, 1, 1, 1)),  # without a model all processors have a kernel, which takes nothing
+    ],
+)
+def test_kernels_of_an_operation(stages, buffers, figures):
+    """Cores, processors, binaries, groups of kernels and of circular buffers, and circular buffers."""
+    cores, processors, binaries, groups, buffer_groups, circular_buffers = figures
+    found = launch(*stages, buffers=buffers)
+    assert found.program == LaunchedProgram(
+        name="One", cores=cores, processors=processors, binaries=binaries, binary_bytes=BINARY_BYTES, groups=groups,
+        circular_buffers=circular_buffers, buffer_groups=buffer_groups, arguments=ARGUMENTS, key="one")  # fmt: skip
+    assert found.kernel_cycles == (100 if stages else 0)
 
 
 def test_a_single_data_movement_processor_has_one_kernel():
     alone = SPEC.replace(data_movement_processors=1)
     assert launch(Stage.READER, Stage.WRITER, buffers=(WIDE,), spec=alone).program.processors == 1
-
-
-@pytest.mark.parametrize("stage", [Stage.TILIZE, Stage.UNPACK, Stage.MATH, Stage.PACK, Stage.BIAS, Stage.UNTILIZE])
-def test_compute_threads_need_three_more(stage):
-    found = launch(Stage.READER, stage, buffers=(WIDE,)).program
-    assert (found.processors, found.binaries, found.groups) == (5, 5, 1)
-
-
-def test_senders_and_receivers_of_multicasts_have_kernels_and_groups_of_their_own():
-    one = launch(Stage.READER, Stage.MATH, Stage.WEIGHT_MULTICAST, buffers=(WIDE,)).program
-    two = launch(Stage.MATH, Stage.ACT_MULTICAST, Stage.WEIGHT_MULTICAST, buffers=(WIDE,)).program
-    assert [(found.binaries, found.groups, found.buffer_groups) for found in (one, two)] == [(6, 2, 1), (7, 4, 1)]
-
-
-def test_cores_with_other_circular_buffers_are_a_group():
-    found = launch(Stage.READER, buffers=(WIDE, NARROW, WIDE)).program
-    assert (found.cores, found.groups, found.buffer_groups, found.circular_buffers) == (16, 2, 2, 3)
-
-
-def test_without_circular_buffers_the_cycles_know_the_cores():
-    assert launch(Stage.READER).program.cores == 16
-    assert launch(Stage.READER).kernel_cycles == 100
-
-
-def test_without_a_model_all_processors_have_a_kernel_that_takes_nothing():
-    found = launch(buffers=(NARROW,))
-    assert (found.program.cores, found.program.processors, found.kernel_cycles) == (8, 5, 0)
 
 
 def test_a_relocation_launches_a_move():

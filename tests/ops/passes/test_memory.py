@@ -131,15 +131,10 @@ def test_a_program_in_the_cache_allocates_only_its_output_and_releases_the_circu
     events = ["OperationBegin", "BufferAllocated", "CircularBuffersFreed", "OperationEnd"]
     assert [type(event).__name__ for event in heard] == events
     assert device.program_cache["op"] is before
-    run_memory(plan(operation(out="other", key="another"), output="other"), device, inputs)
+    steps = (operation(out="other", key="another"), operation(out="again", key="another"))  # one plan, its own program
+    run_memory(plan(*steps, output="other"), device, inputs)
     assert set(device.program_cache) == {"op", "another"}
-
-
-def test_one_plan_may_meet_its_own_program_again(device):
-    heard = listen(device)
-    run_memory(plan(operation(), operation(out="z")), device, {"x": device.allocate(buffer(64), "x")})
-    assert names(heard, BufferAllocated).count("config") == 1
-    assert names(heard, OperationBegin) == names(heard, OperationEnd) == ["Op", "Op"]
+    assert names(heard, BufferAllocated) == ["z", "other", "config", "again"]
 
 
 def test_without_dispatch_nothing_is_placed(device):
@@ -171,8 +166,7 @@ def test_a_tensor_that_moves_over_itself_is_read_first(device, rows, size):
 def test_without_dispatch_programs_are_made_whatever_is_cached(device):
     inputs = {"x": device.allocate(buffer(64), "x")}
     run_memory(plan(operation()), device, inputs)
-    before = state(device)
-    heard = listen(device)
+    before, heard = state(device), listen(device)
     run_memory(plan(operation(out="z"), output="z"), device, inputs, dispatch=False)
     assert names(heard, BufferAllocated) == ["z", "config"]
     assert state(device) == before
@@ -206,21 +200,17 @@ def test_a_failed_plan_leaves_the_device_as_it_was(device, last, error):
     assert again["a"].allocated
 
 
-def test_programs_that_were_complete_stay_in_the_cache_when_a_later_one_fails(device):
-    with pytest.raises(CircularBufferError):
-        run_memory(plan(operation(), TOO_LARGE), device, {"x": device.allocate(buffer(64), "x")})
-    assert set(device.program_cache) == {"op"}
-    assert [one.name for one in device.memory.live()] == ["x", "config"]
-
-
-def test_a_refusal_is_raised_once_all_before_it_has_run(device):
+@pytest.mark.parametrize(
+    ("last", "message"),
+    [(TOO_LARGE, "^Statically allocated"), (Refuse("too many\nfewer", OutOfMemoryError), r"^too many\nfewer$")],
+)
+def test_programs_that_were_complete_stay_in_the_cache_when_a_later_step_fails(device, last, message):
     x = device.allocate(buffer(64), "x")
-    refused = Plan(steps=(operation(), Refuse("too many\nfewer", OutOfMemoryError)))
     for _ in range(2):
-        with pytest.raises(OutOfMemoryError, match=r"^too many\nfewer$"):
-            run_memory(refused, device, {"x": x})
+        with pytest.raises(DeviceError, match=message):
+            run_memory(Plan(steps=(operation(), last)), device, {"x": x})
         assert set(device.program_cache) == {"op"}
-        assert [one.name for one in device.memory.live()] == ["x", "config"]
+        assert [live.name for live in device.memory.live()] == ["x", "config"]
 
 
 def test_a_failed_plan_does_not_bring_back_an_input_it_released(device):
@@ -232,13 +222,11 @@ def test_a_failed_plan_does_not_bring_back_an_input_it_released(device):
 
 
 def test_a_refused_program_is_refused_only_after_its_outputs_fit(device):
-    wide = operation(
-        "Refused", out=None, outputs=(Allocate("z", buffer(10**9)),), refused="the program can not be built"
-    )
+    refused = {"refused": "the program can not be built"}
     with pytest.raises(OutOfMemoryError):
-        run_memory(plan(wide), device, {})
+        run_memory(plan(operation(out=None, outputs=(Allocate("z", buffer(10**9)),), **refused)), device, {})
     with pytest.raises(DeviceError, match=r"^the program can not be built$"):
-        run_memory(plan(operation(refused="the program can not be built")), device, {})
+        run_memory(plan(operation(**refused)), device, {})
 
 
 def test_moving_runs_a_program_only_if_the_address_changes(device):

@@ -11,7 +11,7 @@ from device.spec.parts import GridSpec
 from device.time.network import bandwidth
 from device.time.stages import Stage
 from ops.programs.kernel_costs import ComputeCosts
-from ops.programs.matmul.cycles import matmul_cycles
+from ops.programs.matmul.cycles import matmul_cycles as cycles
 from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram, Place, Places, cores_of
 
 FIGURES = {
@@ -52,10 +52,6 @@ def op(
         out_block_h=-(-per_core_m // blocks), out_block_w=per_core_n, per_core_m=per_core_m, per_core_n=per_core_n,
     )  # fmt: skip
     return MatmulOp(problem=problem, config=config, fidelity_phases=fidelity_phases, out_channels=32 * n)
-
-
-def cycles(one, spec, **changes):
-    return matmul_cycles(one, spec, **changes)
 
 
 specs = st.sampled_from(["wormhole_n150", "blackhole_p150"]).map(load_spec)
@@ -143,35 +139,30 @@ MULTIPLY_LAST = 100 + PRODUCTS + 30 + 20 + 50 + 1088 / 64
 WRITE = 1088 / 30 + 381  # and its round trip
 
 
-def test_a_matmul_by_hand():
+WAITED = 8 * 4 * 1088 / 75 - 4 * 50  # for links that carry the first operand of all cores
+UNCROSSED = {"matmul_costs_crossed_read_links": 100.0, "matmul_costs_crossed_write_links": 100.0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted", "contention", "bound_by"),
+    [
+        # The second K block comes while the first is multiplied, which takes no longer; then the tile is written.
+        (UNCROSSED, 2 * READ + MULTIPLY_LAST + WRITE, 0, Stage.ACT_MULTICAST),
+        # 2.5 links carry the first operand of all cores, and their output.
+        ({}, 2 * (READ + WAITED) + MULTIPLY_LAST + 64 * 1088 / 75, 2 * WAITED + 64 * 1088 / 75 - WRITE, Stage.NETWORK),
+        # One bank of 24 bytes a cycle, of which 0.922 are achieved: the banks are asked from the start on, the last K
+        # block is multiplied when they have delivered all operands, and the output is written after that.
+        ({"dram_banks": 1}, (2 * 64 + 64) * 1088 / (24 * 0.922), None, Stage.DRAM),
+    ],
+)
+def test_a_matmul_by_hand(changes, wanted, contention, bound_by):
     """8 x 8 x 8 tiles of bfloat8_b on 8 x 8 cores: one output tile each, in two K blocks of four; HiFi2, Wormhole."""
-    # The second K block comes while the first is multiplied, which takes no longer; then the tile is written.
     assert MULTIPLY < READ
-    spec = WORMHOLE.replace(matmul_costs_crossed_read_links=100.0, matmul_costs_crossed_write_links=100.0)
-    found = cycles(op(m=8, k=8, n=8), spec)
-    assert found.cycles == pytest.approx(2000 + 2 * READ + MULTIPLY_LAST + WRITE, rel=1e-12)
-    assert found.contention_cycles == 0
-    assert found.bound_by is Stage.ACT_MULTICAST
-
-
-def test_a_matmul_whose_transfers_cross_by_hand():
-    """The same where 2.5 links carry the first operand of all cores, and their output."""
-    found = cycles(op(m=8, k=8, n=8), WORMHOLE)
-    waited = 8 * 4 * 1088 / 75 - 4 * 50
-    assert waited > 0
-    assert found.cycles == pytest.approx(2000 + 2 * (READ + waited) + MULTIPLY_LAST + 64 * 1088 / 75, rel=1e-12)
-    assert found.contention_cycles == pytest.approx(2 * waited + 64 * 1088 / 75 - WRITE)
-
-
-def test_a_matmul_that_dram_binds_by_hand():
-    """The same from one bank of 24 bytes a cycle, of which 0.922 are achieved: all operands, then the output."""
-    spec = WORMHOLE.replace(dram_banks=1)
-    found = cycles(op(m=8, k=8, n=8), spec)
-    # The banks are asked from the start on; the last K block is multiplied when they have delivered all of it.
-    rate = 24 * 0.922
-    # The output is written after it: the banks wait for the last product.
-    assert found.cycles == pytest.approx(2000 + (2 * 64 + 64) * 1088 / rate, rel=1e-12)
-    assert found.bound_by is Stage.DRAM
+    assert WAITED > 0
+    found = cycles(op(m=8, k=8, n=8), WORMHOLE.replace(**changes))
+    assert found.cycles == pytest.approx(2000 + wanted, rel=1e-12)
+    assert contention is None or found.contention_cycles == pytest.approx(contention)
+    assert found.bound_by is bound_by
 
 
 def test_what_helps_a_matmul_and_where_it_can_not():
@@ -208,16 +199,17 @@ def test_batches_follow_each_other(spec, kind, batches):
     assert found.cycles >= single.cycles  # single tiles may find idle cores
 
 
-def test_a_first_operand_that_is_turned_is_unpacked_and_packed_once_more():
+@pytest.mark.parametrize(
+    ("change", "stage", "busy"),
+    [
+        # A first operand that is turned is unpacked and packed once more; a bias is added to each tile.
+        ({"transpose_first": True}, Stage.TILIZE, 2 * (100 + 4 * (1088 / 64 + 1088 / 64))),
+        ({"bias": True}, Stage.BIAS, 100 + WORMHOLE.costs_of(ComputeCosts).add_tile_cycles),
+    ],
+)
+def test_what_else_is_done_to_tiles(change, stage, busy):
     one = op(m=8, k=8, n=8)
-    turned = replace(one, problem=replace(one.problem, transpose_first=True))
-    stages = {stage.stage: stage.busy_cycles for stage in cycles(turned, WORMHOLE).slowest.stages}
-    assert stages[Stage.TILIZE] == pytest.approx(2 * (100 + 4 * (1088 / 64 + 1088 / 64)))
-    assert cycles(turned, WORMHOLE).cycles > cycles(one, WORMHOLE).cycles
-
-
-def test_a_bias_is_added_to_each_tile():
-    one = op(m=8, k=8, n=8)
-    added = replace(one, problem=replace(one.problem, bias=True))
-    stages = {stage.stage: stage.busy_cycles for stage in cycles(added, WORMHOLE).slowest.stages}
-    assert stages[Stage.BIAS] == 100 + WORMHOLE.costs_of(ComputeCosts).add_tile_cycles
+    changed = cycles(replace(one, problem=replace(one.problem, **change)), WORMHOLE)
+    stages = {found.stage: found.busy_cycles for found in changed.slowest.stages}
+    assert stages[stage] == pytest.approx(busy)
+    assert changed.cycles > cycles(one, WORMHOLE).cycles
