@@ -3,7 +3,7 @@
 Rules: ttnn 0.81.1, compared with its device operations, buffers and dataflow buffers on a device without kernels.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -154,7 +154,16 @@ def plan_matmul(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_
     builder = PlanBuilder(device_spec, {name: spec for name, spec in given.items() if spec is not None})
     problem, config = _program(call, device_spec, free_l1_bytes)
     made = TensorSpec(call.output_shape, call.output_format, Layout.TILE, call.memory_config)
-    result = _matmul(builder, call, problem, config, made)
+    op = MatmulOp(
+        problem=problem, config=config, fidelity_phases=call.fidelity_phases or 1, out_channels=made.shape[-1]
+    )
+    first = _operand(builder, "input", turned=call.transpose_a and not problem.transpose_first)
+    second = _operand(builder, "weight", turned=call.transpose_b and not problem.transpose_second)
+    inputs = [first, second, *((builder.tensor("bias"),) if problem.bias else ())]
+    result = run_matmul(builder, op, inputs, made, key=(call.first, call.second))
+    for operand in (second, first):
+        if builder.is_own(operand):
+            builder.adopt(operand)
     if call.bias is not None and not problem.bias:
         result = with_row(builder, result, builder.tensor("bias"), call.bias.data_format, "output.biased")
     if call.activation is not None:
@@ -212,29 +221,35 @@ def _operand(builder: PlanBuilder, name: str, *, turned: bool) -> PlanTensor:
     )
 
 
-def _matmul(
-    builder: PlanBuilder, call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig, made: TensorSpec
+def run_matmul(
+    builder: PlanBuilder,
+    op: MatmulOp,
+    inputs: Sequence[PlanTensor],
+    made: TensorSpec,
+    *,
+    key: tuple[Hashable, ...],
+    refused: str | None = None,
 ) -> PlanTensor:
-    op = MatmulOp(
-        problem=problem, config=config, fidelity_phases=call.fidelity_phases or 1, out_channels=made.shape[-1]
+    """One matmul program from two operands, and perhaps a bias, to the tensor "output"."""
+    first = inputs[0]
+    buffers = matmul_circular_buffers(
+        op.problem,
+        op.config,
+        source=first.name,
+        in_memory=first.spec.memory_config,
+        output="output",
+        out_sharded=made.memory_config.is_sharded(),
     )
-    first = _operand(builder, "input", turned=call.transpose_a and not problem.transpose_first)
-    second = _operand(builder, "weight", turned=call.transpose_b and not problem.transpose_second)
-    result = builder.run(
+    return builder.run(
         "MatmulDeviceOperation",
         op,
-        [first, second, *((builder.tensor("bias"),) if problem.bias else ())],
+        inputs,
         output=PlanTensor("output", made),
-        circular_buffers=matmul_circular_buffers(
-            problem, config, source="input", in_memory=call.first.memory_config, output="output", out_sharded=False
-        ),
+        circular_buffers=buffers,
         dataflow=True,
-        key=("matmul", op, call.first, call.second, made),
+        key=("matmul", op, *key, made),
+        refused=refused,
     )
-    for one in (second, first):
-        if builder.is_own(one):
-            builder.adopt(one)
-    return result
 
 
 FORMATS = (BFLOAT16, FLOAT32, BFLOAT8_B, BFLOAT4_B)

@@ -29,6 +29,7 @@ from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.operands import PartitionedConv, dealt_anew, operands, upload_weights
+from ops.planners.matmul import run_matmul
 from ops.programs.conv2d.estimates import choose_scheme
 from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.partition import ConvPartition, choose_cores, partition_conv, sharded_input
@@ -37,7 +38,7 @@ from ops.programs.data_movement.placement import replace_input, tilized, to_shar
 from ops.programs.data_movement.reshape_plan import flattened, reshaped
 from ops.programs.eltwise.buffers import activated, with_row
 from ops.programs.eltwise.refusals import fused_by_matmul_refusal
-from ops.programs.matmul.buffers import interleaved_config, matmul_circular_buffers
+from ops.programs.matmul.buffers import interleaved_config
 from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram
 
 
@@ -406,28 +407,10 @@ def _matmul(
         activation=activation,
         out_rows=made.shape[-2],
     )
-    return builder.run(
-        "MatmulDeviceOperation",
-        op,
-        [tiles, *(weights if problem.bias else weights[:1])],
-        output=PlanTensor("output", made),
-        circular_buffers=matmul_circular_buffers(
-            problem,
-            config,
-            source=tiles.name,
-            in_memory=tiles.spec.memory_config,
-            output="output",
-            out_sharded=made.memory_config.is_sharded(),
-        ),
-        dataflow=True,
-        key=("matmul", op, tiles.spec, made, weights[0].spec.padded_shape),
-        refused=next(
-            matmul_refusals(
-                partitioned, problem, weights[0].spec, tiles.spec.memory_config, activation, builder.device_spec.grid
-            ),
-            None,
-        ),
-    )
+    memory, grid = tiles.spec.memory_config, builder.device_spec.grid
+    refused = next(matmul_refusals(partitioned, problem, weights[0].spec, memory, activation, grid), None)
+    inputs = [tiles, *(weights if problem.bias else weights[:1])]
+    return run_matmul(builder, op, inputs, made, key=(tiles.spec, weights[0].spec.padded_shape), refused=refused)
 
 
 def matmul_input(
