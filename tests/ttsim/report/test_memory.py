@@ -1,3 +1,5 @@
+"""L1 of a core over a call whose events are made by hand, and over three operations as a map."""
+
 import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
@@ -14,6 +16,8 @@ from device.plan import (
 )
 from device.spec.device_spec import load_spec
 from ttsim.report.accuracy import Accuracy
+from ttsim.report.cycles import ranges_of
+from ttsim.report.l1_map import CIRCULAR, Held, l1_map
 from ttsim.report.memory import fullest_core_bytes, living_after, operation_uses, summarize
 
 SPEC = load_spec("wormhole_n150")
@@ -65,10 +69,6 @@ CALL = [
 ]
 
 
-def test_buffers_live_until_they_are_freed():
-    assert living_after([INPUT], [HALO, BufferFreed(*INPUT), OUTPUT, BufferFreed(*OUTPUT)]) == {2: HALO}
-
-
 def test_operations_know_what_lay_around_them():
     halo, conv = operation_uses(SPEC, [INPUT], CALL)
     assert [use.name for use in halo.circular_buffers] == ["pad", "in"]
@@ -80,50 +80,30 @@ def test_operations_know_what_lay_around_them():
     assert conv.headroom_bytes == OUTPUT.address - (BASE + 4096 + 8192)
     assert conv.used_bytes == 4096 + 8192 + 6000
     assert conv.used_share == (4096 + 8192 + 6000) / USABLE
-
-
-def test_views_and_dram_take_no_l1():
-    halo, _ = operation_uses(SPEC, [INPUT], CALL)
-    shares = {use.name: use.l1_share for use in (*halo.circular_buffers, *halo.buffers)}
+    shares = {use.name: use.l1_share for use in (*halo.circular_buffers, *halo.buffers)}  # views and DRAM take none
     assert shares == {"pad": 64 / USABLE, "in": 0, "input": 1000 / USABLE, "weight": 0, "halo": 2000 / USABLE}
+    assert [held.name for held in halo.held] == ["pad", "input", "halo"]
+    assert operation_uses(SPEC, [INPUT], CALL[:-2]) == (halo, conv)  # the one that failed is there
+    assert living_after([INPUT], [HALO, BufferFreed(*INPUT), OUTPUT, BufferFreed(*OUTPUT)]) == {2: HALO}
 
 
 def test_summary_of_a_call():
+    output = TensorSpec((1, 1, 30, 16), BFLOAT16, Layout.TILE)
     accuracy = Accuracy(pcc=1, max_abs_error=0, rms_error=0, exact_std=1)
-    found = summarize(
-        spec=SPEC,
-        before=[INPUT],
-        events=CALL,
-        layouts=(),
-        output=TensorSpec((1, 1, 30, 16), BFLOAT16, Layout.TILE),
-        output_size=(5, 6),
-        accuracy=accuracy,
-    )
-    assert found.device == "wormhole_n150"
-    assert found.output.padded_shape == (1, 1, 32, 32)
-    assert (found.output.dtype, found.output.layout) == ("bfloat16", "TILE")
+    given = {"spec": SPEC, "layouts": (), "output": output, "output_size": (5, 6), "accuracy": accuracy}
+    found = summarize(before=[INPUT], events=CALL, **given)
+    assert (found.device, found.accuracy) == ("wormhole_n150", accuracy)
+    assert (found.output.padded_shape, found.output.dtype, found.output.layout) == ((1, 1, 32, 32), "bfloat16", "TILE")
     assert (found.output.height, found.output.width) == (5, 6)
-    assert found.accuracy is accuracy
-    assert found.l1.peak_circular_bytes == 4096 + 8192
-    assert found.l1.peak_buffer_bytes == 6000  # of which the input, there before the call, leaves when halo is done
-    assert found.l1.peak_total_bytes == 4096 + 8192 + 6000
+    # Of the buffers the input, there before the call, leaves when halo is done
+    peaks = (found.l1.peak_circular_bytes, found.l1.peak_buffer_bytes, found.l1.peak_total_bytes)
+    assert peaks == (4096 + 8192, 6000, 4096 + 8192 + 6000)
+    assert found.l1.peak_share == peaks[2] / USABLE
     assert found.l1.tightest == "Conv2dDeviceOperation"
     assert found.l1.headroom_bytes == OUTPUT.address - (BASE + 4096 + 8192)
     assert found.l1.headroom_share == found.l1.headroom_bytes / USABLE
-
-
-def test_nothing_happened():
-    found = summarize(
-        spec=SPEC,
-        before=(),
-        events=(),
-        layouts=(),
-        output=TensorSpec((1, 1, 1, 1), BFLOAT16, Layout.TILE),
-        output_size=(1, 1),
-    )
-    assert found.operations == ()
-    assert found.l1.headroom_bytes == USABLE
-    assert found.l1.tightest == ""
+    nothing = summarize(before=(), events=(), **given)
+    assert (nothing.operations, nothing.l1.headroom_bytes, nothing.l1.tightest) == ((), USABLE, "")
 
 
 @pytest.mark.parametrize(
@@ -139,7 +119,30 @@ def test_fullest_core(local, bytes_):
     assert fullest_core_bytes(local) == bytes_
 
 
-def test_the_operation_that_failed_is_there():
-    failed = operation_uses(SPEC, [INPUT], CALL[:-2])
-    assert [use.name for use in failed] == ["HaloDeviceOperation", "Conv2dDeviceOperation"]
-    assert failed == operation_uses(SPEC, [INPUT], CALL)
+END = SPEC.l1.bytes
+KEPT = Held(name="input", kind="L1", address=END - 4096, size_bytes=4096)
+WORK = Held(name="act", kind=CIRCULAR, address=SPEC.l1.base_bytes, size_bytes=2048)
+
+
+def test_a_buffer_lives_from_the_first_operation_that_finds_it_to_the_last() -> None:
+    found = l1_map([(KEPT,), (WORK, KEPT), (WORK,), (KEPT,)], SPEC)
+    assert [(one.held.name, one.first, one.last) for one in found.blocks] == [
+        ("input", 0, 1), ("act", 1, 1), ("act", 2, 2), ("input", 3, 3)
+    ]  # fmt: skip
+
+
+def test_blocks_stand_where_they_lie() -> None:
+    kept, op = l1_map([(KEPT,), (WORK, KEPT)], SPEC).blocks
+    assert (kept.left_share, kept.width_share, kept.top_share) == (0.0, 1.0, 0.0)
+    assert kept.height_share == 4096 / END
+    assert (op.left_share, op.width_share) == (0.5, 0.5)
+    assert op.top_share == 1 - (SPEC.l1.base_bytes + 2048) / END
+
+
+def test_nothing_ran() -> None:
+    assert l1_map([], SPEC).blocks == ()
+
+
+def test_cores_are_rectangles() -> None:
+    both = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(7, 0)), CoreRange(CoreCoord(0, 1), CoreCoord(1, 1))])
+    assert ranges_of(both) == ((0, 0, 7, 0), (0, 1, 1, 1))
