@@ -1,11 +1,11 @@
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import ttsim
 from device.errors import DeviceError
 from device.memory.memory_config import BufferType
+from tests.ttsim.recording.calls import tensor
 from ttsim.runtime.device import Device
 
 # Of ttnn 0.81.1, with an n150 described and not there, and the same tensors.
@@ -46,8 +46,7 @@ def device() -> Device:
 
 
 def tiles(device: Device, count: int) -> ttsim.Tensor:
-    values = np.zeros((1, 1, 32, 32 * count), np.float32)
-    return ttsim.Tensor(values, ttsim.bfloat16, layout=ttsim.TILE_LAYOUT).to(device, ttsim.L1_MEMORY_CONFIG)
+    return tensor(device, 1, 1, 32, 32 * count, memory=ttsim.L1_MEMORY_CONFIG)
 
 
 def with_holes(device: Device) -> list[ttsim.Tensor]:
@@ -87,11 +86,6 @@ def test_the_block_table_is_the_real_allocators(device: Device) -> None:
     ]
 
 
-def test_there_is_no_view_of_traces(device: Device) -> None:
-    with pytest.raises(DeviceError, match=r"^get_memory_view: traces are not simulated"):
-        ttsim.get_memory_view(device, BufferType.TRACE)
-
-
 def test_dumped_files(device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     kept = with_holes(device)
@@ -120,10 +114,12 @@ def test_dumped_files(device: Device, tmp_path: Path, monkeypatch: pytest.Monkey
     assert len(kept) == 8
 
 
-def test_a_device_without_an_l1_small_region(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_without_l1_small_or_a_view_of_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     device = ttsim.open_device()
     ttsim.dump_device_memory_state(device)
     assert ttsim.get_memory_view(device, BufferType.L1_SMALL).block_table == ()
+    with pytest.raises(DeviceError, match=r"^get_memory_view: traces are not simulated"):
+        ttsim.get_memory_view(device, BufferType.TRACE)
     summary = (tmp_path / "generated" / "reports" / "memory_usage_summary.csv").read_text()
     assert summary.splitlines()[-1] == ",0,0,0,0"
