@@ -58,21 +58,17 @@ def shortage(events: Sequence[Event], before: Iterable[Buffer]) -> Shortage | No
         events: What happened in one call.
         before: Buffers that lived before.
     """
-    refusals = [index for index, event in enumerate(events) if isinstance(event, Refused)]
-    if not refusals:
+    refusal = next(((index, event) for index, event in enumerate(events) if isinstance(event, Refused)), None)
+    if refusal is None:
         return None
-    until, refused = events[: refusals[0]], events[refusals[0]]
-    asked = refused.buffer if isinstance(refused, Refused) else None
+    until, asked = events[: refusal[0]], refusal[1].buffer
     memory = BufferType.L1 if asked is None else asked.buffer_type
-    sizes: Counter[str] = Counter()
-    for one in _buffers(until, before, memory):
-        sizes[one.text] += one.size_bytes
     programs = list(_circular_buffers(until)) if asked is None else []
-    for one in programs:
-        sizes[one.text] += one.size_bytes
-    found = (Consumer(text, size) for text, size in sizes.items())
-    largest = tuple(sorted(found, key=lambda one: (-one.size_bytes, one.text)))
-    return Shortage(memory, largest, cached=asked is None and not programs)
+    sizes: Counter[str] = Counter()
+    for consumer in (*_buffers(until, before, memory), *programs):
+        sizes[consumer.text] += consumer.size_bytes
+    largest = sorted(map(Consumer._make, sizes.items()), key=lambda one: (-one.size_bytes, one.text))
+    return Shortage(memory, tuple(largest), cached=asked is None and not programs)
 
 
 def bank_bytes(spec: DeviceSpec, memory: BufferType, l1_small_bytes: int) -> int:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from device.errors import ArgumentError, DeviceError, TTSimError, shown
 from device.spec.device_spec import DeviceSpec
 from ops.passes.sensitivity import Sensitivity, sensitivities
-from ops.sensitivity.fields import fields_of
+from ops.sensitivity.fields import numeric_fields
 from ops.sensitivity.read_set import fields_asked
 from ttsim.recording.runs import cycles_of
 from ttsim.report.formatting import aligned, csv_text, printable_lines, text
@@ -360,7 +360,7 @@ def _error_share(layers: Sequence[LayerOutcome], times: Sequence[float]) -> floa
 
 def _costs(space: Design, spec: DeviceSpec) -> dict[str, float]:
     """What a machine costs; raises ArgumentError where a formula has no value."""
-    fields = {field.name: field.value for field in fields_of(spec) if field.numeric} if space.costs else {}
+    fields = {field.name: field.value for field in numeric_fields(spec)} if space.costs else {}
     costs = {}
     for name, formula in space.costs.items():
         try:

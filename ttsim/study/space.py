@@ -25,7 +25,7 @@ from ops.sensitivity.changes import (
     spelled,
     split_changes,
 )
-from ops.sensitivity.fields import Field, fields_of
+from ops.sensitivity.fields import Field, fields_of, numeric_fields
 from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE, Values, default_spec
 from ttsim.runtime.types.configs import Conv2dConfig, WormholeComputeKernelConfig
 from ttsim.runtime.types.layer import Layer, Setting, checked
@@ -317,7 +317,7 @@ def read_design(path: Path) -> Design:
     base = changed(load_spec(name), [f"{field}={_text(value)}" for field, value in leaves(fields)])
     layers = _layers(path, document)
     axes = tuple(_axes(tables["space"], base))
-    numeric = [field.name for field in fields_of(base) if field.numeric]
+    numeric = [field.name for field in numeric_fields(base)]
     costs = {}
     for cost, text in tables["costs"].items():
         try:

@@ -40,17 +40,14 @@ class Choice:
 
     def to_dict(self) -> dict[str, Any]:
         """Its figures, and its configs as Python."""
-        told = ("arguments", "lowering", "cycles", "nanoseconds", "l1_peak_bytes", "rms_error", "hands_on")
-        return {name: getattr(self, name) for name in told}
+        names = ("arguments", "lowering", "cycles", "nanoseconds", "l1_peak_bytes", "rms_error", "hands_on")
+        return {name: getattr(self, name) for name in names}
 
     def options(self, slice_name: str = "dram_slice_config") -> Mapping[str, Any]:
         """The choice as keyword arguments of the call, under the name that its function has for slices."""
-        given = {
-            "conv_config": self.conv_config,
-            slice_name: self.slice_config,
-            "compute_config": self.compute_config,
-        }
-        return given if self.lowering == "frame" else {**given, "lowering": self.lowering}
+        lowering = {} if self.lowering == "frame" else {"lowering": self.lowering}
+        configs = {slice_name: self.slice_config, "compute_config": self.compute_config}
+        return {"conv_config": self.conv_config, **configs, **lowering}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,11 +104,11 @@ class Tuned:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
-        told = {one.name: getattr(self, one.name) for one in fields(self)}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
         for name in ("given", "default"):
-            told[name] = None if told[name] is None else told[name].to_dict()
-        gains = {"gain": self.gain, "gain_over_given": self.gain_over_given}
-        return told | {"front": [one.to_dict() for one in self.front], "reasons": list(self.reasons)} | gains
+            values[name] = values[name] and values[name].to_dict()
+        values |= {"front": [choice.to_dict() for choice in self.front], "reasons": list(self.reasons)}
+        return values | {"gain": self.gain, "gain_over_given": self.gain_over_given}
 
     def __str__(self) -> str:
         """All of it in words."""
@@ -212,9 +209,9 @@ class TunedNetwork:
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
         layers = [
-            {name: getattr(one, name) for name in TunedLayer.__dataclass_fields__ if name != "choice"}
-            | {"choice": None if one.choice is None else one.choice.to_dict()}
-            for one in self.layers
+            {field.name: getattr(layer, field.name) for field in fields(layer) if field.name != "choice"}
+            | {"choice": layer.choice and layer.choice.to_dict()}
+            for layer in self.layers
         ]
         names = ("device", "clock_hz", "cycles_before", "cycles", "chains", "gain")
         return {"format": 1, **{name: getattr(self, name) for name in names}, "layers": layers}
