@@ -9,9 +9,9 @@ measured: a small image with the call's own channels, kernel and formats is comp
 float64. Sums over K blocks differ a little with shards and blocks, which is not counted.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import islice, product
 from typing import Any, Final
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
@@ -85,7 +85,7 @@ class Space:
         """All calls of a family, given its first."""
         whole = first.takes_l1_path
         given = self.call.conv_config.output_layout
-        choices = {
+        choices: dict[str, Iterable[Any]] = {
             "output_layout": (given, *(one for one in (Layout.TILE, Layout.ROW_MAJOR) if one is not given)),
             "reallocate_halo_output": (True, False) if whole else (True,),
             "enable_act_double_buffer": (False, True),
@@ -93,9 +93,13 @@ class Space:
         }
         if not whole and first.slice_config is not None and first.slice_config.slice_type is not SliceType.L1_FULL:
             choices["output_layout"] = (first.conv_config.output_layout,)
+        return self._varied(first, choices)
+
+    def _varied(self, call: ConvCall, choices: Mapping[str, Iterable[Any]]) -> Iterator[ConvCall]:
+        """The call with every combination of values of the fields that are not kept; the first of all comes first."""
         free = {name: values for name, values in choices.items() if name not in self.kept}
         for values in product(*free.values()):
-            yield _with(first, **dict(zip(free, values, strict=True)))
+            yield _with(call, **dict(zip(free, values, strict=True)))
 
     def _slicings(self) -> Iterator[ConvCall]:
         """The call with every way to cut it, and all else of the config as in the first member of a family."""
@@ -120,10 +124,7 @@ class Space:
     def _schemes(self, call: ConvCall) -> Iterator[ConvCall]:
         """Every scheme and every rectangle of cores, the library's choice first."""
         yield call
-        if "shard_layout" in self.kept:
-            schemes: Iterable[TensorMemoryLayout] = filter(None, [call.conv_config.shard_layout])
-        else:
-            schemes = SCHEMES
+        schemes = SCHEMES if "shard_layout" not in self.kept else filter(None, [call.conv_config.shard_layout])
         place = call.input.spec.memory_config
         anew = not call.input.on_host and place.is_sharded() and place.buffer_type is BufferType.L1
         for scheme in schemes:
@@ -144,31 +145,27 @@ class Space:
         """Every block that can differ, of one reader and of two; the call itself first."""
         yield call
         try:
-            found = l1_path_calls(call, self.spec, free_l1_bytes=self.free_l1_bytes)
-            partitioned, many = [partition_call(piece, self.spec) for piece, _ in found], [count for _, count in found]
+            pieces = l1_path_calls(call, self.spec, free_l1_bytes=self.free_l1_bytes)
+            partitioned = [partition_call(piece, self.spec) for piece, _ in pieces]
         except (DeviceError, NoWindowError):
             return
         if not partitioned:
             return
-        largest = max(partitioned, key=lambda one: one.layout.shards.out_rows)
-        scheme, whole = largest.layout.scheme, largest.layout
-        choices: dict[str, Iterable[Any]] = {}
-        if "act_block_h_override" not in self.kept:
-            choices["act_block_h_override"] = (
-                0,
-                *(TILE * tiles for tiles in self._heights(call, largest, cut=sum(many) > 1)),
-            )
-        if "act_block_w_div" not in self.kept and scheme is WIDTH:
-            choices["act_block_w_div"] = _divisors(whole.blocks.act_w_tiles)
-        if "force_split_reader" not in self.kept and scheme is not WIDTH:
-            choices["force_split_reader"] = (None, False) if scheme is BLOCK else (None, True, False)
-        if "full_inner_dim" not in self.kept and scheme is BLOCK and not call.rules.transposed:
-            choices["full_inner_dim"] = (False, True)
-        if "enable_activation_reuse" not in self.kept and scheme is HEIGHT and call.rules.reuses_activations:
-            choices["enable_activation_reuse"] = (False, True)
-        for number, values in enumerate(product(*choices.values())):
-            if number:
-                yield _with(call, **dict(zip(choices, values, strict=True)))
+        largest = max(partitioned, key=lambda piece: piece.layout.shards.out_rows)
+        heights = self._heights(call, largest, cut=sum(count for _, count in pieces) > 1)
+        choices: dict[str, Iterable[Any]] = {"act_block_h_override": (0, *(TILE * tiles for tiles in heights))}
+        match largest.layout.scheme:
+            case TensorMemoryLayout.WIDTH_SHARDED:
+                choices["act_block_w_div"] = _divisors(largest.layout.blocks.act_w_tiles)
+            case TensorMemoryLayout.BLOCK_SHARDED:
+                choices["force_split_reader"] = (None, False)
+                if not call.rules.transposed:
+                    choices["full_inner_dim"] = (False, True)
+            case TensorMemoryLayout.HEIGHT_SHARDED:
+                choices["force_split_reader"] = (None, True, False)
+                if call.rules.reuses_activations:
+                    choices["enable_activation_reuse"] = (False, True)
+        yield from islice(self._varied(call, choices), 1, None)
 
     def _heights(self, call: ConvCall, piece: PartitionedConv, *, cut: bool) -> list[int]:
         """Heights of blocks in tiles that cut a core's share, or deal the rows to fewer cores, and may fit.
@@ -196,12 +193,7 @@ def _slice_counts(call: ConvCall, kind: SliceType) -> list[int]:
         most = most_slices(call, kind)
     except NoWindowError:
         return []
-    found, smallest = [], most
-    for count in range(2, min(most, MOST_SLICES) + 1):
-        if (largest := div_up(most, count)) < smallest:
-            smallest = largest
-            found.append(count)
-    return found
+    return [count for count in range(2, min(most, MOST_SLICES) + 1) if div_up(most, count) < div_up(most, count - 1)]
 
 
 def _divisors(number: int) -> list[int]:

@@ -4,7 +4,7 @@ import shlex
 import pytest
 
 from ttsim.runtime.types.layer import Layer
-from ttsim.study.layers.flags import add_layer_flags, add_layers_flags, chosen_layers, flag, layer_from_flags
+from ttsim.study.layers.flags import add_layer_flags, flag, layer_from_flags
 
 EVERY_FLAG = """
 --name a --batch-size 1 --input-height 4 --input-width 5 --in-channels 16 --out-channels 8 --groups 2 --seed 5
@@ -43,13 +43,6 @@ def test_every_field():
         "config": {"shard_layout": "HEIGHT_SHARDED", "act_block_h_override": 64},
         "compute": {"math_fidelity": "LoFi", "packer_l1_acc": True},
     }  # fmt: skip
-
-
-def test_layers_of_a_file_get_the_seed():
-    parser = argparse.ArgumentParser()
-    add_layers_flags(parser)
-    layers = chosen_layers(parser.parse_args(["--seed", "3", "--only", "vgg"]), where="run")
-    assert [(layer.name.split(".")[0], layer.seed) for layer in layers] == [("vgg_unet", 3)] * 4
 
 
 def test_every_field_but_the_source_has_a_flag():
