@@ -15,19 +15,20 @@ differ.
 import argparse
 import json
 import sys
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from itertools import product
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 import ttsim as ttnn
 from device.numbers.formats import GROUP, Array, DataFormat
 from tools.command import run_tool
-from ttsim.runtime.settings import Values
+from tools.validate.report import table
 
-READINGS: tuple[Values, Values] = ("exact", "fast")
+DTYPES: Final = (ttnn.bfloat16, ttnn.bfloat8_b, ttnn.float32)
+FIDELITIES: Final = tuple(ttnn.MathFidelity[name] for name in ("LoFi", "HiFi2", "HiFi3", "HiFi4"))
 SIZE, IN_CHANNELS, OUT_CHANNELS, KERNEL = 16, 64, 32, 3
 
 
@@ -54,19 +55,40 @@ class Spread(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A random call: what `ttnn.conv_transpose2d` is given, and numbers.
-
-    Attributes:
-        image: [1, 1, pixels, channels].
-        weights: [channels, out channels, kernel, kernel].
-        sizes: Arguments.
-        fidelity: Of the products.
-    """
+    """The input and weights of a call of `ttnn.conv_transpose2d`, and its other arguments."""
 
     image: Array
     weights: Array
-    sizes: dict[str, Any]
-    fidelity: ttnn.MathFidelity
+    sizes: Mapping[str, Any]
+
+    def readings(self, dtype: ttnn.DataType, fidelity: ttnn.MathFidelity, *, fp32_dest: bool) -> list[Array]:
+        """The output as float32, exact and fast."""
+        in_dtype, outputs = ttnn.float32 if dtype == ttnn.float32 else ttnn.bfloat16, []
+        for values in ("exact", "fast"):
+            with ttnn.open_device(l1_small_size=32768, values=values) as device:
+                config = ttnn.init_device_compute_kernel_config(
+                    device.arch(), math_fidelity=fidelity, fp32_dest_acc_en=fp32_dest
+                )
+                output = ttnn.conv_transpose2d(
+                    input_tensor=ttnn.Tensor(self.image, in_dtype).to(device, ttnn.DRAM_MEMORY_CONFIG),
+                    weight_tensor=ttnn.Tensor(self.weights, in_dtype),
+                    device=device,
+                    dtype=dtype,
+                    compute_config=config,
+                    **self.sizes,
+                )
+                outputs.append(np.asarray(output.to_numpy(), np.float32))
+        return outputs
+
+
+def sizes_of(
+    channels: int, outputs: int, size: tuple[int, int], kernel: int, stride: int, **more: Any
+) -> dict[str, Any]:
+    """Arguments of a call for one image."""
+    return {
+        "in_channels": channels, "out_channels": outputs, "batch_size": 1, "input_height": size[0],
+        "input_width": size[1], "kernel_size": (kernel, kernel), "stride": (stride, stride), **more,
+    }  # fmt: skip
 
 
 def random_call(seed: int, *, special: bool) -> Call:
@@ -79,91 +101,28 @@ def random_call(seed: int, *, special: bool) -> Call:
         image.reshape(-1)[rng.choice(image.size, 3, replace=False)] = np.inf, -np.inf, np.nan
     scale = 1 / np.sqrt(channels * kernel * kernel)
     weights = (rng.standard_normal((channels, outputs, kernel, kernel)) * scale).astype(np.float32)
-    sizes = {
-        "in_channels": channels, "out_channels": outputs, "batch_size": 1, "input_height": height,
-        "input_width": width, "kernel_size": (kernel, kernel), "stride": (int(rng.integers(1, 3)),) * 2,
-    }  # fmt: skip
-    fidelities = (
-        ttnn.MathFidelity.LoFi,
-        ttnn.MathFidelity.HiFi2,
-        ttnn.MathFidelity.HiFi3,
-        ttnn.MathFidelity.HiFi4,
-    )
-    return Call(image, weights, sizes, fidelities[seed % len(fidelities)])
-
-
-def output_of(call: Call, values: Values, dtype: ttnn.DataType, *, fp32_dest: bool) -> Array:
-    """The output of a random call."""
-    in_dtype = ttnn.float32 if dtype == ttnn.float32 else ttnn.bfloat16
-    with ttnn.open_device(l1_small_size=32768, values=values) as device:
-        out = ttnn.conv_transpose2d(
-            input_tensor=ttnn.Tensor(call.image, in_dtype).to(device, ttnn.DRAM_MEMORY_CONFIG),
-            weight_tensor=ttnn.Tensor(call.weights, in_dtype),
-            device=device,
-            dtype=dtype,
-            compute_config=ttnn.init_device_compute_kernel_config(
-                device.arch(), math_fidelity=call.fidelity, fp32_dest_acc_en=fp32_dest
-            ),
-            **call.sizes,
-        )
-        return np.asarray(out.to_numpy(), np.float32)
+    return Call(image, weights, sizes_of(channels, outputs, (height, width), kernel, int(rng.integers(1, 3))))
 
 
 def spreads(calls: int) -> Iterator[Spread]:
     """All rows of the table of random calls."""
-    for dtype in (ttnn.bfloat16, ttnn.bfloat8_b, ttnn.float32):
-        for fp32_dest in (False, True):
-            shares, others = [], 0
-            for seed in range(calls):
-                exact, fast = (
-                    output_of(random_call(seed, special=False), values, dtype, fp32_dest=fp32_dest)
-                    for values in READINGS
-                )
-                shares.append(float(np.abs(exact - fast).max() / np.abs(exact).max()))
-                exact, fast = (
-                    output_of(random_call(seed, special=True), values, dtype, fp32_dest=fp32_dest)
-                    for values in READINGS
-                )
-                finite = np.isfinite(exact) | np.isfinite(fast)
-                others += not np.array_equal(
-                    np.where(finite, 0, exact), np.where(finite, 0, fast)
-                ) or not np.array_equal(np.isfinite(exact), np.isfinite(fast))
-            yield Spread(
-                output=dtype.format.name,
-                dst=32 if fp32_dest else 16,
-                calls=calls,
-                largest=max(shares),
-                usual=float(np.median(shares)),
-                other_specials=others,
-            )
-
-
-def computed(values: Values, dtype: ttnn.DataType, fidelity: ttnn.MathFidelity, *, fp32_dest: bool) -> Array:
-    """The output of the convolution, [pixels, channels] float32."""
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((1, SIZE, SIZE, IN_CHANNELS), np.float32)
-    w = rng.standard_normal((IN_CHANNELS, OUT_CHANNELS, KERNEL, KERNEL), np.float32) / 24
-    in_dtype = ttnn.float32 if dtype == ttnn.float32 else ttnn.bfloat16
-    with ttnn.open_device(l1_small_size=32768, values=values) as device:
-        out = ttnn.conv_transpose2d(
-            input_tensor=ttnn.Tensor(x, in_dtype).to(device, ttnn.DRAM_MEMORY_CONFIG),
-            weight_tensor=ttnn.Tensor(w, in_dtype),
-            device=device,
-            in_channels=IN_CHANNELS,
-            out_channels=OUT_CHANNELS,
-            batch_size=1,
-            input_height=SIZE,
-            input_width=SIZE,
-            kernel_size=(KERNEL, KERNEL),
-            stride=(2, 2),
-            padding=(1, 1),
-            output_padding=(1, 1),
-            dtype=dtype,
-            compute_config=ttnn.init_device_compute_kernel_config(
-                device.arch(), math_fidelity=fidelity, fp32_dest_acc_en=fp32_dest
-            ),
+    for dtype, fp32_dest in product(DTYPES, (False, True)):
+        shares, others = [], 0
+        for seed in range(calls):
+            fidelity = FIDELITIES[seed % len(FIDELITIES)]
+            exact, fast = random_call(seed, special=False).readings(dtype, fidelity, fp32_dest=fp32_dest)
+            shares.append(float(np.abs(exact - fast).max() / np.abs(exact).max()))
+            pair = random_call(seed, special=True).readings(dtype, fidelity, fp32_dest=fp32_dest)
+            specials = [np.where(np.isfinite(output), 0, output) for output in pair]
+            others += not np.array_equal(*specials)
+        yield Spread(
+            output=dtype.format.name,
+            dst=32 if fp32_dest else 16,
+            calls=calls,
+            largest=max(shares),
+            usual=float(np.median(shares)),
+            other_specials=others,
         )
-        return np.asarray(out.to_numpy(), np.float32).reshape(-1, OUT_CHANNELS)
 
 
 def units_in_the_last_place(values: Array, fmt: DataFormat) -> Array:
@@ -178,40 +137,24 @@ def units_in_the_last_place(values: Array, fmt: DataFormat) -> Array:
 
 def distances() -> Iterator[Distance]:
     """All rows of the table."""
-    for dtype in (ttnn.bfloat16, ttnn.bfloat8_b, ttnn.float32):
-        for fp32_dest in (False, True):
-            for fidelity in (
-                ttnn.MathFidelity.LoFi,
-                ttnn.MathFidelity.HiFi2,
-                ttnn.MathFidelity.HiFi3,
-                ttnn.MathFidelity.HiFi4,
-            ):
-                exact = computed("exact", dtype, fidelity, fp32_dest=fp32_dest)
-                fast = computed("fast", dtype, fidelity, fp32_dest=fp32_dest)
-                ulps = np.abs(exact - fast) / units_in_the_last_place(exact, dtype.format)
-                yield Distance(
-                    output=dtype.format.name,
-                    dst=32 if fp32_dest else 16,
-                    fidelity=fidelity.name,
-                    max_ulp=float(ulps.max()),
-                    differing=float((exact != fast).mean()),
-                    pcc=float(np.corrcoef(exact.ravel(), fast.ravel())[0, 1]),
-                )
-
-
-def _print_spreads(rows: list[Spread], *, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps([row._asdict() for row in rows], indent=1))
-        return
-    table = Table(title="fast against exact, share of a call's largest value")
-    table.add_column("output")
-    for heading in ("Dst bits", "calls", "largest", "usual", "other specials"):
-        table.add_column(heading, justify="right")
-    for row in rows:
-        table.add_row(
-            row.output, str(row.dst), str(row.calls), f"{row.largest:.2%}", f"{row.usual:.2%}", str(row.other_specials)
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((1, SIZE, SIZE, IN_CHANNELS), np.float32)
+    w = rng.standard_normal((IN_CHANNELS, OUT_CHANNELS, KERNEL, KERNEL), np.float32) / 24
+    padding = {"padding": (1, 1), "output_padding": (1, 1)}
+    call = Call(x, w, sizes_of(IN_CHANNELS, OUT_CHANNELS, (SIZE, SIZE), KERNEL, 2, **padding))
+    for dtype, fp32_dest, fidelity in product(DTYPES, (False, True), FIDELITIES):
+        exact, fast = (
+            output.reshape(-1, OUT_CHANNELS) for output in call.readings(dtype, fidelity, fp32_dest=fp32_dest)
         )
-    Console().print(table)
+        ulps = np.abs(exact - fast) / units_in_the_last_place(exact, dtype.format)
+        yield Distance(
+            output=dtype.format.name,
+            dst=32 if fp32_dest else 16,
+            fidelity=fidelity.name,
+            max_ulp=float(ulps.max()),
+            differing=float((exact != fast).mean()),
+            pcc=float(np.corrcoef(exact.ravel(), fast.ravel())[0, 1]),
+        )
 
 
 def main() -> None:
@@ -222,24 +165,21 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--calls", type=int, default=0, metavar="N", help="N random calls of each kind instead")
     options = parser.parse_args()
-    as_json = options.json
-    if options.calls > 0:
-        _print_spreads(list(spreads(options.calls)), as_json=as_json)
-        return
-    rows = list(distances())
-    if as_json:
+    rows = list(spreads(options.calls) if options.calls > 0 else distances())
+    if options.json:
         print(json.dumps([row._asdict() for row in rows], indent=1))
-        return
-    table = Table(title="fast against exact")
-    for heading in ("output", "Dst bits", "fidelity"):
-        table.add_column(heading)
-    for heading in ("max ulp", "differing", "PCC"):
-        table.add_column(heading, justify="right")
-    for row in rows:
-        table.add_row(
-            row.output, str(row.dst), row.fidelity, f"{row.max_ulp:.3g}", f"{row.differing:.1%}", f"{row.pcc:.7f}"
-        )
-    Console().print(table)
+    elif options.calls > 0:
+        formats = ("{}", "{}", "{}", "{:.2%}", "{:.2%}", "{}")
+        title, headings = "fast against exact, share of a call's largest value", ["calls", "largest", "usual"]
+        _print(title, ["output"], ["Dst bits", *headings, "other specials"], formats, rows)
+    else:
+        formats = ("{}", "{}", "{}", "{:.3g}", "{:.1%}", "{:.7f}")
+        _print("fast against exact", ["output", "Dst bits", "fidelity"], ["max ulp", "differing", "PCC"], formats, rows)
+
+
+def _print(title: str, texts: list[str], numbers: list[str], formats: tuple[str, ...], rows: list[Any]) -> None:
+    cells = [[form.format(value) for form, value in zip(formats, row, strict=True)] for row in rows]
+    Console().print(table(title, texts, numbers, cells))
 
 
 if __name__ == "__main__":
