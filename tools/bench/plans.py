@@ -19,8 +19,9 @@ from device.spec.device_spec import DeviceSpec, load_spec
 from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.plan import plan_convolution
 from tools.bench.figure import Figure
+from tools.golden.calls import DEVICE_OF
 from tools.recorded.arguments import planner_arguments
-from tools.recorded.records import DATA, SPEC_OF_ARCH, read_records
+from tools.recorded.records import DATA, read_records
 from ttsim.runtime.settings import DEFAULT_SPEC
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
@@ -66,7 +67,7 @@ def group_of(call: ConvCall) -> str:
 
 def recorded_calls() -> Iterator[Call]:
     """The calls of mode "plan": of the full collection where it lies beside the checkout, else of the sample."""
-    devices = {arch: Machine(name, l1_small_bytes=32768) for arch, name in SPEC_OF_ARCH.items()}
+    devices = {arch: Machine(name, l1_small_bytes=32768) for arch, name in DEVICE_OF.items()}
     for record in read_records(FULL_COLLECTION if FULL_COLLECTION.is_dir() else DATA):
         if record["mode"] == "plan":
             arguments, device = planner_arguments(record["case"]), devices[record["arch"]]

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 import ttsim
-from device.spec.device_spec import load_spec
+from tools.golden.answers import execute, namespace, opened
+from tools.golden.calls import DEVICE_OF, recorded_call
 from ttsim.runtime.settings import Values
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.layer import Layer
-from ttsim.study.layers.run import Inputs, Placed, Settings, dtype, place
 
 Floats = npt.NDArray[np.float32]
 Record = Mapping[str, Any]
@@ -101,50 +101,35 @@ def to_bfloat16(values: Floats) -> Floats:
     return values.astype(ml_dtypes.bfloat16).astype(np.float32)
 
 
-SPEC_OF_ARCH = {"wh": "wormhole_n150", "bh": "blackhole_p150"}
 CONFIG_FIELDS = ("weights_dtype", "act_block_h_override", "output_layout", "activation")
 COMPUTE_FIELDS = ("math_fidelity", "fp32_dest_acc_en", "packer_l1_acc", "math_approx_mode", "dst_full_sync_en")
-PREPARED_WITH = (
-    *("device", "in_channels", "out_channels", "batch_size", "input_height", "input_width", "kernel_size", "stride"),
-    *("padding", "dilation", "groups", "conv_config", "compute_config", "dram_slice_config"),
-)
 
 
 def run(record: Record, values: Values = "exact") -> Outcome:
-    """Make the recorded call on a fresh simulated device; without values where none were recorded."""
-    case = record["case"]
-    outcome = Outcome()
-    settings = Settings(
-        spec=load_spec(SPEC_OF_ARCH[record["arch"]]),
-        values=values if record["mode"] == "sim" else "off",
-        l1_small_size=case.get("l1_small_size", 32768),
-        strict=False,  # records tell what the real library did, wrong results too
-    )
-    layer = layer_of_case(case)
-    x, w, b = inputs(case)
-    placed = place(layer, Inputs(x, w, b if layer.bias else None), settings)
+    """Makes the recorded call on a fresh simulated device; without values where none were recorded."""
+    outcome, call = Outcome(), recorded_call(record, 0)
+    values = values if record["mode"] == "sim" else "off"
     mode = ttsim.graph.RunMode.NO_DISPATCH if record["mode"] == "mock" else ttsim.graph.RunMode.NORMAL
-    try:
-        finish(placed, case)
-        ttsim.graph.begin_graph_capture(mode)
+    # Records tell what the real library did, wrong results too: the device is not strict.
+    with opened(call, DEVICE_OF[record["arch"]], strict=False, values=values) as device:
+        names = namespace(device, random=True) | {"normal": lambda *_, **__: inputs(record["case"])}
         try:
-            output, size, (weight, bias) = ttsim.conv_transpose2d(
-                **placed.arguments, return_output_dim=True, return_weights_and_bias=True
+            execute(call.given, names)
+            ttsim.graph.begin_graph_capture(mode)
+            try:
+                output, size, (weight, bias) = execute(call.text, names)
+            finally:
+                outcome.fields.update(read_trace(ttsim.graph.end_graph_capture()))
+            outcome.fields.update(
+                output=describe(output),
+                weight_prepared=describe(weight),
+                bias_prepared=None if bias is None else describe(bias),
+                output_hw=list(size),
             )
-        finally:
-            outcome.fields.update(read_trace(ttsim.graph.end_graph_capture()))
-        outcome.fields.update(
-            output=describe(output),
-            weight_prepared=describe(weight),
-            bias_prepared=None if bias is None else describe(bias),
-            output_hw=list(size),
-        )
-        if settings.values != "off":
-            outcome.values = np.array(output.cpu().to_list(), dtype=np.float32)
-    except (RuntimeError, ValueError, TypeError) as error:
-        outcome.error = str(error)
-    finally:
-        placed.device.close()
+            if values != "off":
+                outcome.values = np.array(output.cpu().to_list(), dtype=np.float32)
+        except (RuntimeError, ValueError, TypeError) as error:
+            outcome.error = str(error)
     return outcome
 
 
@@ -179,46 +164,6 @@ def layer_of_case(case: Mapping[str, Any]) -> Layer:
         config=config,
         compute={key: case[key] for key in COMPUTE_FIELDS if case.get(key) is not None},
     )
-
-
-def finish(placed: Placed, case: Mapping[str, Any]) -> None:
-    """What a recorded call may have beyond a layer: a sharded input, a memory config, weights prepared ahead."""
-    arguments = placed.arguments
-    if case.get("input_spec"):
-        kind, shard, end = case["input_spec"]
-        grid = ttsim.CoreRangeSet([ttsim.CoreRange(ttsim.CoreCoord(0, 0), ttsim.CoreCoord(*end))])
-        shards = ttsim.ShardSpec(grid, shard, ttsim.ShardOrientation.ROW_MAJOR)
-        scheme = ttsim.TensorMemoryLayout[f"{kind}_SHARDED"]
-        source: Tensor = arguments.pop("input_tensor")
-        memory = ttsim.MemoryConfig(scheme, ttsim.BufferType.L1, shards)
-        arguments["input_tensor"] = source.cpu().to(placed.device, memory)
-        source.deallocate()
-    if case.get("memory_config"):
-        arguments["memory_config"] = getattr(ttsim, case["memory_config"])
-    if case.get("prep"):
-        prepare(arguments, case)
-
-
-def prepare(arguments: dict[str, Any], case: Mapping[str, Any]) -> None:
-    """Send weight and bias of the call through the two preparation functions first."""
-    x, bias = arguments["input_tensor"], arguments["bias_tensor"]
-    shared: dict[str, Any] = {
-        "input_memory_config": x.memory_config(),
-        "input_layout": x.layout,
-        "input_dtype": dtype(case.get("input_dtype", "bfloat16")),
-        "output_dtype": arguments["dtype"],
-        **{key: arguments[key] for key in PREPARED_WITH},
-    }
-    arguments["weight_tensor"] = ttsim.prepare_conv_transpose2d_weights(
-        weight_tensor=arguments["weight_tensor"],
-        weights_format="IOHW",
-        output_padding=arguments["output_padding"],
-        has_bias=bias is not None,
-        mirror_kernel=arguments["mirror_kernel"],
-        **shared,
-    )
-    if bias is not None:
-        arguments["bias_tensor"] = ttsim.prepare_conv_transpose2d_bias(bias_tensor=bias, **shared)
 
 
 def describe(tensor: Tensor) -> dict[str, Any]:
