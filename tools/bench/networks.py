@@ -13,8 +13,9 @@ from device.spec.device_spec import load_spec
 from tools.bench.figure import Figure, all_locked, least_seconds, run_times
 from tools.bench.layers import TORCH, clock_of, of_torch, threads, torch, unseen
 from tools.bench.loops import load_loops
-from tools.validate.network_rows import DATA, POOL, NetworkStep, Walk, read_rows, steps_of
+from tools.validate.network_rows import POOL, NetworkStep, Walk, steps_of
 from tools.validate.network_run import device_of, needed_again, network_passed, operand_shapes
+from tools.validate.rows import MEASURED, read_rows
 from ttsim.recording.profiling import profile
 from ttsim.report.accuracy import measure
 from ttsim.runtime.device import Device
@@ -39,7 +40,7 @@ class Network:
 
 def read_network(model: str) -> Network:
     """A network of the recorded ones, with random numbers that neither die away nor grow from layer to layer."""
-    steps, left = steps_of(model, read_rows(DATA / "model_layers.csv"), read_rows(DATA / "model_flow.csv"))
+    steps, left = steps_of(model, read_rows(MEASURED / "model_layers.csv"), read_rows(MEASURED / "model_flow.csv"))
     if left:
         raise AssertionError(f"{model}: {left[0][1]}")
     rng = np.random.default_rng(0)

@@ -9,27 +9,232 @@ the memory that the one before left. The sum holds every device operation; one t
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rich.table import Table
+
 from device.spec.device_spec import DeviceSpec, load_spec
-from tools.validate.network_report import (
-    NetworkTime,
-    kinds_table,
-    layers_table,
-    problems_table,
-    sentences,
-    totals,
-    whole_table,
-)
-from tools.validate.network_rows import DATA, NetworkStep, WholeFigure, figures_of, read_rows, steps_of
-from tools.validate.network_run import LayerTime, run_network, softwares
-from tools.validate.prediction import NotPredictedError, Row, device_spec
-from tools.validate.report import console
+from tools.validate.network_rows import NetworkStep, TimedKind, WholeFigure, figures_of, steps_of
+from tools.validate.network_run import LayerTime, Software, run_network, softwares
+from tools.validate.prediction import NotPredictedError, device_spec
+from tools.validate.report import console, table
+from tools.validate.rows import MEASURED, read_rows
 
 _NOT_SEEN = {"shard_seen": "", "notes": "sharded as the release plans it; a profile shows otherwise"}
 DEVICES = {"n150": "wormhole_n150", "p100": "blackhole_p100", "p150": "blackhole_p150"}
+KERNELS = ("Conv2d", "Matmul")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkTime:
+    """A network on one device."""
+
+    model: str
+    spec: DeviceSpec
+    times: Mapping[Software, Sequence[LayerTime]]  # What became of its steps, by whose kernels were timed
+    figures: Sequence[WholeFigure]  # What is known of the whole, on devices of this architecture; measurements first
+    measured: WholeFigure | None  # The measurement on this device; None if there is none
+
+    @property
+    def title(self) -> str:
+        """Which network on which device."""
+        return f"{self.model} on {self.spec.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Sums over a network."""
+
+    calls_ns: float  # Of all calls of convolutions
+    between_ns: float  # Of what is timed between them
+    operations: int  # Device operations that are timed
+    left_out: Mapping[str, int]  # Those of the real library that are not simulated, by name
+    failed: int  # Layers without a time, or with a part of it missing
+
+    @property
+    def timed_ns(self) -> float:
+        """Everything that is timed."""
+        return self.calls_ns + self.between_ns
+
+
+def totals(times: Sequence[LayerTime]) -> Totals:
+    """Sums up the steps of a network."""
+    return Totals(
+        calls_ns=sum(layer.time_ns for layer in times),
+        between_ns=_sum(kind for layer in times for kind in layer.between),
+        operations=sum(len(layer.operations) + len(layer.between) for layer in times),
+        left_out=Counter(name for layer in times for name in layer.left_out),
+        failed=sum(bool(layer.reason) for layer in times),
+    )
+
+
+def time_network(
+    model: str, spec: DeviceSpec, steps: Sequence[NetworkStep], figures: Sequence[WholeFigure]
+) -> NetworkTime:
+    """Times a network on a device."""
+
+    def is_here(figure: WholeFigure) -> bool:
+        try:
+            return figure.measured and device_spec(figure.row).name == spec.name
+        except NotPredictedError:
+            return False
+
+    here = [figure for figure in figures if figure.row["arch"] == spec.arch]
+    return NetworkTime(
+        model=model,
+        spec=spec,
+        times={software: run_network(steps, spec, software) for software in softwares(spec)},
+        figures=here,
+        measured=next(filter(is_here, here), None),
+    )
+
+
+def layers_table(network: NetworkTime) -> Table:
+    """One line for each layer, in microseconds; stages as the release has them."""
+    first, *others = network.times.values()
+    rows = []
+    for number, layer in enumerate(first):
+        if layer.step.row is None:
+            continue
+        named = [[kind for kind in layer.operations if kind.name in names] for names in (("Halo",), ("Move",), KERNELS)]
+        parts = list(map(_sum, named))
+        cells = [*parts, layer.time_ns - sum(parts), layer.time_ns, *(other[number].time_ns for other in others)]
+        shown = [_us(cell) for cell in cells] if layer.operations else ["-"] * len(cells)
+        before = _us(_sum(layer.between)) if layer.between else ""
+        rows.append([layer.step.row["layer"], shape(layer), layer.scheme, *shown, before])
+    numbers = ["halo", "move", "conv", "other", *(software.value for software in network.times), "before it"]
+    title = f"{network.title}: calls of convolutions, predicted us"
+    return table(title, ["layer", "shape", "output on"], numbers, rows)
+
+
+def kinds_table(network: NetworkTime) -> Table:
+    """Sums by kind of operation, in microseconds."""
+    rows = []
+    for where, chosen in (("in the calls", "operations"), ("between them", "between")):
+        sums: list[dict[str, list[float]]] = []
+        for times in network.times.values():
+            spent: dict[str, list[float]] = {}
+            for layer in times:
+                for kind in getattr(layer, chosen):
+                    spent.setdefault(kind.name, []).append(kind.time_ns)
+            sums.append(spent)
+        for name, first in sorted(sums[0].items(), key=lambda item: -sum(item[1])):
+            rows.append([where, name, str(len(first)), *(_us(sum(each.get(name, ()))) for each in sums)])
+    numbers = ["count", *(software.value for software in network.times)]
+    return table(f"{network.title}: predicted us by kind of operation", ["where", "operation"], numbers, rows)
+
+
+def whole_table(network: NetworkTime) -> Table:
+    """The sum beside every figure of the whole network, in milliseconds."""
+    sums = [totals(times) for times in network.times.values()]
+    rows = [
+        ["calls of convolutions", "", *(_ms(total.calls_ns) for total in sums)],
+        ["what stands between them", "", *(_ms(total.between_ns) for total in sums)],
+        ["all that is timed", "", *(_ms(total.timed_ns) for total in sums)],
+    ]
+    for figure in network.figures:
+        row, kind = figure.row, "measured" if figure.measured else "target"
+        source = row["source_path"] if figure.measured else row["notes"] or row["source_path"]
+        shares = (f"{100 * (total.timed_ns / figure.time_ns - 1):+.1f} %" for total in sums)
+        rows.append([f"{kind}, {row['device']}: {source}", _ms(figure.time_ns), *shares])
+    numbers = ["ms", *(f"timed, {software.value}" for software in network.times)]
+    return table(f"{network.title}: the sum beside the whole network", ["what"], numbers, rows)
+
+
+def problems_table(rows: Iterable[tuple[str, str]]) -> Table:
+    """Layers and rows without a time, with the reason."""
+    return table("not timed", ["layer or row", "reason"], [], rows)
+
+
+def sentences(network: NetworkTime) -> list[str]:
+    """What the sum is, and what it leaves out, in words."""
+    lines, measured = [], network.measured
+    for software, times in network.times.items():
+        sums = totals(times)
+        missing, count = ", ".join(f"{n} {name}" for name, n in sums.left_out.items()), sum(sums.left_out.values())
+        text = f"{network.spec.name}, kernels of the {software.value}: the convolutions take {_ms(sums.calls_ns)} ms"
+        text += f", with what stands between them {_ms(sums.timed_ns)} ms in {sums.operations} operations."
+        text += f" Left out: {count} operations ({missing})." if count else " Nothing is left out."
+        if measured is None:
+            text += " There is no measurement of this device."
+        else:
+            counted = f", {measured.operations} were measured" if measured.operations else ""
+            text += f" With them {sums.operations + count} operations run here{counted}. Of the measured "
+            text += f"{_ms(measured.time_ns)} ms the convolutions are {100 * sums.calls_ns / measured.time_ns:.1f} %, "
+            text += f"all that is timed {100 * sums.timed_ns / measured.time_ns:.1f} %."
+        if sums.failed:
+            text += f" The sum is too low: {sums.failed} layers are listed as not timed."
+        lines.append(text)
+    if len(network.times) > 1 and measured is not None:
+        targets = [figure for figure in network.figures if not figure.measured]
+        nearest = min(targets, key=lambda figure: abs(figure.time_ns - measured.time_ns), default=None)
+        text = "The measurement does not say its software."
+        if nearest is not None and "2025" in nearest.row["notes"]:
+            text += " That it is of 2025 is inferred: it lies near the target of the 2025-12 tree and far from the "
+            text += "current one."
+        lines.append(text)
+    lines.append(
+        "Only totals of this network are published, no time of a layer or an operation: errors of operations may "
+        "cancel out in the sum. No constant was fitted to the total; the readings (shards that a profile shows, whose "
+        "software) were chosen with it known."
+    )
+    return lines
+
+
+def shape(layer: LayerTime) -> str:
+    """What a layer computes, in short."""
+    row = layer.step.row or {}
+    kind = "T" if row["op"] == "conv_transpose2d" else ""
+    return f"{row['in_h']}x{row['in_w']} {row['in_c']}->{row['out_c']} {kind}k{row['k']}s{row['s']}"
+
+
+def _sum(kinds: Iterable[TimedKind]) -> float:
+    return sum(kind.time_ns for kind in kinds)
+
+
+def _us(time_ns: float) -> str:
+    return f"{time_ns / 1e3:.1f}"
+
+
+def _ms(time_ns: float) -> str:
+    return f"{time_ns / 1e6:.3f}"
+
+
+def document(network: NetworkTime) -> dict[str, Any]:
+    """A network with all columns of its layers, times in nanoseconds."""
+
+    def kinds(some: Iterable[TimedKind]) -> list[dict[str, Any]]:
+        return [{"name": kind.name, "predicted_ns": kind.time_ns} for kind in some]
+
+    softwares = []
+    for software, times in network.times.items():
+        sums = totals(times)
+        layers = [
+            {
+                **(layer.step.row or {}),
+                "before": layer.step.flow["before"],
+                "output_on": layer.scheme,
+                "predicted_ns": layer.time_ns if layer.operations else None,
+                "operations": kinds(layer.operations),
+                "between": kinds(layer.between),
+                "left_out": list(layer.left_out),
+                "reason": layer.reason,
+            }
+            for layer in times
+        ]
+        figures = {"calls_ns": sums.calls_ns, "between_ns": sums.between_ns, "left_out": dict(sums.left_out)}
+        softwares.append({"software": software.value, **figures, "layers": layers})
+    return {
+        "model": network.model,
+        "device": network.spec.name,
+        "measured_ns": None if network.measured is None else network.measured.time_ns,
+        "figures": [{**one.row, "time_ns": one.time_ns, "measured": one.measured} for one in network.figures],
+        "software": softwares,
+    }
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -39,9 +244,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--model", default="vgg_unet", help="a network of the files (default vgg_unet)")
     parser.add_argument("--device", nargs="+", default=["n150", "p100"], choices=DEVICES, help="default n150 p100")
-    parser.add_argument("--layers", type=Path, default=DATA / "model_layers.csv", help="its convolutions")
-    parser.add_argument("--flow", type=Path, default=DATA / "model_flow.csv", help="what stands between them")
-    parser.add_argument("--ops", type=Path, default=DATA / "model_ops.csv", help="times of whole networks")
+    parser.add_argument("--layers", type=Path, default=MEASURED / "model_layers.csv", help="its convolutions")
+    parser.add_argument("--flow", type=Path, default=MEASURED / "model_flow.csv", help="what stands between them")
+    parser.add_argument("--ops", type=Path, default=MEASURED / "model_ops.csv", help="times of whole networks")
     parser.add_argument(
         "--as-planned", action="store_true", help="shard as the release plans it, also where a profile shows otherwise"
     )
@@ -49,63 +254,8 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def time_network(
-    model: str, spec: DeviceSpec, steps: Sequence[NetworkStep], figures: Sequence[WholeFigure]
-) -> NetworkTime:
-    """Time a network on a device."""
-    here = [one for one in figures if one.row["arch"] == spec.arch]
-    return NetworkTime(
-        model=model,
-        spec=spec,
-        times={software: run_network(steps, spec, software) for software in softwares(spec)},
-        figures=here,
-        measured=next((one for one in here if one.measured and _is_of(one.row, spec)), None),
-    )
-
-
-def _is_of(row: Row, spec: DeviceSpec) -> bool:
-    """Whether a row was measured on this device."""
-    try:
-        return device_spec(row).name == spec.name
-    except NotPredictedError:
-        return False
-
-
-def document(network: NetworkTime) -> dict[str, Any]:
-    """A network with all columns of its layers, times in nanoseconds."""
-    return {
-        "model": network.model,
-        "device": network.spec.name,
-        "measured_ns": None if network.measured is None else network.measured.time_ns,
-        "figures": [{**one.row, "time_ns": one.time_ns, "measured": one.measured} for one in network.figures],
-        "software": [
-            {
-                "software": software.value,
-                "calls_ns": totals(times).calls_ns,
-                "between_ns": totals(times).between_ns,
-                "left_out": dict(totals(times).left_out),
-                "layers": [_layer(one) for one in times],
-            }
-            for software, times in network.times.items()
-        ],
-    }
-
-
-def _layer(one: LayerTime) -> dict[str, Any]:
-    return {
-        **(one.step.row or {}),
-        "before": one.step.flow["before"],
-        "output_on": one.scheme,
-        "predicted_ns": one.time_ns if one.operations else None,
-        "operations": [{"name": kind.name, "predicted_ns": kind.time_ns} for kind in one.operations],
-        "between": [{"name": kind.name, "predicted_ns": kind.time_ns} for kind in one.between],
-        "left_out": list(one.left_out),
-        "reason": one.reason,
-    }
-
-
 def main() -> None:
-    """Time the network of the command line on every device that is asked for."""
+    """Times the network of the command line on every device that is asked for."""
     parser = build_parser()
     options = parser.parse_args()
     missing = [path for path in (options.layers, options.flow, options.ops) if not path.is_file()]
@@ -115,34 +265,29 @@ def main() -> None:
     if not any(step.row is not None for step in steps):
         parser.error(f"no layer of {options.model} is both in {options.layers} and in {options.flow}")
     if options.as_planned:
-        steps = [
-            NetworkStep(step.row, {**step.flow, **_NOT_SEEN} if step.flow["shard_seen"] else step.flow)
-            for step in steps
-        ]
+        seen = [step.flow["shard_seen"] for step in steps]
+        flows = [{**step.flow, **_NOT_SEEN} if shown else step.flow for step, shown in zip(steps, seen, strict=True)]
+        steps = [NetworkStep(step.row, flow) for step, flow in zip(steps, flows, strict=True)]
     figures, unread = figures_of(options.model, read_rows(options.ops))
     screen, documents = console(), []
     for name in options.device:
         network = time_network(options.model, load_spec(DEVICES[name]), steps, figures)
         documents.append(document(network))
-        for table in (layers_table(network), kinds_table(network), whole_table(network)):
-            screen.print(table)
+        for shown in (layers_table(network), kinds_table(network), whole_table(network)):
+            screen.print(shown)
         for line in sentences(network):
             screen.print(line, highlight=False, soft_wrap=True)
-        troubles = [(f"{name}, {one.step.flow['layer'] or 'end'}", one.reason) for one in _first(network) if one.reason]
+        first = next(iter(network.times.values()))
+        troubles = [(f"{name}, {one.step.flow['layer'] or 'end'}", one.reason) for one in first if one.reason]
         if troubles:
             screen.print(problems_table(troubles))
-    notes = [f"{row['layer']}: {row['notes']}" for row in (step.flow for step in steps) if row["notes"]]
-    for note in notes:
-        screen.print(f"of {note}", highlight=False, soft_wrap=True)
+    for row in (step.flow for step in steps if step.flow["notes"]):
+        screen.print(f"of {row['layer']}: {row['notes']}", highlight=False, soft_wrap=True)
     if unmatched or unread:
         rows = [(row["layer"], reason) for row, reason in unmatched]
         screen.print(problems_table(rows + [(row["source_path"], reason) for row, reason in unread]))
     if options.json is not None:
         options.json.write_text(json.dumps(documents, indent=1), encoding="utf-8")
-
-
-def _first(network: NetworkTime) -> Sequence[LayerTime]:
-    return next(iter(network.times.values()))
 
 
 if __name__ == "__main__":

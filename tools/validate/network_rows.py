@@ -1,9 +1,7 @@
 """The files of a network: its layers, what stands between them, and what was measured of the whole."""
 
-import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import ttsim
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
@@ -24,7 +22,6 @@ from tools.validate.prediction import NotPredictedError, Row
 from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor
 
-DATA = Path(__file__).resolve().parents[2] / "tests" / "data" / "measured"
 NS_PER_MS = 1e6
 NS_PER_S = 1e9
 
@@ -51,12 +48,6 @@ class WholeFigure:
     time_ns: float  # Time of one run of the network
     measured: bool  # It was measured; otherwise it is a target that somebody set
     operations: int  # Device operations it counts; 0 if the row does not say
-
-
-def read_rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a file."""
-    with path.open(encoding="utf-8", newline="") as lines:
-        return list(csv.DictReader(lines))
 
 
 def steps_of(model: str, layers: Sequence[Row], flow: Sequence[Row]) -> tuple[list[NetworkStep], list[tuple[Row, str]]]:
@@ -128,6 +119,8 @@ class Walk:
     # Names of those that a step took up: the script releases them at the end of its block
     taken: list[str] = field(default_factory=list)
     x: Tensor | None = None  # What the last step left; None if it left nothing
+    # Operations of the step that the library has and that are not simulated
+    left_out: list[str] = field(default_factory=list)
     image: Array | None = None  # Numbers of the network's input, [N, C, H, W]; None where there are no values
 
     def current(self) -> Tensor:
@@ -173,12 +166,7 @@ class Walk:
             self.outputs[layer] = tensor
 
 
-def _nothing(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
-    """The convolution takes what the last one left."""
-    return ()
-
-
-def _start(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
+def _start(walk: Walk, step: NetworkStep) -> None:
     """The network's input [N, C, H, W], height sharded over the grid that is named: channels padded, and put last."""
     grid, row = _grid(step.before[1]), _layer(step)
     batch, channels, height, width = (int(row[name]) for name in ("batch", "in_c", "in_h", "in_w"))
@@ -196,21 +184,19 @@ def _start(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
     except ArgumentError:  # shards that these are not simulated for
         memory = _sharded(HEIGHT, grid, (div_up(pixels, grid.num_cores()), INPUT_CHANNELS))
         walk.becomes(_made(walk, (1, 1, pixels, INPUT_CHANNELS), memory))
-        return ("Pad", "Transpose", "Transpose")
-    return ()
+        walk.left_out += ("Pad", "Transpose", "Transpose")
 
 
-def _start_flat(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
+def _start_flat(walk: Walk, step: NetworkStep) -> None:
     """The network's input [N, 1, C, H * W], width sharded over the grid that is named: channels put last."""
     grid, row = _grid(step.before[1]), _layer(step)
     batch, channels, pixels = int(row["batch"]), int(row["in_c"]), int(row["in_h"]) * int(row["in_w"])
     memory = _sharded(WIDTH, grid, (channels, div_up(pixels, grid.num_cores())))
     walk.becomes(_made(walk, (batch, 1, channels, pixels), memory))
     walk.becomes(ttsim.experimental.convert_to_hwc(walk.current()))
-    return ()
 
 
-def _pool(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
+def _pool(walk: Walk, step: NetworkStep) -> None:
     """A maximum pool whose output a layer reads."""
     row = _layer(step)
     pooled = ttsim.max_pool2d(
@@ -225,31 +211,23 @@ def _pool(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
         dilation=[1, 1],
     )
     walk.becomes(pooled)
-    return ()
 
 
-def _saved_and_pooled(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
+def _saved_and_pooled(walk: Walk, step: NetworkStep) -> None:
     """The output of the layer that is named is kept in DRAM, and pooled."""
     walk.outputs[step.before[1]] = ttsim.to_memory_config(walk.current(), DRAM_MEMORY_CONFIG)
-    return _pool(walk, step)
+    _pool(walk, step)
 
 
-def _interleaved(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
-    """To L1, interleaved."""
-    walk.becomes(ttsim.sharded_to_interleaved(walk.current(), L1_MEMORY_CONFIG))
-    return ()
-
-
-def _block(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
+def _block(walk: Walk, step: NetworkStep) -> None:
     """To block shards on the grid that is named, the same part for each core."""
     x, grid = walk.current(), _grid(step.before[1])
     corner = grid.bounding_box().end
     shards = (div_up(x.shape[-2], corner.y + 1), div_up(x.shape[-1], corner.x + 1))
     walk.becomes(ttsim.to_memory_config(x, _sharded(BLOCK, grid, shards)))
-    return ()
 
 
-def _concat(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
+def _concat(walk: Walk, step: NetworkStep) -> None:
     """With the output that is named: both height sharded over the grid that is named, then side by side."""
     name, grid = step.before[1], _grid(step.before[2])
     parts = [walk.current(), walk.kept(name)]
@@ -261,10 +239,9 @@ def _concat(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
         if copy is not source:
             copy.deallocate()
     walk.becomes(output)
-    return ()
 
 
-def _concat_saved(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
+def _concat_saved(walk: Walk, step: NetworkStep) -> None:
     """With the output that was saved in DRAM, on the shards of the last one; rows in between if "rows" is named."""
     x, saved = walk.current(), walk.kept(step.before[1])
     place = x.memory_config()
@@ -276,42 +253,34 @@ def _concat_saved(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
     if "rows" not in step.before:
         walk.becomes(ttsim.concat([x, skip], dim=3, memory_config=side_by_side))
         skip.deallocate()
-        return ()
+        return
     rows = [ttsim.to_layout(one, Layout.ROW_MAJOR) for one in (x, skip)]
     skip.deallocate()
     walk.becomes(ttsim.concat(rows, dim=3, memory_config=side_by_side))
     for one in rows:
         one.deallocate()
     walk.becomes(ttsim.to_layout(walk.current(), Layout.TILE, ttsim.bfloat8_b))
-    return ()
 
 
-def _sigmoid(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
-    """On the shards that the last convolution left."""
-    walk.becomes(ttsim.sigmoid(walk.current(), memory_config=walk.current().memory_config()))
-    return ()
-
-
-def _channels_first(walk: Walk, step: NetworkStep) -> tuple[str, ...]:
-    """The output, channels first."""
-    walk.becomes(ttsim.experimental.convert_to_chw(walk.current(), dtype=ttsim.bfloat16))
-    return ()
-
-
-Does = Callable[[Walk, NetworkStep], tuple[str, ...]]
+Does = Callable[[Walk, NetworkStep], None]
 BETWEEN: Mapping[str, Does] = {
-    "": _nothing,
+    "": lambda walk, step: None,  # the convolution takes what the last one left
     "start": _start,
     "start_flat": _start_flat,
     "pool": _pool,
     "save_pool": _saved_and_pooled,
-    "interleaved": _interleaved,
+    "interleaved": lambda walk, step: walk.becomes(ttsim.sharded_to_interleaved(walk.current(), L1_MEMORY_CONFIG)),
     "block": _block,
     "concat": _concat,
     "concat_saved": _concat_saved,
-    "sigmoid": _sigmoid,
-    "channels_first": _channels_first,
-}  # each does it, and names the operations that the library has and that are not simulated
+    # on the shards that the last convolution left
+    "sigmoid": lambda walk, step: walk.becomes(
+        ttsim.sigmoid(walk.current(), memory_config=walk.current().memory_config())
+    ),
+    "channels_first": lambda walk, step: walk.becomes(
+        ttsim.experimental.convert_to_chw(walk.current(), dtype=ttsim.bfloat16)
+    ),
+}  # what each word of the flow does
 
 
 def _layer(step: NetworkStep) -> Row:

@@ -131,9 +131,12 @@ def _step(walk: Walk, step: NetworkStep, software: Software) -> LayerTime:
     walk.begin(step)
     try:
         with profile(walk.device) as before:
-            left_out = does(walk, step)
+            walk.left_out.clear()
+            does(walk, step)
         between = _times(before.calls, walk.device.spec, software)
-        result = replace(result, between=between, left_out=left_out, reason=_untimed(before.calls, walk.device.spec))
+        result = replace(
+            result, between=between, left_out=tuple(walk.left_out), reason=_untimed(before.calls, walk.device.spec)
+        )
         if step.row is None:
             return result
         with profile(walk.device) as call:

@@ -6,10 +6,10 @@ import sys
 import pytest
 
 from device.spec.device_spec import load_spec
-from tools.validate.network import main, time_network
-from tools.validate.network_report import sentences, totals
-from tools.validate.network_rows import DATA, NetworkStep, figures_of, read_rows, steps_of
+from tools.validate.network import main, sentences, time_network, totals
+from tools.validate.network_rows import NetworkStep, figures_of, steps_of
 from tools.validate.network_run import Software, run_network, softwares
+from tools.validate.rows import MEASURED as DATA, read_rows
 
 EVERY_LAYER = read_rows(DATA / "model_layers.csv")
 EVERY_FLOW = read_rows(DATA / "model_flow.csv")
