@@ -114,7 +114,7 @@ def spreads(calls: int) -> Iterator[Spread]:
             shares.append(float(np.abs(exact - fast).max() / np.abs(exact).max()))
             pair = random_call(seed, special=True).readings(dtype, fidelity, fp32_dest=fp32_dest)
             specials = [np.where(np.isfinite(output), 0, output) for output in pair]
-            others += not np.array_equal(*specials)
+            others += not np.array_equal(specials[0], specials[1])
         yield Spread(
             output=dtype.format.name,
             dst=32 if fp32_dest else 16,
@@ -165,7 +165,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--calls", type=int, default=0, metavar="N", help="N random calls of each kind instead")
     options = parser.parse_args()
-    rows = list(spreads(options.calls) if options.calls > 0 else distances())
+    rows: list[Any] = list(spreads(options.calls) if options.calls > 0 else distances())
     if options.json:
         print(json.dumps([row._asdict() for row in rows], indent=1))
     elif options.calls > 0:
