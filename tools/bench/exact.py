@@ -1,6 +1,10 @@
-"""Speed of exact block products: what a multiply-add takes in each fidelity phase."""
+"""Exact values: the eight layers with numba and in an interpreter without it, a whole call, and block products."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from functools import partial
 
 import numpy as np
@@ -12,7 +16,6 @@ from device.spec.device_spec import load_spec
 from tools.bench.figure import Figure, least_seconds
 from tools.bench.layers import beside_torch, call_seconds as layer_seconds, settings_of
 from tools.bench.loops import load_loops
-from tools.bench.without_numba import bench_without_numba
 from ttsim.runtime.settings import DEFAULT_SPEC
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.run import Inputs, Settings, call, make_inputs, place
@@ -23,6 +26,9 @@ NUMPY_PS = 5000.0  # 1,600 to 3,300
 CALL_LIMIT_S = 0.1
 EXACT = "exact call"
 LIMIT_OF_TORCH_IN_SUM = 2.3  # 1.8 on a quiet machine
+WITHOUT_NUMBA = "without numba"
+LIMIT_WITHOUT_NUMBA = 40.0  # of torch in sum; 27 to 31 on a quiet machine
+TURNS_WITHOUT_NUMBA = 1  # of some ten seconds each
 
 
 def multiply_add_ps(engine: Engine, mode: MatrixUnitMode, repeats: int, *, rows: int, threads: int) -> float:
@@ -45,16 +51,29 @@ def call_seconds(repeats: int) -> float:
     return least_seconds(op, repeats)
 
 
+def _layers(name: str, repeats: int, limit: float) -> Iterator[Figure]:
+    """The eight layers beside torch."""
+    settings = settings_of("exact", cycles=True)
+
+    def works(layer: Layer, inputs: Inputs) -> dict[str, Callable[[], float]]:
+        return {name: partial(layer_seconds, layer, inputs, settings, read=True)}
+
+    yield from beside_torch("exact", works, repeats, {}, {name: limit})
+
+
+def bench_without_numba() -> Iterator[Figure]:
+    """The eight layers beside torch in an interpreter of its own, in which numba is hidden."""
+    command = [sys.executable, "-m", "tools.bench.exact"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    for figure in json.loads(done.stdout):
+        yield Figure(**figure)
+
+
 def bench_exact(repeats: int) -> Iterator[Figure]:
     """The eight layers beside torch, with numba and without, and a whole call; then both engines on one product."""
     if numba_installed():
         load_loops()
-        settings = settings_of("exact", cycles=True)
-
-        def ops(layer: Layer, inputs: Inputs) -> dict[str, Callable[[], float]]:
-            return {EXACT: partial(layer_seconds, layer, inputs, settings, read=True)}
-
-        yield from beside_torch("exact", ops, repeats, {}, {EXACT: LIMIT_OF_TORCH_IN_SUM})
+        yield from _layers(EXACT, repeats, LIMIT_OF_TORCH_IN_SUM)
     yield from bench_without_numba()
     limit = CALL_LIMIT_S if numba_installed() else None
     yield Figure(
@@ -75,3 +94,14 @@ def bench_exact(repeats: int) -> Iterator[Figure]:
                 case = f"{engine}, {threads} thread(s), {fidelity_phases} phase(s), {32 if fp32_dest else 16}-bit Dst"
                 value = multiply_add_ps(engine, mode, repeats, rows=rows, threads=threads)
                 yield Figure(bench="exact", case=case, name="multiply-add", value=value, unit="ps", limit=limit)
+
+
+def main() -> None:
+    """Measures in this interpreter and prints the figures as JSON, for `bench_without_numba`."""
+    sys.modules["numba"] = None  # type: ignore[assignment]  # an import of it fails from now on
+    figures = _layers(WITHOUT_NUMBA, TURNS_WITHOUT_NUMBA, LIMIT_WITHOUT_NUMBA)
+    print(json.dumps([asdict(figure) for figure in figures]))
+
+
+if __name__ == "__main__":
+    main()
