@@ -11,12 +11,7 @@ from ttsim.report.formatting import printable
 
 
 def run_tool(name: str, main: Callable[[], int | None]) -> int:
-    """Runs a tool; returns its exit status.
-
-    Args:
-        name: What the line begins with.
-        main: The tool; it returns its exit status, None for 0.
-    """
+    """Runs a tool; returns its exit status."""
     try:
         code = main() or 0
         sys.stdout.flush()

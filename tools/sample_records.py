@@ -67,14 +67,7 @@ def weight(trait: str, times: int) -> float:
 
 
 def choose(records: Sequence[Record], sizes: Mapping[str, int], count: int, budget_bytes: int) -> list[Record]:
-    """A sample of the records, in their order.
-
-    Args:
-        records: What to choose from.
-        sizes: Bytes of the output array by its key.
-        count: How many records at most.
-        budget_bytes: How many bytes of output arrays at most.
-    """
+    """A sample of the records, in their order."""
     shown: Counter[str] = Counter()
     chosen: set[int] = set()
     all_traits = [frozenset(traits(record)) for record in records]

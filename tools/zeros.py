@@ -39,11 +39,7 @@ class Cost:
 
 
 def cost_of(layer: Layer, device: str, lowering: str) -> Cost:
-    """What a layer takes.
-
-    Raises:
-        DeviceError: It does not fit.
-    """
+    """What a layer takes; raises DeviceError if it does not fit."""
     placed = place(layer, make_inputs(layer, values=False), Settings(spec=load_spec(device), values="off"))
     placed = replace(placed, arguments=placed.arguments | {"lowering": lowering})
     with placed.device:

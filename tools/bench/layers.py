@@ -122,13 +122,7 @@ def beside_torch(
     limits: Mapping[str, float],
     limits_in_sum: Mapping[str, float],
 ) -> Iterator[Figure]:
-    """The eight layers: what works take and, where torch is installed, how many times as long as torch.
-
-    Args:
-        works_of: The works of a layer by name, each of which says how many seconds of it count.
-        limits: Of the ratios of each layer, by the name of the work; none for a work that is left out.
-        limits_in_sum: Of the ratios of all of them together.
-    """
+    """The eight layers: what works take and, where torch is installed, how many times as long as torch."""
     totals: dict[str, float] = {}
     for layer in read_layers(DEFAULT_LAYERS):
         inputs = make_inputs(layer)

@@ -127,13 +127,7 @@ CASES = (
 
 
 def statement_seconds(statement: str, before: str | None, repeats: int) -> float:
-    """Processor time of the shortest of several runs of a statement, each in an interpreter of its own.
-
-    Args:
-        statement: What is measured.
-        before: What has run already.
-        repeats: How many runs.
-    """
+    """Processor time of the shortest of several runs of a statement, each in an interpreter of its own."""
     script = SCRIPT.format(statement=statement, before=f"; {before}" if before else "")
 
     def once() -> float:

@@ -58,11 +58,7 @@ def write_calls(folder: Path, calls: Iterable[Call]) -> None:
 
 
 def read_calls(folder: Path) -> list[Call]:
-    """The calls of a record.
-
-    Raises:
-        ValueError: The folder holds no calls, or a line that is no call.
-    """
+    """The calls of a record; raises ValueError if the folder holds no calls, or a line that is no call."""
     try:
         lines = (folder / FILE).read_text(encoding="utf-8").splitlines()
         return [_call(json.loads(line)) for line in lines]

@@ -39,11 +39,7 @@ def write_sections(path: Path, sections: Mapping[str, str], *, preset: int = PRE
 
 
 def read_sections(path: Path) -> Sections:
-    """The sections of a file.
-
-    Raises:
-        ValueError: The file is no file of a record.
-    """
+    """The sections of a file; raises ValueError if the file is no file of a record."""
     try:
         text = lzma.decompress(path.read_bytes()).decode()
     except (lzma.LZMAError, UnicodeDecodeError):

@@ -16,13 +16,7 @@ LEAST_PCC = 0.999
 
 
 def compare(record: Record, outcome: Outcome, recorded: Floats | None) -> dict[str, str | None]:
-    """The aspects of a run that can be compared, each with what is wrong or None.
-
-    Args:
-        record: The recorded run.
-        outcome: What ttsim did.
-        recorded: The recorded output, where there is one; values must be the same, bit for bit.
-    """
+    """The aspects of a run that can be compared, each with what is wrong or None."""
     if "error" in record:
         want = reason(record["error"])
         equal = outcome.error is not None and want[:60] in plain(outcome.error)

@@ -137,11 +137,7 @@ def predict_gemm(row: Row) -> Prediction:
 
 
 def kind_of(row: Row) -> str:
-    """What kind of row it is.
-
-    Raises:
-        NotPredictedError: None of those that can be predicted.
-    """
+    """What kind of row it is; raises NotPredictedError if none of those that can be predicted."""
     if row["quantity"] == UTILIZATION:
         return TUNED if TUNED in row["config"] else "out of box"
     if row["quantity"] == PROFILED and row["op"].startswith("Matmul"):

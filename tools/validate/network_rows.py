@@ -53,11 +53,6 @@ class WholeFigure:
 def steps_of(model: str, layers: Sequence[Row], flow: Sequence[Row]) -> tuple[list[NetworkStep], list[tuple[Row, str]]]:
     """The convolutions of a network in order.
 
-    Args:
-        model: Name of the network.
-        layers: Rows of layers, of any network.
-        flow: Rows of what stands between them, of any network.
-
     Returns:
         The steps, and rows of the network that are in one file only, each with the reason why it is left out.
     """
@@ -124,21 +119,13 @@ class Walk:
     image: Array | None = None  # Numbers of the network's input, [N, C, H, W]; None where there are no values
 
     def current(self) -> Tensor:
-        """What the last step left.
-
-        Raises:
-            DeviceError: It left nothing.
-        """
+        """What the last step left; raises DeviceError if it left nothing."""
         if self.x is None:
             raise DeviceError("the layer before has no output")
         return self.x
 
     def kept(self, layer: str) -> Tensor:
-        """The output of an earlier layer.
-
-        Raises:
-            DeviceError: There is none.
-        """
+        """The output of an earlier layer; raises DeviceError if there is none."""
         if layer not in self.outputs:
             raise DeviceError(f"the output of {layer} is not there")
         self.taken.append(layer)
@@ -153,12 +140,7 @@ class Walk:
         self.taken.clear()
 
     def becomes(self, tensor: Tensor, layer: str = "") -> None:
-        """The next tensor takes the place of the last one, which is released unless it is needed later.
-
-        Args:
-            tensor: The next one.
-            layer: The layer whose output it is, if it is one.
-        """
+        """The next tensor takes the place of the last one, which is released unless it is needed later."""
         last, self.x = self.x, tensor
         if last is not None and last is not tensor and all(last is not kept for kept in self.outputs.values()):
             last.deallocate()

@@ -169,9 +169,6 @@ def _untimed(calls: Iterable[RanCall], spec: DeviceSpec) -> str:
 def network_passed(walk: Walk, steps: Iterable[NetworkStep], operands: Mapping[str, tuple[Tensor, Tensor]]) -> Tensor:
     """The output of a whole network, with the numbers of the walk's image.
 
-    Args:
-        operands: Weights and bias of each layer, on the host.
-
     Raises:
         DeviceError: A step does not fit, or is refused.
         KeyError: A row says something that is not known.
@@ -194,10 +191,6 @@ def operand_shapes(row: Row) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 def convolve(walk: Walk, step: NetworkStep, weight: Tensor, bias: Tensor) -> Tensor:
     """The convolution of a layer, on what the last step left.
-
-    Args:
-        walk: Where the network is.
-        weight: Of `operand_shapes`, on the host.
 
     Raises:
         DeviceError: It does not fit, or is refused.
