@@ -90,7 +90,7 @@ def over(paths: Iterable[Path]) -> Callable[[Callable[[Path], None]], Callable[[
     return decorate
 
 
-LOADERS = {ROOT / "device" / "host" / "compiling.py", ROOT / "tools" / "bench" / "loops.py"}  # what they are told to
+LOADERS = {ROOT / "device" / "host" / "compiling.py", ROOT / "tools" / "machine.py"}  # what they are told to
 LOADING = ("import_module", "worth_loading")
 FACE = ROOT / "ttsim" / "__init__.py"  # loads its names when they are asked for; its stub says what it imports
 WRITERS = sorted(path for room in ("export", "writers") for path in (ROOT / "ttsim" / "report" / room).rglob("*.py"))

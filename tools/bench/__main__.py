@@ -41,12 +41,13 @@ from rich.console import Console
 from rich.table import Table
 
 from tools.bench.exact import bench_exact
-from tools.bench.figure import Figure, processor
+from tools.bench.figure import Figure
 from tools.bench.layers import bench_cycles, bench_layers, bench_planning, threads
 from tools.bench.networks import bench_networks
 from tools.bench.onednn import bench_onednn
 from tools.bench.plans import bench_imports, bench_memory, bench_plans
 from tools.command import run_tool
+from tools.machine import processor
 
 BENCHES: dict[str, Callable[[int], Iterator[Figure]]] = {
     "layers": bench_layers,

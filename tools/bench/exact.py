@@ -15,7 +15,7 @@ from device.matrix_unit.exact import MatrixUnitMode
 from device.spec.device_spec import load_spec
 from tools.bench.figure import Figure, least_seconds
 from tools.bench.layers import beside_torch, call_seconds as layer_seconds, settings_of
-from tools.bench.loops import load_loops
+from tools.machine import load_loops
 from ttsim.runtime.settings import DEFAULT_SPEC
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.run import Inputs, Settings, call, make_inputs, place

@@ -1,10 +1,8 @@
 """What a benchmark gives: figures with their limits, and the helpers that measure them."""
 
-import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 
 
@@ -62,13 +60,3 @@ def all_locked(
             if turn:
                 seconds[name].append(taken)
     return seconds
-
-
-def processor() -> str:
-    """What the processor calls itself, as far as the system tells."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.machine()
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, platform.machine())

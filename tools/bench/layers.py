@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from device.spec.device_spec import DeviceSpec, load_spec
 from tools.bench.figure import Figure, all_locked, least_seconds, run_times
-from tools.bench.loops import load_loops
+from tools.machine import load_loops
 from ttsim.runtime.settings import DEFAULT_SPEC, Values
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers

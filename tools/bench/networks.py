@@ -12,7 +12,7 @@ from device.numbers.formats import Array
 from device.spec.device_spec import load_spec
 from tools.bench.figure import Figure, all_locked, least_seconds, run_times
 from tools.bench.layers import TORCH, clock_of, of_torch, threads, torch, unseen
-from tools.bench.loops import load_loops
+from tools.machine import load_loops
 from tools.validate.network_rows import POOL, NetworkStep, Walk, steps_of
 from tools.validate.network_run import device_of, needed_again, network_passed, operand_shapes
 from tools.validate.rows import MEASURED, read_rows

@@ -12,7 +12,7 @@ import numpy as np
 from device.numbers.formats import Array
 from tools.bench.figure import Figure, all_locked, least_seconds, run_times
 from tools.bench.layers import TORCH, clock_of, threads
-from tools.bench.loops import load_loops
+from tools.machine import load_loops
 from ttsim import onednn
 from ttsim.runtime.device import Device, open_device
 

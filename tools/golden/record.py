@@ -14,13 +14,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
 
-from tools.bench.figure import processor
-from tools.bench.loops import load_loops
 from tools.golden.answers import answers, computed
 from tools.golden.calls import DEVICES, Call, write_calls
 from tools.golden.commands import COMMANDS, command_sections, export_sections, exported, surface_sections
 from tools.golden.experiments import EXPERIMENTS, LAYERS, experiment_sections
 from tools.golden.store import SUFFIX, Sections, clear, title, write_sections
+from tools.machine import load_loops, processor
 
 PARTS: Final = ("plans", "values", "exports", "commands", "experiments", "names")
 ABOUT: Final = "about.json"

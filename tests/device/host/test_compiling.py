@@ -160,7 +160,7 @@ from dataclasses import replace
 from itertools import product
 from math import inf
 from device.host import compiling
-from tools.bench.loops import LOOPS
+from tools.machine import LOOPS
 
 declared = []
 def with_all(*signatures):

@@ -17,7 +17,7 @@ from ops.planners.conv.arguments import SliceConfig, SliceType
 from tools.bench import __main__ as bench, exact, layers, onednn, plans
 from tools.bench.figure import Figure, all_locked, least_seconds, run_times
 from tools.bench.layers import AGAIN, FIRST, GENERATIONS, NEW, REPORT, REPORT_AGAIN, REPORT_NEW, TORCH, call_seconds
-from tools.bench.loops import LOOPS
+from tools.machine import LOOPS
 from tools.recorded.arguments import planner_arguments
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.layers.read import DEFAULT_LAYERS, read_layers
