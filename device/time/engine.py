@@ -90,7 +90,7 @@ class Processor:
             self.waited_cycles += moment.cycles - self.now.cycles
             self.now = moment
 
-    def op(self, task: Task) -> Moment:
+    def work(self, task: Task) -> Moment:
         """Do a task; the result is when it ends."""
         self._done[task] = self._done.get(task, 0) + 1
         before = self.now

@@ -41,7 +41,15 @@ def time_conv(op: Conv2dOp, spec: DeviceSpec, *, contention: bool = True) -> Con
     """Walk through a program."""
     steps = conv_steps(op, spec, contention=contention)
     timing = begin([op], steps, spec)
-    walk_blocks(op, steps, timing.cores, Ending(begun=lambda cores: None, finish=_Finishing(steps)))
+    biases = iter([steps.bias])  # read behind the first block's weights
+
+    def finish(cores: Sequence[Core]) -> None:
+        bring_bias(next(biases, None), cores)
+        if steps.finish is not None:
+            for core in cores:
+                core.compute.work(steps.finish)
+
+    walk_blocks(op, steps, timing.cores, Ending(begun=lambda cores: None, finish=finish))
     check_emptied("conv2d", buffers_of(timing.cores))
     return timing
 
@@ -53,9 +61,9 @@ def begin(ops: Sequence[Conv2dOp], steps: ConvSteps, spec: DeviceSpec) -> ConvTi
     timing = ConvTiming(_core(ops, spec), (_core(ops, spec),) if shared else ())
     for core in timing.cores:
         for processor in core.processors:
-            processor.op(steps.start)
+            processor.work(steps.start)
         if steps.config is not None:
-            core.reader.op(steps.config)
+            core.reader.work(steps.config)
             core.splitter.wait(core.reader.now if steps.second_read is not None else BEGIN)
     return timing
 
@@ -100,10 +108,10 @@ def _height_block(op: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], ending:
                 _gather_reusing(op, steps, steps.reused_reads, core)
                 continue
             core.reader.wait(core.act.reserve())
-            core.act.fill(core.reader.op(steps.read))
+            core.act.fill(core.reader.work(steps.read))
             if steps.second_read is not None:
                 core.splitter.wait(core.second_act.reserve())
-                core.second_act.fill(core.splitter.op(steps.second_read))
+                core.second_act.fill(core.splitter.work(steps.second_read))
         if first:
             _ship_weights(steps.weights, cores)
         else:
@@ -116,12 +124,12 @@ def _height_block(op: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], ending:
             compute = core.compute
             if steps.reused_reads is None:
                 compute.wait(core.act.front())
-                core.act.empty(compute.op(steps.tilize))
+                core.act.empty(compute.work(steps.tilize))
                 if steps.second_tilize is not None:
                     compute.wait(core.second_act.front())
-                    core.second_act.empty(compute.op(steps.second_tilize))
+                    core.second_act.empty(compute.work(steps.second_tilize))
             compute.wait(core.weights.front())
-            core.weights.empty(compute.op(_matmul(op, steps, k_block)))
+            core.weights.empty(compute.work(_matmul(op, steps, k_block)))
     ending.finish(cores)
 
 
@@ -144,9 +152,9 @@ def _gather_reusing(op: Conv2dOp, steps: ConvSteps, again: tuple[Task, Task], co
             reader.wait(buffer.reserve())
             if row % row_tiles == 0:
                 reader.wait(buffer.last_emptied)
-            buffer.fill(reader.op(read if row < row_tiles else reused_read))
+            buffer.fill(reader.work(read if row < row_tiles else reused_read))
             core.compute.wait(buffer.front())
-            buffer.empty(core.compute.op(tilize))
+            buffer.empty(core.compute.work(tilize))
 
 
 def _multicast_block(op: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], ending: Ending) -> None:
@@ -170,7 +178,7 @@ def _multicast_block(op: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], endi
                 core.act.fill(core.reader.now)
                 core.compute.wait(core.act.front())
                 core.compute.wait(core.weights.front())
-                core.act.empty(core.compute.op(_matmul(op, steps, first_k_block + sender)))
+                core.act.empty(core.compute.work(_matmul(op, steps, first_k_block + sender)))
                 core.weights.empty(core.compute.now)
         for core in cores:
             core.tilized.empty(core.reader.now)
@@ -184,15 +192,15 @@ def _gather(steps: ConvSteps, core: Core, tile_rows: int) -> None:
     begun = reader.now
     for _ in range(tile_rows):
         reader.wait(core.row_major.reserve())
-        reader.op(steps.read)
+        reader.work(steps.read)
         if steps.second_read is not None:
             splitter.wait(begun)
-            reader.wait(splitter.op(steps.second_read))
+            reader.wait(splitter.work(steps.second_read))
         core.row_major.fill(reader.now)
         compute.wait(core.row_major.front())
-        compute.op(steps.tilize)
+        compute.work(steps.tilize)
         if steps.second_tilize is not None:
-            compute.op(steps.second_tilize)
+            compute.work(steps.second_tilize)
         core.row_major.empty(compute.now)
     core.tilized.fill(compute.now)
 
@@ -205,7 +213,7 @@ def _pass_on(shipment: Shipment, core: Core, *, own: bool) -> None:
     begin = front if front.cycles > ready.cycles else ready
     if own:
         reader.wait(begin)
-        sent = reader.op(shipment.send)
+        sent = reader.work(shipment.send)
     else:
         sent = after(begin, shipment.send)
     reader.wait(after(sent, shipment.arrive))
@@ -216,7 +224,7 @@ def _ship_weights(steps: tuple[Task, Shipment], cores: Sequence[Core]) -> None:
     read, shipment = steps
     sender, *receivers = cores
     sender.second.wait(sender.weights.reserve())
-    sender.second.op(read)
+    sender.second.work(read)
     for core in receivers:
         core.second.wait(core.weights.reserve())
     _send(shipment, sender, receivers)
@@ -229,7 +237,7 @@ def _send(shipment: Shipment, sender: Core, receivers: Sequence[Core]) -> None:
     for core in receivers:
         sender.second.wait(after(core.second.now, shipment.notice))
     if receivers:
-        sent = sender.second.op(shipment.send)
+        sent = sender.second.work(shipment.send)
         for core in receivers:
             core.second.wait(after(sent, shipment.arrive))
 
@@ -247,29 +255,12 @@ def fetches_partials(op: Conv2dOp, k_block: int) -> bool:
     return k_block > 0 and (not op.l1_accumulation or (last and not op.problem.bias))
 
 
-class _Finishing:
-    """Bias and untilizing of finished output blocks; the bias is read behind the first block's weights."""
-
-    def __init__(self, steps: ConvSteps) -> None:
-        """Begins with no block finished."""
-        self._steps = steps
-        self._bias = steps.bias
-
-    def __call__(self, cores: Sequence[Core]) -> None:
-        """The next block."""
-        bring_bias(self._bias, cores)
-        self._bias = None
-        if self._steps.finish is not None:
-            for core in cores:
-                core.compute.op(self._steps.finish)
-
-
 def bring_bias(bias: tuple[Task, Shipment] | None, cores: Sequence[Core]) -> None:
     """The bias is read and sent, if there is one that has not been yet."""
     if bias is None:
         return
     read, shipment = bias
-    cores[0].second.op(read)
+    cores[0].second.work(read)
     _send(shipment, cores[0], cores[1:])
     for core in cores:
         core.compute.wait(core.second.now)

@@ -110,7 +110,7 @@ def walk_blocks(step: str, steps: MatmulSteps) -> MatmulTiming:
     first, second, writer = movers(steps.processors, 3)
     compute, dram = Processor(), Processor()
     for processor in dict.fromkeys((first, second, writer, compute)):
-        processor.op(steps.start)
+        processor.work(steps.start)
     dram.wait(compute.now)
     in0, in1, out = Slots("in0", INTERLEAVED_BUFFERING), Slots("in1", INTERLEAVED_BUFFERING), Slots("out", 1)
     pace = _slowest(steps)
@@ -169,7 +169,7 @@ def _part(task: Task | None, parts: int) -> Task | None:
 def _work(processor: Processor, task: Task, parts: int) -> list[Moment]:
     """A processor does a task in parts; the result is when each of them is done."""
     part = _part(task, parts)
-    return [] if part is None else [processor.op(part) for _ in range(parts)]
+    return [] if part is None else [processor.work(part) for _ in range(parts)]
 
 
 def _slowest(steps: MatmulSteps) -> Task:
@@ -188,9 +188,9 @@ def _is_same(cycles: float, others: float) -> bool:
 def _move(processor: Processor, task: Task | None, dram: Processor, share: Task | None) -> None:
     """A processor moves a block, and is not done before the banks are."""
     if task is not None:
-        processor.op(task)
+        processor.work(task)
     if share is not None:
-        processor.wait(dram.op(share))
+        processor.wait(dram.work(share))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

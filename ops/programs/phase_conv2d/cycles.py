@@ -92,7 +92,7 @@ def time_phases(op: PhaseConv2dOp, spec: DeviceSpec, *, contention: bool = True)
     for core in timing.cores:
         core.compute.wait(core.second.now)
         if not op.options.untilize_out:
-            core.compute.op(conv_steps(_placing(op, 1, op.layout.shards.out_row_tiles), spec).tilize)
+            core.compute.work(conv_steps(_placing(op, 1, op.layout.shards.out_row_tiles), spec).tilize)
     check_emptied("phase conv2d", [*sticks.buffers, *buffers_of(timing.cores)])
     return timing
 
@@ -139,7 +139,7 @@ class _Sticks:
         if self._unplaced is not None:
             for core, buffer in zip(cores, self.buffers, strict=True):
                 core.second.wait(buffer.front())
-                buffer.empty(core.second.op(self._unplaced))
+                buffer.empty(core.second.work(self._unplaced))
             self._unplaced = None
 
     def finish(self, cores: Sequence[Core], *, task: Task | None, placed: Task) -> None:
@@ -151,6 +151,6 @@ class _Sticks:
         self._unread_bias = None
         for core, buffer in zip(cores, self.buffers, strict=True):
             if task is not None:
-                core.compute.op(task)
+                core.compute.work(task)
             buffer.fill(core.compute.now)
         self._unplaced = placed

@@ -26,9 +26,9 @@ def pipeline(read_cycles, compute_cycles, blocks, held):
     read, multiply = task_of({Stage.READER: read_cycles}), task_of({Stage.MATH: compute_cycles})
     for _ in range(blocks):
         reader.wait(slots.reserve())
-        slots.fill(reader.op(read))
+        slots.fill(reader.work(read))
         compute.wait(slots.front())
-        slots.empty(compute.op(multiply))
+        slots.empty(compute.work(multiply))
     return reader, compute
 
 
@@ -62,14 +62,14 @@ def test_a_processor_works_or_waits(read, compute, blocks, held):
 def test_path_names_the_tasks_last_first():
     first, second = task_of({Stage.READER: 2.0}), task_of({Stage.MATH: 3.0})
     processor = Processor()
-    processor.op(first)
-    assert list(path_to(processor.op(second))) == [second, first]
+    processor.work(first)
+    assert list(path_to(processor.work(second))) == [second, first]
 
 
 def test_overlapping_stages_are_busy_longer_than_the_task():
     task = task_of({Stage.MATH: 10.0}, {Stage.MATH: 10.0, Stage.PACK: 8.0})
     processor = Processor()
-    processor.op(task)
+    processor.work(task)
     assert (task.cycles, processor.busy_cycles()) == (10.0, {Stage.MATH: 10.0, Stage.PACK: 8.0})
 
 
@@ -113,9 +113,9 @@ def test_blocks_that_go_on_alike_can_be_counted():
     read, multiply = task_of({Stage.READER: 10}), task_of({Stage.MATH: 7})
     for _ in range(2):
         reader.wait(slots.reserve())
-        slots.fill(reader.op(read))
+        slots.fill(reader.work(read))
         compute.wait(slots.front())
-        slots.empty(compute.op(multiply))
+        slots.empty(compute.work(multiply))
     reader.go_on(8, read, read)
     compute.go_on(8, multiply, read)
     slots.go_on(8, read)
@@ -129,7 +129,7 @@ def test_blocks_that_go_on_alike_can_be_counted():
 def test_what_others_do_is_on_the_path_and_keeps_no_processor_busy() -> None:
     own, other = task_of({Stage.MATH: 5.0}), task_of({Stage.NETWORK: 3.0})
     processor = Processor()
-    processor.wait(after(processor.op(own), other))
+    processor.wait(after(processor.work(own), other))
     assert processor.now.cycles == 8
     assert critical_cycles(processor.now) == {Stage.MATH: 5, Stage.NETWORK: 3}
     assert (processor.busy_cycles(), processor.waited_cycles) == ({Stage.MATH: 5}, 3)

@@ -24,14 +24,14 @@ class Line:
         read, multiply, write = self.tasks
         self.walked += 1
         reader.wait(inside.reserve())
-        inside.fill(reader.op(read))
+        inside.fill(reader.work(read))
         compute.wait(inside.front())
         compute.wait(outside.reserve())
-        compute.op(multiply)
+        compute.work(multiply)
         inside.empty(compute.now)
         outside.fill(compute.now)
         writer.wait(outside.front())
-        outside.empty(writer.op(write))
+        outside.empty(writer.work(write))
 
     def told(self):
         return [
@@ -86,7 +86,7 @@ def test_a_processor_that_is_not_named_is_a_mistake():
     line, other, slow = Line(), Processor(), task_of({Stage.DRAM: 20.0})
 
     def unit():
-        line.processors[0].wait(other.op(slow))
+        line.processors[0].wait(other.work(slow))
         line.unit()
 
     with pytest.raises(AssertionError, match="that it does not name"):
