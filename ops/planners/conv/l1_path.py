@@ -45,14 +45,9 @@ CONV2D: Final = "Conv2dDeviceOperation"
 def l1_path(
     builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, prefix: str = "", frame: PaddedInput | None = None
 ) -> PlanTensor:
-    """Steps from an input on the host or on the device to the sharded output.
+    """Steps from an input on the host or on the device to the sharded output, in the call's memory config if given.
 
-    Args:
-        builder: The plan. Prepared weights and bias, where the call uploads them, become its tensors "weight.prepared"
-            and "bias.prepared".
-
-    Returns:
-        The output, in the call's memory config if that is given.
+    Prepared weights and bias, where the call uploads them, become tensors "weight.prepared" and "bias.prepared".
     """
     partitioned = partition_call(call, builder.device_spec, prefix=prefix, frame=frame)
     if partitioned.choice is not None:
@@ -196,11 +191,8 @@ def _halo_refusals(
 
 def _channels_refusal(partitioned: PartitionedConv) -> str | None:
     """Why shards of too few channels can not be read, in the real library's words and ours; None if they can."""
-    shards, config, channels = (
-        partitioned.input_memory.shard_spec,
-        partitioned.layout.config,
-        partitioned.problem.in_channels,
-    )
+    shards, config = partitioned.input_memory.shard_spec, partitioned.layout.config
+    channels = partitioned.problem.in_channels
     if shards is None or config.scheme is WIDTH or shards.shape[1] * config.channel_cores >= channels:
         return None
     return (
@@ -274,13 +266,7 @@ def _conv(
         output=output,
         resident=[indices],
         circular_buffers=() if refused else made,
-        key=(
-            "conv2d",
-            *_window(partitioned.call),
-            *_program(partitioned),
-            *(one.spec for one in reads),
-            output.spec,
-        ),
+        key=("conv2d", *_window(partitioned.call), *_program(partitioned), *(one.spec for one in reads), output.spec),
         refused=refused,
         unfinished=unfinished,
     )
@@ -288,12 +274,8 @@ def _conv(
 
 def _window(call: ConvCall) -> tuple[Hashable, ...]:
     """The part of the program key that halo and conv2d share: the image, its windows, the compute config."""
-    return (
-        call.rules.transposed,
-        (call.batch_size, call.input_height, call.input_width, call.in_channels),
-        (call.kernel_size, call.stride, call.padding, call.output_padding, call.dilation),
-        call.compute,
-    )
+    window = (call.kernel_size, call.stride, call.padding, call.output_padding, call.dilation)
+    return call.rules.transposed, call.image_shape, window, call.compute
 
 
 def _program(partitioned: PartitionedConv) -> tuple[Hashable, ...]:

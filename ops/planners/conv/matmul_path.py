@@ -193,15 +193,10 @@ AS_MATMUL: Final = Decision(
 def matmul_path(
     builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, from_dram: bool, free_l1_bytes: int
 ) -> PlanTensor:
-    """Steps from the caller's input to the output of a 1x1 convolution.
+    """Steps from the caller's input to the output of a 1x1 convolution, in the call's memory config if that is given.
 
     Args:
-        builder: The plan. Prepared weights and bias, where the call uploads them, become its tensors "weight.prepared"
-            and "bias.prepared".
         from_dram: It is on the DRAM path, which uploads a host input before anything else.
-
-    Returns:
-        The output, in the call's memory config if that is given.
     """
     builder.decide(AS_MATMUL)
     partitioned, shard = partition_matmul(call, builder.device_spec)

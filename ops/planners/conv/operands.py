@@ -163,21 +163,34 @@ def upload_weights(builder: PlanBuilder, partitioned: PartitionedConv) -> None:
     if builder.refused:
         return
     call, taken_for = partitioned.call, read_layout(partitioned)
-    layout, names = _prepared_layout(partitioned, taken_for), operand_names(call)
+    layout, name = _prepared_layout(partitioned, taken_for), operand_names(call)[0]
     if not call.weight.on_host or (layout is not taken_for and layout != taken_for):
-        builder.expect(names[0], PrepareWeights(taken_for))
+        builder.expect(name, PrepareWeights(taken_for))
     if call.weight.on_host:
-        made = TensorSpec(layout.logical_shape, layout.data_format, Layout.TILE, padded_shape=layout.padded_shape)
-        builder.upload("weight.prepared", made, "weight", PrepareWeights(layout))
-    if call.bias is not None and not call.bias.on_host:
-        builder.expect(names[1], PrepareBias(layout))
-    elif call.bias is not None:
-        if call.out_channels <= layout.padded_out_channels:  # raw weights may have others
-            layout = replace(layout, out_channels=call.out_channels)
-        made = TensorSpec(
-            layout.bias_logical_shape, layout.data_format, Layout.TILE, padded_shape=layout.bias_padded_shape
-        )
-        builder.upload("bias.prepared", made, "bias", PrepareBias(layout))
+        upload_prepared(builder, name, "weight", layout)
+    prepare_bias(builder, call, layout)
+
+
+def prepare_bias(builder: PlanBuilder, call: ConvCall, layout: WeightsLayout) -> None:
+    """Prepare the bias, if there is one, for weights of a layout; of one on the device, say what it is taken for."""
+    if call.bias is None:
+        return
+    name = operand_names(call)[1]
+    if not call.bias.on_host:
+        builder.expect(name, PrepareBias(layout))
+        return
+    if call.out_channels <= layout.padded_out_channels:  # raw weights may have others
+        layout = replace(layout, out_channels=call.out_channels)
+    upload_prepared(builder, name, "bias", layout)
+
+
+def upload_prepared(builder: PlanBuilder, name: str, role: str, layout: WeightsLayout) -> None:
+    """Upload the "weight" or the "bias", prepared in a layout of weights."""
+    op: PrepareWeights | PrepareBias = PrepareWeights(layout)
+    shape, padded = layout.logical_shape, layout.padded_shape
+    if role == "bias":
+        op, shape, padded = PrepareBias(layout), layout.bias_logical_shape, layout.bias_padded_shape
+    builder.upload(name, TensorSpec(shape, layout.data_format, Layout.TILE, padded_shape=padded), role, op)
 
 
 def weights_layout(partitioned: PartitionedConv) -> WeightsLayout:

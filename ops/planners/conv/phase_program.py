@@ -14,6 +14,7 @@ from ops.planners.conv.operands import (
     operand_names,
     operands,
     output_spec,
+    prepare_bias,
     read_layout,
     sticks_bytes,
 )
@@ -21,7 +22,6 @@ from ops.programs.conv2d.blocks import width_refusal
 from ops.programs.conv2d.buffers import BufferRequest, ConvBuffers, buffer_requests, local_bytes, placed_buffers
 from ops.programs.conv2d.parallel_config import HEIGHT, WIDTH
 from ops.programs.conv2d.reader_indices import WORD_BYTES
-from ops.programs.conv2d.weights import PrepareBias
 from ops.programs.halo.plan import HaloArguments, config_tensor_spec
 from ops.programs.halo.transfers import most_sticks
 from ops.programs.phase_conv2d.plan import (
@@ -98,19 +98,12 @@ def upload_phase_weights(builder: PlanBuilder, partitioned: PartitionedConv) -> 
     refuse_operands(builder, partitioned.call)
     if builder.refused:
         return
-    call, op, names = partitioned.call, phase_weights(partitioned), operand_names(partitioned.call)
+    call, op, name = partitioned.call, phase_weights(partitioned), operand_names(partitioned.call)[0]
     if call.weight.on_host:
-        builder.upload(names[0], op.spec, "weight", op)
+        builder.upload(name, op.spec, "weight", op)
     else:
-        builder.expect(names[0], op)
-    if call.bias is None:
-        return
-    layout = read_layout(partitioned)
-    if call.bias.on_host:
-        made = replace(op.spec, shape=layout.bias_logical_shape, padded_shape=layout.bias_padded_shape)
-        builder.upload(names[1], made, "bias", PrepareBias(layout))
-    else:
-        builder.expect(names[1], PrepareBias(layout))
+        builder.expect(name, op)
+    prepare_bias(builder, call, read_layout(partitioned))
 
 
 def phase_weights(partitioned: PartitionedConv) -> PreparePhaseWeights:
@@ -127,14 +120,7 @@ def phase_conv(
     halo: PlanTensor,
     halo_arguments: HaloArguments,
 ) -> PlanTensor:
-    """The program of all output phases.
-
-    Args:
-        halo_arguments: Of the halo, which decide where the index tensor lies.
-
-    Returns:
-        The output; the halo's if the program is refused.
-    """
+    """The output of the program of all output phases; the halo's if the program is refused."""
     read = operands(builder, partitioned.call)
     problem, layout = partitioned.problem, partitioned.layout
     words = phase_index_words(problem.frame, groups, layout)

@@ -29,13 +29,12 @@ from ops.planners.conv.checks import (
 )
 from ops.planners.conv.folding import folded_call, folds
 from ops.planners.conv.operand_checks import Check, bias_refusals, bias_shape, raw_weight, refuse_first, weight_refusals
-from ops.planners.conv.operands import PartitionedConv, operand_names, weights_layout
+from ops.planners.conv.operands import PartitionedConv, operand_names, upload_prepared, weights_layout
 from ops.planners.conv.plan import builder_of, plan_convolution
 from ops.planners.conv.slicing import choose_slices, first_slice, input_cores, input_memory, most_slices
 from ops.programs.conv2d.estimates import choose_scheme
 from ops.programs.conv2d.parallel_config import channel_alignment
 from ops.programs.conv2d.partition import choose_cores, partition_conv, scheme_alignment, sharded_input
-from ops.programs.conv2d.weights import PrepareBias, PrepareWeights
 from ops.window import NoWindowError
 
 
@@ -202,14 +201,10 @@ def plan_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, free
             slices = None if call.slices_skip_dram(slices.num_slices) else slices
     partitioned = partition_preparation(call, device_spec, slices)
     layout, builder, names = weights_layout(partitioned), builder_of(call, device_spec), operand_names(call)
+    name = names[0] if role == "weight" else names[1]
     if role == "weight":
-        name, layout = names[0], replace(layout, full_inner_dim=partitioned.options.full_inner_dim)
-        made = TensorSpec(layout.logical_shape, layout.data_format, Layout.TILE, padded_shape=layout.padded_shape)
-        builder.upload(name, made, role, PrepareWeights(layout))
-    else:
-        name, shape, padded = names[1], layout.bias_logical_shape, layout.bias_padded_shape
-        made = TensorSpec(shape, layout.data_format, Layout.TILE, padded_shape=padded)
-        builder.upload(name, made, role, PrepareBias(layout))
+        layout = replace(layout, full_inner_dim=partitioned.options.full_inner_dim)
+    upload_prepared(builder, name, role, layout)
     return builder.finish({role: name}, known_works=OP_MODELS)
 
 
