@@ -121,13 +121,13 @@ def _require_expected_shape(call: MatmulArguments) -> None:
     expected = (depth if call.transpose_a else rows, depth if call.transpose_b else columns)
     if expected == (rows, columns):
         return
-    told = "Broadcast error: Invalid dimension"
+    first_line = "Broadcast error: Invalid dimension"
     if expected[1] == columns:
-        told = "Attempting to reshape between two shapes with different volumes"
+        first_line = "Attempting to reshape between two shapes with different volumes"
         if rows % TILE == 0 and depth % TILE == 0:
-            told = "MeshBuffer must be large enough to hold the tensor."
+            first_line = "MeshBuffer must be large enough to hold the tensor."
     raise ArgumentError(
-        f"{told}\n"
+        f"{first_line}\n"
         f"linear: with a bias and an operand or the output in L1, transposed operands give {list(expected)} for the "
         f"output of {[rows, columns]}; transpose them before the call, or put all in DRAM"
     )
@@ -153,14 +153,14 @@ def plan_matmul(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_
     given = {"input": call.first, "weight": call.second, "bias": call.bias}
     builder = PlanBuilder(device_spec, {name: spec for name, spec in given.items() if spec is not None})
     problem, config = _program(call, device_spec, free_l1_bytes)
-    made = TensorSpec(call.output_shape, call.output_format, Layout.TILE, call.memory_config)
+    output_spec = TensorSpec(call.output_shape, call.output_format, Layout.TILE, call.memory_config)
     op = MatmulOp(
-        problem=problem, config=config, fidelity_phases=call.fidelity_phases or 1, out_channels=made.shape[-1]
+        problem=problem, config=config, fidelity_phases=call.fidelity_phases or 1, out_channels=output_spec.shape[-1]
     )
     first = _operand(builder, "input", turned=call.transpose_a and not problem.transpose_first)
     second = _operand(builder, "weight", turned=call.transpose_b and not problem.transpose_second)
     inputs = [first, second, *((builder.tensor("bias"),) if problem.bias else ())]
-    result = run_matmul(builder, op, inputs, made, key=(call.first, call.second))
+    result = run_matmul(builder, op, inputs, output_spec, key=(call.first, call.second))
     for operand in (second, first):
         if builder.is_own(operand):
             builder.adopt(operand)

@@ -357,8 +357,8 @@ def run_call(
             raise ArgumentError(f"{str(error).splitlines()[0]}\n{call.describe_no_outputs()}") from error
         if not call.rules.transposed or not device.suggestions:
             raise
-        told = explain_oom(call, MachineSnapshot(device.machine, fixed, device.strict), planned=plan is not None)
-        raise type(error)(f"{error}\n{told}") from error
+        explanation = explain_oom(call, MachineSnapshot(device.machine, fixed, device.strict), planned=plan is not None)
+        raise type(error)(f"{error}\n{explanation}") from error
 
 
 def useful_flops(call: ConvCall) -> int:

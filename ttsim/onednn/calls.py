@@ -233,8 +233,8 @@ def run(call: Call, device: Device | None = None) -> Array:
     if not dispatch or chosen.values == "off":
         return np.broadcast_to(problem.host_type.type(np.nan), prepared.shape)
     op_models = float64.OP_MODELS if problem.precision is Precision.FLOAT64 else chosen.op_models
-    made = run_values(plan, call.arrays, values_context(chosen), op_models=op_models)
-    return prepared.finish(made[plan.results["output"]])
+    results = run_values(plan, call.arrays, values_context(chosen), op_models=op_models)
+    return prepared.finish(results[plan.results["output"]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

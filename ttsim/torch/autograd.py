@@ -93,8 +93,8 @@ class SourceGradient(_Pass):
     def forward(gradient: torch.Tensor, weight: torch.Tensor, layer: Layer) -> torch.Tensor:
         """[N, C, *spatial]."""
         arrays = numpy_from_torch(gradient), numpy_from_torch(weight)
-        made = onednn.conv_transpose_backward_data(*arrays, **layer.common, src_shape=layer.source_shape)
-        return _tensor(made, gradient)
+        gradients = onednn.conv_transpose_backward_data(*arrays, **layer.common, src_shape=layer.source_shape)
+        return _tensor(gradients, gradient)
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:

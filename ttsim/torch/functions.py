@@ -178,14 +178,14 @@ def _each(name: str, rank: int, what: str, sizes: Any) -> tuple[int, ...]:
         given = tuple(sizes) if isinstance(sizes, Sequence) and not isinstance(sizes, str) else (sizes,)
         if any(isinstance(one, bool) for one in given):
             raise TypeError
-        found = tuple(map(index, given))
+        numbers = tuple(map(index, given))
     except TypeError:
         raise ArgumentTypeError(f"{name}: {what} must be an integer or {rank} of them, not {shown(sizes)}") from None
-    if len(found) not in (1, rank):
+    if len(numbers) not in (1, rank):
         raise ArgumentError(
             f"expected {what} to be a single integer value or a list of {rank} values to match the convolution "
-            f"dimensions, but got {what}={list(found)}"
+            f"dimensions, but got {what}={list(numbers)}"
         )
-    if min(found) < LEAST[what]:
+    if min(numbers) < LEAST[what]:
         raise ArgumentError(f"{name}: {what} must be at least {LEAST[what]} on every axis, not {shown(sizes)}")
-    return found * rank if len(found) == 1 else found
+    return numbers * rank if len(numbers) == 1 else numbers

@@ -91,11 +91,11 @@ class _OnDevice(torch.nn.modules.conv._ConvTransposeNd):
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """A module with parameters of its own, on the same device."""
         memo[id(self.simulator)] = self.simulator
-        made = self.__new__(type(self))
-        memo[id(self)] = made
-        restore: Any = made.__setstate__
+        twin = self.__new__(type(self))
+        memo[id(self)] = twin
+        restore: Any = twin.__setstate__
         restore(deepcopy(self.__dict__, memo))
-        return made
+        return twin
 
 
 class ConvTranspose1d(_OnDevice, torch.nn.ConvTranspose1d):

@@ -75,16 +75,16 @@ def index_tensors_in_dram(call: ConvCall) -> Alternative | None:
 def costs(call: ConvCall, other: ConvCall) -> tuple[str, ...]:
     """What an alternative to a call costs beyond time."""
     before, after = call.conv_config, other.conv_config
-    found = []
+    texts = []
     if _in_l1(other) and after.deallocate_activation and not before.deallocate_activation:
-        found.append("the input is gone after the call")
+        texts.append("the input is gone after the call")
     lighter = other.weight_format != call.weight_format
     if lighter:
-        found.append("the weights lose precision")
+        texts.append("the weights lose precision")
     laid_out_anew = after.shard_layout is not before.shard_layout or other.slice_config != call.slice_config
     if not call.weight.on_host and (laid_out_anew or lighter):
-        found.append("weights and bias must be prepared with it")
-    return tuple(found)
+        texts.append("weights and bias must be prepared with it")
+    return tuple(texts)
 
 
 def _with(call: ConvCall, kind: str, **changes: Any) -> Alternative:

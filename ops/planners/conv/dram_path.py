@@ -71,8 +71,8 @@ def dram_path(builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, free_
     builder.decide(decision)
     image = dram_image(builder, source, call.image_shape, on_host=call.input.on_host)
     out_shape = (call.batch_size, frame.rows.outputs, frame.columns.outputs, call.out_channels)
-    made = TensorSpec(out_shape, call.output_format, call.conv_config.output_layout, DRAM_MEMORY_CONFIG)
-    target = builder.allocate("output.image", made)
+    image_spec = TensorSpec(out_shape, call.output_format, call.conv_config.output_layout, DRAM_MEMORY_CONFIG)
+    target = builder.allocate("output.image", image_spec)
     if config.num_slices > 1:
         _slices(builder, call, config, frame, image, target)
         if builder.refused:

@@ -61,14 +61,14 @@ def folded_input(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
     if image.name != start.name and call.input.on_host:
         builder.free(start)
     ready = _dealt(builder, call, _as_rows(builder, _padded(builder, call, image), image), image)
-    made = _folded(builder, call, ready)
+    folded = _folded(builder, call, ready)
     consumes = call.conv_config.deallocate_activation and not call.input.on_host and start.in_l1
     for one in {copy.name: copy for copy in (ready, image)}.values():
         if one.name != source.name:
             builder.free(one)
     if consumes:
         builder.free(source)
-    return made
+    return folded
 
 
 def _padded(builder: PlanBuilder, call: ConvCall, image: PlanTensor) -> PlanTensor:
@@ -77,9 +77,9 @@ def _padded(builder: PlanBuilder, call: ConvCall, image: PlanTensor) -> PlanTens
         return image
     (batch, height, width, channels), (top, bottom, left, right) = image.spec.shape, call.padding
     shape = (batch, height + top + bottom, width + left + right, channels)
-    made = TensorSpec(shape, image.spec.data_format, Layout.ROW_MAJOR, image.spec.memory_config)
+    padded = TensorSpec(shape, image.spec.data_format, Layout.ROW_MAJOR, image.spec.memory_config)
     op = PadImage(image=(batch, height, width, channels), padding=call.padding)
-    return builder.run("PadDeviceOperation", op, [image], output=PlanTensor("input.padded", made))
+    return builder.run("PadDeviceOperation", op, [image], output=PlanTensor("input.padded", padded))
 
 
 def _as_rows(builder: PlanBuilder, image: PlanTensor, kept: PlanTensor) -> PlanTensor:
@@ -101,9 +101,9 @@ def _as_rows(builder: PlanBuilder, image: PlanTensor, kept: PlanTensor) -> PlanT
         elif place.memory_layout is TensorMemoryLayout.WIDTH_SHARDED:
             rows = prod(spec.shape[:-1])
             place = replace(place, shard_spec=replace(shards, shape=(rows, shards.shape[1])))
-    made = TensorSpec(spec.shape, _row_format(spec), Layout.ROW_MAJOR, place)
+    rows_spec = TensorSpec(spec.shape, _row_format(spec), Layout.ROW_MAJOR, place)
     conversion = Conversion.UNTILIZE if whole else Conversion.UNTILIZE_WITH_UNPADDING
-    return _replaced(builder, image, converted(builder, conversion, image, made, "input.untiled"), kept)
+    return _replaced(builder, image, converted(builder, conversion, image, rows_spec, "input.untiled"), kept)
 
 
 def _untiled_rows(spec: TensorSpec, shards: ShardSpec) -> int:
@@ -146,9 +146,9 @@ def _folded(builder: PlanBuilder, call: ConvCall, image: PlanTensor) -> PlanTens
         shards = replace(place.shard_spec, shape=(high // positions, wide * positions))
         place = replace(place, shard_spec=shards)
     shape = (batch, height // rows, width // columns, positions * channels)
-    made = TensorSpec(shape, _row_format(image.spec), Layout.ROW_MAJOR, place)
-    fold = FoldWindows(window=call.stride, image=(batch, height, width, channels), data_format=made.data_format)
-    return builder.run("Fold", fold, [image], output=PlanTensor(FOLDED, made))
+    folded = TensorSpec(shape, _row_format(image.spec), Layout.ROW_MAJOR, place)
+    fold = FoldWindows(window=call.stride, image=(batch, height, width, channels), data_format=folded.data_format)
+    return builder.run("Fold", fold, [image], output=PlanTensor(FOLDED, folded))
 
 
 def _row_format(spec: TensorSpec) -> DataFormat:

@@ -152,7 +152,7 @@ def _halo(
     if not sharded.in_l1:  # it is made where the input lies, and refused then
         place = replace(output.memory_config, buffer_type=sharded.spec.memory_config.buffer_type)
         output = replace(output, memory_config=place)
-    made = builder.run(
+    halo = builder.run(
         "HaloDeviceOperation",
         op,
         [sharded],
@@ -162,7 +162,7 @@ def _halo(
         key=("halo", *_window(partitioned.call), plan.arguments, sharded.spec),
         refused=next(_halo_refusals(partitioned, sharded, plan, builder.device_spec), None),
     )
-    return made, arguments
+    return halo, arguments
 
 
 def _halo_refusals(
@@ -256,7 +256,7 @@ def _conv(
         return halo
     output = PlanTensor(f"{partitioned.prefix}output", output_spec(partitioned))
     requests = buffer_requests(buffers)
-    made = placed_buffers(
+    circular_buffers = placed_buffers(
         requests, output=output.name, halo=halo.name, reader_indices=indices.name, cores=layout.program_cores
     )
     return builder.run(
@@ -265,7 +265,7 @@ def _conv(
         reads,
         output=output,
         resident=[indices],
-        circular_buffers=() if refused else made,
+        circular_buffers=() if refused else circular_buffers,
         key=("conv2d", *_window(partitioned.call), *_program(partitioned), *(one.spec for one in reads), output.spec),
         refused=refused,
         unfinished=unfinished,

@@ -55,8 +55,8 @@ def lower_bound_of(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: in
         DeviceError: The call cannot be laid out, or no number of slices fits.
         NoWindowError: A slice has no window.
     """
-    found = l1_path_calls(call, device_spec, free_l1_bytes=free_l1_bytes)
-    bounds = [(_in_one_piece(piece, device_spec), count) for piece, count in found]
+    calls = l1_path_calls(call, device_spec, free_l1_bytes=free_l1_bytes)
+    bounds = [(_in_one_piece(piece, device_spec), count) for piece, count in calls]
     if not bounds:
         return UNKNOWN
     path = call.takes_l1_path, call.slice_config, call.conv_config.output_layout

@@ -91,8 +91,8 @@ def _place_refusals(
             f"BufferType::{memory.buffer_type.name} vs output: BufferType::L1\n"
             "input_tensor: its shards in DRAM lie as the convolution wants them, and are not moved; put the input in L1"
         )
-    held = div_up(partitioned.problem.in_channels, TILE)
-    if partitioned.layout.scheme is HEIGHT and memory.memory_layout is WIDTH and held == problem.k_tiles:
+    channel_tiles = div_up(partitioned.problem.in_channels, TILE)
+    if partitioned.layout.scheme is HEIGHT and memory.memory_layout is WIDTH and channel_tiles == problem.k_tiles:
         yield (
             "MatmulMultiCoreReuseMultiCast1DProgramConfig: input A must be HEIGHT_SHARDED, got: "
             f"TensorMemoryLayout::{memory.memory_layout.name}\n"
@@ -103,31 +103,31 @@ def _place_refusals(
 def _weights_refusals(partitioned: PartitionedConv, problem: MatmulProblem, weights: TensorSpec) -> Iterator[str]:
     """Why the weights, prepared by this call or ahead of it, do not suit the input."""
     call, channels = partitioned.call, flattened(partitioned.call.input.spec.shape)[-1]
-    held, given, columns = div_up(channels, TILE), weights.padded_shape[-2] // TILE, weights.padded_shape[-1]
+    k_tiles, given, columns = div_up(channels, TILE), weights.padded_shape[-2] // TILE, weights.padded_shape[-1]
     prepared = not call.weight.on_host
     if (prepared or call.folding is None) and channels != weights.shape[-2]:
         if channels != call.in_channels:
-            told = f"input_tensor: its channels are not the {call.in_channels} of the call; give it those"
+            way_out = f"input_tensor: its channels are not the {call.in_channels} of the call; give it those"
         elif prepared:
-            told = "weight_tensor: it was prepared for other channels; pass it on the host"
+            way_out = "weight_tensor: it was prepared for other channels; pass it on the host"
         else:
-            told = (
+            way_out = (
                 f"weight_tensor: with its padding it has the shape {list(call.weight.spec.padded_shape)}, which is no "
                 f"1x1 kernel for {channels} channels; give it in ROW_MAJOR_LAYOUT, and for this call"
             )
         yield (
             "The width of the first tensor must be equal to the height of the second tensor. "
-            f"Mismatch: width={channels} height={weights.shape[-2]}\n{told}"
+            f"Mismatch: width={channels} height={weights.shape[-2]}\n{way_out}"
         )
     tiles = "K dimension in tiles must match between input A ({}) and input B ({})\n"
-    if held != given and call.folding is not None and not call.folding.weights:
+    if k_tiles != given and call.folding is not None and not call.folding.weights:
         yield (
-            f"{tiles.format(held, given)}conv_config.enable_kernel_stride_folding: the image in DRAM was folded, but "
-            "not the weights; set it to False, leave shard_layout out, or put the input in L1"
+            f"{tiles.format(k_tiles, given)}conv_config.enable_kernel_stride_folding: the image in DRAM was folded, "
+            "but not the weights; set it to False, leave shard_layout out, or put the input in L1"
         )
-    if held != given and prepared:
+    if k_tiles != given and prepared:
         yield (
-            f"{tiles.format(held, given)}weight_tensor: it was prepared for {given} tiles of channels, which fill "
+            f"{tiles.format(k_tiles, given)}weight_tensor: it was prepared for {given} tiles of channels, which fill "
             "other cores; pass it on the host"
         )
     if columns < problem.n_tiles * TILE:
@@ -135,10 +135,10 @@ def _weights_refusals(partitioned: PartitionedConv, problem: MatmulProblem, weig
             f"Shard width {problem.n_tiles * TILE} must match physical width {columns} for height sharded\n"
             "weight_tensor: it was prepared for other channels; pass it on the host"
         )
-    if held != problem.k_tiles and not prepared:
+    if k_tiles != problem.k_tiles and not prepared:
         yield (
-            f"{tiles.format(held, problem.k_tiles)}core_grid: {partitioned.layout.config.channel_cores} cores do not "
-            f"divide the {held} channel tiles; give a grid that does"
+            f"{tiles.format(k_tiles, problem.k_tiles)}core_grid: {partitioned.layout.config.channel_cores} cores do "
+            f"not divide the {k_tiles} channel tiles; give a grid that does"
         )
 
 
@@ -312,9 +312,9 @@ def _sharded_matmul(builder: PlanBuilder, partitioned: PartitionedConv, tiles: P
     rows, columns = tiles.spec.shape[-2], partitioned.problem.out_channels
     padded = (1, 1, round_up(rows, TILE), round_up(columns, TILE))
     place = _cores_with_blocks(partitioned.layout, problem)
-    made = TensorSpec((1, 1, rows, columns), problem.out_format, Layout.TILE, place, padded)
+    output_spec = TensorSpec((1, 1, rows, columns), problem.out_format, Layout.TILE, place, padded)
     activation = partitioned.call.conv_config.activation
-    return _matmul(builder, partitioned, tiles, made, problem, _sharded_config(partitioned.layout), activation)
+    return _matmul(builder, partitioned, tiles, output_spec, problem, _sharded_config(partitioned.layout), activation)
 
 
 def _cores_with_blocks(layout: ConvPartition, problem: MatmulProblem) -> MemoryConfig:
@@ -370,10 +370,10 @@ def _interleaved_matmul(
     fused_bias = partitioned.problem.bias and not tiles.in_l1
     problem = _problem(partitioned, tiles, bias=fused_bias)
     rows, columns = tiles.spec.shape[-2], partitioned.problem.out_channels
-    made = TensorSpec((1, 1, rows, columns), problem.out_format, Layout.TILE, DRAM_MEMORY_CONFIG)
+    output_spec = TensorSpec((1, 1, rows, columns), problem.out_format, Layout.TILE, DRAM_MEMORY_CONFIG)
     grid = builder.device_spec.grid
     config = interleaved_config(problem, grid, in_dram=not tiles.in_l1, l1_bytes=free_l1_bytes)
-    result = _matmul(builder, partitioned, tiles, made, problem, config, None)
+    result = _matmul(builder, partitioned, tiles, output_spec, problem, config, None)
     if partitioned.problem.bias and not fused_bias:
         bias = operands(builder, partitioned.call)[1]
         result = with_row(builder, result, bias, problem.weight_format, "output.biased")

@@ -96,9 +96,9 @@ def partition_call(
         shards = memory.shard_spec
         stays = shards is not None and config == sharded_input(memory) and not shards.shape[1] % before
         place = memory if stays else dealt_anew(call, problem, config)
-        held = call.input_alignment(place)
-        if layout.shards.in_channels != round_up(problem.in_channels, config.channel_cores * held):
-            layout, refused = _partitioned(problem, options, device_spec, config, held)
+        alignment = call.input_alignment(place)
+        if layout.shards.in_channels != round_up(problem.in_channels, config.channel_cores * alignment):
+            layout, refused = _partitioned(problem, options, device_spec, config, alignment)
     reshards = place != memory
     if not reshards:  # a reshape may redistribute them, which the partition does not expect
         place = call.flattened_memory

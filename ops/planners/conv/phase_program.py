@@ -149,7 +149,7 @@ def phase_conv(
         return halo
     output = PlanTensor(f"{partitioned.prefix}output", output_spec(partitioned))
     requests = _requests(partitioned, groups, halo_bytes=sticks_bytes(halo, problem), index_bytes=words * WORD_BYTES)
-    made = placed_buffers(
+    circular_buffers = placed_buffers(
         requests, output=output.name, halo=halo.name, reader_indices=indices.name, cores=layout.program_cores
     )
     return builder.run(
@@ -158,7 +158,7 @@ def phase_conv(
         [halo, *read],
         output=output,
         resident=[indices],
-        circular_buffers=made,
+        circular_buffers=circular_buffers,
         key=("phase conv2d", op, read[0].spec.padded_shape),
     )
 
@@ -173,13 +173,13 @@ def _requests(
 
 def _buffers(groups: tuple[PhaseGroup, ...]) -> list[ConvBuffers]:
     """What decides the circular buffers of every group; partial sums of all are kept as those of the longest are."""
-    made = []
+    buffers = []
     for group in groups:
         rows, columns = group.kernel
         kernel = (1, rows * columns) if group.layout.joins_kernel_rows else group.kernel
-        made.append(replace(ConvBuffers.of(group.layout), kernel=kernel))
-    longest = max(one.accumulation_blocks for one in made)
-    return [replace(one, accumulation_blocks=longest) for one in made]
+        buffers.append(replace(ConvBuffers.of(group.layout), kernel=kernel))
+    longest = max(one.accumulation_blocks for one in buffers)
+    return [replace(one, accumulation_blocks=longest) for one in buffers]
 
 
 def _refusal(group: PhaseGroup) -> str | None:

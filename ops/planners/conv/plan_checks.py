@@ -55,13 +55,13 @@ def plan_fault(plan: Plan, call: ConvCall) -> str | None:
 
 def _misused(plan: Plan, call: ConvCall) -> Iterator[str]:
     """Prepared weights and bias that operations take for others."""
-    made = {step.tensor: step.op for step in plan.steps if isinstance(step, Allocate)}
-    made_here = set(made)
-    made |= {name: one.made_by for name, one in (("weight", call.weight), ("bias", call.bias)) if one is not None}
+    prepared = {step.tensor: step.op for step in plan.steps if isinstance(step, Allocate)}
+    made_here = set(prepared)
+    prepared |= {name: one.made_by for name, one in (("weight", call.weight), ("bias", call.bias)) if one is not None}
     for one in plan.expected:
         if isinstance(one.op, PrepareWeights | PrepareBias):
             role = "weight" if isinstance(one.op, PrepareWeights) else "bias"
-            text = misfit(made.get(one.tensor), plan.tensors[one.tensor], one.op)
+            text = misfit(prepared.get(one.tensor), plan.tensors[one.tensor], one.op)
             if text is not None and call.folding is not None and one.tensor in made_here:
                 yield (
                     "conv_config.enable_kernel_stride_folding: of an input in DRAM the real library folds the image, "
@@ -245,10 +245,10 @@ def check_phase_weights(plan: Plan, call: ConvCall) -> None:
     """Refuses weights on the device that were prepared for anything else than this plan of output phases."""
     if call.weight.on_host:
         return
-    made = call.weight.made_by
+    prepared = call.weight.made_by
     for one in plan.expected:
         ours = isinstance(one.op, PreparePhaseWeights) and one.tensor == (call.weight.name or "weight")
-        if ours and made != one.op and not isinstance(made, AsWanted):
+        if ours and prepared != one.op and not isinstance(prepared, AsWanted):
             raise ArgumentError(
                 f"{PHASES}: weight_tensor is on the device and was not prepared for this call and lowering; pass it "
                 "as it was made, on the host, or as an earlier call of the same arguments returned it"

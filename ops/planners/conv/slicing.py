@@ -417,8 +417,8 @@ def _slices_of_nothing(call: ConvCall, outputs: tuple[int, int], free_l1_bytes: 
     if given:
         most = div_up(outputs[kinds[0] is SliceType.DRAM_WIDTH], rounding_of(call, kinds[0]))
         return too_many_line(given, most) if given > most else None
-    found = any(outputs[kind is SliceType.DRAM_WIDTH] for kind in kinds)
-    return None if found else _none_found(kinds[-1], 0, 0, free_l1_bytes)
+    has_outputs = any(outputs[kind is SliceType.DRAM_WIDTH] for kind in kinds)
+    return None if has_outputs else _none_found(kinds[-1], 0, 0, free_l1_bytes)
 
 
 def _kinds(call: ConvCall) -> list[SliceType]:

@@ -65,9 +65,9 @@ def forward(
             f"dst must have at least 1 position on every axis, not {list(geometry.output_shape)}; use less padding or "
             "a larger src"
         )
-    made = call.problem(geometry, batch, (in_channels, out_channels), precision)
-    call.require_declared("dst_shape", dst_shape, made.dst_shape)
-    return made
+    problem = call.problem(geometry, batch, (in_channels, out_channels), precision)
+    call.require_declared("dst_shape", dst_shape, problem.dst_shape)
+    return problem
 
 
 def backward_data(
@@ -88,9 +88,9 @@ def backward_data(
             f"diff_src must have at least 1 position on every axis, not {list(sizes)}; {diff_dst.name} of "
             f"{list(spatial)} is too small for the kernel {list(kernel)} with this padding"
         )
-    made = call.problem(call.reaching(sizes, kernel, spatial), batch, (ins, out_channels), precision)
-    call.require_declared("src_shape", src_shape, made.src_shape)
-    return made
+    problem = call.problem(call.reaching(sizes, kernel, spatial), batch, (ins, out_channels), precision)
+    call.require_declared("src_shape", src_shape, problem.src_shape)
+    return problem
 
 
 def backward_weights(
@@ -211,12 +211,12 @@ class _Checks:
             )
         if isinstance(shape, np.ndarray) and shape.ndim != 1:
             raise self.names.error(f"{name} must have one axis, not the shape {shape.shape}")
-        found = integers(self.names, name, shape)
-        if len(found) != sides or min(found) < 1:
+        sizes = integers(self.names, name, shape)
+        if len(sizes) != sides or min(sizes) < 1:
             raise self.names.error(
-                f"{name} must be {sides} positive integers for {self.rank} spatial axes, not {list(found)}"
+                f"{name} must be {sides} positive integers for {self.rank} spatial axes, not {list(sizes)}"
             )
-        return found
+        return sizes
 
     def geometry(self, spatial: Sequence[int], kernel: Sequence[int], padding: Sequence[int]) -> Geometry:
         """Source sizes, kernel and output padding with the attributes."""

@@ -74,8 +74,8 @@ def _sticks(
     builder: PlanBuilder, d: Deconvolution, source: str, spatial: Sequence[int], channels: int, parts: int
 ) -> PlanTensor:
     """An image as rows of channels, in so many slices of its numbers."""
-    made = sticks_spec(d.batch * prod(spatial), channels, d.slicing, parts)
-    return builder.upload(f"{source}.sticks", made, source, PrepareSticks(d.channels_last))
+    sticks = sticks_spec(d.batch * prod(spatial), channels, d.slicing, parts)
+    return builder.upload(f"{source}.sticks", sticks, source, PrepareSticks(d.channels_last))
 
 
 def plan_forward(d: Deconvolution, device_spec: DeviceSpec, *, bias: bool, lowering: Lowering = Lowering.FRAME) -> Plan:

@@ -172,21 +172,21 @@ def integers(names: Names, name: str, value: Any) -> tuple[int, ...]:
         ArgumentError: It is no list, or holds something else.
     """
     with suppress(TypeError):
-        found = tuple(value)
-        if not isinstance(value, str | bytes) and not any(isinstance(number, bool) for number in found):
-            return tuple(map(index, found))
+        numbers = tuple(value)
+        if not isinstance(value, str | bytes) and not any(isinstance(number, bool) for number in numbers):
+            return tuple(map(index, numbers))
     raise names.error(f"{name} must be a list of integers, not {shown(value)}")
 
 
 def _list(names: Names, name: str, value: Any, rank: int) -> tuple[int, ...] | None:
     if value is None:
         return None
-    found = integers(names, name, value)
-    if len(found) != rank:
-        raise names.error(f"{name} must have one entry for each of the {rank} spatial axes, not {list(found)}")
-    if min(found) < LEAST[name]:
-        raise names.error(f"{name} must be at least {LEAST[name]} on every axis, not {list(found)}")
-    return found
+    numbers = integers(names, name, value)
+    if len(numbers) != rank:
+        raise names.error(f"{name} must have one entry for each of the {rank} spatial axes, not {list(numbers)}")
+    if min(numbers) < LEAST[name]:
+        raise names.error(f"{name} must be at least {LEAST[name]} on every axis, not {list(numbers)}")
+    return numbers
 
 
 def _groups(names: Names, value: Any) -> int:

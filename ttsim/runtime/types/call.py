@@ -272,8 +272,8 @@ class Signature:
 
 def incompatible(entry: str) -> str:
     """The real library's first line for arguments that do not fit, by the name that the library gives a function."""
-    told = f"{entry}(): incompatible function arguments."
-    return told if entry.startswith(OPERATIONS) else f"{told} The following argument types are supported:"
+    line = f"{entry}(): incompatible function arguments."
+    return line if entry.startswith(OPERATIONS) else f"{line} The following argument types are supported:"
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
@@ -428,13 +428,13 @@ class Call:
                 without it.
             prefix: What the real library's errors put before the name.
         """
-        found = {
+        params = {
             key: one for base in reversed(cls.__mro__) for key, one in vars(base).items() if isinstance(one, Param)
         }
         if name:
-            cls._name, order = name, parameters.split() or list(found)
-            assert set(order) == set(found), set(order) ^ set(found)
-            cls._params = {key: found[key] for key in order}
+            cls._name, order = name, parameters.split() or list(params)
+            assert set(order) == set(params), set(order) ^ set(params)
+            cls._params = {key: params[key] for key in order}
             cls._by_position = tuple(key for key, one in cls._params.items() if not one.kw_only)
             hints = get_type_hints(cls, include_extras=True)
             arguments = {key: Argument(kind_of(hints[key]), one.default) for key, one in cls._params.items()}

@@ -10,7 +10,7 @@ from device.errors import DeviceError, OutOfMemoryError
 from device.memory.memory_config import BufferType, Layout, TensorMemoryLayout
 from device.numbers.formats import FLOAT32
 from device.spec.device_spec import load_spec
-from ops.planners.conv.arguments import ConvConfig, SliceConfig, SliceType
+from ops.planners.conv.arguments import SliceType
 from ops.planners.conv.slicing import (
     check_slice_count,
     choose_slices,
@@ -24,7 +24,7 @@ from ops.planners.conv.slicing import (
 )
 from ops.reference import conv_transpose_channels_last
 from ops.window import NoWindowError
-from tests.build import geometry_of, sized_call
+from tests.build import changed, cut, geometry_of, sized_call
 
 SPEC = load_spec("wormhole_n150")
 DOWN, ACROSS = SliceType.DRAM_HEIGHT, SliceType.DRAM_WIDTH
@@ -33,12 +33,8 @@ LAYOUTS = (Layout.ROW_MAJOR, Layout.TILE)
 
 
 def call(size, channels=4, out_channels=4, kernel=(3, 3), *, layout=Layout.TILE, scheme=None, **changes):
-    config = ConvConfig(output_layout=layout, shard_layout=scheme)
-    return sized_call(size, (channels, out_channels), kernel, conv_config=config, **changes)
-
-
-def sliced(kind, count):
-    return SliceConfig(slice_type=kind, num_slices=count)
+    changes |= {"output_layout": layout, "shard_layout": scheme}
+    return sized_call(size, (channels, out_channels), kernel, **changes)
 
 
 @st.composite
@@ -63,7 +59,7 @@ def calls(draw):
 @given(calls(), st.sampled_from(KINDS), st.data())
 def test_slices_tile_the_output(made, kind, data):
     count = data.draw(st.integers(1, most_slices(made, kind)))
-    parts = list(output_slices(made, sliced(kind, count)))
+    parts = list(output_slices(made, cut(count, kind)))
     assume(not any(part.is_empty for part in parts))
     frame = made.frame()
     whole = {DOWN: (0, frame.columns.outputs), ACROSS: (0, frame.rows.outputs)}[kind]
@@ -96,7 +92,7 @@ def part_of(made, part, x, w):
 def test_slices_compute_their_parts(made, kind, count):
     """Unless the real library's own arithmetic gives a slice too few outputs, near the end of padded images."""
     assume(count <= most_slices(made, kind))
-    parts = list(output_slices(made, sliced(kind, count)))
+    parts = list(output_slices(made, cut(count, kind)))
     assume(not any(part.is_empty for part in parts))
     x, w = pixels(made)
     want = conv_transpose_channels_last(x, w, geometry_of(made))
@@ -120,7 +116,7 @@ def test_slices_of_common_layers_compute_their_parts(kind, layout):
         x, w = pixels(made)
         want = conv_transpose_channels_last(x, w, geometry_of(made))
         for count in range(1, min(6, most_slices(made, kind) + 1)):
-            parts = list(output_slices(made, sliced(kind, count)))
+            parts = list(output_slices(made, cut(count, kind)))
             assert len(parts) == count
             for part in parts:
                 got = part_of(made, part, x, w)
@@ -130,7 +126,7 @@ def test_slices_of_common_layers_compute_their_parts(kind, layout):
 def test_a_window_by_hand():
     """16 outputs of 8 rows, kernel 3, stride 2, padding 1: outputs 8 to 16 meet inputs 4 to 8."""
     made = call((8, 8), stride=(2, 2), padding=(1, 1, 1, 1), output_padding=(1, 1), layout=Layout.ROW_MAJOR)
-    first, second = (part.down for part in output_slices(made, sliced(DOWN, 2)))
+    first, second = (part.down for part in output_slices(made, cut(2, DOWN)))
     assert (first.start, first.stop, first.padding, first.output_padding) == (0, 5, (1, 2), 0)
     assert (second.start, second.stop, second.padding, second.output_padding) == (4, 8, (1, 1), 1)
 
@@ -139,16 +135,16 @@ def test_a_window_by_hand():
 def test_tiled_slices_fill_their_last_tile(layout):
     """20 columns of output: every slice of a part of the input computes 32 of them if the output is in tiles."""
     made = call((8, 18), kernel=(3, 3), layout=layout)
-    for part in output_slices(made, sliced(DOWN, 2)):
+    for part in output_slices(made, cut(2, DOWN)):
         assert geometry_of(slice_call(made, part)).output_shape[1] == (32 if layout is Layout.TILE else 20)
-    (whole,) = output_slices(made, sliced(DOWN, 1))
+    (whole,) = output_slices(made, cut(1, DOWN))
     assert geometry_of(slice_call(made, whole)).output_shape[1] == 20
 
 
 def test_an_empty_slice_does_not_advance():
     """Rows of output that meet no input: the real library leaves them, and everything after them, unwritten."""
     made = call((2, 8), kernel=(1, 1), stride=(6, 1), output_padding=(5, 0), layout=Layout.ROW_MAJOR)
-    parts = list(output_slices(made, sliced(DOWN, 6)))
+    parts = list(output_slices(made, cut(6, DOWN)))
     assert [part.rows for part in parts] == [(0, 2), (2, 4), (2, 4), (2, 4), (2, 4), (2, 4)]
     assert [part.is_empty for part in parts] == [False, True, True, True, True, True]
 
@@ -170,13 +166,13 @@ def test_guessed_axis(layout, size, kind):
 def test_too_many_slices_are_refused(layout, kind, most):
     made = call((8, 40), layout=layout)
     assert most_slices(made, kind) == most
-    check_slice_count(made, sliced(kind, most), made.frame())
+    check_slice_count(made, cut(most, kind), made.frame())
     message = (
         rf"^Number of slices \({most + 1}\) exceeds the maximum allowed \({most}\) for the given output dimension and "
         rf"alignment\.\ndram_slice_config: at most {most} slices of type {kind.name} fit"
     )
     with pytest.raises(DeviceError, match=message):
-        check_slice_count(made, sliced(kind, most + 1), made.frame())
+        check_slice_count(made, cut(most + 1, kind), made.frame())
 
 
 LARGE = call((8, 64), 128, 128, stride=(2, 2), padding=(1, 1, 1, 1), output_padding=(1, 1))
@@ -189,12 +185,12 @@ def largest(made, config):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_smallest_number_that_fits(kind):
-    made = replace(LARGE, slice_config=sliced(kind, 0))
-    needs = [largest(made, sliced(kind, count)) for count in range(1, most_slices(made, kind) + 1)]
+    made = replace(LARGE, slice_config=cut(0, kind))
+    needs = [largest(made, cut(count, kind)) for count in range(1, most_slices(made, kind) + 1)]
     assert len(set(needs)) > 1
     for free in needs:
         first = next(count for count, need in enumerate(needs, 1) if need <= free)
-        assert choose_slices(made, SPEC, free_l1_bytes=free).config == sliced(kind, first)
+        assert choose_slices(made, SPEC, free_l1_bytes=free).config == cut(first, kind)
 
 
 @settings(max_examples=40)
@@ -202,7 +198,7 @@ def test_the_smallest_number_that_fits(kind):
 def test_a_slice_needs_the_same_wherever_it_lies(made, kind, data):
     count = data.draw(st.integers(2, 6))
     assume(count <= most_slices(made, kind))
-    for part in output_slices(made, sliced(kind, count)):
+    for part in output_slices(made, cut(count, kind)):
         assume(not part.is_empty and min(geometry_of(slice_call(made, part)).output_shape) > 0)
         moved = part.at_origin
         assert (moved.rows[0], moved.columns[0], moved.down.start, moved.across.start) == (0, 0, 0, 0)
@@ -214,23 +210,22 @@ def test_a_slice_needs_the_same_wherever_it_lies(made, kind, data):
 def test_blocks_of_the_last_slice_are_refused_though_the_first_does_not_fit():
     """Slices of 32, 24 and 24 outputs: the first is too large, and blocks of 64 rows are too high for the rest."""
     made = call((10, 8), 2048, 64, kernel=(1, 3), scheme=TensorMemoryLayout.WIDTH_SHARDED, padding=(0, 0, 1, 1))
-    config = replace(made.conv_config, act_block_h_override=64)
     with pytest.raises(DeviceError, match=r"^Conv2d output block size"):
-        choose_slices(replace(made, conv_config=config, slice_config=sliced(DOWN, 0)), SPEC, free_l1_bytes=1)
+        choose_slices(changed(made, act_block_h_override=64, slice_config=cut(0, DOWN)), SPEC, free_l1_bytes=1)
 
 
 def test_the_other_axis_is_tried_only_if_the_axis_was_guessed():
     """A wide image is guessed to be cut along its width; four slices of its height may take less."""
     made = call((2, 220), 512, 64, kernel=(2, 2), stride=(2, 2))
     assert guess_slice_type(made) is ACROSS
-    least = {k: min(largest(made, sliced(k, n)) for n in range(1, most_slices(made, k) + 1)) for k in KINDS}
+    least = {k: min(largest(made, cut(n, k)) for n in range(1, most_slices(made, k) + 1)) for k in KINDS}
     assert least[DOWN] != least[ACROSS]
     better = min(KINDS, key=lambda kind: least[kind])
     chosen = choose_slices(made, SPEC, free_l1_bytes=least[better]).config
     assert chosen.slice_type is better
     other = ACROSS if better is DOWN else DOWN
     with pytest.raises(DeviceError, match="DRAM Auto slice could not find"):
-        choose_slices(replace(made, slice_config=sliced(other, 0)), SPEC, free_l1_bytes=least[better])
+        choose_slices(replace(made, slice_config=cut(0, other)), SPEC, free_l1_bytes=least[better])
 
 
 def test_nothing_fits():
@@ -247,7 +242,7 @@ def test_nothing_fits():
 @pytest.mark.parametrize("count", [1, 3])
 def test_windows_fit_their_shards(scheme, count):
     made = call((20, 20), 48, 64, scheme=TensorMemoryLayout[scheme])
-    for part in output_slices(made, sliced(DOWN, count)):
+    for part in output_slices(made, cut(count, DOWN)):
         config = input_cores(made, part, SPEC).cores
         memory = input_memory(made, part, config)
         rows, width = memory.shard_spec.shape
@@ -277,9 +272,9 @@ def test_a_slice_counts_the_rows_it_stands_for():
 
     Double-buffered WIDTH activations for two rows would not fit L1; the real library runs these 162 slices.
     """
-    made = call((56, 56), 8, 3, (5, 5), stride=(3, 3), padding=(4, 4, 2, 2), scheme=TensorMemoryLayout.WIDTH_SHARDED)
-    made = replace(made, conv_config=replace(made.conv_config, enable_act_double_buffer=True))
-    parts = list(output_slices(made, sliced(SliceType.DRAM_HEIGHT, 162)))
+    window = {"stride": (3, 3), "padding": (4, 4, 2, 2), "enable_act_double_buffer": True}
+    made = call((56, 56), 8, 3, (5, 5), scheme=TensorMemoryLayout.WIDTH_SHARDED, **window)
+    parts = list(output_slices(made, cut(162)))
     assert {part.rows[1] - part.rows[0] for part in parts} == {1}
     assert {slice_call(made, part).frame().rows.outputs for part in parts} == {1, 2}
     assert max(slice_l1_bytes(made, part, SPEC, slices=162) for part in parts) < 1360544
@@ -290,10 +285,9 @@ def test_a_slice_counts_the_columns_it_stands_for(padding, slices):
     """60x60, eight images, k4x5 s2 d3x2, 200 float32 channels become 64 in rows: the real library's numbers."""
     sizes, scheme = {"stride": (2, 2), "dilation": (3, 2), "padding": padding}, TensorMemoryLayout.HEIGHT_SHARDED
     made = call((60, 60), 200, 64, (4, 5), layout=Layout.ROW_MAJOR, scheme=scheme, batch=8, **sizes)
-    operands = {name: replace(one, spec=replace(one.spec, data_format=FLOAT32)) for name, one in _operands(made)}
-    made = replace(made, **operands, slice_config=sliced(ACROSS, 0))
+    floats = {
+        name: replace(one, spec=replace(one.spec, data_format=FLOAT32))
+        for name, one in (("input", made.input), ("weight", made.weight))
+    }
+    made = replace(made, **floats, slice_config=cut(0, ACROSS))
     assert choose_slices(made, SPEC, free_l1_bytes=1360544).config.num_slices == slices
-
-
-def _operands(made):
-    return ("input", made.input), ("weight", made.weight)
