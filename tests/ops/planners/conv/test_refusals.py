@@ -291,6 +291,11 @@ def test_a_good_call_passes(made):
     assert first_refusal(made) == ""
 
 
+def test_an_override_is_refused_before_its_plan_refuses_it():
+    with pytest.raises(ArgumentError, match=r"^Output sharding config override is only supported for BLOCK_SHARDED"):
+        check_arguments(call(**OUTPUT, shard_layout=HEIGHT, core_grid=box(4, 4)))
+
+
 def test_refusals_are_runtime_errors_and_value_errors():
     for kind in (RuntimeError, ValueError):
         with pytest.raises(kind, match="stride"):
