@@ -185,9 +185,9 @@ class PlanBuilder:
         self._operated(
             Operation(
                 name=operation,
-                inputs=tuple([one.name for one in reads]),
+                inputs=tuple([tensor.name for tensor in reads]),
                 outputs=() if output is None else (Allocate(output.name, self._buffer(output.spec)),),
-                resident=tuple([Allocate(one.name, self._buffer(one.spec), UPLOADED) for one in resident]),
+                resident=tuple([Allocate(tensor.name, self._buffer(tensor.spec), UPLOADED) for tensor in resident]),
                 circular_buffers=circular_buffers,
                 dataflow=dataflow,
                 op=op,
@@ -197,8 +197,8 @@ class PlanBuilder:
             ),
             () if output is None else (output.spec,),
         )
-        for one in resident:
-            self._tensors[one.name] = one.spec
+        for tensor in resident:
+            self._tensors[tensor.name] = tensor.spec
         return written
 
     def repeat(self, steps: Sequence[Step], prefix: str, again: str) -> None:
@@ -220,8 +220,10 @@ class PlanBuilder:
                 case Relocate(tensor=tensor):
                     self._steps.append(replace(step, tensor=named(tensor)))
                 case Operation():
-                    self._operated(_renamed(step, named), [self._tensors[one.tensor] for one in step.outputs])
-                    self._tensors.update((named(one.tensor), self._tensors[one.tensor]) for one in step.resident)
+                    self._operated(_renamed(step, named), [self._tensors[output.tensor] for output in step.outputs])
+                    self._tensors.update(
+                        (named(output.tensor), self._tensors[output.tensor]) for output in step.resident
+                    )
 
     def relocate(self, tensor: PlanTensor, op: DeviceOp, *buffers: tuple[CircularBuffer, ...]) -> None:
         """A tensor is released and allocated again, as high as it can lie; ``op`` moves it (buffers: `Relocate`)."""
@@ -259,10 +261,10 @@ class PlanBuilder:
 
     def free(self, *tensors: PlanTensor) -> None:
         """Releases tensors, in order: the plan's own, or the caller's on the caller's behalf."""
-        for one in tensors:
-            self._steps.append(Free(one.name))
-            self._held.pop(one.name, None)
-            self._freed.add(one.name)
+        for tensor in tensors:
+            self._steps.append(Free(tensor.name))
+            self._held.pop(tensor.name, None)
+            self._freed.add(tensor.name)
 
     def expect(self, name: str, op: DeviceOp) -> None:
         """A tensor that is on the device is read as if ``op`` had prepared it."""
@@ -292,7 +294,7 @@ class PlanBuilder:
 
     def free_others(self, *kept: PlanTensor) -> None:
         """Releases all tensors of the plan but some, in the order in which they came into being."""
-        names = {one.name for one in kept}
+        names = {tensor.name for tensor in kept}
         self.free(*(self.tensor(name) for name in list(self._held) if name not in names))
 
     def free_adopted(self) -> None:
@@ -349,9 +351,12 @@ def _renamed(step: Operation, named: Callable[[str], str]) -> Operation:
     return replace(
         step,
         inputs=tuple([named(one) for one in step.inputs]),
-        outputs=tuple([Allocate(named(one.tensor), one.buffer, one.by) for one in step.outputs]),
-        resident=tuple([Allocate(named(one.tensor), one.buffer, one.by) for one in step.resident]),
+        outputs=tuple([Allocate(named(output.tensor), output.buffer, output.by) for output in step.outputs]),
+        resident=tuple([Allocate(named(output.tensor), output.buffer, output.by) for output in step.resident]),
         circular_buffers=tuple(
-            [one if one.view_of is None else one._replace(view_of=named(one.view_of)) for one in step.circular_buffers]
+            [
+                buffer if buffer.view_of is None else buffer._replace(view_of=named(buffer.view_of))
+                for buffer in step.circular_buffers
+            ]
         ),
     )

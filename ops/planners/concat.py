@@ -65,7 +65,7 @@ def shards_refusal(
     """Why the library does not join shards, if it does not; said once the result is allocated."""
     first, rank = sources[0].memory_config, len(made.shape)
     place, one_place = first.memory_layout, "\nconcat: shard all tensors over the same cores"
-    for other in (one.memory_config for one in sources[1:]):
+    for other in (tensor.memory_config for tensor in sources[1:]):
         if not other.is_sharded():
             return f"All tensors must be sharded or all must be interleaved{one_place}"
         if _grid(other.shard_spec) != _grid(first.shard_spec):
@@ -112,7 +112,7 @@ def _block_refusal(sources: Sequence[TensorSpec], alignment_bytes: int) -> str |
                 "concat: move the tensors to interleaved memory first"
             )
         start += one.shape[-1]
-    for number, shards in enumerate(one.memory_config.shard_spec for one in sources):
+    for number, shards in enumerate(tensor.memory_config.shard_spec for tensor in sources):
         element_bytes = sources[number].data_format.element_bytes or 0
         across = 0 if shards is None else shards.shape[1]
         if across * element_bytes % alignment_bytes:
@@ -178,7 +178,7 @@ def _concatenated(
     builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, groups: int
 ) -> PlanTensor:
     """The tensors joined in their place; tiles with padding along the axis as rows, if no program joins those."""
-    sources = [one.spec for one in inputs]
+    sources = [tensor.spec for tensor in inputs]
     if len(inputs) == 1:
         return placed(builder, inputs[0], place, "output")
     if not _is_ragged(sources, axis):
@@ -187,7 +187,10 @@ def _concatenated(
         return result
     if _joins_bands(sources, axis, place, groups, builder.device_spec):
         return _paged(builder, inputs, axis, place, "output", ragged=True)
-    rows = [unpadded_by(builder, one, one.spec.shape, one.spec.memory_config, f"{one.name}.rows") for one in inputs]
+    rows = [
+        unpadded_by(builder, tensor, tensor.spec.shape, tensor.spec.memory_config, f"{tensor.name}.rows")
+        for tensor in inputs
+    ]
     joined, spent = _aligned(builder, rows, axis, place, groups, "output.rows", consumed=True)
     result = tilized_by(builder, joined, "output", place=joined.spec.memory_config, whole=False)
     builder.free(joined, *spent)
@@ -197,32 +200,32 @@ def _concatenated(
 def _is_ragged(sources: Sequence[TensorSpec], axis: int) -> bool:
     """Whether tiles hold padding along an axis; those of a vector always do, in the rows that it does not have."""
     return any(
-        one.layout is Layout.TILE and (len(one.shape) == 1 or one.shape[axis] != one.padded_shape[axis])
-        for one in sources
+        tensor.layout is Layout.TILE and (len(tensor.shape) == 1 or tensor.shape[axis] != tensor.padded_shape[axis])
+        for tensor in sources
     )
 
 
 def _joins_bands(sources: Sequence[TensorSpec], axis: int, place: MemoryConfig, groups: int, spec: DeviceSpec) -> bool:
     """Whether one program joins the rows of interleaved tiles with padding; of L1 it must find room for its buffers."""
-    rank, places = len(sources[0].shape), [place, *(one.memory_config for one in sources)]
+    rank, places = len(sources[0].shape), [place, *(tensor.memory_config for tensor in sources)]
     if groups != 1 or not 2 <= len(sources) <= MOST_BANDS or rank < 2 or axis != rank - 1:
         return False
     if sources[0].data_format not in (BFLOAT16, FLOAT32) or any(one.is_sharded() for one in places):
         return False
     made = _joined(sources, axis, place)
-    held = [one.buffer(spec) for one in (*sources, made)]
-    taken = sum(one.bank_bytes for one in held if one.buffer_type is BufferType.L1)
-    return taken + sum(one.size_bytes for one in ragged_buffers(sources, made, spec)) <= spec.l1.usable_bytes
+    held = [tensor.buffer(spec) for tensor in (*sources, made)]
+    taken = sum(buffer.bank_bytes for buffer in held if buffer.buffer_type is BufferType.L1)
+    return taken + sum(buffer.size_bytes for buffer in ragged_buffers(sources, made, spec)) <= spec.l1.usable_bytes
 
 
 def _ends_unaligned(inputs: Sequence[PlanTensor], axis: int, spec: DeviceSpec) -> bool:
     """Whether tensors are joined behind rows that end within what their memory aligns; a block float is one byte."""
     if axis != len(inputs[0].spec.shape) - 1:
         return False
-    for one in inputs:
-        in_dram = one.spec.memory_config.buffer_type is BufferType.DRAM
+    for tensor in inputs:
+        in_dram = tensor.spec.memory_config.buffer_type is BufferType.DRAM
         alignment = (spec.dram if in_dram else spec.l1).alignment_bytes
-        if one.spec.padded_shape[-1] * (one.spec.data_format.element_bytes or 1) % alignment:
+        if tensor.spec.padded_shape[-1] * (tensor.spec.data_format.element_bytes or 1) % alignment:
             return True
     return False
 
@@ -245,14 +248,14 @@ def _aligned(
     if not _ends_unaligned(inputs, axis, builder.device_spec):
         result = _joined_in_place(builder, inputs, axis, place, groups, name)
         return result, inputs if consumed else []
-    matrices = [seen(one, (1, *one.spec.shape)) if axis == 0 else one for one in inputs]
+    matrices = [seen(tensor, (1, *tensor.spec.shape)) if axis == 0 else tensor for tensor in inputs]
     last = max(axis, 1)
-    turned = [transposed_by(builder, one, (last - 1, last), None, f"{one.name}.turned") for one in matrices]
-    given = {one.name for one in inputs}
-    made = [one for one in turned if consumed or one.name not in given]  # a single element stays where it is
+    turned = [transposed_by(builder, tensor, (last - 1, last), None, f"{tensor.name}.turned") for tensor in matrices]
+    given = {tensor.name for tensor in inputs}
+    made = [tensor for tensor in turned if consumed or tensor.name not in given]  # a single element stays where it is
     if consumed:
-        kept = {one.name for one in turned}
-        builder.free(*(one for one in inputs if one.name not in kept))
+        kept = {tensor.name for tensor in turned}
+        builder.free(*(tensor for tensor in inputs if tensor.name not in kept))
     joined = _joined_in_place(builder, turned, last - 1, place, groups, f"{name}.turned")
     result = transposed_by(builder, joined, (last - 1, last), place, name)
     if axis == 0:
@@ -289,7 +292,7 @@ def _cuts_rows(tensor: TensorSpec) -> bool:
 def _joined(sources: Sequence[TensorSpec], axis: int, place: MemoryConfig) -> TensorSpec:
     first = sources[0]
     shape = list(first.shape)
-    shape[axis] = sum(one.shape[axis] for one in sources)
+    shape[axis] = sum(tensor.shape[axis] for tensor in sources)
     return TensorSpec(shape, first.data_format, first.layout, place)
 
 
@@ -298,13 +301,13 @@ def _of_shards(
 ) -> PlanTensor:
     """Shards are joined on their cores; an interleaved result is dealt by a program of its own."""
     last, tiled = len(inputs[0].spec.shape) - 1, inputs[0].spec.layout is Layout.TILE
-    specs = [one.spec for one in inputs]
+    specs = [tensor.spec for tensor in inputs]
     sharded = place if place.is_sharded() else _shards_of_result(inputs, axis == last)
     made = PlanTensor(name if place.is_sharded() else f"{name}.sharded", _joined(specs, axis, sharded))
     refused = shards_refusal(specs, made.spec, axis, groups, builder.device_spec.l1.alignment_bytes)
     by_height = sharded.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
     pair = len(inputs) == 2 and by_height and axis == last
-    op = Concatenate(axis=axis, shapes=tuple(one.shape for one in specs), groups=groups if pair else 1)
+    op = Concatenate(axis=axis, shapes=tuple(tensor.shape for tensor in specs), groups=groups if pair else 1)
     builder.run(
         CONCAT,
         op,
@@ -327,16 +330,16 @@ def _shard_buffers(
 ) -> tuple[CircularBuffer, ...]:
     """Buffers of the programs that join shards; vectors are joined page by page."""
     if len(made.spec.shape) == 1:
-        return page_buffers([one.spec for one in inputs], made.spec, spec)
+        return page_buffers([tensor.spec for tensor in inputs], made.spec, spec)
     return turned_buffers(inputs, made, spec) if turns else shard_views(inputs, made, spec)
 
 
 def _shards_of_result(inputs: Sequence[PlanTensor], by_columns: bool) -> MemoryConfig:
     """The cores of the first tensor, with all columns (or rows) side by side."""
-    if any(one.spec.memory_config.shard_spec is None for one in inputs):
+    if any(tensor.spec.memory_config.shard_spec is None for tensor in inputs):
         raise DeviceError("bad optional access\nconcat: shard all tensors, or none")
     first, shards = inputs[0].spec.memory_config, inputs[0].spec.shards
-    rows, columns = zip(*(one.spec.shards.shape for one in inputs), strict=True)
+    rows, columns = zip(*(tensor.spec.shards.shape for tensor in inputs), strict=True)
     shape = (rows[0], sum(columns)) if by_columns else (sum(rows), columns[0])
     return MemoryConfig(first.memory_layout, first.buffer_type, ShardSpec(shards.grid, shape, shards.orientation))
 
@@ -350,7 +353,7 @@ def _interleaved(
             "Current concat implementation requires aligned last dim when concatting on last dim\n"
             "concat: move the tensors to interleaved memory before, or give rows of whole alignments"
         )
-    if not _cuts_rows(_joined([one.spec for one in inputs], axis, place)):
+    if not _cuts_rows(_joined([tensor.spec for tensor in inputs], axis, place)):
         return _paged(builder, inputs, axis, place, name)
     joined = _paged(builder, inputs, axis, DRAM_MEMORY_CONFIG, f"{name}.interleaved")
     made = TensorSpec(joined.spec.shape, joined.spec.data_format, joined.spec.layout, place)

@@ -205,7 +205,7 @@ def _by_swaps(
 def _as_before(builder: PlanBuilder, source: PlanTensor, wide: PlanTensor, made: PlanTensor, name: str) -> PlanTensor:
     """What was made of a converted tensor in the format of the source; both are released."""
     result = typecast_by(builder, made, source.spec.data_format, name)
-    builder.free(*{one.name: one for one in (made, wide) if one.name != source.name}.values())
+    builder.free(*{tensor.name: tensor for tensor in (made, wide) if tensor.name != source.name}.values())
     return result
 
 

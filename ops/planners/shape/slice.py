@@ -141,7 +141,7 @@ def _cut(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: Me
         dataflow=True,
     )
     result = in_other_layout(builder, box, given.layout, name)
-    builder.free(*(one for one in (box, read) if one.name not in (result.name, source.name)))
+    builder.free(*(tensor for tensor in (box, read) if tensor.name not in (result.name, source.name)))
     return result
 
 
@@ -196,7 +196,7 @@ def _by_way_of_rows(
     read = placed(builder, source, L1_MEMORY_CONFIG, f"{name}.gathered") if gathers else source
     box = _cut(builder, read, op, f"{name}.cut" if target != L1_MEMORY_CONFIG else name, L1_MEMORY_CONFIG)
     result = placed(builder, box, target, name)
-    builder.free(*(one for one in (box, read) if one.name not in (result.name, source.name)))
+    builder.free(*(tensor for tensor in (box, read) if tensor.name not in (result.name, source.name)))
     return result
 
 

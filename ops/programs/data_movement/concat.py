@@ -56,9 +56,9 @@ class Concatenate(DataMovement):
         def copy(some: slice) -> None:
             end = 0
             for group in range(self.groups):
-                for one in rows:
-                    width = one.shape[1] // self.groups
-                    target[some, end : end + width] = one[some, group * width : (group + 1) * width]
+                for tensor in rows:
+                    width = tensor.shape[1] // self.groups
+                    target[some, end : end + width] = tensor[some, group * width : (group + 1) * width]
                     end += width
 
         context.arithmetic.each(copy, parts_of(lead, target.shape[1], COPIED_TOGETHER))

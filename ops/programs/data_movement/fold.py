@@ -82,7 +82,7 @@ def folds_tiles(image: TensorSpec, window: tuple[int, int], spec: DeviceSpec) ->
     if image.layout is not Layout.TILE or image.memory_config.is_sharded():
         return False
     row = image.shape[-1] * (folded_format(image).element_bytes or 0)
-    buffers = sum(one.size_bytes for one in _tile_buffers(image, window, spec))
+    buffers = sum(buffer.size_bytes for buffer in _tile_buffers(image, window, spec))
     return row % STICK_BYTES == 0 and buffers + CODE_BYTES < spec.l1.usable_bytes
 
 

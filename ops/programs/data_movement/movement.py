@@ -109,7 +109,7 @@ def sides_of(source: TensorSpec, target: TensorSpec, spec: DeviceSpec, *, on_one
     The cores are those that hold shards; of interleaved tensors one, or as many as have pages of the target, or whole
     rows of tiles where the layout changes.
     """
-    sharded = next((one for one in (target, source) if one.memory_config.shard_spec is not None), None)
+    sharded = next((tensor for tensor in (target, source) if tensor.memory_config.shard_spec is not None), None)
     if sharded is not None:
         cores = sharded.data_cores
     else:

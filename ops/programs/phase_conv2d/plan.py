@@ -81,9 +81,9 @@ def phase_buffer_requests(phases: Sequence[ConvBuffers], layout: ConvPartition) 
     sticks, tiled = sticks_format(layout.problem), not layout.options.untilize_out
     largest: dict[str, BufferRequest] = {}
     for conv in phases:
-        for one in buffer_requests(conv):
-            known = largest.setdefault(one.name, one)
-            largest[one.name] = max(known, one, key=lambda request: request.size_bytes)
+        for tensor in buffer_requests(conv):
+            known = largest.setdefault(tensor.name, tensor)
+            largest[tensor.name] = max(known, tensor, key=lambda request: request.size_bytes)
     height, width = layout.shards.out_row_tiles, layout.shards.out_col_tiles
     block = max(conv.layout.blocks.act_h_tiles * conv.layout.shards.out_col_tiles for conv in phases)
     own = [BufferRequest("out_sticks", block * sticks.tile_bytes, sticks.tile_bytes, sticks)]
