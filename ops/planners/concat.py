@@ -24,6 +24,7 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
 from ops.planners.shape.permute import seen, transposed_by
 from ops.planners.to_config import placed
+from ops.programs.buffer_shapes import row_bytes
 from ops.programs.data_movement.concat import Concatenate, page_buffers, ragged_buffers, shard_views, turned_buffers
 from ops.programs.data_movement.conversions import copied, tilized_by, unpadded_by
 from ops.programs.data_movement.copy import Conversion
@@ -68,13 +69,13 @@ def shards_refusal(
     for other in (tensor.memory_config for tensor in sources[1:]):
         if not other.is_sharded():
             return f"All tensors must be sharded or all must be interleaved{one_place}"
-        if _grid(other.shard_spec) != _grid(first.shard_spec):
+        if _grid(other) != _grid(first):
             return f"Sharded tensors must have the same grid.{one_place}"
         if other.memory_layout is not place:
             return f"Sharded tensors must have the same memory layout.{one_place}"
     if made.memory_config.memory_layout is not place:
         return "Sharded output and inputs must have the same memory layout.\nmemory_config: move the result afterwards"
-    if _grid(made.memory_config.shard_spec) != _grid(first.shard_spec):
+    if _grid(made.memory_config) != _grid(first):
         return "Sharded output and inputs must have the same grid.\nmemory_config: move the result afterwards"
     if axis < rank - 2:
         return "Only width or height concat on sharded tensors\nmemory_config: ask for interleaved memory"
@@ -92,17 +93,14 @@ def shards_refusal(
     if axis < rank - 1:
         return None
     if place is BLOCK:
-        return _block_refusal(sources, alignment_bytes)
+        return None if made.layout is Layout.TILE else _block_refusal(sources, alignment_bytes)
     return _pair_refusal(sources, groups) if len(sources) == 2 else None
 
 
 def _block_refusal(sources: Sequence[TensorSpec], alignment_bytes: int) -> str | None:
     """Rows in blocks that would start, or end, where a core cannot write to."""
-    start = 0
-    for number, one in enumerate(sources):
-        element_bytes = one.data_format.element_bytes or 0
-        if one.layout is Layout.TILE:
-            return None
+    start, element_bytes = 0, sources[0].data_format.element_bytes or 0
+    for number, tensor in enumerate(sources):
         if start * element_bytes % alignment_bytes:
             return (
                 f"Width concat: input {number} starts at column {start} ({start * element_bytes} bytes), not "
@@ -111,10 +109,8 @@ def _block_refusal(sources: Sequence[TensorSpec], alignment_bytes: int) -> str |
                 f"{alignment_bytes // element_bytes} elements, or concat before sharding.\n"
                 "concat: move the tensors to interleaved memory first"
             )
-        start += one.shape[-1]
-    for number, shards in enumerate(tensor.memory_config.shard_spec for tensor in sources):
-        element_bytes = sources[number].data_format.element_bytes or 0
-        across = 0 if shards is None else shards.shape[1]
+        start += tensor.shape[-1]
+    for number, across in enumerate(tensor.shards.shape[1] for tensor in sources):
         if across * element_bytes % alignment_bytes:
             return (
                 f"Input {number} shard row size ({across * element_bytes} bytes = {across} elements x {element_bytes} "
@@ -126,16 +122,18 @@ def _block_refusal(sources: Sequence[TensorSpec], alignment_bytes: int) -> str |
 
 def _pair_refusal(sources: Sequence[TensorSpec], groups: int) -> str | None:
     """What the two programs that join two tensors of HEIGHT shards do not take."""
-    for number, one in enumerate(sources):
-        columns, shards = one.padded_shape[-1], one.memory_config.shard_spec
-        if one.layout is Layout.TILE and columns // groups < LEAST_GROUP:
-            return (
-                f"Group size must be at least {LEAST_GROUP} for input{number} (was {columns // groups})\n"
-                f"groups: {groups} are too many for {columns} columns"
-            )
-        stick_bytes = columns * (one.data_format.element_bytes or 0)
-        aligned, rows = round_up(stick_bytes, STICK_BYTES), 0 if shards is None else shards.shape[0]
-        if one.layout is Layout.ROW_MAJOR and aligned != stick_bytes:
+    for number, tensor in enumerate(sources):
+        columns, rows = tensor.padded_shape[-1], tensor.shards.shape[0]
+        if tensor.layout is Layout.TILE:
+            if columns // groups < LEAST_GROUP:
+                return (
+                    f"Group size must be at least {LEAST_GROUP} for input{number} (was {columns // groups})\n"
+                    f"groups: {groups} are too many for {columns} columns"
+                )
+            continue
+        stick_bytes = row_bytes(tensor, columns)
+        aligned = round_up(stick_bytes, STICK_BYTES)
+        if aligned != stick_bytes:
             return (
                 f"DFB 's2s_rm_input_{number}' (entry_size {aligned} * num_entries {rows} = {aligned * rows} bytes) is "
                 "larger than the per-bank allocation of its borrowed TensorParameter "
@@ -145,8 +143,8 @@ def _pair_refusal(sources: Sequence[TensorSpec], groups: int) -> str | None:
     return None
 
 
-def _grid(shards: ShardSpec | None) -> object:
-    return None if shards is None else shards.grid
+def _grid(place: MemoryConfig) -> object:
+    return None if place.shard_spec is None else place.shard_spec.grid
 
 
 CONCAT = "ConcatDeviceOperation"
@@ -167,7 +165,7 @@ def plan_concat(
         DeviceError: The tensors do not go together, which shows before anything runs; else the plan ends in a refusal.
     """
     require_one_shape(sources, axis)
-    builder = PlanBuilder(spec, {f"input_{number}": one for number, one in enumerate(sources)})
+    builder = PlanBuilder(spec, {f"input_{number}": tensor for number, tensor in enumerate(sources)})
     inputs = [builder.tensor(f"input_{number}") for number in range(len(sources))]
     where = DRAM_MEMORY_CONFIG if place is None else place
     result = builder.attempt(lambda: _concatenated(builder, inputs, axis, where, groups), inputs[0])
@@ -210,7 +208,7 @@ def _joins_bands(sources: Sequence[TensorSpec], axis: int, place: MemoryConfig, 
     rank, places = len(sources[0].shape), [place, *(tensor.memory_config for tensor in sources)]
     if groups != 1 or not 2 <= len(sources) <= MOST_BANDS or rank < 2 or axis != rank - 1:
         return False
-    if sources[0].data_format not in (BFLOAT16, FLOAT32) or any(one.is_sharded() for one in places):
+    if sources[0].data_format not in (BFLOAT16, FLOAT32) or any(where.is_sharded() for where in places):
         return False
     made = _joined(sources, axis, place)
     held = [tensor.buffer(spec) for tensor in (*sources, made)]
@@ -270,17 +268,17 @@ def _joined_in_place(
     first = inputs[0].spec
     if not first.memory_config.is_sharded():
         return _interleaved(builder, inputs, axis, place, name)
-    in_l1, specs = all(one.in_l1 for one in inputs), [one.spec for one in inputs]
+    in_l1, specs = all(tensor.in_l1 for tensor in inputs), [tensor.spec for tensor in inputs]
     if not place.is_sharded() and not in_l1 and not _cuts_rows(first):  # pages of shards in DRAM are joined as they lie
         if not all(tensor.memory_config.is_sharded() for tensor in specs):
             raise DeviceError(MIXED)
         return _paged(builder, inputs, axis, place, name)
     if place.is_sharded() or (in_l1 and joins_in_place(first, axis)):
         return _of_shards(builder, inputs, axis, place, groups, name)
-    gathered = [placed(builder, one, place, f"{one.name}.interleaved") for one in inputs]
+    gathered = [placed(builder, tensor, place, f"{tensor.name}.interleaved") for tensor in inputs]
     result = _interleaved(builder, gathered, axis, place, name)
-    given = {one.name for one in inputs}
-    builder.free(*(one for one in gathered if one.name not in given))
+    given = {tensor.name for tensor in inputs}
+    builder.free(*(tensor for tensor in gathered if tensor.name not in given))
     return result
 
 
@@ -365,11 +363,11 @@ def _interleaved(
 def _paged(
     builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, name: str, *, ragged: bool = False
 ) -> PlanTensor:
-    specs, spec = [one.spec for one in inputs], builder.device_spec
+    specs, spec = [tensor.spec for tensor in inputs], builder.device_spec
     made = PlanTensor(name, _joined(specs, axis, place))
     if not specs[0].memory_config.is_sharded() and any(tensor.memory_config.is_sharded() for tensor in specs):
         raise DeviceError(MIXED)
-    op = Concatenate(axis=axis, shapes=tuple(one.shape for one in specs))
+    op = Concatenate(axis=axis, shapes=tuple(spec.shape for spec in specs))
     return builder.run(
         CONCAT,
         op,
