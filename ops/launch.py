@@ -66,7 +66,7 @@ class LaunchedProgram:
     processors: int  # Processors of a core that have a kernel, 1 to 5
     binaries: int  # Different kernel binaries in all
     binary_bytes: int  # Of each of them
-    groups: int = 1  # Groups of cores that differ in kernels or circular buffers: each is told to start by itself
+    groups: int = 1  # Groups of cores that differ in kernels or circular buffers: each is started by itself
     circular_buffers: int = 0
     buffer_groups: int = 1  # Groups of cores that differ in circular buffers
     arguments: int = 0  # Words of its own that each processor of each core gets

@@ -26,7 +26,7 @@ from ops.programs.data_movement.conversions import (
 )
 from ops.programs.data_movement.copy import Conversion
 from ops.programs.data_movement.placement import move_up, resharding
-from ops.programs.data_movement.reshape_plan import seen_anew
+from ops.programs.data_movement.reshape_plan import viewed
 from ops.programs.data_movement.reshard import misplaced_rows
 from ops.programs.data_movement.typecast import typecast_by
 
@@ -111,7 +111,7 @@ def _check_rows(source: TensorSpec, spec: DeviceSpec) -> None:
     """
     if len(source.shape) <= RANK:
         return
-    seen = seen_anew(source, (prod(source.shape[: 1 - RANK]), *source.shape[1 - RANK :]), spec)
+    seen = viewed(source, (prod(source.shape[: 1 - RANK]), *source.shape[1 - RANK :]), spec)
     if seen.padded_shape[-1] != source.padded_shape[-1]:
         raise ArgumentError(
             f"tilize: rows of {source.shape[-1]} that shards pad to {source.padded_shape[-1]}, in {len(source.shape)} "

@@ -24,7 +24,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
 from ops.programs.buffer_shapes import page_cores, row_bytes, shard_counts
-from ops.programs.data_movement.reshape_plan import seen_anew
+from ops.programs.data_movement.reshape_plan import viewed
 from ops.programs.data_movement.upsample import (
     Upsample,
     UpsampleProgram,
@@ -232,7 +232,7 @@ def refuse_bilinear(source: TensorSpec, scale: Sequence[float], spec: DeviceSpec
     if not place.is_sharded():
         _check_dealt(source, spec)
     elif source.layout is Layout.ROW_MAJOR:
-        seen_anew(source, (1, 1, prod(source.shape[:-1]), channels), spec)  # refuses rows that shards cut and pad
+        viewed(source, (1, 1, prod(source.shape[:-1]), channels), spec)  # refuses rows that shards cut and pad
     if place.memory_layout in (TensorMemoryLayout.INTERLEAVED, TensorMemoryLayout.HEIGHT_SHARDED):
         if (shards := place.shard_spec) is not None:
             walked = walk_refusal(shards.grid, row_major=shards.orientation is ShardOrientation.ROW_MAJOR)

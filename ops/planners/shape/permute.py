@@ -320,7 +320,7 @@ def _run(
     *,
     dataflow: bool,
 ) -> PlanTensor:
-    """A program; block floats whose columns become rows are packed anew."""
+    """A program; block floats whose columns become rows are packed again."""
     data_format, turns = source.spec.data_format, axes[-1] != len(axes) - 1
     op = Permute(shape=source.spec.shape, axes=axes, packed=data_format if data_format.is_block and turns else None)
     name = f"{program}DeviceOperation"

@@ -25,7 +25,7 @@ from ops.programs.data_movement.reshape_plan import (
     is_ragged,
     is_view,
     resharded_place,
-    seen_anew,
+    viewed,
     without_shards,
 )
 
@@ -69,7 +69,7 @@ def _reshaped(
         return placed(builder, source, where, "output")
     same_memory = where.is_sharded() is current.is_sharded() and where.buffer_type is current.buffer_type
     if same_memory and is_view(source.spec, shape):
-        return PlanTensor(source.name, seen_anew(source.spec, shape, builder.device_spec))
+        return PlanTensor(source.name, viewed(source.spec, shape, builder.device_spec))
     return _Reshape(builder, source, shape, where, explicit=place is not None, filler=filler).moved()
 
 
@@ -117,7 +117,7 @@ class _Reshape(RowMover):
         super().__init__(builder, source, shape, where, "output")
 
     def sharded_place(self, flat: TensorSpec) -> MemoryConfig:
-        """The place asked for, or dealt anew as the source is; BLOCK shards that were asked for stay if they fit."""
+        """The place asked for, or shards like the source's; BLOCK shards that were asked for stay if they fit."""
         where = self.where
         if where.shard_spec is None:
             shards = self.source.spec.memory_config.shard_spec

@@ -19,7 +19,7 @@ from ops.planners.plan_of import plan_of
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes, shard_row_bytes
 from ops.programs.data_movement.conversions import in_other_layout, unpadding_refusal
-from ops.programs.data_movement.reshape_plan import seen_anew
+from ops.programs.data_movement.reshape_plan import viewed
 from ops.programs.data_movement.slice import Cut, cuts_shards, row_buffer_bytes, slice_buffers
 
 ROW_BUFFERS = 2  # rows of the widest box that L1 must hold
@@ -147,7 +147,7 @@ def _cut(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: Me
 
 def _require_view(box: TensorSpec, spec: DeviceSpec, *, tilized: bool) -> None:
     """Raises DeviceError for rows with padding in shards that the library does not see without the padding."""
-    shards = seen_anew(box, box.shape, spec).memory_config.shard_spec
+    shards = viewed(box, box.shape, spec).memory_config.shard_spec
     width = 0 if shards is None else shards.shape[1]
     page, alignment = row_bytes(box, width), spec.l1.alignment_bytes
     if tilized and box.padded_shape[-1] != box.shape[-1] and page % alignment:

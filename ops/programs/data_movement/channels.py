@@ -78,9 +78,9 @@ class ChannelsLast(ModeledOp):
         """The blocks of pixels, and what the stages do."""
         pixels = ends.written.shards.shape[0]
         block = hwc_block(pixels)
-        told = f"{pixels:,} pixels of a core in blocks of {block:,}"
+        text = f"{pixels:,} pixels of a core in blocks of {block:,}"
         return Description(
-            facts=(Detail(name="block_pixels", value=block, text=told),),
+            facts=(Detail(name="block_pixels", value=block, text=text),),
             stages={
                 Stage.READER: "a block of pixels is read channel by channel",
                 Stage.TILIZE: "channels become tiles",

@@ -49,7 +49,7 @@ class Permute(DataMovement):
 
     shape: tuple[int, ...]
     axes: tuple[int, ...]  # The axis of the source that each axis of the result is
-    # The block float that packs its groups anew, since they lie along other axes; None of other formats
+    # The block float whose groups are packed again, since they lie along other axes; None of other formats
     packed: DataFormat | None = None
 
     def moved(self, values: Array) -> Array:

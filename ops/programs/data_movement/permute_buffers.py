@@ -173,7 +173,7 @@ SPLIT_TILES = 8  # tiles down an image in shards beyond which its result is put 
 
 
 def swapped_shape(tensor: TensorSpec, swapped: tuple[int, int]) -> Shape:
-    """The padded shape of a tensor of rank 4 whose two axes are swapped: tiles are padded anew."""
+    """The padded shape of a tensor of rank 4 whose two axes are swapped: tiles get padding of their own."""
     shape = list(tensor.shape if tensor.layout is Layout.TILE else tensor.padded_shape)
     shape[swapped[0]], shape[swapped[1]] = shape[swapped[1]], shape[swapped[0]]
     if tensor.layout is Layout.ROW_MAJOR:

@@ -47,7 +47,7 @@ def sharded_spec(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
 
 
 def _resharded_spec(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
-    """A sharded tensor dealt anew; rows that WIDTH shards hold beyond its own stay."""
+    """A sharded tensor in other shards; rows that WIDTH shards hold beyond its own stay."""
     shards = config.shard_spec
     by_width = shards is not None and config.memory_layout is TensorMemoryLayout.WIDTH_SHARDED
     if shards is None or not by_width or shards.shape[0] != spec.matrix[0] or spec.layout is Layout.TILE:
@@ -74,9 +74,9 @@ def to_shards(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
     """A sharded copy of a tensor on the device, for a convolution.
 
     The copy is allocated first, then filled: by one program if the source is interleaved; if it is sharded, by one
-    that deals the shards anew, or by way of DRAM where no such program exists. Rows that do not fill what L1 aligns
-    are copied by a program of their own. Only a copy of an interleaved tensor
-    counts whole shards; shards dealt anew count the rows that there are.
+    that redistributes the shards, or by way of DRAM where no such program exists. Rows that do not fill what L1 aligns
+    are copied by a program of their own. Only a copy of an interleaved tensor counts whole shards; redistributed shards
+    count the rows that there are.
     """
     if not source.spec.memory_config.is_sharded():
         copy = builder.allocate(name, sharded_spec(source.spec, config))
@@ -98,11 +98,11 @@ def to_shards(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
 
 
 def resharding(before: TensorSpec, config: MemoryConfig, spec: DeviceSpec) -> Conversion | None:
-    """The one program that deals shards anew; None if they go by way of DRAM.
+    """The one program that redistributes shards; None if they go by way of DRAM.
 
-    Reshard moves tiles and, of HEIGHT shards that stay HEIGHT, any rows. Other rows must fill
-    what their memories align in both places. Where the width changes with the scheme, and where Reshard can not, rows
-    go by way of DRAM if they do, and else through a Copy.
+    Reshard moves tiles and, of HEIGHT shards that stay HEIGHT, any rows. Other rows must fill what their memories align
+    in both places. Where the width changes with the scheme, and where Reshard can not, rows go by way of DRAM if they
+    do, and else through a Copy.
     """
     old, new = before.memory_config.shard_spec, config.shard_spec
     if before.layout is Layout.TILE or old is None or new is None:

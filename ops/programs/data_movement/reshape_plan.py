@@ -149,7 +149,7 @@ class RowMover:
     """
 
     def __init__(self, builder: PlanBuilder, source: PlanTensor, shape: Shape, where: MemoryConfig, name: str) -> None:
-        """Prepares the move of ``source`` to a place ``where``, which is dealt anew if it is sharded."""
+        """Prepares the move of ``source`` to the place ``where``, whose shards follow from the shape."""
         self.builder, self.source, self.shape, self.where, self.name = builder, source, shape, where, name
 
     @cached_property
@@ -279,8 +279,8 @@ def moved_tiles(builder: PlanBuilder, source: PlanTensor, shape: Shape, place: M
     )
 
 
-def seen_anew(source: TensorSpec, shape: tuple[int, ...], spec: DeviceSpec) -> TensorSpec:
-    """The tensor as its buffer is seen anew; the library does not see the padding of rows in shards as padding.
+def viewed(source: TensorSpec, shape: tuple[int, ...], spec: DeviceSpec) -> TensorSpec:
+    """The tensor as a view under another shape; the library does not see the padding of rows in shards as padding.
 
     Raises:
         DeviceError: Rows with their padding, or the tiles of a vector with theirs, lie in parts in several shards.

@@ -393,7 +393,7 @@ def write_slice(builder: PlanBuilder, result: PlanTensor, target: PlanTensor, wr
         builder.free(result)
         result = rows
     operation, buffers = "SliceWriteDeviceOperation", slice_write_buffers(result.spec, builder.device_spec)
-    # where a slice goes is told to a program of interleaved rows when it runs
+    # a program of interleaved rows learns where a slice goes when it runs
     key = (operation, result.spec, target.spec, write.window.window_shape, write.source_width) if buffers else None
     builder.run(operation, write, [result, target], circular_buffers=buffers, key=key)
     builder.free(result)

@@ -12,7 +12,7 @@ from device.plan import Free
 from ops.builder import PlanBuilder
 from ops.op_models import load_spec
 from ops.programs.data_movement.reshape import map_tiles, segments_per_page, stick_buffers, tile_buffers, tile_map
-from ops.programs.data_movement.reshape_plan import flattened, is_view, reshaped, resharded_place, seen_anew
+from ops.programs.data_movement.reshape_plan import flattened, is_view, reshaped, resharded_place, viewed
 from tests.build import buffer_rows, place, programs, tensor_spec
 from tests.shards import BLOCK, HEIGHT, in_box
 
@@ -220,11 +220,11 @@ def test_shards_after_a_reshape(tensor, before, after):
 )
 def test_tensors_that_are_seen_anew(source, shape, after):
     if "/" in after:
-        made = seen_anew(tensor_spec(source), shape, SPEC)
+        made = viewed(tensor_spec(source), shape, SPEC)
         assert (made.shape, made.memory_config) == (shape, place(after))
     else:
         with pytest.raises(DeviceError, match=f"^{after}"):
-            seen_anew(tensor_spec(source), shape, SPEC)
+            viewed(tensor_spec(source), shape, SPEC)
 
 
 @pytest.mark.parametrize(
