@@ -188,23 +188,14 @@ class OperationEnd(NamedTuple):
 
 
 class BufferAllocated(NamedTuple):
-    """A buffer came to life.
+    """A buffer came to life."""
 
-    Attributes:
-        number: Running number of the buffer on its device.
-        name: What it is for.
-        address: Where it begins in every bank.
-        buffer: Type, layout, sizes and cores.
-        by: The function of the real library that asks for it.
-        tensor: The tensor that it is for, where that is known.
-    """
-
-    number: int
-    name: str
-    address: int
-    buffer: BufferSpec
-    by: str = ""
-    tensor: TensorSpec | None = None
+    number: int  # Running number of the buffer on its device
+    name: str  # What it is for
+    address: int  # Where it begins in every bank
+    buffer: BufferSpec  # Type, layout, sizes and cores
+    by: str = ""  # The function of the real library that asks for it
+    tensor: TensorSpec | None = None  # The tensor that it is for, where that is known
 
 
 class BufferFreed(NamedTuple):
@@ -219,27 +210,16 @@ class BufferFreed(NamedTuple):
 
 
 class CircularBufferAllocated(NamedTuple):
-    """A program got a circular buffer.
+    """A program got a circular buffer."""
 
-    Attributes:
-        operation: The device operation.
-        name: Its role there.
-        size_bytes: On each core.
-        address: On each core.
-        cores: Where it is.
-        view: Whether it lies on a tensor's shard and takes no L1 of its own.
-        dataflow: Whether it is a dataflow buffer.
-        scratchpad: Whether it is a scratchpad, which is one of them, too.
-    """
-
-    operation: str
-    name: str
-    size_bytes: int
-    address: int
-    cores: CoreRangeSet
-    view: bool
-    dataflow: bool = False
-    scratchpad: bool = False
+    operation: str  # The device operation
+    name: str  # Its role there
+    size_bytes: int  # On each core
+    address: int  # On each core
+    cores: CoreRangeSet  # Where it is
+    view: bool  # Whether it lies on a tensor's shard and takes no L1 of its own
+    dataflow: bool = False  # Whether it is a dataflow buffer
+    scratchpad: bool = False  # Whether it is a scratchpad, which is one of them, too
 
     @property
     def shown(self) -> bool:
@@ -271,17 +251,11 @@ Event = (
 
 
 class UsagePerCore(NamedTuple):
-    """Peaks of L1 use on a core.
+    """Peaks of L1 use on a core."""
 
-    Attributes:
-        peak_cb: Circular buffers of one program that are no views, in bytes.
-        peak_l1: L1 and L1_SMALL buffers, in bytes.
-        peak_total: Both together at one moment, in bytes.
-    """
-
-    peak_cb: int
-    peak_l1: int
-    peak_total: int
+    peak_cb: int  # Circular buffers of one program that are no views, in bytes
+    peak_l1: int  # L1 and L1_SMALL buffers, in bytes
+    peak_total: int  # Both together at one moment, in bytes
 
 
 def usage_per_core(events: Iterable[Event]) -> UsagePerCore:

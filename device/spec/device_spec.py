@@ -55,16 +55,11 @@ CostsT = TypeVar("CostsT", bound=Costs)
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table; two are equal if they hold the same figures, whoever has read them.
+    """One table; two are equal if they hold the same figures, whoever has read them."""
 
-    Attributes:
-        name: Its key in a device file.
-        figures: Keys and values, in order.
-        kind: The costs that all of it was checked to be; None if nobody has.
-    """
-
-    name: str
-    figures: tuple[tuple[str, Any], ...]
+    name: str  # Its key in a device file
+    figures: tuple[tuple[str, Any], ...]  # Keys and values, in order
+    # The costs that all of it was checked to be; None if nobody has
     kind: type[Costs] | None = field(default=None, compare=False)
     _read: dict[type[Costs], Costs] = field(default_factory=dict, repr=False, compare=False)
 
@@ -317,19 +312,12 @@ def _of_catalog(name: str, costs: tuple[type[Costs], ...]) -> DeviceSpec:
 
 @dataclass(frozen=True, slots=True)
 class DeviceFile:
-    """A TOML file of a device.
+    """A TOML file of a device."""
 
-    Attributes:
-        key: What tells it from others.
-        folder: Where relative paths start.
-        text: What it says.
-        values: The same, read.
-    """
-
-    key: str
-    folder: Path
-    text: str
-    values: dict[str, Any]
+    key: str  # What tells it from others
+    folder: Path  # Where relative paths start
+    text: str  # What it says
+    values: dict[str, Any]  # The same, read
 
     @property
     def extends(self) -> Any:

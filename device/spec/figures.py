@@ -35,17 +35,11 @@ class Dimension(Enum):
 
 
 class Kind(NamedTuple):
-    """What kind of number a figure is.
+    """What kind of number a figure is."""
 
-    Attributes:
-        unit: Of the number; empty of a plain one.
-        dimension: Of the number.
-        better: Which way a machine is better.
-    """
-
-    unit: str
-    dimension: Dimension
-    better: Better
+    unit: str  # Of the number; empty of a plain one
+    dimension: Dimension  # Of the number
+    better: Better  # Which way a machine is better
 
 
 def kind_of(name: str) -> Kind:

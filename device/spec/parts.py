@@ -18,15 +18,10 @@ MOST_PLACES: Final = 64  # along an axis of the chip: a coordinate of the networ
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridSpec:
-    """The worker cores a program can use.
+    """The worker cores a program can use."""
 
-    Attributes:
-        cols: Cores in a row, at most 64.
-        rows: Cores in a column, at most 64.
-    """
-
-    cols: int
-    rows: int
+    cols: int  # Cores in a row, at most 64
+    rows: int  # Cores in a column, at most 64
 
     def __post_init__(self) -> None:
         require_positive("grid", self)
@@ -40,25 +35,15 @@ class GridSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class L1Spec:
-    """The memory of each worker core.
+    """The memory of each worker core."""
 
-    Attributes:
-        bytes: First address behind L1: buffers are placed downward from here.
-        base_bytes: First address a program may use: circular buffers are placed upward from here.
-        alignment_bytes: A page of a buffer is padded to this.
-        allocation_alignment_bytes: A buffer starts at a multiple of this, counted from ``base_bytes``.
-        circular_buffer_alignment_bytes: A circular buffer starts at a multiple of this.
-        circular_buffers: Most circular buffers of one core.
-        zeros_bytes: Zeros that stand in every core, for kernels to copy padding from.
-    """
-
-    bytes: int
-    base_bytes: int
-    alignment_bytes: int
-    allocation_alignment_bytes: int
-    circular_buffer_alignment_bytes: int
-    circular_buffers: int
-    zeros_bytes: int = 512
+    bytes: int  # First address behind L1: buffers are placed downward from here
+    base_bytes: int  # First address a program may use: circular buffers are placed upward from here
+    alignment_bytes: int  # A page of a buffer is padded to this
+    allocation_alignment_bytes: int  # A buffer starts at a multiple of this, counted from ``base_bytes``
+    circular_buffer_alignment_bytes: int  # A circular buffer starts at a multiple of this
+    circular_buffers: int  # Most circular buffers of one core
+    zeros_bytes: int = 512  # Zeros that stand in every core, for kernels to copy padding from
 
     def __post_init__(self) -> None:
         require_positive("l1", self)
@@ -76,25 +61,15 @@ class L1Spec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DramSpec:
-    """The memory outside the cores, on a clock of its own: what it does in a second does not depend on theirs.
+    """The memory outside the cores, on a clock of its own: what it does in a second does not depend on theirs."""
 
-    Attributes:
-        banks: Independent banks; interleaved buffers spread over all.
-        bank_bytes: First address behind a bank.
-        base_bytes: First address a buffer may have: buffers are placed upward from here.
-        alignment_bytes: A page of a buffer is padded to this; a buffer starts at a multiple of it, from the base on.
-        bank_bytes_per_second: One bank, by the data sheet.
-        achieved_share: Part of that which all banks together deliver to well placed readers.
-        access_ns: From a request's arrival at a bank until its first bytes leave.
-    """
-
-    banks: int
-    bank_bytes: int
-    base_bytes: int
-    alignment_bytes: int
-    bank_bytes_per_second: float
-    achieved_share: float
-    access_ns: float
+    banks: int  # Independent banks; interleaved buffers spread over all
+    bank_bytes: int  # First address behind a bank
+    base_bytes: int  # First address a buffer may have: buffers are placed upward from here
+    alignment_bytes: int  # A page of a buffer is padded to this; a buffer starts at a multiple of it, from the base on
+    bank_bytes_per_second: float  # One bank, by the data sheet
+    achieved_share: float  # Part of that which all banks together deliver to well placed readers
+    access_ns: float  # From a request's arrival at a bank until its first bytes leave
 
     def __post_init__(self) -> None:
         require_positive("dram", self)
@@ -116,30 +91,19 @@ class DramSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NocSpec:
-    """The two networks of the chip: rings in each row and each column of a torus, clocked as the worker cores are.
+    """The two networks of the chip: rings in each row and each column of a torus, clocked as the worker cores are."""
 
-    Attributes:
-        cols: Columns of the torus, at most 64.
-        rows: Rows of the torus, at most 64.
-        worker_cols: Torus column of each column of worker cores, unharvested. A grid with more columns than these
-            (there may be none) has a network made for it (`device.time.network.torus_of`).
-        worker_rows: The same of rows.
-        flit_bytes: Bytes a link carries a cycle.
-        link_share: Part of them that is left after headers.
-        packet_bytes: Most that a packet carries; a larger transfer is several.
-        hop_cycles: From one router to the next.
-        interface_cycles: Of a small read's round trip, what is not hops: both ends' interfaces, and the memory.
-    """
-
-    cols: int
-    rows: int
+    cols: int  # Columns of the torus, at most 64
+    rows: int  # Rows of the torus, at most 64
+    # Torus column of each column of worker cores, unharvested. A grid with more columns than these (there may be
+    # none) has a network made for it (`device.time.network.torus_of`)
     worker_cols: tuple[int, ...] = ()
-    worker_rows: tuple[int, ...] = ()
-    flit_bytes: int
-    link_share: float
-    packet_bytes: int
-    hop_cycles: float
-    interface_cycles: float
+    worker_rows: tuple[int, ...] = ()  # The same of rows
+    flit_bytes: int  # Bytes a link carries a cycle
+    link_share: float  # Part of them that is left after headers
+    packet_bytes: int  # Most that a packet carries; a larger transfer is several
+    hop_cycles: float  # From one router to the next
+    interface_cycles: float  # Of a small read's round trip, what is not hops: both ends' interfaces, and the memory
 
     def __post_init__(self) -> None:
         require_positive("noc", self)
@@ -160,13 +124,9 @@ class NocSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataMovementSpec:
-    """The processors of a core that issue reads and writes.
+    """The processors of a core that issue reads and writes."""
 
-    Attributes:
-        processors: How many work side by side.
-    """
-
-    processors: int
+    processors: int  # How many work side by side
 
     def __post_init__(self) -> None:
         require_positive("data_movement", self)
@@ -174,30 +134,19 @@ class DataMovementSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputeSpec:
-    """The compute threads of a core.
+    """The compute threads of a core."""
 
-    Attributes:
-        dst_tiles: Tiles of 16-bit values the destination registers hold; half as many of 32 bits.
-        phase_cycles: Matrix unit cycles of one 32x32x32 tile product, for each fidelity phase.
-        unpack_bytes_per_cycle: Rate at which tiles come from L1 into the matrix unit's registers.
-        unpack_tile_cycles: Least time of a tile there, however few bytes it has.
-        pack_bytes_per_cycle: Rate at which tiles go from the destination registers to L1.
-        stationary_tiles: Tiles of one operand that the matrix unit keeps while tiles of the other stream past once.
-        minus_one_quirk: The matrix unit normalizes a negative sum of magnitude 1 by 27 places too few.
-        fast_tilize_keeps_tf32: Tilizing float32 into a 16-bit or block format keeps 10 mantissa bits when the
-            destination registers are 32 bits wide; False: it always keeps 7.
-        reciprocal_table: The vector unit looks a first estimate of a reciprocal up; False: kernels compute one.
-    """
-
-    dst_tiles: int
-    phase_cycles: float
-    unpack_bytes_per_cycle: float
-    unpack_tile_cycles: float
-    pack_bytes_per_cycle: float
-    stationary_tiles: int
-    minus_one_quirk: bool
+    dst_tiles: int  # Tiles of 16-bit values the destination registers hold; half as many of 32 bits
+    phase_cycles: float  # Matrix unit cycles of one 32x32x32 tile product, for each fidelity phase
+    unpack_bytes_per_cycle: float  # Rate at which tiles come from L1 into the matrix unit's registers
+    unpack_tile_cycles: float  # Least time of a tile there, however few bytes it has
+    pack_bytes_per_cycle: float  # Rate at which tiles go from the destination registers to L1
+    stationary_tiles: int  # Tiles of one operand that the matrix unit keeps while tiles of the other stream past once
+    minus_one_quirk: bool  # The matrix unit normalizes a negative sum of magnitude 1 by 27 places too few
+    # Tilizing float32 into a 16-bit or block format keeps 10 mantissa bits when the destination registers are 32 bits
+    # wide; False: it always keeps 7
     fast_tilize_keeps_tf32: bool
-    reciprocal_table: bool
+    reciprocal_table: bool  # The vector unit looks a first estimate of a reciprocal up; False: kernels compute one
 
     def __post_init__(self) -> None:
         require_positive("compute", self)
@@ -214,17 +163,11 @@ class ComputeSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferRate:
-    """A rate that grows linearly with the size of a transfer, from 16 bytes up to a peak.
+    """A rate that grows linearly with the size of a transfer, from 16 bytes up to a peak."""
 
-    Attributes:
-        floor_bytes_per_ns: At 16 bytes.
-        peak_bytes_per_ns: At ``peak_at_bytes`` and above.
-        peak_at_bytes: Where the growth ends.
-    """
-
-    floor_bytes_per_ns: float
-    peak_bytes_per_ns: float
-    peak_at_bytes: int
+    floor_bytes_per_ns: float  # At 16 bytes
+    peak_bytes_per_ns: float  # At ``peak_at_bytes`` and above
+    peak_at_bytes: int  # Where the growth ends
 
     def __post_init__(self) -> None:
         require_positive("reader rate", self)
@@ -238,19 +181,12 @@ class TransferRate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TilizeCost:
-    """Cycles to tilize one tile.
+    """Cycles to tilize one tile."""
 
-    Attributes:
-        input_format: Name of the format that is read.
-        output_format: Name of the format that is written.
-        dst_16bit_cycles: With 16-bit destination registers.
-        dst_32bit_cycles: With 32-bit destination registers.
-    """
-
-    input_format: str
-    output_format: str
-    dst_16bit_cycles: int
-    dst_32bit_cycles: int
+    input_format: str  # Name of the format that is read
+    output_format: str  # Name of the format that is written
+    dst_16bit_cycles: int  # With 16-bit destination registers
+    dst_32bit_cycles: int  # With 32-bit destination registers
 
     def __post_init__(self) -> None:
         require_positive("reader tilize", self)
@@ -260,19 +196,14 @@ class TilizeCost:
 class ReaderRates:
     """The cost model by which the real planner decides for a second activation reader (its figures, not the machine's).
 
-    Attributes:
-        clock_ghz: Clock it assumes.
-        local: Reads from the own L1.
-        dram: Reads from DRAM.
-        multicast: Multicasts.
-        tilize: By formats.
+    Rates are bytes in a nanosecond of the clock that it assumes.
     """
 
-    clock_ghz: float
-    local: TransferRate
-    dram: TransferRate
-    multicast: TransferRate
-    tilize: tuple[TilizeCost, ...]
+    clock_ghz: float  # Clock it assumes
+    local: TransferRate  # Reads from the own L1
+    dram: TransferRate  # Reads from DRAM
+    multicast: TransferRate  # Multicasts
+    tilize: tuple[TilizeCost, ...]  # By formats
 
     def __post_init__(self) -> None:
         require_positive("reader", self)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from inspect import cleandoc
+from inspect import cleandoc, getsource
 from math import isclose
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
@@ -105,6 +105,7 @@ def _field(path: tuple[str | int, ...], value: Any) -> Field:
 
 
 _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*)$")
+_COMMENTED = re.compile(r"((?:^ {4}# .*\n)*)^ {4}(\w+): [^#\n]*?(?: {2}# (.*))?$", re.MULTILINE)
 
 
 def words_of(path: tuple[str | int, ...]) -> str:
@@ -132,9 +133,12 @@ def _kind_of(path: tuple[str | int, ...]) -> Any:
 
 
 def _texts(kind: Any) -> dict[str, str]:
-    """The attributes of a dataclass and its bases, by name."""
+    """The fields of a dataclass and its bases, by name: as their comments say, or the attributes of the docstring."""
     texts: dict[str, str] = {}
-    for base in reversed(kind.__mro__):
+    for base in reversed(kind.__mro__[:-1]):
+        for above, name, behind in _COMMENTED.findall(getsource(base)):
+            text = behind or " ".join(line.strip("# ") for line in above.splitlines())
+            texts[name] = text and f"{text}."
         name = ""
         for line in cleandoc(base.__dict__.get("__doc__") or "").splitlines():  # since Python 3.13 it is clean
             if attribute := _ATTRIBUTE.match(line):
