@@ -40,7 +40,6 @@ CANCELLED: Final = 23  # places that a sum may lose
 GROWTH: Final = 12  # places that Dst may gain, but for one with each doubling of the steps
 SMALLEST_NARROW: Final = 16  # exponent fields of numbers that are taken for narrow
 LARGEST_NARROW: Final = 249
-STEPS: Final = ((True, False), (True, True), (False, False), (False, True))  # wide Dst, narrow numbers: as `multiply`
 LOW_HALF: Final = np.uint32(0xFFFF)  # bits that a 16-bit Dst lacks
 
 
@@ -242,7 +241,8 @@ def _multiply_compiled(op: _Work, compiled: Any, threads: int | None) -> Array |
             tile_starts,
             op.mode.fidelity_phases,
             np.int32(-1 if op.mode.minus_one_quirk else 0),
-            *(True if found == (op.mode.fp32_dest, narrow) else None for found in STEPS),
+            op.mode.fp32_dest or None,
+            narrow or None,
         )
 
     workers = (threads or free_threads()) if op.multiply_adds >= WORTH_THREADS else 1

@@ -55,7 +55,7 @@ _WEIGHT_SCALE: Final = 2.0**WEIGHT_SCALE_EXPONENT
 
 _CALL: Final = (
     f"({readonly('int32', 3)}, {readonly('int32', 2)}, int32[:,:,::1], UniTuple(int64, 2), UniTuple(int64, 2), "
-    "int64[::1], int64, int32, {}, {}, {}, {})"
+    "int64[::1], int64, int32, {}, {})"
 )
 
 int32 = np.int32
@@ -188,10 +188,21 @@ def _group_sum(
 
 
 @compiled
-def _step_32(
-    operands: Operands, step: Step, minus_one: int, narrow: bool | None, dst: Array, place: int, block: int
+def _step(
+    operands: Operands,
+    step: Step,
+    minus_one: int,
+    wide: bool | None,
+    narrow: bool | None,
+    dst: Array,
+    place: int,
+    block: int,
 ) -> None:
-    """One step into some rows of a 32-bit Dst; ``minus_one`` is the sum whose normalization goes wrong."""
+    """One step into some rows of Dst; ``minus_one`` is the sum whose normalization goes wrong in 32 bits.
+
+    Narrow numbers in a 16-bit Dst are rounded in floating point. A group is rounded twice, to 2**-13 units and to
+    units: halves up, and what is 2**-14 below a half goes up, too.
+    """
     weights, activations, present, largest = operands
     slot, phase, first, last = step
     low_a = phase & 1
@@ -209,82 +220,43 @@ def _step_32(
                 old = dst[place + row, block, n]
                 old_exponent = int32(int32(old >> 23) & int32(0xFF))
                 exponent = max(max(exponent_0, exponent_1), old_exponent)
-                doubled = int32(_significand(old, old_exponent) << 1)
-                total = _with_sign(_shift_half_up(doubled, int32(exponent - old_exponent)), int32(old >> 31))
-                total = int32(total + _shift_half_up(int32(group_0 << 14), int32(exponent - exponent_0)))
-                total = int32(total + _shift_half_up(int32(group_1 << 14), int32(exponent - exponent_1)))
-                magnitude = _with_sign(total, int32(total >> 31))
-                doubled = int32(int32(magnitude << 1) + min(int32(magnitude >> 24), int32(1)))
-                places = int32(exponent - 124) if total == minus_one else int32(exponent - 151)
-                bits = float32(doubled).view(np.int32)
-                if narrow is None:
-                    dst[place + row, block, n] = _finished(bits, places, total)
+                shift_0, shift_1 = int32(exponent - exponent_0), int32(exponent - exponent_1)
+                if wide is None and narrow is not None:
+                    power = int32(exponent << 23)
+                    units = int32(old).view(np.float32) * int32(_UNITS - power).view(np.float32) + float32(_MAGIC)
+                    total = int32(float32(units).view(np.int32) - int32(_MAGIC_BITS))
+                    aligned_0 = _shifted(int32(group_0 << 14), shift_0)
+                    aligned_1 = _shifted(int32(group_1 << 14), shift_1)
+                    total = int32(total + int32(int32(aligned_0 + int32((1 << 13) + 1)) >> 14))
+                    total = int32(total + int32(int32(aligned_1 + int32((1 << 13) + 1)) >> 14))
+                    bits = int32(int32(float32(total).view(np.int32) + int32(0x8000)) & int32(-0x10000))
+                    dst[place + row, block, n] = int32(bits + int32(power - int32(137 << 23))) if total else int32(0)
                 else:
-                    signed = int32(int32(bits + int32(places << 23)) | int32(total & int32(_SIGN)))
-                    dst[place + row, block, n] = signed if total else int32(0)
+                    significand = _significand(old, old_exponent)
+                    doubled = int32(significand >> 12) if wide is None else int32(significand << 1)
+                    total = _with_sign(_shift_half_up(doubled, int32(exponent - old_exponent)), int32(old >> 31))
+                    aligned_0 = _shift_half_up(int32(group_0 << 14), shift_0)
+                    aligned_1 = _shift_half_up(int32(group_1 << 14), shift_1)
+                    if wide is None:
+                        total = int32(total + int32(int32(aligned_0 + int32(1 << 12)) >> 13))
+                        total = int32(total + int32(int32(aligned_1 + int32(1 << 12)) >> 13))
+                        bits = float32(_with_sign(total, int32(total >> 31))).view(np.int32)
+                        bits = int32(int32(bits + int32(0x8000)) & int32(-0x10000))
+                        places = int32(exponent - 137)
+                    else:
+                        total = int32(int32(total + aligned_0) + aligned_1)
+                        magnitude = _with_sign(total, int32(total >> 31))
+                        doubled = int32(int32(magnitude << 1) + min(int32(magnitude >> 24), int32(1)))
+                        places = int32(exponent - 124) if total == minus_one else int32(exponent - 151)
+                        bits = float32(doubled).view(np.int32)
+                    if narrow is None:
+                        dst[place + row, block, n] = _finished(bits, places, total)
+                    else:
+                        signed = int32(int32(bits + int32(places << 23)) | int32(total & int32(_SIGN)))
+                        dst[place + row, block, n] = signed if total else int32(0)
 
 
-@compiled
-def _step_16(operands: Operands, step: Step, dst: Array, place: int, block: int) -> None:
-    """One step into some rows of a 16-bit Dst."""
-    weights, activations, present, largest = operands
-    slot, phase, first, last = step
-    low_a = phase & 1
-    low_b = phase >> 1
-    lowered = int32(_BIAS + 5 * low_a + 7 * low_b)
-    for row in range(first, last):
-        if present[slot, row]:
-            for n in range(LANES):
-                exponent_0 = _of_what_counts(int32(largest[slot, row - first, n] - lowered))
-                exponent_1 = _of_what_counts(int32(largest[slot, row - first, LANES + n] - lowered))
-                group_0 = _group_sum(weights, low_a, activations, low_b, slot, row, 0, n, exponent_0)
-                group_1 = _group_sum(weights, low_a, activations, low_b, slot, row, 8, n, exponent_1)
-                old = dst[place + row, block, n]
-                old_exponent = int32(int32(old >> 23) & int32(0xFF))
-                exponent = max(max(exponent_0, exponent_1), old_exponent)
-                doubled = int32(_significand(old, old_exponent) >> 12)
-                total = _with_sign(_shift_half_up(doubled, int32(exponent - old_exponent)), int32(old >> 31))
-                aligned_0 = _shift_half_up(int32(group_0 << 14), int32(exponent - exponent_0))
-                aligned_1 = _shift_half_up(int32(group_1 << 14), int32(exponent - exponent_1))
-                total = int32(total + int32(int32(aligned_0 + int32(1 << 12)) >> 13))
-                total = int32(total + int32(int32(aligned_1 + int32(1 << 12)) >> 13))
-                bits = float32(_with_sign(total, int32(total >> 31))).view(np.int32)
-                bits = int32(int32(bits + int32(0x8000)) & int32(-0x10000))
-                dst[place + row, block, n] = _finished(bits, int32(exponent - 137), total)
-
-
-@compiled
-def _step_16_narrow(operands: Operands, step: Step, dst: Array, place: int, block: int) -> None:
-    """`_step_16` of narrow numbers.
-
-    A group is rounded twice, to 2**-13 units and to units: halves up, and what is 2**-14 below a half goes up, too.
-    """
-    weights, activations, present, largest = operands
-    slot, phase, first, last = step
-    low_a = phase & 1
-    low_b = phase >> 1
-    lowered = int32(_BIAS + 5 * low_a + 7 * low_b)
-    for row in range(first, last):
-        if present[slot, row]:
-            for n in range(LANES):
-                exponent_0 = int32(largest[slot, row - first, n] - lowered)
-                exponent_1 = int32(largest[slot, row - first, LANES + n] - lowered)
-                group_0 = _group_sum(weights, low_a, activations, low_b, slot, row, 0, n, exponent_0)
-                group_1 = _group_sum(weights, low_a, activations, low_b, slot, row, 8, n, exponent_1)
-                old = dst[place + row, block, n]
-                exponent = max(max(exponent_0, exponent_1), int32(int32(old >> 23) & int32(0xFF)))
-                power = int32(exponent << 23)
-                units = int32(old).view(np.float32) * int32(_UNITS - power).view(np.float32) + float32(_MAGIC)
-                total = int32(float32(units).view(np.int32) - int32(_MAGIC_BITS))
-                aligned_0 = _shifted(int32(group_0 << 14), int32(exponent - exponent_0))
-                aligned_1 = _shifted(int32(group_1 << 14), int32(exponent - exponent_1))
-                total = int32(total + int32(int32(aligned_0 + int32((1 << 13) + 1)) >> 14))
-                total = int32(total + int32(int32(aligned_1 + int32((1 << 13) + 1)) >> 14))
-                bits = int32(int32(float32(total).view(np.int32) + int32(0x8000)) & int32(-0x10000))
-                dst[place + row, block, n] = int32(bits + int32(power - int32(137 << 23))) if total else int32(0)
-
-
-@called_with(*(_CALL.format(*("boolean" if step == at else "none" for at in range(4))) for step in range(4)))
+@called_with(*(_CALL.format(wide, narrow) for wide in ("boolean", "none") for narrow in ("none", "boolean")))
 @compiled
 def multiply(
     activations: Array,
@@ -295,15 +267,12 @@ def multiply(
     tile_starts: Array,
     fidelity_phases: int,
     minus_one: int,
-    any_32: bool | None,
-    narrow_32: bool | None,
-    any_16: bool | None,
-    narrow_16: bool | None,
+    wide: bool | None,
+    narrow: bool | None,
 ) -> None:
     """All steps for a rectangle of ``dst``, in place.
 
-    The last four say by which step, for which width of Dst and which numbers: one is True and three are None, which
-    is known when this is compiled, so that what is not needed takes no time then.
+    The last two are True or None, which is known when this is compiled, so that what is not needed takes no time then.
 
     Args:
         activations: int32 bit patterns [rows, halves, 16].
@@ -314,10 +283,8 @@ def multiply(
         tile_starts: First half of each K tile, and the number of halves at the end.
         fidelity_phases: Fidelity phases, 1 to 4.
         minus_one: The sum that is normalized wrongly: -1, or 0 for none.
-        any_32: 32 bits, any numbers.
-        narrow_32: 32 bits, narrow numbers.
-        any_16: 16 bits, any numbers.
-        narrow_16: 16 bits, narrow numbers.
+        wide: Whether Dst has 32 bits.
+        narrow: Whether all numbers are narrow.
     """
     height, place = rows[1] - rows[0], rows[0]
     parts_b = np.empty((2, 2, height, 16), np.float32)
@@ -339,12 +306,4 @@ def multiply(
                     _largest_sums(exponents_a, exponents_b, present, slot, first, last, largest)
                 for phase in range(fidelity_phases):
                     for slot in range(count):
-                        step = slot, phase, first, last
-                        if any_32 is not None:
-                            _step_32(operands, step, minus_one, None, dst, place, block)
-                        if narrow_32 is not None:
-                            _step_32(operands, step, minus_one, narrow_32, dst, place, block)
-                        if any_16 is not None:
-                            _step_16(operands, step, dst, place, block)
-                        if narrow_16 is not None:
-                            _step_16_narrow(operands, step, dst, place, block)
+                        _step(operands, (slot, phase, first, last), minus_one, wide, narrow, dst, place, block)
