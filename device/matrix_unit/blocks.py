@@ -25,8 +25,6 @@ from device.matrix_unit.packer import flushed, signed, without_nan
 from device.matrix_unit.vectorized import multiply_rows
 from device.numbers.formats import div_up
 
-__all__ = ["Engine", "block_product"]
-
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Engine: TypeAlias = Literal["auto", "compiled", "numpy", "truth"]
 

@@ -28,8 +28,6 @@ from device.matrix_unit.exact import (
     WEIGHT_SCALE_EXPONENT,
 )
 
-__all__ = ["LANES", "multiply"]
-
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Operands: TypeAlias = tuple[Array, Array, Array, Array]  # parts of both, which rows have any, largest sums
 Step: TypeAlias = tuple[int, int, int, int]  # half of the tile, phase, first row and the one behind the last

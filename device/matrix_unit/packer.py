@@ -15,18 +15,6 @@ import numpy as np
 from device.host.compiling import loops_of, worth_loading
 from device.numbers.formats import BFLOAT16, FLOAT32, GROUP, DataFormat, largest_exponents, spread
 
-__all__ = [
-    "accumulate_l1",
-    "add_bias",
-    "flushed",
-    "pack",
-    "share_exponents",
-    "signed",
-    "tilize",
-    "unpack",
-    "without_nan",
-]
-
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 SIGN: Final = np.uint32(0x80000000)

@@ -12,8 +12,6 @@ import numpy as np
 from device.host.compiling import called_with, compiled, readonly
 from device.numbers.formats import GROUP
 
-__all__ = ["add", "begin", "cut", "exponent_range", "share_exponents", "to_bfloat16"]
-
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _SIGN: Final = -(1 << 31)

@@ -23,8 +23,6 @@ from device.matrix_unit.exact import (
     weight_parts,
 )
 
-__all__ = ["multiply_rows"]
-
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 EXPONENT_BIAS: Final = 127

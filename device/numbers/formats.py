@@ -201,32 +201,6 @@ def _values(exponents: Array, codes: Array, mantissa_bits: int) -> Array:
     return values
 
 
-__all__ = [
-    "BFLOAT4_B",
-    "BFLOAT8_B",
-    "BFLOAT16",
-    "FLOAT16",
-    "FLOAT32",
-    "FORMATS",
-    "GROUP",
-    "INT8",
-    "INT32",
-    "TILE_ELEMENTS",
-    "UINT8",
-    "UINT16",
-    "UINT32",
-    "Array",
-    "DataFormat",
-    "bit_patterns",
-    "decode_rows",
-    "decode_tiles",
-    "encode_rows",
-    "encode_tiles",
-    "quantize",
-    "write_exactly",
-]
-
-
 INTEGERS_END: Final = 2.0**63  # what is cut to an integer is smaller
 TILE_ELEMENTS: Final = 1024
 

@@ -27,7 +27,7 @@ from device.numbers.formats import (
     quantize,
     write_exactly,
 )
-from device.numbers.rounding import decode_block_tile, encode_block_tile, quantize_row
+from tests.device.numbers.slow_rules import decode_block_tile, encode_block_tile, quantize_row
 
 BLOCKS = [BFLOAT8_B, BFLOAT4_B]
 
