@@ -78,7 +78,6 @@ def add_up_elements(
         weights: float32 [C, *taps].
         bias: float32 [C] or None.
         result: [N, *out_shape, C], contiguous.
-        each: Carries out a function for each of several pieces.
     """
     taps = np.ascontiguousarray(weights.reshape(len(weights), -1).T)
     biases = None if bias is None else np.tile(bias, (result.shape[-2], 1))

@@ -72,18 +72,12 @@ def met_two_at_a_time(axis: PaddedAxis) -> list[MetTogether]:
 
 def met_by_outputs(axes: Sequence[PaddedAxis]) -> Array:
     """Outputs, taps and inputs of several axes that meet, each counted through: int64 [several, 3], by outputs."""
-    each = [_inputs(axis) for axis in axes]
-    rows = [[(o, t, int(one[o, t])) for o, t in np.argwhere(one >= 0).tolist()] for one in each]
-    lengths = [(axis.outputs, axis.kernel, axis.input_length) for axis in axes]
-    return np.array(sorted(_counted(combination, lengths) for combination in product(*rows)), np.int64).reshape(-1, 3)
-
-
-def _counted(places: tuple[tuple[int, int, int], ...], lengths: list[tuple[int, int, int]]) -> tuple[int, ...]:
-    """Places on several axes as places in what they span."""
-    counted = [0, 0, 0]
-    for place, length in zip(places, lengths, strict=True):
-        counted = [before * n + at for before, at, n in zip(counted, place, length, strict=True)]
-    return tuple(counted)
+    rows = np.zeros((1, 3), np.int64)
+    for axis in axes:
+        inputs = _inputs(axis)
+        met = np.column_stack([np.argwhere(inputs >= 0), inputs[inputs >= 0]])
+        rows = (rows[:, None] * (axis.outputs, axis.kernel, axis.input_length) + met).reshape(-1, 3)
+    return np.asarray(rows[np.lexsort(rows.T[::-1])], np.int64)
 
 
 def _inputs(axis: PaddedAxis) -> Array:
@@ -181,7 +175,6 @@ def add_up_directly(layer: Direct, image: Array, weights: Array, bias: Array | N
         weights: float32 [parts, *taps, C / parts, O / parts], contiguous.
         bias: float32 [O] or None.
         result: [N, *out_shape, O], contiguous.
-        each: Carries out a function for each of several pieces.
     """
     scratch, biases = Scratch(), None if bias is None else np.tile(bias, (result.shape[-2], 1))
 
@@ -315,7 +308,6 @@ def sum_directly(layer: DirectPixels, image: Array, other: Array, each: Each) ->
     Args:
         image: float32 [N, *positions, I], contiguous.
         other: float32 [N, *spatial, O], contiguous.
-        each: Carries out a function for each of several pieces.
 
     Returns:
         float32 [parts, taps, I / parts, O / parts].

@@ -49,7 +49,6 @@ def patch_matmul(op: PatchMatmul, image: Array, weights: Array, bias: Array | No
         weights: float32 [groups, *taps, C / groups, O / groups].
         bias: float32 [O] or None.
         result: [N, *out_shape, O].
-        each: Carries out a function for each of several pieces, which do not depend on each other.
     """
     axes = op.patches.axes
     groups, taps, ins, outs = len(weights), weights.shape[1:-2], weights.shape[-2], weights.shape[-1]
@@ -145,7 +144,6 @@ def _gathered(
     """Gathered patches times weights.
 
     Args:
-        each: Carries out a function for each of several pieces.
         view: float32 [N, *outputs, *taps, C].
         weights: float32 [*taps, C, O].
         bias: float32 [O] or None.
@@ -267,7 +265,6 @@ def pixel_matmul(patches: Patches, image: Array, other: Array, each: Each) -> Ar
         patches: The patches of the other image, one for each position of the first.
         image: float32 [N, *positions, I].
         other: float32 [N, *spatial, O].
-        each: Carries out a function for each of several pieces, begun in order.
 
     Returns:
         float32 [groups, *taps, I / groups, O / groups].

@@ -43,7 +43,6 @@ class Margin:
         Args:
             image: [N, *spatial, C].
             reaches: For each spatial axis all that it is going to be read along, none with inserted zeros.
-            each: Carries out a function for each of several pieces.
             parts: Parts of the channels that patches are taken of one at a time.
         """
         spans = [margins(axes) for axes in reaches]
@@ -170,7 +169,6 @@ def in_one_piece(weights: Array, each: Each) -> Array:
 
     Args:
         weights: The weights, in any order of axes in memory.
-        each: Carries out a function for each of several pieces.
     """
     if weights.flags.c_contiguous:
         return weights

@@ -125,7 +125,6 @@ def multiply_shifted(op: Shifted, image: Array, weights: Array, bias: Array | No
         weights: float32 [groups, *taps, C / groups, O / groups].
         bias: float32 [O] or None.
         result: [N, *out_shape, O], contiguous.
-        each: Carries out a function for each of several pieces.
     """
     operands = _Operands(matrices_of(op.bundled, weights), _biases(op, bias), Scratch(), Scratch())
     seconds, ready = len(image) * op.seconds, result.dtype == np.float32
@@ -278,7 +277,6 @@ def sum_shifted(op: ShiftedPixels, image: Array, other: Array, each: Each) -> Ar
     Args:
         image: float32 [N, *positions, I], contiguous.
         other: float32 [N, *spatial, O], contiguous.
-        each: Carries out a function for each of several pieces.
 
     Returns:
         float32 [groups, taps, I / groups, O / groups].

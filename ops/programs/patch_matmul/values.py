@@ -20,7 +20,7 @@ from device.matrix_unit.exact import MatrixUnitMode
 from device.memory.memory_config import TILE
 from device.numbers.formats import Array, DataFormat, round_up
 from ops.op_model import ValuesContext
-from ops.programs.patch_matmul import fast, fast as fast_pixels
+from ops.programs.patch_matmul import fast
 from ops.programs.patch_matmul.gather import Margin, copy_in_pieces, dense_bundles, places, runs
 from ops.programs.patch_matmul.op import (
     HALF,
@@ -172,7 +172,7 @@ def pixel_matmul(op: PixelMatmul, image: Array, other: Array, context: ValuesCon
     if not context.arithmetic.slice_by_slice:
         rows = multiplied_whole(np.ascontiguousarray(image, np.float32), op.slicing, weights_side=False)
         columns = multiplied_whole(np.ascontiguousarray(other, np.float32), op.slicing, weights_side=True)
-        sums = fast_pixels.pixel_matmul(patches, rows, columns, context.arithmetic.each)[None]
+        sums = fast.pixel_matmul(patches, rows, columns, context.arithmetic.each)[None]
     else:
         view = Margin(other, [[axis] for axis in patches.axes]).patches(patches.axes)
         sums = _sliced_sums(op, image.astype(np.float32), view, context)
