@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from math import prod
-from threading import Condition
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from device.numbers.formats import Array
 from ops.programs.patch_matmul.depthwise import add_up_elements, elements
 from ops.programs.patch_matmul.direct import LEAST_CHANNELS, add_up_directly, direct, direct_pixels, sum_directly, whole
 from ops.programs.patch_matmul.gather import (
+    LEAST_PIECES,
     Each,
     Margin,
     Piece,
@@ -197,65 +197,19 @@ def _by_elements(
     """
     counts, factors = part.shape[:-1], np.ascontiguousarray(weights[..., 0, 0].T).T
     for box in runs(counts, shared_rows(3 * len(weights), prod(counts))):
-        if bias is not None:
-            yield partial(_run_by_elements, view[box], factors, bias, part[box], scratch)
-        else:
-            yield partial(_run_of_single_channels, view[box], factors, part[box])
+        yield partial(_run_by_elements, view[box], factors, bias, part[box], scratch)
 
 
-def _run_of_single_channels(view: Array, factors: Array, place: Array) -> None:
-    """A run of `_by_elements` without bias, in one pass over the sums; factors are [C, *taps]."""
-    counts, channels = list(range(place.ndim - 1)), view.ndim - 1
-    taps = list(range(len(counts), channels))
-    sums = np.einsum(view, [*counts, *taps, channels], factors, [channels, *taps], [*counts, channels])
-    with np.errstate(over="ignore"):
-        place[...] = sums
-
-
-def _run_by_elements(view: Array, factors: Array, bias: Array, place: Array, scratch: tuple[Scratch, Scratch]) -> None:
-    """A run of `_by_elements` with a bias."""
+def _run_by_elements(
+    view: Array, factors: Array, bias: Array | None, place: Array, scratch: tuple[Scratch, Scratch]
+) -> None:
+    """A run of `_by_elements`, tap by tap; factors are [C, *taps]."""
     terms, total = (one.array(place.shape) for one in scratch)
-    total[...] = bias
+    total[...] = 0 if bias is None else bias
     for tap in np.ndindex(*factors.shape[1:]):
         total += np.multiply(view[(..., *tap, slice(None))], factors[(slice(None), *tap)], out=terms)
     with np.errstate(over="ignore"):
         place[...] = total
-
-
-class OrderedSum:
-    """A sum of products in their order, whichever thread has one first.
-
-    Pieces are begun in order, so that a product waits only for such as are being made.
-    """
-
-    def __init__(self) -> None:
-        self._total: Array | None = None
-        self._next = 0
-        self._turns = Condition()
-
-    @property
-    def total(self) -> Array:
-        """The sum so far, of one product at least."""
-        assert self._total is not None
-        return self._total
-
-    def add(self, number: int, make: Callable[[], Array]) -> None:
-        """Adds a product; one that cannot be made takes its turn, too, so that no other waits for it.
-
-        Args:
-            number: Its place in the order, from 0.
-            make: Makes it; product 0 is kept and written over, others may lie in memory that is used again.
-        """
-        made: Array | None = None
-        try:
-            made = make()
-        finally:
-            with self._turns:
-                self._turns.wait_for(lambda: self._next == number)
-                if made is not None:
-                    self._total = made if self._total is None else np.add(self._total, made, out=self._total)
-                self._next += 1
-                self._turns.notify_all()
 
 
 def pixel_matmul(patches: Patches, image: Array, other: Array, each: Each) -> Array:
@@ -282,14 +236,18 @@ def pixel_matmul(patches: Patches, image: Array, other: Array, each: Each) -> Ar
         return sums
     size, scratch = bundle_size(groups, ins, outs), (Scratch(), Scratch())
     margin = Margin(other, axes, each, parts=groups // size)
-    bundles: list[OrderedSum] = []
+    bundles: list[Array] = []
     pieces: list[Piece] = []
     for number in range(groups // size):
         ours, view = image[..., number * size * ins : (number + 1) * size * ins], margin.patches(patches.axes, number)
-        bundles.append(OrderedSum())
-        pieces.extend(_pieces(bundles[-1], ours, view, scratch))
+        boxes = list(runs(ours.shape[:-1], run_rows(prod(view.shape[ours.ndim - 1 :]))))
+        parts = min(len(boxes), LEAST_PIECES)  # fixed, so that sums do not depend on the number of threads
+        bundles.append(np.empty((parts, size * ins, taps * size * outs), np.float32))
+        pieces.extend(
+            partial(_sum_products, ours, view, boxes[part::parts], bundles[-1][part], scratch) for part in range(parts)
+        )
     each(do, pieces)
-    own = _diagonals([sums.total for sums in bundles], size, ins, taps, outs)
+    own = _diagonals([_added_up(sums) for sums in bundles], size, ins, taps, outs)
     return own.reshape(groups, *patches.taps, ins, outs)
 
 
@@ -320,27 +278,25 @@ def _pixels_directly(patches: Patches, image: Array, other: Array, each: Each) -
     return sums.reshape(groups, *patches.taps, ins, outs)
 
 
-def _pieces(sums: OrderedSum, image: Array, view: Array, scratch: tuple[Scratch, Scratch]) -> Iterator[Piece]:
-    """The products of all runs.
-
-    Args:
-        sums: What they are added to.
-        image: float32 [N, *positions, I].
-        view: float32 [N, *positions, *taps, O].
-        scratch: Memory for patches, and for products.
-    """
-    counts = image.shape[:-1]
-    for number, box in enumerate(runs(counts, run_rows(prod(view.shape[len(counts) :])))):
-        yield partial(sums.add, number, partial(_product, scratch, image[box], view[box], kept=number == 0))
-
-
-def _product(scratch: tuple[Scratch, Scratch], image: Array, view: Array, *, kept: bool) -> Array:
-    """[N, *positions, I] and [N, *positions, *taps, O] summed over positions, as [I, taps * O]."""
+def _sum_products(
+    image: Array, view: Array, boxes: Sequence[tuple[slice, ...]], total: Array, scratch: tuple[Scratch, Scratch]
+) -> None:
+    """[N, *positions, I] and [N, *positions, *taps, O] summed over the positions of some boxes, as [I, taps * O]."""
     patches, products = scratch
-    rows = image.reshape(-1, image.shape[-1])
-    matrix = patches.matrix(view, len(rows))
-    shape = (rows.shape[1], matrix.shape[1])
-    return np.matmul(rows.T, matrix, out=None if kept else products.array(shape))
+    for number, box in enumerate(boxes):
+        rows = image[box].reshape(-1, image.shape[-1])
+        out = products.array(total.shape) if number else total
+        np.matmul(rows.T, patches.matrix(view[box], len(rows)), out=out)
+        if number:
+            total += out
+
+
+def _added_up(sums: Array) -> Array:
+    """Sums of several parts in their order, in the place of the first."""
+    total: Array = sums[0]
+    for more in sums[1:]:
+        total += more
+    return total
 
 
 def _diagonals(bundles: list[Array], size: int, ins: int, taps: int, outs: int) -> Array:

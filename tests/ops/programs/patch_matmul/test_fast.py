@@ -4,8 +4,6 @@ Sums of products of small whole numbers are exact in float32, in any order.
 """
 
 import importlib.util
-import threading
-from functools import partial
 from itertools import permutations
 
 import numpy as np
@@ -17,7 +15,6 @@ from device.host.threads import locked, side_by_side
 from ops.programs.patch_matmul import depthwise, fast, gather, shifted
 from ops.programs.patch_matmul.depthwise import add_up_elements, elements
 from ops.programs.patch_matmul.direct import add_up_directly, direct, direct_pixels, sum_directly, whole
-from ops.programs.patch_matmul.fast import OrderedSum
 from ops.programs.patch_matmul.float64 import _gathered, _products
 from ops.programs.patch_matmul.gather import do, in_one_piece
 from ops.programs.patch_matmul.op import Patches
@@ -338,6 +335,7 @@ def test_the_result_does_not_tell_how_many_threads_there_were(axes, groups, monk
 @pytest.mark.parametrize("axes", [(down(9, 3, 2, 1), down(8, 3, 2, 1)), (down(9, 3, 2, 1),)], ids=len)
 def test_sums_over_pixels_do_not_tell_either(axes, groups, monkeypatch):
     monkeypatch.setattr(gather, "LEAST_ROWS", 4)
+    monkeypatch.setattr(gather, "RUN_BYTES", 1 << 10)
     monkeypatch.setattr(threads, "cores", lambda: 2)
     (count, ins, outs), (image, other) = groups, pixels_of(axes, groups, drawn)
     patches = Op(axes, 2, outs * count, count).patches
@@ -346,44 +344,3 @@ def test_sums_over_pixels_do_not_tell_either(axes, groups, monkeypatch):
     view = _gathered(other.astype(np.float64), axes).reshape(image[..., 0].size, -1, count, outs)
     wanted = np.einsum("rgi,rtgo->gtio", image.astype(np.float64).reshape(-1, count, ins), view)
     np.testing.assert_allclose(made[0].reshape(wanted.shape), wanted, rtol=1e-4, atol=1e-4)
-
-
-def test_products_are_added_in_their_order_whichever_thread_has_one_first():
-    """1 - 2^24 + 2^24 is 0, the other way round 1: product 2 is there before product 1."""
-    sums, there = OrderedSum(), threading.Event()
-
-    def late():
-        assert there.wait(30)
-        return np.array([-(2.0**24)], np.float32)
-
-    sums.add(0, lambda: np.array([2.0**24], np.float32))
-    workers = [
-        threading.Thread(target=sums.add, args=(1, late)),
-        threading.Thread(target=sums.add, args=(2, lambda: there.set() or np.ones(1, np.float32))),
-    ]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(30)
-    assert sums.total.tolist() == [1.0]
-
-
-def test_memory_of_a_product_may_be_used_again_but_for_the_first():
-    sums, again = OrderedSum(), np.empty(1, np.float32)
-    sums.add(0, lambda: np.array([1], np.float32))
-    for number in (1, 2):
-        again[0] = number
-        sums.add(number, lambda: again)
-    assert sums.total.tolist() == [4.0]
-
-
-def test_a_product_that_cannot_be_made_keeps_nobody_waiting(monkeypatch):
-    monkeypatch.setattr(threads, "cores", lambda: 2)
-    sums = OrderedSum()
-
-    def broken():
-        raise MemoryError("no memory")
-
-    pieces = [partial(sums.add, 0, broken), *(partial(sums.add, n, lambda: np.ones(1)) for n in range(1, 6))]
-    with pytest.raises(MemoryError, match="no memory"):
-        side_by_side(do, pieces)
