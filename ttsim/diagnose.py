@@ -104,13 +104,13 @@ def _buffers(events: Iterable[Event], before: Iterable[Buffer], memory: BufferTy
 
 def _circular_buffers(events: Iterable[Event]) -> Iterator[Consumer]:
     """Circular buffers of the last program that take L1 of their own."""
-    found: list[Consumer] = []
+    buffers: list[Consumer] = []
     for event in events:
         if isinstance(event, CircularBuffersFreed):
-            found.clear()
+            buffers.clear()
         elif isinstance(event, CircularBufferAllocated) and not event.view:
-            found.append(Consumer(f"circular buffer {event.name!r} of {event.operation}", event.size_bytes))
-    yield from found
+            buffers.append(Consumer(f"circular buffer {event.name!r} of {event.operation}", event.size_bytes))
+    yield from buffers
 
 
 class MachineSnapshot(NamedTuple):
@@ -211,37 +211,37 @@ def explain_oom(call: ConvCall, ground: MachineSnapshot, *, planned: bool = True
         ground: The device, as the failed call left it.
         planned: False if already the plan could not be made, so that nothing was allocated.
     """
-    found = _shortage(call, ground) if planned else None
-    small = found is not None and found.memory is BufferType.L1_SMALL
+    short = _shortage(call, ground) if planned else None
+    small = short is not None and short.memory is BufferType.L1_SMALL
     fitting = list(islice(_index_tensors(call, ground) if small else _configs(call, ground), SHOWN))
     if not fitting:
         fitting = list(islice(_left_to_the_library(call, ground), 1))
-    lines = [] if found is None else _largest(found, ground)
+    lines = [] if short is None else _largest(short, ground)
     if not fitting:
         lines.append("No config that was tried makes it fit as the device is now.")
         return "\n".join(lines)
     lines.append("What fits, each simulated on this device as it is now, the smallest change first:")
-    return "\n".join([*lines, *(f"  {one}" for one in fitting)])
+    return "\n".join([*lines, *(f"  {change}" for change in fitting)])
 
 
 def _shortage(call: ConvCall, ground: MachineSnapshot) -> Shortage | None:
     """What did not fit; the circular buffers of a cached program are known once the program is made anew."""
     live = ground.machine.memory.live()
-    found = shortage(attempt(call, ground).events, live)
-    if found is None or not found.cached:
-        return found
+    short = shortage(attempt(call, ground).events, live)
+    if short is None or not short.cached:
+        return short
     return shortage(attempt(call, ground, cached=False).events, live)
 
 
-def _largest(found: Shortage, ground: MachineSnapshot) -> list[str]:
+def _largest(short: Shortage, ground: MachineSnapshot) -> list[str]:
     machine = ground.machine
-    total = bank_bytes(machine.spec, found.memory, machine.l1_small_bytes)
-    where = "of a bank of DRAM" if found.memory is BufferType.DRAM else f"of a core's {found.memory.name}"
-    if not found.consumers or not total:
+    total = bank_bytes(machine.spec, short.memory, machine.l1_small_bytes)
+    where = "of a bank of DRAM" if short.memory is BufferType.DRAM else f"of a core's {short.memory.name}"
+    if not short.consumers or not total:
         return []
     return [
         f"The largest parts {where} ({total} B) at that moment:",
-        *(f"  {size} B ({100 * size / total:.0f} %): {text}" for text, size in found.consumers[:SHOWN]),
+        *(f"  {size} B ({100 * size / total:.0f} %): {text}" for text, size in short.consumers[:SHOWN]),
     ]
 
 

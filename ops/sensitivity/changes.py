@@ -40,13 +40,13 @@ class Formula:
     def value(self, fields: Mapping[str, float]) -> float:
         """What it gives; raises ArgumentError if that is no finite number."""
         try:
-            found = _value(self.tree, fields)
+            result = _value(self.tree, fields)
         except (ArithmeticError, TypeError) as error:  # a root of a negative number is complex, and has no order
             what = f"cannot be worked out: {error}"
         else:
-            if isinstance(found, float) and math.isfinite(found):
-                return found
-            what = f"must be a finite number, not {found}"
+            if isinstance(result, float) and math.isfinite(result):
+                return result
+            what = f"must be a finite number, not {result}"
         values = ", ".join(f"{name} = {fields[name]:g}" for name in self.names)
         raise ArgumentError(f"{shown(self.text)} {what}; {f'with {values}' if values else 'change it'}")
 
@@ -81,8 +81,8 @@ def _check(node: ast.expr, known: Collection[str], names: set[str]) -> None:
     elif isinstance(node, ast.UnaryOp) and type(node.op) in _SIGNS:
         _check(node.operand, known, names)
     elif isinstance(node, ast.Call) and _function(node) is not None and node.args and not node.keywords:
-        for one in node.args:
-            _check(one, known, names)
+        for argument in node.args:
+            _check(argument, known, names)
     elif isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
         name = ast.unparse(node)
         if name not in known:
@@ -101,7 +101,7 @@ def _value(node: ast.expr, fields: Mapping[str, float]) -> Any:
     if isinstance(node, ast.UnaryOp):
         return _SIGNS[type(node.op)](_value(node.operand, fields))
     if isinstance(node, ast.Call):
-        return _FUNCTIONS[str(_function(node))](_value(one, fields) for one in node.args)
+        return _FUNCTIONS[str(_function(node))](_value(argument, fields) for argument in node.args)
     return float(fields[ast.unparse(node)])
 
 
@@ -198,8 +198,8 @@ def changed(spec: DeviceSpec, changes: Sequence[str]) -> DeviceSpec:
             values[field.path] = value
     if not values:
         return spec
-    made = with_values(spec, values)
-    return made if ("name",) in values else replace(made, name=_name(spec, made))
+    result = with_values(spec, values)
+    return result if ("name",) in values else replace(result, name=_name(spec, result))
 
 
 def load_spec(device: str | Path | DeviceSpec) -> DeviceSpec:

@@ -72,7 +72,7 @@ Fixed: TypeAlias = FixedOperation | FixedLaunches
 
 def fixed_operations(calls: Iterable[Sample], spec: DeviceSpec) -> tuple[FixedOperation, ...]:
     """Every device operation of the calls' plans whose cycles have a model, each once; none of refused calls."""
-    found: dict[object, FixedOperation] = {}
+    operations: dict[object, FixedOperation] = {}
     for call in calls:
         plan = plan_or_refusal(call, spec)
         if isinstance(plan, str):
@@ -80,9 +80,9 @@ def fixed_operations(calls: Iterable[Sample], spec: DeviceSpec) -> tuple[FixedOp
         for step in plan.steps:
             if isinstance(step, Operation | Relocate) and step.op is not None:
                 fixed = _fixed(step, plan)
-                found.setdefault((fixed.plan.steps, *fixed.plan.tensors.values()), fixed)
+                operations.setdefault((fixed.plan.steps, *fixed.plan.tensors.values()), fixed)
     return tuple(
-        fixed for fixed in found.values() if all(timed.cycles for timed in run_cycles(fixed.plan, spec).operations)
+        fixed for fixed in operations.values() if all(timed.cycles for timed in run_cycles(fixed.plan, spec).operations)
     )
 
 
@@ -190,12 +190,12 @@ def effects(
         tuple((call, _outcome(call, spec), fields_asked(partial(_outcome, call), spec)) for call in (*planned, *calls)),
         tuple((one, one.cycles(spec), fields_asked(one.cycles, spec)) for one in fixed),
     )
-    found = []
+    moved = []
     for field in fields:
-        found.append(_effect(field, far, before, elasticities=elasticities))
+        moved.append(_effect(field, far, before, elasticities=elasticities))
         if watch is not None:
             watch()
-    return tuple(found)
+    return tuple(moved)
 
 
 def _effect(field: Field, far: Sequence[float], before: _Before, *, elasticities: bool) -> Effect:

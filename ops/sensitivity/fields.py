@@ -123,7 +123,7 @@ def _kind_of(path: tuple[str | int, ...]) -> Any:
     """The dataclass of a table."""
     kind: Any = DeviceSpec
     for key in path:
-        costs = {one.TABLE: one for one in COSTS}
+        costs = {table.TABLE: table for table in COSTS}
         if kind is DeviceSpec and key in costs:
             return costs[str(key)]
         if not isinstance(key, int):
@@ -161,16 +161,16 @@ def sources_of(device: str | Path) -> dict[str, str]:
 
     Raises SpecError if a file can not be read.
     """
-    found: dict[str, str] = {}
-    for one in extended_files(device):
+    comments: dict[str, str] = {}
+    for file in extended_files(device):
         table = ""
-        for line in one.text.splitlines():
+        for line in file.text.splitlines():
             if header := _TABLE.match(line):
                 table = f"{header[1]}."
             elif key := _KEY.match(line):
                 comment = _COMMENT.match(line)
-                found[table + key[1]] = comment[1] if comment else ""
-    return found
+                comments[table + key[1]] = comment[1] if comment else ""
+    return comments
 
 
 def source_of(name: str, sources: dict[str, str]) -> str:

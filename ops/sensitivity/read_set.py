@@ -8,7 +8,7 @@ from typing import Any, Final, Self, TypeVar
 from device.spec.device_spec import Costs, CostsT, DeviceSpec
 from ops.sensitivity.fields import fields_of
 
-PARTS: Final = frozenset(one.name for one in fields(DeviceSpec))
+PARTS: Final = frozenset(part.name for part in fields(DeviceSpec))
 TABLES: Final = "tables"
 _HEARD: Final = "_heard"
 
@@ -65,11 +65,11 @@ def _heard(value: PartT, path: str, asked: set[str]) -> PartT:
     if not is_dataclass(value):
         return value
     kind: Any = type(value)
-    made = object.__new__(_hearing(kind))
+    noting = object.__new__(_hearing(kind))
     for name in kind.__dataclass_fields__:
-        object.__setattr__(made, name, _heard(getattr(value, name), f"{path}.{name}", asked))
-    object.__setattr__(made, _HEARD, (path, asked))
-    return made  # type: ignore[no-any-return]
+        object.__setattr__(noting, name, _heard(getattr(value, name), f"{path}.{name}", asked))
+    object.__setattr__(noting, _HEARD, (path, asked))
+    return noting  # type: ignore[no-any-return]
 
 
 @cache

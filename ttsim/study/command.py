@@ -112,7 +112,7 @@ def varied(text: str) -> tuple[str, list[Any]]:
     key, equals, values = text.partition("=")
     if not (key and equals and values):
         raise argparse.ArgumentTypeError(f"what is varied is KEY=VALUE,VALUE, not {shown(text)}")
-    return key, [_plain(key, one.strip()) for one in values.split(",")]
+    return key, [_plain(key, value.strip()) for value in values.split(",")]
 
 
 def _plain(key: str, text: str) -> Any:
@@ -183,17 +183,17 @@ def tune_command(options: argparse.Namespace) -> int:
         strict=not options.no_strict,
         suggestions=False,
     )
-    found = []
+    results = []
     for layer in chosen_layers(options, where="tune"):
         with planned(layer, settings) as (device, arguments):
             chosen = {name: getattr(options, name) for name in ("allow", "keep", "effort")}
-            found.append(tune(conv_transpose2d, device=device, name=layer.name, **chosen, **arguments))
+            results.append(tune(conv_transpose2d, device=device, name=layer.name, **chosen, **arguments))
         if not options.json:
-            sys.stdout.write(f"{found[-1]}\n")
+            sys.stdout.write(f"{results[-1]}\n")
             sys.stdout.flush()
     if options.json:
-        sys.stdout.write(text({"format": 1, "layers": [tuned.to_dict() for tuned in found]}) + "\n")
-    return int(any(tuned.best is None for tuned in found))
+        sys.stdout.write(text({"format": 1, "layers": [tuned.to_dict() for tuned in results]}) + "\n")
+    return int(any(tuned.best is None for tuned in results))
 
 
 def faster_line(layers: Sequence[Layer], settings: Settings) -> str:
@@ -235,7 +235,7 @@ def design_command(options: argparse.Namespace) -> int:
     Raises TTSimError as `ttsim.design`; OSError if a file cannot be read or written.
     """
     with progress("layers") as begin:
-        found = design(options.space, processes=options.processes, watch=begin)
-    _write(options, found)
-    sys.stdout.write(f"{found}\n")
-    return int(not found.front)
+        result = design(options.space, processes=options.processes, watch=begin)
+    _write(options, result)
+    sys.stdout.write(f"{result}\n")
+    return int(not result.front)

@@ -92,7 +92,7 @@ def canonical(value: object) -> str:
 @cache
 def _compared(kind: type) -> Callable[[Any], tuple[Any, ...]]:
     """What gives the fields of a dataclass that two values are compared by, without those that only ask."""
-    names = [one.name for one in fields(kind) if one.compare and one.name not in ASKED.get(kind, ())]
+    names = [field.name for field in fields(kind) if field.compare and field.name not in ASKED.get(kind, ())]
     if len(names) < 2:
         return lambda value: tuple(getattr(value, name) for name in names)
     return attrgetter(*names)

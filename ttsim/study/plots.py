@@ -81,8 +81,8 @@ class Scale:
             step = _step((self.high - self.low) / MOST_TICKS)
             return [step * at for at in range(ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9) + 1)]
         powers = range(floor(log10(self.low)), ceil(log10(self.high)) + 1)
-        found = [factor * 10.0**power for power in powers for factor in STEPS[:-1]]
-        inside = [value for value in found if self.low * (1 - 1e-9) <= value <= self.high * (1 + 1e-9)]
+        values = [factor * 10.0**power for power in powers for factor in STEPS[:-1]]
+        inside = [value for value in values if self.low * (1 - 1e-9) <= value <= self.high * (1 + 1e-9)]
         whole = [value for value in inside if round(log10(value), 9).is_integer()]
         return whole if len(inside) > 2 * MOST_TICKS else inside
 
@@ -178,10 +178,10 @@ def line(x1: float, y1: float, x2: float, y2: float) -> Markup:
     return tag("line", x1=pixels(x1), y1=pixels(y1), x2=pixels(x2), y2=pixels(y2), class_="grid")
 
 
-def box(x: float, y: float, width: float, height: float, told: str, class_: str, opacity: float = 1.0) -> Markup:
+def box(x: float, y: float, width: float, height: float, words: str, class_: str, opacity: float = 1.0) -> Markup:
     """A rectangle that says what it is where the pointer rests on it."""
     sides = {"x": pixels(x), "y": pixels(y), "width": pixels(width), "height": pixels(height)}
-    return tag("rect", tag("title", text(told)), class_=class_, fill_opacity=f"{opacity:.3f}", **sides)
+    return tag("rect", tag("title", text(words)), class_=class_, fill_opacity=f"{opacity:.3f}", **sides)
 
 
 def upward(frame: Frame, scale: Scale, name: str) -> Markup:

@@ -117,17 +117,17 @@ def setting_of(name: str, device: DeviceSpec) -> tuple[str, str]:
         if field not in known[kind]:
             raise ArgumentError(f"sweep: {kind} has no field {shown(field)}{nearest(field, known[kind])}")
         return kind, field
-    found = [kind for kind, names in known.items() if name in names]
-    if len(found) > 1:
-        ways = " or ".join(f"{kind}.{name}" for kind in found)
+    kinds = [kind for kind, names in known.items() if name in names]
+    if len(kinds) > 1:
+        ways = " or ".join(f"{kind}.{name}" for kind in kinds)
         raise ArgumentError(f"sweep: {name} is a field of more than one thing; write {ways}")
-    if not found:
+    if not kinds:
         every = [field for names in known.values() for field in names]
         raise ArgumentError(
             f"sweep: there is nothing called {shown(name)} to vary{nearest(name, every)}; give a field of a layer, of "
             "Conv2dConfig, of the compute config or of a device, or lowering"
         )
-    return found[0], name
+    return kinds[0], name
 
 
 def _value(kind: str, field: str, value: Any, device: DeviceSpec) -> Any:
@@ -267,10 +267,10 @@ def read_sweep(path: Path) -> dict[str, Any]:
     """
     document = read_toml(path, "a sweep")
     check_keys(str(path), document, SWEEP_KEYS)
-    for name, (kind, told) in SWEEP_KINDS.items():
+    for name, (kind, wanted) in SWEEP_KINDS.items():
         given = document.get(name, kind())
         if not isinstance(given, kind) or isinstance(given, bool) is not (kind is bool):
-            raise ArgumentError(f"{path}: {name} must be {told}, not {shown(given)}")
+            raise ArgumentError(f"{path}: {name} must be {wanted}, not {shown(given)}")
     if document.get("values", "off") not in get_args(Values):
         known = ", ".join(get_args(Values))
         raise ArgumentError(f"{path}: values must be one of {known}, not {shown(document['values'])}")

@@ -23,7 +23,7 @@ from ttsim.study.store import Row, Store, Verdict, model_version
 Sample: TypeAlias = tuple[Mapping[str, Any], Row]
 
 FORMAT: Final = 1  # raised when a column changes its meaning or goes
-FIGURES: Final = tuple(one.name for one in fields(Row) if one.name not in ("key", "layer", "device", "inputs"))
+FIGURES: Final = tuple(field.name for field in fields(Row) if field.name not in ("key", "layer", "device", "inputs"))
 TAIL: Final = (*FIGURES, "nanoseconds", "key")  # columns behind those of what a point is
 
 
@@ -238,20 +238,20 @@ def best_table(result: SweepResult, width: int | None = None, top: int = 1) -> s
         top: Lines for each layer on each device, the fastest point first.
     """
     lines = fitted([HEADINGS, *map(_cells, result.best(top))], width, words=WORDS, least_needed=LEAST_NEEDED)
-    told = f"{counted(len(result.samples), 'point')}, {counted(result.plans, 'different plan')}"
+    counts = f"{counted(len(result.samples), 'point')}, {counted(result.plans, 'different plan')}"
     parts = [f"{count} {what}" for what, count in result.verdicts.items()]
     # The errors that are not the points' own, each once, the first few
     errors = dict.fromkeys(row.error for row in result.rows if row.verdict in (Verdict.FAILED, Verdict.LOST))
     mistakes = [f"{Verdict.FAILED}: {printable(error)}" for error in [*errors][:TOLD_MISTAKES]]
-    return "\n".join([*lines, f"{told}: {', '.join(parts)}", *mistakes, ""])
+    return "\n".join([*lines, f"{counts}: {', '.join(parts)}", *mistakes, ""])
 
 
 def words_of(labels: Mapping[str, Any]) -> str:
     """Values on the axes but those of devices, which their names have, as they would be given."""
-    told = [
+    settings = [
         f"{name.split('.', 1)[-1]}={word_of(value)}" for name, value in labels.items() if not name.startswith(OF_DEVICE)
     ]
-    return ", ".join(told) or "as given"
+    return ", ".join(settings) or "as given"
 
 
 def word_of(value: Any) -> str:

@@ -152,8 +152,8 @@ def layer_source(layer: Layer, arguments: Mapping[str, Any]) -> str:
     lines += [f"    {name}={name}," for name in (*tensors, "device")]
     for name, value in arguments.items():
         if name not in tensors and name != "device" and value is not None:
-            told = f"dtype=ttnn.{value.name.lower()}" if name == "dtype" else arguments_source({name: value})
-            lines.append(f"    {told},")
+            argument = f"dtype=ttnn.{value.name.lower()}" if name == "dtype" else arguments_source({name: value})
+            lines.append(f"    {argument},")
     return "\n".join([*lines, ")"])
 
 
@@ -365,9 +365,9 @@ def call(placed: Placed) -> Called:
     Raises ArgumentError if its arguments contradict each other; ArgumentTypeError if an argument is of the wrong type,
     or too large for it; DeviceError if it does not fit the device.
     """
-    with profile(placed.device) as made:
+    with profile(placed.device) as recorded:
         output, size = conv_transpose2d(**placed.arguments, return_output_dim=True)
-    return Called(output=output, size=size, profile=made)
+    return Called(output=output, size=size, profile=recorded)
 
 
 def summary_of(placed: Placed, called: Called, accuracy: Accuracy | None = None) -> Summary:

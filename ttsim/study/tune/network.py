@@ -55,7 +55,7 @@ def chains(calls: Sequence[RanCall]) -> tuple[tuple[Recorded, ...], ...]:
     for call in calls:
         for number in {buffer.number for _, buffer in call.inputs}:
             readers.setdefault(number, []).append(call)
-    found: list[list[Recorded]] = []
+    joined: list[list[Recorded]] = []
     handed: int | None = None  # The buffer that the last convolution handed to one reader alone
     for number, ran in enumerate(calls):
         output = None if ran.asked is None else _output(ran)
@@ -66,11 +66,11 @@ def chains(calls: Sequence[RanCall]) -> tuple[tuple[Recorded, ...], ...]:
         moved = _moved(own[0], output.spec) if len(own) == 1 else None
         recorded = Recorded(number=number, ran=ran, call=_unprepared(ran.asked), output=output.spec, moved_to=moved)
         if handed is not None and _input_number(ran) == handed:
-            found[-1].append(recorded)
+            joined[-1].append(recorded)
         else:
-            found.append([recorded])
+            joined.append([recorded])
         handed = output.number if len(own) == 1 else None
-    return tuple(map(tuple, found))
+    return tuple(map(tuple, joined))
 
 
 def _output(ran: RanCall) -> MadeTensor | None:
@@ -94,7 +94,7 @@ def ground_of(recorded: Recorded, device: Device, source: TensorSpec) -> Machine
     """
     machine = Machine(device.spec, l1_small_bytes=device.machine.l1_small_bytes)
     number, held = _input_number(recorded.ran), {}
-    for buffer in sorted(recorded.ran.before, key=lambda made: fill_order(made.buffer.buffer_type, made.address)):
+    for buffer in sorted(recorded.ran.before, key=lambda before: fill_order(before.buffer.buffer_type, before.address)):
         own = buffer.number == number
         allocated = machine.allocate(source.buffer(device.spec) if own else buffer.buffer, buffer.name)
         if own:
@@ -148,18 +148,18 @@ def tune_network(profile: Profile, *, effort: int = EFFORT) -> TunedNetwork:
         ArgumentError: The profile holds no convolution.
     """
     calls = [call for call in profile.calls if call.ran]
-    found = chains(calls)
-    if not found:
+    chained = chains(calls)
+    if not chained:
         raise ArgumentError("tune: the profile holds no convolution; run the network while it listens")
     where, network = places(calls), profile.network()
-    layers = [layer for chain in found for layer in _Chain(chain, profile.device, effort).layers(where)]
+    layers = [layer for chain in chained for layer in _Chain(chain, profile.device, effort).layers(where)]
     return TunedNetwork(
         device=profile.device.spec.name,
         clock_hz=profile.device.spec.clock_hz,
         cycles_before=network.cycles,
-        cycles=network.cycles - sum(one.cycles_before - one.cycles - one.moved_cycles for one in layers),
+        cycles=network.cycles - sum(layer.cycles_before - layer.cycles - layer.moved_cycles for layer in layers),
         layers=tuple(layers),
-        chains=len(found),
+        chains=len(chained),
     )
 
 

@@ -74,7 +74,7 @@ def evaluate(call: ConvCall, ground: MachineSnapshot, *, rms_error: float = 0.0)
 def l1_bytes_before(ground: MachineSnapshot) -> int:
     """Bytes of L1 on a core that lie there before a call."""
     live = ground.machine.memory.live()
-    return sum(one.spec.bank_bytes for one in live if one.spec.buffer_type is not BufferType.DRAM)
+    return sum(buffer.spec.bank_bytes for buffer in live if buffer.spec.buffer_type is not BufferType.DRAM)
 
 
 GRAIN: Final = 0.01  # of the cycles, and of a core's L1: what is less than this better is not looked for
@@ -165,15 +165,15 @@ class Search:
                 self.count.passed += 1
                 return
             self.count.tried += 1
-            made = evaluate(call, self.ground, rms_error=rms_error)
+            candidate = evaluate(call, self.ground, rms_error=rms_error)
         except (DeviceError, NoWindowError):
             self.count.refused += 1
             return
-        if made.untimed <= most_untimed and made.cycles <= self.most_cycles:
-            self.front = front([*self.front, made])
+        if candidate.untimed <= most_untimed and candidate.cycles <= self.most_cycles:
+            self.front = front([*self.front, candidate])
         if least.plan_key is not None:
             self.seen.add((least.plan_key, rms_error))
-            self.around[least.rest_key] = made.around_cycles
+            self.around[least.rest_key] = candidate.around_cycles
 
     def _floor(self, least: LowerBound) -> float:
         """Cycles that a call is never below, with what is known of others like it."""
@@ -188,11 +188,18 @@ class Search:
             return True
         l1_bytes += round(GRAIN * machine.spec.l1.usable_bytes)
         return any(
-            (1 - GRAIN) * one.cycles <= cycles and one.l1_peak_bytes <= l1_bytes and one.rms_error <= rms_error
-            for one in self.front
+            (1 - GRAIN) * candidate.cycles <= cycles
+            and candidate.l1_peak_bytes <= l1_bytes
+            and candidate.rms_error <= rms_error
+            for candidate in self.front
         )
 
 
-def front(found: Sequence[Candidate]) -> tuple[Candidate, ...]:
+def front(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """Those that nothing else beats or equals in cycles, L1 and error; of equals the first. The fastest first."""
-    return tuple(found[at] for at in unbeaten([(one.cycles, one.l1_peak_bytes, one.rms_error) for one in found]))
+    return tuple(
+        candidates[at]
+        for at in unbeaten(
+            [(candidate.cycles, candidate.l1_peak_bytes, candidate.rms_error) for candidate in candidates]
+        )
+    )

@@ -197,7 +197,7 @@ def _slice_counts(call: ConvCall, kind: SliceType) -> list[int]:
 
 
 def _divisors(number: int) -> list[int]:
-    return [one for one in range(1, number + 1) if number % one == 0]
+    return [divisor for divisor in range(1, number + 1) if number % divisor == 0]
 
 
 def _grids(spec: DeviceSpec) -> list[CoreRangeSet]:
@@ -217,7 +217,7 @@ def allowed(names: Collection[str]) -> frozenset[str]:
     for name in names:
         if name not in ALLOWED and name not in SHORT:
             raise ArgumentError(f"tune: allow takes {', '.join((*ALLOWED, *SHORT))}, not {shown(name)}")
-    return frozenset(one for name in names for one in SHORT.get(name, (name,)))
+    return frozenset(field for name in names for field in SHORT.get(name, (name,)))
 
 
 def arithmetics(call: ConvCall, allow: Collection[str]) -> Iterator[ConvCall]:
@@ -265,10 +265,10 @@ def measured_error(call: ConvCall, spec: DeviceSpec) -> float:
     placed = place(layer, inputs, settings)
     placed.arguments["lowering"] = "phase" if call.rules.by_phases else "frame"
     with placed.device:
-        found = accuracy_of(make_call(placed).output, exact_output(layer, inputs))
-    if found is None:
+        accuracy = accuracy_of(make_call(placed).output, exact_output(layer, inputs))
+    if accuracy is None:
         raise AssertionError("a small image has values")
-    return found.rms_error / found.exact_std if found.exact_std else 0.0
+    return accuracy.rms_error / accuracy.exact_std if accuracy.exact_std else 0.0
 
 
 def _small(call: ConvCall) -> Layer:

@@ -123,7 +123,7 @@ class Tuned:
             lines += [f"  {reason}" for reason in self.reasons]
         if len(self.front) > 1:
             lines.append("  Slower, and smaller or more exact:")
-            lines += [f"    {_figures(one)}: {one.arguments}" for one in self.front[1:]]
+            lines += [f"    {_figures(choice)}: {choice.arguments}" for choice in self.front[1:]]
         return printable_lines("\n".join([*lines, f"  {_extent(self)}"]))
 
 
@@ -136,18 +136,18 @@ def _figures(choice: Choice) -> str:
     return f"{cycles(choice.cycles)} cycles, {choice.l1_peak_bytes:,} B of L1{error}"
 
 
-def _gains(found: Tuned) -> str:
-    gains = [("ttnn's default", found.gain), ("the call as it is given", found.gain_over_given)]
-    told = [f"{gain:.2f} times as fast as {what}" for what, gain in gains if gain is not None]
-    return ", ".join(told) or "neither the call as it is given nor ttnn's default runs"
+def _gains(tuned: Tuned) -> str:
+    gains = [("ttnn's default", tuned.gain), ("the call as it is given", tuned.gain_over_given)]
+    words = [f"{gain:.2f} times as fast as {what}" for what, gain in gains if gain is not None]
+    return ", ".join(words) or "neither the call as it is given nor ttnn's default runs"
 
 
-def _extent(found: Tuned) -> str:
-    text = f"{found.tried:,} calls tried, {found.alike:,} like these, {found.passed:,} passed over by bounds"
-    if not found.untried or found.best is None or found.least_untried_cycles is None:
+def _extent(tuned: Tuned) -> str:
+    text = f"{tuned.tried:,} calls tried, {tuned.alike:,} like these, {tuned.passed:,} passed over by bounds"
+    if not tuned.untried or tuned.best is None or tuned.least_untried_cycles is None:
         return f"{text}: the search is complete, up to gains of 1 %"
-    left = max(0.0, 1 - found.least_untried_cycles / found.best.cycles)
-    return f"{text}, {found.untried:,} families left untried, which could save at most {percent(left)} more"
+    left = max(0.0, 1 - tuned.least_untried_cycles / tuned.best.cycles)
+    return f"{text}, {tuned.untried:,} families left untried, which could save at most {percent(left)} more"
 
 
 FIXED: Final = (
@@ -223,7 +223,7 @@ class TunedNetwork:
             f"{len(self.layers)} convolutions in {self.chains} chains on {self.device}: "
             f"{cycles(self.cycles_before)} -> {cycles(self.cycles)} cycles of the whole network ({before} -> {after}), "
             f"{self.gain:.2f} times as fast",
-            *(line for one in self.layers for line in _layer_lines(one)),
+            *(line for layer in self.layers for line in _layer_lines(layer)),
             FIXED,
         ]
         return printable_lines("\n".join(lines))
