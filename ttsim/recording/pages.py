@@ -1,7 +1,6 @@
 """Reports as users get them: notebooks show them as a page, and a page and a timeline are files of a saved report."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 
 from device.spec.device_spec import DeviceSpec
 from ttsim.report.cycle_report import CycleReport
@@ -60,13 +59,3 @@ class ShownNetwork(NetworkReport):
     def _repr_html_(self) -> str:
         """A page in a frame."""
         return page_frame(page_of_pass(self))
-
-
-def shown_cycles(report: CycleReport) -> ShownCycles:
-    """The same report; what it finds out when asked for stays so."""
-    return ShownCycles(**vars(report))
-
-
-def shown_network(report: NetworkReport) -> ShownNetwork:
-    """The same report."""
-    return ShownNetwork(**{one.name: getattr(report, one.name) for one in fields(report)})

@@ -12,7 +12,7 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.passes.sensitivity import sensitivities
 from ops.programs.conv2d.estimates import SCHEME_DECISION
-from ttsim.recording.pages import page_of_run, shown_cycles, shown_network
+from ttsim.recording.pages import ShownCycles, ShownNetwork, page_of_run
 from ttsim.recording.runs import cycles_of, runs_of, timed_call
 from ttsim.recording.suggestions import LEAST_SHARE, Measured, Search
 from ttsim.report.advice import Advice, machine_changes
@@ -52,8 +52,7 @@ class Profile:
             suggestions: Say which figures of the machine the calls depend on, too, and how much; this reads their
                 cycles again for every figure. (What other configs would give, `estimate_cycles` finds out.)
         """
-        spec = self.device.spec
-        report = shown_cycles(cycle_report(self.taken(), spec))
+        report = cycle_report(self.taken(), self.device.spec, ShownCycles)
         return replace(report, advice=self.machine_advice(report.cycles)) if suggestions else report
 
     def network(self) -> NetworkReport:
@@ -61,7 +60,7 @@ class Profile:
 
         All device operations in order, sums of them by kind and by line of the script, and L1 at its fullest moment.
         """
-        return shown_network(network_report(self.runs(), self.device.spec))
+        return network_report(self.runs(), self.device.spec, ShownNetwork)
 
     def _repr_html_(self) -> str:
         """A page in a frame, for notebooks."""

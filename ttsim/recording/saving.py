@@ -14,7 +14,6 @@ from ttsim.recording.record import record_of
 from ttsim.report.export.npe import npe_files
 from ttsim.report.export.profiler import device_log, ops_perf_results
 from ttsim.report.export.visualizer import config, database
-from ttsim.report.record import Record
 from ttsim.report.writers.json import report_json
 from ttsim.runtime.types.call import require_type
 
@@ -107,24 +106,16 @@ def report_files(profile: Profile, name: str) -> dict[Path, bytes]:
     texts = {
         MEMORY / name / "config.json": config(record),
         Path(f"{name}.json"): report_json(record),
-        **_performance(record, PERFORMANCE / name),
         **{USAGE / f"{name}_{file}": text for file, text in usage.items()},
     }
+    if record.operations:  # viewers refuse tables without rows
+        times = {f"ops_perf_results_{name}.csv": ops_perf_results(record), OF_TIME[0]: device_log(record)}
+        times |= {f"npe_viz/{file}": text for file, text in npe_files(record).items()}
+        texts |= {PERFORMANCE / name / file: text for file, text in times.items()}
     return {
         MEMORY / name / "db.sqlite": database(record),
         **{Path(f"{name}.{end}"): content for end, content in pages.items()},
         **{path: text.encode() for path, text in texts.items()},
-    }
-
-
-def _performance(record: Record, folder: Path) -> dict[Path, str]:
-    """What tells of time; nothing where no device operation ran, for viewers refuse tables without rows."""
-    if not record.operations:
-        return {}
-    return {
-        folder / f"ops_perf_results_{record.name}.csv": ops_perf_results(record),
-        folder / "profile_log_device.csv": device_log(record),
-        **{folder / "npe_viz" / file: text for file, text in npe_files(record).items()},
     }
 
 

@@ -217,11 +217,11 @@ class CycleReport(Report):
         return "\n".join([*wrapped(head, width, indent=2), *call_lines(self.calls, width), *below])
 
 
-def cycle_report(calls: Sequence[CallRun], spec: DeviceSpec) -> CycleReport:
-    """The report on calls that ran one after the other on a device."""
+def cycle_report(calls: Sequence[CallRun], spec: DeviceSpec, kind: type[CycleReport] = CycleReport) -> CycleReport:
+    """The report on calls that ran one after the other on a device, of some class."""
     made = call_times(calls)
     total = made[0].total if len(made) == 1 else totals(calls, spec)
-    return CycleReport(
+    return kind(
         device=spec.name,
         clock_hz=spec.clock_hz,
         worker_cores=spec.grid.cores,

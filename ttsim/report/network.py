@@ -243,9 +243,9 @@ class NetworkReport(Report):
         )
 
 
-def network_report(runs: Runs, spec: DeviceSpec) -> NetworkReport:
-    """The report on operations that ran one after the other on a device."""
-    return NetworkReport(
+def network_report(runs: Runs, spec: DeviceSpec, kind: type[NetworkReport] = NetworkReport) -> NetworkReport:
+    """The report on operations that ran one after the other on a device, of some class."""
+    return kind(
         device=spec.name,
         clock_hz=spec.clock_hz,
         calls=len({op.call for op in runs}),
