@@ -70,7 +70,7 @@ def recorded_calls() -> Iterator[Call]:
     devices = {arch: Machine(name, l1_small_bytes=32768) for arch, name in DEVICE_OF.items()}
     for record in read_records(FULL_COLLECTION if FULL_COLLECTION.is_dir() else DATA):
         if record["mode"] == "plan":
-            arguments, device = planner_arguments(record["case"]), devices[record["arch"]]
+            arguments, device = planner_arguments(record["case"], record["arch"]), devices[record["arch"]]
             free = device.allocator.statistics(BufferType.L1).free_bytes_per_bank
             yield Call(group_of(arguments), arguments, device.spec, free)
 
