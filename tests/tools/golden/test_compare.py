@@ -1,3 +1,5 @@
+"""Two records are compared after a rename map, which hides no figure."""
+
 import json
 
 import pytest
@@ -6,105 +8,83 @@ from tools.golden.store import compare_records, differences, read_renames, renam
 
 NAME = title("conv2d/0001 wormhole_n150 strict", "explanation")
 LINES = "conv2d takes 95,776 cycles in 5 device operations.\n- HaloDeviceOperation: bound by second reader, 12.5 %."
+TABLE = "stage   cycles\nreader      95 and what\n  follows"
+MOVED = "stage         cycles\nfirst reader      95 and\n  what follows"
+TWIN = {"second reader": "twin"}
 
 
 def found(old, new, renames=None):
     return list(differences("plans", {NAME: old}, {NAME: new}, renamer(renames or {})))
 
 
-def test_equal_texts_have_no_difference():
-    assert found(LINES, LINES) == []
-
-
-def test_a_changed_figure_is_found():
-    (difference,) = found(LINES, LINES.replace("95,776", "95,777"))
-    assert (difference.kind, difference.part, difference.name) == ("figure", "plans", NAME)
-    assert difference.of == "explanation: conv2d ... conv2d takes"
-    assert difference.lines[1].startswith("conv2d takes 95,777 cycles")
+@pytest.mark.parametrize(
+    ("old", "new", "renames", "kinds"),
+    [
+        (LINES, LINES, {}, []),
+        ("on 8x8 cores", "on 8x9 cores", {}, ["figure"]),
+        ("on float32 cores", "on float16 cores", {}, ["text"]),
+        ("on -1.5e-07 cores", "on 2 cores", {}, ["figure"]),
+        ("on 1,000 cores", "on 999 cores", {}, ["figure"]),
+        (LINES, LINES.replace("second reader", "twin"), TWIN, []),
+        (LINES, LINES.replace("second reader", "twin").replace("12.5", "12.6"), TWIN, ["figure"]),
+        # a longer word may move columns and line breaks; layout counts where nothing was renamed
+        (TABLE, MOVED, {"reader": "first reader"}, []),
+        (TABLE, MOVED.replace("95", "96"), {"reader": "first reader"}, ["text"]),
+        ("a  b", "a b", {"c": "d"}, ["text"]),
+    ],
+)
+def test_what_differs(old, new, renames, kinds):
+    assert [difference.kind for difference in found(old, new, renames)] == kinds
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "kind"),
-    [("8x8", "8x9", "figure"), ("float32", "float16", "text"), ("-1.5e-07", "2", "figure"), ("1,000", "999", "figure")],
+    ("new", "of", "line"),
+    [
+        (LINES.replace("95,776", "95,777"), "explanation: conv2d ... conv2d takes", "conv2d takes 95,777 cycles"),
+        (
+            LINES.replace("second", "first"),
+            "explanation: - ... - HaloDeviceOperation : bound by second -> first",
+            "- HaloDeviceOperation: bound by first reader",
+        ),
+        (f"{LINES}\n- more", None, "- more"),
+    ],
 )
-def test_figures_are_told_from_words(old, new, kind):
-    assert [one.kind for one in found(f"on {old} cores", f"on {new} cores")] == [kind]
-
-
-def test_a_changed_word_is_found():
-    (difference,) = found(LINES, LINES.replace("second reader", "first reader"))
-    assert difference.kind == "text"
-    assert difference.of == "explanation: - ... - HaloDeviceOperation : bound by second -> first"
-
-
-def test_a_line_more_is_found():
-    (difference,) = found(LINES, f"{LINES}\n- more")
-    assert difference.lines == ("", "- more")
+def test_a_difference_has_a_class_and_its_first_line(new, of, line):
+    (difference,) = found(LINES, new)
+    assert (difference.part, difference.name) == ("plans", NAME)
+    assert difference.lines[1].startswith(line)
+    assert of in (None, difference.of)
 
 
 def test_a_missing_and_an_additional_section_are_found():
     other = title("conv2d/0002 wormhole_n150 strict", "explanation")
     old, new = {NAME: LINES, other: "a"}, {NAME: LINES, title("add/0001", "result"): "b"}
-    assert [(one.kind, one.name) for one in differences("plans", old, new, renamer({}))] == [
+    assert [(difference.kind, difference.name) for difference in differences("plans", old, new, renamer({}))] == [
         ("only after", "add/0001 | result"),
         ("only before", other),
     ]
 
 
-def test_a_rename_map_makes_a_renamed_word_equal():
-    new = LINES.replace("second reader", "writer of rows")
-    assert found(LINES, new, {"second reader": "writer of rows"}) == []
-
-
-def test_a_rename_map_does_not_hide_a_changed_figure():
-    new = LINES.replace("second reader", "writer").replace("12.5", "12.6")
-    (difference,) = found(LINES, new, {"second reader": "writer"})
-    assert difference.kind == "figure"
-    assert difference.lines == (
-        "- HaloDeviceOperation: bound by writer, 12.5 %.",
-        "- HaloDeviceOperation: bound by writer, 12.6 %.",
-    )
-
-
-def test_words_are_renamed_whole():
+def test_words_and_names_of_sections_are_renamed_whole():
     rename = renamer({"reader": "unit", "second reader": "twin"})
     assert rename("reader, second reader, readers, reader_1, .reader.") == "unit, twin, readers, reader_1, .unit."
-
-
-def test_names_of_sections_are_renamed():
     old, new = {"add/0001 | told": "a"}, {"add/0001 | text": "a"}
     assert list(differences("plans", old, new, renamer({"told": "text"}))) == []
 
 
-def test_a_longer_word_may_move_columns_and_line_breaks():
-    old = "stage   cycles\nreader      95 and what\n  follows"
-    new = "stage         cycles\nfirst reader      95 and\n  what follows"
-    assert found(old, new, {"reader": "first reader"}) == []
-    assert len(found(old, new.replace("95", "96"), {"reader": "first reader"})) == 1
-
-
-def test_layout_counts_where_nothing_was_renamed():
-    assert len(found("a  b", "a b", {"c": "d"})) == 1
-
-
-@pytest.mark.parametrize("entry", [{"95": "96"}, {"block 3": "block 4"}, {"3": "three"}, {"-": "+"}])
-def test_a_map_of_figures_is_refused(entry, tmp_path):
-    path = tmp_path / "map.json"
-    path.write_text(json.dumps(entry))
-    with pytest.raises(ValueError, match="rename words only"):
-        read_renames(path)
-
-
-def test_maps_are_read_from_toml_with_tables(tmp_path):
+def test_maps_are_read_from_files_and_those_of_figures_are_refused(tmp_path):
+    for number, entry in enumerate([{"95": "96"}, {"block 3": "block 4"}, {"3": "three"}, {"-": "+"}]):
+        path = tmp_path / f"{number}.json"
+        path.write_text(json.dumps(entry))
+        with pytest.raises(ValueError, match="rename words only"):
+            read_renames(path)
     path = tmp_path / "map.toml"
     path.write_text('told = "text"\n[names]\n"second reader" = "twin"\n')
     assert read_renames(path) == {"told": "text", "second reader": "twin"}
-    path.write_text("told = 3\n")
-    with pytest.raises(ValueError, match="a table of old words and new ones, not int"):
-        read_renames(path)
-    path.write_text("told =")
-    with pytest.raises(ValueError, match=r"map\.toml: "):
-        read_renames(path)
+    for text, message in (("told = 3\n", "a table of old words and new ones, not int"), ("told =", r"map\.toml: ")):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=message):
+            read_renames(path)
 
 
 def test_records_are_compared_file_by_file(tmp_path):
@@ -113,8 +93,9 @@ def test_records_are_compared_file_by_file(tmp_path):
         write_sections(tmp_path / folder / "names" / "ttsim.txt.xz", {NAME: "same"})
     write_sections(tmp_path / "a" / "plans" / "add-000.txt.xz", {"add/0001 | result": "a"})
     both = (tmp_path / "a", tmp_path / "b")
-    assert [one.name for one in compare_records(*both, {}, processes=1)] == ["add/0001 | result", NAME]
-    assert [one.name for one in compare_records(*both, {}, only="conv2d", processes=1)] == [NAME]
+    names = [difference.name for difference in compare_records(*both, {}, processes=1)]
+    assert names == ["add/0001 | result", NAME]
+    assert [difference.name for difference in compare_records(*both, {}, only="conv2d", processes=1)] == [NAME]
     assert compare_records(*both, {}, parts=["names"], processes=1) == []
     with pytest.raises(ValueError, match="no file of the chosen parts has 'sub' in its path"):
         compare_records(*both, {}, only="sub", processes=1)
