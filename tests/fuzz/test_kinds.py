@@ -11,7 +11,7 @@ FEW = {
     **{"calls": 80, "exact": 12, "twins": 16, "sequences": 24, "arguments": 200, "specs": 80, "layers": 40},
     **{"rows": 25, "interrupts": 80, "threads": 8},
 }
-MANY = {kind: 5 * count for kind, count in FEW.items()}
+MANY = {kind: 3 * count for kind, count in FEW.items()}
 PARTS = 4
 
 

@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 
 from tools.study.__main__ import BEGIN, DOCUMENT
-from tools.study.measure import CARDS, LAYERS, SPACE, Study, invented_of, studied, study
+from tools.study.measure import CARDS, LAYERS, SPACE, Study, best_of, invented_of, report_on, studied, study
 from tools.study.written import CONTENDED, INVENTED, charts, named, row, sums, tables
 from tools.zeros import updated
+from ttsim.errors import ArgumentError
+from ttsim.runtime.types.layer import Layer
 from ttsim.study.design import design
 from ttsim.study.space import read_design
+from ttsim.study.tune.tune import differences
 
 TEXT = DOCUMENT.read_text(encoding="utf-8")
 SHORT = "vgg_unet.d3.up"  # the layer whose searches are the shortest
@@ -72,6 +75,45 @@ def test_what_does_not_fit_is_no_figure(part):
 def test_cards_have_their_names():
     assert [named(card) for card in CARDS] == list(CARDS)
     assert named("wormhole_n150, l1.bytes=1MiB") == "the invented device"
+
+
+def test_the_space_has_the_layers_of_the_main_job_with_other_configs():
+    plain = [replace(layer, config={}, source="") for layer in LAYERS]
+    assert [replace(layer, config={}) for layer in read_design(SPACE).layers] == plain
+
+
+def test_the_invented_device_is_the_fastest_of_no_more_area_than_the_card(part):
+    small = part.machines
+    found = invented_of(small)
+    base = next(one for one in small.points if one.device == "wormhole_n150")
+    assert base.costs["area"] == 64
+    assert found.costs["area"] <= 64
+    least = min(one.nanoseconds for one in small.points if one.nanoseconds and one.costs["area"] <= 64)
+    assert found.nanoseconds == least
+
+
+def test_a_space_without_the_card_is_refused(part):
+    small = part.machines
+    others = tuple(one for one in small.points if one.device != "wormhole_n150")
+    with pytest.raises(ArgumentError, match="has to hold wormhole_n150 itself"):
+        invented_of(replace(small, points=others))
+
+
+def test_a_layer_in_both_lowerings():
+    layer = Layer(
+        in_channels=32, out_channels=32, input_height=8, input_width=8, stride=(2, 2), input_memory="l1",
+        input_layout="TILE", config={"shard_layout": "HEIGHT_SHARDED"},
+    )  # fmt: skip
+    found = studied(layer, "wormhole_n150")
+    assert found.frame.best.cycles <= found.frame.given.cycles
+    assert found.phase.best.cycles <= found.phase.given.cycles
+    assert (found.frame.best.lowering, found.phase.best.lowering) == ("frame", "phase")
+    assert best_of(found) == min(found.frame.best, found.phase.best, key=lambda made: made.cycles)
+    assert {one.hands_on.split(",")[0] for one in (*found.frame.front, *found.phase.front)} == {"TILE"}
+    report = report_on(layer, "wormhole_n150", found.frame.best)
+    assert (report.total.cycles, report.total.error.share) == (found.frame.best.cycles, found.error_share)
+    before = report_on(layer, "wormhole_n150", found.frame.given)
+    assert found.reasons == differences(report, before)
 
 
 @pytest.mark.slow
