@@ -57,6 +57,14 @@ def test_shards_are_worked_on_in_place_and_views_alone_are_not_shown(device):
     assert programs(lambda: ttnn.add(x, 1.0))[1] == [(4096, 1), (2048, 0), (4096, 1)]
 
 
+@pytest.mark.parametrize(("shape", "in_place"), [((64, 1), 1), ((1, 1), 1), ((1, 64), 0), ((64, 64), 0)])
+def test_shards_are_worked_on_in_place_beside_columns_and_numbers_elsewhere(device, shape, in_place):
+    x = placed(device, np.ones((1, 1, 64, 64)), high((32, 64), 2))
+    _, buffers = programs(lambda: ttnn.add(x, placed(device, np.ones((1, 1, *shape)))))
+    assert {view for _, view in buffers[:1]} == {in_place}
+    assert buffers[0] == buffers[-1]
+
+
 def test_sharded_rows_go_through_tiles(device):
     place = high((32, 64), 2)
     x = placed(device, np.ones((1, 1, 64, 64)), place, ttnn.ROW_MAJOR_LAYOUT)

@@ -290,11 +290,11 @@ def test_block_counts_k_blocks_once_for_each_output_core():
     assert counted == {HEIGHT: (3, 3), BLOCK: (24, 72), WIDTH: (2, 2)}
 
 
-def splits(scheme=HEIGHT, *, height=2, outs=1, dilation=1, matmul=False, forced=None, **formats):
+def splits(scheme=HEIGHT, *, height=2, outs=1, dilation=1, matmul=False, forced=None, spec=SPEC, **formats):
     """Whether two readers share blocks of so many tile rows under 3 taps of 32 channels."""
     rows = {HEIGHT: 64, BLOCK: 8, WIDTH: 1}[scheme] * 32 * height
     problem = conv_problem(column(rows, (1, 3), dilation), (32, 32 * outs), **formats)
-    return partitioned(problem, scheme, alignment=32, matmul=matmul, force_split_reader=forced).split_reader
+    return partitioned(problem, scheme, spec, alignment=32, matmul=matmul, force_split_reader=forced).split_reader
 
 
 @pytest.mark.parametrize(
@@ -313,15 +313,20 @@ def test_what_can_be_split_and_who_says_so(changes, expected):
     assert splits(**changes) is expected
 
 
-@pytest.mark.parametrize(("height", "outs", "expected"), [(2, 1, False), (8, 1, True), (8, 16, False)])
-def test_height_splits_when_the_readers_rates_say_so(height, outs, expected):
+@pytest.mark.parametrize("clock", [1.0, 3.0])
+@pytest.mark.parametrize("height", [2, 3, 8])
+def test_height_splits_when_the_readers_rates_say_so(height, clock):
     """Activations in bursts of a kernel row; 61 cycles to tilize a tile (rates of Wormhole, bfloat16)."""
     local = 0.868 + (27.84 - 0.868) * (192 - 16) / (1024 - 16)
-    act, size = 2 * height * 32 * 32 * 3 / local, outs * 3 * 2048
-    multicast = 0.318 + (25.345 - 0.318) * (min(size, 65536) - 16) / (65536 - 16)
-    weights, tilized = size * (1 / 28.411 + 1 / multicast), 61 * 3 * height
-    assert (act / 2 + max(weights, tilized) < max(act + tilized, weights)) is expected
-    assert splits(height=height, outs=outs) is expected
+    act, tilized, decided = clock * 2 * height * 32 * 32 * 3 / local, 61 * 3 * height, []
+    for outs in range(1, 40):
+        size = outs * 3 * 2048
+        multicast = 0.318 + (25.345 - 0.318) * (min(size, 65536) - 16) / (65536 - 16)
+        weights = clock * size * (1 / 28.411 + 1 / multicast)
+        decided.append(act / 2 + max(weights, tilized) < max(act + tilized, weights))
+    spec = SPEC.replace(reader_clock_ghz=clock)
+    assert [splits(height=height, outs=outs, spec=spec) for outs in range(1, 40)] == decided
+    assert len(set(decided)) == (2 if height == 8 else 1)
 
 
 def boundary(**changes):

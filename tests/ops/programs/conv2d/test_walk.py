@@ -28,6 +28,17 @@ def test_readers_of_the_last_core_have_less_to_read():
     assert last.busy_cycles + last.stall_cycles == others.busy_cycles + others.stall_cycles
 
 
+def test_readers_of_the_last_core_share_what_is_left():
+    """400 outputs on 8 cores are 64 each; the last of 7 has 16, which the first of two readers gathers."""
+    row = HAND.replace(grid_rows=1)
+    found = conv_cycles(conv(row, HEIGHT, side=20, force_split_reader=True), row)
+    assert [str(group.cores) for group in found.groups] == ["{[0-0 - 0-0]}", "{[1-0 - 5-0]}", "{[6-0 - 6-0]}"]
+    busy = [{stage.stage: stage.busy_cycles for stage in group.stages} for group in found.groups]
+    tile_row = 3 * (100 + 32 * 20)
+    assert [one[Stage.READER] for one in busy] == [tile_row, tile_row, tile_row / 2]
+    assert [one.get(Stage.SECOND_READER, 0) for one in busy] == [tile_row, tile_row, 0]
+
+
 def test_each_core_of_a_row_sends_its_own_blocks_alone():
     op = conv(HAND, BLOCK, channels=(256, 256), kernel=3)
     blocks = op.layout.blocks

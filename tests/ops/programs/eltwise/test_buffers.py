@@ -3,7 +3,7 @@
 import pytest
 
 from ops.builder import PlanBuilder, PlanTensor
-from ops.programs.eltwise.buffers import lies_in_place, unary_buffers, with_row
+from ops.programs.eltwise.buffers import lies_in_place, rescaled, unary_buffers, with_row
 from tests.build import N150, tensor_spec
 
 
@@ -58,3 +58,12 @@ def test_both_ends_must_lie_alike():
     for other in ("64x32 tile height/64x32/1", "64x32 tile width/64x32/1", "64x32 tile l1", "64x32 tile"):
         assert not lies_in_place(tensor, tensor_spec(other), N150)
         assert not lies_in_place(tensor_spec(other), tensor, N150)
+
+
+@pytest.mark.parametrize(
+    ("padded_shape", "shape"), [((1, 2, 64, 128), (64, 128)), ((1, 1, 64, 64), (32, 64)), ((1, 1, 32, 32), (32, 32))]
+)
+def test_shards_grow_as_a_result_does(padded_shape, shape):
+    tensor = tensor_spec("1x1x64x64 tile height/32x64/2")
+    shards = rescaled(tensor.shards, tensor, padded_shape)
+    assert (shards.shape, shards.grid) == (shape, tensor.shards.grid)

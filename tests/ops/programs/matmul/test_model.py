@@ -11,7 +11,15 @@ from ops.programs.data_movement.movement import copy_movement
 from ops.programs.data_movement.movement_cycles import movement_cycles
 from ops.programs.matmul.buffers import interleaved_config
 from ops.programs.matmul.cycles import matmul_cycles
-from ops.programs.matmul.op import MatmulOp, MatmulProblem, Place, Places
+from ops.programs.matmul.op import (
+    MatmulConfig,
+    MatmulOp,
+    MatmulProblem,
+    MatmulProgram,
+    Place,
+    Places,
+    sent_operands,
+)
 from ops.programs.matmul.transpose import Transpose
 from tests.build import N150, op_cycles, op_values, tensor_spec
 
@@ -60,3 +68,17 @@ def test_a_transpose_turns_tiles_while_it_copies_them():
     late = op_cycles(Transpose(data_format=BFLOAT16), *ends, N150.replace(compute_pack_bytes_per_cycle=0.01))
     assert late.cycles == late.slowest.stages[-1].busy_cycles > found.cycles
     assert (late.slowest.stages[-1].stage, late.bound_by) == (Stage.TILIZE, Stage.TILIZE)
+
+
+@pytest.mark.parametrize(
+    ("program", "sent"),
+    [
+        ("SINGLE_TILES", (False, False)),
+        ("MCAST_IN0", (True, False)),
+        ("MCAST_IN1", (False, True)),
+        ("MCAST_2D", (True, True)),
+    ],
+)
+def test_operands_that_are_multicast(program, sent):
+    config = MatmulConfig(program=MatmulProgram[program], grid=N150.grid, in0_block_w=1)
+    assert sent_operands(config) == sent
