@@ -188,29 +188,21 @@ def _from_dram(call: ConvCall) -> ConvCall:
 
 def _slice_counts(call: ConvCall, kind: SliceType, device_spec: DeviceSpec, free_l1_bytes: int) -> Iterator[int]:
     """The smallest count, beyond one that did not fit, whose first slice fits as far as it is estimated; its double."""
+
+    def fits(slices: int) -> bool:
+        part = next(output_slices(call, SliceConfig(slice_type=kind, num_slices=slices)))
+        with suppress(DeviceError, NoWindowError):
+            return not part.is_empty and slice_l1_bytes(call, part, device_spec, slices=slices) <= free_l1_bytes
+        return False
+
     given = call.slice_config
     low = given.num_slices if given is not None and given.slice_type is kind and given.num_slices > 1 else 1
     most, high = min(MOST_SLICES, most_slices(call, kind)), 2 * low
-    while high <= most and not _first_slice_fits(
-        call, SliceConfig(slice_type=kind, num_slices=high), device_spec, free_l1_bytes
-    ):
+    while high <= most and not fits(high):
         low, high = high, 2 * high
     if high > most:
         return
     while high - low > 1:
         middle = (low + high) // 2
-        if _first_slice_fits(call, SliceConfig(slice_type=kind, num_slices=middle), device_spec, free_l1_bytes):
-            high = middle
-        else:
-            low = middle
+        low, high = (low, middle) if fits(middle) else (middle, high)
     yield from (count for count in (high, 2 * high) if count <= most)
-
-
-def _first_slice_fits(call: ConvCall, config: SliceConfig, device_spec: DeviceSpec, free_l1_bytes: int) -> bool:
-    part = next(output_slices(call, config))
-    if part.is_empty:
-        return False
-    try:
-        return slice_l1_bytes(call, part, device_spec, slices=config.num_slices) <= free_l1_bytes
-    except (DeviceError, NoWindowError):
-        return False
