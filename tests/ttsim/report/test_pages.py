@@ -7,6 +7,7 @@ import pytest
 from tests.ttsim.report.ran_operations import runs_of, untimed
 from ttsim.report.charts import grid_of, roof_chart, steps, times
 from ttsim.report.cycle_report import cycle_report
+from ttsim.report.cycles import CallRun
 from ttsim.report.l1_map import CIRCULAR, Held, l1_map
 from ttsim.report.network import network_report
 from ttsim.report.pages import page_of_network, page_of_pass
@@ -48,6 +49,13 @@ def test_a_network_is_one_part(report_with_a_move, runs, spec) -> None:
     (of_network,) = page_of_pass(network).parts
     assert [len(found) for found in (of_network.stages, of_network.roofs, of_network.excesses)] == [0, 0, 0]
     assert of_network.chart is None
+
+
+def test_a_page_shows_the_longest_operations_alone(conv, spec) -> None:
+    calls = [CallRun(name="f", ran=(conv,) * 20, spec=spec)]
+    network = network_report(runs_of(spec, *calls[0].ran), spec)
+    (part,) = page_of_network(network, cycle_report(calls, spec), spec).parts
+    assert (len(part.roofs), len(part.excesses)) == (16, 8)
 
 
 def test_nothing_ran(spec) -> None:
