@@ -6,7 +6,7 @@
 import gc
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -50,6 +50,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = filter(_is_set_apart, items)
 
 
+def pytest_collection_finish() -> None:
+    """Collections of garbage look only at what tests make: the thousands of tests themselves stay."""
+    gc.freeze()
+
+
 def _is_set_apart(item: pytest.Item) -> bool:
     if item.get_closest_marker("slow") or "recordings" in getattr(item, "fixturenames", ()):
         return True
@@ -81,8 +86,6 @@ def _interruptible() -> None:
 
 
 @pytest.fixture
-def quick_collections() -> Iterator[None]:
+def quick_collections() -> None:
     """Collections look only at what the test makes: at all that other tests left, a thousand of them take minutes."""
     gc.freeze()
-    yield
-    gc.unfreeze()

@@ -12,12 +12,6 @@ from ops.planners.conv.arguments import ConvCall, ConvConfig, Operand, SliceConf
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
 from ttsim.runtime.types.tensors import DataType
 
-_SLICE_TYPES = {
-    SliceType.L1_FULL: "Conv2dL1Full",
-    SliceType.DRAM_HEIGHT: "Conv2dDRAMSliceHeight",
-    SliceType.DRAM_WIDTH: "Conv2dDRAMSliceWidth",
-}
-
 _AS_GIVEN = ("in_channels", "out_channels", "batch_size", "input_height", "input_width", "kernel_size")
 _DEFAULTS = {"stride": (1, 1), "padding": (0, 0, 0, 0), "output_padding": (0, 0), "dilation": (1, 1), "groups": 1,
              "mirror_kernel": True}  # fmt: skip
@@ -28,68 +22,74 @@ def estimate_source(call: ConvCall) -> str:
 
     Prepared weights are described as they were before: raw, and to be prepared in the same format.
     """
-    weights = _weights_format(call)
-    tensors = {"input_tensor": _description(call.input.spec, on_host=call.input.on_host)}
-    tensors["weight_tensor"] = _raw(call.weight, raw_weight_shape(call))
+    weights = call.conv_config.weights_format if call.weight.on_host else call.weight.spec.data_format
+    given = {"input_tensor": _description(call.input.spec, on_host=call.input.on_host)}
+    given["weight_tensor"] = _raw(call.weight, raw_weight_shape(call))
     if call.bias is not None:
-        tensors["bias_tensor"] = _raw(call.bias, (1, 1, 1, call.out_channels))
-    lines = [f"{name}={text}" for name, text in tensors.items()]
-    lines += [f"{name}={getattr(call, name)}" for name in _AS_GIVEN]
-    lines += [f"{name}={getattr(call, name)}" for name, usual in _DEFAULTS.items() if getattr(call, name) != usual]
+        given["bias_tensor"] = _raw(call.bias, (1, 1, 1, call.out_channels))
+    given |= {name: str(getattr(call, name)) for name in _AS_GIVEN}
+    given |= {name: str(getattr(call, name)) for name, usual in _DEFAULTS.items() if getattr(call, name) != usual}
     if call.out_format is not None:
-        lines.append(f"dtype={_dtype(call.out_format)}")
+        given["dtype"] = source(call.out_format)
     if (config := replace(call.conv_config, weights_format=weights)) != ConvConfig():
-        lines.append(f"conv_config={conv_config_source(config)}")
+        given["conv_config"] = conv_config_source(config)
     if call.compute_config is not None:
-        lines.append(f"compute_config={compute_config_source(WormholeComputeKernelConfig.of(call.compute_config))}")
+        given["compute_config"] = compute_config_source(WormholeComputeKernelConfig.of(call.compute_config))
     if call.memory_config is not None:
-        lines.append(f"memory_config={memory_config_source(call.memory_config)}")
+        given["memory_config"] = memory_config_source(call.memory_config)
     if call.slice_config is not None:
-        lines.append(f"{slice_argument(call)}={slice_config_source(call.slice_config)}")
+        given[slice_argument(call)] = slice_config_source(call.slice_config)
     if call.rules.by_phases:
-        lines.append('lowering="phase"')
-    arguments = [f"ttnn.{call.rules.function}", "device=device", *lines]
-    return "\n".join(["ttnn.estimate_cycles(", *(f"    {one}," for one in arguments), ")"])
+        given["lowering"] = '"phase"'
+    arguments = [f"ttnn.{call.rules.function}", "device=device", *(f"{name}={text}" for name, text in given.items())]
+    return "\n".join(["ttnn.estimate_cycles(", *(f"    {argument}," for argument in arguments), ")"])
+
+
+def source(value: object) -> str:
+    """A value under ttnn's names: formats, members of enumerations, and cores; any other value as Python writes it."""
+    match value:
+        case DataFormat():
+            return f"ttnn.{DataType.of(value).name.lower()}"
+        case CoreRangeSet():
+            return f"ttnn.CoreRangeSet([{', '.join(map(source, value.ranges))}])"
+        case CoreRange():
+            return f"ttnn.CoreRange({source(value.start)}, {source(value.end)})"
+        case CoreCoord():
+            return f"ttnn.CoreCoord({value.x}, {value.y})"
+        case Enum():
+            return f"ttnn.{type(value).__name__}.{value.name}"
+    return repr(value)
 
 
 def memory_config_source(config: MemoryConfig) -> str:
     """A MemoryConfig."""
-    named = {"DRAM_MEMORY_CONFIG": DRAM_MEMORY_CONFIG, "L1_MEMORY_CONFIG": L1_MEMORY_CONFIG}
-    for name, one in named.items():
-        if config == one:
+    for name, named in (("DRAM_MEMORY_CONFIG", DRAM_MEMORY_CONFIG), ("L1_MEMORY_CONFIG", L1_MEMORY_CONFIG)):
+        if config == named:
             return f"ttnn.{name}"
-    parts = [f"ttnn.TensorMemoryLayout.{config.memory_layout.name}", f"ttnn.BufferType.{config.buffer_type.name}"]
-    if config.shard_spec is not None:
-        grid, shape, orientation = config.shard_spec.grid, config.shard_spec.shape, config.shard_spec.orientation
-        parts.append(f"ttnn.ShardSpec({_cores(grid)}, {list(shape)}, ttnn.ShardOrientation.{orientation.name})")
+    parts = [source(config.memory_layout), source(config.buffer_type)]
+    if (shards := config.shard_spec) is not None:
+        parts.append(f"ttnn.ShardSpec({source(shards.grid)}, {list(shards.shape)}, {source(shards.orientation)})")
     return f"ttnn.MemoryConfig({', '.join(parts)})"
 
 
 def conv_config_source(config: ConvConfig) -> str:
     """A Conv2dConfig: the fields that are not the default's."""
-    default = ConvConfig()
-    changed = {
-        one.name: getattr(config, one.name)
-        for one in fields(config)
-        if getattr(config, one.name) != getattr(default, one.name)
-    }
-    return f"ttnn.Conv2dConfig({', '.join(text for name, value in changed.items() for text in _field(name, value))})"
-
-
-def slice_config_source(config: SliceConfig) -> str:
-    """A Conv2dSliceConfig."""
-    kind = _SLICE_TYPES[config.slice_type]
-    if config.slice_type is SliceType.L1_FULL:
-        return "ttnn.Conv2dL1FullSliceConfig"
-    return f"ttnn.Conv2dSliceConfig(slice_type=ttnn.{kind}, num_slices={config.num_slices})"
+    names = [field.name for field in fields(config)]
+    return f"ttnn.Conv2dConfig({', '.join(_changed(names, config, ConvConfig()))})"
 
 
 def compute_config_source(config: WormholeComputeKernelConfig) -> str:
     """A compute config: the fields that are not the default's."""
     default = WormholeComputeKernelConfig()
-    changed = {name: value for name, value in vars(config).items() if value != getattr(default, name)}
-    told = ", ".join(text for name, value in changed.items() for text in _field(name, value))
-    return f"ttnn.WormholeComputeKernelConfig({told})"
+    return f"ttnn.WormholeComputeKernelConfig({', '.join(_changed(list(vars(config)), config, default))})"
+
+
+def slice_config_source(config: SliceConfig) -> str:
+    """A Conv2dSliceConfig."""
+    if config.slice_type is SliceType.L1_FULL:
+        return "ttnn.Conv2dL1FullSliceConfig"
+    side = "Height" if config.slice_type is SliceType.DRAM_HEIGHT else "Width"
+    return f"ttnn.Conv2dSliceConfig(slice_type=ttnn.Conv2dDRAMSlice{side}, num_slices={config.num_slices})"
 
 
 def raw_weight_shape(call: ConvCall) -> tuple[int, ...]:
@@ -103,53 +103,30 @@ def slice_argument(call: ConvCall) -> str:
     return "dram_slice_config" if call.rules.transposed else "slice_config"
 
 
-def _weights_format(call: ConvCall) -> DataFormat | None:
-    """What weights are prepared as; None where that follows from the raw ones."""
-    return call.conv_config.weights_format if call.weight.on_host else call.weight.spec.data_format
-
-
 def _raw(operand: Operand, shape: tuple[int, ...]) -> str:
     """A tensor on the host: as it is, or what a prepared one was made of."""
-    if operand.on_host:
-        return _description(operand.spec, on_host=True)
-    return f"ttnn.TensorDescription({shape})"
+    return _description(operand.spec, on_host=True) if operand.on_host else f"ttnn.TensorDescription({shape})"
 
 
 def _description(spec: TensorSpec, *, on_host: bool) -> str:
-    parts = [str(tuple(spec.shape)), _dtype(spec.data_format), f"ttnn.{spec.layout.name}_LAYOUT"]
-    if not on_host:
-        parts.append(memory_config_source(spec.memory_config))
-    return f"ttnn.TensorDescription({', '.join(parts)})"
+    place = "" if on_host else f", {memory_config_source(spec.memory_config)}"
+    layout = f"ttnn.{spec.layout.name}_LAYOUT"
+    return f"ttnn.TensorDescription({tuple(spec.shape)}, {source(spec.data_format)}, {layout}{place})"
 
 
-def _dtype(data_format: DataFormat) -> str:
-    return f"ttnn.{DataType.of(data_format).name.lower()}"
-
-
-def _field(name: str, value: object) -> Iterator[str]:
-    if name == "weights_format" and isinstance(value, DataFormat):
-        yield f"weights_dtype={_dtype(value)}"
-    elif name == "activation" and isinstance(value, tuple):
-        kind, params = value
-        numbers = "".join(f", {number!r}" for number in params)
-        yield f"activation=ttnn.UnaryWithParam(ttnn.UnaryOpType.{kind.upper()}{numbers})"
-    elif name == "replicate_padding":
-        yield "padding_mode=ttnn.PaddingMode.Replicate"
-    elif isinstance(value, CoreRangeSet):
-        yield f"{name}={_cores(value)}"
-    elif isinstance(value, Enum):
-        yield f"{name}=ttnn.{type(value).__name__}.{value.name}"
-    else:
-        yield f"{name}={value!r}"
-
-
-def _cores(cores: CoreRangeSet) -> str:
-    return f"ttnn.CoreRangeSet([{', '.join(map(_range, cores.ranges))}])"
-
-
-def _range(cores: CoreRange) -> str:
-    return f"ttnn.CoreRange({_core(cores.start)}, {_core(cores.end)})"
-
-
-def _core(core: CoreCoord) -> str:
-    return f"ttnn.CoreCoord({core.x}, {core.y})"
+def _changed(names: list[str], config: object, default: object) -> Iterator[str]:
+    """The fields of a config that differ from the default's, as ttnn names and writes them."""
+    for name in names:
+        value = getattr(config, name)
+        if value == getattr(default, name):
+            continue
+        if name == "weights_format":
+            yield f"weights_dtype={source(value)}"
+        elif name == "activation":
+            kind, params = value
+            arguments = [f"ttnn.UnaryOpType.{kind.upper()}", *map(repr, params)]
+            yield f"activation=ttnn.UnaryWithParam({', '.join(arguments)})"
+        elif name == "replicate_padding":
+            yield "padding_mode=ttnn.PaddingMode.Replicate"
+        else:
+            yield f"{name}={source(value)}"
