@@ -132,7 +132,7 @@ def found_after(scene: str, line: int, *, warm: bool = False) -> tuple[bool, str
     device = opened()
     if warm:
         play(scene, device)
-        gc.collect(0)
+        gc.collect()
     before, programs = block_tables(device), device.num_program_cache_entries()
     came = interrupted(lambda: play(scene, device), line) < 0
     gc.collect()
