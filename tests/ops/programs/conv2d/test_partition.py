@@ -245,7 +245,10 @@ def test_blocks_by_hand():
     """
     assert [subblock(8, w, 8) for w in (1, 2, 3, 4, 8, 14)] == [(8, 1), (4, 2), (2, 3), (2, 4), (1, 8), (1, 7)]
     assert [subblock(8, w, 4) for w in (1, 2, 3, 4, 8)] == [(4, 1), (2, 2), (1, 3), (1, 4), (1, 4)]
-    assert subblock(7, 11, 8) == (1, 1)
+    assert [subblock(*block, 8) for block in ((7, 11), (2, 2), (3, 2), (6, 3), (4, 4))] == [
+        (1, 1), (2, 2), (3, 2), (2, 3), (2, 4)]  # fmt: skip
+    for tiles in range(1, 9):
+        assert (subblock(tiles, 1, 8), subblock(1, tiles, 8)) == ((tiles, 1), (1, tiles))
     assert [act_block_height(256, rows) for rows in (0, 32, 64, 96, 256, 512)] == [8, 1, 2, 2, 8, 8]
     assert [act_block_height(224, 128), act_block_height(65, 64), act_block_height(65, 0)] == [1, 2, 3]
     large = conv_problem(doubled(64, 64))

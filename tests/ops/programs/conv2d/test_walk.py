@@ -89,6 +89,15 @@ def test_a_height_sharded_program_by_hand():
     assert sender.cycles == pytest.approx(tilized + MULTIPLY, rel=1e-12)
 
 
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_bias_is_sent_as_weights_are(bias):
+    """A tile of weights, and one of the bias."""
+    op = conv(HAND, HEIGHT, channels=(32, 32), side=8, kernel=1, bias=bias, force_split_reader=False)
+    busy = {stage.stage: stage.busy_cycles for stage in conv_cycles(op, HAND).groups[0].stages}
+    assert busy[Stage.WEIGHT_MULTICAST] == pytest.approx((1 + bias) * (200 + 2 * 3 + 1088 / 30))
+    assert busy[Stage.WEIGHT_READER] == pytest.approx((1 + bias) * (400 + 45))
+
+
 def test_a_width_sharded_program_by_hand():
     """The same on one core: two tile rows, of which one is tilized while the next is read."""
     op = conv(HAND, WIDTH, channels=(32, 32), side=8, kernel=1, bias=False, force_split_reader=False)
