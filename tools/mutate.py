@@ -34,6 +34,7 @@ from tools.command import run_tool
 ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGES: Final = ("device", "ops", "ttsim")
 WIDER: Final = ("tests/device", "tests/ops", "tests/ttsim", "tests/end_to_end", "tests/tools/validate")
+APPROVED: Final = "tests/test_approved.py"  # runs nearly every line of planners, cycles and reports
 LEFT_OUT: Final = shutil.ignore_patterns(".*", "*.egg-info", "build", "dist")
 NEAR: Final = 1  # steps from a file over imports to the tests that run first
 FAR: Final = 99  # of tests that reach a file in no way that imports tell
@@ -173,7 +174,7 @@ def importers(root: Path) -> dict[str, set[str]]:
 
 
 def runs_for(root: Path, path: str, wider: Sequence[str], imported_by: Mapping[str, set[str]]) -> list[list[str]]:
-    """The test files that can see a change of a file: the near ones, then all others, the nearest by imports first.
+    """The tests that can see a change of a file: those near to it, approved answers, all others by their distance.
 
     Near are the test that mirrors the file, the other tests of the mirrored folder, and tests that import the file.
     """
@@ -195,8 +196,9 @@ def runs_for(root: Path, path: str, wider: Sequence[str], imported_by: Mapping[s
         files = [root / tests] if (root / tests).is_file() else sorted((root / tests).rglob("test_*.py"))
         for file_path in files:
             distances.setdefault(file_path.relative_to(root).as_posix(), FAR)
-    ordered = sorted(distances, key=lambda test: distances[test])
-    return [[test for test in ordered if (distances[test] <= NEAR) == near] for near in (True, False)]
+    ordered = sorted(distances.keys() - {APPROVED}, key=lambda test: (distances[test], test))
+    near, far = ([test for test in ordered if (distances[test] <= NEAR) == is_near] for is_near in (True, False))
+    return [near, [APPROVED] if (root / APPROVED).is_file() else [], far]
 
 
 def outcome(root: Path, mutation: Mutation, runs: Sequence[Sequence[str]], limit: float) -> Outcome:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.mutate import ROOT, WIDER, drawn, importers, main, mutations_of, outcome, runs_for
+from tools.mutate import APPROVED, ROOT, WIDER, drawn, importers, main, mutations_of, outcome, runs_for
 
 
 @pytest.mark.parametrize(
@@ -54,10 +54,12 @@ def test_a_seed_draws_the_same_mutations_of_every_kind():
     ],
 )
 def test_the_nearest_tests_run_first(path, first):
-    near, others = runs_for(ROOT, path, WIDER, importers(ROOT))
+    near, approved, others = runs_for(ROOT, path, WIDER, importers(ROOT))
+    assert approved == [APPROVED]
     assert near[0] == first
     assert not set(near) & set(others)
     assert len(others) > 200
+    assert APPROVED not in [*near, *others]
 
 
 @pytest.fixture
@@ -94,8 +96,8 @@ def test_tests_are_found_by_imports(clone):
     files = importers(clone)
     assert files["ops/part.py"] == {"tests/ops/test_part.py", "tests/test_more.py"}
     near = ["tests/ops/test_part.py", "tests/test_more.py"]
-    assert runs_for(clone, "ops/part.py", ["tests"], files) == [near, []]
-    assert runs_for(clone, "ops/part.py", ["tests"], {}) == [near[:1], near[1:]]
+    assert runs_for(clone, "ops/part.py", ["tests"], files) == [near, [], []]
+    assert runs_for(clone, "ops/part.py", ["tests"], {}) == [near[:1], [], near[1:]]
 
 
 def test_the_command_lists_and_counts(clone, capsys):
