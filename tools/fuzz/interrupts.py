@@ -100,7 +100,11 @@ def interrupted(function: Callable[[], object], line: int) -> int:
 
 def play(scene: str, device: ttsim.Device) -> None:
     """Carries a scene out on a device; nothing of it stays."""
-    exec(_GIVEN + SCENES[scene], {**_NAMES, "device": device})
+    names = {**_NAMES, "device": device}
+    try:
+        exec(_GIVEN + SCENES[scene], names)
+    finally:
+        names.clear()  # its functions refer to it, so that it would stay until a collection
 
 
 def opened() -> ttsim.Device:
