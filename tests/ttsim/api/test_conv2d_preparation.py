@@ -112,6 +112,9 @@ def test_folded_windows_side_by_side_leave_a_matmul() -> None:
         changed = {"in_channels": 16, "kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0)}
         made = prepared(device, weights(16, 2), input_memory_config=ttsim.DRAM_MEMORY_CONFIG, **changed)
         assert (made.shape, made.padded_shape) == ([1, 1, 64, 16], [1, 1, 64, 32])
+        wide = {"kernel_size": (2, 3), "stride": (2, 3), "padding": (0, 0), "in_channels": 16, "input_width": 9}
+        raw = ttsim.Tensor(np.ones((16, 16, 2, 3), np.float32), ttsim.bfloat16)
+        assert prepared(device, raw, input_memory_config=ttsim.DRAM_MEMORY_CONFIG, **wide).shape == [1, 1, 96, 16]
 
 
 def test_refusals_begin_with_the_words_of_the_real_library() -> None:
