@@ -116,6 +116,8 @@ class _Reshape(RowMover):
         self.explicit, self.filler = explicit and source.spec.layout is Layout.TILE, filler
         super().__init__(builder, source, shape, where, "output")
 
+    wide_name = "bfloat16"
+
     def sharded_place(self, flat: TensorSpec) -> MemoryConfig:
         """The place asked for, or shards like the source's; BLOCK shards that were asked for stay if they fit."""
         where = self.where
@@ -147,7 +149,7 @@ class _Reshape(RowMover):
                 "input_tensor: its shards have rows of other lengths; give wider shards, or interleaved memory"
             )
         made = in_memory(spec, without_shards(spec.memory_config))
-        return copied(self.builder, Conversion.SHARDED_TO_INTERLEAVED, self.source, made, f"{self.name}.interleaved")
+        return copied(self.builder, Conversion.SHARDED_TO_INTERLEAVED, self.source, made, "gathered")
 
     def dealt(self, tensor: PlanTensor) -> PlanTensor:
         """A tensor dealt to the shards of the result; raises DeviceError as `gathered`."""

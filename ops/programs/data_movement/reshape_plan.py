@@ -152,6 +152,11 @@ class RowMover:
         """Prepares the move of ``source`` to the place ``where``, whose shards follow from the shape."""
         self.builder, self.source, self.shape, self.where, self.name = builder, source, shape, where, name
 
+    @property
+    def wide_name(self) -> str:
+        """The name of block floats while they are bfloat16."""
+        return f"{self.name}.bfloat16"
+
     @cached_property
     def place(self) -> MemoryConfig:
         """Where the result goes; the library works this out, and may fail to, once it is needed."""
@@ -204,7 +209,7 @@ class RowMover:
     def _block_floats(self, read: PlanTensor) -> PlanTensor:
         """Block floats move as bfloat16; padding is filled before the way back because it shares exponents."""
         builder = self.builder
-        wide = typecast_by(builder, read, BFLOAT16, f"{self.name}.bfloat16")
+        wide = typecast_by(builder, read, BFLOAT16, self.wide_name)
         if read.name != self.source.name:
             builder.free(read)
         moved = moved_tiles(builder, wide, self.shape, without_shards(self.where), f"{self.name}.moved")
