@@ -75,14 +75,14 @@ def combined(
     columns = sorted({edge for left, _, right, _ in (*one, *other) for edge in (left, right + 1)})
     rows = sorted({edge for _, top, _, bottom in (*one, *other) for edge in (top, bottom + 1)})
     open_runs: dict[tuple[int, int], int] = {}  # (first column, behind the last one) -> first row
-    found: list[Rectangle] = []
+    rectangles: list[Rectangle] = []
     for row, *covered in zip(rows, _rows(one, columns, rows), _rows(other, columns, rows), strict=True):
         runs = _runs(operation(*covered), columns)
         for first, end in [run for run in open_runs if run not in runs]:
-            found.append((first, open_runs.pop((first, end)), end - 1, row - 1))
+            rectangles.append((first, open_runs.pop((first, end)), end - 1, row - 1))
         for run in runs:
             open_runs.setdefault(run, row)
-    return sorted(found, key=lambda rectangle: (rectangle[1], rectangle[0]))
+    return sorted(rectangles, key=lambda rectangle: (rectangle[1], rectangle[0]))
 
 
 def _rows(area: Sequence[Rectangle], columns: Sequence[int], rows: Sequence[int]) -> list[Columns]:
@@ -97,13 +97,13 @@ def _rows(area: Sequence[Rectangle], columns: Sequence[int], rows: Sequence[int]
 
 def _runs(covered: Columns, columns: Sequence[int]) -> list[tuple[int, int]]:
     """Consecutive columns as (first, behind the last)."""
-    found = []
+    result = []
     while covered:
         lowest = covered & -covered
         above = covered + lowest  # the lowest run is gone, and carried to the bit behind it
-        found.append((columns[lowest.bit_length() - 1], columns[(above & ~covered).bit_length() - 1]))
+        result.append((columns[lowest.bit_length() - 1], columns[(above & ~covered).bit_length() - 1]))
         covered &= above
-    return found
+    return result
 
 
 MOST_KEPT: Final = 1024  # sets of cores that planners ask for again and again; hash and box of each are found once
@@ -253,14 +253,14 @@ class CoreRangeSet:
 
     def cores(self, row_major: bool = True) -> tuple[CoreCoord, ...]:
         """All cores, range by range, each row by row (or column by column): the order in which shards are dealt out."""
-        return tuple(core for one in self.ranges for core in one.cores(row_major))
+        return tuple(core for core_range in self.ranges for core in core_range.cores(row_major))
 
     def contains(self, other: "CoreCoord | CoreRange | CoreRangeSet") -> bool:
         """Whether a core, a range or a whole set lies inside."""
         if isinstance(other, CoreCoord):
-            return any(one.contains(other) for one in self.ranges)
+            return any(core_range.contains(other) for core_range in self.ranges)
         wanted = (other,) if isinstance(other, CoreRange) else other.ranges
-        if all(any(one.contains(part) for one in self.ranges) for part in wanted):
+        if all(any(core_range.contains(part) for core_range in self.ranges) for part in wanted):
             return True
         mine = set(self.cores())
         return all(core in mine for part in wanted for core in part.cores())
@@ -270,8 +270,14 @@ class CoreRangeSet:
         if not self.ranges:
             raise ArgumentError("CoreRangeSet: an empty set has no bounding box; check empty() first")
         if self._box is None:
-            left, top = min(one.start.x for one in self.ranges), min(one.start.y for one in self.ranges)
-            right, bottom = max(one.end.x for one in self.ranges), max(one.end.y for one in self.ranges)
+            left, top = (
+                min(core_range.start.x for core_range in self.ranges),
+                min(core_range.start.y for core_range in self.ranges),
+            )
+            right, bottom = (
+                max(core_range.end.x for core_range in self.ranges),
+                max(core_range.end.y for core_range in self.ranges),
+            )
             object.__setattr__(self, "_box", CoreRange(CoreCoord(left, top), CoreCoord(right, bottom)))
         return cast(CoreRange, self._box)
 
@@ -282,8 +288,11 @@ class CoreRangeSet:
     def to_list(self) -> list[dict[str, dict[str, int]]]:
         """Its ranges as the real library writes them into JSON."""
         return [
-            {"end": {"x": one.end.x, "y": one.end.y}, "start": {"x": one.start.x, "y": one.start.y}}
-            for one in self.ranges
+            {
+                "end": {"x": core_range.end.x, "y": core_range.end.y},
+                "start": {"x": core_range.start.x, "y": core_range.start.y},
+            }
+            for core_range in self.ranges
         ]
 
     def to_json(self) -> str:
@@ -293,7 +302,9 @@ class CoreRangeSet:
     @classmethod
     def of_list(cls, ranges: Iterable[Mapping[str, Mapping[str, int]]]) -> "CoreRangeSet":
         """The set that `to_list` gave."""
-        return cls([CoreRange(CoreCoord(**one["start"]), CoreCoord(**one["end"])) for one in ranges])
+        return cls(
+            [CoreRange(CoreCoord(**core_range["start"]), CoreCoord(**core_range["end"])) for core_range in ranges]
+        )
 
     def merge(self, other: "CoreRangeSet") -> "CoreRangeSet":
         """The cores of either set; `union` under ttnn's name."""
@@ -322,7 +333,7 @@ class CoreRangeSet:
         if self.ranges == other.ranges or not self.ranges:
             return True
         box = self.bounding_box()
-        return any(one.contains(box) for one in other.ranges)
+        return any(core_range.contains(box) for core_range in other.ranges)
 
     def merged(self) -> "CoreRangeSet":
         """The same cores in few ranges: runs within a row, equal runs of neighboring rows put together."""
@@ -365,7 +376,7 @@ class CoreGrid:
 
 def _are_rising_cores(ranges: tuple[CoreRange, ...]) -> bool:
     """Whether these are single cores in rising order, row by row: they can not overlap, which is seen at once."""
-    places = [(one.start.y, one.start.x) for one in ranges if one.start == one.end]
+    places = [(core_range.start.y, core_range.start.x) for core_range in ranges if core_range.start == core_range.end]
     return len(places) == len(ranges) and all(one < other for one, other in pairwise(places))
 
 
@@ -428,11 +439,11 @@ def _lines(first_line: int, lines: int, line_cores: int, row_wise: bool) -> Core
 
 def _combined(one: CoreRangeSet, other: CoreRangeSet, operation: Callable[[Columns, Columns], Columns]) -> CoreRangeSet:
     """What a set operation makes of two sets, as few ranges as rows stacked on equal rows give."""
-    made = combined(_rectangles(one), _rectangles(other), operation)
+    result = combined(_rectangles(one), _rectangles(other), operation)
     return CoreRangeSet(
-        [CoreRange(CoreCoord(left, top), CoreCoord(right, bottom)) for left, top, right, bottom in made]
+        [CoreRange(CoreCoord(left, top), CoreCoord(right, bottom)) for left, top, right, bottom in result]
     )
 
 
 def _rectangles(cores: CoreRangeSet) -> list[Rectangle]:
-    return [(one.start.x, one.start.y, one.end.x, one.end.y) for one in cores.ranges]
+    return [(core_range.start.x, core_range.start.y, core_range.end.x, core_range.end.y) for core_range in cores.ranges]

@@ -171,21 +171,21 @@ class Machine:
             DeviceClosedError: The device was closed.
         """
         self._require_open()
-        made = None
+        result = None
         try:
             address = self._allocator.allocate(buffer) if placed else 0
             self._buffers_made += 1
-            made = Buffer(buffer, address, device_spec=self.spec, name=name, number=self._buffers_made, placed=placed)
+            result = Buffer(buffer, address, device_spec=self.spec, name=name, number=self._buffers_made, placed=placed)
             if placed:
-                self.memory.add(made)
-            self.record(BufferAllocated(made.number, name, address, buffer, by, tensor))
-            return made
+                self.memory.add(result)
+            self.record(BufferAllocated(result.number, name, address, buffer, by, tensor))
+            return result
         except OutOfMemoryError as error:
             self.record(Refused(str(error), buffer))
             raise
         except BaseException:  # an interrupt: what was half made is taken back
-            if made is not None:
-                self._release(made)
+            if result is not None:
+                self._release(result)
             self._free_unknown(buffer.buffer_type)
             raise
 
@@ -233,19 +233,21 @@ class Machine:
         self._refuse_if(lambda: check_count(len(circular_buffers), self.spec.l1, noun=noun))
         self._programs_made += 1
         self.record(CircularBuffersFreed())
-        requests = [(one.size_bytes, one.cores) for one in circular_buffers if one.view_of is None]
+        requests = [(buffer.size_bytes, buffer.cores) for buffer in circular_buffers if buffer.view_of is None]
         placement = place(requests, self.spec.l1)
         local = iter(placement.addresses)
         addresses = []
         shown = not placed or dataflow or bool(requests)  # views alone allocate nothing, and a capture shows nothing
-        for one in circular_buffers:
-            view = one.view_of is not None
-            address = next(local) if one.view_of is None else tensors[one.view_of] + one.offset_bytes
+        for buffer in circular_buffers:
+            view = buffer.view_of is not None
+            address = next(local) if buffer.view_of is None else tensors[buffer.view_of] + buffer.offset_bytes
             address = address if placed else 0
             addresses.append(address)
             if shown:
-                kind = (view, dataflow, one.scratchpad)
-                self.record(CircularBufferAllocated(operation, one.name, one.size_bytes, address, one.cores, *kind))
+                kind = (view, dataflow, buffer.scratchpad)
+                self.record(
+                    CircularBufferAllocated(operation, buffer.name, buffer.size_bytes, address, buffer.cores, *kind)
+                )
         program = Program(tuple(addresses), placement.regions, self._programs_made, noun)
         if placed:
             self._check(program)

@@ -336,8 +336,8 @@ class PlanBuilder:
 
     def _operated(self, step: Operation, specs: Sequence[TensorSpec]) -> None:
         self._steps.append(step)
-        for made, spec in zip(step.outputs, specs, strict=True):
-            self._hold(made, spec)
+        for result, spec in zip(step.outputs, specs, strict=True):
+            self._hold(result, spec)
 
     def _hold(self, made: Allocate, spec: TensorSpec) -> None:
         in_l1 = made.buffer.buffer_type is BufferType.L1
@@ -350,7 +350,7 @@ def _renamed(step: Operation, named: Callable[[str], str]) -> Operation:
     """An operation on other tensors."""
     return replace(
         step,
-        inputs=tuple([named(one) for one in step.inputs]),
+        inputs=tuple([named(tensor) for tensor in step.inputs]),
         outputs=tuple([Allocate(named(output.tensor), output.buffer, output.by) for output in step.outputs]),
         resident=tuple([Allocate(named(output.tensor), output.buffer, output.by) for output in step.resident]),
         circular_buffers=tuple(

@@ -204,13 +204,13 @@ def _ends(launched: Sequence[_Brought], made_nanoseconds: Sequence[float], spec:
     fetched = written = ended = 0.0
     ends: list[float] = []
     freed, waiting_bytes = 0, 0
-    for launch, made in zip(launched, made_nanoseconds, strict=True):
+    for launch, result in zip(launched, made_nanoseconds, strict=True):
         waiting_bytes += launch.core_bytes
         while waiting_bytes > room and freed < len(ends):
             waiting_bytes -= launched[freed].core_bytes
             freed += 1
         has_room = ends[freed - 1] if freed else 0.0
-        fetched = max(fetched, made) + launch.fetch
+        fetched = max(fetched, result) + launch.fetch
         written = max(max(written, has_room) + launch.write, fetched)
         ended = max(written, ended) + launch.run
         ends.append(ended)
@@ -231,12 +231,12 @@ def _made_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Replay)
     if replay is Replay.TRACE:
         return [0.0] * len(queue)
     costs, now, known = spec.costs_of(DispatchCosts), 0.0, set()
-    made = []
+    result = []
     for launch in queue:
         now += costs.host_launch_nanoseconds
         key = launch.program.key
         if replay is Replay.FIRST_CALL and (key is None or key not in known):
             now += launch.program.code_bytes / costs.host_bytes_per_second * 1e9
             known.add(key)
-        made.append(now)
-    return made
+        result.append(now)
+    return result

@@ -162,10 +162,10 @@ def op_model_of(op: DeviceOp | None, op_models: Meanings) -> OpModel[Any]:
     Raises:
         AssertionError: The table does not know it, which is a mistake of whoever wrote the plan or the table.
     """
-    found = None if op is None else op_models.get(type(op))
-    if found is None:
+    result = None if op is None else op_models.get(type(op))
+    if result is None:
         raise AssertionError(f"nothing is known of {op!r}; add the model of its class to the table of models")
-    return found
+    return result
 
 
 def cycles_of_work(cycles: Callable[..., OperationCycles]) -> CyclesOf[Any]:

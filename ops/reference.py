@@ -122,7 +122,7 @@ def plan_geometry(
         if len(values) != rank:
             raise ValueError(f"{name} must have one entry for each of the {rank} spatial axes, not {tuple(values)}")
     attributes = ({name: values[axis] for name, values in columns.items()} for axis in range(rank))
-    return Geometry(tuple(TransposedAxis(**one) for one in attributes))
+    return Geometry(tuple(TransposedAxis(**attribute) for attribute in attributes))
 
 
 def automatic_padding(kernel: int, stride: int, dilation: int, *, extra_first: bool) -> tuple[int, int]:

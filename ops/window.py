@@ -187,7 +187,7 @@ def output_phases(axis: PaddedAxis, *, whole: bool = False) -> tuple[OutputPhase
 def phase_margins(axis: PaddedAxis) -> tuple[int, int, bool]:
     """The `margins` of an axis phase by phase, and whether none of its outputs meets more than one tap."""
     phases = [phase.axis for phase in output_phases(axis)]
-    return *margins(phases), all(one.kernel < 2 for one in phases)
+    return *margins(phases), all(phase.kernel < 2 for phase in phases)
 
 
 def count_met_taps(axis: PaddedAxis) -> int:
@@ -506,7 +506,10 @@ def sliding_window_text(frame: PaddedInput, cores: CoreRangeSet, *, nhw_cores: i
 
 def ranges_text(cores: CoreRangeSet) -> str:
     """Cores as profiler and viewers spell them: {[(x=0,y=0) - (x=7,y=7)]}."""
-    ranges = (f"[(x={one.start.x},y={one.start.y}) - (x={one.end.x},y={one.end.y})]" for one in cores.ranges)
+    ranges = (
+        f"[(x={core_range.start.x},y={core_range.start.y}) - (x={core_range.end.x},y={core_range.end.y})]"
+        for core_range in cores.ranges
+    )
     return f"{{{', '.join(ranges)}}}"
 
 

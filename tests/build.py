@@ -104,7 +104,7 @@ def sized_call(
     """Images of a size, [1, 1, batch * height * width, channels], and weights on the host; place None: images, too."""
     ins, outs = channels
     weight = (outs, ins // groups) if rules is CONV2D else (ins, outs // groups)
-    made = ConvCall(
+    result = ConvCall(
         rules=rules,
         input=operand(1, 1, batch * size[0] * size[1], ins, place=place, layout=layout),
         weight=operand(*weight, *kernel),
@@ -117,7 +117,7 @@ def sized_call(
         kernel_size=kernel,
         groups=groups,
     )
-    return changed(made, **changes)
+    return changed(result, **changes)
 
 
 def geometry_of(made: ConvCall) -> Geometry:
@@ -169,7 +169,8 @@ def _sides(text: str) -> tuple[int, ...]:
 def buffer_rows(buffers: Iterable[CircularBuffer], *more: str) -> list[tuple[Any, ...]]:
     """Name, bytes a core and cores of circular buffers, and more of their fields: ``view_of``, ``page_bytes``."""
     return [
-        (one.name, one.size_bytes, one.cores.num_cores(), *(getattr(one, name) for name in more)) for one in buffers
+        (buffer.name, buffer.size_bytes, buffer.cores.num_cores(), *(getattr(buffer, name) for name in more))
+        for buffer in buffers
     ]
 
 
@@ -201,7 +202,7 @@ def op_cycles(
 
 def busy(cycles: OperationCycles) -> Mapping[Stage, float]:
     """How long each stage of the slowest core works."""
-    return {one.stage: one.busy_cycles for one in cycles.slowest.stages}
+    return {stage.stage: stage.busy_cycles for stage in cycles.slowest.stages}
 
 
 def op_values(op: DeviceOp, *arrays: Array | None, spec: DeviceSpec = N150, arithmetic: Arithmetic = EXACT) -> Array:
@@ -214,11 +215,11 @@ def run_report(
 ) -> Any:
     """The cycle report of a call with tensors of zeros, computed without values."""
     with ttsim.open_device(l1_small_size=32768, spec=device, values="off") as opened, ttsim.profile(opened) as profile:
-        made = [
+        result = [
             ttsim.Tensor(np.zeros(spec.shape, np.float32), ttsim.DataType.of(spec.data_format), layout=spec.layout).to(
                 opened, spec.memory_config
             )
             for spec in tensors
         ]
-        function(*made, **arguments)
+        function(*result, **arguments)
         return profile.report()

@@ -243,12 +243,12 @@ def circle_of(edges: Mapping[str, Iterable[str]]) -> list[str]:
             return list(trail[trail.index(node) :])
         if node not in done:
             for target in sorted(edges.get(node, ())):
-                if found := visit(target, (*trail, node)):
-                    return found
+                if lines := visit(target, (*trail, node)):
+                    return lines
             done.add(node)
         return []
 
-    return next((found for node in sorted(edges) if (found := visit(node, ()))), [])
+    return next((lines for node in sorted(edges) if (lines := visit(node, ()))), [])
 
 
 def test_a_circle_is_found():

@@ -60,17 +60,17 @@ def measured(known: Collection[str] = ()) -> dict[str, set[str]]:
 
     What moves nothing on any of them at its double or its half is tried farther off.
     """
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     for far in ((), FAR):
-        known = {*known, *(name for name, moves in found.items() if moves)}
+        known = {*known, *(name for name, moves in result.items() if moves)}
         for name in MEASURED:
             spec = load_spec(name)
             fields = [field for field in fields_of(spec) if general(field.name) not in known]
             fields = [field for field in fields if field.numeric or not far]
             moved = effects(fields, samples(), spec, planned=planners_samples(), far=far, elasticities=False)
             for one in moved:
-                found.setdefault(general(one.field.name), set()).update(one.moves)
-    return found
+                result.setdefault(general(one.field.name), set()).update(one.moves)
+    return result
 
 
 def general(name: str) -> str:

@@ -157,7 +157,7 @@ def drawn(root: Path, seed: int, count: int, only: str = "") -> list[Mutation]:
 
 def importers(root: Path) -> dict[str, set[str]]:
     """The files of the packages and tests that import each file, by paths from the root of a clone."""
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     paths = {
         path.relative_to(root).as_posix() for folder in (*PACKAGES, "tests") for path in (root / folder).rglob("*.py")
     }
@@ -169,8 +169,8 @@ def importers(root: Path) -> dict[str, set[str]]:
             for module in modules:
                 place = module.replace(".", "/")
                 for file in (f"{place}.py", f"{place}/__init__.py"):
-                    found.setdefault(file, set()).add(path)
-    return found
+                    result.setdefault(file, set()).add(path)
+    return result
 
 
 def runs_for(root: Path, path: str, wider: Sequence[str], imported_by: Mapping[str, set[str]]) -> list[list[str]]:

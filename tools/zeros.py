@@ -45,15 +45,15 @@ def cost_of(layer: Layer, device: str, lowering: str) -> Cost:
     with placed.device:
         called = call(placed)
         summary = summary_of(placed, called)
-    made = called.profile.report().calls[0]
-    halos = [one for one in made.operations if one.name == HALO]
-    convolutions = [one for one in made.operations if one.name in CONVOLUTIONS]
+    result = called.profile.report().calls[0]
+    halos = [operation for operation in result.operations if operation.name == HALO]
+    convolutions = [operation for operation in result.operations if operation.name in CONVOLUTIONS]
     partition = summary.partitions[0]
     return Cost(
         scheme=f"{partition.scheme.removesuffix('_SHARDED')}, {partition.output_cores}",
-        cycles=made.total.cycles,
-        halo=sum(one.cycles for one in halos),
-        convolution=sum(one.cycles for one in convolutions),
+        cycles=result.total.cycles,
+        halo=sum(halo.cycles for halo in halos),
+        convolution=sum(convolution.cycles for convolution in convolutions),
         bound_by=max(convolutions, key=lambda one: one.cycles).bound_by,
         headroom_bytes=summary.l1.headroom_bytes,
     )

@@ -196,7 +196,7 @@ def run_command(options: argparse.Namespace) -> int:
     else:
         print_layers(console(), results, each=not options.summary, details=options.verbose)
         if settings.suggestions and (
-            line := faster_line([one.layer for one in results if one.error is None], settings)
+            line := faster_line([result.layer for result in results if result.error is None], settings)
         ):
             print(line)
     return int(any(result.error is not None for result in results))

@@ -211,14 +211,14 @@ def extract_output_tensors(trace: Sequence[Mapping[str, Any]]) -> set[int]:
 
 def extract_output_info(trace: Sequence[Mapping[str, Any]]) -> list[TensorInfo]:
     """Shape, bytes and memory of what the last device operation made; raises as `extract_output_tensors`."""
-    wanted, found = extract_output_tensors(trace), []
+    wanted, infos = extract_output_tensors(trace), []
     for node in trace:
         if node["node_type"] == "buffer":
             for counter in wanted.intersection(node["connections"]):
                 sides = json.loads(trace[counter]["params"]["shape"].removeprefix("Shape(").removesuffix(")"))
                 kind = BufferType.L1 if node["params"]["type"] == "L1" else BufferType.DRAM
-                found.append(TensorInfo(Shape(sides), int(node["params"]["size"]), kind))
-    return found
+                infos.append(TensorInfo(Shape(sides), int(node["params"]["size"]), kind))
+    return infos
 
 
 def count_intermediate_and_output_tensors(trace: Sequence[Mapping[str, Any]]) -> tuple[int, int]:

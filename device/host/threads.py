@@ -261,7 +261,7 @@ class Shared(Generic[ValueT]):
         with self._lock:
             if not self._uses:
                 raise ValueError("Shared: it is taken more often than its uses say, and is gone by then")
-            made = self._make() if self._made is None else self._made
+            result = self._make() if self._made is None else self._made
             self._uses -= 1
-            self._made = made if self._uses else None
-            return made
+            self._made = result if self._uses else None
+            return result

@@ -132,7 +132,7 @@ def arithmetic_of(arithmetic: Arithmetic, *operands: Array | None) -> Arithmetic
 
     The matrix unit takes those for numbers of the exponent 255, where floating point would spread them.
     """
-    if arithmetic is EXACT or all(one is None or _is_finite(one) for one in operands):
+    if arithmetic is EXACT or all(operand is None or _is_finite(operand) for operand in operands):
         return arithmetic
     return EXACT
 

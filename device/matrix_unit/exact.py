@@ -95,8 +95,8 @@ def mvmul(src_a: Array, src_b: Array, dst: Array, *, phase: int, fp32_dest: bool
     """
     for name, array, shape in (("src_a", src_a, (16, 16)), ("src_b", src_b, (8, 16)), ("dst", dst, (8, 16))):
         if np.shape(array) != shape or np.asarray(array).dtype != np.uint32:
-            found = f"{np.asarray(array).dtype} {list(np.shape(array))}"
-            raise ValueError(f"mvmul: {name} must be bit patterns, uint32 {list(shape)}, not {found}")
+            text = f"{np.asarray(array).dtype} {list(np.shape(array))}"
+            raise ValueError(f"mvmul: {name} must be bit patterns, uint32 {list(shape)}, not {text}")
     if phase not in (0, 1, 2, 3):
         raise ValueError(f"mvmul: phase must be 0, 1, 2 or 3, not {phase!r}")
     quirk = _minus_one_quirk(arch)

@@ -120,17 +120,17 @@ def compute_run(loops: Any, sgemm: int, words: tuple[Any, ...], run: RunOperands
 @lru_cache(_MOST_KEPT)
 def _words(k_loop: KLoop) -> tuple[Any, ...]:
     """A K loop as compiled loops take it: what happens, how partial sums and outputs are packed, masks, roundings."""
-    partials, made, fp32_dest = k_loop.partials, k_loop.made, k_loop.fp32_dest
+    partials, result, fp32_dest = k_loop.partials, k_loop.made, k_loop.fp32_dest
     mode = MatrixUnitMode(fidelity_phases=k_loop.fidelity_phases, fp32_dest=fp32_dest, minus_one_quirk=False)
     return (
         (not fp32_dest, k_loop.accumulates, partials != FLOAT32, k_loop.untilizes, k_loop.relu),
-        tuple(2 if fmt.is_block else int(fmt == BFLOAT16 and fp32_dest) for fmt in (partials, made)),
+        tuple(2 if fmt.is_block else int(fmt == BFLOAT16 and fp32_dest) for fmt in (partials, result)),
         (
             np.int32(operand_masks(mode)[0]),
             np.int32(-1 if partials != FLOAT32 else _TF32 if fp32_dest else _UPPER),
         ),
         sharing(partials.mantissa_bits),
-        sharing(made.mantissa_bits),
+        sharing(result.mantissa_bits),
     )
 
 

@@ -208,7 +208,7 @@ def _multiply(blas: Any, sizes: Any, left: int, right: Any, joins: bool, total: 
 
 
 @called_with(*(
-    f"({_CALL})".format(readonly(held, 1), made) for held in ("int32", "uint16") for made in ("uint32", "uint16")
+    f"({_CALL})".format(readonly(held, 1), result) for held in ("int32", "uint16") for result in ("uint32", "uint16")
 ))  # fmt: skip
 @apart
 def run(

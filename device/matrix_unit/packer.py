@@ -225,9 +225,9 @@ def _loops(bits: Array) -> Any:
 
 def signed(bits: Array) -> Array:
     """Bit patterns as int32, never to be written, so that loops are compiled for one kind of argument."""
-    made = bits.view(np.int32)
-    made.flags.writeable = False
-    return made
+    array = bits.view(np.int32)
+    array.flags.writeable = False
+    return array
 
 
 def _to_bfloat16(bits: Array, *, rounds: bool, relu: bool) -> Array:

@@ -37,10 +37,10 @@ def typecast(values: Array, source: DataFormat, target: DataFormat) -> Array:
         return quantize(values, target)
     *lead, columns = values.shape
     rows = values.reshape(prod(lead), columns)
-    made = np.empty(rows.shape, target.storage)
+    array = np.empty(rows.shape, target.storage)
     for part in parts_of(*rows.shape):
-        made[part] = _packed(whole_groups(rows[part]), source, target)[:, :columns]
-    return made.reshape(values.shape)
+        array[part] = _packed(whole_groups(rows[part]), source, target)[:, :columns]
+    return array.reshape(values.shape)
 
 
 def _packed(values: Array, source: DataFormat, target: DataFormat) -> Array:

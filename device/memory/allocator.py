@@ -298,11 +298,11 @@ class Allocator:
 
     def _list(self, buffer_type: BufferType) -> FreeList:
         """The free list of a memory."""
-        found = self._lists.get(buffer_type)
-        if found is None:
+        result = self._lists.get(buffer_type)
+        if result is None:
             known = ", ".join(memory.name for memory in _MEMORIES)
             raise DeviceError(f"buffers can be allocated in {known}, not in {buffer_type.name}; choose one of them")
-        return found
+        return result
 
     def _out_of_memory(self, buffer: BufferSpec) -> str:
         """The text for a buffer that does not fit."""

@@ -284,10 +284,10 @@ def place(requests: Sequence[tuple[int, CoreRangeSet]], l1: L1Spec) -> Placement
     Args:
         requests: Size in bytes on each core, and cores, of each circular buffer that is no view of a tensor.
     """
-    levels = {one: l1.base_bytes for _, cores in requests for one in cores.ranges}
+    levels = {core_range: l1.base_bytes for _, cores in requests for core_range in cores.ranges}
     addresses = []
     for size_bytes, cores in requests:
-        level = max((levels[one] for one in cores.ranges), default=l1.base_bytes)
+        level = max((levels[core_range] for core_range in cores.ranges), default=l1.base_bytes)
         address = round_up(level, l1.circular_buffer_alignment_bytes)
         for own in cores.ranges:
             for other, filled in levels.items():

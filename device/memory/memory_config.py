@@ -255,8 +255,8 @@ class MemoryConfig:
 def _ranges_as_json(cores: CoreRangeSet, *, closing: str) -> str:
     """Ranges as JSON objects joined by commas; ``closing`` ends each."""
     return ", ".join(
-        f'{{"start":{{"x":{one.start.x},"y":{one.start.y}}},"end":{{"x":{one.end.x},"y":{one.end.y}}}{closing}'
-        for one in cores.ranges
+        f'{{"start":{{"x":{core_range.start.x},"y":{core_range.start.y}}},"end":{{"x":{core_range.end.x},"y":{core_range.end.y}}}{closing}'
+        for core_range in cores.ranges
     )
 
 

@@ -127,10 +127,10 @@ def round_even(bits: Array, mantissa_bits: int, out: Array) -> bool:
         mantissa_bits: Width of a magnitude.
         out: uint16 [groups, 16], bit patterns of bfloat16.
     """
-    given, made, tops = bits.reshape(-1), out.reshape(-1), np.empty(_AT_A_TIME, np.int32)
+    given, result, tops = bits.reshape(-1), out.reshape(-1), np.empty(_AT_A_TIME, np.int32)
     for first in range(0, given.size, _AT_A_TIME):
         last = min(first + _AT_A_TIME, given.size)
-        if round_together(given[first:last], mantissa_bits, tops, made[first:last]) > MOST_NARROW:
+        if round_together(given[first:last], mantissa_bits, tops, result[first:last]) > MOST_NARROW:
             return False
     return True
 

@@ -379,8 +379,8 @@ def extended_files(device: str | Path) -> tuple[DeviceFile, ...]:
 def _values(device: str | Path) -> dict[str, Any]:
     """The values of a device's files, laid over each other."""
     merged: dict[str, Any] = {}
-    for one in extended_files(device):
-        merged = _merge(merged, {key: value for key, value in one.values.items() if key != _EXTENDS})
+    for file in extended_files(device):
+        merged = _merge(merged, {key: value for key, value in file.values.items() if key != _EXTENDS})
     return merged
 
 

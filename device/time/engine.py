@@ -289,7 +289,7 @@ def repeat(times: int, unit: Callable[[], object], processors: Sequence[Processo
 
 def _moments(processors: Iterable[Processor], buffers: Iterable[Slots]) -> list[Moment]:
     """All that a unit may wait for."""
-    return [processor.now for processor in processors] + [moment for one in buffers for moment in one.moments]
+    return [processor.now for processor in processors] + [moment for buffer in buffers for moment in buffer.moments]
 
 
 def _is_later(before: Sequence[float], after: Sequence[float]) -> bool:

@@ -233,8 +233,8 @@ def page_round_trip_cycles(spec: DeviceSpec, page_bytes: float, share: float = 1
 
 def movers(processors: int, roles: int) -> tuple[Processor, ...]:
     """The processor of each role of a program on a core of so many; roles may have the same one."""
-    made = [Processor() for _ in range(min(roles, processors))]
-    return tuple(made[min(role, len(made) - 1)] for role in range(roles))
+    result = [Processor() for _ in range(min(roles, processors))]
+    return tuple(result[min(role, len(result) - 1)] for role in range(roles))
 
 
 def hands(spec: DeviceSpec, roles: int) -> int:

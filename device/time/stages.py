@@ -53,8 +53,8 @@ class Lazy(Generic[ValueT]):
             value = instance.__dict__[self.name] = self.derive(instance)
         elif callable(value):
             value = instance.__dict__[self.name] = value()
-        found: ValueT = value
-        return found
+        result: ValueT = value
+        return result
 
     def __set__(self, instance: object, value: ValueT | Callable[[], ValueT]) -> None:
         """Keeps what was given; the dataclass is frozen, so this happens when it is made."""
@@ -123,11 +123,11 @@ def _core_count(operation: "OperationCycles") -> int:
 
 
 def _working(operation: "OperationCycles") -> frozenset[Stage]:
-    return frozenset(one.stage for group in operation.groups for one in group.stages if one.busy_cycles > 0)
+    return frozenset(stage.stage for group in operation.groups for stage in group.stages if stage.busy_cycles > 0)
 
 
 def _moved_evenly(operation: "OperationCycles") -> tuple[MovedBytes, ...]:
-    cores = CoreRangeSet([one for group in operation.groups for one in group.cores.ranges]).merged()
+    cores = CoreRangeSet([core_range for group in operation.groups for core_range in group.cores.ranges]).merged()
     dram_bytes = operation.dram_read_bytes + operation.dram_written_bytes
     return (MovedBytes(cores, dram_bytes, operation.network_bytes),)
 

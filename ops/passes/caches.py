@@ -270,13 +270,13 @@ class PlanCache:
         kept = next((one for one in self._kept.latest_first() if one.plan is plan), None)
         if kept is None or kept.spec is not spec:
             return make()
-        made: T | None = kept.made.get(key)
-        if made is None:
-            made = make()
+        result: T | None = kept.made.get(key)
+        if result is None:
+            result = make()
             if len(kept.made) >= MOST_MADE:
                 kept.made.clear()
-            kept.made[key] = made
-        return made
+            kept.made[key] = result
+        return result
 
 
 @cache

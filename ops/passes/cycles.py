@@ -43,12 +43,12 @@ class PlanCycles:
     @property
     def cycles(self) -> float:
         """All operations that have a model, one after the other."""
-        return sum(one.cycles.cycles for one in self.operations if one.cycles is not None)
+        return sum(operation.cycles.cycles for operation in self.operations if operation.cycles is not None)
 
     @property
     def untimed(self) -> tuple[TimedOperation, ...]:
         """Operations that are missing in `cycles`."""
-        return tuple(one for one in self.operations if one.cycles is None)
+        return tuple(operation for operation in self.operations if operation.cycles is None)
 
 
 def run_cycles(
@@ -166,7 +166,7 @@ def expected_error(measured_as: str, architecture: str) -> ExpectedError | None:
         architecture: Where it runs; if it was measured on others alone, the largest of their errors counts.
     """
     rows = expected_errors().get(measured_as, ())
-    here = [one for one in rows if one.architecture == architecture]
+    here = [row for row in rows if row.architecture == architecture]
     return max(here or rows, key=lambda one: one.share, default=None)
 
 

@@ -117,9 +117,11 @@ class _MemoryPass:
                 self.device.free(buffer)
 
     def _allocate(self, step: Allocate) -> Buffer:
-        made = self.device.allocate(step.buffer, step.tensor, by=step.by, placed=self.dispatch, tensor=self._spec(step))
-        self.buffers[step.tensor] = made
-        return made
+        buffer = self.device.allocate(
+            step.buffer, step.tensor, by=step.by, placed=self.dispatch, tensor=self._spec(step)
+        )
+        self.buffers[step.tensor] = buffer
+        return buffer
 
     def _spec(self, step: Allocate) -> TensorSpec | None:
         return self.tensors.get(step.tensor)
@@ -165,11 +167,11 @@ class _MemoryPass:
             self._abort(step)
             raise
         written = [one.tensor for one in step.outputs] or step.inputs[-1:]
-        made = tuple(self._tensor(name) for name in written if name in self.tensors)
-        self.device.record(OperationEnd(step.name, made=made, cached=cached))
+        result = tuple(self._tensor(name) for name in written if name in self.tensors)
+        self.device.record(OperationEnd(step.name, made=result, cached=cached))
 
     def _read(self, step: Operation) -> tuple[ReadTensor, ...]:
-        names = (one for one in step.inputs if one in self.tensors and one in self.buffers)
+        names = (tensor for tensor in step.inputs if tensor in self.tensors and tensor in self.buffers)
         return tuple(ReadTensor(self._tensor(name), self.buffers[name].spec) for name in names)
 
     def _tensor(self, name: str) -> MadeTensor:
@@ -190,8 +192,8 @@ class _MemoryPass:
         if step.refused is not None:
             raise DeviceError(step.refused)
         for one in step.resident:
-            made = device.allocate(one.buffer, one.tensor, by=one.by, placed=self.dispatch, tensor=self._spec(one))
-            self.unkept.append(made)
+            result = device.allocate(one.buffer, one.tensor, by=one.by, placed=self.dispatch, tensor=self._spec(one))
+            self.unkept.append(result)
         if step.unfinished is not None:
             raise DeviceError(step.unfinished)
         resident = {one.tensor: buffer for one, buffer in zip(step.resident, self.unkept, strict=True)}

@@ -49,8 +49,8 @@ def _run(
                 arrays.pop(tensor, None)
             case Operation():
                 read = [arrays.get(name) for name in step.inputs]
-                made = op_model_of(step.op, op_models).values(step.op, read, context)
-                arrays[step.outputs[0].tensor if step.outputs else step.inputs[-1]] = made
+                result = op_model_of(step.op, op_models).values(step.op, read, context)
+                arrays[step.outputs[0].tensor if step.outputs else step.inputs[-1]] = result
             case _:
                 pass
     return {name: arrays[name] for name in plan.results.values()}
@@ -58,5 +58,5 @@ def _run(
 
 def _made(raw: Array, op: DeviceOp, context: ValuesContext, op_models: Meanings) -> Array:
     """What an operation makes of a host tensor."""
-    made: Array = op_model_of(op, op_models).values(op, [raw], context)
-    return made
+    array: Array = op_model_of(op, op_models).values(op, [raw], context)
+    return array

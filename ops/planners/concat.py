@@ -210,10 +210,10 @@ def _joins_bands(sources: Sequence[TensorSpec], axis: int, place: MemoryConfig, 
         return False
     if sources[0].data_format not in (BFLOAT16, FLOAT32) or any(where.is_sharded() for where in places):
         return False
-    made = _joined(sources, axis, place)
-    held = [tensor.buffer(spec) for tensor in (*sources, made)]
+    result = _joined(sources, axis, place)
+    held = [tensor.buffer(spec) for tensor in (*sources, result)]
     taken = sum(buffer.bank_bytes for buffer in held if buffer.buffer_type is BufferType.L1)
-    return taken + sum(buffer.size_bytes for buffer in ragged_buffers(sources, made, spec)) <= spec.l1.usable_bytes
+    return taken + sum(buffer.size_bytes for buffer in ragged_buffers(sources, result, spec)) <= spec.l1.usable_bytes
 
 
 def _ends_unaligned(inputs: Sequence[PlanTensor], axis: int, spec: DeviceSpec) -> bool:
@@ -354,8 +354,8 @@ def _interleaved(
     if not _cuts_rows(_joined([tensor.spec for tensor in inputs], axis, place)):
         return _paged(builder, inputs, axis, place, name)
     joined = _paged(builder, inputs, axis, DRAM_MEMORY_CONFIG, f"{name}.interleaved")
-    made = TensorSpec(joined.spec.shape, joined.spec.data_format, joined.spec.layout, place)
-    result = copied(builder, Conversion.INTERLEAVED_TO_SHARDED, joined, made, name)
+    tensor_spec = TensorSpec(joined.spec.shape, joined.spec.data_format, joined.spec.layout, place)
+    result = copied(builder, Conversion.INTERLEAVED_TO_SHARDED, joined, tensor_spec, name)
     builder.free(joined)
     return result
 
@@ -364,7 +364,7 @@ def _paged(
     builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, name: str, *, ragged: bool = False
 ) -> PlanTensor:
     specs, spec = [tensor.spec for tensor in inputs], builder.device_spec
-    made = PlanTensor(name, _joined(specs, axis, place))
+    result = PlanTensor(name, _joined(specs, axis, place))
     if not specs[0].memory_config.is_sharded() and any(tensor.memory_config.is_sharded() for tensor in specs):
         raise DeviceError(MIXED)
     op = Concatenate(axis=axis, shapes=tuple(spec.shape for spec in specs))
@@ -372,8 +372,8 @@ def _paged(
         CONCAT,
         op,
         inputs,
-        output=made,
-        circular_buffers=ragged_buffers(specs, made.spec, spec) if ragged else page_buffers(specs, made.spec, spec),
+        output=result,
+        circular_buffers=ragged_buffers(specs, result.spec, spec) if ragged else page_buffers(specs, result.spec, spec),
         dataflow=not ragged,
-        key=("concat", op, tuple(specs), made.spec),
+        key=("concat", op, tuple(specs), result.spec),
     )

@@ -254,20 +254,20 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
     kind = Repeated.NONE if other is None else repeated(left.spec.shape, other.shape)
     shape = left.spec.shape if other is None else _broadcast(left.spec.shape, other.shape)
     if call.target is not None:
-        made = builder.tensor("target")
+        result = builder.tensor("target")
         _require_target(call.target, shape)
     else:
         layout, place = Layout.ROW_MAJOR if by_rows else Layout.TILE, _place(call, left.spec, other, shape, spec)
-        made = PlanTensor("output", TensorSpec(shape, op.data_format, layout, place))
-    tensors = [tensor for tensor in (left.spec, other, made.spec) if tensor is not None]
-    on_shards = works_on_shards(left.spec, other, made.spec)
+        result = PlanTensor("output", TensorSpec(shape, op.data_format, layout, place))
+    tensors = [tensor for tensor in (left.spec, other, result.spec) if tensor is not None]
+    on_shards = works_on_shards(left.spec, other, result.spec)
     shards = [tensor.memory_config.shard_spec for tensor in tensors if on_shards]
     return builder.run(
         "BinaryNgDeviceOperation",
         op,
-        read if call.target is None else [*read, made],
-        output=made if call.target is None else None,
-        circular_buffers=binary_buffers(op, left, right, made, kind, spec, on_shards=on_shards),
+        read if call.target is None else [*read, result],
+        output=result if call.target is None else None,
+        circular_buffers=binary_buffers(op, left, right, result, kind, spec, on_shards=on_shards),
         key=(
             "binary",
             op.operation,
@@ -378,7 +378,7 @@ def plan_unary(
         out_format=None if made_format == source.data_format else made_format,
     )
     shape_key = None if source.layout is Layout.TILE else source.padded_shape  # tiles have one program for all shapes
-    made = builder.run(
+    output = builder.run(
         "UnaryDeviceOperation",
         op,
         [read] if target is None else [read, written],
@@ -387,7 +387,7 @@ def plan_unary(
         dataflow=True,
         key=("unary", op, source.layout, source.memory_config, written.spec.memory_config, shape_key),
     )
-    return builder.finish({"output": made.name}, known_works=OP_MODELS)
+    return builder.finish({"output": output.name}, known_works=OP_MODELS)
 
 
 def _require_format(source: TensorSpec, name: str, target: TensorSpec | None) -> None:
@@ -398,10 +398,10 @@ def _require_format(source: TensorSpec, name: str, target: TensorSpec | None) ->
             f"Unary: UnaryOpType::{name.upper()} does not support integer input dtype DataType::{given.name.upper()}\n"
             f"{name}: typecast the tensor to floats"
         )
-    made = given if target is None else target.data_format
-    if made != given and not (made.is_float and given.is_float):
+    result = given if target is None else target.data_format
+    if result != given and not (result.is_float and given.is_float):
         raise ArgumentError(
-            f"{name}: a result of {made} from {given} is not simulated; give an output_tensor of {given}"
+            f"{name}: a result of {result} from {given} is not simulated; give an output_tensor of {given}"
         )
 
 

@@ -84,7 +84,7 @@ def with_defaults(call: MatmulArguments, device_spec: DeviceSpec) -> MatmulArgum
     if call.fidelity_phases is not None:
         return call
     formats, wide = (call.first.data_format, call.second.data_format), call.output_format == FLOAT32
-    fidelity_phases = LOW_PRECISION_PHASES if all(one.is_block for one in formats) else DEFAULT_PHASES
+    fidelity_phases = LOW_PRECISION_PHASES if all(data_format.is_block for data_format in formats) else DEFAULT_PHASES
     if formats == (FLOAT32, FLOAT32):
         fidelity_phases = 3 if device_spec.compute.minus_one_quirk else 4
     return replace(call, fidelity_phases=fidelity_phases, fp32_dest=wide, packer_l1_acc=not wide)

@@ -365,7 +365,7 @@ def _pool(
     indices = PlanTensor("reader_indices", config_tensor_spec(halo, words))
     shape = (1, 1, call.frame.outputs, call.channels)
     layout = Layout.TILE if call.tiled else Layout.ROW_MAJOR
-    made = PlanTensor("output", TensorSpec(shape, call.data_format, layout, shards.memory))
+    tensor = PlanTensor("output", TensorSpec(shape, call.data_format, layout, shards.memory))
     held = sticks.spec.shards
     channels = div_up(call.channels, shards.config.channel_cores)
     wide = min(held.shape[1], call.channels, sticks.spec.shape[-1] // shards.config.channel_cores)
@@ -384,18 +384,18 @@ def _pool(
         halo_bytes=stick_elements * (sticks.spec.data_format.element_bytes or 0),
         indices=indices.name,
         indices_bytes=words * WORD_BYTES,
-        output=made.name,
+        output=tensor.name,
         cores=shards.config.cores,
     )
     return builder.run(
         "Pool2D",
         op,
         [sticks],
-        output=made,
+        output=tensor,
         resident=[indices],
         circular_buffers=buffers,
         refused=_refusal(sticks.spec, shards),
-        key=("pool", op, sticks.spec.memory_config, made.spec.memory_config),
+        key=("pool", op, sticks.spec.memory_config, tensor.spec.memory_config),
     )
 
 

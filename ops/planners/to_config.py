@@ -158,8 +158,8 @@ def plan_untilize(
         write = partial(unpadded_by, shape=source.shape, place=where, name="output", on_one_core=on_one_core)
     else:
         padded = source.padded_shape if sharded and not where.is_sharded() else None
-        made = rows_of(source, source.shape, where, padded)
-        write = partial(untilized_by, made=made, name="output", on_one_core=on_one_core)
+        result = rows_of(source, source.shape, where, padded)
+        write = partial(untilized_by, made=result, name="output", on_one_core=on_one_core)
     return _viewed(plan_of(source, spec, write), source.padded_shape, spec)
 
 
@@ -248,28 +248,28 @@ def placed(
     given, spec = source.spec, builder.device_spec
     if place == given.memory_config:
         return source
-    made, held = in_place(given, place, data_format), given.memory_config
+    result, held = in_place(given, place, data_format), given.memory_config
     if not held.is_sharded():
-        deals = place.is_sharded() and _may_deal(given, place.shard_spec, made.data_format, spec)
-        return copied(builder, Conversion.INTERLEAVED_TO_SHARDED if deals else Conversion.COPY, source, made, name)
-    gathers = _may_deal(given, held.shard_spec, made.data_format, spec)
+        deals = place.is_sharded() and _may_deal(given, place.shard_spec, result.data_format, spec)
+        return copied(builder, Conversion.INTERLEAVED_TO_SHARDED if deals else Conversion.COPY, source, result, name)
+    gathers = _may_deal(given, held.shard_spec, result.data_format, spec)
     if not place.is_sharded():
-        return copied(builder, Conversion.SHARDED_TO_INTERLEAVED if gathers else Conversion.COPY, source, made, name)
+        return copied(builder, Conversion.SHARDED_TO_INTERLEAVED if gathers else Conversion.COPY, source, result, name)
     if not _changes_width(given, place):
         if data_format is not None:
-            return copied(builder, Conversion.COPY, source, made, name)
+            return copied(builder, Conversion.COPY, source, result, name)
         if resharding(given, place, spec) is Conversion.RESHARD:
-            return copied(builder, Conversion.RESHARD, source, made, name)
+            return copied(builder, Conversion.RESHARD, source, result, name)
     if not gathers:
-        return copied(builder, Conversion.COPY, source, made, name)
+        return copied(builder, Conversion.COPY, source, result, name)
     by_way = in_place(given, DRAM_MEMORY_CONFIG, data_format)
     between = copied(builder, Conversion.SHARDED_TO_INTERLEAVED, source, by_way, f"{name}.interleaved")
-    if _may_deal(by_way, place.shard_spec, made.data_format, spec):
-        copy = copied(builder, Conversion.INTERLEAVED_TO_SHARDED, between, made, name)
+    if _may_deal(by_way, place.shard_spec, result.data_format, spec):
+        copy = copied(builder, Conversion.INTERLEAVED_TO_SHARDED, between, result, name)
         builder.free(between)
         return copy
     builder.free(between)  # it is of no use
-    return copied(builder, Conversion.COPY, source, made, name)
+    return copied(builder, Conversion.COPY, source, result, name)
 
 
 def _changes_width(source: TensorSpec, place: MemoryConfig) -> bool:
@@ -296,7 +296,7 @@ def plan_interleaved_to_sharded(
     source: TensorSpec, place: MemoryConfig, spec: DeviceSpec, *, data_format: DataFormat | None = None
 ) -> Plan:
     """Plan a sharded copy of the interleaved tensor "input"; raises DeviceError for what the program can not do."""
-    made = in_place(source, place, data_format)
+    result = in_place(source, place, data_format)
     if source.memory_config.is_sharded():
         raise DeviceError("Input tensor must be interleaved\ninput_tensor: it is sharded; reshard deals shards anew")
     shards = place.shard_spec
@@ -309,9 +309,9 @@ def plan_interleaved_to_sharded(
             f"rows of {shards.shape[1]} elements are no whole multiple of {spec.l1.alignment_bytes} bytes; "
             "give wider shards"
         )
-    elif source.layout is Layout.ROW_MAJOR and made.data_format != source.data_format:
+    elif source.layout is Layout.ROW_MAJOR and result.data_format != source.data_format:
         refused = "Input tensor layout must be TILE when dtype conversion is needed\noutput_dtype: leave it out"
-    return _one(Conversion.INTERLEAVED_TO_SHARDED, source, made, spec, refused)
+    return _one(Conversion.INTERLEAVED_TO_SHARDED, source, result, spec, refused)
 
 
 def plan_sharded_to_interleaved(
@@ -334,7 +334,7 @@ def plan_sharded_to_interleaved(
 
 def plan_reshard(source: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> Plan:
     """Plan a copy of the sharded tensor "input" in other shards; raises DeviceError for what the program can not do."""
-    made = in_place(source, place, None)
+    result = in_place(source, place, None)
     held, wanted = source.memory_config.shard_spec, place.shard_spec
     if held is None or wanted is None:
         raise DeviceError("input must be sharded\nreshard: both places need a ShardSpec")
@@ -348,7 +348,7 @@ def plan_reshard(source: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> P
                     f"DataType::{source.data_format.name.upper()} gives page size {page_bytes} bytes, which must be "
                     f"aligned to {spec.l1.alignment_bytes} bytes for reshard\ngive tiles, or wider shards"
                 )
-    return _one(Conversion.RESHARD, source, made, spec, refused)
+    return _one(Conversion.RESHARD, source, result, spec, refused)
 
 
 def require_right_rows(plan: Plan) -> None:

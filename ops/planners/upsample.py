@@ -52,7 +52,7 @@ def plan_upsample(
     shape = upsampled_shape(source.shape, scale)
     made_format = BFLOAT16 if source.data_format == BFLOAT8_B else source.data_format
     kept = where if not where.is_sharded() else _shards(source, where, scale, program)
-    made = PlanTensor("output", TensorSpec(shape, made_format, Layout.ROW_MAJOR, kept))
+    tensor = PlanTensor("output", TensorSpec(shape, made_format, Layout.ROW_MAJOR, kept))
     builder = PlanBuilder(spec, {"input": source})
     given = builder.tensor("input")
     op = Upsample(
@@ -62,20 +62,20 @@ def plan_upsample(
         source_format=source.data_format,
         data_format=made_format,
     )
-    refused = _refused(source, made.spec, scale, program, spec)
+    refused = _refused(source, tensor.spec, scale, program, spec)
     lists = None
     if refused is None and program is UpsampleProgram.SHARDS:
         lists = PlanTensor("lists", _lists(source, scale))
-        buffers = shard_buffers(given, made, lists, _stick_bytes(source, source), spec)
+        buffers = shard_buffers(given, tensor, lists, _stick_bytes(source, source), spec)
     elif program is UpsampleProgram.PAGES:
-        buffers = page_buffers(made.spec, spec)
+        buffers = page_buffers(tensor.spec, spec)
     else:
-        buffers = interleaved_buffers(source, made.spec, spec)
+        buffers = interleaved_buffers(source, tensor.spec, spec)
     result = builder.run(
         OPERATION,
         op,
         [given],
-        output=made,
+        output=tensor,
         resident=[] if lists is None else [lists],
         circular_buffers=buffers,
         dataflow=True,
@@ -130,8 +130,8 @@ def _shards(
         if wanted is None:
             raise DeviceError("bad optional access\nmemory_config: give it a ShardSpec, or leave it out")
         rows = int(held.shape[0] * scale[0] * scale[1])
-        made = ShardSpec(wanted.grid, (rows, held.shape[1]), wanted.orientation)
-        return MemoryConfig(place.memory_layout, place.buffer_type, made)
+        spec = ShardSpec(wanted.grid, (rows, held.shape[1]), wanted.orientation)
+        return MemoryConfig(place.memory_layout, place.buffer_type, spec)
     batch, high, wide, _ = upsampled_shape(source.shape, scale)
     kept = source.memory_config
     rows = div_up(batch * high * wide, shard_counts(kept.memory_layout, held)[0])

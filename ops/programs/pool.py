@@ -185,7 +185,7 @@ def pool_buffers(
         return buffer(name, size_bytes, data_format, cores, view_of)
 
     tile = BFLOAT16.tile_bytes
-    made = [
+    result = [
         one_page("scalar", BUFFERING * tile),
         one_page("least", tile),
         one_page("sticks", halo_bytes, halo),
@@ -198,9 +198,9 @@ def pool_buffers(
         *(one_page(f"windows_{reader}", BUFFERING * sizes.window_bytes) for reader in (0, 1)),
     ]
     if sizes.tiled:
-        made.append(one_page("untilized", tile * sizes.channel_tiles))
-    made.append(one_page("output", sizes.out_bytes, output, sizes.data_format))
-    return tuple(made)
+        result.append(one_page("untilized", tile * sizes.channel_tiles))
+    result.append(one_page("output", sizes.out_bytes, output, sizes.data_format))
+    return tuple(result)
 
 
 def window_cycles(op: MaxPool, spec: DeviceSpec) -> tuple[float, float, float]:

@@ -42,8 +42,8 @@ class EvenlyDistributed(DataMovement):
 
     def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
         """As of every movement, but for what it is composed of."""
-        told = DataMovement.describe(self, ends, spec)
-        return replace(told, composed_of="pages that are written as in other movements; making the numbers is left out")
+        text = DataMovement.describe(self, ends, spec)
+        return replace(text, composed_of="pages that are written as in other movements; making the numbers is left out")
 
 
 def rand_buffers(made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:

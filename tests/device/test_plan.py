@@ -47,8 +47,8 @@ def test_plans_are_compared_by_what_they_say():
 
 
 def test_an_allocation_is_a_tensors_unless_said_otherwise():
-    made = Allocate("x", BUFFER)
-    assert (made.by, made.source, made.op) == ("tt::tt_metal::create_device_tensor", None, None)
+    allocate = Allocate("x", BUFFER)
+    assert (allocate.by, allocate.source, allocate.op) == ("tt::tt_metal::create_device_tensor", None, None)
 
 
 def test_the_key_of_a_program_is_hashed_once():

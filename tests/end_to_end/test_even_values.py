@@ -70,12 +70,12 @@ def expected(pixels: Any, weights: Any, dtype: str, activation: str, *, trips: b
     rows = []
     for pixel, tap in product(pixels[0, 0, :, 0], range(2)):
         sums = [Fraction(float(pixel)) * Fraction(float(weight)) for weight in weights[0, :, 0, tap]]
-        made: list[Fraction] = []
+        fractions: list[Fraction] = []
         for begin in range(0, CHANNELS, 16):
             group = sums[begin : begin + 16]
             group = packed(group, dtype) if trips else group
-            made += packed([ACTIVATIONS[activation][1](value) for value in group], dtype)
-        rows.append([float(value) for value in made])
+            fractions += packed([ACTIVATIONS[activation][1](value) for value in group], dtype)
+        rows.append([float(value) for value in fractions])
     return rows
 
 

@@ -154,7 +154,7 @@ class Referee:
         assert self.l1.base_bytes <= start < end <= self.l1.bytes
         assert all(kind is not BufferType.L1 or end <= first for kind, first, _ in self.live.values())
         for cores, first, last in self.circular:
-            shared = any(one.overlaps(other) for one in cores.ranges for other in event.cores.ranges)
+            shared = any(core_range.overlaps(other) for core_range in cores.ranges for other in event.cores.ranges)
             assert not shared or end <= first or last <= start
         self.circular.append((event.cores, start, end))
 
@@ -171,8 +171,8 @@ def writes(plan, call):
     counts = np.zeros((call.batch_size, height, width), int)
     operations = [step for step in plan.steps if isinstance(step, Operation)]
     slices = [step.op for step in operations if isinstance(step.op, SliceWrite)]
-    for one in slices:
-        counts[tuple(slice(*bounds) for bounds in zip(one.window.begins[:3], one.window.ends[:3], strict=True))] += 1
+    for part in slices:
+        counts[tuple(slice(*bounds) for bounds in zip(part.window.begins[:3], part.window.ends[:3], strict=True))] += 1
     if not slices:
         counts += 1
     return counts
@@ -209,8 +209,8 @@ def test_memory(call, spec, others):
         assert (writes(plan, call) == 1).all()
         ops = [step.op for step in plan.steps if isinstance(step, Operation) and isinstance(step.op, Conv2dOp)]
         assert all(map(shards_hold_every_stick_once, ops))
-    for one in (*results.values(), *inputs.values()):
-        device.free(one)
+    for result in (*results.values(), *inputs.values()):
+        device.free(result)
     device.clear_program_cache()
     assert statistics(device) == at_first
     assert all(one.allocated for one in kept)

@@ -42,7 +42,7 @@ def test_steps_are_written_in_order():
     upload, copy, *frees = plan.steps
     assert upload == Allocate("w.up", IN_DRAM.buffer(WORMHOLE), UPLOADED, "w")
     assert isinstance(copy, Operation)
-    assert (copy.inputs, [one.tensor for one in copy.outputs]) == (("x",), ["y"])
+    assert (copy.inputs, [output.tensor for output in copy.outputs]) == (("x",), ["y"])
     assert frees == [Free("w.up"), Free("x")]
     assert plan.tensors == {"x": IN_DRAM, "w": IN_DRAM, "w.up": IN_DRAM, "y": IN_DRAM}
     assert plan.results == {"output": "y"}
@@ -121,8 +121,8 @@ def test_what_is_adopted_is_released_when_the_call_returns():
 
 def test_all_others_are_released_in_order():
     builder, x, _ = begun()
-    made = [copied(builder, x, name) for name in "abc"]
-    builder.free_others(made[1])
+    result = [copied(builder, x, name) for name in "abc"]
+    builder.free_others(result[1])
     assert builder.steps[3:] == (Free("a"), Free("c"))
 
 

@@ -77,14 +77,14 @@ def test_constants_are_found_and_one_odd_row_does_not_bend_them():
 
 
 def test_what_rows_do_not_tell_stays_and_pulls_are_in_prior_spreads():
-    told = []
+    text = []
 
     def residuals(values, moved, before):
-        told.append((moved, before is None))
+        text.append((moved, before is None))
         return np.array([math.log(values["a"] / 20)] * 100)
 
     fit = fit_constants(residuals, {"a": 10.0, "unseen": 3.0}, rounds=1)
-    assert told[:3] == [(None, True), ("a", False), ("unseen", False)]
+    assert text[:3] == [(None, True), ("a", False), ("unseen", False)]
     assert fit.values["unseen"] == pytest.approx(3.0)
     assert fit.pulls["unseen"] == pytest.approx(0.0, abs=1e-9)
     assert fit.pulls["a"] == pytest.approx(math.log(fit.values["a"] / 10) / PRIOR_SPREAD)

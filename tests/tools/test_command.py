@@ -25,10 +25,10 @@ def test_a_path_of_no_use_is_told_in_a_line(name, given, tmp_path, monkeypatch, 
         path.write_text("a,b\n1,2\n")
     monkeypatch.setattr(sys, "argv", [name, str(path)])
     assert run_tool(name, TOOLS[name]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith(f"{name}: ")
-    assert told.count("\n") == 1
-    assert "\x1b" not in told
+    text = capsys.readouterr().err
+    assert text.startswith(f"{name}: ")
+    assert text.count("\n") == 1
+    assert "\x1b" not in text
 
 
 def test_broken_records_are_told_in_a_line(tmp_path, monkeypatch, capsys):

@@ -58,7 +58,7 @@ def test_pasted_configs_are_the_same(config: Any) -> None:
 
 
 def test_every_field_can_be_pasted() -> None:
-    flipped = {one.name: not one.default for one in fields(ConvConfig) if isinstance(one.default, bool)}
+    flipped = {field.name: not field.default for field in fields(ConvConfig) if isinstance(field.default, bool)}
     config = ConvConfig(**flipped)  # type: ignore[arg-type]
     assert eval(conv_config_source(config), {"ttnn": ttsim}).argument() == config
 
@@ -94,13 +94,13 @@ def test_a_pasted_call_asks_for_the_same(function, weight, options, prepared) ->
                 **tensors, device=device, return_weights_and_bias=True, **CALL, **options
             )
             ttsim.deallocate(first)  # which would lie where a halo's output moves to
-        with ttsim.profile(device) as made:
+        with ttsim.profile(device) as caught:
             function(**tensors, device=device, **CALL, **options)
-        (call,) = made.calls
+        (call,) = caught.calls
         assert call.asked is not None
         pasted = eval(estimate_source(call.asked), {"ttnn": ttsim, "device": device})
-    assert [(one.name, one.cycles) for one in pasted.operations] == [
-        (one.name, one.cycles) for one in made.report().operations
+    assert [(operation.name, operation.cycles) for operation in pasted.operations] == [
+        (operation.name, operation.cycles) for operation in caught.report().operations
     ]
 
 

@@ -18,13 +18,13 @@ CLASSES = {
 
 def drawn() -> dict[str, tuple[str, tuple[str, ...]]]:
     """(parent, built-in bases) of every class, as the docstring draws them by indentation."""
-    found, above = {}, [""] * 10
+    result, above = {}, [""] * 10
     for indent, name, text in re.findall(r"^((?:  )+)(\w+Error) +(.*)$", ttsim.errors.__doc__ or "", re.MULTILINE):
         depth = len(indent) // 2
         above[depth] = name
         builtin = re.search(r"\(([\w, ]+)\)$", text)
-        found[name] = (above[depth - 1], tuple(builtin[1].split(", ")) if builtin else ())
-    return found
+        result[name] = (above[depth - 1], tuple(builtin[1].split(", ")) if builtin else ())
+    return result
 
 
 def test_every_class_is_public_and_drawn_where_it_stands():

@@ -24,9 +24,9 @@ def tensor(device: Device, rows: int = 4) -> ttsim.Tensor:
 
 def test_nodes_have_the_real_librarys_form(device: Device) -> None:
     graph.begin_graph_capture(graph.RunMode.NORMAL)
-    made = tensor(device)
-    address = made.buffer_address()
-    made.deallocate()
+    result = tensor(device)
+    address = result.buffer_address()
+    result.deallocate()
     trace = graph.end_graph_capture()
     assert [node["node_type"] for node in trace] == [
         "capture_start",
@@ -146,13 +146,13 @@ def test_other_threads_are_not_captured(device: Device) -> None:
 def test_garbage_of_other_devices_is_not_captured(device: Device) -> None:
     rest = [tensor(ttsim.open_device())]
     graph.begin_graph_capture()
-    made = tensor(device)
+    result = tensor(device)
     rest.clear()
     own = [tensor(device)]
     own.clear()
     names = graph.extract_calltrace(graph.end_graph_capture())
     assert names == ["Tensor::to_device", "Tensor::to_device", "Tensor::deallocate"]
-    assert made.is_allocated()
+    assert result.is_allocated()
 
 
 def test_a_refused_operation_is_aborted() -> None:
@@ -190,10 +190,10 @@ def test_what_the_last_device_operation_made_is_the_output_of_a_capture(device: 
     x = ttsim.Tensor(np.ones((1, 1, 64, 64), np.float32), ttsim.bfloat16).to(ttsim.TILE_LAYOUT).to(device)
     graph.begin_graph_capture()
     between = ttsim.add(x, x)
-    made = ttsim.relu(between, memory_config=ttsim.L1_MEMORY_CONFIG)
+    output = ttsim.relu(between, memory_config=ttsim.L1_MEMORY_CONFIG)
     trace = graph.end_graph_capture()
     (counter,) = graph.extract_output_tensors(trace)
-    assert trace[counter]["params"]["address"] == made.buffer_address()
+    assert trace[counter]["params"]["address"] == output.buffer_address()
     assert trace[counter]["params"]["dtype"] == "DataType::BFLOAT16"
     assert trace[counter - 1]["params"]["name"] == "UnaryDeviceOperation"
     (info,) = graph.extract_output_info(trace)

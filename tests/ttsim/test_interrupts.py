@@ -30,8 +30,8 @@ def test_an_interrupt_while_a_command_loads(tmp_path):
     )
     assert begun.stdout.readline() == "loading\n"
     os.killpg(begun.pid, signal.SIGINT)
-    _, told = begun.communicate(timeout=30)
-    assert (told, begun.returncode) == (LINE, -signal.SIGINT)  # of which a shell makes 130
+    _, text = begun.communicate(timeout=30)
+    assert (text, begun.returncode) == (LINE, -signal.SIGINT)  # of which a shell makes 130
 
 
 @pytest.mark.skipif(os.name != "posix", reason="SIGTERM is POSIX's")
@@ -46,8 +46,8 @@ def test_a_sweep_that_is_terminated_says_so_in_a_sentence(tmp_path):
     while begun.poll() is None and (not rows.exists() or rows.read_bytes().count(b"\n") < 3):
         time.sleep(0.02)
     begun.terminate()
-    _, told = begun.communicate(timeout=60)
-    assert (told, begun.returncode) == (f"ttsim: terminated; the same command goes on with {rows}\n", TERMINATED)
+    _, text = begun.communicate(timeout=60)
+    assert (text, begun.returncode) == (f"ttsim: terminated; the same command goes on with {rows}\n", TERMINATED)
     assert 3 <= rows.read_bytes().count(b"\n") < 8 * 32 + 1
 
 
@@ -81,9 +81,9 @@ def test_an_interrupt_of_any_command(command, capsys, monkeypatch):
 def test_an_interrupted_script_is_shown_where_it_was(capsys, tmp_path):
     (tmp_path / "script.py").write_text("def wait():\n    raise KeyboardInterrupt\n\nwait()\n")
     assert command_line.main(["exec", str(tmp_path / "script.py")]) == INTERRUPTED
-    told = capsys.readouterr().err
-    assert "in wait" in told
-    assert told.endswith("KeyboardInterrupt\n")
+    text = capsys.readouterr().err
+    assert "in wait" in text
+    assert text.endswith("KeyboardInterrupt\n")
 
 
 def test_other_errors_are_shown_as_python_shows_them(capsys):

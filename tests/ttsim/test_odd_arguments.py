@@ -227,14 +227,14 @@ def test_shards_lie_on_cores_of_the_device(columns, device):
         override_sharding_config=True,
         core_grid=memory.shard_spec.grid,
     )
-    for made in (
+    for result in (
         lambda: ttsim.Tensor(ONES, ttsim.bfloat16).to(device, memory),
         lambda: ttsim.to_memory_config(call["input_tensor"], memory),
         lambda: ttsim.conv_transpose2d(**call, memory_config=memory),
         lambda: ttsim.conv_transpose2d(**call, conv_config=grid),
     ):
         with pytest.raises(ttsim.DeviceError, match=r"^Invalid shard grid: shard core \(8, 0\) has no L1 bank on this"):
-            made()
+            result()
 
 
 def test_a_torch_tensor_is_told_from_ours(device):

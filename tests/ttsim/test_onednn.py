@@ -333,7 +333,9 @@ def test_equal_calls_on_a_device_have_one_plan_and_unlike_ones_do_not():
 def test_calls_that_differ_in_numbers_alone_are_prepared_once(name, inputs):
     operation = onednn.OPERATIONS[name]
     first = operation.call(inputs, attributes())
-    again = operation.call([one + 1 if isinstance(one, np.ndarray) else one for one in inputs], attributes())
+    again = operation.call(
+        [tensor + 1 if isinstance(tensor, np.ndarray) else tensor for tensor in inputs], attributes()
+    )
     other = operation.call(inputs, attributes(), precision="device")
     assert again.prepared is first.prepared
     assert other.prepared.key != first.prepared.key
@@ -351,8 +353,8 @@ def test_the_device_stands_alike_whether_somebody_listens_or_not():
             machine = opened.machine
             before = machine.allocator.standing()
             held = ttsim.zeros((32, 32), ttsim.float32, device=opened)
-            (made,) = machine.memory.live()
-            stands.append((before, made.number, held.buffer_address(), list(machine.program_cache)))
+            (result,) = machine.memory.live()
+            stands.append((before, result.number, held.buffer_address(), list(machine.program_cache)))
     assert stands[0] == stands[1]
 
 

@@ -44,8 +44,8 @@ def refusal(case):
     try:
         onednn.OPERATIONS[case["op"]].call(arrays, given)
     except ttsim.ArgumentError as error:
-        found = re.search(r"pads_(begin|end) must be at least 0", str(error))
-        return "padding" if found else str(error)
+        match = re.search(r"pads_(begin|end) must be at least 0", str(error))
+        return "padding" if match else str(error)
     return ""
 
 

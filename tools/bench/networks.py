@@ -64,9 +64,9 @@ def host_tensors(network: Network) -> dict[str, tuple[Tensor, Tensor]]:
 def one_pass(network: Network, device: Device, operands: Mapping[str, tuple[Tensor, Tensor]]) -> Array:
     """From the image to the output on the host, with the report of its figures; the device is left empty."""
     walk = Walk(device, needed_again(network.steps), image=network.image)
-    with profile(device) as made:
+    with profile(device) as caught:
         output = network_passed(walk, network.steps, operands).cpu().to_numpy()
-    made.report()
+    caught.report()
     return output
 
 
@@ -118,8 +118,8 @@ def _layer(row: Mapping[str, str], x: Any, weights: Any, bias: Any) -> Any:
     """A convolution and its activation."""
     functions = torch.nn.functional
     convolve = functions.conv_transpose2d if row["op"] == "conv_transpose2d" else functions.conv2d
-    made = convolve(x, weights, bias, stride=int(row["s"]), padding=int(row["pad"]))
-    return made if row["activation"] == "none" else getattr(torch, f"{row['activation']}_")(made)
+    result = convolve(x, weights, bias, stride=int(row["s"]), padding=int(row["pad"]))
+    return result if row["activation"] == "none" else getattr(torch, f"{row['activation']}_")(result)
 
 
 def bench_networks(repeats: int) -> Iterator[Figure]:

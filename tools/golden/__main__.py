@@ -95,8 +95,8 @@ def _compare(options: argparse.Namespace) -> int:
     for line in summary(found, most=options.most):
         print(line)
     counts = Counter(difference.part for difference in found)
-    told = ", ".join(f"{part} {counts[part]}" for part in options.part)
-    print(f"{len(found)} differences: {told}")
+    text = ", ".join(f"{part} {counts[part]}" for part in options.part)
+    print(f"{len(found)} differences: {text}")
     return int(bool(found))
 
 

@@ -37,11 +37,11 @@ class Numbers:
             An array for a single shape, else a list.
         """
         rng = np.random.default_rng(seed)
-        made = [
+        result = [
             (rng.standard_normal(shape) * scale).astype(np.float32) if self.random else zeros(shape)
             for shape, scale in zip(shapes, scales or [1.0] * len(shapes), strict=True)
         ]
-        return made if len(made) > 1 else made[0]
+        return result if len(result) > 1 else result[0]
 
     def integers(self, seed: int, shape: Sequence[int]) -> Array:
         """int32 numbers from 0 to 99."""
@@ -178,18 +178,18 @@ def answers(call: Call, device: str, *, strict: bool, known: Aspects | None = No
         Result or error, capture, peaks, memory, and where device operations ran report, explanation, tables, network;
         with the prefix "without dispatch: " what a capture without dispatch sees on a device of its own.
     """
-    found: Aspects = {}
+    aspects: Aspects = {}
     with opened(call, device, strict=strict) as simulated, ttsim.profile(simulated) as profile:
         names = namespace(simulated, random=False)
-        found |= outcome(lambda: execute(call.given, names), named="given")
-        if "error of given" not in found:
-            found |= captured(call, names, ttsim.graph.RunMode.NORMAL)
-            found["memory"] = memory(simulated)
-    if known is not None and all(known.get(aspect) == text for aspect, text in found.items()):
+        aspects |= outcome(lambda: execute(call.given, names), named="given")
+        if "error of given" not in aspects:
+            aspects |= captured(call, names, ttsim.graph.RunMode.NORMAL)
+            aspects["memory"] = memory(simulated)
+    if known is not None and all(known.get(aspect) == text for aspect, text in aspects.items()):
         return {SAME: "yes"}
     if profile.ran:
-        found |= reports(profile)
-    return found | _planned(call, device, strict=strict)
+        aspects |= reports(profile)
+    return aspects | _planned(call, device, strict=strict)
 
 
 def _planned(call: Call, device: str, *, strict: bool) -> Aspects:
@@ -242,32 +242,32 @@ def outcome(run: Callable[[], Any], *, named: str, show: Callable[[Any], str] | 
     try:
         with redirect_stdout(printed), redirect_stderr(errors):
             result = run()
-        found = {} if named == "given" else {named: plain((show or described)(result))}
+        aspects = {} if named == "given" else {named: plain((show or described)(result))}
     except Exception as error:
         kinds = ", ".join(kind.__name__ for kind in type(error).__mro__ if kind is not object)
-        found = {f"error of {named}": plain(f"{kinds}\n{error}")}
+        aspects = {f"error of {named}": plain(f"{kinds}\n{error}")}
     for stream, written in (("printed", printed.getvalue()), ("warned", errors.getvalue())):
         text = plain(written)
         if text:  # of a sentence about the machine nothing is left
-            found[f"{stream} by {named}"] = text
-    return found
+            aspects[f"{stream} by {named}"] = text
+    return aspects
 
 
 def captured(call: Call, names: dict[str, Any], mode: ttsim.graph.RunMode) -> Aspects:
     """The outcome of the text of a call, and the nodes of its capture."""
     ttsim.graph.begin_graph_capture(mode)
     try:
-        found = outcome(lambda: execute(call.text, names), named="result")
+        aspects = outcome(lambda: execute(call.text, names), named="result")
     finally:
         nodes = ttsim.graph.end_graph_capture()
-    found["capture"] = plain("\n".join(json.dumps(node) for node in nodes))
+    aspects["capture"] = plain("\n".join(json.dumps(node) for node in nodes))
     graph = ttsim.graph
-    found["peaks"] = f"{graph.extract_resource_usage_per_core(nodes)} {graph.extract_peak_L1_memory_usage(nodes)}"
+    aspects["peaks"] = f"{graph.extract_resource_usage_per_core(nodes)} {graph.extract_peak_L1_memory_usage(nodes)}"
     if mode is graph.RunMode.NORMAL and call.number % READINGS_EVERY == 0:
-        found |= outcome(lambda: graph.extract_output_info(nodes), named="output info")
-        found |= outcome(lambda: graph.pretty_format(nodes), named="formatted capture", show=str)
-        found |= outcome(lambda: graph.extract_levelized_graph(nodes, 2), named="levelized capture", show=lines_of)
-    return found
+        aspects |= outcome(lambda: graph.extract_output_info(nodes), named="output info")
+        aspects |= outcome(lambda: graph.pretty_format(nodes), named="formatted capture", show=str)
+        aspects |= outcome(lambda: graph.extract_levelized_graph(nodes, 2), named="levelized capture", show=lines_of)
+    return aspects
 
 
 def reports(profile: ttsim.Profile) -> Aspects:
@@ -281,10 +281,10 @@ def reports(profile: ttsim.Profile) -> Aspects:
         "network": lambda: str(network()),
         "network in JSON": lambda: lines_of(json.loads(network().to_json())),
     }
-    found: Aspects = {}
+    aspects: Aspects = {}
     for aspect, view in views.items():
-        found |= outcome(view, named=aspect, show=str)
-    return found
+        aspects |= outcome(view, named=aspect, show=str)
+    return aspects
 
 
 def memory(device: ttsim.Device) -> str:

@@ -273,12 +273,12 @@ def surface_sections() -> Sections:
     """Names, signatures, docstrings and the stub."""
     listed = [sys.executable, "-c", "import ttsim; print(*dir(ttsim), sep='\\n')"]  # where nothing else was imported
     names = subprocess.run(listed, capture_output=True, text=True, check=True, cwd=ROOT).stdout
-    found = {title("ttsim", "names"): names}
+    sections = {title("ttsim", "names"): names}
     for path, value in public():
-        found |= {title(path, aspect): text for aspect, text in _aspects(value).items()}
+        sections |= {title(path, aspect): text for aspect, text in _aspects(value).items()}
     stub = Path(ttsim.__file__).with_name("__init__.pyi")
-    found[title("ttsim", "stub")] = "\n".join(sorted(_stub_names(stub)))
-    return found
+    sections[title("ttsim", "stub")] = "\n".join(sorted(_stub_names(stub)))
+    return sections
 
 
 def public() -> Iterator[tuple[str, Any]]:
@@ -289,7 +289,7 @@ def public() -> Iterator[tuple[str, Any]]:
             continue
         yield name, value
         if inspect.isclass(value):
-            yield from ((f"{name}.{one}", inspect.getattr_static(value, one)) for one in _members(value))
+            yield from ((f"{name}.{member}", inspect.getattr_static(value, member)) for member in _members(value))
     for module in MODULES:
         try:
             found = resolve_name(f"ttsim.{module}")
@@ -321,18 +321,18 @@ def _aspects(value: Any) -> dict[str, str]:
         return {"value": _plain(f"{type(value).__name__} {shown!r}")}
     target: Any = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
     kinds = ", ".join(base.__name__ for base in value.__mro__) if inspect.isclass(value) else type(value).__name__
-    found = {"kind": kinds, "docstring": inspect.getdoc(target) or ""}
+    result = {"kind": kinds, "docstring": inspect.getdoc(target) or ""}
     try:
         signature = inspect.signature(target)
     except (TypeError, ValueError):
-        return found
+        return result
     lines = [f"returns {_annotation(signature.return_annotation)}"]
     bare = []
     for parameter in signature.parameters.values():
         lines.append(f"{parameter.name}: {_annotation(parameter.annotation)}")
         bare.append(parameter.replace(annotation=inspect.Parameter.empty))
     plainly = signature.replace(parameters=bare, return_annotation=inspect.Signature.empty)
-    return {**found, "signature": _plain(f"{plainly}"), "annotations": "\n".join(lines)}
+    return {**result, "signature": _plain(f"{plainly}"), "annotations": "\n".join(lines)}
 
 
 def _annotation(annotation: Any) -> str:

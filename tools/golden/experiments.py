@@ -41,7 +41,7 @@ EFFORT: Final = 40  # calls of a tuning
 
 def tuned(layer: str) -> Sections:
     """The best configs of a layer, as it is and with other arithmetic."""
-    found = {}
+    sections = {}
     for device in ("wormhole_n150", "blackhole_p150"):
         with ttsim.open_device(l1_small_size=32768, spec=device, values="off") as simulated:
             for allowed in ((), ("fidelity",)) if layer == "rows" else ((),):
@@ -49,8 +49,8 @@ def tuned(layer: str) -> Sections:
                     ttsim.conv_transpose2d, device=simulated, allow=allowed, effort=EFFORT, name=layer, **_call(layer)
                 )
                 name = title(f"tune {layer} {device}", "fidelity allowed" if allowed else "as it is")
-                found[name] = plain(f"{result}\n{lines_of(_data(result.to_dict()))}")
-    return found
+                sections[name] = plain(f"{result}\n{lines_of(_data(result.to_dict()))}")
+    return sections
 
 
 def swept(layer: str) -> Sections:

@@ -102,14 +102,14 @@ def tasks_of(part: str, calls: Sequence[Call]) -> list[Task]:
 
 def plan_sections(calls: Sequence[Call]) -> Sections:
     """What is said to calls without values, on both devices, strict and not."""
-    found: Sections = {}
+    sections: Sections = {}
     for call in calls:
         for device in DEVICES:
             strict = answers(call, device, strict=True)
             free = answers(call, device, strict=False, known=strict)
             for kind, aspects in (("strict", strict), ("not strict", free)):
-                found |= {title(f"{call.name} {device} {kind}", aspect): text for aspect, text in aspects.items()}
-    return found
+                sections |= {title(f"{call.name} {device} {kind}", aspect): text for aspect, text in aspects.items()}
+    return sections
 
 
 def value_sections(calls: Sequence[Call]) -> Sections:
@@ -118,22 +118,22 @@ def value_sections(calls: Sequence[Call]) -> Sections:
     Compiled loops are there from the first call on: numpy, which works until they are compiled, sums in another order.
     """
     load_loops()
-    found: Sections = {}
+    sections: Sections = {}
     for call in calls:
         for device in call.values:
             for values in ("exact", "fast"):
                 aspects = computed(call, device, values, strict=False)
-                found |= {title(f"{call.name} {device}", aspect): text for aspect, text in aspects.items()}
-    return found
+                sections |= {title(f"{call.name} {device}", aspect): text for aspect, text in aspects.items()}
+    return sections
 
 
 def exports_of(calls: Sequence[Call]) -> Sections:
     """The files of calls, on both devices."""
-    found: Sections = {}
+    sections: Sections = {}
     for call in calls:
         for device in DEVICES:
-            found |= export_sections(call, device)
-    return found
+            sections |= export_sections(call, device)
+    return sections
 
 
 def about() -> dict[str, object]:

@@ -56,10 +56,10 @@ def read_sections(path: Path) -> Sections:
 
 def record_files(folder: Path) -> list[str]:
     """The files of a record, as paths below its folder; raises ValueError where the folder holds none."""
-    found = sorted(path.relative_to(folder).as_posix() for path in folder.rglob(f"*{SUFFIX}"))
-    if not found:
+    lines = sorted(path.relative_to(folder).as_posix() for path in folder.rglob(f"*{SUFFIX}"))
+    if not lines:
         raise ValueError(f"{folder} holds no record; `python -m tools.golden write {folder}` writes one")
-    return found
+    return lines
 
 
 def clear(folder: Path, parts: Iterable[str], only: str = "") -> None:
@@ -103,12 +103,12 @@ def read_renames(path: Path) -> dict[str, str]:
         data = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except (json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
         raise ValueError(f"{path}: {error}") from None
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for old, new in _entries(data, path):
         if re.sub(r"\D", "", old) != re.sub(r"\D", "", new) or not re.search(r"[A-Za-z]", old):
             raise ValueError(f"{path}: {old!r} -> {new!r} changes digits, which would hide a figure; rename words only")
-        found[old] = new
-    return found
+        result[old] = new
+    return result
 
 
 def _entries(data: object, path: Path) -> Iterator[tuple[str, str]]:

@@ -53,10 +53,10 @@ def to_layout(draft: Draft, x: Shadow) -> Step:
     if layout == x.layout:  # nothing is done, whatever else is asked for
         return call.gives(x.values, dtypes=(x.dtype,), layout=layout, place=None)
     dtype = call.dtype or x.dtype
-    made = in_rows(dtype) if layout == "ROW_MAJOR" else dtype
+    result = in_rows(dtype) if layout == "ROW_MAJOR" else dtype
     bound = movement_error(x.values, x.dtype, regrouped=False)
-    bound = bound + rounding(x.values, call.dtype or made) * ((call.dtype or made) != x.dtype)
-    return call.gives(x.values, bound, dtypes=(made,), layout=layout)
+    bound = bound + rounding(x.values, call.dtype or result) * ((call.dtype or result) != x.dtype)
+    return call.gives(x.values, bound, dtypes=(result,), layout=layout)
 
 
 @of_tensor()

@@ -23,19 +23,19 @@ def compare(record: Record, outcome: Outcome, recorded: Floats | None) -> dict[s
         return {"error": None if equal else f"want {want!r}, got {outcome.error!r}"}
     if outcome.error is not None:
         return {} if record.get("defect") else {"error": outcome.error}
-    found = {
+    result = {
         "ops": difference(device_operations(record), device_operations(outcome.fields)),
         "cbs": difference(circular_buffers(record), circular_buffers(outcome.fields)),
         "buffers": buffer_difference(record["buffers"], outcome.fields["buffers"]),
     }
     if record.get("resource_per_core"):
         want_peaks = {key: record["resource_per_core"][key] for key in PEAK_FIELDS}
-        found["peaks"] = difference(want_peaks, outcome.fields["resource_per_core"])
+        result["peaks"] = difference(want_peaks, outcome.fields["resource_per_core"])
     if not record.get("defect"):
-        found["specs"] = difference(specs(record), specs(outcome.fields))
+        result["specs"] = difference(specs(record), specs(outcome.fields))
         if recorded is not None:
-            found["values"] = value_difference(outcome.values, recorded)
-    return found
+            result["values"] = value_difference(outcome.values, recorded)
+    return result
 
 
 def value_difference(have: Floats | None, recorded: Floats) -> str | None:

@@ -64,7 +64,9 @@ def invented_of(machines: DesignResult) -> DesignPoint:
     Raises:
         ArgumentError: That card is not in the space, or runs not all layers.
     """
-    base = next((one for one in machines.points if one.device == machines.base and one.nanoseconds is not None), None)
+    base = next(
+        (point for point in machines.points if point.device == machines.base and point.nanoseconds is not None), None
+    )
     if base is None:
         raise ArgumentError(f"study: the space of {SPACE.name} has to hold {machines.base} itself, and it must run all")
     return next(one for one in _front(machines) if one.costs[COST] <= base.costs[COST])
@@ -73,7 +75,9 @@ def invented_of(machines: DesignResult) -> DesignPoint:
 def studied(layer: Layer, device: str) -> Studied:
     """A layer on a device."""
     frame, phase = (tuned(layer, device, lowering) for lowering in ("frame", "phase"))
-    before, after = (None if made is None else report_on(layer, device, made) for made in (frame.given, frame.best))
+    before, after = (
+        None if result is None else report_on(layer, device, result) for result in (frame.given, frame.best)
+    )
     return Studied(
         layer=layer.name,
         device=device,

@@ -22,7 +22,7 @@ def tables(study: Study) -> str:
     """What stands between the marks of the document."""
     lines = [*_machines(study), *_sums(study)]
     for device in devices(study):
-        own = [one for one in study.layers if one.device == device]
+        own = [layer for layer in study.layers if layer.device == device]
         lines += [f"### {named(device)}", "", *_header(HEADINGS), *map(row, own), sums(own), "", *_gains(own)]
     return "\n".join(lines).rstrip("\n") + "\n"
 
@@ -35,7 +35,7 @@ def charts(study: Study) -> Mapping[str, str]:
 
 def devices(study: Study) -> tuple[str, ...]:
     """The devices of a study, in order."""
-    return tuple(dict.fromkeys(one.device for one in study.layers))
+    return tuple(dict.fromkeys(layer.device for layer in study.layers))
 
 
 def named(device: str) -> str:
@@ -55,7 +55,7 @@ def row(one: Studied) -> str:
         _cycles(phase.given),
         _cycles(phase.best),
         _times(frame.given, phase.best),
-        ", ".join(_kib(made) for made in (frame.given, frame.best, phase.best)),
+        ", ".join(_kib(result) for result in (frame.given, frame.best, phase.best)),
         "unknown" if one.error_share is None else f"{one.error_share:.1%}",
     ]
     return _line(shown)
@@ -64,11 +64,11 @@ def row(one: Studied) -> str:
 def sums(layers: Sequence[Studied]) -> str:
     """The last line of a table: all layers together, of a column in which all run."""
     columns = [
-        [one.frame.default for one in layers],
-        [one.frame.given for one in layers],
-        [one.frame.best for one in layers],
-        [one.phase.given for one in layers],
-        [one.phase.best for one in layers],
+        [layer.frame.default for layer in layers],
+        [layer.frame.given for layer in layers],
+        [layer.frame.best for layer in layers],
+        [layer.phase.given for layer in layers],
+        [layer.phase.best for layer in layers],
     ]
     default, given, tuned, by_phases, best = map(_sum, columns)
     shown = [f"{value:,}" if value else "not all fit" for value in (default, given, tuned, by_phases, best)]
@@ -77,7 +77,7 @@ def sums(layers: Sequence[Studied]) -> str:
 
 
 def _sum(choices: Sequence[Choice | None]) -> int | None:
-    known = [made.cycles for made in choices if made is not None]
+    known = [result.cycles for result in choices if result is not None]
     return sum(known) if len(known) == len(choices) else None
 
 
@@ -88,8 +88,8 @@ def _machines(study: Study) -> Iterator[str]:
     yield from _header([*(f"`{name}`" for name in names), "time, us", "error", COST, ""])
     for at in machines.front:
         point = machines.points[at]
-        told = INVENTED if point == study.invented else ""
-        yield _line([*(point.values[name] for name in names), *_figures(point), told])
+        text = INVENTED if point == study.invented else ""
+        yield _line([*(point.values[name] for name in names), *_figures(point), text])
     base = next(one for one in machines.points if one.device == machines.base)
     yield _line([*(base.values[name] for name in names), *_figures(base), machines.base])
     strongest = ", ".join(f"`{one.figure}` {one.time_elasticity:+.3f}" for one in machines.sensitivity[:5])
@@ -110,7 +110,7 @@ def _sums(study: Study) -> Iterator[str]:
     heads = ("device", "the model's configs, us", "tuned", "by phases, the model's configs", "by phases, tuned")
     yield from _header([*heads, "the faster of both for each layer"])
     for device in devices(study):
-        own = [one for one in study.layers if one.device == device]
+        own = [layer for layer in study.layers if layer.device == device]
         ways = [
             [one.frame.given for one in own],
             [one.frame.best for one in own],
@@ -123,13 +123,13 @@ def _sums(study: Study) -> Iterator[str]:
 
 
 def _microseconds(choices: Sequence[Choice | None]) -> str:
-    times = [made.nanoseconds for made in choices if made is not None]
+    times = [result.nanoseconds for result in choices if result is not None]
     return f"{sum(times) / 1000:,.1f}" if len(times) == len(choices) else "not all fit"
 
 
 def _gains(layers: Sequence[Studied]) -> Iterator[str]:
     """The largest gains of a device over the models' configs, with what the tuner says of them."""
-    gained = [(one.frame.gain_over_given or 0.0, one) for one in layers]
+    gained = [(layer.frame.gain_over_given or 0.0, layer) for layer in layers]
     for gain, one in sorted(gained, key=lambda pair: -pair[0])[:TOLD_GAINS]:
         if one.frame.best is None:
             continue
@@ -142,9 +142,9 @@ def _gains(layers: Sequence[Studied]) -> Iterator[str]:
 def _machine_front(study: Study) -> Scatter:
     """All machines that run all layers, by cost and time."""
     dots = tuple(
-        Dot(x=one.costs[COST], y=one.nanoseconds / 1000, name=one.device, series="machines")
-        for one in study.machines.points
-        if one.nanoseconds is not None
+        Dot(x=point.costs[COST], y=point.nanoseconds / 1000, name=point.device, series="machines")
+        for point in study.machines.points
+        if point.nanoseconds is not None
     )
     unit = f"area in cores of {study.machines.base}"
     return Scatter(title=f"Machines of {SPACE.name}: time against area", x_name=unit, y_name="time, us", dots=dots)
@@ -153,10 +153,15 @@ def _machine_front(study: Study) -> Scatter:
 def _layer_front(study: Study) -> Scatter:
     """What the tuner leaves of one layer, by L1 and time."""
     dots = [
-        Dot(x=made.l1_peak_bytes / 1024, y=made.nanoseconds / 1000, name=made.arguments, series=named(one.device))
-        for one in study.layers
-        if one.layer == CONTENDED
-        for made in one.frame.front
+        Dot(
+            x=result.l1_peak_bytes / 1024,
+            y=result.nanoseconds / 1000,
+            name=result.arguments,
+            series=named(layer.device),
+        )
+        for layer in study.layers
+        if layer.layer == CONTENDED
+        for result in layer.frame.front
     ]
     return Scatter(
         title=f"{CONTENDED}: time against memory, ttnn's lowering",
@@ -168,14 +173,14 @@ def _layer_front(study: Study) -> Scatter:
 
 def _bars(study: Study, device: str) -> Bars:
     """What is left of each layer's cycles."""
-    own = [one for one in study.layers if one.device == device]
+    own = [layer for layer in study.layers if layer.device == device]
     ways = [("tuned", [one.frame for one in own]), ("by phases, tuned", [one.phase for one in own])]
     return Bars(
         title=f"{named(device)}: cycles that are left",
         value_name="of the cycles with the model's config, %",
         groups=tuple(one.layer.partition(".")[2] for one in own),
         series=tuple(
-            (name, tuple(_left(one.frame.given, made.best) for one, made in zip(own, found, strict=True)))
+            (name, tuple(_left(one.frame.given, result.best) for one, result in zip(own, found, strict=True)))
             for name, found in ways
         ),
     )

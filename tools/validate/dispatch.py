@@ -126,8 +126,8 @@ def _processors(test: str) -> int:
 
 def _number(pattern: str, test: str) -> int:
     """What a test's name says, or 0."""
-    found = re.search(pattern, test)
-    return int(found[1]) if found else 0
+    match = re.search(pattern, test)
+    return int(match[1]) if match else 0
 
 
 MEASURED = "NoC transfer latency"

@@ -232,7 +232,9 @@ def document(network: NetworkTime) -> dict[str, Any]:
         "model": network.model,
         "device": network.spec.name,
         "measured_ns": None if network.measured is None else network.measured.time_ns,
-        "figures": [{**one.row, "time_ns": one.time_ns, "measured": one.measured} for one in network.figures],
+        "figures": [
+            {**figure.row, "time_ns": figure.time_ns, "measured": figure.measured} for figure in network.figures
+        ],
         "software": softwares,
     }
 

@@ -214,8 +214,8 @@ def _concat(walk: Walk, step: NetworkStep) -> None:
     name, grid = step.before[1], _grid(step.before[2])
     parts = [walk.current(), walk.kept(name)]
     height = div_up(parts[0].shape[-2], grid.num_cores())
-    ready = [ttsim.to_memory_config(one, _sharded(HEIGHT, grid, (height, one.shape[-1]))) for one in parts]
-    channels = sum(one.shape[-1] for one in parts)
+    ready = [ttsim.to_memory_config(part, _sharded(HEIGHT, grid, (height, part.shape[-1]))) for part in parts]
+    channels = sum(part.shape[-1] for part in parts)
     output = ttsim.concat(ready, dim=3, memory_config=_sharded(HEIGHT, grid, (height, channels)))
     for copy, source in zip(ready, parts, strict=True):
         if copy is not source:
@@ -239,8 +239,8 @@ def _concat_saved(walk: Walk, step: NetworkStep) -> None:
     rows = [ttsim.to_layout(one, Layout.ROW_MAJOR) for one in (x, skip)]
     skip.deallocate()
     walk.becomes(ttsim.concat(rows, dim=3, memory_config=side_by_side))
-    for one in rows:
-        one.deallocate()
+    for row in rows:
+        row.deallocate()
     walk.becomes(ttsim.to_layout(walk.current(), Layout.TILE, ttsim.bfloat8_b))
 
 

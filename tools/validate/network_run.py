@@ -89,7 +89,7 @@ class LayerTime:
     @property
     def time_ns(self) -> float:
         """Of the call."""
-        return sum(one.time_ns for one in self.operations)
+        return sum(operation.time_ns for operation in self.operations)
 
 
 def run_network(
@@ -111,14 +111,14 @@ def run_network(
 
 def device_of(steps: Sequence[NetworkStep], spec: DeviceSpec, values: Values) -> Device:
     """A device as the network's test opens it."""
-    small = max((L1_SMALL_BYTES.get(one.flow["model"], 0) for one in steps), default=0)
+    small = max((L1_SMALL_BYTES.get(step.flow["model"], 0) for step in steps), default=0)
     # Not strict: the first layer's input has more channels than the call says, which the real library allows.
     return Device(spec, l1_small_size=small, values=values, strict=False)
 
 
 def needed_again(steps: Iterable[NetworkStep]) -> frozenset[str]:
     """Layers whose outputs stay in L1 until a later step takes them up."""
-    return frozenset(one.before[1] for one in steps if one.before[:1] == ("concat",))
+    return frozenset(step.before[1] for step in steps if step.before[:1] == ("concat",))
 
 
 def _step(walk: Walk, step: NetworkStep, software: Software) -> LayerTime:
@@ -155,9 +155,9 @@ def _step(walk: Walk, step: NetworkStep, software: Software) -> LayerTime:
 
 def _times(calls: Iterable[RanCall], spec: DeviceSpec, software: Software) -> tuple[TimedKind, ...]:
     return tuple(
-        TimedKind(one.name.removesuffix("DeviceOperation"), one.taken.cycles / spec.clock_hz * NS_PER_S)
+        TimedKind(operation.name.removesuffix("DeviceOperation"), operation.taken.cycles / spec.clock_hz * NS_PER_S)
         for call in calls
-        for one in timed_call(call, spec, op_models=MEANINGS_OF[software]).operations
+        for operation in timed_call(call, spec, op_models=MEANINGS_OF[software]).operations
     )
 
 

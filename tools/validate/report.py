@@ -77,14 +77,14 @@ def console() -> Console:
 
 def table(title: str, texts: Iterable[str], numbers: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
     """A table whose first columns are texts and whose others are numbers, to the right."""
-    made = Table(title=title)
+    result = Table(title=title)
     for heading in texts:
-        made.add_column(heading)
+        result.add_column(heading)
     for heading in numbers:
-        made.add_column(heading, justify="right")
+        result.add_column(heading, justify="right")
     for row in rows:
-        made.add_row(*map(printable, row))
-    return made
+        result.add_row(*map(printable, row))
+    return result
 
 
 def error_table(title: str, rows: Iterable[tuple[Group, Errors]]) -> Table:

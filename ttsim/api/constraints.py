@@ -96,14 +96,16 @@ def _query(device: Device, arguments: Mapping[str, Any]) -> OpConstraints:
     except (DeviceError, ArgumentError) as error:
         return OpConstraints(status=ExecutionStatus.Error, error_message=str(error))
     usage = usage_per_core(events)
-    buffers = [one.buffer.spec for one in results]
+    buffers = [result.buffer.spec for result in results]
     return OpConstraints(
         status=ExecutionStatus.Success,
         cb_peak_size_per_core=usage.peak_cb,
         l1_buffers_peak_per_core=usage.peak_l1,
         peak_memory_usage_per_core=usage.peak_total,
-        l1_output_buffer_per_core=sum(one.bank_bytes for one in buffers if one.buffer_type is not BufferType.DRAM),
-        output_tensor_specs=tuple(one.spec for one in results),
+        l1_output_buffer_per_core=sum(
+            buffer.bank_bytes for buffer in buffers if buffer.buffer_type is not BufferType.DRAM
+        ),
+        output_tensor_specs=tuple(result.spec for result in results),
     )
 
 

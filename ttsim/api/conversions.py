@@ -334,8 +334,8 @@ def load_tensor(file_name: str | Path, device: Device | None = None) -> Tensor:
     try:
         with path.open("rb") as file, ZipFile(file) as archive:
             values, kind = (_array(archive, name, path) for name in ("values", "kind"))
-        told = json.loads(str(kind))
-        dtype, layout = DataType[told["dtype"]], Layout[told["layout"]]
+        text = json.loads(str(kind))
+        dtype, layout = DataType[text["dtype"]], Layout[text["layout"]]
     except (ArgumentError, OSError):
         raise
     except (ValueError, KeyError, TypeError, AttributeError, EOFError, RuntimeError, BadZipFile, zlib.error):

@@ -186,10 +186,10 @@ def rand(
     require_type("rand", int, seed=seed)
     require_type("rand", DataType, dtype=dtype)
     require_type("rand", Layout, layout=layout)
-    made = TensorSpec(_sides("rand", shape), dtype.format, layout, memory_config)
+    tensor_spec = TensorSpec(_sides("rand", shape), dtype.format, layout, memory_config)
 
     def call() -> Tensor:
-        plan = plan_rand(made, device.spec, low=low, high=high, seed=seed)
+        plan = plan_rand(tensor_spec, device.spec, low=low, high=high, seed=seed)
         with device.function("ttnn.rand"):
             return run(plan, {}, device)["output"]
 

@@ -216,10 +216,10 @@ def device_of(tensors: Mapping[str, Tensor]) -> Device:
                 f"Input tensor {which} must be on device, got storage type: StorageType::HOST\n"
                 "give every tensor to the device with .to(device)"
             )
-    found = devices[0]
-    if found is None:
+    result = devices[0]
+    if result is None:
         raise AssertionError("a tensor on the host was refused above")
-    return found
+    return result
 
 
 def _activations(owner: str, given: object) -> tuple[tuple[str, tuple[float, ...]], ...]:

@@ -51,12 +51,12 @@ def concat(
     """
     require_type_or_none("concat", MemoryConfig, memory_config=memory_config)
     index, parts = required_integer("concat", "dim", dim), required_integer("concat", "groups", groups)
-    if not isinstance(tensors, Sequence) or not tensors or not all(isinstance(one, Tensor) for one in tensors):
+    if not isinstance(tensors, Sequence) or not tensors or not all(isinstance(tensor, Tensor) for tensor in tensors):
         raise ArgumentTypeError(f"concat: tensors must be a sequence of tensors, not {shown(tensors)}")
     require_left_out("concat", output_tensor=output_tensor, sub_core_grids=sub_core_grids)
     axis = axis_of(index, len(tensors[0].shape), "dim")
-    devices = [required_device("concat", one, lost="Tensor is not allocated") for one in tensors]
-    specs = tuple(one.spec for one in tensors)
+    devices = [required_device("concat", tensor, lost="Tensor is not allocated") for tensor in tensors]
+    specs = tuple(tensor.spec for tensor in tensors)
     device = devices[0]
 
     def call() -> Tensor:
@@ -140,7 +140,7 @@ def permute(
     if not isinstance(dims, Sequence):
         raise ArgumentTypeError(f"permute: dims must be a sequence of integers, not {shown(dims)}")
     device = required_device("permute", input_tensor)
-    order = axes_of([required_integer("permute", "dims", one) for one in dims], len(input_tensor.shape))
+    order = axes_of([required_integer("permute", "dims", dim) for dim in dims], len(input_tensor.shape))
     plan = kept_plan(plan_permute, device, input_tensor.spec, order, place=memory_config)
     if device.strict:
         require_known_numbers(plan)

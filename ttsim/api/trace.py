@@ -76,7 +76,7 @@ def end_trace_capture(mesh_device: Device, trace_id: MeshTraceId, *, cq_id: int 
     if traces.capturing is not trace:
         raise ArgumentError(f"end_trace_capture: {trace_id} is not being captured")
     traces.capturing = None
-    mesh_device.profilers[:] = [one for one in mesh_device.profilers if one is not trace.ran]
+    mesh_device.profilers[:] = [profiler for profiler in mesh_device.profilers if profiler is not trace.ran]
 
 
 def execute_trace(

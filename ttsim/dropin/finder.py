@@ -89,9 +89,9 @@ def face_of(module: str) -> ModuleType:
     if known is not None:
         return known
     own = [getattr(ttsim, module)] if module in MODULES else []
-    made = sys.modules[name] = Face(name, [*own, ttsim])
-    made.__path__ = []
-    return made
+    face = sys.modules[name] = Face(name, [*own, ttsim])
+    face.__path__ = []
+    return face
 
 
 class FaceLoader(Loader):

@@ -52,8 +52,10 @@ def run_script(
                         tell(line)
     if not tunes:
         return ""
-    with_convolutions = [one for one in profiles if any(call.asked is not None for call in one.calls)]
-    return "\n".join(str(tune_network(one)) for one in with_convolutions) or "no device ran a convolution"
+    with_convolutions = [profile for profile in profiles if any(call.asked is not None for call in profile.calls)]
+    return (
+        "\n".join(str(tune_network(convolution)) for convolution in with_convolutions) or "no device ran a convolution"
+    )
 
 
 def within(trace: TracebackType | None, path: Path) -> TracebackType | None:

@@ -98,7 +98,7 @@ def convert_torch_model_to_ttnn_model(
         )
     if custom_preprocessor is not None:
         extras = {"ttnn_module_args": ttnn_module_args, "convert_to_ttnn": convert_to_ttnn}
-        given = custom_preprocessor(model, name, **{one: extras[one] for one in _extras(custom_preprocessor)})
+        given = custom_preprocessor(model, name, **{extra: extras[extra] for extra in _extras(custom_preprocessor)})
         if given:
             return make_parameter_dict(given)
     converts = convert_to_ttnn(model, name)
@@ -109,25 +109,25 @@ def convert_torch_model_to_ttnn_model(
     for child_name, child in model.named_children():
         key = int(child_name) if child_name.isdigit() else child_name
         args = None if ttnn_module_args is None else ttnn_module_args.get(key)
-        made = convert_torch_model_to_ttnn_model(child, name=_inside(name, key), ttnn_module_args=args, **options)
-        if made:
-            parameters[key] = made
+        result = convert_torch_model_to_ttnn_model(child, name=_inside(name, key), ttnn_module_args=args, **options)
+        if result:
+            parameters[key] = result
     return parameters
 
 
 def default_preprocessor(model: Any, name: str, ttnn_module_args: Any) -> ParameterDict:
     """The parameters of a Linear, LayerNorm or Embedding as ttnn's functions take them; none of other modules."""
-    nn, made = import_module("torch").nn, {}
+    nn, result = import_module("torch").nn, {}
     if isinstance(model, nn.Linear):
-        made["weight"] = preprocess_linear_weight(model.weight, dtype=DataType.BFLOAT16)
+        result["weight"] = preprocess_linear_weight(model.weight, dtype=DataType.BFLOAT16)
         if model.bias is not None:
-            made["bias"] = preprocess_linear_bias(model.bias, dtype=DataType.BFLOAT16)
+            result["bias"] = preprocess_linear_bias(model.bias, dtype=DataType.BFLOAT16)
     elif isinstance(model, nn.LayerNorm):
-        made["weight"] = preprocess_layernorm_parameter(model.weight, dtype=DataType.BFLOAT16)
-        made["bias"] = preprocess_layernorm_parameter(model.bias, dtype=DataType.BFLOAT16)
+        result["weight"] = preprocess_layernorm_parameter(model.weight, dtype=DataType.BFLOAT16)
+        result["bias"] = preprocess_layernorm_parameter(model.bias, dtype=DataType.BFLOAT16)
     elif isinstance(model, nn.Embedding):
-        made["weight"] = preprocess_embedding_weight(model.weight, dtype=DataType.BFLOAT16)
-    return make_parameter_dict(made)
+        result["weight"] = preprocess_embedding_weight(model.weight, dtype=DataType.BFLOAT16)
+    return make_parameter_dict(result)
 
 
 def _own_parameters(model: Any, *, converts: bool) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def _inside(name: str, child: object) -> str:
 def _extras(custom_preprocessor: Preprocessor) -> list[str]:
     """What a user's function asks for besides model and name."""
     names = list(signature(custom_preprocessor).parameters)
-    unknown = [one for one in names[2:] if one not in EXTRAS]
+    unknown = [name for name in names[2:] if name not in EXTRAS]
     if len(names) < 2:
         raise ArgumentError("Custom preprocessor must have at least two parameters: model and name")
     if unknown:

@@ -122,21 +122,21 @@ def nodes(events: Sequence[Event], tell: Tell = lambda begin, end: NodeText()) -
 
 def events(trace: Sequence[Mapping[str, Any]]) -> list[Event]:
     """What the nodes say of buffers and circular buffers; names and grids are left out."""
-    found: list[Event] = []
+    result: list[Event] = []
     for node in trace:
         kind, params = node["node_type"], node["params"] or {}
         if kind in ("buffer_allocate", "buffer_deallocate"):
             number = node["connections"][0] if node["connections"] else -1
             make = BufferAllocated if kind == "buffer_allocate" else BufferFreed
-            found.append(make(number, "", int(params.get("address", 0)), _buffer(params)))
+            result.append(make(number, "", int(params.get("address", 0)), _buffer(params)))
         elif kind in (CIRCULAR[0], DATAFLOW[0], SCRATCHPAD):
             dataflow = kind != CIRCULAR[0]
             view = str(params.get(DATAFLOW[1] if dataflow else CIRCULAR[1])) == "1"
             size, address = int(params["size"]), int(params["address"])
-            found.append(CircularBufferAllocated("", "", size, address, CoreRangeSet(), view, dataflow))
+            result.append(CircularBufferAllocated("", "", size, address, CoreRangeSet(), view, dataflow))
         elif kind == "circular_buffer_deallocate_all":
-            found.append(CircularBuffersFreed())
-    return found
+            result.append(CircularBuffersFreed())
+    return result
 
 
 class _Open(NamedTuple):
@@ -185,7 +185,7 @@ class _Writer:
 
     def node(self, kind: str, params: Mapping[str, object] | None) -> Node:
         """Appends a node."""
-        made: Node = {
+        node: Node = {
             "arguments": [],
             "connections": [],
             "counter": len(self.nodes),
@@ -194,49 +194,49 @@ class _Writer:
             "params": None if params is None else dict(params),
             "stacking_level": len(self._open),
         }
-        self.nodes.append(made)
-        return made
+        self.nodes.append(node)
+        return node
 
     def _child(self, kind: str, params: Mapping[str, object]) -> Node:
         """Appends a node that the open function leads to."""
-        made = self.node(kind, params)
+        node = self.node(kind, params)
         if self._open:
-            self._open[-1].node["connections"].append(made["counter"])
-        return made
+            self._open[-1].node["connections"].append(node["counter"])
+        return node
 
     def _begin(self, begin: OperationBegin, arguments: Sequence[str] = ()) -> None:
-        made = self._child("function_start", {"inputs": str(len(arguments)), "name": begin.name})
-        made["arguments"] = list(arguments)
+        result = self._child("function_start", {"inputs": str(len(arguments)), "name": begin.name})
+        result["arguments"] = list(arguments)
         if not self._open:
-            self.nodes[0]["connections"].append(made["counter"])
-        self._open.append(_Open(made, begin, []))
-        made["stacking_level"] = len(self._open)
+            self.nodes[0]["connections"].append(result["counter"])
+        self._open.append(_Open(result, begin, []))
+        result["stacking_level"] = len(self._open)
         waiting = self._ended.pop(len(self._open), None)
         if waiting is not None:
-            waiting["connections"].append(made["counter"])
+            waiting["connections"].append(result["counter"])
         read = [self._device_tensor(one.tensor, one.buffer) for one in begin.read]
         for node in (*read, *map(self._host_tensor, begin.hosts)):
-            node["connections"].append(made["counter"])
-            made["input_tensors"].append(node["counter"])
+            node["connections"].append(result["counter"])
+            result["input_tensors"].append(node["counter"])
 
     def _end(self, event: OperationEnd) -> None:
         """Ends the open function, whose outputs and successor its end leads to."""
         start, begin, taken = self._open[-1]
         aborted = {"aborted": "true"} if event.aborted else {}
-        made = self._child("function_end", {**aborted, "name": event.name})
+        result = self._child("function_end", {**aborted, "name": event.name})
         self._ended.pop(len(self._open) + 1, None)
-        self._ended[len(self._open)] = made
+        self._ended[len(self._open)] = result
         if begin.op is not None and not event.aborted:
-            told = self._tell(begin, event)
-            taken.append(told.nanoseconds)
-            attributes = ", ".join(f"{name}={value}" for name, value in told.attributes)
+            text = self._tell(begin, event)
+            taken.append(text.nanoseconds)
+            attributes = ", ".join(f"{name}={value}" for name, value in text.attributes)
             tensors = ", ".join(tensor_text(one.tensor.spec, storage="DeviceStorage") for one in begin.read)
             start["arguments"] = [f"operation_attributes_t({attributes})", f"{{{tensors}}}"]
             start["params"] |= {"inputs": str(len(start["arguments"])), "program_cache_hit": event.cached}
         if sum(taken):
-            made["duration_ns"] = sum(taken)
+            result["duration_ns"] = sum(taken)
         outputs = (*map(self._device_tensor, event.made), *map(self._host_tensor, event.hosts))
-        made["connections"] += [output["counter"] for output in outputs]
+        result["connections"] += [output["counter"] for output in outputs]
         self._open.pop()
         if self._open:
             self._open[-1].taken.extend(taken)
@@ -286,8 +286,8 @@ class _Writer:
             "page_size": buffer.page_bytes,
         }
         freed = isinstance(event, BufferFreed)
-        made = self._child("buffer_deallocate" if freed else "buffer_allocate", params)
-        made["connections"].append(self._buffers[key])
+        result = self._child("buffer_deallocate" if freed else "buffer_allocate", params)
+        result["connections"].append(self._buffers[key])
         if event.by:
             tensor = () if spec is None else (MadeTensor(event.number, event.address, spec),)
             self._end(OperationEnd(event.by, made=tensor))

@@ -76,7 +76,7 @@ class _Graph:
                 self._add(node, f"tensor[{node['params']['tensor_id']}]", [node["params"]["shape"]])
         for node in starts:
             if node["stacking_level"] <= max_level:
-                shapes = [made["params"]["shape"] for made in self._made(self.ends[node["counter"]])]
+                shapes = [result["params"]["shape"] for result in self._made(self.ends[node["counter"]])]
                 self._add(node, node["params"]["name"], list(dict.fromkeys(shapes)))
         self.makers = self._makers()
         for counter, number in self.numbers.items():
@@ -138,13 +138,13 @@ class _Graph:
 
     def _known(self, counters: Sequence[int | None]) -> list[int]:
         """The vertices of those nodes that are vertices."""
-        return [self.numbers[one] for one in counters if one in self.numbers]
+        return [self.numbers[counter] for counter in counters if counter in self.numbers]
 
     def _told(self, vertex: Vertex) -> list[str]:
         """What the first reader of the same level that was told a tensor was told."""
         readers = (self.vertices[one] for one in vertex["out_edges"])
-        told = (one["arguments"][:1] for one in readers if one["stacking_level"] == vertex["stacking_level"])
-        return next((one for one in told if one and one[0].startswith("Tensor(")), [])
+        text = (reader["arguments"][:1] for reader in readers if reader["stacking_level"] == vertex["stacking_level"])
+        return next((one for one in text if one and one[0].startswith("Tensor(")), [])
 
 
 def _of_kind(nodes: Nodes, kind: str) -> Iterator[Mapping[str, Any]]:

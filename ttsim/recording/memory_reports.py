@@ -103,9 +103,9 @@ def memory_reports(device: Device, *, before_closing: bool = False) -> dict[str,
         "memory_usage_summary.csv": [
             ", Total Allocatable Size (B), Total Allocated (B), Total Free (B), Largest Free Block (B)",
             *(
-                f",{one.total_bytes_per_bank},{one.allocated_bytes_per_bank},{one.free_bytes_per_bank},"
-                f"{one.largest_free_bytes_per_bank}"
-                for one in statistics
+                f",{statistic.total_bytes_per_bank},{statistic.allocated_bytes_per_bank},{statistic.free_bytes_per_bank},"
+                f"{statistic.largest_free_bytes_per_bank}"
+                for statistic in statistics
             ),
         ],
         "detailed_memory_usage.csv": [line for memory in MEMORIES for line in _details(allocator, memory)],

@@ -83,7 +83,12 @@ class Profile:
     def measured(self) -> Measured:
         """What the calls take that have run so far."""
         taken = self.taken()
-        chosen = [one.value for call in self.calls for one in call.plan.decisions if one.name == SCHEME_DECISION]
+        chosen = [
+            decision.value
+            for call in self.calls
+            for decision in call.plan.decisions
+            if decision.name == SCHEME_DECISION
+        ]
         return Measured(
             cycles=sum(call.total.cycles for call in taken),
             untimed=sum(len(call.untimed) for call in taken),
@@ -126,12 +131,12 @@ def profile(device: Device) -> AbstractContextManager[Profile]:
 @contextmanager
 def _profile(device: Device) -> Iterator[Profile]:
     """The profile of a ``with`` block."""
-    made = Profile(device)
-    device.profilers.append(made.calls)
+    result = Profile(device)
+    device.profilers.append(result.calls)
     try:
-        yield made
+        yield result
     finally:
-        device.profilers[:] = [one for one in device.profilers if one is not made.calls]
+        device.profilers[:] = [profiler for profiler in device.profilers if profiler is not result.calls]
 
 
 def estimate_cycles(
@@ -157,9 +162,9 @@ def estimate_cycles(
             f"estimate_cycles: function must be one of this library, such as ttsim.conv_transpose2d, not "
             f"{shown(function)}"
         )
-    made = _tried(function, arguments, options, device, suggestions=device.suggestions)
-    report = made.report()
-    return replace(report, advice=_advice(made, function, arguments, options, device)) if suggestions else report
+    result = _tried(function, arguments, options, device, suggestions=device.suggestions)
+    report = result.report()
+    return replace(report, advice=_advice(result, function, arguments, options, device)) if suggestions else report
 
 
 def _advice(
@@ -190,9 +195,9 @@ def _tried(
         named = {name: twin(value, device, copy) for name, value in options.items()}
         if "device" in signature(function).parameters:
             named["device"] = copy
-        with profile(copy) as made:
+        with profile(copy) as caught:
             function(*given, **named)
-    return made
+    return caught
 
 
 @contextmanager

@@ -34,10 +34,10 @@ from ttsim.runtime.traces import RanCall
 def record_of(profile: Profile, name: str) -> Record:
     """Everything that a profile has seen so far; the profile may go on."""
     device, spec = profile.device, profile.device.spec
-    told = [call for call in profile.calls if call.ran or call.error]
+    text = [call for call in profile.calls if call.ran or call.error]
     taken = profile.taken()
     operations = runs_of(profile.ran, taken, spec)
-    tensors = numbered(tensor for call in told for tensor in _tensors(call))
+    tensors = numbered(tensor for call in text for tensor in _tensors(call))
     of_calls = (list(group) for _, group in groupby(operations, key=lambda op: op.call))
 
     def recorded(number: int, call: RanCall, where: str, at: tuple[str, int]) -> RecordedCall:
@@ -59,7 +59,7 @@ def record_of(profile: Profile, name: str) -> Record:
             nodes=tuple(_nodes(call, ran, spec)),
         )
 
-    lines = enumerate(zip(told, places(told), sources(told), strict=True), start=1)
+    lines = enumerate(zip(text, places(text), sources(text), strict=True), start=1)
     calls = tuple(recorded(number, *line) for number, line in lines)
     return Record(
         name=name,
@@ -101,9 +101,9 @@ def _arguments(call: RanCall) -> Iterator[tuple[str, str]]:
     """What a script gave to a call, or else the tensors of its plan; and what was chosen for the caller."""
     yield from texts(call.given)
     if not call.given:
-        made = {made.tensor for step in call.plan.steps for made in _allocated(step)}
+        result = {result.tensor for step in call.plan.steps for result in _allocated(step)}
         for name, spec in call.plan.tensors.items():
-            if name not in made:
+            if name not in result:
                 yield name, f"{list(spec.shape)} {spec.data_format.name} {spec.layout.name}"
     for decision in call.plan.decisions:
         yield decision.name, str(decision.value)
@@ -126,8 +126,8 @@ def _nodes(call: RanCall, operations: Sequence[OpRun], spec: DeviceSpec) -> list
         refused = (event for event in call.events if isinstance(event, OperationEnd) and event.aborted)
         inside = (event for end in refused for event in (OperationBegin(end.name), end))
     events = [OperationBegin(call.function), *inside, OperationEnd(call.function, aborted=bool(call.error))]
-    told = (NodeText(op.kernel_nanoseconds, op.attributes) for op in operations)
-    return nodes(events, lambda begin, end: next(told))
+    text = (NodeText(op.kernel_nanoseconds, op.attributes) for op in operations)
+    return nodes(events, lambda begin, end: next(text))
 
 
 def _with_circular_buffers(call: RanCall, spec: DeviceSpec) -> Iterator[Event]:
@@ -136,14 +136,14 @@ def _with_circular_buffers(call: RanCall, spec: DeviceSpec) -> Iterator[Event]:
     A capture leaves those out of programs that were found in the cache, and of those that have dataflow buffers.
     """
     steps = operations_of(call.plan, call.ran)
-    told = False
+    text = False
     for event in call.events:
         if isinstance(event, OperationEnd):
             step = next(steps)
-            yield from () if told else _local_buffers(step, spec)
+            yield from () if text else _local_buffers(step, spec)
             yield CircularBuffersFreed()
         shown = isinstance(event, CircularBufferAllocated) and event.shown
-        told = shown or (told and not isinstance(event, OperationBegin))
+        text = shown or (text and not isinstance(event, OperationBegin))
         yield event
 
 

@@ -55,8 +55,8 @@ def runs_of(calls: Sequence[RanCall], taken: Sequence[CallRun], spec: DeviceSpec
     makers: dict[int, tuple[str, str]] = {}
     runs = Runs(spec.clock_hz, spec)
     for number, (call, run, where) in enumerate(zip(calls, taken, places(calls), strict=True)):
-        made = (event.number for event in call.events if isinstance(event, BufferAllocated))
-        makers.update((buffer, (call.function, where)) for buffer in made)
+        result = (event.number for event in call.events if isinstance(event, BufferAllocated))
+        makers.update((buffer, (call.function, where)) for buffer in result)
         steps, ends = operations_of(call.plan, call.ran), ends_of_operations(call.events)
         of_calls = zip(steps, run.ran, run.in_order, fullest_moments(call), ends, strict=True)
         for step, timed, figures, live, end in of_calls:
@@ -145,10 +145,10 @@ def _stacks(calls: Sequence[RanCall]) -> list[list[tuple[str, int]]]:
     shared = 0
     while known and all(len(stack) > shared + 1 and stack[shared] == known[0][shared] for stack in known):
         shared += 1
-    told = [stack[shared:] for stack in stacks]
-    folders = sorted({dirname(site.file) for stack in told for site in stack if isabs(site.file)})
+    text = [stack[shared:] for stack in stacks]
+    folders = sorted({dirname(site.file) for stack in text for site in stack if isabs(site.file)})
     folder = commonpath(folders) if folders else ""
-    return [[(_file(site.file, folder), site.line) for site in stack] for stack in told]
+    return [[(_file(site.file, folder), site.line) for site in stack] for stack in text]
 
 
 def _file(file: str, folder: str) -> str:

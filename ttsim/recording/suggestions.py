@@ -134,8 +134,8 @@ def _arithmetic(config: Conv2dConfig, options: Mapping[str, Any]) -> Iterator[At
         text = "fp32_dest_acc_en=False"
         yield _computing(compute, "fp32_dest_acc_en", text, "sums in bfloat16", fp32_dest_acc_en=False)
     if _place(weights) is None and chosen is not None and not chosen.format.is_block:
-        made = _with(config, "weights_dtype", "weights_dtype=bfloat8_b", weights_dtype=bfloat8_b)
-        yield Attempt(kind=made.kind, text=made.text, options=made.options, price="the weights lose precision")
+        result = _with(config, "weights_dtype", "weights_dtype=bfloat8_b", weights_dtype=bfloat8_b)
+        yield Attempt(kind=result.kind, text=result.text, options=result.options, price="the weights lose precision")
 
 
 def _default_compute(source: DataType | None, weights: DataType | None) -> WormholeComputeKernelConfig:
@@ -197,7 +197,8 @@ class Search:
         """Everything that is worth telling of a call that takes so much."""
         singles = self._tried(attempts(self.function, self.options), self.options, before)
         free, priced = (
-            _best_of_each([one for one in singles if bool(one[0].price) is price], before) for price in (False, True)
+            _best_of_each([single for single in singles if bool(single[0].price) is price], before)
+            for price in (False, True)
         )
         together = self._together(*free[0], before) if free else None
         return Advice(

@@ -49,11 +49,15 @@ def machine_changes(
 ) -> tuple[MachineChange, ...]:
     """Twice or half of each figure, whichever is better: the most that save at least a share of the time."""
     found = []
-    for one in sensitivities:
-        times = [(time, factor) for factor, time in ((2.0, one.doubled_time), (0.5, one.halved_time)) if time]
+    for sensitivity in sensitivities:
+        times = [
+            (time, factor) for factor, time in ((2.0, sensitivity.doubled_time), (0.5, sensitivity.halved_time)) if time
+        ]
         if times and 1 - min(times)[0] >= least_share:
             time, factor = min(times)
-            found.append(MachineChange(figure=one.figure, factor=factor, value=one.value, saved_share=1 - time))
+            found.append(
+                MachineChange(figure=sensitivity.figure, factor=factor, value=sensitivity.value, saved_share=1 - time)
+            )
     return tuple(sorted(found, key=lambda one: (-one.saved_share, one.figure))[:most])
 
 
@@ -70,10 +74,10 @@ def advice_lines(advice: Advice) -> list[str]:
 def help_lines(advice: Advice) -> list[str]:
     """What would help on the same machine, a line for each change."""
     tried = f"{advice.tried} calls tried on the model" if advice.tried else "tried on the model, with the plan held"
-    told = [*advice.changes[:TOLD_CHANGES], *([advice.together] if advice.together else [])]
+    text = [*advice.changes[:TOLD_CHANGES], *([advice.together] if advice.together else [])]
     lines = [f"What would help ({tried}; errors of the model are larger than small gains):"]
-    lines += [f"  {_change(one, advice)}" for one in told]
-    if advice.tried and not told:
+    lines += [f"  {_change(one, advice)}" for one in text]
+    if advice.tried and not text:
         lines.append("  no other config that was tried is faster")
     return lines + [f"  at a price, {one.price}: {_change(one, advice)}" for one in advice.at_a_price]
 

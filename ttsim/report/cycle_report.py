@@ -79,7 +79,7 @@ def launch_lines(launches: LaunchTimes) -> list[str]:
 
 def launch_summary(launches: LaunchTimes) -> str:
     """What passes between operations, in each reading."""
-    return ", ".join(f"{one.reading} {time(one.between_nanoseconds)}" for one in launches.readings)
+    return ", ".join(f"{reading.reading} {time(reading.between_nanoseconds)}" for reading in launches.readings)
 
 
 Line = OperationTime | CallTime  # A row of the table: an operation, or all of a call
@@ -219,13 +219,13 @@ class CycleReport(Report):
 
 def cycle_report(calls: Sequence[CallRun], spec: DeviceSpec, kind: type[CycleReport] = CycleReport) -> CycleReport:
     """The report on calls that ran one after the other on a device, of some class."""
-    made = call_times(calls)
-    total = made[0].total if len(made) == 1 else totals(calls, spec)
+    result = call_times(calls)
+    total = result[0].total if len(result) == 1 else totals(calls, spec)
     return kind(
         device=spec.name,
         clock_hz=spec.clock_hz,
         worker_cores=spec.grid.cores,
-        calls=made,
+        calls=result,
         total=total,
-        launches=lambda: launch_times([one for call in calls for one in call.launches], total.nanoseconds, spec),
+        launches=lambda: launch_times([launch for call in calls for launch in call.launches], total.nanoseconds, spec),
     )

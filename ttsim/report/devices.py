@@ -80,12 +80,12 @@ def explained(
 
 def moved(field: FieldFigures) -> Iterator[str]:
     """What a field moves, in words; cycles by program."""
-    yield from (one for one in field.moves if one not in TIMED)
+    yield from (move for move in field.moves if move not in TIMED)
     shares = [(program, share) for program, share in field.elasticity.items() if abs(share) >= SHOWN_ELASTICITY]
     if shares:
         yield "cycles of " + ", ".join(f"{program} {share:+.3f}" for program, share in shares)
     else:
-        yield from (one for one in field.moves if one in TIMED)
+        yield from (move for move in field.moves if move in TIMED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,11 +42,11 @@ def explain_call(call: CallTime, device: str) -> str:
 
 def operation_lines(call: CallTime) -> list[str]:
     """A line for each operation that matters, the longest first, one for the others, and what the planner chose."""
-    told = [op for op in call.operations if op.share >= TOLD_SHARE] or list(call.operations)
-    rest = [op for op in call.operations if op.share < TOLD_SHARE] if len(told) < len(call.operations) else []
+    text = [op for op in call.operations if op.share >= TOLD_SHARE] or list(call.operations)
+    rest = [op for op in call.operations if op.share < TOLD_SHARE] if len(text) < len(call.operations) else []
     others = f"- The others take {percent(sum(op.share for op in rest))}: {', '.join(op.name for op in rest)}."
     return [
-        *(_operation(op) for op in sorted(told, key=lambda op: -op.cycles)),
+        *(_operation(op) for op in sorted(text, key=lambda op: -op.cycles)),
         *([others] if rest else []),
         *(f"- Chosen for the call: {decision.text}." for decision in call.decisions),
     ]
@@ -132,8 +132,8 @@ def _bound(one: OperationTime) -> str:
         return f"bound by {one.bound_by}."
     if not one.tied_with:
         return f"bound by {one.bound_by} ({leads.does})."
-    told = [_tied(stages[name], stages) for name in (one.bound_by, *one.tied_with)]
-    return f"bound by {told[0]}, nearly tied with {joined(told[1:])}."
+    text = [_tied(stages[name], stages) for name in (one.bound_by, *one.tied_with)]
+    return f"bound by {text[0]}, nearly tied with {joined(text[1:])}."
 
 
 def _tied(stage: StageTime, stages: Mapping[str, StageTime]) -> str:
@@ -151,22 +151,22 @@ def _path(stages: Sequence[StageTime]) -> str:
     ordered = sorted((name for name in shares if shares[name] >= TOLD_SHARE), key=lambda name: -shares[name])
     if not ordered:
         return ""
-    told = ", ".join(f"{name} {percent(shares[name])}" for name in ordered[:TOLD_STAGES])
+    text = ", ".join(f"{name} {percent(shares[name])}" for name in ordered[:TOLD_STAGES])
     waits = [stage for stage in stages if stage.stall_share >= TOLD_SHARE]
     waiting = ", ".join(f"{stage.stage} {percent(stage.stall_share)}" for stage in waits)
     place = "On the critical path" if known else "Busy"
-    return f" {place}: {told}." + (f" Waiting for others: {waiting}." if waiting else "")
+    return f" {place}: {text}." + (f" Waiting for others: {waiting}." if waiting else "")
 
 
 def _traffic(traffic: Traffic) -> str:
-    told = []
+    text = []
     if traffic.dram_read_bytes:
-        told.append(f"reads {count_of(traffic.dram_read_bytes)}B from DRAM")
+        text.append(f"reads {count_of(traffic.dram_read_bytes)}B from DRAM")
     if traffic.dram_written_bytes:
-        told.append(f"writes {count_of(traffic.dram_written_bytes)}B to DRAM")
-    if told:
+        text.append(f"writes {count_of(traffic.dram_written_bytes)}B to DRAM")
+    if text:
         rate = f"{count_of(traffic.dram_bytes_per_second)}B/s"
-        told[-1] += f" (at {rate}, {percent(traffic.dram_share)} of its peak)"
+        text[-1] += f" (at {rate}, {percent(traffic.dram_share)} of its peak)"
     if traffic.network_bytes:
-        told.append(f"sends {count_of(traffic.network_bytes)}B between cores")
-    return f" It {joined(told)}." if told else ""
+        text.append(f"sends {count_of(traffic.network_bytes)}B between cores")
+    return f" It {joined(text)}." if text else ""

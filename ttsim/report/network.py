@@ -201,7 +201,7 @@ class NetworkReport(Report):
     @property
     def untimed(self) -> tuple[OpRun, ...]:
         """Operations that no model knows."""
-        return tuple(one for one in self.operations if one.untimed)
+        return tuple(operation for operation in self.operations if operation.untimed)
 
     @property
     def headline(self) -> str:

@@ -167,21 +167,21 @@ def known_arch(spec: DeviceSpec) -> str:
 
 def lifetimes(calls: Sequence[RecordedCall], tensors: Mapping[MadeTensor, int]) -> tuple[Lifetime, ...]:
     """From when to when tensors are there, by their numbers."""
-    made: dict[MadeTensor, RecordedCall] = {}
+    result: dict[MadeTensor, RecordedCall] = {}
     read: dict[MadeTensor, RecordedCall] = {}
     for call in calls:
         for event in call.events:
             if isinstance(event, OperationBegin):
                 read.update((one.tensor, call) for one in event.read)
             elif isinstance(event, OperationEnd):
-                made.update((tensor, call) for tensor in event.made if tensor not in made and tensor not in read)
+                result.update((tensor, call) for tensor in event.made if tensor not in result and tensor not in read)
     freed = _freed(calls)
 
     def seen(call: RecordedCall | None) -> tuple[int | None, tuple[str, int]]:
         return (None, ("", 0)) if call is None else (call.number, call.at)
 
     def lifetime(tensor: MadeTensor, number: int) -> Lifetime:
-        (made_in, made_at), (read_in, read_at) = seen(made.get(tensor)), seen(read.get(tensor))
+        (made_in, made_at), (read_in, read_at) = seen(result.get(tensor)), seen(read.get(tensor))
         return Lifetime(number, made_in, read_in, freed.get(tensor.number), made_at, read_at)
 
     return tuple(lifetime(tensor, number) for tensor, number in tensors.items())

@@ -114,7 +114,7 @@ def _operation(row: Row) -> ReportedOperation:
         bound_by="",
         core_count=int(_number(row, "CORE COUNT") or 0),
         fidelity=row.get("MATH FIDELITY", ""),
-        tensors=tuple(one for one in tensors if one is not None),
+        tensors=tuple(tensor for tensor in tensors if tensor is not None),
     )
 
 
@@ -192,7 +192,7 @@ def _reports(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     if "layers" not in document or "launches" in document:  # a network has layers of its own
         return [document]
     summaries = [layer["summary"] for layer in document["layers"]]
-    return [one["cycles"] for one in summaries if one is not None and one["cycles"] is not None]
+    return [summary["cycles"] for summary in summaries if summary is not None and summary["cycles"] is not None]
 
 
 def _operations(report: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:

@@ -110,8 +110,8 @@ def _slices(
             "args": arguments,
         }
 
-    told: dict[str, int | str] = {"cycles": time.cycles, "bound by": time.bound_by, "operation": op.number}
-    yield piece(DEVICE, WHOLE, time.nanoseconds, **told)
+    text: dict[str, int | str] = {"cycles": time.cycles, "bound by": time.bound_by, "operation": op.number}
+    yield piece(DEVICE, WHOLE, time.nanoseconds, **text)
     for group in time.groups:
         whole = nanoseconds(group.cycles, spec.clock_hz)
         for core in group.coordinates:

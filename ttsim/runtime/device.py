@@ -193,7 +193,7 @@ class Device:
         try:
             yield machine
         finally:
-            machine.recorders[:] = [one for one in machine.recorders if one is not events]
+            machine.recorders[:] = [recorder for recorder in machine.recorders if recorder is not events]
 
     def id(self) -> int:
         """The number it was opened with."""

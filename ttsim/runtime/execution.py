@@ -231,11 +231,11 @@ def run(
     if dispatch and device.traces.capturing is not None:
         device.traces.capturing.calls.append(_traced(plan, tensors, held, arrays, results, device, input_shape))
     if computes:
-        made = run_values(plan, arrays, values_context(device), op_models=device.op_models, kept=device.kept)
+        result = run_values(plan, arrays, values_context(device), op_models=device.op_models, kept=device.kept)
         for name in set(plan.results.values()):
-            if made[name] is arrays.get(name) and buffers.get(name) is held.get(name):
+            if result[name] is arrays.get(name) and buffers.get(name) is held.get(name):
                 continue
-            buffers[name].store(made[name], plan.tensors[name])
+            buffers[name].store(result[name], plan.tensors[name])
     return results
 
 
@@ -250,8 +250,8 @@ def _traced(
 ) -> TracedCall:
     """A call, to be carried out again on what its inputs on the device hold then; it may have released them."""
     specs = {name: tensors[name].spec for name in held}
-    made = {plan.results[role]: tensor for role, tensor in results.items()}
-    written = {name: (tensor.buffer, tensor.spec) for name, tensor in made.items() if _lives(tensor)}
+    result = {plan.results[role]: tensor for role, tensor in results.items()}
+    written = {name: (tensor.buffer, tensor.spec) for name, tensor in result.items() if _lives(tensor)}
     host = {name: array for name, array in arrays.items() if name not in held}
 
     def values(stored: Mapping[str, Array]) -> Mapping[str, Array]:

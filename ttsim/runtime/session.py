@@ -37,7 +37,7 @@ class Capture:
     def stop(self) -> None:
         """Ends the recording."""
         for machine in self._machines:
-            machine.recorders[:] = [one for one in machine.recorders if one is not self.events]
+            machine.recorders[:] = [recorder for recorder in machine.recorders if recorder is not self.events]
         self._machines.clear()
 
 

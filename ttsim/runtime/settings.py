@@ -62,7 +62,7 @@ class Config:
 
 def names() -> tuple[str, ...]:
     """Names of all fields."""
-    return tuple(one.name for one in fields(Config))
+    return tuple(field.name for field in fields(Config))
 
 
 CONFIG = Config()
@@ -158,9 +158,9 @@ def default_spec() -> str:
 def default_values() -> Values:
     """What devices compute; raises ArgumentError where the variable has no such value."""
     given = os.environ.get(VALUES_VARIABLE) or "exact"
-    for one in get_args(Values):
-        if given == one:
-            return one  # type: ignore[no-any-return]
+    for arg in get_args(Values):
+        if given == arg:
+            return arg  # type: ignore[no-any-return]
     raise ArgumentError(f"{VALUES_VARIABLE} must be one of {', '.join(get_args(Values))}, not {shown(given)}")
 
 
@@ -174,8 +174,8 @@ def default_strict() -> bool:
 
 def add_device(parser: ArgumentParser) -> None:
     """Adds the flags that name one device and change it; `chosen_device` reads them."""
-    told = f"name or TOML file (default: ${SPEC_VARIABLE}, or {DEFAULT_SPEC})"
-    parser.add_argument("--device", metavar="NAME", help=told)
+    text = f"name or TOML file (default: ${SPEC_VARIABLE}, or {DEFAULT_SPEC})"
+    parser.add_argument("--device", metavar="NAME", help=text)
     add_changes(parser)
 
 

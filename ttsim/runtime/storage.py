@@ -226,6 +226,6 @@ def copied(values: Array, kind: np.dtype[Any]) -> Array:
     """A copy as another type of numbers that holds them; of a large array made on all cores, which share its faults."""
     if values.nbytes < LARGE_BYTES:
         return values.astype(kind, order="C")
-    made = np.empty(values.shape, kind)
-    copy_in_pieces(made, values, side_by_side)
-    return made
+    array = np.empty(values.shape, kind)
+    copy_in_pieces(array, values, side_by_side)
+    return array

@@ -107,8 +107,8 @@ def allocate_tensor_on_host(spec: TensorSpec, device: Device) -> Tensor:
     """
     require_type("allocate_tensor_on_host", TensorSpec, spec=spec)
     require_type("allocate_tensor_on_host", Device, device=device)
-    made = Tensor(np.zeros(spec.shape, np.float32), DataType.of(spec.data_format), layout=spec.layout)
-    return Tensor.of_host(made.values(), TensorSpec(spec.shape, spec.data_format, spec.layout))
+    tensor = Tensor(np.zeros(spec.shape, np.float32), DataType.of(spec.data_format), layout=spec.layout)
+    return Tensor.of_host(tensor.values(), TensorSpec(spec.shape, spec.data_format, spec.layout))
 
 
 def from_host_shards(tensors: Sequence[Tensor], mesh_shape: MeshShape) -> Tensor:

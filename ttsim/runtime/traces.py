@@ -45,18 +45,18 @@ class Trace:
         Raises:
             DeviceError: An input that no call of the trace makes was deallocated, and nothing like it lies there.
         """
-        made: dict[int, tuple[Buffer, TensorSpec, Array]] = {}
+        result: dict[int, tuple[Buffer, TensorSpec, Array]] = {}
         for call in self.calls:
             if call.values is None:
                 continue
             stored = {
-                name: made[buffer.number][2] if buffer.number in made else _lying(buffer, memory, name).values
+                name: result[buffer.number][2] if buffer.number in result else _lying(buffer, memory, name).values
                 for name, buffer in call.read.items()
             }
             for name, values in call.values(stored).items():
                 buffer, spec = call.written[name]
-                made[buffer.number] = (buffer, spec, values)
-        for buffer, spec, values in made.values():
+                result[buffer.number] = (buffer, spec, values)
+        for buffer, spec, values in result.values():
             if buffer.allocated:
                 buffer.store(values, spec)
 

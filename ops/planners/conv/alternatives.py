@@ -157,8 +157,8 @@ def _least(call: ConvCall, device_spec: DeviceSpec) -> Iterator[Alternative]:
     last = first
     for last in _lighter_weights(first.arguments):
         yield last._replace(kind=TOGETHER)
-    for one in _other_schemes(last.arguments, device_spec):
-        yield one._replace(kind=TOGETHER)
+    for scheme in _other_schemes(last.arguments, device_spec):
+        yield scheme._replace(kind=TOGETHER)
 
 
 def _sliced(base: Alternative, device_spec: DeviceSpec, free_l1_bytes: int) -> Iterator[Alternative]:

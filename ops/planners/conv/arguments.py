@@ -411,8 +411,8 @@ class ConvCall:
 
     def describe_no_outputs(self) -> str:
         """What is to be done about a call that `wraps`."""
-        made, counted = (" x ".join(map(str, self.output_lengths(unsigned=one))) for one in (False, True))
+        real, counted = (" x ".join(map(str, self.output_lengths(unsigned=one))) for one in (False, True))
         return (
-            f"{self.rules.function}: there is no output of {made} pixels, which the real library takes for {counted}; "
+            f"{self.rules.function}: there is no output of {real} pixels, which the real library takes for {counted}; "
             "change padding or kernel_size"
         )

@@ -266,7 +266,7 @@ def _conv(
         output=output,
         resident=[indices],
         circular_buffers=() if refused else circular_buffers,
-        key=("conv2d", *_window(partitioned.call), *_program(partitioned), *(one.spec for one in reads), output.spec),
+        key=("conv2d", *_window(partitioned.call), *_program(partitioned), *(read.spec for read in reads), output.spec),
         refused=refused,
         unfinished=unfinished,
     )

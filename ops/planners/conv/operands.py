@@ -237,7 +237,7 @@ def _made_of(
         matmul=partitioned.call.is_matmul,
         shard_width=None if shards is None else shards.shape[1],
     )
-    made = replace(
+    layout = replace(
         read,
         in_channels=in_channels,
         out_channels=out_channels,
@@ -250,8 +250,8 @@ def _made_of(
         ),
         whole_blocks=True,
     )
-    inner = made.shard_channels * made.kernel[1] * (made.kernel[0] if made.full_inner_dim else 1)
-    if partitioned.sharded and partitioned.layout.scheme is HEIGHT and made.k_block_rows < inner:
+    inner = layout.shard_channels * layout.kernel[1] * (layout.kernel[0] if layout.full_inner_dim else 1)
+    if partitioned.sharded and partitioned.layout.scheme is HEIGHT and layout.k_block_rows < inner:
         shape = partitioned.call.weight.spec.padded_shape
         why = (
             f"weight_tensor: the kernel rows of its shape {list(shape)}, padding included, do not fit the blocks of "
@@ -262,8 +262,8 @@ def _made_of(
                 "conv_config.enable_kernel_stride_folding: the image in DRAM was folded, but not the weights, whose "
                 "kernel rows do not fit the blocks; set it to False, or put the input in L1"
             )
-        raise DeviceError(f"Block height {made.k_block_rows} must be >= inner dimension {inner}\n{why}")
-    return made
+        raise DeviceError(f"Block height {layout.k_block_rows} must be >= inner dimension {inner}\n{why}")
+    return layout
 
 
 def read_layout(partitioned: PartitionedConv) -> WeightsLayout:

@@ -69,9 +69,9 @@ def phases_of(builder: PlanBuilder, partitioned: PartitionedConv) -> tuple[Phase
 def _products(groups: tuple[PhaseGroup, ...]) -> int:
     """Tile products of a core."""
     return sum(
-        one.layout.shards.out_row_tiles * one.layout.shards.out_col_tiles * one.layout.blocks.act_w_tiles
-        * one.layout.blocks.k_blocks
-        for one in groups if one.has_taps
+        group.layout.shards.out_row_tiles * group.layout.shards.out_col_tiles * group.layout.blocks.act_w_tiles
+        * group.layout.blocks.k_blocks
+        for group in groups if group.has_taps
     )  # fmt: skip
 
 
@@ -141,7 +141,7 @@ def phase_conv(
             for group, conv in zip(groups, buffers, strict=True)
         ),
     )
-    refused = next((text for one in groups if (text := _refusal(one)) is not None), None)
+    refused = next((text for group in groups if (text := _refusal(group)) is not None), None)
     if partitioned.options.untilize_out and problem.out_format.is_block:
         refused = ROWS_OF_BLOCKS
     if refused is not None:
@@ -167,7 +167,7 @@ def _requests(
     partitioned: PartitionedConv, groups: tuple[PhaseGroup, ...], *, halo_bytes: int = 0, index_bytes: int = 0
 ) -> list[BufferRequest]:
     """The circular buffers of the program; its views count nothing where their tensors are not known yet."""
-    buffers = [replace(one, halo_bytes=halo_bytes, reader_indices_bytes=index_bytes) for one in _buffers(groups)]
+    buffers = [replace(buffer, halo_bytes=halo_bytes, reader_indices_bytes=index_bytes) for buffer in _buffers(groups)]
     return phase_buffer_requests(buffers, partitioned.layout)
 
 
@@ -178,8 +178,8 @@ def _buffers(groups: tuple[PhaseGroup, ...]) -> list[ConvBuffers]:
         rows, columns = group.kernel
         kernel = (1, rows * columns) if group.layout.joins_kernel_rows else group.kernel
         buffers.append(replace(ConvBuffers.of(group.layout), kernel=kernel))
-    longest = max(one.accumulation_blocks for one in buffers)
-    return [replace(one, accumulation_blocks=longest) for one in buffers]
+    longest = max(buffer.accumulation_blocks for buffer in buffers)
+    return [replace(buffer, accumulation_blocks=longest) for buffer in buffers]
 
 
 def _refusal(group: PhaseGroup) -> str | None:

@@ -43,9 +43,11 @@ def check_strict_plan(plan: Plan, call: ConvCall) -> None:
 def plan_fault(plan: Plan, call: ConvCall) -> str | None:
     """What is wrong with the results of a plan; None if nothing is."""
     operations = [step for step in plan.steps if isinstance(step, Operation)]
-    if plan.refused or any(one.refused or one.unfinished for one in operations):  # an error of the real library's own
+    if plan.refused or any(
+        operation.refused or operation.unfinished for operation in operations
+    ):  # an error of the real library's own
         return None
-    ops = [one.op for one in operations]
+    ops = [operation.op for operation in operations]
     faults = chain(_misused(plan, call), _faults(ops, call), _unwritten_channels(plan, operations))
     text = next(faults, None)
     if text is None and (misplaced := misplaced_rows(plan)) is not None:  # of an input dealt to other shards

@@ -271,8 +271,8 @@ def once_for_alike(function: Callable[P, R]) -> Callable[P, R]:
         except _UnlikeError:
             return function(*args, **kwargs)
         call.make = lambda: function(*args, **kwargs)
-        made: R = kept(call)
-        return made
+        result: R = kept(call)
+        return result
 
     return called
 

@@ -117,7 +117,7 @@ def _haloed(builder: PlanBuilder, given: PlanTensor, padding: Around) -> PlanTen
         input_matrix=given.spec.matrix,
     )
     plan = plan_halo(halo, input_tensor=given.name, output_tensor="halo")
-    made = builder.run(
+    output = builder.run(
         "HaloDeviceOperation",
         HaloOp(plan=plan, fp32_dest=False),
         [given],
@@ -127,7 +127,7 @@ def _haloed(builder: PlanBuilder, given: PlanTensor, padding: Around) -> PlanTen
     )
     shape = (batch, height + top + bottom, width + left + right, depth)
     return PlanTensor(
-        made.name, TensorSpec(shape, plan.output.data_format, Layout.ROW_MAJOR, plan.output.memory_config)
+        output.name, TensorSpec(shape, plan.output.data_format, Layout.ROW_MAJOR, plan.output.memory_config)
     )
 
 
@@ -169,14 +169,14 @@ def _folded(
         place = replace(place, shard_spec=replace(place.shard_spec, shape=(high // positions, wide * positions)))
     shape = (batch, height // window[0], width // window[1], positions * channels)
     seen = (1, 1, prod(shape[:-1]), shape[-1]) if collapsed else shape
-    made = PlanTensor("output", TensorSpec(seen, data_format, Layout.ROW_MAJOR, place))
+    tensor = PlanTensor("output", TensorSpec(seen, data_format, Layout.ROW_MAJOR, place))
     _check_shards(image.spec, window)
     return builder.run(
         "Fold",
         FoldWindows(window=window, image=(batch, height, width, channels), data_format=data_format, padding=halo),
         [image],
-        output=made,
-        circular_buffers=fold_buffers(image, made, window, builder.device_spec),
+        output=tensor,
+        circular_buffers=fold_buffers(image, tensor, window, builder.device_spec),
         dataflow=True,
     )
 

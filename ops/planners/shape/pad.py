@@ -151,19 +151,19 @@ def _one_program(
             f"input_tensor: typecast {given.data_format} first"
         )
     _check_rows(given, where, shape, spec)
-    made = PlanTensor(name, TensorSpec(shape, given.data_format, given.layout, where))
+    tensor = PlanTensor(name, TensorSpec(shape, given.data_format, given.layout, where))
     op = PadWith(
         shape=given.padded_shape if given.layout is Layout.TILE else given.shape,
         padding=padding,
         value=value,
-        in_halves=writes_halves(given, made.spec),
+        in_halves=writes_halves(given, tensor.spec),
     )
     return builder.run(
         "PadDeviceOperation",
         op,
         [source],
-        output=made,
-        circular_buffers=pad_buffers(source, made, padding[-1][0], spec),
+        output=tensor,
+        circular_buffers=pad_buffers(source, tensor, padding[-1][0], spec),
         dataflow=True,
     )
 
@@ -195,13 +195,13 @@ def _padded_tiles(
         raise DeviceError("ttnn.pad: on device tile padding does not support front padding\npad rows, or behind alone")
     given = source.spec
     shape = tuple(side + behind for side, (_, behind) in zip(given.shape, padding, strict=True))
-    made = TensorSpec(shape, given.data_format, Layout.TILE)
+    tensor_spec = TensorSpec(shape, given.data_format, Layout.TILE)
     full = fill_padding(builder, source, value, f"{name}.filled")
-    if made.padded_shape == given.padded_shape:
+    if tensor_spec.padded_shape == given.padded_shape:
         seen = TensorSpec(shape, given.data_format, Layout.TILE, given.memory_config)
         return _settled(builder, PlanTensor(full.name, seen), source, name, place)
     if len(padding) == 1:
-        shards, whole = given.memory_config.shard_spec, (given.padded_shape[0], made.padded_shape[-1])
+        shards, whole = given.memory_config.shard_spec, (given.padded_shape[0], tensor_spec.padded_shape[-1])
         if shards is not None and shards.shape[1] != given.padded_shape[-1]:
             refuse_other_width(given.padded_shape, whole, shards)
         TensorSpec(shape, given.data_format, Layout.TILE, place or given.memory_config)  # refuses shards of other sizes
@@ -209,12 +209,12 @@ def _padded_tiles(
             "MeshBuffer must be large enough to hold the tensor.\n"
             "input_tensor: a vector in tiles is padded up to the end of its last tile alone; reshape it to rank 2"
         )
-    behind = tuple((0, new - old) for new, old in zip(made.padded_shape, given.padded_shape, strict=True))
+    behind = tuple((0, new - old) for new, old in zip(tensor_spec.padded_shape, given.padded_shape, strict=True))
     if any(more < 0 for _, more in behind):
         raise DeviceError(
             "Output size cannot fit input with offset\n"
             f"input_tensor: its tiles have the shape {list(given.padded_shape)}, which is more than the result's "
-            f"{list(made.padded_shape)}; untilize it first"
+            f"{list(tensor_spec.padded_shape)}; untilize it first"
         )
     if given.data_format == BFLOAT8_B:
         wide = typecast_by(builder, full, BFLOAT16, f"{name}.bfloat16")

@@ -148,8 +148,8 @@ def permuted_by(
         _check_rows(given, place, builder.device_spec)
     more = max(0, RANK - len(axes))
     order = (*range(more), *(axis + more for axis in axes))
-    made = _ordered(builder, seen(source, (*[1] * more, *given.shape)), order, place, name)
-    return seen(made, made.spec.shape[more:])
+    result = _ordered(builder, seen(source, (*[1] * more, *given.shape)), order, place, name)
+    return seen(result, result.spec.shape[more:])
 
 
 def _check_rows(given: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> None:
@@ -179,10 +179,10 @@ def _ordered(
     last = f"{name}.turned" if converts else name
     swaps = (OF_SHARDED if sharded else OF_INTERLEAVED).get(axes)
     if swaps is None:
-        made = _by_permute(builder, read, axes, where, last)
+        result = _by_permute(builder, read, axes, where, last)
     else:
-        made = _by_swaps(builder, read, swaps, place, last)
-    return _as_before(builder, source, read, made, name) if converts else made
+        result = _by_swaps(builder, read, swaps, place, last)
+    return _as_before(builder, source, read, result, name) if converts else result
 
 
 def _by_swaps(
@@ -192,12 +192,12 @@ def _by_swaps(
     current, between = source, []
     for number, swapped in enumerate(swaps, 1):
         is_last = number == len(swaps)
-        made = transposed_by(
+        result = transposed_by(
             builder, current, swapped, place if is_last else None, name if is_last else f"{name}.{number}"
         )
-        if current.name not in (source.name, made.name):
+        if current.name not in (source.name, result.name):
             between.append(current)
-        current = made
+        current = result
     builder.free(*reversed(between))
     return current
 
@@ -291,9 +291,9 @@ def _by_permute(
     tensor, spec = source.spec, builder.device_spec
     shape = tuple(tensor.shape[axis] for axis in axes)
     padded = TensorSpec(shape, tensor.data_format, tensor.layout).padded_shape
-    made = TensorSpec(shape, tensor.data_format, tensor.layout, with_shards(tensor, padded, where, spec))
-    buffers = permute_buffers(tensor, made, axes, spec)
-    return _run(builder, "Permute", source, axes, PlanTensor(name, made), buffers, dataflow=True)
+    tensor_spec = TensorSpec(shape, tensor.data_format, tensor.layout, with_shards(tensor, padded, where, spec))
+    buffers = permute_buffers(tensor, tensor_spec, axes, spec)
+    return _run(builder, "Permute", source, axes, PlanTensor(name, tensor_spec), buffers, dataflow=True)
 
 
 def _by_transpose(
@@ -304,10 +304,10 @@ def _by_transpose(
     after, shape = swapped_shape(tensor, swapped), tuple(tensor.shape[axis] for axis in axes)
     place = with_shards(tensor, after, where, spec)
     padded = None if place.is_sharded() else after
-    made = PlanTensor(name, TensorSpec(shape, tensor.data_format, tensor.layout, place, padded))
-    buffers = transpose_buffers(source, made, swapped, spec)
+    result = PlanTensor(name, TensorSpec(shape, tensor.data_format, tensor.layout, place, padded))
+    buffers = transpose_buffers(source, result, swapped, spec)
     dataflow = tensor.layout is Layout.TILE or all(buffer.view_of is None for buffer in buffers)
-    return _run(builder, "Transpose", source, axes, made, buffers, dataflow=dataflow)
+    return _run(builder, "Transpose", source, axes, result, buffers, dataflow=dataflow)
 
 
 def _run(

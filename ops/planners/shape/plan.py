@@ -41,11 +41,11 @@ def plan_convert_to_hwc(
     _require_rank("convert_to_hwc", source)
     _, batch, channels, pixels = source.shape[-4:]
     held, made_format = round_up(channels, aligned), data_format or source.data_format
-    made = PlanTensor("output", TensorSpec((1, 1, batch * pixels, held), made_format, Layout.ROW_MAJOR, where))
-    refused = _hwc_refusal(source, made.spec, spec)
+    tensor = PlanTensor("output", TensorSpec((1, 1, batch * pixels, held), made_format, Layout.ROW_MAJOR, where))
+    refused = _hwc_refusal(source, tensor.spec, spec)
     shape = (1, batch, channels, pixels)
     op = ChannelsLast(shape=shape, channels=held, source_format=source.data_format, data_format=made_format)
-    return _converted("ConvertToHWC", op, source, made, hwc_buffers, refused, spec)
+    return _converted("ConvertToHWC", op, source, tensor, hwc_buffers, refused, spec)
 
 
 def _converted(
@@ -167,9 +167,9 @@ def plan_convert_to_chw(source: TensorSpec, spec: DeviceSpec, *, data_format: Da
         TensorMemoryLayout.WIDTH_SHARDED, BufferType.L1, ShardSpec(shards.grid, (channels, shards.shape[0]))
     )
     made_format = data_format or source.data_format
-    made = PlanTensor("output", TensorSpec((1, 1, channels, pixels), made_format, Layout.ROW_MAJOR, where))
+    tensor = PlanTensor("output", TensorSpec((1, 1, channels, pixels), made_format, Layout.ROW_MAJOR, where))
     op = ChannelsFirst(shape=source.shape, source_format=source.data_format, data_format=made_format)
-    return _converted("ConvertToCHW", op, source, made, chw_buffers, _chw_refusal(source, spec), spec)
+    return _converted("ConvertToCHW", op, source, tensor, chw_buffers, _chw_refusal(source, spec), spec)
 
 
 def _chw_refusal(source: TensorSpec, spec: DeviceSpec) -> str | None:

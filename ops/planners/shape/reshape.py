@@ -95,8 +95,8 @@ def plan_unsqueeze_to_4d(source: TensorSpec, spec: DeviceSpec) -> Plan:
 
 def _plan_view(source: TensorSpec, shape: Shape, padded: Shape, spec: DeviceSpec) -> Plan:
     """Plan the tensor "input" seen in other axes, with and without padding."""
-    made = TensorSpec(shape, source.data_format, source.layout, source.memory_config, padded)
-    return plan_of(source, spec, lambda _, tensor: tensor._replace(spec=made))
+    tensor_spec = TensorSpec(shape, source.data_format, source.layout, source.memory_config, padded)
+    return plan_of(source, spec, lambda _, tensor: tensor._replace(spec=tensor_spec))
 
 
 class _Reshape(RowMover):
@@ -148,8 +148,8 @@ class _Reshape(RowMover):
                 f"Shard page size must be aligned to {alignment}B for L1 Tensor\n"
                 "input_tensor: its shards have rows of other lengths; give wider shards, or interleaved memory"
             )
-        made = in_memory(spec, without_shards(spec.memory_config))
-        return copied(self.builder, Conversion.SHARDED_TO_INTERLEAVED, self.source, made, "gathered")
+        result = in_memory(spec, without_shards(spec.memory_config))
+        return copied(self.builder, Conversion.SHARDED_TO_INTERLEAVED, self.source, result, "gathered")
 
     def dealt(self, tensor: PlanTensor) -> PlanTensor:
         """A tensor dealt to the shards of the result; raises DeviceError as `gathered`."""
@@ -161,8 +161,8 @@ class _Reshape(RowMover):
                 f"shape: rows of shards would be no whole multiple of {spec.l1.alignment_bytes} bytes; give "
                 "memory_config"
             )
-        made = in_memory(tensor.spec, self.place)
-        return copied(self.builder, Conversion.INTERLEAVED_TO_SHARDED, tensor, made, self.name)
+        result = in_memory(tensor.spec, self.place)
+        return copied(self.builder, Conversion.INTERLEAVED_TO_SHARDED, tensor, result, self.name)
 
     def filled(self, tensor: PlanTensor) -> PlanTensor:
         """Tiles with the filler in their padding."""

@@ -131,7 +131,7 @@ def buffer_requests(conv: ConvBuffers) -> list[BufferRequest]:
         act = _tiles("act", first_tiles + second_tiles if conv.multicast else 0, problem.out_format)
         gathered_tiles = 2 * act_w if scheme is WIDTH else 0 if gathers_in_act else first_tiles
 
-    made = (
+    result = (
         _tiles("weights", out_w * act_w * weight_blocks, problem.weight_format),
         _partials(conv),
         act,
@@ -149,7 +149,7 @@ def buffer_requests(conv: ConvBuffers) -> list[BufferRequest]:
         _page("l1_array", L1_ARRAY_BYTES, UINT16),
         _page("act_sharded", conv.halo_bytes, problem.act_format, "halo"),
     )
-    return [one for one in made if one.size_bytes]
+    return [one for one in result if one.size_bytes]
 
 
 def _gathered(conv: ConvBuffers) -> tuple[int, int]:
@@ -177,11 +177,11 @@ def _gathered(conv: ConvBuffers) -> tuple[int, int]:
 def _partials(conv: ConvBuffers) -> BufferRequest:
     """Partial sums of one block; on the last block of the output where they have its format."""
     layout, partials, out_w = conv.layout, conv.partials_format, conv.layout.shards.out_col_tiles
-    made = _tiles("partials", layout.blocks.act_h_tiles * out_w, partials)
+    request = _tiles("partials", layout.blocks.act_h_tiles * out_w, partials)
     if layout.options.untilize_out or partials != layout.problem.out_format:
-        return made
+        return request
     output_bytes = layout.shards.out_row_tiles * out_w * partials.tile_bytes
-    return made._replace(view_of="output", offset_bytes=output_bytes - made.size_bytes)
+    return request._replace(view_of="output", offset_bytes=output_bytes - request.size_bytes)
 
 
 def _tiles(name: str, tiles: int, data_format: DataFormat, view_of: Viewed | None = None) -> BufferRequest:

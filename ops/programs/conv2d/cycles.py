@@ -351,11 +351,11 @@ def _role(cores: CoreRangeSet, core: Core, idle: frozenset[Stage], share: Share)
 
 def core_groups(roles: Sequence[Role]) -> tuple[CoreGroupCycles, ...]:
     """All cores of a program; the stages of a core of the walk are computed once for all cores like it."""
-    told: dict[tuple[tuple[Processor, ...], float], tuple[StageCycles, ...]] = {}
+    text: dict[tuple[tuple[Processor, ...], float], tuple[StageCycles, ...]] = {}
     for role in roles:
-        if (like := (role.core, role.end.cycles)) not in told:
-            told[like] = _stages(role)
-    return tuple(_group(role, told[role.core, role.end.cycles]) for role in roles)
+        if (like := (role.core, role.end.cycles)) not in text:
+            text[like] = _stages(role)
+    return tuple(_group(role, text[role.core, role.end.cycles]) for role in roles)
 
 
 def slowest_group(roles: Sequence[Role]) -> CoreGroupCycles:
@@ -374,7 +374,7 @@ def _group(role: Role, stages: Sequence[StageCycles]) -> CoreGroupCycles:
     parts = dict.fromkeys(role.idle, 0.0) | {
         stage: part for stage, part in zip(READS, role.share, strict=True) if stage not in role.idle
     }
-    own = tuple([_part_of(one, parts[one.stage]) if one.stage in parts else one for one in stages])
+    own = tuple([_part_of(stage, parts[stage.stage]) if stage.stage in parts else stage for stage in stages])
     return CoreGroupCycles(cores=role.cores, cycles=role.end.cycles, stages=own)
 
 

@@ -154,7 +154,7 @@ def choose_scheme(problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, 
 def _decision(best: L1Estimate, all_three: tuple[L1Estimate, ...]) -> Decision:
     """Why one of the schemes is taken: of those that may be, it is estimated to take least L1."""
     name = best.layout.scheme.name
-    told = ", ".join(
+    text = ", ".join(
         f"{one.layout.scheme.name} {one.total_bytes:,} B on {'one core' if one.cores == 1 else f'each of {one.cores}'}"
         for one in all_three
     )
@@ -162,6 +162,6 @@ def _decision(best: L1Estimate, all_three: tuple[L1Estimate, ...]) -> Decision:
         name=SCHEME_DECISION,
         value=name,
         text=f"shard_layout is the library's choice, {name}: of the schemes that may run it has the least L1 by the "
-        f"library's estimate ({told}), whatever it takes in time",
+        f"library's estimate ({text}), whatever it takes in time",
         limits=tuple((f"{one.layout.scheme.name}_bytes", one.total_bytes) for one in all_three),
     )

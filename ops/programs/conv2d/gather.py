@@ -279,13 +279,13 @@ def _met_block(
 def views(image: Image, block: MetBlock, run: Run) -> list[Array]:
     """What each tap of a block meets of the image, [run.count, outputs of a row, channels of the block]."""
     pixels, down, across = image.pixels[run.image], run.strip.down.axis, run.strip.across[0].axis
-    found = []
+    arrays = []
     for tap in block.taps:
         row = tap.row + run.first * down.stride
         rows = slice(row, row + (run.count - 1) * down.stride + 1, down.stride)
         columns = slice(tap.column, tap.column + (across.outputs - 1) * across.stride + 1, across.stride)
-        found.append(pixels[rows, columns, block.channels])
-    return found
+        arrays.append(pixels[rows, columns, block.channels])
+    return arrays
 
 
 def gather(context: GatheredInput, image: Image, block: MetBlock, run: Run) -> Array:

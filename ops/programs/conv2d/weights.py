@@ -211,20 +211,20 @@ def _laid_out_compiled(weights: Array, layout: WeightsLayout) -> Array | None:
     in_part = in_group if layout.out_first else 1
     words = _words(weights, layout.in_channels // in_part, in_part * taps)
     filled = layout.groups == 1 and shape == (layout.in_channels * taps, layout.out_channels)
-    made = (np.empty if filled else np.zeros)(shape, fmt.storage)
+    result = (np.empty if filled else np.zeros)(shape, fmt.storage)
     sizes = (8 * weights.itemsize, layout.kernel[1], taps, in_part, in_group)
     strides = (layout.shard_channels, layout.shard_rows, layout.kernel_row_rows, layout.shard_channels)
     done = list[bool]()
 
     def partition_conv(first: int) -> None:
         last = min(first + step, several)
-        args = (words, first, last, sizes, layout.mirror, strides, fmt.mantissa_bits, made.view(np.uint16))
+        args = (words, first, last, sizes, layout.mirror, strides, fmt.mantissa_bits, result.view(np.uint16))
         done.append(loops.partition_conv(*args))
 
     several = len(words) * words.shape[2]
     step = max(1, _LAID_OUT_TOGETHER // (weights.size // several))
     on_all_cores(partition_conv, range(0, several, step))
-    return made if all(done) else None
+    return result if all(done) else None
 
 
 def _words(weights: Array, parts: int, numbers: int) -> Array:

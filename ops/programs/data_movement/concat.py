@@ -150,17 +150,17 @@ def is_turned(op: Concatenate, ends: Ends) -> bool:
 def _copied(op: Concatenate, ends: Ends, spec: DeviceSpec) -> tuple[float, dict[Stage, float]]:
     """Sticks or tiles of every tensor in turn, half of them by each of two kernels, or all by the only processor."""
     kernels = (Stage.READER, Stage.SECOND_READER)[: spec.data_movement.processors]
-    made, (rows, columns) = ends.written, ends.written.shards.shape
+    result, (rows, columns) = ends.written, ends.written.shards.shape
     copying = 0.0
     together = sum(shape[op.axis] for shape in op.shapes)
     for shape in op.shapes:
         part = shape[op.axis] / together
-        if made.layout is Layout.TILE:
-            pages, page_bytes = round(rows * columns * part / TILE**2), float(made.data_format.tile_bytes)
+        if result.layout is Layout.TILE:
+            pages, page_bytes = round(rows * columns * part / TILE**2), float(result.data_format.tile_bytes)
         elif op.axis == len(shape) - 1:
-            pages, page_bytes = rows * op.groups, columns * part / op.groups * (made.data_format.element_bytes or 0)
+            pages, page_bytes = rows * op.groups, columns * part / op.groups * (result.data_format.element_bytes or 0)
         else:
-            pages, page_bytes = round(rows * part), columns * (made.data_format.element_bytes or 0)
+            pages, page_bytes = round(rows * part), columns * (result.data_format.element_bytes or 0)
         copying += local_sticks_cycles(spec, div_up(pages, len(kernels)), page_bytes)
     return copying, dict.fromkeys(kernels, copying)
 

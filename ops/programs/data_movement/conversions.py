@@ -84,9 +84,9 @@ def to_interleaved(builder: PlanBuilder, source: PlanTensor, config: MemoryConfi
 
 def cloned(builder: PlanBuilder, source: PlanTensor, place: MemoryConfig, name: str) -> PlanTensor:
     """A copy of an interleaved tensor in another interleaved place, page by page."""
-    made = TensorSpec(source.spec.shape, source.spec.data_format, source.spec.layout, place)
-    buffers = clone_buffers(source.spec, made, builder.device_spec)
-    op, output = _copy_op(Conversion.COPY, source.spec, made), PlanTensor(name, made)
+    tensor_spec = TensorSpec(source.spec.shape, source.spec.data_format, source.spec.layout, place)
+    buffers = clone_buffers(source.spec, tensor_spec, builder.device_spec)
+    op, output = _copy_op(Conversion.COPY, source.spec, tensor_spec), PlanTensor(name, tensor_spec)
     return builder.run("CloneOperation", op, [source], output=output, circular_buffers=buffers, dataflow=True)
 
 
@@ -254,11 +254,13 @@ def tilized_by(
         rows = prod(padded[:-1]) if len(spec.shape) > 1 else 1  # those of a vector are not padded
         shape = shards.shape if whole else (rows, shards.shape[1])
         kept = replace(place, shard_spec=ShardSpec(shards.grid, shape, shards.orientation))
-        made = TensorSpec(spec.shape, made_format, Layout.TILE, kept)
+        tensor_spec = TensorSpec(spec.shape, made_format, Layout.TILE, kept)
     else:
-        made = TensorSpec(spec.shape, made_format, Layout.TILE, place, None if place.is_sharded() else padded_shape)
+        tensor_spec = TensorSpec(
+            spec.shape, made_format, Layout.TILE, place, None if place.is_sharded() else padded_shape
+        )
     conversion = Conversion.TILIZE if whole else Conversion.TILIZE_WITH_VAL_PADDING
-    return copied(builder, conversion, source, made, name, on_one_core=on_one_core)
+    return copied(builder, conversion, source, tensor_spec, name, on_one_core=on_one_core)
 
 
 def untilized_by(
@@ -285,11 +287,11 @@ def unpadded_by(
 
     One core does all only between interleaved places.
     """
-    made = rows_of(source.spec, shape, unpadded_place(source.spec, shape, place))
-    refused = unpadding_refusal(source.spec, made, place)
+    result = rows_of(source.spec, shape, unpadded_place(source.spec, shape, place))
+    refused = unpadding_refusal(source.spec, result, place)
     alone = on_one_core and not source.spec.memory_config.is_sharded() and not place.is_sharded()
     conversion = Conversion.UNTILIZE_WITH_UNPADDING
-    return copied(builder, conversion, source, made, name, on_one_core=alone, refused=refused)
+    return copied(builder, conversion, source, result, name, on_one_core=alone, refused=refused)
 
 
 def unpadded_place(source: TensorSpec, shape: tuple[int, ...], place: MemoryConfig) -> MemoryConfig:

@@ -121,15 +121,15 @@ def convert(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name
     """A tensor in another place; the tensor itself if it is there."""
     if config == source.spec.memory_config:
         return source
-    made = in_memory(source.spec, config)
+    result = in_memory(source.spec, config)
     sharded = source.spec.memory_config.is_sharded()
     direct = resharding(source.spec, config, builder.device_spec) if sharded and config.is_sharded() else None
     if config.is_sharded() and sharded and direct is None:
         by_way = to_interleaved(builder, source, DRAM_MEMORY_CONFIG, f"{name}.interleaved")
-        copy = converted(builder, Conversion.INTERLEAVED_TO_SHARDED, by_way, made, name)
+        copy = converted(builder, Conversion.INTERLEAVED_TO_SHARDED, by_way, result, name)
         builder.free(by_way)
         return copy
-    return converted(builder, direct or _CONVERSIONS[sharded, config.is_sharded()], source, made, name)
+    return converted(builder, direct or _CONVERSIONS[sharded, config.is_sharded()], source, result, name)
 
 
 def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
@@ -174,9 +174,9 @@ def tilized(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor:
         current, whole = _filled_tiles(builder, source, name), True
         held = current.spec.memory_config.shard_spec or place.shard_spec
         place = replace(place, shard_spec=replace(held, shape=(round_up(held.shape[0], TILE), padded[-1])))
-    made = TensorSpec(spec.shape, spec.data_format, Layout.TILE, place, padded)
+    tensor_spec = TensorSpec(spec.shape, spec.data_format, Layout.TILE, place, padded)
     conversion = Conversion.TILIZE if whole else Conversion.TILIZE_WITH_VAL_PADDING
-    tiles = converted(builder, conversion, current, made, name)
+    tiles = converted(builder, conversion, current, tensor_spec, name)
     if current is not source:
         builder.free(current)
     return tiles
@@ -194,8 +194,8 @@ def _filled_tiles(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTe
         fits = axis == "down" and shards.shape[0] * shards.num_cores() >= filled[0]
         held = shards.shape[0] if fits else div_up(filled[0], shards.num_cores())
         place = replace(spec.memory_config, shard_spec=replace(shards, shape=(held, wide)))
-        made = TensorSpec(spec.shape, spec.data_format, spec.layout, place, (*spec.shape[:-2], *filled))
-        copy = converted(builder, Conversion.PAD, current, made, f"{name}.{axis}")
+        tensor_spec = TensorSpec(spec.shape, spec.data_format, spec.layout, place, (*spec.shape[:-2], *filled))
+        copy = converted(builder, Conversion.PAD, current, tensor_spec, f"{name}.{axis}")
         if current is not source:
             builder.free(current)
         current = copy

@@ -176,8 +176,8 @@ class RowMover:
 
     def dealt(self, tensor: PlanTensor) -> PlanTensor:
         """A tensor dealt to the shards of the result."""
-        made, name = in_memory(tensor.spec, self.place), self.name
-        return converted(self.builder, Conversion.INTERLEAVED_TO_SHARDED, tensor, made, name)
+        result, name = in_memory(tensor.spec, self.place), self.name
+        return converted(self.builder, Conversion.INTERLEAVED_TO_SHARDED, tensor, result, name)
 
     def filled(self, tensor: PlanTensor) -> PlanTensor:
         """Tiles of which some have padding, which shares exponents with numbers, with zeros in it."""
@@ -241,13 +241,13 @@ def is_ragged(shape: Shape) -> bool:
 
 def moved_rows(builder: PlanBuilder, source: PlanTensor, shape: Shape, place: MemoryConfig, name: str) -> PlanTensor:
     """Interleaved rows of another length, by one program; raises DeviceError for elements that it does not move."""
-    made = _made(source.spec, shape, place)
+    result = _made(source.spec, shape, place)
     return builder.run(
         "ReshapeViewDeviceOperation",
         Reshape(shape),
         [source],
-        output=PlanTensor(name, made),
-        circular_buffers=stick_buffers(source.spec, made, builder.device_spec),
+        output=PlanTensor(name, result),
+        circular_buffers=stick_buffers(source.spec, result, builder.device_spec),
         dataflow=True,
     )
 
@@ -268,7 +268,7 @@ def moved_tiles(builder: PlanBuilder, source: PlanTensor, shape: Shape, place: M
     Raises:
         DeviceError: The program does not move elements of this format.
     """
-    spec, made = source.spec, _made(source.spec, shape, place)
+    spec, result = source.spec, _made(source.spec, shape, place)
     before, after = three_axes(spec.shape), three_axes(shape)
     segments = segments_per_page(before, after)
     rows_map = TensorSpec((map_tiles(after), SEGMENT_WORDS * segments), UINT32, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
@@ -276,9 +276,9 @@ def moved_tiles(builder: PlanBuilder, source: PlanTensor, shape: Shape, place: M
         "ReshapeViewDeviceOperation",
         Reshape(shape),
         [source],
-        output=PlanTensor(name, made),
+        output=PlanTensor(name, result),
         resident=[PlanTensor(f"{name}.map", rows_map)],
-        circular_buffers=tile_buffers(spec, made, segments, builder.device_spec),
+        circular_buffers=tile_buffers(spec, result, segments, builder.device_spec),
         dataflow=True,
         key=("reshape tiles", before, spec.data_format, spec.memory_config, spec.alignment, after, place),
     )
@@ -297,15 +297,15 @@ def viewed(source: TensorSpec, shape: tuple[int, ...], spec: DeviceSpec) -> Tens
     if shards is None or tiled or columns == row:
         return TensorSpec(shape, source.data_format, source.layout, source.memory_config)
     held = replace(shards, shape=(shards.shape[0] * columns // row, row))
-    made = TensorSpec(shape, source.data_format, source.layout, replace(source.memory_config, shard_spec=held))
-    size, page = source.buffer(spec).size_bytes, row_bytes(made)
+    tensor_spec = TensorSpec(shape, source.data_format, source.layout, replace(source.memory_config, shard_spec=held))
+    size, page = source.buffer(spec).size_bytes, row_bytes(tensor_spec)
     if size % page:
         raise DeviceError(
             f"For valid non-interleaved buffers page size {page} must equal buffer size {size}. For "
             "interleaved-buffers, buffer size should be divisible by the page size\n"
             f"input_tensor: rows of {columns} elements with their padding do not become rows of {row}"
         )
-    return made
+    return tensor_spec
 
 
 def refuse_other_width(padded_shape: Sequence[int], shape: Sequence[int], shards: ShardSpec) -> NoReturn:

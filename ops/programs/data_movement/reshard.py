@@ -68,8 +68,8 @@ def misplaced_rows(plan: Plan) -> str | None:
         if step.refused is not None:
             return None
         source = plan.tensors[step.inputs[0]]
-        made = plan.tensors[step.outputs[0].tensor if step.outputs else step.inputs[-1]]
-        if uneven(source, made) is not Uneven.MOVED:
+        result = plan.tensors[step.outputs[0].tensor if step.outputs else step.inputs[-1]]
+        if uneven(source, result) is not Uneven.MOVED:
             return (
                 f"rows of {source.shape[-1]} do not fill their shards, whose grid has more columns of cores than they "
                 "take or does not begin at the first core: the real library misplaces parts of them; give a grid of "

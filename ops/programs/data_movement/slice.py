@@ -347,19 +347,19 @@ def sliced_input(
     shape = (1, 1, prod(window.window_shape[:-1]), channels)
     by_width = config.memory_layout is TensorMemoryLayout.WIDTH_SHARDED  # every core holds all rows
     padded = (1, 1, shards.shape[0] if by_width else shape[2], round_up(channels, shards.shape[1]))
-    made = TensorSpec(shape, data_format, Layout.ROW_MAJOR, config, padded)
-    output = PlanTensor(name, made)
+    tensor_spec = TensorSpec(shape, data_format, Layout.ROW_MAJOR, config, padded)
+    output = PlanTensor(name, tensor_spec)
     whole = image.spec.layout is Layout.ROW_MAJOR and window.window_shape == image.spec.shape
-    if whole and made.shards.shape[1] == channels:
+    if whole and tensor_spec.shards.shape[1] == channels:
         flat = PlanTensor(image.name, TensorSpec(shape, data_format, Layout.ROW_MAJOR, image.spec.memory_config))
-        return converted(builder, Conversion.INTERLEAVED_TO_SHARDED, flat, made, name)
+        return converted(builder, Conversion.INTERLEAVED_TO_SHARDED, flat, tensor_spec, name)
     return builder.run(
         "PaddedSliceDeviceOperation",
         PaddedSlice(window),
         [image],
         output=output,
         circular_buffers=padded_slice_buffers(image, output, builder.device_spec),
-        refused=_narrow_rows(image.spec, made, builder.device_spec.l1.alignment_bytes),
+        refused=_narrow_rows(image.spec, tensor_spec, builder.device_spec.l1.alignment_bytes),
     )
 
 
@@ -402,10 +402,13 @@ def write_slice(builder: PlanBuilder, result: PlanTensor, target: PlanTensor, wr
 def _untilized(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor:
     """Tiles as rows; padding goes, except to the width of the shards."""
     spec, buffers = source.spec, tuple[CircularBuffer, ...]()
-    made = TensorSpec(spec.shape, spec.data_format, Layout.ROW_MAJOR, spec.memory_config)
+    tensor_spec = TensorSpec(spec.shape, spec.data_format, Layout.ROW_MAJOR, spec.memory_config)
     conversion, sharded = Conversion.UNTILIZE, spec.memory_config.is_sharded()
     if not sharded and spec.data_format == BFLOAT16 and fits_generated_code(spec):
-        conversion, buffers = Conversion.UNTILIZE_CODEGEN, untilize_codegen_buffers(spec, made, builder.device_spec)
+        conversion, buffers = (
+            Conversion.UNTILIZE_CODEGEN,
+            untilize_codegen_buffers(spec, tensor_spec, builder.device_spec),
+        )
     elif not sharded and spec.shape != spec.padded_shape:
         conversion = Conversion.UNTILIZE_WITH_UNPADDING
-    return converted(builder, conversion, source, made, name, buffers)
+    return converted(builder, conversion, source, tensor_spec, name, buffers)

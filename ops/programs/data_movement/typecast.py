@@ -44,7 +44,7 @@ def typecast_by(
     """A tensor in another format, in a place or where it is; raises DeviceError if that is sharded in another way."""
     source, spec = read.spec, builder.device_spec
     where = source.memory_config if place is None else place
-    made = PlanTensor(name, TensorSpec(source.shape, data_format, source.layout, where))
+    result = PlanTensor(name, TensorSpec(source.shape, data_format, source.layout, where))
     if source.memory_config.memory_layout is not where.memory_layout:
         before, after = source.memory_config.memory_layout.name, where.memory_layout.name
         raise DeviceError(
@@ -61,9 +61,9 @@ def typecast_by(
             f"Typecast operation requires sharded input tensor page size ({page_bytes} bytes) to be aligned to L1 "
             f"({spec.l1.alignment_bytes} bytes)\ninput_tensor: give tiles, or wider shards"
         )
-    elif shards is not None and in_place and shards.num_cores() != made.spec.shards.num_cores():
+    elif shards is not None and in_place and shards.num_cores() != result.spec.shards.num_cores():
         refused = (
-            f"Output tensor should have same number of cores {made.spec.shards.num_cores()} as input tensor "
+            f"Output tensor should have same number of cores {result.spec.shards.num_cores()} as input tensor "
             f"{shards.num_cores()}\nmemory_config: leave it out, and move the result afterwards"
         )
     if shards is not None and in_place:
@@ -73,9 +73,9 @@ def typecast_by(
         tiles, cores = BUFFERING, page_cores(pages, spec.grid, row_wise=by_rows)
     buffers = tuple(
         tile_buffer(name, tiles, tensor.spec.data_format, cores, tensor.name if in_place else None)
-        for name, tensor in (("argument", read), ("result", made))
+        for name, tensor in (("argument", read), ("result", result))
     )
     op = Typecast(source.data_format, data_format)
     return builder.run(
-        "TypecastDeviceOperation", op, [read], output=made, circular_buffers=buffers, dataflow=True, refused=refused
+        "TypecastDeviceOperation", op, [read], output=result, circular_buffers=buffers, dataflow=True, refused=refused
     )

@@ -64,8 +64,8 @@ class Upsample(DataMovement):
             images = typecast(images, self.source_format, self.data_format)
         _, high, wide, _ = self.made_shape
         rows, columns = (
-            _taken(made, side, factor)
-            for made, side, factor in zip((high, wide), self.shape[1:3], self.scale, strict=True)
+            _taken(result, side, factor)
+            for result, side, factor in zip((high, wide), self.shape[1:3], self.scale, strict=True)
         )
         return np.ascontiguousarray(images[:, rows][:, :, columns])
 

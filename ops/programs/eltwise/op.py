@@ -84,7 +84,10 @@ class Eltwise(ModeledOp):
         writes in turn.
         """
         read, written, spec = ends.read, ends.written, context.spec
-        sizes, made_bytes = [one.tile_bytes for one in self.operand_formats], written.data_format.tile_bytes
+        sizes, made_bytes = (
+            [data_format.tile_bytes for data_format in self.operand_formats],
+            written.data_format.tile_bytes,
+        )
         reads_dram, writes_dram = (one.memory_config.buffer_type is BufferType.DRAM for one in (read, written))
         reading = writing = 0.0
         if not read.memory_config.is_sharded():
@@ -188,9 +191,9 @@ class Activate(Eltwise):
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """The function of every element, in the same shape."""
-        values, made = given(inputs[0]), self.out_format or self.data_format
+        values, result = given(inputs[0]), self.out_format or self.data_format
         if not self.data_format.is_float:
-            return applied_to_integers(values, self.name, made)
+            return applied_to_integers(values, self.name, result)
         mode = _mode(context.spec.compute, wide=self.data_format == FLOAT32)
         dst = np.atleast_1d(values.astype(np.float32))
         if not mode.fp32_dest:
@@ -200,7 +203,7 @@ class Activate(Eltwise):
             dst = number if mode.fp32_dest else cut_to_bfloat16(number)
         else:
             dst = apply_activation(dst, self.name, self.parameters, mode=mode)
-        return _packed(dst, made, context.arithmetic, wide=mode.fp32_dest).reshape(values.shape)
+        return _packed(dst, result, context.arithmetic, wide=mode.fp32_dest).reshape(values.shape)
 
 
 class BinaryOperation(Enum):
@@ -304,10 +307,10 @@ class Binary(Eltwise):
             right = applied_to_integers(right, name, self.left_format)
         with np.errstate(over="ignore"):
             numbers = (one.astype(np.int64) for one in self._in_order(left, right))
-            made = np.asarray(INTEGER_OPERATIONS[self.operation](*numbers), np.int64).astype(self.data_format.storage)
+            array = np.asarray(INTEGER_OPERATIONS[self.operation](*numbers), np.int64).astype(self.data_format.storage)
         for name, _ in self.activations:
-            made = applied_to_integers(made, name, self.data_format)
-        return made
+            array = applied_to_integers(array, name, self.data_format)
+        return array
 
     def _seen(
         self,
@@ -371,5 +374,5 @@ def _packed(dst: Array, data_format: DataFormat, arithmetic: Arithmetic, *, wide
         dst = np.where(np.isnan(dst), np.float32(np.inf), dst)  # the packer knows no NaN
     if data_format.is_block:
         dst = whole_groups(dst)
-    made = arithmetic.pack(dst, data_format, fp32_dest=wide, relu=relu)
-    return made[..., :columns].astype(data_format.storage)
+    result = arithmetic.pack(dst, data_format, fp32_dest=wide, relu=relu)
+    return result[..., :columns].astype(data_format.storage)

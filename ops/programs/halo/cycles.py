@@ -131,7 +131,7 @@ def halo_times(plan: HaloPlan, traffic: HaloTraffic, spec: DeviceSpec, *, filled
         given_back[processor].append(ends[processor])
     answers = [_answer_cycles(spec, *op) for op in zip(traffic.filling, traffic.sending, strict=True)]
     free_ends, last_ends = np.array(ends).swapaxes(0, 1) + np.array(answers)
-    sending, together = np.array([one.sum(axis=2) for one in transfers]).swapaxes(0, 1)
+    sending, together = np.array([transfer.sum(axis=2) for transfer in transfers]).swapaxes(0, 1)
     blocks = ([[one[1] for one in each] for each in both] for both in (starts, given_back))
     return HaloTimes(begun, padded, sending, together - sending, free_ends, last_ends, *blocks)
 
@@ -145,7 +145,7 @@ def _config_cycles(plan: HaloPlan, spec: DeviceSpec) -> Floats:
     """[processors] cycles until its two lists are there: all cores fetch theirs from DRAM at once, or have them."""
     if not plan.arguments.config_tensors_in_dram:
         return np.zeros(PROCESSORS)
-    sizes = np.array([made.shape[-1] * WORD_BYTES for _, made in plan.resident]).reshape(-1, PROCESSORS)
+    sizes = np.array([result.shape[-1] * WORD_BYTES for _, result in plan.resident]).reshape(-1, PROCESSORS)
     fetched = [sum(read_page_cycles(spec, size) for size in lists) for lists in sizes.T.tolist()]
     return read_latency_cycles(spec) + np.maximum(fetched, shared_cycles(spec, _config_bytes(plan)))
 
@@ -183,7 +183,7 @@ def _config_bytes(plan: HaloPlan) -> int:
     halo = plan.arguments
     if not halo.config_tensors_in_dram:
         return 0
-    return halo.cores.num_cores() * WORD_BYTES * sum(made.shape[-1] for _, made in plan.resident)
+    return halo.cores.num_cores() * WORD_BYTES * sum(result.shape[-1] for _, result in plan.resident)
 
 
 def _busy_cycles(halo: HaloArguments, spec: DeviceSpec, traffic: HaloTraffic, times: HaloTimes) -> dict[Stage, Floats]:

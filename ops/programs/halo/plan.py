@@ -210,7 +210,7 @@ def _circular_buffers(
     ) -> CircularBuffer:
         return paged_buffer(name, pages, page_bytes, data_format, halo.cores, view_of)
 
-    made = [
+    result = [
         buffer("input", in_pages, in_page, halo.data_format, input_tensor),
         buffer("output", max_sticks, stick_bytes, out_format, output_tensor),
         buffer("padding_stick_0", 1, stick_bytes, out_format),
@@ -218,9 +218,9 @@ def _circular_buffers(
     ]
     if halo.tiled:
         pages = UNTILIZE_BUFFER_BLOCKS * width_tiles
-        made += [buffer(f"untilized_{processor}", pages, out_format.tile_bytes, out_format) for processor in (0, 1)]
+        result += [buffer(f"untilized_{processor}", pages, out_format.tile_bytes, out_format) for processor in (0, 1)]
     for name, (tensor, spec) in zip(CONFIG_NAMES, resident, strict=True):
-        made.append(
+        result.append(
             buffer(name, 1, spec.shape[-1] * WORD_BYTES, UINT16, None if halo.config_tensors_in_dram else tensor)
         )
-    return tuple(made)
+    return tuple(result)

@@ -145,8 +145,8 @@ def _filling(halo: HaloArguments, ranges: StickRanges, zeros_bytes: int) -> tupl
     several = high - low > 1
     halves[:, 0] -= cut[:, 0] * several
     halves[:, 1] -= np.where(several, cut[:, 1], cut[:, 0] * (high > low))
-    found = np.array([bounds[1:] - bounds[:-1], *halves], np.float64)
-    return tuple(starmap(Filling, found.swapaxes(0, 1)))
+    array = np.array([bounds[1:] - bounds[:-1], *halves], np.float64)
+    return tuple(starmap(Filling, array.swapaxes(0, 1)))
 
 
 def _sending(batches: Batches, plan: HaloPlan, blocks: int, spec: DeviceSpec) -> tuple[Sending, ...]:

@@ -44,16 +44,16 @@ def matmul_circular_buffers(
 ) -> tuple[CircularBuffer, ...]:
     """All circular buffers of one matmul program, in order of allocation."""
     cores = program_cores(problem, config, in_memory)
-    made: list[CircularBuffer] = []
+    buffers: list[CircularBuffer] = []
 
     def add(name: str, tiles: int, data_format: DataFormat, view_of: str | None = None) -> None:
-        made.append(tile_buffer(name, tiles, data_format, cores, view_of))
+        buffers.append(tile_buffer(name, tiles, data_format, cores, view_of))
 
     if config.program is MatmulProgram.SINGLE_TILES:
         add("in0", BUFFERING, problem.in_format)
         add("in1", BUFFERING, problem.weight_format)
         add("out", BUFFERING, problem.out_format)
-        return tuple(made)
+        return tuple(buffers)
     shards = in_memory.shard_spec
     shard_tiles = 0 if shards is None else config.per_core_m * (shards.shape[1] // TILE)
     first_depth, second_depth = _depths(problem, config)
@@ -77,7 +77,7 @@ def matmul_circular_buffers(
         add("bias", config.out_block_w, problem.added_format)
     if problem.transpose_first:
         add("in0_transposed", held_first, problem.in_format)
-    return tuple(made)
+    return tuple(buffers)
 
 
 def _depths(problem: MatmulProblem, config: MatmulConfig) -> tuple[int, int]:

@@ -210,7 +210,7 @@ def _program(
     if contention:
         timing = walk_blocks("patch_matmul", _with_shared_dram(steps, gather, operands, spec))
     bundles, start_cycles = patches.bundles, steps.start.cycles
-    stages = tuple(one if one.stage is Stage.START else _times(one, bundles) for one in timing.stages)
+    stages = tuple(stage if stage.stage is Stage.START else _times(stage, bundles) for stage in timing.stages)
     cycles = start_cycles + bundles * (timing.cycles - start_cycles)
     used = first_cores(cores_of(matmul), matmul.config.grid.cols, matmul.config.grid.rows)
     return OperationCycles(
@@ -245,7 +245,7 @@ def _steps(matmul: MatmulOp, gather: CoreShare, spec: DeviceSpec) -> MatmulSteps
         )
     tilize = {Stage.TILIZE: gather.tiles * tilize_tile_cycles(spec, part, part) / blocks}
     first_product, next_product, last_product = (
-        task_of({**tilize, **one.path}, {**tilize, **one.busy}) for one in multiply_tasks(matmul, spec)
+        task_of({**tilize, **task.path}, {**tilize, **task.busy}) for task in multiply_tasks(matmul, spec)
     )
     untilize_cycles = untilize_tile_cycles(spec, matmul.config.out_block_w)
     write_cycles = write_stick_cycles(spec, gather.row_bytes)

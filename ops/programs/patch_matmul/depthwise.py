@@ -132,12 +132,12 @@ class _Slices(NamedTuple):
 def _met(axis: PaddedAxis, span: slice) -> list[_Slices]:
     """What the taps of an axis meet under the outputs of a span, which are counted from its first."""
     apart, step = distances(axis)
-    found: list[_Slices] = []
+    result: list[_Slices] = []
     for one in met_by_taps(axis, axis.outputs):
         first = max(0, div_up(span.start - one.output, apart))
         last = min(one.outputs, div_up(span.stop - one.output, apart)) - 1
         if first <= last:
             inputs = slice(one.source + first * step, one.source + last * step + 1, step)
             begin = one.output - span.start
-            found.append(_Slices(one.tap, inputs, slice(begin + first * apart, begin + last * apart + 1, apart)))
-    return found
+            result.append(_Slices(one.tap, inputs, slice(begin + first * apart, begin + last * apart + 1, apart)))
+    return result

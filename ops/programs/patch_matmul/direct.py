@@ -47,27 +47,27 @@ def distances(axis: PaddedAxis) -> tuple[int, int]:
 
 def met_by_taps(axis: PaddedAxis, most: int) -> list[Met]:
     """What each tap meets, in pieces of so many outputs at most; taps in their order."""
-    inputs, found = _inputs(axis), list[Met]()
+    inputs, mets = _inputs(axis), list[Met]()
     for tap in range(axis.kernel):
         outputs = np.flatnonzero(inputs[:, tap] >= 0)
         for first in range(0, len(outputs), most):
             output, count = int(outputs[first]), min(most, len(outputs) - first)
-            found.append(Met(tap, output, int(inputs[output, tap]), count))
-    return found
+            mets.append(Met(tap, output, int(inputs[output, tap]), count))
+    return mets
 
 
 def met_two_at_a_time(axis: PaddedAxis) -> list[MetTogether]:
     """What taps meet, two at a time where two meet anything: those of an output follow each other in their order."""
     inputs, (apart, _) = _inputs(axis), distances(axis)
-    found: list[MetTogether] = []
+    togethers: list[MetTogether] = []
     for first in range(min(apart, axis.outputs)):
         outputs = range(first, axis.outputs, apart)
         for taps, several in groupby(outputs, key=lambda output: tuple(np.flatnonzero(inputs[output] >= 0).tolist())):
             alike = list(several)
             of_first = [(tap, int(inputs[alike[0], tap])) for tap in taps]
             pairs = zip_longest(of_first[::2], of_first[1::2], fillvalue=(-1, 0))
-            found.extend(MetTogether(alike[0], len(alike), *one, *other) for one, other in pairs)
-    return found
+            togethers.extend(MetTogether(alike[0], len(alike), *one, *other) for one, other in pairs)
+    return togethers
 
 
 def met_by_outputs(axes: Sequence[PaddedAxis]) -> Array:

@@ -36,15 +36,15 @@ def _patch_matmul(op: PatchMatmul, inputs: Sequence[Array | None], context: Valu
 def _gathered(image: Array, axes: Sequence[PaddedAxis]) -> Array:
     """Patches [N, *outputs, *kernel, C] of [N, *spatial, C], where a `PaddedAxis` places the windows; with zeros."""
     grown = np.pad(image, [(0, 0), *((0, 1) for _ in axes), (0, 0)])
-    found: list[Any] = []
+    anys: list[Any] = []
     for number, axis in enumerate(axes):
         lies = np.add.outer(np.arange(axis.outputs) * axis.stride + axis.start, np.arange(axis.kernel) * axis.dilation)
         inputs, between = np.divmod(lies, axis.input_dilation)
         there = (between == 0) & (inputs >= 0) & (inputs < axis.input_length)
         shape = [1] * (2 * len(axes))
         shape[number], shape[len(axes) + number] = lies.shape
-        found.append(np.where(there, inputs, axis.input_length).reshape(shape))  # the last position is the added zero
-    patches: Array = grown[(slice(None), *found)]
+        anys.append(np.where(there, inputs, axis.input_length).reshape(shape))  # the last position is the added zero
+    patches: Array = grown[(slice(None), *anys)]
     return patches
 
 

@@ -94,15 +94,15 @@ def slices(values: Array, count: int, bits: int, exponent: int) -> tuple[Array, 
     """
     if count == 1:
         return (values,)
-    made = []
+    result = []
     rest, finite = values.astype(np.float64), np.isfinite(values)
     for number in range(1, count + 1):
         unit = 2.0 ** (exponent + 1 - number * bits)
         with np.errstate(invalid="ignore"):
             part = np.trunc(rest / unit) * unit
             rest = np.where(finite, rest - part, 0.0)
-        made.append(part.astype(np.float32))
-    return tuple(made)
+        result.append(part.astype(np.float32))
+    return tuple(result)
 
 
 def multiplied_whole(values: Array, slicing: Slicing, *, weights_side: bool) -> Array:

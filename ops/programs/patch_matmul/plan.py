@@ -265,7 +265,7 @@ def run_pixel_matmul(builder: PlanBuilder, op: PixelMatmul, inputs: Sequence[Pla
     box = band.bounding_box()
     cores = band if op.sections == 1 else first_cores(box.cols * box.rows * len(bands), box.cols, grid.rows)
     buffers = (
-        *(one._replace(cores=cores) for one in _matmul_buffers(matmul, inputs[0].name, output)),
+        *(buffer._replace(cores=cores) for buffer in _matmul_buffers(matmul, inputs[0].name, output)),
         _rows("patches", matmul.config.out_block_w, op.slicing.part_format, cores),
         _rows("rows", matmul.config.out_block_w, op.out_format if op.sections == 1 else FLOAT32, cores),
     )
@@ -281,8 +281,10 @@ def run_pixel_matmul(builder: PlanBuilder, op: PixelMatmul, inputs: Sequence[Pla
 
 
 def _sum_sections(builder: PlanBuilder, op: PixelMatmul, sums: PlanTensor, output: str) -> PlanTensor:
-    made = TensorSpec((op.channels, sums.spec.shape[1]), op.out_format, Layout.ROW_MAJOR)
-    done = SumSections(sections=op.sections, rows=made.shape[0], columns=made.shape[1], out_format=op.out_format)
+    tensor_spec = TensorSpec((op.channels, sums.spec.shape[1]), op.out_format, Layout.ROW_MAJOR)
+    done = SumSections(
+        sections=op.sections, rows=tensor_spec.shape[0], columns=tensor_spec.shape[1], out_format=op.out_format
+    )
     device_spec = builder.device_spec
     grid = device_spec.grid
     cores = first_cores(min(op.channels, grid.cores), grid.cols, grid.rows)
@@ -291,7 +293,7 @@ def _sum_sections(builder: PlanBuilder, op: PixelMatmul, sums: PlanTensor, outpu
         "ReduceDeviceOperation",
         done,
         [sums],
-        output=PlanTensor(output, made),
+        output=PlanTensor(output, tensor_spec),
         circular_buffers=(
             _buffer("in0", BUFFERING * pieces, FLOAT32.tile_bytes, FLOAT32, cores),
             _buffer("out", BUFFERING * pieces, op.out_format.tile_bytes, op.out_format, cores),

@@ -74,8 +74,8 @@ def shifted(axes: tuple[PaddedAxis, ...], batch: int, groups: int, channels: tup
     bands = []
     for first, rows in cuts:
         (inputs, outputs), numbers = one.layer.copies(first, rows, own, parts), numbers_of(one, widths, rows)
-        made = _products(one, rows, widths, together)
-        bands.append(Band(inputs, back(outputs), gaps_of(inputs, numbers[0]), numbers, made, blas_words(made)))
+        result = _products(one, rows, widths, together)
+        bands.append(Band(inputs, back(outputs), gaps_of(inputs, numbers[0]), numbers, result, blas_words(result)))
     seconds = parts * sum(numpy_seconds(band.products, band.numbers) for band in bands)
     return Shifted(
         bundled=one, channels=own, parts=parts, together=together, bands=tuple(bands), seconds=seconds,
@@ -334,9 +334,9 @@ def _pixel_piece(
     for number, band in rows:
         cells: list[Array] = []
         for (images, scratch), copies, apart, size in zip(sides, band.copies, op.channels, band.numbers, strict=True):
-            made = scratch.array((op.together, size))
-            made[...] = 0
-            copy_cells(made.reshape(-1), images[number, first * apart :], copies, Bundles(op.together, size, apart))
-            cells.append(made)
+            result = scratch.array((op.together, size))
+            result[...] = 0
+            copy_cells(result.reshape(-1), images[number, first * apart :], copies, Bundles(op.together, size, apart))
+            cells.append(result)
         multiplied = Operands(cells[0], cells[1], sums, total_first=first * sums[0].size)
         add_products(band.products, multiplied, 0, len(band.products.calls))

@@ -90,20 +90,20 @@ def _beginning_at(axis: PaddedAxis, size: int, low: int) -> AxisShifts | None:
         sources=Cells(first, step, axis.input_length),
         targets=Cells(low, size, axis.outputs),
         cells=div_up(axis.outputs - low, size),
-        reach=max(one.cells for one in shifts),
+        reach=max(shift.cells for shift in shifts),
         taps=shifts,
     )
 
 
 def runs_of(cells: Cells, first: int, count: int) -> list[Run]:
     """Where positions lie among ``count`` cells from ``first`` on; residues that have none are left out."""
-    found = []
+    runs = []
     for residue in range(cells.size):
         begin = max(first, div_up(-cells.low - residue, cells.size))
         end = min(first + count, div_up(cells.length - cells.low - residue, cells.size))
         if begin < end:
-            found.append(Run(residue, begin - first, cells.low + begin * cells.size + residue, end - begin))
-    return found
+            runs.append(Run(residue, begin - first, cells.low + begin * cells.size + residue, end - begin))
+    return runs
 
 
 def positions_of(cells: Cells, first: int, count: int) -> list[Run]:
@@ -148,12 +148,12 @@ def copies_of(
     """
     own, every = channels
     runs = [runs_of(one, *those) for one, those in zip(cells, asked, strict=True)]
-    sizes = [one.size for one in cells]
+    sizes = [cell.size for cell in cells]
     width = own
     if folded:
         runs[-1], width, sizes[-1] = positions_of(cells[-1], *asked[-1]), own * sizes[-1], 1
     into = [width * n for n in pitch[:-1]] + [own if folded else width]
-    apart = [every * prod(one.length for one in cells[axis + 1 :]) for axis in range(len(cells))]
+    apart = [every * prod(cell.length for cell in cells[axis + 1 :]) for axis in range(len(cells))]
     plane = width * asked[0].cells * pitch[0]
     found: list[tuple[int, ...]] = []
     for combination in product(*runs):
@@ -295,8 +295,8 @@ def _layer(axes: tuple[PaddedAxis, ...], *, folded: bool) -> Layer | None:
     if wanted < LEAST_POSITIONS or shifts[0].cells * pitch[0] > MOST_WASTE * wanted:
         return None
     slots: list[Slot | None] = [None] * axes[-1].kernel
-    for one in shifts[-1].taps:
-        slots[one.tap] = Slot(one.cells, one.source, one.target) if folded else Slot(one.tap, 0, 0)
+    for tap in shifts[-1].taps:
+        slots[tap.tap] = Slot(tap.cells, tap.source, tap.target) if folded else Slot(tap.tap, 0, 0)
     matrices = [axis.kernel for axis in axes]
     sizes = [(axis.targets.size, axis.sources.size) for axis in shifts]
     if folded:
@@ -307,8 +307,10 @@ def _layer(axes: tuple[PaddedAxis, ...], *, folded: bool) -> Layer | None:
         places = [Meeting(one.target, one.tap, one.source, 0) for one in each]
         if folded:
             places[-1] = Meeting(0, each[-1].cells, 0, 0)
-        target, source = (_counted([one[side] for one in places], [one[side > 0] for one in sizes]) for side in (0, 2))
-        met.add(Meeting(target, _counted([one.matrix for one in places], matrices), source, cells))
+        target, source = (
+            _counted([place[side] for place in places], [size[side > 0] for size in sizes]) for side in (0, 2)
+        )
+        met.add(Meeting(target, _counted([place.matrix for place in places], matrices), source, cells))
     return Layer(
         axes=shifts, folded=folded, pitch=pitch, slots=tuple(slots), matrices=tuple(matrices),
         meetings=tuple(sorted(met)),
@@ -370,12 +372,12 @@ def matrices_of(one: Bundled, weights: Array) -> Array:
     sources, targets = one.layer.side_by_side
     given = weights.reshape(groups // size, size, -1, len(one.layer.slots), ins, outs)
     outer, last = given.shape[2], one.layer.matrices[-1]
-    made = np.zeros((len(given), outer, last, sources, size, ins, targets, size, outs), np.float32)
+    array = np.zeros((len(given), outer, last, sources, size, ins, targets, size, outs), np.float32)
     for tap, slot in enumerate(one.layer.slots):
         if slot is not None:
             for group in range(size):
-                made[:, :, slot.matrix, slot.source, group, :, slot.target, group] = given[:, group, :, tap]
-    return made.reshape(len(given), outer * last, *one.widths(ins, outs))
+                array[:, :, slot.matrix, slot.source, group, :, slot.target, group] = given[:, group, :, tap]
+    return array.reshape(len(given), outer * last, *one.widths(ins, outs))
 
 
 def weights_of(one: Bundled, sums: Array, channels: tuple[int, int]) -> Array:
@@ -391,12 +393,12 @@ def weights_of(one: Bundled, sums: Array, channels: tuple[int, int]) -> Array:
     size, (ins, outs) = one.size, channels
     sources, targets = one.layer.side_by_side
     given = sums.reshape(len(sums), -1, one.layer.matrices[-1], targets, size, outs, sources, size, ins)
-    made = np.zeros((len(given), size, given.shape[1], len(one.layer.slots), outs, ins), np.float32)
+    array = np.zeros((len(given), size, given.shape[1], len(one.layer.slots), outs, ins), np.float32)
     for tap, slot in enumerate(one.layer.slots):
         if slot is not None:
             for group in range(size):
-                made[:, group, :, tap] = given[:, :, slot.matrix, slot.target, group, :, slot.source, group]
-    return made.reshape(len(given) * size, -1, outs, ins)
+                array[:, group, :, tap] = given[:, :, slot.matrix, slot.target, group, :, slot.source, group]
+    return array.reshape(len(given) * size, -1, outs, ins)
 
 
 MOST_NUMBERS: Final = 1 << 18  # of a piece: a MiB

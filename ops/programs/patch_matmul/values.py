@@ -230,7 +230,10 @@ def _passes(
     arithmetic, quirk = context.arithmetic, context.spec.compute.minus_one_quirk
     mode = MatrixUnitMode(fidelity_phases=slicing.fidelity_phases, fp32_dest=True, minus_one_quirk=quirk)
     in0, in1 = (
-        [arithmetic.unpack(one, slicing.part_format, fp32_dest=True) for one in slices(operand, count, bits, exponent)]
+        [
+            arithmetic.unpack(part, slicing.part_format, fp32_dest=True)
+            for part in slices(operand, count, bits, exponent)
+        ]
         for operand, count, bits, exponent in (
             (operands[0], slicing.in0_slices, IN0_BITS, exponents[0]),
             (operands[1], slicing.in1_slices, IN1_BITS, exponents[1]),
@@ -326,9 +329,9 @@ def weights_of(sums: Array, weights_format: str) -> Array:
     kernel = sums.shape[1:-2]
     canonical = sums.transpose(0, sums.ndim - 2, sums.ndim - 1, *range(1, sums.ndim - 2))
     stored = from_canonical(canonical.reshape(groups * ins, outs, *kernel), weights_format)
-    made = np.empty(stored.shape, stored.dtype)
-    copy_in_pieces(made, stored, side_by_side)
-    return made
+    array = np.empty(stored.shape, stored.dtype)
+    copy_in_pieces(array, stored, side_by_side)
+    return array
 
 
 def image_of(sticks: Array, *, channels_last: bool) -> Array:

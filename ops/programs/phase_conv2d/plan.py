@@ -93,9 +93,9 @@ def phase_buffer_requests(phases: Sequence[ConvBuffers], layout: ConvPartition) 
     largest["out"] = out._replace(size_bytes=height * width * out.page_bytes)
     if "bias" in largest:  # every phase of a group adds the same
         largest["bias"] = largest["bias"]._replace(size_bytes=width * largest["bias"].page_bytes)
-    made = list(largest.values())
-    place = made.index(largest["out"])
-    return [*made[:place], *own, *made[place:]]
+    result = list(largest.values())
+    place = result.index(largest["out"])
+    return [*result[:place], *own, *result[place:]]
 
 
 HEADER_WORDS = 2  # of a block: how many segments follow
@@ -156,13 +156,13 @@ def _group(layout: ConvPartition, spec: DeviceSpec, above: list[OutputPhase], be
     phases, problem = list(product(above, beside)), layout.problem
     frames = tuple(replace(problem.frame, rows=down.axis, columns=across.axis) for down, across in phases)
     dense = replace(problem, frame=frames[0])
-    made = PhaseGroup(
+    group = PhaseGroup(
         taps=tuple((down.taps, across.taps) for down, across in phases),
         frames=frames,
         beside=len(beside),
         layout=replace(layout, problem=dense, options=phase_options(layout.options, problem.frame, dense.kernel)),
     )
-    return _with_blocks(made, problem.frame, spec)
+    return _with_blocks(group, problem.frame, spec)
 
 
 def _windows(phase: OutputPhase) -> tuple[int, int, int]:
@@ -219,14 +219,14 @@ def weights_of_phases(
 
     They are those of all phases that there can be, so that every slice of an image reads the same weights.
     """
-    made, problem, options = [], layout.problem, layout.options
+    result, problem, options = [], layout.problem, layout.options
     for taps in product(tap_classes(problem.frame.rows), tap_classes(problem.frame.columns)):
         kernel = (len(taps[0]), len(taps[1]))
         own = phase_options(options, problem.frame, kernel)
         tiles, joins = k_block_tiles(layout.config, layout.shards, kernel, own), own.joins_kernel_rows(layout.scheme)
         part = replace(whole, kernel=kernel, mirror=False, full_inner_dim=joins, k_block_rows=tiles * TILE)
-        made.append((taps, part))
-    return tuple(made)
+        result.append((taps, part))
+    return tuple(result)
 
 
 def phase_index_words(frame: PaddedInput, groups: tuple[PhaseGroup, ...], layout: ConvPartition) -> int:

@@ -53,10 +53,10 @@ def _tilized(op: PhaseConv2dOp, sticks: Array, context: ValuesContext) -> Array:
     tiles = np.empty(rows.shape, out.storage)
     for part in parts_of(*rows.shape):
         values = rows[part].astype(np.float32)
-        made = context.arithmetic.tilize(
+        result = context.arithmetic.tilize(
             values, op.sticks_format, out, fp32_dest=op.options.fp32_dest, keeps_tf32=keeps_tf32
         )
-        write_exactly(made, tiles[part])
+        write_exactly(result, tiles[part])
     return tiles.reshape(sticks.shape)
 
 
@@ -72,11 +72,11 @@ class PreparePhaseWeights(DeviceOp):
     @property
     def rows(self) -> dict[tuple[range, range], range]:
         """Rows of each class by its taps."""
-        found, first = {}, 0
+        result, first = {}, 0
         for taps, layout in self.parts:
-            found[taps] = range(first, first + layout.rows)
+            result[taps] = range(first, first + layout.rows)
             first += layout.rows
-        return found
+        return result
 
     @property
     def spec(self) -> TensorSpec:
@@ -91,8 +91,8 @@ class PreparePhaseWeights(DeviceOp):
 def prepared_phase_weights(op: PreparePhaseWeights, weights: Array) -> Array:
     """Raw weights [C, O / groups, kh, kw] as the matrix that a device holds."""
     taps = weights[..., ::-1, ::-1] if op.mirror else weights
-    made = [
+    result = [
         prepare_weights(taps[:, :, index_of(down)][..., index_of(across)], layout)
         for (down, across), layout in op.parts
     ]
-    return np.concatenate(made).reshape(op.spec.padded_shape)
+    return np.concatenate(result).reshape(op.spec.padded_shape)

@@ -16,9 +16,9 @@ needs_numba = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reas
 
 def run(code, **environment):
     command = [sys.executable, "-W", "error", "-c", f"import sys\n{code}"]
-    told = {"stderr": subprocess.PIPE, "text": True}
+    text = {"stderr": subprocess.PIPE, "text": True}
     done = subprocess.run(
-        command, check=True, cwd=ROOT, env={**os.environ, **environment}, timeout=MOST_SECONDS, **told
+        command, check=True, cwd=ROOT, env={**os.environ, **environment}, timeout=MOST_SECONDS, **text
     )
     return done.stderr
 
@@ -56,7 +56,7 @@ assert worth_loading("device.matrix_unit.compiled", 0.0)
 def test_a_numba_that_cannot_be_loaded_is_told_once_and_numpy_goes_on(tmp_path):
     """As where the memory of a process is limited, and LLVM cannot be mapped."""
     (tmp_path / "numba.py").write_text("raise OSError('libllvmlite.so: failed to map segment')\n")
-    told = run(f"""
+    text = run(f"""
 sys.path.insert(0, {str(tmp_path)!r})
 from math import inf
 from device.host.compiling import compiled, worth_loading
@@ -65,7 +65,7 @@ for module in ("device.matrix_unit.compiled", "device.matrix_unit.packing_loops"
 assert compiled(len) is len
 """)
     why = "(OSError: libllvmlite.so: failed to map segment)"
-    assert told == f"ttsim goes on without numba, which cannot be loaded {why}; numpy does its work.\n"
+    assert text == f"ttsim goes on without numba, which cannot be loaded {why}; numpy does its work.\n"
 
 
 def test_without_numba_no_loops_are_loaded():
@@ -87,9 +87,9 @@ import device.host.product_loops
 
 @needs_numba
 def test_the_first_compilation_on_a_machine_says_so_once(tmp_path):
-    (told,) = run(SMALL_LOOP, NUMBA_CACHE_DIR=str(tmp_path)).splitlines()
-    assert told.startswith("ttsim compiles its loops for this machine, which takes some seconds; the code is kept in ")
-    assert str(tmp_path) in told
+    (text,) = run(SMALL_LOOP, NUMBA_CACHE_DIR=str(tmp_path)).splitlines()
+    assert text.startswith("ttsim compiles its loops for this machine, which takes some seconds; the code is kept in ")
+    assert str(tmp_path) in text
     assert any(tmp_path.rglob("*.nbi"))
     assert run(SMALL_LOOP, NUMBA_CACHE_DIR=str(tmp_path)) == ""  # it is loaded
 
@@ -113,9 +113,9 @@ while not worth_loading("{FIRST}", 1.0):
 assert "{FIRST}" in sys.modules
 assert not worth_loading("{SECOND}", 1.0)  # one after the other
 """
-    (told,) = run(BEGIN + wait, NUMBA_CACHE_DIR=str(tmp_path)).splitlines()
-    assert told.startswith("ttsim compiles its loops for this machine in another process, and numpy does their work ")
-    assert str(tmp_path) in told
+    (text,) = run(BEGIN + wait, NUMBA_CACHE_DIR=str(tmp_path)).splitlines()
+    assert text.startswith("ttsim compiles its loops for this machine in another process, and numpy does their work ")
+    assert str(tmp_path) in text
     load = f'from device.host.compiling import worth_loading\nassert worth_loading("{FIRST}", 1.0)'
     assert run(load, NUMBA_CACHE_DIR=str(tmp_path)) == ""
 
@@ -129,7 +129,7 @@ def test_who_wants_no_numpy_waits_for_the_other_process(tmp_path):
 @needs_numba
 @pytest.mark.parametrize("broken", ["sys.executable = ''", "sys.executable = '/nowhere'"])
 def test_where_there_is_no_other_process_this_one_compiles(tmp_path, broken):
-    (told,) = run(
+    (text,) = run(
         f"""
 {broken}
 from device.host.compiling import worth_loading
@@ -137,7 +137,7 @@ assert worth_loading("{FIRST}", 1.0)
 """,
         NUMBA_CACHE_DIR=str(tmp_path),
     ).splitlines()
-    assert told.startswith("ttsim compiles its loops for this machine, which takes some seconds; the code is kept in ")
+    assert text.startswith("ttsim compiles its loops for this machine, which takes some seconds; the code is kept in ")
 
 
 @needs_numba
@@ -223,8 +223,8 @@ loop.__module__ = "device.anywhere"  # but in no file, so that numba has no plac
 assert compiled(loop)(1) == 2
 """
     for _ in range(2):
-        (told,) = run(code).splitlines()
-        assert told.endswith(
+        (text,) = run(code).splitlines()
+        assert text.endswith(
             "every process does so again: name a directory that may be written to, as NUMBA_CACHE_DIR."
         )
 

@@ -11,11 +11,11 @@ from device.matrix_unit.fast import product
 
 def parts(depth):
     """All of them, in order."""
-    found = []
+    result = []
     while depth:
-        found.append(depth_of_part(depth))
-        depth -= found[-1]
-    return found
+        result.append(depth_of_part(depth))
+        depth -= result[-1]
+    return result
 
 
 @pytest.mark.parametrize(

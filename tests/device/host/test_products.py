@@ -80,13 +80,13 @@ def test_a_compiled_loop_leaves_no_trace_in_the_numbers(rows, depth, columns, mo
     left, right = rng.standard_normal((rows + 3, depth), np.float32), rng.standard_normal((depth, columns), np.float32)
     several = of([[rows, depth, depth * n, 0, 0] for n in range(3)], columns, Matrix(False, depth),
                  Matrix(False, columns), columns)  # fmt: skip
-    made = []
+    result = []
     for worth in (False, True):
         monkeypatch.setattr(products, "worth_loading", lambda module, seconds, worth=worth: worth)
-        made.append(np.zeros((rows, columns), np.float32))
-        add_products(several, Operands(left, right, made[-1]), 0, 3)
+        result.append(np.zeros((rows, columns), np.float32))
+        add_products(several, Operands(left, right, result[-1]), 0, 3)
     assert "device.host.product_loops" in sys.modules
-    assert made[0].tobytes() == made[1].tobytes()
+    assert result[0].tobytes() == result[1].tobytes()
 
 
 def test_without_such_a_blas_nothing_is_multiplied(monkeypatch):

@@ -10,20 +10,20 @@ from device.host.threads import Shared
 
 
 def test_it_is_made_when_it_is_taken_first_and_gone_with_the_last():
-    made = []
+    result = []
 
     def make():
-        made.append(1)
+        result.append(1)
         return np.zeros(3)
 
     shared = Shared(make, uses=2)
-    assert made == []
+    assert result == []
     first = shared.taken()
     there = ref(first)
     del first
     assert there() is not None
     assert shared.taken() is not None
-    assert made == [1]
+    assert result == [1]
     assert there() is None
 
 

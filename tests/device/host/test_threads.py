@@ -110,9 +110,9 @@ def test_products_stay_in_their_thread(monkeypatch):
     if blas is None:
         pytest.skip("numpy has another BLAS")
     monkeypatch.setattr(threads, "cores", lambda: 2)
-    told = []
-    threads.side_by_side(lambda number: told.append(blas[0]()), range(3))
-    assert told == [1, 1, 1]
+    text = []
+    threads.side_by_side(lambda number: text.append(blas[0]()), range(3))
+    assert text == [1, 1, 1]
 
 
 def test_without_openblas_pieces_run_here(monkeypatch):

@@ -94,9 +94,11 @@ def test_negative_outputs_are_zeros_and_have_no_part_in_a_shared_exponent():
     weights[0, :2] = -64, 1.515625
     first, _ = of_rows(k_loop(BFLOAT8_B, relu=True), np.array([[1], [1]], np.float32), weights, [1])
     assert first == [0, 1.515625] + [0] * 14
-    made = of_rows(k_loop(BFLOAT16, relu=True), np.array([[1], [2]], np.float32), np.array([[-1, 3]], np.float32), [1])
-    assert made == [[0, 3], [0, 6]]
-    assert not np.signbit(made).any()
+    result = of_rows(
+        k_loop(BFLOAT16, relu=True), np.array([[1], [2]], np.float32), np.array([[-1, 3]], np.float32), [1]
+    )
+    assert result == [[0, 3], [0, 6]]
+    assert not np.signbit(result).any()
 
 
 @needs_loops
@@ -114,8 +116,10 @@ def test_negative_outputs_are_zeros_and_have_no_part_in_a_shared_exponent():
 def test_trips_between_blocks(how, expected):
     """256, 1 and 1 in three blocks; 16 columns are a group."""
     activations, weights = np.array([[256, 1, 1]] * 2, np.float32), np.ones((3, 16), np.float32)
-    made = of_rows(k_loop(FLOAT32, **{"fp32_dest": True, **how}), activations, weights, [1] * 3, np.float32([-2] * 16))
-    assert made == [[expected] * 16] * 2
+    result = of_rows(
+        k_loop(FLOAT32, **{"fp32_dest": True, **how}), activations, weights, [1] * 3, np.float32([-2] * 16)
+    )
+    assert result == [[expected] * 16] * 2
 
 
 @needs_loops
@@ -125,8 +129,8 @@ def test_pixels_are_cut_where_they_are_not_yet():
     how, pixels = k_loop(FLOAT32, fidelity_phases=1, **WIDE), met([[0, 0, 1]], [[1, 0, 1, 1]])
     for held in (np.float32, BFLOAT16.storage):
         for is_cut, expected in ((False, 1 + 2**-6), (True, 1 + 2**-6 + 2**-7)):
-            made = outputs(how, image.astype(held), pixels, weights, is_cut=is_cut)
-            assert made.tolist() == [[[expected]] * 2]
+            result = outputs(how, image.astype(held), pixels, weights, is_cut=is_cut)
+            assert result.tolist() == [[[expected]] * 2]
 
 
 @needs_loops
@@ -140,12 +144,12 @@ def test_taps_of_blocks_have_their_places(monkeypatch, chunk):
     image = np.arange(60, dtype=np.float32).reshape(6, 5, 2) % 7
     pixels = met([[1, 0, 1], [3, 2, 1], [10, 0, 1]], [[3, 0, 2, 0], [1, 2, 3, 1]], first=10, down=20, across=2)
     weights = np.array([[1], [7], [100], [10000]], np.float32)
-    made = outputs(k_loop(FLOAT32, **WIDE), image, pixels, weights, shape=(2, 3))
+    result = outputs(k_loop(FLOAT32, **WIDE), image, pixels, weights, shape=(2, 3))
     expected = [
         [image[row, x, 1] + 100 * image[row, x + 1, 1] + 10000 * image[row + 1, x, 0] for x in range(3)]
         for row in (1, 3)
     ]
-    assert made[..., 0].tolist() == expected
+    assert result[..., 0].tolist() == expected
 
 
 def test_what_the_loop_does_not_store_goes_step_by_step(monkeypatch):

@@ -53,6 +53,6 @@ def test_a_large_tensor_is_converted_in_parts(target):
     whole = typecast(x, FLOAT32, target)
     assert whole.shape == (70, 2, 1000)
     for image, rows in zip(whole, x, strict=True):
-        for made, row in zip(image, rows, strict=True):
-            assert np.array_equal(made, typecast(row, FLOAT32, target))
+        for result, row in zip(image, rows, strict=True):
+            assert np.array_equal(result, typecast(row, FLOAT32, target))
     assert typecast(x[:0], FLOAT32, target).shape == (0, 2, 1000)

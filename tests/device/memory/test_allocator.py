@@ -162,9 +162,11 @@ def test_unsuitable_requests_are_refused() -> None:
 def test_a_copy_goes_its_own_way() -> None:
     allocator = Allocator(WORMHOLE, 4096)
     buffers = [interleaved(kind, 64, 512) for kind in (BufferType.L1, BufferType.L1_SMALL, BufferType.DRAM)]
-    first = [allocator.allocate(one) for one in buffers]
+    first = [allocator.allocate(buffer) for buffer in buffers]
     other = allocator.copy()
-    assert [other.blocks(one.buffer_type) for one in buffers] == [allocator.blocks(one.buffer_type) for one in buffers]
+    assert [other.blocks(buffer.buffer_type) for buffer in buffers] == [
+        allocator.blocks(buffer.buffer_type) for buffer in buffers
+    ]
     for one, address in zip(buffers, first, strict=True):
         other.free(address, one.buffer_type)
         assert other.allocate(one) == address

@@ -47,10 +47,10 @@ def test_compiled_loops_round_the_same(monkeypatch, mantissa_bits, exponent):
     groups = (fields << np.uint32(23) | rng.integers(0, 1 << 23, (80, GROUP), np.uint32)).view(np.float32)
     groups[1] = np.float32(2.0) ** np.arange(-8, 8) + np.float32(0.5)
     groups[::3] *= -1
-    kept, made = groups.copy(), []
+    kept, result = groups.copy(), []
     for loops in (False, True):
         monkeypatch.setattr(block_floats, "worth_loading", lambda module, seconds, loops=loops: loops)
-        made.append(np.empty(groups.shape, BFLOAT16.storage))
-        round_groups(groups, mantissa_bits, made[-1])
-    assert np.array_equal(made[0].view(np.uint16), made[1].view(np.uint16))
+        result.append(np.empty(groups.shape, BFLOAT16.storage))
+        round_groups(groups, mantissa_bits, result[-1])
+    assert np.array_equal(result[0].view(np.uint16), result[1].view(np.uint16))
     assert np.array_equal(groups, kept)

@@ -30,12 +30,12 @@ def numbers(shape, seed=0):
 
 def by_numpy_and_loops(monkeypatch, call):
     """The bits both ways give."""
-    made = []
+    result = []
     for loops in (False, True):
         monkeypatch.setattr(rounding, "worth_loading", lambda module, seconds, loops=loops: loops)
         with np.errstate(all="ignore"):
-            made.append(call().view(np.uint32))
-    return made
+            result.append(call().view(np.uint32))
+    return result
 
 
 def test_bfloat16_is_rounded_half_up(way):
@@ -67,9 +67,9 @@ def test_groups_of_any_scale_round_alike(way, largest, mantissa_bits):
     values = np.zeros((1, 16), np.float32)
     values[0, :5] = np.array([64, 0.5, 1.49, -1.5, -63]) / 64
     want = rounding.share(values.copy(), mantissa_bits) * np.float32(largest)
-    made = rounding.share(values * np.float32(largest), mantissa_bits)
-    assert made[0, 0] == largest
-    assert np.array_equal(made.view(np.int32), want.view(np.int32))
+    result = rounding.share(values * np.float32(largest), mantissa_bits)
+    assert result[0, 0] == largest
+    assert np.array_equal(result.view(np.int32), want.view(np.int32))
 
 
 def test_denormals_are_zero_where_an_exponent_is_shared(way):

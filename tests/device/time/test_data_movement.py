@@ -11,9 +11,9 @@ SPEC = load_spec("wormhole_n150")
 
 @pytest.mark.parametrize(("processors", "shared"), [(1, (0, 0, 0)), (2, (0, 1, 1)), (3, (0, 1, 2)), (4, (0, 1, 2))])
 def test_the_last_processor_does_what_is_left(processors, shared):
-    made = movers(processors, 3)
-    distinct = list(dict.fromkeys(made))
-    assert tuple(distinct.index(one) for one in made) == shared
+    result = movers(processors, 3)
+    distinct = list(dict.fromkeys(result))
+    assert tuple(distinct.index(one) for one in result) == shared
 
 
 def test_there_are_no_more_hands_than_processors():

@@ -55,7 +55,7 @@ def places(points_of_routes, end):
 def test_routes_share_a_link_when_walking_them_finds_one(network, drawn):
     walks = [set(walked(network, *route)) for route in drawn]
     found = sharing(TORUS, network, places(drawn, 0), places(drawn, 1))
-    expected = [[one is other or bool(one & other) for other in walks] for one in walks]
+    expected = [[walk is other or bool(walk & other) for other in walks] for walk in walks]
     assert found.tolist() == expected
 
 
@@ -107,8 +107,8 @@ def test_an_answer_takes_as_long_as_its_links():
 
 
 def walk_of(network, source, destination):
-    (found,) = routes(TORUS, network, places([(source, destination)], 0), places([(source, destination)], 1))
-    return found
+    (result,) = routes(TORUS, network, places([(source, destination)], 0), places([(source, destination)], 1))
+    return result
 
 
 @given(networks, st.tuples(points, points))

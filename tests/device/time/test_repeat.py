@@ -35,8 +35,9 @@ class Line:
 
     def told(self):
         return [
-            (one.now.cycles, one.waited_cycles, one.busy_cycles(), critical_cycles(one.now)) for one in self.processors
-        ] + [(one.left, [moment.cycles for moment in one.moments]) for one in self.buffers]
+            (processor.now.cycles, processor.waited_cycles, processor.busy_cycles(), critical_cycles(processor.now))
+            for processor in self.processors
+        ] + [(buffer.left, [moment.cycles for moment in buffer.moments]) for buffer in self.buffers]
 
 
 def walked(times, line):

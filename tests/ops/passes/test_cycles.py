@@ -60,30 +60,32 @@ each_device = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 def plan(spec, place=L1_MEMORY_CONFIG, *, side=32, channels=64, **changes):
     """A transposed convolution of stride 2."""
     usual = {"stride": (2, 2), "conv_config": ConvConfig(shard_layout=HEIGHT)}
-    made = sized_call((side, side), (channels, 64), (2, 2), place=place, **usual | changes)
-    return plan_convolution(made, spec, free_l1_bytes=spec.l1.usable_bytes // 2)
+    result = sized_call((side, side), (channels, 64), (2, 2), place=place, **usual | changes)
+    return plan_convolution(result, spec, free_l1_bytes=spec.l1.usable_bytes // 2)
 
 
 @each_device
 def test_every_device_operation_is_timed_in_order(spec):
-    made = plan(spec)
-    read = run_cycles(made, spec)
+    result = plan(spec)
+    read = run_cycles(result, spec)
     named = [
         step.name if isinstance(step, Operation) else "MoveDeviceOperation"
-        for step in made.steps
+        for step in result.steps
         if isinstance(step, Operation | Relocate)
     ]
-    assert [one.name for one in read.operations] == named
+    assert [operation.name for operation in read.operations] == named
     assert "HaloDeviceOperation" in named
     assert "Conv2dDeviceOperation" in named
     assert read.untimed == ()
     assert read.clock_hz == spec.clock_hz
-    assert read.cycles == sum(one.cycles.cycles for one in read.operations)
-    assert all(one.cycles.cycles > 0 for one in read.operations)
-    assert read.cycles >= run_cycles(made, spec, contention=False).cycles
+    assert read.cycles == sum(operation.cycles.cycles for operation in read.operations)
+    assert all(operation.cycles.cycles > 0 for operation in read.operations)
+    assert read.cycles >= run_cycles(result, spec, contention=False).cycles
     # Where a relocation is known to have moved nothing, its move is left out.
-    ran = tuple(index for index, step in enumerate(made.steps) if isinstance(step, Operation))
-    assert run_cycles(made, spec, ran=ran).operations == tuple(one for one in read.operations if one.name != MOVE)
+    ran = tuple(index for index, step in enumerate(result.steps) if isinstance(step, Operation))
+    assert run_cycles(result, spec, ran=ran).operations == tuple(
+        operation for operation in read.operations if operation.name != MOVE
+    )
     assert named.count(MOVE) == 1
 
 
@@ -91,7 +93,7 @@ def test_every_device_operation_is_timed_in_order(spec):
 def test_slices_are_timed_one_by_one(spec):
     cut = SliceConfig(slice_type=SliceType.DRAM_HEIGHT, num_slices=4)
     read = run_cycles(plan(spec, DRAM_MEMORY_CONFIG, side=64, slice_config=cut), spec)
-    names = [one.name for one in read.operations]
+    names = [operation.name for operation in read.operations]
     assert names.count("Conv2dDeviceOperation") == 4
     assert names.count("PaddedSliceDeviceOperation") == 4
     assert read.untimed == ()
@@ -103,8 +105,8 @@ def test_a_tensor_may_stay_where_it_is(still):
     ran = tuple(index for index in range(6) if index not in still)
     moved = [tensor for index, tensor in ((1, "x"), (4, "y")) if index in ran]
     names = ["Halo", MOVE, "Conv"] * 2
-    assert [one.name for one in operations_of(PLANNED, ran)] == [names[index] for index in ran]
-    assert [one.inputs[0] for one in operations_of(PLANNED, ran) if one.name == MOVE] == moved
+    assert [operation.name for operation in operations_of(PLANNED, ran)] == [names[index] for index in ran]
+    assert [operation.inputs[0] for operation in operations_of(PLANNED, ran) if operation.name == MOVE] == moved
 
 
 def test_steps_that_ran_are_told_by_their_events():
@@ -161,9 +163,9 @@ def test_a_work_that_the_table_lacks_comes_through():
 
 @each_device
 def test_a_halo_is_planned_once(spec, monkeypatch):
-    made = plan(spec)
+    result = plan(spec)
     monkeypatch.setattr("ops.programs.halo.plan.stick_ranges", None)
-    assert run_cycles(made, spec).untimed == ()
+    assert run_cycles(result, spec).untimed == ()
 
 
 @each_device
@@ -195,8 +197,8 @@ def launch(*stages, buffers=(), spec=SPEC):
     group = CoreGroupCycles(cores=WIDE, cycles=100, stages=tuple(StageCycles(stage, 10) for stage in stages))
     cycles = OperationCycles(cycles=100, groups=(group,), bound_by=Stage.START) if stages else None
     plan = Plan(steps=(step,), tensors={"x": TENSOR, "y": TENSOR})
-    (found,) = launches_of(plan, [TimedOperation("One", cycles)], spec)
-    return found
+    (result,) = launches_of(plan, [TimedOperation("One", cycles)], spec)
+    return result
 
 
 @pytest.mark.parametrize(

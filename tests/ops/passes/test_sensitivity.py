@@ -10,7 +10,7 @@ SPEC = load_spec("wormhole_n150")
 
 
 def found(cycles_on):
-    return {one.figure: one for one in sensitivities(SPEC, cycles_on)}
+    return {sensitivity.figure: sensitivity for sensitivity in sensitivities(SPEC, cycles_on)}
 
 
 @pytest.mark.parametrize("name", catalog_names())
@@ -37,8 +37,8 @@ def test_every_number_of_a_machine_is_a_figure(name):
 
 
 def test_the_slope_of_a_power():
-    made = found(lambda spec: 1000 * spec.clock_hz**0.5 / SPEC.clock_hz**0.5)
-    (one,) = made.values()
+    result = found(lambda spec: 1000 * spec.clock_hz**0.5 / SPEC.clock_hz**0.5)
+    (one,) = result.values()
     assert (one.figure, one.value) == ("clock_hz", SPEC.clock_hz)
     assert one.cycles_elasticity == pytest.approx(0.5)
     assert one.time_elasticity == pytest.approx(-0.5)  # cycles rise, but pass faster
@@ -47,27 +47,30 @@ def test_the_slope_of_a_power():
 
 
 def test_whole_numbers_move_by_one_at_least():
-    made = found(lambda spec: 1000 + 1000 * spec.dram.banks / SPEC.dram.banks)
-    one = made["dram.banks"]  # half of the cycles
+    result = found(lambda spec: 1000 + 1000 * spec.dram.banks / SPEC.dram.banks)
+    one = result["dram.banks"]  # half of the cycles
     assert one.cycles_elasticity == pytest.approx(0.5, rel=0.01)
     assert (one.doubled_time, one.halved_time) == (1.5, 0.75)
-    assert set(made) == {"clock_hz", "dram.banks"}
+    assert set(result) == {"clock_hz", "dram.banks"}
 
 
 def test_powers_of_two_are_doubled_and_halved():
-    made = found(lambda spec: 6400 / spec.compute.dst_tiles)["compute.dst_tiles"]
-    assert made.cycles_elasticity == pytest.approx(-1)
-    assert made.doubled_time == 0.5
+    result = found(lambda spec: 6400 / spec.compute.dst_tiles)["compute.dst_tiles"]
+    assert result.cycles_elasticity == pytest.approx(-1)
+    assert result.doubled_time == 0.5
 
 
 def test_entries_of_a_list_move_together():
-    made = found(lambda spec: sum(cost.dst_16bit_cycles for cost in spec.reader.tilize))
-    assert made["reader.tilize.dst_16bit_cycles"].doubled_time == 2
-    assert made["reader.tilize.dst_16bit_cycles"].value == SPEC.reader.tilize[0].dst_16bit_cycles
+    result = found(lambda spec: sum(cost.dst_16bit_cycles for cost in spec.reader.tilize))
+    assert result["reader.tilize.dst_16bit_cycles"].doubled_time == 2
+    assert result["reader.tilize.dst_16bit_cycles"].value == SPEC.reader.tilize[0].dst_16bit_cycles
 
 
 def test_the_strongest_comes_first():
-    order = [one.figure for one in sensitivities(SPEC, lambda s: s.dram.banks + 1000 / s.compute.phase_cycles)]
+    order = [
+        sensitivity.figure
+        for sensitivity in sensitivities(SPEC, lambda s: s.dram.banks + 1000 / s.compute.phase_cycles)
+    ]
     assert order[0] == "clock_hz"
     assert order.index("compute.phase_cycles") < order.index("dram.banks")
 

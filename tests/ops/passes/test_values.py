@@ -31,7 +31,7 @@ def recording(calls):
 
     def values(op, inputs, context):
         assert context is READING
-        calls.append((op.number, [None if one is None else one.tolist() for one in inputs]))
+        calls.append((op.number, [None if tensor is None else tensor.tolist() for tensor in inputs]))
         return np.array([op.number])
 
     return {Number: OpModel(op=Number, values=values)}

@@ -61,9 +61,9 @@ def operations(made):
     ],
 )
 def test_buffers(changes, sizes, cores):
-    made = plan(**changes).steps[0].circular_buffers
-    assert [one.size_bytes for one in made] == sizes
-    assert {str(one.cores) for one in made} == {cores}
+    result = plan(**changes).steps[0].circular_buffers
+    assert [one.size_bytes for one in result] == sizes
+    assert {str(one.cores) for one in result} == {cores}
 
 
 @pytest.mark.parametrize(
@@ -96,18 +96,20 @@ def test_buffers(changes, sizes, cores):
     ],
 )
 def test_buffers_of_batches_and_transposed_operands(changes, sizes, cores):
-    made = plan(**changes).steps[0].circular_buffers
-    assert [one.size_bytes for one in made] == sizes
-    assert {str(one.cores) for one in made} == {cores}
+    result = plan(**changes).steps[0].circular_buffers
+    assert [one.size_bytes for one in result] == sizes
+    assert {str(one.cores) for one in result} == {cores}
 
 
 def test_single_tiles_are_transposed_beforehand():
-    made = plan(first=matrix(96, 64, place=L1_MEMORY_CONFIG), second=matrix(32, 96), transpose_a=True, transpose_b=True)
-    assert operations(made) == ["Transpose", "Transpose", "Matmul"]
-    assert [str(one.cores) for one in made.steps[0].circular_buffers] == ["{[0-0 - 0-5]}"] * 2
-    assert made.tensors["input.transposed"].memory_config == L1_MEMORY_CONFIG
-    assert made.tensors["weight.transposed"].memory_config == DRAM_MEMORY_CONFIG
-    assert made.steps[-2:] == (Free("weight.transposed"), Free("input.transposed"))
+    result = plan(
+        first=matrix(96, 64, place=L1_MEMORY_CONFIG), second=matrix(32, 96), transpose_a=True, transpose_b=True
+    )
+    assert operations(result) == ["Transpose", "Transpose", "Matmul"]
+    assert [str(buffer.cores) for buffer in result.steps[0].circular_buffers] == ["{[0-0 - 0-5]}"] * 2
+    assert result.tensors["input.transposed"].memory_config == L1_MEMORY_CONFIG
+    assert result.tensors["weight.transposed"].memory_config == DRAM_MEMORY_CONFIG
+    assert result.steps[-2:] == (Free("weight.transposed"), Free("input.transposed"))
 
 
 @pytest.mark.parametrize(
@@ -139,10 +141,10 @@ def test_a_bias_is_added_afterwards_if_anything_is_in_l1():
 
 
 def test_an_activation_is_an_operation_of_its_own():
-    made = plan(activation=("relu", ()))
-    assert operations(made) == ["Matmul", "Unary"]
-    assert made.steps[-1] == Free("output")
-    assert made.tensors[made.results["output"]].shape == (64, 128)
+    result = plan(activation=("relu", ()))
+    assert operations(result) == ["Matmul", "Unary"]
+    assert result.steps[-1] == Free("output")
+    assert result.tensors[result.results["output"]].shape == (64, 128)
 
 
 def test_defaults_of_the_compute_config():

@@ -47,7 +47,7 @@ def test_padding_is_the_least_number_and_copied_stick_by_stick():
 def test_what_sticks_are_aligned_to_is_a_figure_of_the_device(alignment_bytes, stick_bytes):
     """24 channels of bfloat16 are 48 bytes."""
     (halo,) = halos(SPEC.replace(l1_alignment_bytes=alignment_bytes), channels=24)
-    assert {one.name: one.page_bytes for one in halo.circular_buffers}["padding_stick_0"] == stick_bytes
+    assert {buffer.name: buffer.page_bytes for buffer in halo.circular_buffers}["padding_stick_0"] == stick_bytes
 
 
 @pytest.mark.parametrize(("batch", "shards"), [(2, 585), (4, 586), (3, 588), (1, 588)])

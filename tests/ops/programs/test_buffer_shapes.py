@@ -82,9 +82,9 @@ def test_pieces_pass_the_slowest_part_one_behind_the_other():
 
 def test_cores_start_and_do_the_same():
     busy = {Stage.READER: 40.0, Stage.MATH: 70.0, Stage.WRITER: 0.0}
-    made = alike_cycles(CORES, 100.0, busy, SPEC, dram_read_bytes=64, contention_cycles=25.0)
-    assert (made.cycles, made.cores, made.dram_read_bytes, made.contention_cycles) == (1100.0, 3, 64, 25.0)
-    (group,) = made.groups
+    cycles = alike_cycles(CORES, 100.0, busy, SPEC, dram_read_bytes=64, contention_cycles=25.0)
+    assert (cycles.cycles, cycles.cores, cycles.dram_read_bytes, cycles.contention_cycles) == (1100.0, 3, 64, 25.0)
+    (group,) = cycles.groups
     assert group.stages == (
         StageCycles(Stage.START, 1000.0),
         StageCycles(Stage.READER, 40.0),

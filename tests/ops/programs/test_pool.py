@@ -42,11 +42,11 @@ def test_all_that_is_no_view_of_an_input():
 
 
 def test_buffers_in_order_of_allocation():
-    made = pool_buffers(
+    buffers = pool_buffers(
         sizes(out_shard=(32, 64), tiled=True), halo="halo", halo_bytes=800, indices="lists", indices_bytes=38,
         output="output", cores=CORES,
     )  # fmt: skip
-    assert [(one.name, one.size_bytes, one.view_of) for one in made] == [
+    assert [(one.name, one.size_bytes, one.view_of) for one in buffers] == [
         ("scalar", 4096, None),
         ("least", 2048, None),
         ("sticks", 800, "halo"),
@@ -87,10 +87,10 @@ def timed(op, spec=SPEC):
 
 def test_windows_wait_for_the_slowest_stage():
     """Two bursts of two sticks of 128 bytes to a window; two tiles of channels."""
-    made = timed(pool())
-    assert made.cycles == 500 + (40 + 2 * REDUCED + 2) + 8 * 2 * REDUCED
-    assert (made.bound_by, made.cores) == (Stage.MATH, 2)
-    assert busy(made) == {
+    result = timed(pool())
+    assert result.cycles == 500 + (40 + 2 * REDUCED + 2) + 8 * 2 * REDUCED
+    assert (result.bound_by, result.cores) == (Stage.MATH, 2)
+    assert busy(result) == {
         Stage.START: 500,
         Stage.READER: 5 * 40,
         Stage.SECOND_READER: 4 * 40,
@@ -102,9 +102,9 @@ def test_windows_wait_for_the_slowest_stage():
 @pytest.mark.parametrize(("processors", "read", "windows"), [(2, 160, (5, 4)), (1, 320, (9, 0))])
 def test_readers_take_turns(processors, read, windows):
     """16 taps apart are 16 bursts of 20 cycles: two readers do a window in half of that."""
-    made = timed(pool((4, 4), spacing=2), SPEC.replace(data_movement_processors=processors))
-    assert made.cycles == 500 + (320 + 2 * REDUCED + 2) + 8 * read
-    gathered = (busy(made).get(stage, 0) for stage in (Stage.READER, Stage.SECOND_READER))
+    result = timed(pool((4, 4), spacing=2), SPEC.replace(data_movement_processors=processors))
+    assert result.cycles == 500 + (320 + 2 * REDUCED + 2) + 8 * read
+    gathered = (busy(result).get(stage, 0) for stage in (Stage.READER, Stage.SECOND_READER))
     assert tuple(gathered) == tuple(320 * count for count in windows)
 
 
@@ -122,8 +122,8 @@ def test_more_channels_than_are_reduced_at_once_are_read_stick_by_stick():
 
 def test_a_result_in_tiles_is_packed_once_more():
     """Of each tile of 1088 bytes, a window fills one row of 32."""
-    made = timed(pool(tiled=True, data_format=BFLOAT8_B))
-    assert busy(made)[Stage.PACK] == pytest.approx(9 * (2 + 2 * 1088 / 64 / 32))
+    result = timed(pool(tiled=True, data_format=BFLOAT8_B))
+    assert busy(result)[Stage.PACK] == pytest.approx(9 * (2 + 2 * 1088 / 64 / 32))
 
 
 def test_every_stage_is_described():

@@ -44,9 +44,9 @@ def test_a_grid_needs_no_more_than_its_size():
 
 
 def test_a_name_tells_changes_in_the_order_of_a_file():
-    told = "clock_hz=1.2GHz, grid=9x7, l1.bytes=2MiB, dram.banks=16, dram.achieved_share=90%"
+    text = "clock_hz=1.2GHz, grid=9x7, l1.bytes=2MiB, dram.banks=16, dram.achieved_share=90%"
     changes = ["dram.achieved_share=0.9", "l1.bytes=2048KiB", "grid=9x7", "clock_hz=1.2e9", "dram.banks=16"]
-    assert changed(changed(SPEC, changes[:2]), changes[2:]).name == f"wormhole_n150, {told}"
+    assert changed(changed(SPEC, changes[:2]), changes[2:]).name == f"wormhole_n150, {text}"
 
 
 def test_contradictions_are_those_of_all_changes_together():
@@ -132,7 +132,7 @@ def test_the_samples_run_every_program_that_has_a_model():
 
 
 def test_samples_have_names_of_their_own():
-    names = [one.name for one in (*samples(), *planners_samples())]
+    names = [sample.name for sample in (*samples(), *planners_samples())]
     assert len(names) == len(set(names))
 
 
@@ -146,7 +146,7 @@ def modeled_operations(spec):
 def machines(name, factors, every=1):
     """Operations with what they take on a device; and a device for each field and factor, with those that read it."""
     spec = load_spec(name)
-    before = {one: one.operation(spec) for one in modeled_operations(spec)[::every]}
+    before = {operation: operation.operation(spec) for operation in modeled_operations(spec)[::every]}
     read = {one: fields_asked(one.operation, spec) for one in before}
     changed = {}
     for field, factor in product(numeric_fields(spec), factors):
@@ -261,7 +261,7 @@ TILE_BYTES = 2048
 
 
 def operations(program, spec=SPEC) -> list[FixedOperation]:
-    return [one for one in modeled_operations(spec) if one.program == program]
+    return [operation for operation in modeled_operations(spec) if operation.program == program]
 
 
 def test_half_the_link_takes_twice_as_long_for_what_the_wire_bounds():
@@ -293,9 +293,10 @@ def test_a_faster_clock_waits_more_cycles_for_dram_and_as_many_for_links():
 
 def test_a_wider_matrix_unit_halves_the_products_and_leaves_the_rest():
     wide = SPEC.replace(compute_phase_cycles=8)
-    for one in operations("conv2d"):
+    for operation in operations("conv2d"):
         before, after = (
-            {stage.stage: stage.busy_cycles for stage in one.operation(spec).slowest.stages} for spec in (SPEC, wide)
+            {stage.stage: stage.busy_cycles for stage in operation.operation(spec).slowest.stages}
+            for spec in (SPEC, wide)
         )
         assert after[Stage.MATH] == pytest.approx(before[Stage.MATH] / 2)
         assert {key: value for key, value in after.items() if key not in (Stage.MATH, Stage.DRAM)} == pytest.approx(
@@ -336,17 +337,21 @@ SLOWER_WITH_ONE = {"conv2d", "halo", "matmul", "patch_matmul", "phase_conv2d"} |
 def test_hands_that_are_missing_cost_time(processors, slower):
     spec = SPEC.replace(data_movement_processors=processors)
     found = set()
-    for one in modeled_operations(SPEC):
-        before, after = (one.cycles(device) for device in (SPEC, spec))
+    for operation in modeled_operations(SPEC):
+        before, after = (operation.cycles(device) for device in (SPEC, spec))
         assert before / 2 - 1e-6 < after < 2 * before + 1e-6
         if after > before + 1e-6:
-            found.add(one.program)
+            found.add(operation.program)
     assert found == slower
 
 
 def test_a_third_hand_reads_the_second_half_and_writes():
     three = SPEC.replace(data_movement_processors=3)
-    faster = {one.program for one in modeled_operations(SPEC) if one.cycles(three) < one.cycles(SPEC) - 1e-6}
+    faster = {
+        operation.program
+        for operation in modeled_operations(SPEC)
+        if operation.cycles(three) < operation.cycles(SPEC) - 1e-6
+    }
     assert faster >= {"conv2d"}
     assert faster <= {"conv2d", "matmul", "patch_matmul"}
 

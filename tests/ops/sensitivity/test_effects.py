@@ -38,8 +38,8 @@ AT_A_TIME = 6  # calls that are tried, before the fields that they moved need no
 def effect(name, *calls, spec="wormhole_n150", **options):
     device = load_spec(spec)
     (field,) = (one for one in numeric_fields(device) if one.name == name)
-    (found,) = effects([field], calls or samples()[:2], device, **options)
-    return found
+    (result,) = effects([field], calls or samples()[:2], device, **options)
+    return result
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_what_a_field_moves(name, moves):
     found = effect(name)
     assert found.moves == moves
     assert bool(found.elasticity) == bool({CYCLES, LAUNCHES} & set(moves))
-    told = effect(name, elasticities=False)
-    assert (told.moves, told.elasticity) == (moves, {})
+    text = effect(name, elasticities=False)
+    assert (text.moves, text.elasticity) == (moves, {})
 
 
 def test_plans_are_not_held_on_a_network_without_their_cores():
@@ -127,7 +127,10 @@ def test_operations_of_a_plan_alone_take_what_they_take_in_it():
     call = sample("DRAM_HEIGHT slices")
     plan = call.plan(SPEC)
     held = fixed_operations([call], SPEC)
-    timed = {one.name.removesuffix("DeviceOperation"): one.cycles.cycles for one in run_cycles(plan, SPEC).operations}
+    timed = {
+        operation.name.removesuffix("DeviceOperation"): operation.cycles.cycles
+        for operation in run_cycles(plan, SPEC).operations
+    }
     assert {one.name for one in held} == set(timed)
     assert held[-1].name == "ReshapeView"
     assert held[-1].cycles(SPEC) == timed["ReshapeView"]

@@ -69,7 +69,7 @@ def test_what_outputs_read_lies_in_the_range_of_their_core(frame, output_rows):
     for number in range(frame.outputs):
         sticks, _, _ = read_by(frame, number)
         core = number // output_rows
-        assert all(starts[core] <= one < stops[core] for one in sticks)
+        assert all(starts[core] <= stick < stops[core] for stick in sticks)
 
 
 @frames

@@ -32,9 +32,9 @@ def fault_of(text, *, opening=STRICT, frees=(), facts=None, factor=-1.0, **more)
     going, values = begun(opening)
     expected = Expected(**{"values": factor * values, **more})
     results = {"t1": lambda: expected} if "t1 =" in text else {}
-    with pytest.raises(Fault) as found:
+    with pytest.raises(Fault) as caught:
         going.carry_out("a call", Step(text=text, results=results, frees=frees, facts=facts or {}), 1)
-    return found.value
+    return caught.value
 
 
 @pytest.mark.parametrize(

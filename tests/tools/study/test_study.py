@@ -38,26 +38,26 @@ def table_of(device, text):
 
 @pytest.mark.parametrize("device", [*CARDS, INVENTED])
 def test_a_layer_takes_what_the_document_says(part, device):
-    (one,) = (one for one in part.layers if named(one.device) == device)
+    (one,) = (layer for layer in part.layers if named(layer.device) == device)
     assert f"\n{row(one)}\n" in table_of(device, TEXT)
 
 
 def test_tables_of_a_part(part):
-    made = tables(part)
-    for one in part.layers:
-        lines = table_of(named(one.device), made).splitlines()
-        assert lines[1:5] == [*table_of(named(one.device), TEXT).splitlines()[1:3], row(one), sums([one])]
-        assert [line for line in lines if line.startswith("* ")] == [f"* {reason}" for reason in one.reasons[:3]]
-    assert f"{len(part.machines.points)} machines; {INVENTED} is `{part.invented.device}`.\n" in made
+    result = tables(part)
+    for layer in part.layers:
+        lines = table_of(named(layer.device), result).splitlines()
+        assert lines[1:5] == [*table_of(named(layer.device), TEXT).splitlines()[1:3], row(layer), sums([layer])]
+        assert [line for line in lines if line.startswith("* ")] == [f"* {reason}" for reason in layer.reasons[:3]]
+    assert f"{len(part.machines.points)} machines; {INVENTED} is `{part.invented.device}`.\n" in result
 
 
 def test_charts_of_a_part(part):
-    contended = replace(part, layers=tuple(replace(one, layer=CONTENDED) for one in part.layers))
-    made = charts(contended)
-    assert {f"]({name})" in TEXT for name in made} == {True}
+    contended = replace(part, layers=tuple(replace(layer, layer=CONTENDED) for layer in part.layers))
+    result = charts(contended)
+    assert {f"]({name})" in TEXT for name in result} == {True}
     for device in (*CARDS, INVENTED):
-        assert f"{device}: cycles that are left" in made["study-layers.svg"]
-        assert device in made["study-front.svg"]
+        assert f"{device}: cycles that are left" in result["study-layers.svg"]
+        assert device in result["study-front.svg"]
 
 
 def test_what_does_not_fit_is_no_figure(part):
@@ -85,16 +85,16 @@ def test_the_space_has_the_layers_of_the_main_job_with_other_configs():
 def test_the_invented_device_is_the_fastest_of_no_more_area_than_the_card(part):
     small = part.machines
     found = invented_of(small)
-    base = next(one for one in small.points if one.device == "wormhole_n150")
+    base = next(point for point in small.points if point.device == "wormhole_n150")
     assert base.costs["area"] == 64
     assert found.costs["area"] <= 64
-    least = min(one.nanoseconds for one in small.points if one.nanoseconds and one.costs["area"] <= 64)
+    least = min(point.nanoseconds for point in small.points if point.nanoseconds and point.costs["area"] <= 64)
     assert found.nanoseconds == least
 
 
 def test_a_space_without_the_card_is_refused(part):
     small = part.machines
-    others = tuple(one for one in small.points if one.device != "wormhole_n150")
+    others = tuple(point for point in small.points if point.device != "wormhole_n150")
     with pytest.raises(ArgumentError, match="has to hold wormhole_n150 itself"):
         invented_of(replace(small, points=others))
 
@@ -123,7 +123,7 @@ def test_the_document_and_its_charts_are_what_the_tool_writes():
     assert updated(TEXT, f"\n{tables(found)}\n", BEGIN) == TEXT, "python -m tools.study --write"
     for name, picture in charts(found).items():
         assert Path(DOCUMENT.parent, name).read_text(encoding="utf-8") == picture, "python -m tools.study --write"
-    _holds_what_is_said_in_words({(named(one.device), one.layer): one for one in found.layers})
+    _holds_what_is_said_in_words({(named(layer.device), layer.layer): layer for layer in found.layers})
 
 
 def _holds_what_is_said_in_words(found):

@@ -30,7 +30,7 @@ def names(one):
 
 
 def by_layer(times):
-    return {one.step.flow["layer"]: one for one in times if one.step.row is not None}
+    return {time.step.flow["layer"]: time for time in times if time.step.row is not None}
 
 
 def test_every_layer_is_a_step_and_the_other_way_round():
@@ -54,9 +54,9 @@ def test_rows_of_one_file_only_are_listed():
 def test_figures_are_times_and_measurements_come_first():
     odd = {**OPERATIONS[0], "unit": "TFLOPS"}
     figures, unread = figures_of("vgg_unet", [*reversed(OPERATIONS), odd])
-    assert [one.measured for one in figures] == [True, True, False, False, False, False]
-    assert {one.time_ns for one in figures if one.measured} == {3.2911e6, 2.5156e6}
-    assert max(one.time_ns for one in figures if not one.measured) == pytest.approx(1e9 / 290)
+    assert [figure.measured for figure in figures] == [True, True, False, False, False, False]
+    assert {figure.time_ns for figure in figures if figure.measured} == {3.2911e6, 2.5156e6}
+    assert max(figure.time_ns for figure in figures if not figure.measured) == pytest.approx(1e9 / 290)
     assert unread == [(odd, "a figure in TFLOPS gives no time")]
     assert figures_of("vgg", OPERATIONS) == ([], [])
 
@@ -66,7 +66,7 @@ def test_every_layer_is_timed_on_the_shards_that_the_one_before_left(networks, d
     for times in networks[device].times.values():
         found = by_layer(times)
         assert len(found) == len(LAYERS)
-        assert not [one.reason for one in times if one.reason]
+        assert not [time.reason for time in times if time.reason]
         inherited = [name for name, one in found.items() if one.step.before[:1] != ("interleaved",)]
         for name in set(inherited) - {"d1.conv1", "d2.conv1", "out"}:
             assert [kind for kind in names(found[name]) if kind != "Move"] == ["Halo", "Conv2d"], name
@@ -86,7 +86,7 @@ def test_what_the_profile_shows_of_its_structure(networks):
         for times in network.times.values():
             sums = totals(times)
             assert sums.operations + sum(sums.left_out.values()) == pytest.approx(102, abs=6)
-            assert all("Move" not in names(one) for one in times if one.step.before == ("pool",))
+            assert all("Move" not in names(time) for time in times if time.step.before == ("pool",))
     assert by_layer(networks["p100"].times[Software.RELEASE])["d4.up"].scheme == "height 86"
 
 
@@ -108,7 +108,7 @@ def test_every_operation_of_vanilla_unet_is_timed_and_near_its_target():
     sums = totals(times)
     assert (unmatched, sums.left_out, sums.failed, sums.operations) == ([], {}, 0, 89)
     assert sums.timed_ns == pytest.approx(1e9 / 201, rel=0.08)
-    assert sum(len(one.operations) for one in times) == 58  # of the 23 convolutions
+    assert sum(len(time.operations) for time in times) == 58  # of the 23 convolutions
     assert "Nothing is left out." in " ".join(sentences(network))
 
 

@@ -23,7 +23,7 @@ def test_tensors_lie_one_behind_the_other(device, axis, sides, layout):
     for shape, side in zip(shapes, sides, strict=True):
         shape[axis] = side
     arrays = [values(*shape, first=n) for n, shape in enumerate(shapes)]
-    result = ttnn.concat([placed(device, one, layout) for one in arrays], axis)
+    result = ttnn.concat([placed(device, array, layout) for array in arrays], axis)
     assert np.array_equal(result.to_numpy(), np.concatenate(arrays, axis))
 
 
@@ -59,7 +59,7 @@ def test_programs_before_a_refusal_are_refused_first(device, rows, error, first)
 
 def test_shards_are_joined_on_their_cores(device):
     arrays = [values(1, 1, 64, 32), values(1, 1, 64, 64)]
-    tensors = [placed(device, one, place=high((32, one.shape[-1]), 2)) for one in arrays]
+    tensors = [placed(device, array, place=high((32, array.shape[-1]), 2)) for array in arrays]
     place = high((32, 96), 2)
     names, result, _ = captured(lambda: ttnn.concat(tensors, -1, memory_config=place))
     assert (names, result.memory_config()) == (["Concat"], place)
@@ -69,24 +69,26 @@ def test_shards_are_joined_on_their_cores(device):
 
 def test_groups_of_shards_are_dealt_in_turn(device):
     arrays = [values(1, 1, 64, 64), values(1, 1, 64, 32)]
-    shards = [placed(device, one, place=high((32, one.shape[-1]), 2)) for one in arrays]
+    shards = [placed(device, array, place=high((32, array.shape[-1]), 2)) for array in arrays]
     result = ttnn.concat(shards, -1, groups=2).to_numpy()
     assert np.array_equal(result[..., :32], arrays[0][..., :32])
     assert np.array_equal(result[..., 32:48], arrays[1][..., :16])
-    whole = ttnn.concat([placed(device, one) for one in arrays], -1, groups=2).to_numpy()
+    whole = ttnn.concat([placed(device, array) for array in arrays], -1, groups=2).to_numpy()
     assert np.array_equal(whole, np.concatenate(arrays, -1))
 
 
 def test_rows_that_end_unaligned_are_turned_and_turned_back(device):
     arrays = [values(1, 1, 32, 20), values(1, 1, 32, 12)]
-    names, result, _ = captured(lambda: ttnn.concat([placed(device, one, ttnn.ROW_MAJOR_LAYOUT) for one in arrays], 3))
+    names, result, _ = captured(
+        lambda: ttnn.concat([placed(device, array, ttnn.ROW_MAJOR_LAYOUT) for array in arrays], 3)
+    )
     assert names == ["Permute", "Permute", "Concat", "Permute"]
     assert np.array_equal(result.to_numpy(), np.concatenate(arrays, 3))
 
 
 def test_shards_are_gathered_along_axes_that_they_are_cut_on(device):
     arrays = [values(1, 1, 64, 32), values(1, 1, 64, 32, first=3)]
-    shards = [placed(device, one, place=high((32, 32), 2)) for one in arrays]
+    shards = [placed(device, array, place=high((32, 32), 2)) for array in arrays]
     names, result, _ = captured(lambda: ttnn.concat(shards, 2))
     assert names == ["ShardedToInterleaved", "ShardedToInterleaved", "Concat"]
     assert np.array_equal(result.to_numpy(), np.concatenate(arrays, 2))
@@ -106,16 +108,16 @@ def test_what_does_not_go_together_is_refused(device):
 @pytest.mark.parametrize(("sides", "axis"), [((7, 21), 0), ((1, 1), 0), ((32, 32, 5), 0)])
 def test_vectors_are_joined(device, layout, sides, axis):
     arrays = [values(side, first=n) for n, side in enumerate(sides)]
-    tensors = [placed(device, one, layout) for one in arrays]
+    tensors = [placed(device, array, layout) for array in arrays]
     result = ttnn.concat(tensors, axis)
     assert np.array_equal(result.to_numpy(), np.concatenate(arrays))
-    assert all(one.is_allocated() for one in tensors)
+    assert all(tensor.is_allocated() for tensor in tensors)
 
 
 @pytest.mark.parametrize("shape", [(38, 24), (3, 38, 24)])
 def test_turned_tensors_keep_their_rank(device, shape):
     arrays = [values(*shape), values(*shape, first=7)]
-    result = ttnn.concat([placed(device, one, ttnn.ROW_MAJOR_LAYOUT) for one in arrays], -1)
+    result = ttnn.concat([placed(device, array, ttnn.ROW_MAJOR_LAYOUT) for array in arrays], -1)
     assert np.array_equal(result.to_numpy(), np.concatenate(arrays, -1))
 
 
@@ -160,7 +162,7 @@ def test_ragged_shards_go_through_rows_that_are_turned(device):
 )
 def test_rows_are_dealt_to_columns_of_shards_once_they_are_joined(device, widths, names):
     arrays = [values(64, width, first=width) for width in widths]
-    tensors = [placed(device, one, ttnn.ROW_MAJOR_LAYOUT) for one in arrays]
+    tensors = [placed(device, array, ttnn.ROW_MAJOR_LAYOUT) for array in arrays]
     found, result, _ = captured(lambda: ttnn.concat(tensors, 1, memory_config=wide((64, 32), 2)))
     assert (found, result.memory_config()) == (names, wide((64, 32), 2))
     assert np.array_equal(result.to_numpy(), np.concatenate(arrays, 1))
@@ -169,7 +171,7 @@ def test_rows_are_dealt_to_columns_of_shards_once_they_are_joined(device, widths
 def test_ragged_tiles_for_shards_become_rows(device):
     arrays = [values(64, 30), values(64, 34)]
     found, result, _ = captured(
-        lambda: ttnn.concat([placed(device, one) for one in arrays], 1, memory_config=high((32, 64), 2))
+        lambda: ttnn.concat([placed(device, array) for array in arrays], 1, memory_config=high((32, 64), 2))
     )
     assert found == [
         *["UntilizeWithUnpadding"] * 2, *["Permute"] * 2, "Concat", "Transpose", "TilizeWithValPadding",

@@ -41,7 +41,7 @@ def test_the_answer_is_what_a_capture_of_the_call_gives(spec: str, place: ttsim.
 def test_prepared_weights_are_among_the_results_if_asked_for() -> None:
     answer = query_op_constraints(input_tensor=IMAGE, return_weights_and_bias=True, return_output_dim=True, **CALL)
     assert answer.output_tensor_specs is not None
-    assert [one.shape for one in answer.output_tensor_specs] == [(1, 1, 31 * 31, 32), (1, 1, 576, 32)]
+    assert [spec.shape for spec in answer.output_tensor_specs] == [(1, 1, 31 * 31, 32), (1, 1, 576, 32)]
 
 
 def test_inputs_on_the_host_and_groups() -> None:

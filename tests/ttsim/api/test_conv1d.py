@@ -22,16 +22,16 @@ def test_a_row_is_an_image_of_one_row(device):
     rng = np.random.default_rng(0)
     row, weight = (rng.standard_normal(shape).astype(np.float32) for shape in ((1, 20, 32), (32, 32, 5)))
     given = ttsim.Tensor(row, ttsim.bfloat16).to(device)
-    made, length, (prepared, bias) = call(
+    result, length, (prepared, bias) = call(
         device, given, ttsim.Tensor(weight, ttsim.bfloat16), padding=(4, 0), stride=2, return_output_dim=True,
         return_weights_and_bias=True)  # fmt: skip
-    assert (made.shape, length, prepared.shape, bias) == ((1, 1, 10, 32), 10, (1, 1, 160, 32), None)
+    assert (result.shape, length, prepared.shape, bias) == ((1, 1, 10, 32), 10, (1, 1, 160, 32), None)
     padded = np.pad(row[0], ((4, 0), (0, 0))).astype(float)
     wanted = np.stack([np.einsum("kc,ock->o", padded[2 * i : 2 * i + 5], weight) for i in range(10)])
-    assert np.corrcoef(made.to_numpy().ravel(), wanted.ravel())[0, 1] > 0.9999
+    assert np.corrcoef(result.to_numpy().ravel(), wanted.ravel())[0, 1] > 0.9999
     image = given.reshape(1, 1, 20, 32)
     same = call(device, image, ttsim.Tensor(weight[:, :, None], ttsim.bfloat16, device), padding=(4, 0), stride=2)
-    assert np.array_equal(same.to_numpy(), made.to_numpy())
+    assert np.array_equal(same.to_numpy(), result.to_numpy())
 
 
 def test_captures_name_the_function_alone(device):

@@ -233,11 +233,11 @@ def test_weights_in_rows_on_the_device_are_fetched_and_prepared(values):
         outputs = []
         for there in (False, True):
             weight, bias = (ttsim.Tensor(one, ttsim.bfloat16, device if there else None) for one in raw)
-            made, (prepared, _) = ttsim.conv2d(
+            result, (prepared, _) = ttsim.conv2d(
                 input_tensor=image, weight_tensor=weight, bias_tensor=bias, device=device,
                 **conv_sizes(6, 7, 32, 32, 3, 3), groups=0, return_weights_and_bias=True)  # fmt: skip
             assert prepared.shape == (1, 1, 288, 32)
-            outputs.append(made)
+            outputs.append(result)
         assert weight.is_allocated()
         if values == "exact":
             assert np.array_equal(outputs[0].to_numpy(), outputs[1].to_numpy())
@@ -253,7 +253,7 @@ def test_a_transposed_convolution_of_the_same_frame_is_another_program(off):
         ttsim.graph.begin_graph_capture()
         function(**tensors, device=off, **conv_sizes(6, 7, 32, 32, 3, 3), padding=(1, 1))
         nodes = ttsim.graph.end_graph_capture()
-        return [one["params"]["size"] for one in nodes if one["node_type"] == "circular_buffer_allocate"]
+        return [node["params"]["size"] for node in nodes if node["node_type"] == "circular_buffer_allocate"]
 
     first, again, other = map(circular_buffers, (ttsim.conv2d, ttsim.conv2d, ttsim.conv_transpose2d))
     assert again == []

@@ -44,14 +44,14 @@ def test_prepared_weights_and_bias_are_those_of_the_call() -> None:
         bias = ttsim.Tensor(np.ones((1, 1, 1, 16), np.float32), ttsim.bfloat16)
         x = ttsim.Tensor(np.ones((1, 1, 64, 32), np.float32), ttsim.bfloat16, layout=ttsim.TILE_LAYOUT)
         config = ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat16)
-        _, (made, made_bias) = ttsim.conv2d(
+        _, (result, made_bias) = ttsim.conv2d(
             input_tensor=x.to(device, ttsim.L1_MEMORY_CONFIG), weight_tensor=raw, bias_tensor=bias, device=device,
             in_channels=32, out_channels=16, batch_size=1, input_height=8, input_width=8, kernel_size=(3, 3),
             padding=(1, 1), conv_config=config, return_weights_and_bias=True,
         )  # fmt: skip
         ahead = prepared(device, raw)
-        assert ahead.spec == made.spec
-        assert (ahead.padded_values() == made.padded_values()).all()
+        assert ahead.spec == result.spec
+        assert (ahead.padded_values() == result.padded_values()).all()
         ahead = ttsim.prepare_conv_bias(bias_tensor=bias, **arguments(device))
         assert ahead.spec == made_bias.spec
 
@@ -63,8 +63,8 @@ def test_shards_that_the_image_does_not_fit_are_asked_for_their_cores_and_their_
             grid = ttsim.CoreRangeSet([ttsim.CoreRange(ttsim.CoreCoord(0, 0), ttsim.CoreCoord(*corner))])
             shards = ttsim.ShardSpec(grid, shape, ttsim.ShardOrientation.ROW_MAJOR)
             place = ttsim.MemoryConfig(getattr(ttsim.TensorMemoryLayout, scheme), ttsim.BufferType.L1, shards)
-            made = prepared(device, weights(64, 3), in_channels=64, input_memory_config=place)
-            assert made.shape == [1, 1, 576, 16]
+            result = prepared(device, weights(64, 3), in_channels=64, input_memory_config=place)
+            assert result.shape == [1, 1, 576, 16]
 
 
 def allocations(device: ttsim.Device, raw: ttsim.Tensor, **changed: Any) -> list[int]:
@@ -110,8 +110,8 @@ def test_folded_windows_side_by_side_leave_a_matmul() -> None:
     """As the real library prepares 16 channels of 2x2 windows at stride 2 from DRAM: 64 rows."""
     with ttsim.open_device(l1_small_size=32768) as device:
         changed = {"in_channels": 16, "kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0)}
-        made = prepared(device, weights(16, 2), input_memory_config=ttsim.DRAM_MEMORY_CONFIG, **changed)
-        assert (made.shape, made.padded_shape) == ([1, 1, 64, 16], [1, 1, 64, 32])
+        result = prepared(device, weights(16, 2), input_memory_config=ttsim.DRAM_MEMORY_CONFIG, **changed)
+        assert (result.shape, result.padded_shape) == ([1, 1, 64, 16], [1, 1, 64, 32])
         wide = {"kernel_size": (2, 3), "stride": (2, 3), "padding": (0, 0), "in_channels": 16, "input_width": 9}
         raw = ttsim.Tensor(np.ones((16, 16, 2, 3), np.float32), ttsim.bfloat16)
         assert prepared(device, raw, input_memory_config=ttsim.DRAM_MEMORY_CONFIG, **wide).shape == [1, 1, 96, 16]
@@ -137,5 +137,7 @@ def test_rows_of_block_floats_can_be_described() -> None:
         rows = {"input_layout": ttsim.ROW_MAJOR_LAYOUT, "input_dtype": ttsim.bfloat8_b, "conv_config": config}
         sizes = {"in_channels": 40, "out_channels": 64, "input_height": 16, "input_width": 16, "stride": (2, 2)}
         given = arguments(device, **rows, **sizes)
-        made = ttsim.prepare_conv_transpose2d_weights(weight_tensor=raw, weights_format="IOHW", has_bias=True, **given)
-        assert made.padded_shape == [1, 1, 384, 64]
+        output = ttsim.prepare_conv_transpose2d_weights(
+            weight_tensor=raw, weights_format="IOHW", has_bias=True, **given
+        )
+        assert output.padded_shape == [1, 1, 384, 64]

@@ -79,7 +79,7 @@ def test_prepared_weights_serve_again(device: Device) -> None:
 
 def test_preparing_ahead_gives_what_the_call_prepares(device: Device) -> None:
     config = ttsim.Conv2dConfig(weights_dtype=ttsim.bfloat16)
-    _, made = run(device, bias_tensor=bias(), return_weights_and_bias=True, conv_config=config)
+    _, result = run(device, bias_tensor=bias(), return_weights_and_bias=True, conv_config=config)
     shared = {
         "device": device,
         **conv_sizes(4, 4, 32, 32, 2, 2),
@@ -95,7 +95,7 @@ def test_preparing_ahead_gives_what_the_call_prepares(device: Device) -> None:
     raw = {"weight_tensor": ones(32, 32, 2, 2), "weights_format": "IOHW", "has_bias": True}
     ahead = prepare(**raw, **shared, conv_config=config)
     ahead_bias = ttsim.prepare_conv_transpose2d_bias(bias_tensor=bias(), **shared, conv_config=config)
-    for got, wanted in zip((ahead, ahead_bias), made, strict=True):
+    for got, wanted in zip((ahead, ahead_bias), result, strict=True):
         assert got.spec == wanted.spec
         np.testing.assert_array_equal(got.buffer.pages(), wanted.buffer.pages())
     with pytest.raises(ArgumentError, match=r"^bad optional access"):
@@ -167,8 +167,8 @@ def test_a_bias_without_axes_has_no_tiles(lenient: Device) -> None:
 
 @pytest.mark.parametrize(("height", "rows"), [(5, [32] * 64 + [0] * 16), (3, [32] * 48)])
 def test_a_lenient_device_reads_zeros_beyond_a_tensor_in_l1(height: int, rows: list[int], lenient: Device) -> None:
-    made = run(lenient, input_tensor=in_l1(ones(1, 1, 16, 32).to(lenient)), input_height=height)
-    assert made.to_numpy()[0, 0, :, 0].tolist() == rows
+    result = run(lenient, input_tensor=in_l1(ones(1, 1, 16, 32).to(lenient)), input_height=height)
+    assert result.to_numpy()[0, 0, :, 0].tolist() == rows
 
 
 def test_without_values() -> None:

@@ -91,7 +91,7 @@ def test_exact_values_are_those_of_the_fast_ones(spec, dtype):
     for values in ("exact", "fast"):
         with opened(values=values, spec=spec) as device:
             results += both(device, **call)
-    assert all(np.array_equal(one, results[0]) for one in results)
+    assert all(np.array_equal(result, results[0]) for result in results)
 
 
 @pytest.mark.parametrize("fidelity", ["LoFi", "HiFi2", "HiFi3", "HiFi4"])
@@ -107,8 +107,8 @@ def test_the_fidelity_is_that_of_the_call(fidelity, dtype):
     for values in ("exact", "fast"):
         with opened(values=values) as device:
             results += both(device, **call)
-    for one in results[1:]:
-        np.testing.assert_allclose(one, results[0], rtol=0, atol=0.04)
+    for result in results[1:]:
+        np.testing.assert_allclose(result, results[0], rtol=0, atol=0.04)
 
 
 @pytest.mark.parametrize("layout", [ttnn.ROW_MAJOR_LAYOUT, ttnn.TILE_LAYOUT])
@@ -120,8 +120,8 @@ def test_inputs_on_the_device(layout, memory, image):
     with opened() as device:
         host = ttnn.conv_transpose2d(device=device, lowering="phase", **call).to_numpy()
         call["input_tensor"] = source.to(layout).to(device, memory)
-        made = ttnn.conv_transpose2d(device=device, lowering="phase", **call)
-        assert np.array_equal(made.to_numpy(), host)
+        output = ttnn.conv_transpose2d(device=device, lowering="phase", **call)
+        assert np.array_equal(output.to_numpy(), host)
         assert call["input_tensor"].is_allocated()
 
 
@@ -129,9 +129,9 @@ def test_a_sharded_input_comes_from_an_earlier_call():
     with opened() as device:
         first = arguments((8, 8), kernel=(2, 2), batch=1) | {"dtype": ttnn.bfloat16}
         first["input_tensor"] = first["input_tensor"].to(device, ttnn.L1_MEMORY_CONFIG)
-        made = ttnn.conv_transpose2d(device=device, **first)
-        assert made.is_sharded()
-        call = arguments((16, 16), kernel=(2, 2), batch=1, compute_config=EXACT_SUMS, input_tensor=made)
+        output = ttnn.conv_transpose2d(device=device, **first)
+        assert output.is_sharded()
+        call = arguments((16, 16), kernel=(2, 2), batch=1, compute_config=EXACT_SUMS, input_tensor=output)
         frame, phase = both(device, **call)
     assert np.array_equal(frame, phase)
 
@@ -142,10 +142,10 @@ def test_only_what_is_asked_for_stays():
         source = call["input_tensor"].to(ttnn.TILE_LAYOUT).to(device, ttnn.L1_MEMORY_CONFIG)
         call["input_tensor"] = source
         config = ttnn.Conv2dConfig(deallocate_activation=True)
-        made = ttnn.conv_transpose2d(device=device, lowering="phase", conv_config=config, **call)
+        output = ttnn.conv_transpose2d(device=device, lowering="phase", conv_config=config, **call)
         assert not source.is_allocated()
         left = [one for one in device.machine.memory.live() if one.spec.buffer_type is not BufferType.L1_SMALL]
-        assert [one.address for one in left] == [made.buffer_address()]
+        assert [one.address for one in left] == [output.buffer_address()]
 
 
 @pytest.mark.parametrize("layout", [ttnn.TILE_LAYOUT, ttnn.ROW_MAJOR_LAYOUT])
@@ -156,13 +156,13 @@ def test_the_output_lies_where_the_frame_lowering_puts_it(layout, memory, dtype,
     if dtype is ttnn.bfloat8_b and layout is ttnn.ROW_MAJOR_LAYOUT:
         pytest.skip("a block float exists in tiles only")
     call = arguments(memory_config=memory, conv_config=ttnn.Conv2dConfig(output_layout=layout)) | {"dtype": dtype}
-    made = []
+    result = []
     for lowering in ("frame", "phase"):
         with opened() as device:
             given = call["input_tensor"] if place is None else call["input_tensor"].to(device, place)
             whole = call | {"input_tensor": given}
-            made.append(ttnn.conv_transpose2d(device=device, lowering=lowering, return_output_dim=True, **whole))
-    (frame, size), (phase, own) = made
+            result.append(ttnn.conv_transpose2d(device=device, lowering=lowering, return_output_dim=True, **whole))
+    (frame, size), (phase, own) = result
     assert own == size == (11, 13)
     assert (phase.shape, phase.layout, phase.dtype) == (frame.shape, frame.layout, frame.dtype)
     assert phase.memory_config() == frame.memory_config()
@@ -194,12 +194,12 @@ def prepared(device, lowering="phase", **call):
 
 def test_weights_that_were_prepared_for_another_program_are_refused():
     schemes = (ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.TensorMemoryLayout.BLOCK_SHARDED)
-    first, second = ({"conv_config": ttnn.Conv2dConfig(shard_layout=one)} for one in schemes)
+    first, second = ({"conv_config": ttnn.Conv2dConfig(shard_layout=scheme)} for scheme in schemes)
     call, ours = arguments((16, 16), channels=(128, 128)), 'lowering="phase": weight_tensor is on the device'
     with opened(strict=False) as device:
-        for made, used in ((prepared(device, **call, **first), second), (prepared(device, "frame", **call), {})):
+        for result, used in ((prepared(device, **call, **first), second), (prepared(device, "frame", **call), {})):
             with pytest.raises(ArgumentError, match=ours):
-                prepared(device, **call | {"weight_tensor": made} | used)
+                prepared(device, **call | {"weight_tensor": result} | used)
     with opened() as device:
         by_phase = prepared(device, **arguments())
         with pytest.raises(ArgumentError, match="weight_tensor: prepared for another program"):
@@ -218,7 +218,9 @@ def test_a_profile_shows_what_zeros_cost():
     assert second.name == "ttsim.conv_transpose2d"
     assert second.total.math.useful_flops == first.total.math.useful_flops
     assert second.total.math.issued_flops <= first.total.math.issued_flops / 2
-    assert [one.name for one in first.operations][:-1] == [one.name for one in second.operations][:-1]
+    assert [operation.name for operation in first.operations][:-1] == [
+        operation.name for operation in second.operations
+    ][:-1]
     assert second.total.cycles < first.total.cycles
     assert not second.untimed
     assert estimate.cycles == pytest.approx(second.total.cycles)

@@ -106,7 +106,7 @@ def test_a_call_is_planned_once(planned: list[str]) -> None:
     with opened() as device:
         outputs = [made(device, "conv_transpose2d", {}, ttsim.L1_MEMORY_CONFIG) for _ in range(5)]
         assert len(planned) == 1
-        assert len({one.buffer_address() for one in outputs}) == 5
+        assert len({output.buffer_address() for output in outputs}) == 5
 
 
 def test_an_edited_config_is_another_call(planned: list[str]) -> None:
@@ -144,10 +144,10 @@ def test_no_argument_but_an_activation_has_fractions() -> None:
     """0.0 and -0.0 are equal and mean two things: `planned` tells them apart by the activation's words alone."""
     kinds = (ConvCall, ConvConfig, ComputeConfig, SliceConfig, Folding)
     fractions = {
-        (kind.__name__, one.name)
+        (kind.__name__, field.name)
         for kind in kinds
-        for one in fields(kind)
-        if "float" in str(get_type_hints(kind)[one.name])
+        for field in fields(kind)
+        if "float" in str(get_type_hints(kind)[field.name])
     }
     assert fractions == {("ConvConfig", "activation")}
 

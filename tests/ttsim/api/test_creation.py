@@ -5,8 +5,8 @@ import ttsim
 
 
 def test_defaults_are_those_of_the_real_library() -> None:
-    made = ttsim.zeros((2, 3))
-    assert (made.shape, made.dtype, made.layout) == ([2, 3], ttsim.bfloat16, ttsim.ROW_MAJOR_LAYOUT)
+    output = ttsim.zeros((2, 3))
+    assert (output.shape, output.dtype, output.layout) == ([2, 3], ttsim.bfloat16, ttsim.ROW_MAJOR_LAYOUT)
     assert ttsim.full((2, 2), 7, ttsim.int32).to_list() == [[7, 7], [7, 7]]
     assert ttsim.ones([1, 4]).to_list() == [[1.0] * 4]
     assert ttsim.arange(5).to_list() == [0, 1, 2, 3, 4]
@@ -16,9 +16,9 @@ def test_defaults_are_those_of_the_real_library() -> None:
 def test_on_a_device() -> None:
     with ttsim.open_device() as device:
         place = ttsim.L1_MEMORY_CONFIG
-        made = ttsim.zeros((1, 1, 32, 64), ttsim.bfloat8_b, ttsim.TILE_LAYOUT, device, place)
-        assert made.memory_config() == place
-        like = ttsim.full_like(made, 2.0)
+        output = ttsim.zeros((1, 1, 32, 64), ttsim.bfloat8_b, ttsim.TILE_LAYOUT, device, place)
+        assert output.memory_config() == place
+        like = ttsim.full_like(output, 2.0)
         assert (like.dtype, like.layout, like.device()) == (ttsim.bfloat8_b, ttsim.TILE_LAYOUT, device)
         assert like.memory_config() == place
         assert (like.to_numpy() == 2).all()
@@ -41,10 +41,10 @@ def test_device_operations_and_what_they_leave_behind() -> None:
         rows = ttsim.full_like(tiles, 1.00390625 + 2**-9, layout=ttsim.ROW_MAJOR_LAYOUT)
         assert (rows.to_numpy() == 1.0078125).all()  # rounded on the host
         ttsim.empty_like(tiles)
-        names = [one.name for call in profiled.report().calls for one in call.operations]
-    made = ["Rand", "Typecast", "Untilize", "Unary"]
-    assert [name.removesuffix("DeviceOperation") for name in names] == made
-    assert all(one.cycles for call in profiled.report().calls for one in call.operations)
+        names = [operation.name for call in profiled.report().calls for operation in call.operations]
+    result = ["Rand", "Typecast", "Untilize", "Unary"]
+    assert [name.removesuffix("DeviceOperation") for name in names] == result
+    assert all(operation.cycles for call in profiled.report().calls for operation in call.operations)
 
 
 def test_wrong_arguments_are_named() -> None:

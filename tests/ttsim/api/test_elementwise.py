@@ -19,8 +19,8 @@ def placed(device, array, place=None, layout=ttnn.TILE_LAYOUT):
 def programs(call):
     """Device operations of a call, and size and place of each of their circular buffers."""
     names, _, nodes = captured(call)
-    made = [node["params"] for node in nodes if node["node_type"] == "circular_buffer_allocate"]
-    return names, [(int(one["size"]), int(one["globally_allocated"])) for one in made]
+    result = [node["params"] for node in nodes if node["node_type"] == "circular_buffer_allocate"]
+    return names, [(int(one["size"]), int(one["globally_allocated"])) for one in result]
 
 
 def test_operators_are_the_functions(device):
@@ -129,9 +129,9 @@ def test_every_operation_takes_time(device):
     x = placed(device, np.ones((1, 1, 64, 64)))
     with ttnn.profile(device) as profile:
         ttnn.relu(ttnn.add(x, 1.0))
-    names = [one.name for call in profile.report().calls for one in call.operations]
+    names = [operation.name for call in profile.report().calls for operation in call.operations]
     assert names == ["BinaryNgDeviceOperation", "UnaryDeviceOperation"]
-    assert all(one.cycles > 0 for call in profile.report().calls for one in call.operations)
+    assert all(operation.cycles > 0 for call in profile.report().calls for operation in call.operations)
 
 
 def test_operands_with_activations_have_buffers_of_their_own(device):

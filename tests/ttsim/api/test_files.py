@@ -9,12 +9,12 @@ import ttsim
 
 @pytest.mark.parametrize("dtype", [ttsim.bfloat16, ttsim.bfloat8_b, ttsim.float32, ttsim.int32])
 def test_a_tensor_comes_back(tmp_path: Path, dtype: ttsim.DataType) -> None:
-    made = ttsim.Tensor(np.arange(64).reshape(2, 32), dtype, layout=ttsim.TILE_LAYOUT)
-    ttsim.dump_tensor(tmp_path / "x.tensorbin", made)
+    tensor = ttsim.Tensor(np.arange(64).reshape(2, 32), dtype, layout=ttsim.TILE_LAYOUT)
+    ttsim.dump_tensor(tmp_path / "x.tensorbin", tensor)
     with ttsim.open_device() as device:
         again = ttsim.load_tensor(tmp_path / "x.tensorbin", device)
-        assert (again.spec, again.device()) == (made.spec, device)
-        assert (again.to_numpy() == made.to_numpy()).all()
+        assert (again.spec, again.device()) == (tensor.spec, device)
+        assert (again.to_numpy() == tensor.to_numpy()).all()
 
 
 @pytest.mark.parametrize("content", [b"", b"something else", b"PK\x03\x04 of a zip file"])

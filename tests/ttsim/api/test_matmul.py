@@ -67,12 +67,12 @@ def test_the_output_has_as_many_axes_as_the_argument_that_has_most(device):
 def test_output_format_and_place(device):
     first, second = tensor(np.ones((32, 64)), device), tensor(np.ones((64, 32)), device, ttsim.bfloat8_b)
     config = ttsim.WormholeComputeKernelConfig(math_fidelity=ttsim.MathFidelity.HiFi4, fp32_dest_acc_en=True)
-    made = ttsim.matmul(
+    output = ttsim.matmul(
         first, second, dtype=ttsim.float32, memory_config=ttsim.L1_MEMORY_CONFIG, compute_kernel_config=config
     )
-    assert made.dtype == ttsim.float32
-    assert made.memory_config() == ttsim.L1_MEMORY_CONFIG
-    assert set(made.to_numpy().ravel().tolist()) == {64.0}
+    assert output.dtype == ttsim.float32
+    assert output.memory_config() == ttsim.L1_MEMORY_CONFIG
+    assert set(output.to_numpy().ravel().tolist()) == {64.0}
     assert ttsim.matmul(first, second).dtype == ttsim.bfloat16
 
 

@@ -59,8 +59,8 @@ def test_pairs_of_one_matrix_compute_the_same(device, first, second):
     ],
 )
 def test_strict_refuses_others_and_lenient_reads_what_lies_there(device, first, second):
-    made, used = ({**one, "cores": cores(one)} for one in (first, second))
-    _, prepared = call(device, **made)
+    result, used = ({**one, "cores": cores(one)} for one in (first, second))
+    _, prepared = call(device, **result)
     if not device.strict:
         output, _ = call(device, weights=prepared, **used)
         assert not np.allclose(output, call(device, **used)[0], atol=0.1)
@@ -70,7 +70,7 @@ def test_strict_refuses_others_and_lenient_reads_what_lies_there(device, first, 
 
 
 def cores(made):
-    return [ttsim.CoreRange(*(ttsim.CoreCoord(*one) for one in ends)) for ends in made.get("cores") or ()] or None
+    return [ttsim.CoreRange(*(ttsim.CoreCoord(*end) for end in ends)) for ends in made.get("cores") or ()] or None
 
 
 def test_width_and_channels_end_with_the_words_of_the_real_library(device):

@@ -29,12 +29,12 @@ def convolved(device: Device, x: ttsim.Tensor, **changes: Any) -> ttsim.Tensor:
     config = {"shard_layout": HEIGHT} | {name: value for name, value in changes.items() if name in fields}
     others = {name: value for name, value in changes.items() if name not in fields}
     weight = ttsim.Tensor(np.zeros((64, 64, 3, 3), np.float32), ttsim.bfloat16)
-    made: ttsim.Tensor = ttsim.conv_transpose2d(
+    output: ttsim.Tensor = ttsim.conv_transpose2d(
         input_tensor=x, weight_tensor=weight, device=device, in_channels=64, out_channels=64, batch_size=2,
         input_height=8, input_width=8, kernel_size=(3, 3), padding=(1, 1), stride=(1, 1),
         conv_config=ttsim.Conv2dConfig(**config), **others,
     )  # fmt: skip
-    return made
+    return output
 
 
 def compute(**fields: Any) -> dict[str, Any]:

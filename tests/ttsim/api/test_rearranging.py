@@ -167,9 +167,9 @@ def test_the_padding_of_uneven_shards_is_transposed_with_the_rows(device, shape)
     place = in_box(BLOCK, (128, 40), 6)
     values = np.arange(np.prod(shape), dtype=np.float32).reshape(shape) % 251
     x = ttnn.from_torch(values, ttnn.bfloat16, layout=ttnn.ROW_MAJOR_LAYOUT, device=device, memory_config=place)
-    made = ttnn.transpose(x, -2, -1, memory_config=ttnn.L1_MEMORY_CONFIG)
-    assert made.padded_shape == [*shape[:-2], 240, shape[-2]]
-    assert np.array_equal(made.to_numpy(), values.swapaxes(-2, -1))
+    output = ttnn.transpose(x, -2, -1, memory_config=ttnn.L1_MEMORY_CONFIG)
+    assert output.padded_shape == [*shape[:-2], 240, shape[-2]]
+    assert np.array_equal(output.to_numpy(), values.swapaxes(-2, -1))
 
 
 def test_only_tensors_are_transposed():

@@ -130,10 +130,10 @@ def test_shards_are_dealt_anew_into_a_tensor_that_is_there(device):
     place = high((64, 64), 1)
     target = ttnn.to_memory_config(ttnn.zeros_like(x), place)
     address = target.buffer_address()
-    made = ttnn.reshard(x, place, target)
-    assert made is target
-    assert made.buffer_address() == address
-    assert (made.to_numpy() == x.to_numpy()).all()
+    output = ttnn.reshard(x, place, target)
+    assert output is target
+    assert output.buffer_address() == address
+    assert (output.to_numpy() == x.to_numpy()).all()
 
 
 def test_tiles_are_cut_to_the_rows_that_are_asked_for(device):

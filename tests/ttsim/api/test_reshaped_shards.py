@@ -96,8 +96,8 @@ def test_shards_that_do_not_fit_are_refused_in_the_real_library_s_words(image, m
 
 def test_a_matmul_lies_on_as_many_cores_as_it_has_blocks():
     with device() as on:
-        made = call(on, (1, 6, 37, 160), in_box(HEIGHT, (32, 160), 3, 6), 1).memory_config().shard_spec
-    assert str(made.grid) == "{[0-0 - 2-1], [0-2 - 0-2]}"
+        result = call(on, (1, 6, 37, 160), in_box(HEIGHT, (32, 160), 3, 6), 1).memory_config().shard_spec
+    assert str(result.grid) == "{[0-0 - 2-1], [0-2 - 0-2]}"
 
 
 def test_a_reshape_deals_shards_anew():

@@ -132,7 +132,7 @@ def test_vectors_in_tiles_take_time_to_get_another_shape(device, dtype):
         part = ttnn.slice(vector, [3], [40])
     assert np.array_equal(matrix.to_numpy().reshape(-1), vector.to_numpy())
     assert np.array_equal(part.to_numpy(), vector.to_numpy()[3:40])
-    assert all(one.cycles > 0 for call in profile.report().calls for one in call.operations)
+    assert all(operation.cycles > 0 for call in profile.report().calls for operation in call.operations)
 
 
 def test_block_floats_become_vectors(device):

@@ -38,8 +38,8 @@ def test_keywords_are_those_of_the_real_library() -> None:
         assert ttsim.to_memory_config(x, ttsim.L1_MEMORY_CONFIG, output_tensor=out) is out
         assert (out.to_numpy() == x.to_numpy()).all()
         ttsim.synchronize_device(device, cq_id=0)
-        made = ttsim.from_torch(x.to_numpy(), spec=x.spec, device=device, tile=ttsim.Tile((32, 32)), cq_id=0)
-        assert made.spec == x.spec
+        output = ttsim.from_torch(x.to_numpy(), spec=x.spec, device=device, tile=ttsim.Tile((32, 32)), cq_id=0)
+        assert output.spec == x.spec
 
 
 @pytest.mark.parametrize("function", [ttsim.from_torch, ttsim.to_torch, ttsim.as_tensor, ttsim.to_layout])

@@ -46,9 +46,9 @@ def test_a_wrong_change_is_told_before_anything_runs(
         choices("--set", change)
     (tmp_path / "script.py").write_text("print('ran')\n", encoding="utf-8")
     assert main(["exec", "--set", change, str(tmp_path / "script.py")]) == 2
-    told = capsys.readouterr()
-    assert told.err.startswith(f"ttsim: {message}")
-    assert told.out == ""
+    text = capsys.readouterr()
+    assert text.err.startswith(f"ttsim: {message}")
+    assert text.out == ""
 
 
 def test_a_script_runs_on_the_changed_device(tmp_path, capsys: pytest.CaptureFixture[str]) -> None:

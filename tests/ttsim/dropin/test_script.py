@@ -29,13 +29,13 @@ def test_a_script_runs_unchanged(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["exec", *flags, str(script), "--its", "own"]) == 0
     shown = capsys.readouterr()
     assert shown.out == "blackhole_p150 off False ['--its', 'own'] __main__\n"
-    told = " ".join(shown.err.split())
+    text = " ".join(shown.err.split())
     (call,) = json.loads((tmp_path / "report" / "device0.json").read_text())["calls"]
     assert call["total"]["cycles"] > 0
     assert "blackhole_p150" in (tmp_path / "report" / "device0.txt").read_text()
     network = json.loads((tmp_path / "report" / "network0.json").read_text())
     assert network["cycles"] == call["total"]["cycles"]
-    assert told.startswith(f"device0 in '{tmp_path / 'report'}': blackhole_p150: {network['cycles']:,} cycles, ")
+    assert text.startswith(f"device0 in '{tmp_path / 'report'}': blackhole_p150: {network['cycles']:,} cycles, ")
     assert [one["name"] for one in network["layers"]] == ["script.py:9"]
     assert "HaloDeviceOperation" in (tmp_path / "report" / "report0.html").read_text()
     assert (tmp_path / "report" / "report0.trace.json.gz").stat().st_size < 100_000
@@ -70,19 +70,19 @@ def test_what_a_script_raises_steers_no_terminal(tmp_path: Path, capsys: pytest.
     script = tmp_path / "a\x1b[31m\u202e.py"
     script.write_text('def f():\n    raise ValueError("\\x1b[2J",\t1)\nf()\n')
     assert main(["exec", str(script)]) == 1
-    told = capsys.readouterr().err
-    assert not set(told) & set("\x1b\u202e")
-    assert "a\\x1b[31m\\u202e.py" in told
-    assert '    raise ValueError("\\x1b[2J",\t1)\n' in told
+    text = capsys.readouterr().err
+    assert not set(text) & set("\x1b\u202e")
+    assert "a\\x1b[31m\\u202e.py" in text
+    assert '    raise ValueError("\\x1b[2J",\t1)\n' in text
 
 
 def test_what_a_script_raises_is_shown_from_its_own_line_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     script = tmp_path / "script.py"
     script.write_text("import ttnn\nttnn.softmax\n")
     assert main(["exec", str(script)]) == 1
-    told = capsys.readouterr().err.splitlines()
-    assert told[1].endswith('script.py", line 2, in <module>')
-    assert told[-1].startswith("AttributeError: module 'ttsim' has no attribute 'softmax': ")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[1].endswith('script.py", line 2, in <module>')
+    assert lines[-1].startswith("AttributeError: module 'ttsim' has no attribute 'softmax': ")
 
 
 def test_a_script_that_is_not_there_is_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,8 +22,8 @@ TENSOR = (
 
 @pytest.fixture
 def device():
-    with opened() as made:
-        yield made
+    with opened() as caught:
+        yield caught
 
 
 def captured(run, mode=ttnn.graph.RunMode.NORMAL):
@@ -66,8 +66,8 @@ def test_an_operation_reads_and_makes_tensors_as_the_real_library_says(device):
     assert trace[read]["stacking_level"] == start["stacking_level"] == 2
     assert start["params"] == {"inputs": "2", "name": "UnaryDeviceOperation", "program_cache_hit": False}
     assert start["arguments"][1] == "{" + TENSOR.format("DeviceStorage") + "}"
-    made = starts(trace)["tt::tt_metal::create_device_tensor"]
-    assert made["arguments"] == [
+    result = starts(trace)["tt::tt_metal::create_device_tensor"]
+    assert result["arguments"] == [
         "Shape([1, 1, 64, 64])", "DataType::BFLOAT16", "Layout::TILE", "<MeshDevice>", PLACE,
     ]  # fmt: skip
     assert ttnn.graph.extract_output_info(trace)[0].size == 8192
@@ -85,8 +85,8 @@ def test_what_an_operation_writes_into_is_what_it_makes(device):
     trace = captured(lambda: ttnn.to_memory_config(x, shards))
     start = starts(trace)["InterleavedToShardedDeviceOperation"]
     end = trace[start["connections"][-1]]
-    made = [trace[one]["params"]["tensor_id"] for one in end["connections"] if trace[one]["node_type"] == "tensor"]
-    assert made == [2]
+    result = [trace[one]["params"]["tensor_id"] for one in end["connections"] if trace[one]["node_type"] == "tensor"]
+    assert result == [2]
 
 
 def test_functions_of_the_host_are_told_with_their_tensors(device):

@@ -27,7 +27,7 @@ def added(x):
 
 
 def rows(vertices, *keys):
-    return [tuple(one[key] for key in keys) for one in vertices]
+    return [tuple(vertice[key] for key in keys) for vertice in vertices]
 
 
 def test_functions_of_level_1_and_the_tensors_between_them():

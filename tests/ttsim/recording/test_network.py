@@ -23,7 +23,7 @@ def call(*sites: tuple[str, int], before=(), events=()) -> RanCall:
         function="ttnn.f",
         plan=Plan(steps=()),
         ran=(),
-        sites=tuple(CallSite(*one) for one in sites),
+        sites=tuple(CallSite(*site) for site in sites),
         before=before,
         events=events,
     )
@@ -84,15 +84,17 @@ def made():
 def test_every_operation_is_told_in_order(made) -> None:
     report, calls = made.network(), made.report()
     assert isinstance(report, ttnn.NetworkReport)
-    assert [one.name for one in report.operations] == [
+    assert [operation.name for operation in report.operations] == [
         operation.name for ran in made.calls for operation in operations_of(ran.plan, ran.ran)
     ]
-    assert [one.cycles for one in report.operations if not one.untimed] == [one.cycles for one in calls.operations]
+    assert [operation.cycles for operation in report.operations if not operation.untimed] == [
+        operation.cycles for operation in calls.operations
+    ]
     assert (report.cycles, report.nanoseconds) == (calls.cycles, calls.nanoseconds)
     assert report.launches == calls.launches
-    ends = [one.start_nanoseconds + one.nanoseconds for one in report.operations]
-    assert [one.start_nanoseconds for one in report.operations] == pytest.approx([0, *ends[:-1]])
-    assert sum(one.share for one in report.operations) == pytest.approx(1)
+    ends = [operation.start_nanoseconds + operation.nanoseconds for operation in report.operations]
+    assert [operation.start_nanoseconds for operation in report.operations] == pytest.approx([0, *ends[:-1]])
+    assert sum(operation.share for operation in report.operations) == pytest.approx(1)
 
 
 def test_sums_hold_everything_once(made) -> None:
@@ -100,7 +102,7 @@ def test_sums_hold_everything_once(made) -> None:
     for found in (report.kinds, report.layers):
         assert sum(one.cycles for one in found) == report.cycles
         assert sum(one.count for one in found) == len(report.operations)
-    assert [(one.calls, one.functions) for one in report.layers] == [
+    assert [(layer.calls, layer.functions) for layer in report.layers] == [
         (2, ("ttnn.conv_transpose2d",)),
         (1, ("ttnn.relu",)),
     ]  # a loop's line is one layer
@@ -110,7 +112,11 @@ def test_the_high_water_mark_names_what_lives_there(made) -> None:
     mark, operations = made.network().high_water, made.network().operations
     assert mark.operation is not None
     there = operations[mark.operation]
-    assert mark.total_bytes == max(one.l1_bytes for one in operations) == there.circular_bytes + there.buffer_bytes
+    assert (
+        mark.total_bytes
+        == max(operation.l1_bytes for operation in operations)
+        == there.circular_bytes + there.buffer_bytes
+    )
     assert there.buffer_bytes == sum(one.bank_bytes for one in mark.buffers)
     (given,) = [one for one in mark.buffers if not one.function]
     assert (given.memory, given.where) == ("L1", "")  # what the script itself put there
@@ -118,7 +124,7 @@ def test_the_high_water_mark_names_what_lives_there(made) -> None:
 
 
 def test_a_program_in_the_cache_counts_its_circular_buffers(made) -> None:
-    first, second = (one for one in made.network().operations if one.name == "Conv2dDeviceOperation")
+    first, second = (operation for operation in made.network().operations if operation.name == "Conv2dDeviceOperation")
     assert first.circular_bytes == second.circular_bytes > 0
 
 

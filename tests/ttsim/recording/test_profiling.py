@@ -61,9 +61,9 @@ def test_two_devices_at_once():
 
 def test_threads_and_tasks_do_not_disturb_each_other():
     def profiled(_):
-        with opened() as device, ttnn.profile(device) as made:
+        with opened() as device, ttnn.profile(device) as caught:
             conv(device)
-            return made.report().to_json()
+            return caught.report().to_json()
 
     async def gathered():
         return await asyncio.gather(*(asyncio.to_thread(profiled, number) for number in range(2)))
@@ -80,13 +80,13 @@ def two_calls_the_second_too_large(device, made):
 
 
 def test_an_error_ends_a_profile_and_leaves_no_trace():
-    made = []
+    result = []
     with opened() as device:
         with pytest.raises(DeviceError):
-            two_calls_the_second_too_large(device, made)
+            two_calls_the_second_too_large(device, result)
         assert device.profilers == []
         assert device.running == ""
-        assert len(made[0].report().calls) == 1
+        assert len(result[0].report().calls) == 1
 
 
 def test_what_does_not_run_takes_no_time():

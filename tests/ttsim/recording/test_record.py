@@ -18,11 +18,11 @@ def record():
 
 
 def test_operations_are_those_of_the_reports(record):
-    assert [one.name for one in record.operations] == ["UnaryDeviceOperation", "BinaryNgDeviceOperation"]
-    taken = [one.end_cycle - one.start_cycle for one in record.operations]
-    assert taken == [one.cycles for one in record.network.operations]
-    assert [one.time for one in record.operations] == list(record.cycles.operations)
-    assert [one.call for one in record.operations] == [0, 1]
+    assert [operation.name for operation in record.operations] == ["UnaryDeviceOperation", "BinaryNgDeviceOperation"]
+    taken = [operation.end_cycle - operation.start_cycle for operation in record.operations]
+    assert taken == [operation.cycles for operation in record.network.operations]
+    assert [operation.time for operation in record.operations] == list(record.cycles.operations)
+    assert [operation.call for operation in record.operations] == [0, 1]
 
 
 def test_tensors_go_from_call_to_call(record):
@@ -60,8 +60,8 @@ def test_what_reads_no_tensor_is_told_like_others():
     with ttnn.open_device(values="off") as device, ttnn.profile(device) as profile:
         x = ttnn.rand((1, 1, 32, 32), dtype=ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
         ttnn.relu(x)
-        made = record_of(profile, "r")
-    (random, relu), (first, second) = made.operations, made.calls
+        result = record_of(profile, "r")
+    (random, relu), (first, second) = result.operations, result.calls
     assert (random.inputs, random.output) == ((), relu.inputs[0])
     assert (first.inputs, first.outputs) == ((), second.inputs)
     report_files(profile, "r")
@@ -69,8 +69,8 @@ def test_what_reads_no_tensor_is_told_like_others():
 
 def test_a_profile_of_nothing_is_a_record_of_nothing():
     with ttnn.open_device(values="off") as device, ttnn.profile(device) as profile:
-        made = record_of(profile, "r")
-    assert (made.calls, made.operations, made.tensors) == ((), (), ())
+        result = record_of(profile, "r")
+    assert (result.calls, result.operations, result.tensors) == ((), (), ())
 
 
 def test_a_call_that_does_not_fit_stands_between_the_others():
@@ -81,13 +81,13 @@ def test_a_call_that_does_not_fit_stands_between_the_others():
         with pytest.raises(ttnn.OutOfMemoryError) as raised:
             ttnn.to_memory_config(x, ttnn.L1_MEMORY_CONFIG)
         ttnn.relu(small)
-        made = record_of(profile, "r")
-    first, failed, last = made.calls
-    assert [one.number for one in made.calls] == [1, 2, 3]
+        result = record_of(profile, "r")
+    first, failed, last = result.calls
+    assert [call.number for call in result.calls] == [1, 2, 3]
     assert failed.error
     assert failed.error in str(raised.value)
     assert (first.error, last.error, failed.outputs, failed.nanoseconds) == ("", "", (), 0)
-    assert len(made.operations) == len(made.network.operations) == 2
+    assert len(result.operations) == len(result.network.operations) == 2
     assert [(node["node_type"], node["params"]) for node in failed.nodes[1:-1]] == [
         ("function_start", {"inputs": "0", "name": "ttnn.to_memory_config"}),
         ("function_start", {"inputs": "0", "name": "CopyDeviceOperation"}),

@@ -109,9 +109,9 @@ def test_a_closed_device_is_told_as_it_was_before(tmp_path):
         assert not y.is_allocated()
         ttnn.save_report(tmp_path / "closed", profile)
     usage = "generated/reports/report_memory_usage_summary.csv"
-    told = (tmp_path / "closed" / usage).read_text()
-    assert told == (tmp_path / "open" / usage).read_text()
-    assert told.splitlines()[2].split(",")[2] == str(2 * 2048)  # L1: two tiles
+    text = (tmp_path / "closed" / usage).read_text()
+    assert text == (tmp_path / "open" / usage).read_text()
+    assert text.splitlines()[2].split(",")[2] == str(2 * 2048)  # L1: two tiles
 
 
 def test_a_device_whose_name_means_harm_reaches_no_file_as_it_is(tmp_path):
@@ -148,9 +148,9 @@ def test_a_call_that_does_not_fit_leaves_no_table_without_rows(tmp_path):
         ttnn.save_report(tmp_path, profile)  # takes the place of the first
     assert list(tmp_path.glob("generated/profiler/reports/report/*.csv")) == []
     with closing(sqlite3.connect(tmp_path / "generated/ttnn/reports/report/db.sqlite")) as database:
-        ((name, told),) = database.execute("SELECT operation_name, error_message FROM errors").fetchall()
+        ((name, text),) = database.execute("SELECT operation_name, error_message FROM errors").fetchall()
         ((size,),) = database.execute("SELECT value FROM operation_arguments WHERE name = 'kernel_size'").fetchall()
-    assert (name, told.startswith("Out of Memory"), size) == ("ttnn.conv_transpose2d", True, "(2, 2)")
+    assert (name, text.startswith("Out of Memory"), size) == ("ttnn.conv_transpose2d", True, "(2, 2)")
 
 
 def test_a_name_is_reserved_once(tmp_path):

@@ -16,9 +16,9 @@ from ttsim.report.writers.html.document import page_html
 def profile():
     with opened() as device:
         given = options(device, channels=(32, 32))
-        with ttnn.profile(device) as made:
+        with ttnn.profile(device) as caught:
             ttnn.conv_transpose2d(device=device, **given)
-        yield made
+        yield caught
 
 
 def document(frame: str) -> str:
@@ -39,7 +39,7 @@ def test_a_profile_shows_the_page_of_its_file(profile) -> None:
 def test_a_report_on_cycles_shows_its_operations(profile) -> None:
     report = profile.report()
     shown = document(report._repr_html_())
-    assert all(f"{one.cycles:,}" in shown for one in report.operations)
+    assert all(f"{operation.cycles:,}" in shown for operation in report.operations)
     assert "Roofline" in shown
     assert "L1 of a core" not in shown  # of which it knows nothing
 
@@ -53,8 +53,8 @@ def test_a_shown_report_finds_out_its_launches_when_asked(profile) -> None:
 def test_a_report_on_a_network_shows_its_memory(profile) -> None:
     network = profile.network()
     shown = document(network._repr_html_())
-    assert all(f"{one.cycles:,}" in shown for one in network.operations)
-    assert all(f"{one.held.size_bytes:,}" in shown for one in network.l1.blocks)
+    assert all(f"{operation.cycles:,}" in shown for operation in network.operations)
+    assert all(f"{block.held.size_bytes:,}" in shown for block in network.l1.blocks)
     assert "Roofline" not in shown
 
 
@@ -79,12 +79,12 @@ def test_a_page_has_the_call_as_python_under_its_first_operation(profile) -> Non
 
 
 def test_the_timeline_of_all_64_cores_is_small() -> None:
-    with opened() as device, ttnn.profile(device) as made:
+    with opened() as device, ttnn.profile(device) as caught:
         conv(device, size=64, channels=(32, 32))
-        packed = files(made)["trace.json.gz"]
+        packed = files(caught)["trace.json.gz"]
     events = json.loads(gzip.decompress(packed))["traceEvents"]
-    slices = [one for one in events if one["ph"] == "X"]
-    assert len({one["pid"] for one in slices}) == 1 + 64
-    assert {"HaloDeviceOperation", "Conv2dDeviceOperation"} <= {one["name"] for one in slices}
-    assert any(one["ph"] == "C" and one["args"]["circular buffers"] > 0 for one in events)
+    slices = [event for event in events if event["ph"] == "X"]
+    assert len({part["pid"] for part in slices}) == 1 + 64
+    assert {"HaloDeviceOperation", "Conv2dDeviceOperation"} <= {part["name"] for part in slices}
+    assert any(event["ph"] == "C" and event["args"]["circular buffers"] > 0 for event in events)
     assert len(packed) < 2_000_000

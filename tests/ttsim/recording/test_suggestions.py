@@ -29,11 +29,11 @@ def test_the_slowest_of_the_eight_layers_has_a_faster_config():
     advice = report.advice
     assert (advice.cycles, advice.tried) == (report.cycles, advice.tried)
     assert 20 < advice.tried <= TRIALS
-    schemes = {one.kind: one for one in advice.changes}["shard_layout"]
+    schemes = {change.kind: change for change in advice.changes}["shard_layout"]
     assert schemes.text == "shard_layout=HEIGHT_SHARDED"
     assert schemes.cycles < report.cycles / 7
     assert schemes.saved_share == 1 - schemes.cycles / report.cycles
-    buffers = {one.kind: one for one in advice.changes}["enable_act_double_buffer"]
+    buffers = {change.kind: change for change in advice.changes}["enable_act_double_buffer"]
     assert buffers.text == "enable_act_double_buffer=False (the library then chooses HEIGHT_SHARDED)"
     changed = dict(options, conv_config=ttsim.Conv2dConfig(**{**vars(options["conv_config"]), "shard_layout": HEIGHT}))
     assert ttsim.estimate_cycles(ttsim.conv_transpose2d, device=device, **changed).cycles == schemes.cycles
@@ -73,7 +73,7 @@ def test_sums_in_float32_are_kept_where_weights_become_float32():
     source = ttsim.TensorDescription((1, 1, 64, 32), ttsim.float32)
     with opened() as device:
         options = small(device, input_tensor=source, conv_config=config)
-        tried = {one.text: one for one in attempts(ttsim.conv_transpose2d, options)}
+        tried = {attempt.text: attempt for attempt in attempts(ttsim.conv_transpose2d, options)}
     assert tried["packer_l1_acc=True"].options["compute_config"].fp32_dest_acc_en
     assert tried["fp32_dest_acc_en=False"].price == "sums in bfloat16"
 
@@ -82,7 +82,7 @@ def test_an_input_in_l1_is_not_sliced_and_a_product_has_no_config():
     with opened() as device:
         options = small(device)
         options["input_tensor"] = ttsim.to_memory_config(options["input_tensor"], ttsim.L1_MEMORY_CONFIG)
-        assert "dram_slice_config" not in {one.kind for one in attempts(ttsim.conv_transpose2d, options)}
+        assert "dram_slice_config" not in {attempt.kind for attempt in attempts(ttsim.conv_transpose2d, options)}
     assert list(attempts(ttsim.matmul, {})) == []
 
 
@@ -104,7 +104,7 @@ def test_a_search_tries_everything_alone_then_on_top_of_the_best():
 
     options = {"input_tensor": ttsim.TensorDescription((1, 1, 64, 32), memory_config=ttsim.L1_MEMORY_CONFIG)}
     found = Search(ttsim.conv2d, options, measure).run(Measured(cycles=1000, untimed=0, effort=1))
-    assert [(one.text, one.cycles) for one in found.changes] == [
+    assert [(change.text, change.cycles) for change in found.changes] == [
         ("shard_layout=HEIGHT_SHARDED", 600),
         ("force_split_reader=True", 900),
     ]
@@ -186,6 +186,6 @@ def test_a_conv2d_is_advised_by_the_names_of_its_own_arguments():
         options["weight_tensor"] = ttsim.TensorDescription((16, 32, 3, 3))
         advice = ttsim.estimate_cycles(ttsim.conv2d, device=device, suggestions=True, **options).advice
         assert advice.tried > 20
-        kinds = {one.kind for one in attempts(ttsim.conv2d, options)}
+        kinds = {attempt.kind for attempt in attempts(ttsim.conv2d, options)}
     assert "slice_config" in kinds
     assert not {"dram_slice_config", "lowering"} & kinds

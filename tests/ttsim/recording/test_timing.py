@@ -20,33 +20,43 @@ def ran_call(**changes):
 
 @pytest.mark.parametrize("fidelity", ["LoFi", "HiFi2", "HiFi3", "HiFi4"])
 def test_cycles_and_fidelity_of_a_call(fidelity):
-    made = ran_call(compute={"math_fidelity": fidelity})
-    timed = timed_call(made, SPEC)
-    read = run_cycles(made.plan, SPEC, ran=made.ran).operations
-    assert [(one.name, one.taken) for one in timed.operations] == [
+    result = ran_call(compute={"math_fidelity": fidelity})
+    timed = timed_call(result, SPEC)
+    read = run_cycles(result.plan, SPEC, ran=result.ran).operations
+    assert [(operation.name, operation.taken) for operation in timed.operations] == [
         (one.name, whole_operation(one.cycles)) for one in read
     ]
-    assert [one.name for one in timed.operations] == [one.name for one in operations_of(made.plan, made.ran)]
+    assert [operation.name for operation in timed.operations] == [
+        operation.name for operation in operations_of(result.plan, result.ran)
+    ]
     assert timed.name == "ttnn.conv_transpose2d"
     assert timed.untimed == ()
     fidelity_phases = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}[fidelity]
-    assert {one.fidelity_phases for one in timed.operations if one.name == "Conv2dDeviceOperation"} == {fidelity_phases}
-    assert {one.fidelity_phases for one in timed.operations if one.name != "Conv2dDeviceOperation"} == {0}
+    assert {
+        operation.fidelity_phases for operation in timed.operations if operation.name == "Conv2dDeviceOperation"
+    } == {fidelity_phases}
+    assert {
+        operation.fidelity_phases for operation in timed.operations if operation.name != "Conv2dDeviceOperation"
+    } == {0}
 
 
 def test_a_1x1_convolution_multiplies_as_a_matmul():
-    made = ran_call(kernel_size=(1, 1), stride=(1, 1), compute={"math_fidelity": "HiFi3"})
-    assert [one.fidelity_phases for one in timed_call(made, SPEC).operations if "Matmul" in one.name] == [3]
+    result = ran_call(kernel_size=(1, 1), stride=(1, 1), compute={"math_fidelity": "HiFi3"})
+    assert [
+        operation.fidelity_phases for operation in timed_call(result, SPEC).operations if "Matmul" in operation.name
+    ] == [3]
 
 
 @pytest.mark.parametrize(("groups", "stride"), [(1, (1, 1)), (1, (2, 2)), (4, (2, 1))])
 def test_useful_flops_are_the_definitions(groups, stride):
-    made = ran_call(groups=groups, stride=stride, kernel_size=(3, 2), padding=(1, 0), batch_size=2)
-    assert made.useful_flops == 2 * 2 * 8 * 8 * 32 * 16 * 3 * 2 // groups
+    result = ran_call(groups=groups, stride=stride, kernel_size=(3, 2), padding=(1, 0), batch_size=2)
+    assert result.useful_flops == 2 * 2 * 8 * 8 * 32 * 16 * 3 * 2 // groups
 
 
 def test_inserted_zeros_are_issued():
     """Without padding and with whole tiles, a stride issues its square of what is useful."""
-    made = ran_call(in_channels=64, out_channels=32, input_height=32, input_width=32, kernel_size=(2, 2), stride=(2, 2))
-    timed = timed_call(made, SPEC)
-    assert sum(one.taken.issued_flops for one in timed.operations) == 4 * made.useful_flops
+    result = ran_call(
+        in_channels=64, out_channels=32, input_height=32, input_width=32, kernel_size=(2, 2), stride=(2, 2)
+    )
+    timed = timed_call(result, SPEC)
+    assert sum(operation.taken.issued_flops for operation in timed.operations) == 4 * result.useful_flops

@@ -114,10 +114,10 @@ def test_a_place_in_memory_is_told_as_the_plan_has_it():
         for memory, where in ((ttsim.DRAM_MEMORY_CONFIG, "DRAM"), (ttsim.L1_MEMORY_CONFIG, "the L1 of all cores")):
             first = ttsim.to_memory_config(tiles.to(device), memory)
             ttsim.matmul(first, tensor((64, 64), layout=ttsim.TILE_LAYOUT).to(device))
-            (made,) = run_cycles(profile.calls[-1].plan, device.spec).operations
-            assert made.description.stages[Stage.READER] == f"the first operand is read from {where}, tile by tile"
+            (result,) = run_cycles(profile.calls[-1].plan, device.spec).operations
+            assert result.description.stages[Stage.READER] == f"the first operand is read from {where}, tile by tile"
             in_dram = first.memory_config().buffer_type is BufferType.DRAM
-            second_bytes = made.cycles.dram_read_bytes
+            second_bytes = result.cycles.dram_read_bytes
             assert second_bytes > 0
             assert in_dram == (memory is ttsim.DRAM_MEMORY_CONFIG)
 

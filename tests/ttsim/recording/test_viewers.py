@@ -88,9 +88,9 @@ def test_the_performance_report_shows_flops_without_a_warning(saved):
     folder, _, convolutions = saved
     (results,) = folder.glob("generated/profiler/reports/report/ops_perf_results_*.csv")
     tool = Path(HOME) / "bin" / "tt-perf-report"
-    made = subprocess.run([tool, "--no-color", "--no-advice", results], capture_output=True, text=True, check=True)
-    assert "warning" not in made.stdout.lower() + made.stderr.lower()
-    rows = [line for line in made.stdout.splitlines() if re.match(r" *\d+ +\d+\.\d %.* Conv2dDeviceOperation", line)]
+    result = subprocess.run([tool, "--no-color", "--no-advice", results], capture_output=True, text=True, check=True)
+    assert "warning" not in result.stdout.lower() + result.stderr.lower()
+    rows = [line for line in result.stdout.splitlines() if re.match(r" *\d+ +\d+\.\d %.* Conv2dDeviceOperation", line)]
     assert len(rows) == convolutions
     assert all(re.search(r"\d\.\d TFLOPs +\d+\.\d %  HiFi4", row) for row in rows)
 
@@ -99,10 +99,10 @@ def test_the_visualizer_answers_all_its_routes(saved, tmp_path):
     folder, report, _ = saved
     generated = folder / "generated"
     paths = [generated / "ttnn" / "reports" / "report", generated / "profiler" / "reports" / "report", tmp_path]
-    made = subprocess.run(
+    result = subprocess.run(
         [Path(HOME) / "bin" / "python", "-W", "ignore", ROUTES, *paths], capture_output=True, text=True, check=True
     )
-    found = json.loads(made.stdout)
+    found = json.loads(result.stdout)
     assert {route: status for route, status in found["routes"].items() if status != 200} == {}
     assert [one["name"] for one in found["operations"]] == [one.name for one in report.calls]
     device_time = sum(float(one["device_time"]) for one in found["report"])  # in microseconds

@@ -87,8 +87,8 @@ def conv(conv):
     group = dataclasses.replace(conv.cycles.groups[0], cores=first_cores(6, 4, 2))
     cycles = {name: getattr(conv.cycles, name) for name in ("dram_read_bytes", "dram_written_bytes", "network_bytes",
               "issued_flops", "useful_flops")}  # fmt: skip
-    made = OperationCycles(cycles=4000, groups=(group,), bound_by=Stage.MATH, **cycles)
-    return dataclasses.replace(conv, cycles=made)
+    result = OperationCycles(cycles=4000, groups=(group,), bound_by=Stage.MATH, **cycles)
+    return dataclasses.replace(conv, cycles=result)
 
 
 @pytest.fixture

@@ -107,11 +107,11 @@ def test_versions_of_a_name_are_one_kind(name: str, kind: str) -> None:
 
 def test_operations_and_kinds_are_summed() -> None:
     found = compare(BEFORE, AFTER)
-    assert [(one.name, one.change.more, one.change.share) for one in found.pairs] == [
+    assert [(pair.name, pair.change.more, pair.change.share) for pair in found.pairs] == [
         ("Halo", 0, 0.0), ("Pad", 30, None), ("Conv", 100, 0.25), ("Move", 0, None)
     ]  # fmt: skip
     assert (found.unit, found.change, found.change.more, found.change.share) == ("cycles", (500, 630), 130, 0.26)
-    assert [(one.kind, one.counts, *one.change, one.change.more) for one in found.kinds] == [
+    assert [(kind.kind, kind.counts, *kind.change, kind.change.more) for kind in found.kinds] == [
         ("Halo", (1, 1), 100, 100, 0), ("Conv", (1, 1), 400, 500, 100), ("Move", (1, 1), 0, 0, 0),
         ("Pad", (0, 1), 0, 30, 30),
     ]  # fmt: skip
@@ -160,7 +160,7 @@ def test_a_card_is_compared_by_time() -> None:
     card = replace(card, left_out=("2 signposts", "1 other row"))
     ours = report(operation("HaloDeviceOperation", 100), operation("Conv2dDeviceOperation", 800), arch="wormhole_b0")
     found = compare(card, ours)
-    assert [(one.name, one.change.more) for one in found.pairs] == [
+    assert [(pair.name, pair.change.more) for pair in found.pairs] == [
         ("UntilizeWithHaloV2", -10), ("OptimizedConvNew", -100), ("Sort", 0)
     ]  # fmt: skip
     assert found.notes == (

@@ -132,9 +132,9 @@ def products(count, spec, *, phases, cores=1):
 
 @pytest.mark.parametrize(("phases", "cycles"), [(1, 16), (2, 32), (3, 48), (4, 64)])
 def test_a_tile_product_costs_16_cycles_a_phase(phases, cycles, spec):
-    found = MathUse(products(1, spec, phases=phases), spec, useful_flops=0)
-    assert found.product_cycles == cycles
-    assert (found.utilization, found.device_utilization) == (cycles / 1000, cycles / 1000 / 64)
+    use = MathUse(products(1, spec, phases=phases), spec, useful_flops=0)
+    assert use.product_cycles == cycles
+    assert (use.utilization, use.device_utilization) == (cycles / 1000, cycles / 1000 / 64)
 
 
 def test_work_and_traffic_in_time(conv, spec):
@@ -253,7 +253,7 @@ def test_three_launches_by_hand():
     """Fetching takes 2000 + 100 cycles of a nanosecond; the second program is fetched and written behind a kernel."""
     times = launch_times([Launch(PROGRAM, 4000.0)] * 2, 8000.0, LAUNCH_SPEC)
     assert times.programs == 2
-    assert [one.reading for one in times.readings] == ["trace replay", "warm program cache", "first call"]
+    assert [reading.reading for reading in times.readings] == ["trace replay", "warm program cache", "first call"]
     trace, warm, first = times.readings
     assert trace.between_nanoseconds == 2100 + 2 * 800
     assert trace.total_nanoseconds == 8000 + 2100 + 2 * 800

@@ -21,7 +21,7 @@ def report(*, height=16, width=16, channels=(32, 32), kernel=2, stride=2, **opti
 
 
 def decided(made):
-    return {one.name: one for one in made.calls[0].decisions}
+    return {decision.name: decision for decision in made.calls[0].decisions}
 
 
 def test_another_scheme_from_one_row_to_the_next():
@@ -29,7 +29,7 @@ def test_another_scheme_from_one_row_to_the_next():
     before, after = report(height=8), report(height=9)
     assert before.cycles > 1.5 * after.cycles
     schemes = [decided(one)["shard_layout"] for one in (before, after)]
-    assert [one.value for one in schemes] == ["BLOCK_SHARDED", "HEIGHT_SHARDED"]
+    assert [scheme.value for scheme in schemes] == ["BLOCK_SHARDED", "HEIGHT_SHARDED"]
     assert dict(schemes[0].limits) == {
         "HEIGHT_SHARDED_bytes": 18_624,
         "BLOCK_SHARDED_bytes": 15_984,
@@ -40,11 +40,11 @@ def test_another_scheme_from_one_row_to_the_next():
 
 
 def test_the_limit_that_made_slices():
-    made = decided(report(height=128, width=128, channels=(256, 128), kernel=3))["num_slices"]
-    assert made.value == 4
-    limits = dict(made.limits)
+    result = decided(report(height=128, width=128, channels=(256, 128), kernel=3))["num_slices"]
+    assert result.value == 4
+    limits = dict(result.limits)
     assert limits["needed_l1_bytes"] > limits["free_l1_bytes"] == FREE
-    assert made.text == (
+    assert result.text == (
         "4 slices of rows, the least number that fits by the library's estimate: 3 slices of rows would take "
         f"{limits['needed_l1_bytes']:,} B of a core's L1, and 1,360,544 B are free"
     )
@@ -52,8 +52,8 @@ def test_the_limit_that_made_slices():
 
 def test_slices_that_were_asked_for():
     config = ttsim.Conv2dSliceConfig(slice_type=ttsim.Conv2dDRAMSliceWidth, num_slices=2)
-    made = decided(report(height=64, width=64, dram_slice_config=config))["num_slices"]
-    assert (made.value, made.text, made.limits) == (2, "2 slices of columns, as dram_slice_config says", ())
+    result = decided(report(height=64, width=64, dram_slice_config=config))["num_slices"]
+    assert (result.value, result.text, result.limits) == (2, "2 slices of columns, as dram_slice_config says", ())
 
 
 def test_nothing_is_chosen_for_who_chooses():
@@ -64,5 +64,5 @@ def test_nothing_is_chosen_for_who_chooses():
 
 @pytest.mark.parametrize(("kernel", "path"), [(1, "matmul"), (2, None)])
 def test_a_1x1_kernel_is_a_matmul(kernel, path):
-    made = decided(report(kernel=kernel, stride=1)).get("path")
-    assert (made.value if made else None) == path
+    result = decided(report(kernel=kernel, stride=1)).get("path")
+    assert (result.value if result else None) == path

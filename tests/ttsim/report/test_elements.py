@@ -21,19 +21,19 @@ def test_attributes_are_quoted() -> None:
 def test_every_row_has_a_header_and_empty_columns_go() -> None:
     shown = {"#": "0", "name": "Halo", "nothing": "", "cycles": "5"}
     columns = [TableColumn(heading, lambda row, name=heading: row[name], heading == "name") for heading in shown]
-    made = table("Caption", columns, [shown])
-    assert '<th scope="row" class="words">Halo</th>' in made
-    assert '<th scope="col" class="figures">cycles</th>' in made
-    assert '<td class="figures">5</td>' in made
-    assert "nothing" not in made
-    assert 'tabindex="0" role="region" aria-label="Caption"' in made
+    result = table("Caption", columns, [shown])
+    assert '<th scope="row" class="words">Halo</th>' in result
+    assert '<th scope="col" class="figures">cycles</th>' in result
+    assert '<td class="figures">5</td>' in result
+    assert "nothing" not in result
+    assert 'tabindex="0" role="region" aria-label="Caption"' in result
     assert table("Caption", columns, []) == ""
 
 
 def test_a_picture_is_one_image_to_screen_readers() -> None:
-    made = picture("Cores", image("Cores, told below", tag("rect", hint("core 0-0"))))
-    assert made.startswith('<div class="picture" role="group" aria-label="Cores"><svg role="img" ')
-    assert '<g aria-hidden="true"><rect><title>core 0-0</title></rect></g>' in made
+    result = picture("Cores", image("Cores, told below", tag("rect", hint("core 0-0"))))
+    assert result.startswith('<div class="picture" role="group" aria-label="Cores"><svg role="img" ')
+    assert '<g aria-hidden="true"><rect><title>core 0-0</title></rect></g>' in result
 
 
 def test_nothing_has_no_heading() -> None:

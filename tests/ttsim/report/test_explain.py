@@ -33,7 +33,7 @@ def test_small_operations_are_told_together(halo, conv, spec):
 def test_errors_in_words(spec):
     share = expected_error("convolution", spec.arch).share
     parts = ((900, Description(measured_as="convolution")), (100, Description(composed_of="a matmul")))
-    operations = [bound(StageCycles(Stage.MATH, own), description=told, cycles=own) for own, told in parts]
+    operations = [bound(StageCycles(Stage.MATH, own), description=text, cycles=own) for own, text in parts]
     report, (first, one, two, *_) = explained(spec, *operations)
     assert report.total.error.share == share
     assert f"expected {100 * share:.1f} % off where models were measured; for 10.0 % of the cycles there is no" in first

@@ -38,9 +38,9 @@ def record():
         given = options(device, size=16, channels=(32, 32), memory=ttnn.DRAM_MEMORY_CONFIG)
         first, second = (ttnn.conv_transpose2d(device=device, **given) for _ in range(2))
         kept = ttnn.add(first, second)
-        made = record_of(profile, "net")
+        result = record_of(profile, "net")
     del kept
-    return made
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -70,15 +70,15 @@ def hostile(record):
 
 
 def read_back(record):
-    made = sqlite3.connect(":memory:")
-    made.deserialize(database(record))
-    return closing(made)
+    result = sqlite3.connect(":memory:")
+    result.deserialize(database(record))
+    return closing(result)
 
 
 @pytest.fixture(scope="module")
 def db(record):
-    with read_back(record) as made:
-        yield made
+    with read_back(record) as caught:
+        yield caught
 
 
 def graphs(db):
@@ -163,33 +163,33 @@ def test_buffers_of_tensors_in_l1_are_told_core_by_core():
         y = ttnn.relu(x)
         record = record_of(profile, "l1")
         addresses = [one.buffer_address() for one in (x, y)]
-    with read_back(record) as made:
-        found = made.execute("SELECT * FROM buffer_chunks").fetchall()
+    with read_back(record) as caught:
+        found = caught.execute("SELECT * FROM buffer_chunks").fetchall()
     assert found == [
         (1, 0, address, core, core, 0, address, 2048, 2048, 1, 1) for address in addresses for core in range(4)
     ]
 
 
 def test_a_call_that_does_not_fit_is_an_error(failed):
-    with read_back(failed) as made:
-        ((number, name, kind, message),) = made.execute(
+    with read_back(failed) as caught:
+        ((number, name, kind, message),) = caught.execute(
             "SELECT operation_id, operation_name, error_type, error_message FROM errors"
         ).fetchall()
         assert (number, name, kind) == (1, "ttnn.to_memory_config", "incomplete_operation")
         assert message.startswith("Out of Memory: Not enough space to allocate")
-        assert made.execute("SELECT operation_id, duration FROM operations").fetchall() == [(1, 0.0)]
-        (graph,) = graphs(made)
+        assert caught.execute("SELECT operation_id, duration FROM operations").fetchall() == [(1, 0.0)]
+        (graph,) = graphs(caught)
     assert [node["params"].get("aborted") for node in graph if node["node_type"] == "function_end"] == ["true"] * 2
 
 
 def test_hostile_names_are_written_out(record, hostile):
-    with read_back(hostile) as made:
-        (name, *_), *_ = made.execute("SELECT name FROM operations").fetchall()
+    with read_back(hostile) as caught:
+        (name, *_), *_ = caught.execute("SELECT name FROM operations").fetchall()
         tables = ("operation_arguments", "errors", "stack_traces", "tensor_lifetime")
         told = "".join(
-            text for table in tables for row in made.execute(f"SELECT * FROM {table}") for text in map(str, row)
+            text for table in tables for row in caught.execute(f"SELECT * FROM {table}") for text in map(str, row)
         )
-        kept = "".join(text for (text,) in made.execute("SELECT captured_graph FROM captured_graph"))
+        kept = "".join(text for (text,) in caught.execute("SELECT captured_graph FROM captured_graph"))
     assert name.startswith("a,b;c'd\"e\\nf\\r\\tg\\x00\\x1b[31mh\\ud800<i>&\\u202e=1+1xxx")
     assert not re.search("[\x00-\x1f\u202e\ud800]", name + told)
     first, _ = json.JSONDecoder().raw_decode(kept)
@@ -267,16 +267,16 @@ def test_every_halo_leads_to_its_program_on_the_networks(record):
     assert files.keys() == {"manifest.json", *names}
     for op, name in zip(halos, names, strict=True):
         transfers = files[name]["noc_transfers"]
-        assert sum(one["total_bytes"] for one in transfers) == op.time.traffic.network_bytes
-        assert max(one["end_cycle"] for one in transfers) <= op.time.cycles
+        assert sum(transfer["total_bytes"] for transfer in transfers) == op.time.traffic.network_bytes
+        assert max(transfer["end_cycle"] for transfer in transfers) <= op.time.cycles
     assert npe_files(replace(record, timelines=())) == {}
 
 
 def test_routes_lead_from_node_to_node_and_steps_name_them(record):
-    made = json.loads(npe_files(record)["program2.json"])
-    rows, cols = (made["common_info"][name] for name in ("num_rows", "num_cols"))
+    result = json.loads(npe_files(record)["program2.json"])
+    rows, cols = (result["common_info"][name] for name in ("num_rows", "num_cols"))
     step = {"EAST": (0, 1), "SOUTH": (1, 0), "NORTH": (-1, 0), "WEST": (0, -1)}
-    for transfer in made["noc_transfers"]:
+    for transfer in result["noc_transfers"]:
         (segment,) = transfer["route"]
         (_, *first, way_in), *links, (_, *last, way_out) = segment["links"]
         network = segment["noc_type"]
@@ -288,9 +288,9 @@ def test_routes_lead_from_node_to_node_and_steps_name_them(record):
             down, right = step[name.removeprefix(f"{network}_")]
             row, col = (row + down) % rows, (col + right) % cols
         assert [row, col] == last == transfer["dst"][0][1:]
-    assert 0 < len(made["timestep_data"]) <= 16
-    numbers = {transfer["id"] for transfer in made["noc_transfers"]}
-    for one in made["timestep_data"]:
+    assert 0 < len(result["timestep_data"]) <= 16
+    numbers = {transfer["id"] for transfer in result["noc_transfers"]}
+    for one in result["timestep_data"]:
         assert set(one["active_transfers"]) <= numbers
         most = max((figure for *_, figure in one["link_demand"]), default=0.0)
         assert most == max(each["max_link_demand"] for each in one["noc"].values())

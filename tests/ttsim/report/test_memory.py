@@ -126,7 +126,7 @@ WORK = Held(name="act", kind=CIRCULAR, address=SPEC.l1.base_bytes, size_bytes=20
 
 def test_a_buffer_lives_from_the_first_operation_that_finds_it_to_the_last() -> None:
     found = l1_map([(KEPT,), (WORK, KEPT), (WORK,), (KEPT,)], SPEC)
-    assert [(one.held.name, one.first, one.last) for one in found.blocks] == [
+    assert [(block.held.name, block.first, block.last) for block in found.blocks] == [
         ("input", 0, 1), ("act", 1, 1), ("act", 2, 2), ("input", 3, 3)
     ]  # fmt: skip
 

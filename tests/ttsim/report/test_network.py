@@ -37,18 +37,20 @@ def found(number: int | None = None) -> Runs:
 def test_operations_follow_each_other() -> None:
     report = network_report(found(), SPEC)
     assert (report.cycles, report.nanoseconds, report.calls) == (400, 400.0, 2)
-    assert [(one.start_nanoseconds, one.cycles, one.share) for one in report.operations] == [
+    assert [(operation.start_nanoseconds, operation.cycles, operation.share) for operation in report.operations] == [
         (0, 100, 0.25), (100, 0, 0), (100, 300, 0.75)
     ]  # fmt: skip
-    assert [one.l1_bytes for one in report.operations] == [64 + 32 + 500 + 16, 500, 500]
+    assert [operation.l1_bytes for operation in report.operations] == [64 + 32 + 500 + 16, 500, 500]
     assert [one.number for one in report.untimed] == [1]
 
 
 def test_operations_are_put_together_by_kind_and_by_line() -> None:
     report = network_report(found(), SPEC)
-    shown = [(one.name, one.calls, one.count, one.untimed, one.cycles, one.l1_bytes) for one in report.kinds]
+    shown = [(kind.name, kind.calls, kind.count, kind.untimed, kind.cycles, kind.l1_bytes) for kind in report.kinds]
     assert shown == [("A", 2, 2, 0, 400, 612), ("B", 1, 1, 1, 0, 500)]
-    shown = [(one.name, one.calls, one.count, one.untimed, one.cycles, one.share) for one in report.layers]
+    shown = [
+        (layer.name, layer.calls, layer.count, layer.untimed, layer.cycles, layer.share) for layer in report.layers
+    ]
     assert shown == [("net.py:1", 1, 2, 1, 100, 0.25), ("", 1, 1, 0, 300, 0.75)]
 
 

@@ -45,7 +45,7 @@ def test_older_versions_have_other_columns(tmp_path: Path) -> None:
 def test_what_is_no_operation_is_left_out_and_told(tmp_path: Path) -> None:
     others = "start,signpost,,,,,,\n\n,,,,,,,\nadd,python_fallback,,,,,,\nend,signpost\n"
     found = read(HEAD + HALO + others + CONV.replace("2500.0", ""), tmp_path)
-    assert [one.nanoseconds for one in found.operations] == [None, 1500.0]
+    assert [operation.nanoseconds for operation in found.operations] == [None, 1500.0]
     assert found.left_out == ("2 signposts", "1 other row")
 
 
@@ -97,4 +97,4 @@ def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
 
 def test_a_moment_of_many_digits_orders_nothing(tmp_path: Path) -> None:
     found = read(HEAD + HALO.replace(",20,", f",{'9' * 5000},") + CONV, tmp_path)
-    assert [one.name for one in found.operations] == ["HaloDeviceOperation", "Conv2dDeviceOperation"]
+    assert [operation.name for operation in found.operations] == ["HaloDeviceOperation", "Conv2dDeviceOperation"]

@@ -28,9 +28,9 @@ def test_calls(report, tmp_path: Path) -> None:
 def test_a_saved_report_and_a_csv(report, tmp_path: Path) -> None:
     (tmp_path / "r.json").write_text(json.dumps({"cycles": report.to_dict(), "network": {}}))
     read = read_report(tmp_path / "r.json")
-    assert (read.arch, [one.nanoseconds for one in read.operations]) == ("wormhole_b0", [1000.0, 4000.0])
+    assert (read.arch, [operation.nanoseconds for operation in read.operations]) == ("wormhole_b0", [1000.0, 4000.0])
     (tmp_path / "r.CSV").write_text("OP CODE,DEVICE ID,DEVICE KERNEL DURATION [ns]\nA,1,5\nB,2,6\n")
-    assert [one.name for one in read_report(tmp_path / "r.CSV", 2).operations] == ["B"]
+    assert [operation.name for operation in read_report(tmp_path / "r.CSV", 2).operations] == ["B"]
     with pytest.raises(ArgumentError, match="--device-id"):
         read_report(tmp_path / "r.CSV")
 
@@ -44,7 +44,7 @@ def test_the_architecture_of_a_device_that_nobody_knows(report, tmp_path: Path) 
 def test_a_network(spec, tmp_path: Path) -> None:
     report = network_report(runs_of(spec, timed("A", 7), untimed("A")), spec)
     (tmp_path / "r.json").write_text(report.to_json())
-    assert [one.cycles for one in read_report(tmp_path / "r.json").operations] == [7, None]
+    assert [operation.cycles for operation in read_report(tmp_path / "r.json").operations] == [7, None]
 
 
 def test_layers(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_layers(tmp_path: Path) -> None:
     assert result.summary.cycles is not None
     (tmp_path / "r.json").write_text(layers_as_json([result, result]))
     found = read_report(tmp_path / "r.json").operations
-    assert [one.cycles for one in found] == 2 * [one.cycles for one in result.summary.cycles.operations]
+    assert [one.cycles for one in found] == 2 * [operation.cycles for operation in result.summary.cycles.operations]
 
 
 @pytest.mark.parametrize(

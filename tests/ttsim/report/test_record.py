@@ -39,7 +39,7 @@ def test_operations_follow_each_other_with_their_gaps(halo, spec):
     runs = runs_of(spec, halo, untimed("B"), halo, facts=facts)
     runs.launches += launches
     first, second, third = runs
-    gaps = [round(one) for one in gaps_nanoseconds(launches, spec, Replay.TRACE)]
+    gaps = [round(nanosecond) for nanosecond in gaps_nanoseconds(launches, spec, Replay.TRACE)]
     assert [one.gap_nanoseconds for one in (first, second, third)] == gaps
     assert (first.start_cycle, first.end_cycle) == (gaps[0], gaps[0] + 1000)
     assert second.start_cycle == second.end_cycle == first.end_cycle + gaps[1]
@@ -56,10 +56,10 @@ def test_a_tensor_has_the_number_of_its_buffer_and_a_view_one_of_its_own():
 
 
 def test_a_device_is_told_by_its_figures(spec):
-    made = device_figures(spec, 1024)
-    assert (made["num_x_cores"], made["num_y_cores"], made["num_compute_cores"]) == (8, 8, 64)
-    assert made["cb_limit"] - made["l1_bank_size"] == 1024
-    assert made["total_l1_for_tensors"] == 64 * made["l1_bank_size"]
+    result = device_figures(spec, 1024)
+    assert (result["num_x_cores"], result["num_y_cores"], result["num_compute_cores"]) == (8, 8, 64)
+    assert result["cb_limit"] - result["l1_bank_size"] == 1024
+    assert result["total_l1_for_tensors"] == 64 * result["l1_bank_size"]
 
 
 @pytest.mark.parametrize(("family", "known"), [("wormhole_b0", "wormhole_b0"), ("quasar", "")])

@@ -20,13 +20,13 @@ def sent(network, source, destination, start, end, size_bytes=320):
 
 def test_transfers_meet_on_links():
     """Both pass the link from column 2 to 3; each asks for 10 of 32 bytes a cycle as long as it lasts."""
-    made = timeline([sent(0, (0, 0), (2, 0), 0.0, 32.0), sent(0, (1, 0), (2, 0), 16.0, 48.0)], SPEC)
-    assert (made.columns, made.rows, made.step_cycles, len(made.steps)) == (10, 12, 3, 16)
-    first, second = made.transfers
+    result = timeline([sent(0, (0, 0), (2, 0), 0.0, 32.0), sent(0, (1, 0), (2, 0), 16.0, 48.0)], SPEC)
+    assert (result.columns, result.rows, result.step_cycles, len(result.steps)) == (10, 12, 3, 16)
+    first, second = result.transfers
     assert (first.source, first.destination, first.bytes_per_cycle) == ((1, 1), (3, 1), 10.0)
     one, other = Link(1, 1, along_row=True), Link(2, 1, along_row=True)
     assert (first.links, second.links) == ((one, other), (other,))
-    alone, both, last = made.steps[0], made.steps[7], made.steps[-1]
+    alone, both, last = result.steps[0], result.steps[7], result.steps[-1]
     assert alone.demand == ((0, one, 31.25), (0, other, 31.25))
     assert both.demand == ((0, one, 31.25), (0, other, 62.5))
     assert (alone.transfers, both.transfers, last.transfers) == ((0,), (0, 1), (1,))
@@ -34,19 +34,19 @@ def test_transfers_meet_on_links():
         NetworkLoad(demand=31.25 / LINKS, used=31.25 / LINKS, most=31.25),
         IDLE,
     )
-    assert made.whole.most == 62.5
-    assert made.whole.demand == pytest.approx(sum(one.whole.demand for one in made.steps) / 16)
+    assert result.whole.most == 62.5
+    assert result.whole.demand == pytest.approx(sum(step.whole.demand for step in result.steps) / 16)
 
 
 def test_more_than_a_link_carries_is_asked_but_not_used():
-    made = timeline([sent(1, (0, 0), (0, 1), 0.0, 4.0, size_bytes=640)], SPEC)
-    assert made.step_cycles == 1  # four steps of one cycle
-    assert len(made.steps) == 4
-    (transfer,) = made.transfers
+    result = timeline([sent(1, (0, 0), (0, 1), 0.0, 4.0, size_bytes=640)], SPEC)
+    assert result.step_cycles == 1  # four steps of one cycle
+    assert len(result.steps) == 4
+    (transfer,) = result.transfers
     assert len(transfer.links) == 11  # up, round the ring
-    assert made.load[1].most == 500.0
-    assert made.load[1].used == 11 * 100.0 / LINKS
-    assert made.whole.used == made.load[1].used / 2
+    assert result.load[1].most == 500.0
+    assert result.load[1].used == 11 * 100.0 / LINKS
+    assert result.whole.used == result.load[1].used / 2
 
 
 def test_nothing_is_shorter_than_a_cycle():

@@ -20,14 +20,14 @@ def events(halo, conv, spec):
 
 
 def test_operations_and_stages_last_as_long_as_they_work_and_wait(events) -> None:
-    processes = {one["pid"]: one["args"]["name"] for one in events if one["name"] == "process_name"}
+    processes = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
     assert [processes[number] for number in (0, 1, 2, 9)] == [
         "device wormhole_n150",
         "core 0-0",
         "core 1-0",
         "core 0-1",
     ]
-    slices = {(one["pid"], one["name"], one["cat"]): one for one in events if one["ph"] == "X"}
+    slices = {(event["pid"], event["name"], event["cat"]): event for event in events if event["ph"] == "X"}
     conv = slices[0, "Conv2dDeviceOperation", "operation"]
     assert (conv["ts"], conv["dur"], conv["args"]) == (1.0, 4.0, {"cycles": 4000, "bound by": "math", "operation": 1})
     assert slices[1, "HaloDeviceOperation", "network"]["dur"] == 0.9
@@ -35,12 +35,12 @@ def test_operations_and_stages_last_as_long_as_they_work_and_wait(events) -> Non
     reader = slices[1, "Conv2dDeviceOperation", "reader"]
     assert (reader["ts"], reader["dur"], reader["tid"]) == (1.0, 3.5, 2)
     assert reader["args"] == {"busy": 2000, "waiting": 1500, "critical": 500}
-    flows = [(one["ph"], one["id"], one["pid"], one["ts"]) for one in events if one["ph"] in "sf"]
+    flows = [(event["ph"], event["id"], event["pid"], event["ts"]) for event in events if event["ph"] in "sf"]
     assert flows == [flow for at in range(4) for flow in (("s", at, at + 1, 0.0), ("f", at, at + 1, 1.0))]  # halos
 
 
 def test_levels_of_l1_end_empty(events, spec) -> None:
-    levels = [(one["ts"], *one["args"].values()) for one in events if one["ph"] == "C"]
+    levels = [(event["ts"], *event["args"].values()) for event in events if event["ph"] == "C"]
     assert levels == [(0.0, 64, 32), (1.0, 64, 32), (5.0, 0, 0)]
     unknown = trace_events(runs_of(spec, untimed()), spec)
     assert [one["args"]["buffers"] for one in unknown if one["ph"] == "C"] == [0]
@@ -54,8 +54,8 @@ def test_a_multicast_arrives_when_its_sender_has_sent(spec) -> None:
     receives = CoreGroupCycles(cores=rest, cycles=1000, stages=(StageCycles(Stage.MATH, 700),))
     cycles = OperationCycles(cycles=1000, groups=(sends, receives), bound_by=Stage.MATH)
     one = TimedOperation("Conv2dDeviceOperation", cycles)
-    flows = [one for one in trace_events(runs_of(fast, one, one), fast) if one["ph"] in "sf"]
-    assert [(one["ph"], one["name"], one["pid"], one["tid"], one["ts"]) for one in flows] == [
+    flows = [event for event in trace_events(runs_of(fast, one, one), fast) if event["ph"] in "sf"]
+    assert [(flow["ph"], flow["name"], flow["pid"], flow["tid"], flow["ts"]) for flow in flows] == [
         ("s", "weight multicast", 1, 1, 0.0), ("f", "weight multicast", 2, 0, 0.15),
         ("s", "weight multicast", 1, 1, 0.5), ("f", "weight multicast", 2, 0, 0.65),
     ]  # fmt: skip

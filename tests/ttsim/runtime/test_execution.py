@@ -45,7 +45,7 @@ def test_weights_that_come_again_are_prepared_once(preparations, values):
     first, second = outcomes[:2]
     assert all(np.array_equal(first[0], values) for values, _ in (*outcomes, report))
     assert not np.array_equal(first[0], other[0])
-    assert [told for _, told in outcomes] == [first[1], second[1], first[1], second[1]]
+    assert [text for _, text in outcomes] == [first[1], second[1], first[1], second[1]]
     assert second[1] == report[1]  # whether its weights were prepared before or not
 
 

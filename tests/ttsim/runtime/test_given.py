@@ -26,16 +26,16 @@ def test_a_convolution_is_told_as_its_script_wrote_it(device):
             conv_config=ttnn.Conv2dConfig(deallocate_activation=True),
         )  # fmt: skip
     (call,) = profile.calls
-    told = dict(texts(call.given))
+    text = dict(texts(call.given))
     names = "stride input_tensor weight_tensor device in_channels out_channels batch_size input_height input_width "
-    assert list(told) == (names + "kernel_size bias_tensor conv_config").split()  # in its order, no default among them
-    assert (told["stride"], told["in_channels"], told["bias_tensor"]) == ("(2, 2)", "32", "None")
-    assert told["input_tensor"].startswith(
+    assert list(text) == (names + "kernel_size bias_tensor conv_config").split()  # in its order, no default among them
+    assert (text["stride"], text["in_channels"], text["bias_tensor"]) == ("(2, 2)", "32", "None")
+    assert text["input_tensor"].startswith(
         "ttnn.Tensor(shape=Shape([1, 1, 16, 32]), dtype=DataType.BFLOAT16, layout=Layout.ROW_MAJOR, memory_config="
     )
-    assert told["input_tensor"].endswith("is_allocated=True, device_id=0)")  # as it was when the call began
-    assert "7" not in told["weight_tensor"]
-    assert "deallocate_activation=1," in told["conv_config"]
+    assert text["input_tensor"].endswith("is_allocated=True, device_id=0)")  # as it was when the call began
+    assert "7" not in text["weight_tensor"]
+    assert "deallocate_activation=1," in text["conv_config"]
 
 
 def test_of_functions_that_call_each_other_the_scripts_counts(device):
@@ -68,11 +68,11 @@ def test_values_of_every_kind():
         "long": "x" * 3000,
         "hostile": Hostile(),
     }
-    told = dict(texts(given.items()))
-    assert told["array"] == "numpy.ndarray(shape=[2, 3], dtype=float32)"
-    assert told["several"] == "[1, (2,), {a: numpy.ndarray(shape=[4], dtype=int8)}]"
-    assert len(told["long"]) < 100
-    assert told["hostile"].endswith("Hostile")
+    text = dict(texts(given.items()))
+    assert text["array"] == "numpy.ndarray(shape=[2, 3], dtype=float32)"
+    assert text["several"] == "[1, (2,), {a: numpy.ndarray(shape=[4], dtype=int8)}]"
+    assert len(text["long"]) < 100
+    assert text["hostile"].endswith("Hostile")
 
 
 def test_what_is_remembered_is_told_as_it_was(device):

@@ -178,5 +178,5 @@ def test_devices_in_threads_share(planned: list[DeviceSpec]) -> None:
     for stride in strides:
         with alone() as device:
             expected[stride] = seen(device, stride=stride)
-    assert all(told == expected[stride] for stride, told in found)
+    assert all(text == expected[stride] for stride, text in found)
     assert len(planned) < len(found)

@@ -254,10 +254,10 @@ def test_masked_elements_are_refused():
 def test_copies_are_of_another_type_and_their_own(monkeypatch, shape, large_bytes):
     monkeypatch.setattr(storage, "LARGE_BYTES", large_bytes)
     values = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(ml_dtypes.bfloat16)
-    made = copied(values, np.dtype(np.float32))
-    assert made.dtype == np.float32
-    assert np.array_equal(made, values.astype(np.float32))
-    assert not np.shares_memory(copied(made, made.dtype), made)
+    result = copied(values, np.dtype(np.float32))
+    assert result.dtype == np.float32
+    assert np.array_equal(result, values.astype(np.float32))
+    assert not np.shares_memory(copied(result, result.dtype), result)
 
 
 OUT_OF_RANGE = "Last 2 dims of output must be within range to have been padded to input"
@@ -271,16 +271,16 @@ def tensor(*shape, dtype=ttsim.bfloat16):
     ("shape", "filled"), [((1, 1, 3, 4), (1, 1, 32, 32)), ((4,), (32, 32)), ((2, 1, 33, 64), (2, 1, 64, 64))]
 )
 def test_the_last_two_axes_are_filled_up_to_tiles(shape, filled):
-    made = tensor(*shape).pad_to_tile(0.0)
-    assert (made.shape, made.padded_shape, made.layout) == (shape, filled, ttsim.ROW_MAJOR_LAYOUT)
-    assert np.array_equal(made.to_numpy(), tensor(*shape).to_numpy())
+    result = tensor(*shape).pad_to_tile(0.0)
+    assert (result.shape, result.padded_shape, result.layout) == (shape, filled, ttsim.ROW_MAJOR_LAYOUT)
+    assert np.array_equal(result.to_numpy(), tensor(*shape).to_numpy())
     if len(shape) > 1:
-        assert made.unpad_from_tile(shape).padded_shape == shape
+        assert result.unpad_from_tile(shape).padded_shape == shape
 
 
 def test_a_part_that_fills_the_same_tiles_is_cut_out():
-    made = tensor(1, 1, 32, 32).unpad_from_tile([1, 1, 2, 3])
-    assert made.to_list() == [[[[0.0, 1.0, 2.0], [32.0, 33.0, 34.0]]]]
+    result = tensor(1, 1, 32, 32).unpad_from_tile([1, 1, 2, 3])
+    assert result.to_list() == [[[[0.0, 1.0, 2.0], [32.0, 33.0, 34.0]]]]
     assert tensor(1, 1, 32, 32).unpad_from_tile([3, 4]).shape == (1, 1, 3, 4)
 
 

@@ -23,7 +23,7 @@ def test_flags_of_one_layer(capsys, tmp_path):
     assert said.err == ""
     assert said.out.splitlines()[1].startswith("conv_transpose2d  wormhole_n150, l1.bytes=1MiB, dram.banks=6  4 of 4")
     points = json.loads(document.read_text())["points"]
-    assert [one["kernel_size"] for one in points] == ["2x2", "3x3", "2x2", "3x3"]
+    assert [point["kernel_size"] for point in points] == ["2x2", "3x3", "2x2", "3x3"]
     assert table.read_text().count("\n") == 5
 
 
@@ -103,9 +103,9 @@ def test_one_layer_in_words_and_as_json(capsys):
     assert words.startswith("mine on wormhole_n150, l1.bytes=1MiB\n")
     assert "conv_config=ttnn.Conv2dConfig(" in words
     assert main(["tune", *SMALL, *QUICK, "--name", "mine", "--set", "l1.bytes=1MiB", "--json"]) == 0
-    (told,) = json.loads(capsys.readouterr().out)["layers"]
-    assert f"{told['front'][0]['cycles']:,} cycles" in words
-    assert told["gain"] >= 1
+    (text,) = json.loads(capsys.readouterr().out)["layers"]
+    assert f"{text['front'][0]['cycles']:,} cycles" in words
+    assert text["gain"] >= 1
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_mistakes_are_told_in_one_line(capsys, arguments, words):
 
 
 def test_run_tells_of_a_much_faster_config():
-    layers = {one.name: one for one in read_layers(DEFAULT_LAYERS)}
+    layers = {layer.name: layer for layer in read_layers(DEFAULT_LAYERS)}
     settings = Settings(spec=load_spec("wormhole_n150"), values="off", suggestions=False)
     slow, good = layers["vgg_unet.d4.up"], layers["vgg_unet.d3.up"]
     assert faster_line([good], settings) == ""

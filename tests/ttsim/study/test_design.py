@@ -83,7 +83,7 @@ def test_every_machine_has_the_times_of_its_layers(found):
             assert (point.nanoseconds, point.layers) == (None, ())
             continue
         rows = [evaluate(Point(layer=layer, spec=load_spec(point.device))) for layer in SPACE.layers]
-        assert [one.verdict for one in point.layers] == [row.verdict.value for row in rows]
+        assert [layer.verdict for layer in point.layers] == [row.verdict.value for row in rows]
         runs = all(row.cycles is not None for row in rows)
         times = [row.cycles / row.clock_hz * 1e9 for row in rows] if runs else []
         assert point.nanoseconds == (pytest.approx(sum(times)) if runs else None)
@@ -99,7 +99,7 @@ def test_the_front_is_what_no_other_machine_is_better_than(found):
         for at, (time, area) in aims.items()
         if not any(t <= time and a <= area and (t, a) != (time, area) for t, a in aims.values())
     ]
-    alike = {at: sum(one == aims[at] for one in aims.values()) - 1 for at in found.front}
+    alike = {at: sum(aim == aims[at] for aim in aims.values()) - 1 for at in found.front}
     assert set(found.front) <= set(best)
     assert {aims[at] for at in best} == {aims[at] for at in found.front}
     assert list(found.front) == sorted(found.front, key=lambda at: aims[at])
@@ -146,7 +146,7 @@ def test_a_table_of_all_machines(found):
 def test_layers_count_as_often_as_a_network_runs_them(found):
     often = design(replace(SPACE, counts={"two": 3}))
     for once, point in zip(found.points, often.points, strict=True):
-        assert [one.count for one in point.layers] == ([1, 3] if point.device else [])
+        assert [layer.count for layer in point.layers] == ([1, 3] if point.device else [])
         if once.nanoseconds is not None:
             one, two = (outcome.nanoseconds for outcome in once.layers)
             assert point.nanoseconds == pytest.approx(one + 3 * two)
@@ -160,23 +160,23 @@ def test_other_processes_give_the_same_and_are_watched(found, monkeypatch):
         def submit(self, fn, /, *args, **kwargs):
             return super().submit(*pickle.loads(pickle.dumps((fn, *args))), **kwargs)
 
-    told = []
+    text = []
 
     def watch(layers):
-        told.append(layers)
-        return lambda: told.append("done")
+        text.append(layers)
+        return lambda: text.append("done")
 
     team = nullcontext(Workers(start=Elsewhere, slots=2, where="elsewhere"))
     monkeypatch.setattr("ttsim.study.design.workers", lambda **_: team)
     assert design(SPACE, watch=watch).to_json() == found.to_json()
-    assert told == [2, "done", "done"]
+    assert text == [2, "done", "done"]
 
 
 def test_a_process_that_dies_is_told(monkeypatch):
     def executor():
-        made = InProcess()
-        monkeypatch.setattr(made, "submit", dead)
-        return made
+        process = InProcess()
+        monkeypatch.setattr(process, "submit", dead)
+        return process
 
     def dead(*_):
         future = Future()

@@ -110,8 +110,8 @@ def test_plans_that_are_alike_are_timed_once():
 def test_what_was_asked_for_does_not_make_another_plan():
     tall = replace(LAYER, input_height=32, input_width=32, config={"shard_layout": "HEIGHT_SHARDED"})
     asked = ({}, {"act_block_h_override": 64}, {"act_block_h_override": 32}, {"force_split_reader": False})
-    made = [replace(POINT, layer=replace(tall, config={**tall.config, **one})) for one in asked]
-    rows = [Evaluator().row(point) for point in made]  # each timed for itself
+    result = [replace(POINT, layer=replace(tall, config={**tall.config, **one})) for one in asked]
+    rows = [Evaluator().row(point) for point in result]  # each timed for itself
     assert rows[0].plan_key == rows[1].plan_key != rows[2].plan_key
     figures = {row.plan_key: [] for row in rows}
     for row in rows:

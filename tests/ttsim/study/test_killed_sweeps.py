@@ -33,10 +33,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="S
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    made = tmp_path_factory.mktemp("sweeps")
-    (made / "script.py").write_text(SCRIPT)
-    sweep(vary=VARY, file=made / "whole.jsonl", processes=1)
-    return made
+    result = tmp_path_factory.mktemp("sweeps")
+    (result / "script.py").write_text(SCRIPT)
+    sweep(vary=VARY, file=result / "whole.jsonl", processes=1)
+    return result
 
 
 def started(folder, *arguments):

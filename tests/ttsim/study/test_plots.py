@@ -35,9 +35,9 @@ from ttsim.study.plots import (
     ],
 )
 def test_ends_are_round(values, from_zero, low, high, logarithmic):
-    made = scale_of(values, from_zero=from_zero)
-    assert (made.low, made.high, made.logarithmic) == (pytest.approx(low), pytest.approx(high), logarithmic)
-    assert all(0 <= made.share(value) <= 1 for value in values)
+    result = scale_of(values, from_zero=from_zero)
+    assert (result.low, result.high, result.logarithmic) == (pytest.approx(low), pytest.approx(high), logarithmic)
+    assert all(0 <= result.share(value) <= 1 for value in values)
 
 
 def test_ticks():
@@ -77,7 +77,7 @@ def test_documents_stack_charts_and_escape_texts():
     tree = ElementTree.fromstring(to_svg(charts))
     assert (tree.get("width"), tree.get("height")) == (str(WIDTH), "148")
     groups = [one for one in tree if one.tag.endswith("}g")]
-    assert [one.get("transform") for one in groups] == ["translate(0 0)", "translate(0 74)"]
+    assert [group.get("transform") for group in groups] == ["translate(0 0)", "translate(0 74)"]
     assert groups[0][0].text == "<b>"
     page = to_html("<i>", charts)
     assert page.startswith("<!DOCTYPE html>")
@@ -109,29 +109,29 @@ def told(chart, kind):
 
 def test_a_heat_map_has_a_cell_for_each_value():
     cells = [one for one in found(MAP, "rect") if len(one)]
-    assert [one[0].text for one in cells] == [
+    assert [cell[0].text for cell in cells] == [
         "x 1, y a: 1 us",
         "x 2, y a: 2 us",
         "x 1, y b: does not run",
         "x 2, y b: 9 us",
     ]
-    shades = [float(one.get("fill-opacity")) for one in cells if one.get("class") == "cell"]
+    shades = [float(cell.get("fill-opacity")) for cell in cells if cell.get("class") == "cell"]
     assert shades == [pytest.approx(0.08 + 0.87 * value / 10, abs=1e-3) for value in (1, 2, 9)]
     assert "us, least 1" in [one.text for one in found(MAP, "text")]
 
 
 def test_bars_are_as_high_as_their_values():
     bars = [one for one in found(BARS, "rect") if len(one) and ":" in one[0].text]
-    assert [one[0].text for one in bars] == ["g, s: 1", "h, s: 4", "h, t: 2"]
-    heights = [float(one.get("height")) for one in bars]
+    assert [bar[0].text for bar in bars] == ["g, s: 1", "h, s: 4", "h, t: 2"]
+    heights = [float(bar.get("height")) for bar in bars]
     assert heights == [60, 240, 120]
-    assert {float(one.get("y")) + float(one.get("height")) for one in bars} == {float(bars[0].get("y")) + 60}
+    assert {float(bar.get("y")) + float(bar.get("height")) for bar in bars} == {float(bars[0].get("y")) + 60}
 
 
 def test_a_line_joins_what_nothing_beats():
     dots = found(DOTS, "circle")
     assert told(DOTS, "circle")[0] == "3: 3 us, 1 KiB"
-    assert [one.get("r") for one in dots] == ["5", "5", "5", "3"]
+    assert [dot.get("r") for dot in dots] == ["5", "5", "5", "3"]
     (front,) = found(DOTS, "polyline")
     places = [f"{dots[at].get('cx')},{dots[at].get('cy')}" for at in (1, 2, 0)]
     assert front.get("points") == " ".join(places)

@@ -57,16 +57,16 @@ def test_what_there_is_not_is_refused_at_once(name, values, error, words):
 
 
 def test_a_core_grid_is_an_axis():
-    made = axis("config.core_grid", [None, "8x4"], SPEC)
-    assert [made.on(GIVEN, value).layer.config for value in made.values] == [{"a": 1}, {"a": 1, "core_grid": "8x4"}]
+    result = axis("config.core_grid", [None, "8x4"], SPEC)
+    assert [result.on(GIVEN, value).layer.config for value in result.values] == [{"a": 1}, {"a": 1, "core_grid": "8x4"}]
 
 
 def test_values_on_a_layer():
-    made = axis("act_block_h_override", [None, 32], SPEC)
-    assert made.name == "config.act_block_h_override"
-    assert made.on(GIVEN, 32).labels == {"config.act_block_h_override": 32}
-    assert made.on(GIVEN, 32).layer.config == {"a": 1, "act_block_h_override": 32}
-    assert made.on(made.on(GIVEN, 32), None).layer.config == {"a": 1}
+    result = axis("act_block_h_override", [None, 32], SPEC)
+    assert result.name == "config.act_block_h_override"
+    assert result.on(GIVEN, 32).labels == {"config.act_block_h_override": 32}
+    assert result.on(GIVEN, 32).layer.config == {"a": 1, "act_block_h_override": 32}
+    assert result.on(result.on(GIVEN, 32), None).layer.config == {"a": 1}
     sizes = axis("kernel_size", [3, [2, 4]], SPEC)
     assert sizes.values == ((3, 3), (2, 4))
     assert sizes.on(GIVEN, (2, 4)).layer.kernel_size == (2, 4)

@@ -19,9 +19,9 @@ VARY = {
 
 
 def test_a_dozen_points():
-    told = []
-    result = sweep(LAYER, "wormhole_n150", vary=VARY, watch=told.append)
-    assert [(one.done, one.total, one.found) for one in told] == [(done, 12, 0) for done in range(13)]
+    text = []
+    result = sweep(LAYER, "wormhole_n150", vary=VARY, watch=text.append)
+    assert [(one.done, one.total, one.found) for one in text] == [(done, 12, 0) for done in range(13)]
     assert result.axes == ("config.shard_layout", "config.act_block_h_override", "device.dram.banks")
     assert [labels["device.dram.banks"] for labels, _ in result.samples] == ["6"] * 6 + ["12"] * 6
     assert result.verdicts["fits"] == 12
@@ -36,9 +36,9 @@ def test_a_sweep_goes_on_where_its_file_ends(tmp_path, monkeypatch):
     path.write_bytes(b"".join(lines[:5]) + lines[5][:40])
     looked = []
     monkeypatch.setattr(point.Evaluator, "row", _watched(point.Evaluator.row, looked))
-    told = []
-    assert sweep(LAYER, vary=VARY, file=path, watch=told.append) == whole
-    assert (len(looked), told[0].done, told[0].found) == (8, 4, 4)
+    text = []
+    assert sweep(LAYER, vary=VARY, file=path, watch=text.append) == whole
+    assert (len(looked), text[0].done, text[0].found) == (8, 4, 4)
     assert sorted(path.read_bytes().splitlines()) == sorted(b"".join(lines).splitlines())
     sweep(LAYER, vary={"act_block_h_override": [0, 64]}, devices="blackhole_p150", file=path)
     assert path.read_bytes().count(b"\n") == 1 + 12 + 2
@@ -119,7 +119,7 @@ def test_more_than_the_best_of_each_layer():
 
 def test_records_are_flat_and_alike():
     records = RESULT.records()
-    assert len({tuple(one) for one in records}) == 1
+    assert len({tuple(record) for record in records}) == 1
     assert list(records[0])[:4] == ["layer", "device", "device.y", "config.x"]
     assert records[1]["config.x"] is None
     assert (records[0]["cycles"], records[0]["nanoseconds"], records[0]["verdict"]) == (300, 600.0, "fits")
@@ -129,7 +129,7 @@ def test_records_are_flat_and_alike():
 
 def test_csv_has_a_line_for_each_point():
     lines = list(csv.DictReader(StringIO(RESULT.to_csv(), newline="")))
-    assert [one["cycles"] for one in lines] == ["300", "200", "200", "100", "", ""]
+    assert [line["cycles"] for line in lines] == ["300", "200", "200", "100", "", ""]
     assert lines[4]["error"] == "too, large\nby far"
 
 
@@ -142,8 +142,8 @@ FAILED = Row(key="m", layer="down", device="d", verdict=Verdict.FAILED, error="K
 
 
 def test_the_table_of_the_best():
-    told = best_table(SweepResult(axes=("config.x",), samples=(({"config.x": None}, FITS), ({"config.x": 2}, NOT))))
-    assert told == (
+    text = best_table(SweepResult(axes=("config.x",), samples=(({"config.x": None}, FITS), ({"config.x": 2}, NOT))))
+    assert text == (
         "layer  device     fit  cycles     +-     time  slowest  L1 peak B  headroom B  fastest\n"
         "up     d       1 of 1   1,234  2.7 %  1.23 us    1,234      5,000       6,000  x=none\n"
         "down   d       0 of 1                                                          nothing runs: too large\n"
@@ -152,14 +152,14 @@ def test_the_table_of_the_best():
 
 
 def test_on_a_narrow_terminal_settings_stay():
-    told = best_table(SweepResult(axes=("config.x",), samples=(({"config.x": 2}, FITS),)), width=40)
-    assert told.splitlines()[:2] == ["layer  device  cycles     time  fastest", "up     d        1,234  1.23 us  x=2"]
+    text = best_table(SweepResult(axes=("config.x",), samples=(({"config.x": 2}, FITS),)), width=40)
+    assert text.splitlines()[:2] == ["layer  device  cycles     time  fastest", "up     d        1,234  1.23 us  x=2"]
 
 
 def test_mistakes_of_ttsim_are_told():
-    told = best_table(SweepResult(axes=(), samples=(({}, FAILED), ({}, FAILED))))
-    assert told.splitlines()[-1].startswith("failed: KeyError: ")
-    assert "\x1b" not in told
+    text = best_table(SweepResult(axes=(), samples=(({}, FAILED), ({}, FAILED))))
+    assert text.splitlines()[-1].startswith("failed: KeyError: ")
+    assert "\x1b" not in text
 
 
 def test_words_of_labels():
@@ -205,15 +205,15 @@ def test_charts():
     assert first.cells == ((3.0, 5.0), (None, 4.0))
     assert (second.title[:5], third.title[:7]) == ("up, p", "down, n")
     assert third.cells == ((None,),)
-    assert [(one.x, one.y, one.series) for one in up.dots] == [(3, 1, "n"), (5, 0.5, "n"), (4, 1, "n"), (1, 1, "p")]
+    assert [(dot.x, dot.y, dot.series) for dot in up.dots] == [(3, 1, "n"), (5, 0.5, "n"), (4, 1, "n"), (1, 1, "p")]
     assert up.dots[1].name == "a=2, b=none, c=1"
     assert down.dots == ()
 
 
 def test_axes_of_a_heat_map_may_be_chosen():
-    (heat,) = (one for one in charts_of(CHARTED, ["device", "layer"]) if "by device and layer" in one.title)
+    (heat,) = (chart for chart in charts_of(CHARTED, ["device", "layer"]) if "by device and layer" in chart.title)
     assert heat.cells == ((3.0, 1.0), (None, None))
-    assert any("by device and config.a" in one.title for one in charts_of(CHARTED, ["device", "a"]))
+    assert any("by device and config.a" in chart.title for chart in charts_of(CHARTED, ["device", "a"]))
 
 
 @pytest.mark.parametrize("across", [["a", "z"], ["a", "a"], ["a", "c"]])

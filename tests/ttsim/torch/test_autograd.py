@@ -27,8 +27,8 @@ def device(request):
 def tensors(size, kernel, groups=1, **given):
     """Source, weight and bias of 2 images, from 4 channels to 6."""
     torch.manual_seed(0)
-    made = torch.randn(2, 4, *size), torch.randn(4, 6 // groups, *kernel), torch.randn(6)
-    return [one.requires_grad_() for one in made]
+    result = torch.randn(2, 4, *size), torch.randn(4, 6 // groups, *kernel), torch.randn(6)
+    return [one.requires_grad_() for one in result]
 
 
 def orders(function, given):
@@ -128,9 +128,9 @@ def test_a_weight_that_changes_before_the_backward_pass_is_refused():
 
 def test_torch_func_takes_derivatives_backward():
     source, weight = torch.randn(1, 2, 3), torch.randn(2, 2, 2)
-    made = torch.func.grad(lambda w: conv_transpose1d(source, w).square().sum())(weight)
+    result = torch.func.grad(lambda w: conv_transpose1d(source, w).square().sum())(weight)
     theirs = torch.func.grad(lambda w: THEIRS[1](source, w).square().sum())(weight)
-    torch.testing.assert_close(made, theirs, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(result, theirs, rtol=1e-5, atol=1e-5)
 
 
 def test_vmap_is_refused():

@@ -49,8 +49,8 @@ def overview(specs: Sequence[DeviceSpec]) -> Table:
 def print_differences(console: Console, first: DeviceSpec, second: DeviceSpec) -> None:
     """A row for each field that differs, below the name of its table."""
     found = differences(first, second)
-    told = "1 field differs" if len(found) == 1 else f"{len(found) or 'no'} fields differ"
-    console.print(escaped(f"\n{told}\nA: {first.name}\nB: {second.name}\n"), highlight=False)
+    text = "1 field differs" if len(found) == 1 else f"{len(found) or 'no'} fields differ"
+    console.print(escaped(f"\n{text}\nA: {first.name}\nB: {second.name}\n"), highlight=False)
     table = _plain_table()
     for heading in ("field", "unit", "A", "B", "B/A"):
         left = heading in ("field", "unit")

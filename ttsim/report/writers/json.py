@@ -34,7 +34,7 @@ def devices_as_json(specs: Sequence[DeviceSpec]) -> str:
     """A document with the figures of devices; of two, also what differs."""
     document: dict[str, Any] = {"format": FORMAT, "devices": [spec.to_dict() for spec in specs]}
     if len(specs) == 2:
-        document["differences"] = [asdict(one) for one in differences(*specs)]
+        document["differences"] = [asdict(difference) for difference in differences(*specs)]
     return text(document)
 
 

@@ -56,16 +56,16 @@ def progress(
     """
     shown = Console(stderr=True) if console is None else console
     words = TextColumn("{task.description}", markup=False)
-    made = Progress(
+    result = Progress(
         words, BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn(), console=shown, transient=True
     )
-    task = made.add_task(short_name(what), total=None)
+    task = result.add_task(short_name(what), total=None)
 
     def begin(steps: int) -> Callable[[], None]:
-        made.update(task, total=steps)
-        return lambda: made.advance(task)
+        result.update(task, total=steps)
+        return lambda: result.advance(task)
 
-    late = Timer(patience_seconds, made.start)
+    late = Timer(patience_seconds, result.start)
     late.daemon = True
     if shown.is_terminal:
         late.start()
@@ -75,5 +75,5 @@ def progress(
         late.cancel()
         if late.ident is not None:  # it was started
             late.join()
-        if made.live.is_started:
-            made.stop()
+        if result.live.is_started:
+            result.stop()

@@ -480,7 +480,7 @@ def function_of(call: Callable[P, Runs[R]]) -> Callable[P, R]:
     function.__module__ = kind.__module__
     docs = (base.__doc__ or "" for base in kind.__mro__)  # errors are those of what it inherits from, if not its own
     raises = next((doc[doc.index("\n    Raises:") :] for doc in docs if "\n    Raises:" in doc), "")
-    told = kind.__doc__ if "Raises:" in kind.__doc__ else f"{kind.__doc__.rstrip()}\n{raises}"
-    function.__doc__ = documented(told, "Args", kind._params)
+    text = kind.__doc__ if "Raises:" in kind.__doc__ else f"{kind.__doc__.rstrip()}\n{raises}"
+    function.__doc__ = documented(text, "Args", kind._params)
     function.__signature__ = PythonSignature(parameters, return_annotation=returns)  # type: ignore[attr-defined]
     return function

@@ -172,7 +172,7 @@ class Conv2dConfig(CheckedRecord):
     @classmethod
     def of(cls, config: ConvConfig) -> "Conv2dConfig":
         """The config that means these arguments of the machine."""
-        plain = {one.name: getattr(config, one.name) for one in fields(config)}
+        plain = {field.name: getattr(config, field.name) for field in fields(config)}
         weights, activation = plain.pop("weights_format"), plain.pop("activation")
         return cls(
             weights_dtype=None if weights is None else DataType.of(weights),

@@ -80,7 +80,10 @@ def make_inputs(layer: Layer, *, values: bool = True) -> Inputs:
         rng = np.random.default_rng(layer.seed)
         arrays = [rng.standard_normal(shape, np.float32) for shape in shapes]
         arrays[1] *= np.float32(1 / math.sqrt(max(1, layer.in_channels // layer.groups * math.prod(layer.kernel_size))))
-        arrays = [as_stored(arrays[0], layer.input_dtype), *(as_stored(one, layer.weights_dtype) for one in arrays[1:])]
+        arrays = [
+            as_stored(arrays[0], layer.input_dtype),
+            *(as_stored(array, layer.weights_dtype) for array in arrays[1:]),
+        ]
     else:
         arrays = [np.broadcast_to(np.zeros((), np.float32), shape) for shape in shapes]
     return Inputs(arrays[0], arrays[1], arrays[2] if layer.bias else None)

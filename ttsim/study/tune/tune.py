@@ -42,7 +42,9 @@ def differences(after: CycleReport, before: CycleReport) -> tuple[str, ...]:
     names = dict.fromkeys(operation.name for report in (after, before) for operation in report.operations)
     gains = []
     for name in names:
-        now, then = ([one for one in report.operations if one.name == name] for report in (after, before))
+        now, then = (
+            [operation for operation in report.operations if operation.name == name] for report in (after, before)
+        )
         taken, took = sum(one.cycles for one in now), sum(one.cycles for one in then)
         if taken == took:
             continue

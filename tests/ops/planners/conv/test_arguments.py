@@ -117,7 +117,7 @@ def test_each_field_becomes_one_option_and_no_other(given, made):
 
 
 def test_every_option_comes_from_somewhere():
-    asked = {name for _, made in OPTIONS for name in made}
+    asked = {name for _, result in OPTIONS for name in result}
     assert {option.name for option in fields(ConvOptions)} - asked == {"whole_windows"}  # which output phases ask for
 
 

@@ -30,8 +30,8 @@ def test_output_sizes():
 
 def embedding(**changes):
     """A patch embedding: an 8x8 image of 16 channels, windows of 4x4 side by side."""
-    made = sized_call((8, 8), (16, 32), (4, 4), rules=CONV2D, stride=(4, 4))
-    return changed(made, **changes)
+    result = sized_call((8, 8), (16, 32), (4, 4), rules=CONV2D, stride=(4, 4))
+    return changed(result, **changes)
 
 
 def image(place=DRAM, layout=Layout.ROW_MAJOR):
@@ -65,8 +65,8 @@ def test_windows_that_fold(changes, folded):
 
 def plan(place=L1, **changes):
     """16x16 pixels of 32 channels, kernel 3, stride 2, padding 1."""
-    made = sized_call((16, 16), (32, 64), rules=CONV2D, place=place, stride=(2, 2), padding=(1, 1, 1, 1))
-    return plan_convolution(changed(made, **changes), SPEC, free_l1_bytes=FREE, returns_weights=False)
+    result = sized_call((16, 16), (32, 64), rules=CONV2D, place=place, stride=(2, 2), padding=(1, 1, 1, 1))
+    return plan_convolution(changed(result, **changes), SPEC, free_l1_bytes=FREE, returns_weights=False)
 
 
 def kernel(*sides, ins=32):
@@ -99,17 +99,19 @@ FOLDS = {"enable_kernel_stride_folding": True}
     ],
 )
 def test_operations(place, changes, wanted):
-    made = plan(place, **changes)
-    assert names(made) == wanted
+    result = plan(place, **changes)
+    assert names(result) == wanted
     if place is DRAM:
-        assert made.tensors[made.results["output"]].memory_config == DRAM
+        assert result.tensors[result.results["output"]].memory_config == DRAM
 
 
 def test_in_l1_the_copy_of_the_input_goes_before_the_halo_moves():
-    made = plan()
-    halo = next(n for n, step in enumerate(made.steps) if isinstance(step, Operation) and step.name.startswith("Halo"))
-    assert made.steps[halo + 1] == Free("input.sharded")
-    output = made.tensors[made.results["output"]]
+    result = plan()
+    halo = next(
+        n for n, step in enumerate(result.steps) if isinstance(step, Operation) and step.name.startswith("Halo")
+    )
+    assert result.steps[halo + 1] == Free("input.sharded")
+    output = result.tensors[result.results["output"]]
     assert output.shape == (1, 1, 64, 64)
     assert output.memory_config.is_sharded()
 
@@ -121,9 +123,9 @@ def test_slices_overlap_where_windows_do():
 
 
 def test_slices_of_rows_that_need_no_halo_are_released_once():
-    made = plan(DRAM, shard_layout=WIDTH, output_layout=Layout.ROW_MAJOR, slice_config=cut(2), **PLAIN)
-    frees = [step.tensor for step in made.steps if isinstance(step, Free)]
-    assert "Halo" not in names(made)
+    result = plan(DRAM, shard_layout=WIDTH, output_layout=Layout.ROW_MAJOR, slice_config=cut(2), **PLAIN)
+    frees = [step.tensor for step in result.steps if isinstance(step, Free)]
+    assert "Halo" not in names(result)
     assert frees.count("slice0.input") == frees.count("slice1.input") == 1
 
 
@@ -134,10 +136,10 @@ def test_slices_none_of_which_has_input_are_refused():
 
 
 def test_folded_windows_are_released_and_have_folded_weights():
-    made = plan(DRAM, **kernel(2, 2))
-    assert made.tensors["input.folded"].shape == (1, 9, 9, 128)
-    assert made.tensors["weight.prepared"].shape == (1, 1, 128, 64)
-    frees = [step.tensor for step in made.steps if isinstance(step, Free)]
+    result = plan(DRAM, **kernel(2, 2))
+    assert result.tensors["input.folded"].shape == (1, 9, 9, 128)
+    assert result.tensors["weight.prepared"].shape == (1, 1, 128, 64)
+    frees = [step.tensor for step in result.steps if isinstance(step, Free)]
     assert frees[0] == "input.padded"
     assert set(frees) == {"input.padded", "input.tiled", "input.folded", "weight.prepared"}
     assert plan(**FOLDS, **PLAIN).tensors["weight.prepared"].shape == (1, 1, 2 * 2 * 128, 64)
@@ -145,10 +147,10 @@ def test_folded_windows_are_released_and_have_folded_weights():
 
 def test_weights_are_not_folded_with_an_image_in_dram():
     """32 channels of a 3x3 kernel in rows of blocks for 2 x 128 channels; windows side by side do not fit a matmul."""
-    made = plan(DRAM, shard_layout=HEIGHT, **FOLDS, **PLAIN).tensors["weight.prepared"]
-    assert (made.shape, made.padded_shape) == ((1, 1, 288, 64), (1, 1, 768, 64))
-    made = plan(DRAM, shard_layout=HEIGHT, **kernel(2, 2), **FOLDS, **PLAIN)
-    last = [step for step in made.steps if isinstance(step, Operation)][-1]
+    result = plan(DRAM, shard_layout=HEIGHT, **FOLDS, **PLAIN).tensors["weight.prepared"]
+    assert (result.shape, result.padded_shape) == ((1, 1, 288, 64), (1, 1, 768, 64))
+    result = plan(DRAM, shard_layout=HEIGHT, **kernel(2, 2), **FOLDS, **PLAIN)
+    last = [step for step in result.steps if isinstance(step, Operation)][-1]
     assert last.refused.startswith("K dimension in tiles must match between input A (4) and input B (8)")
     in_l1 = plan(shard_layout=HEIGHT, **kernel(2, 2), **FOLDS, **PLAIN)
     assert in_l1.tensors["weight.prepared"].padded_shape == (1, 1, 128, 64)
@@ -165,16 +167,16 @@ def test_tiles_are_folded_unless_their_rows_split_words(channels, begins):
     """A row of 20 numbers of two bytes does not end where the next may begin."""
     tiles = operand(1, 1, 144, channels, layout=Layout.TILE, place=DRAM)
     sizes = {"in_channels": channels, "input_height": 12, "input_width": 12}
-    made = plan(input=tiles, **kernel(2, 2, ins=channels), **sizes, **PLAIN)
-    assert names(made)[: len(begins) + 2] == ["ReshapeView", *begins, "Fold"]
+    result = plan(input=tiles, **kernel(2, 2, ins=channels), **sizes, **PLAIN)
+    assert names(result)[: len(begins) + 2] == ["ReshapeView", *begins, "Fold"]
 
 
 @pytest.mark.parametrize(("rows", "cores", "dealt", "shape"), [(64, 4, [], (16, 128)), (48, 6, ["Reshard"], (8, 128))])
 def test_shards_are_dealt_anew_where_they_do_not_hold_whole_rows_of_windows(rows, cores, dealt, shape):
     """Two rows of 16 pixels: 48 rows of a shard are not whole windows, 64 are."""
-    made = plan(in_box(HEIGHT, (rows, 32), cores), shard_layout=HEIGHT, **kernel(2, 2), **FOLDS, **PLAIN)
-    assert names(made)[: len(dealt) + 1] == [*dealt, "Fold"]
-    assert made.tensors["input.folded"].memory_config.shard_spec.shape == shape
+    result = plan(in_box(HEIGHT, (rows, 32), cores), shard_layout=HEIGHT, **kernel(2, 2), **FOLDS, **PLAIN)
+    assert names(result)[: len(dealt) + 1] == [*dealt, "Fold"]
+    assert result.tensors["input.folded"].memory_config.shard_spec.shape == shape
 
 
 @pytest.mark.parametrize(("rows", "cores", "untiled"), [(96, 4, 3 * 24), (32, 12, 32)])
@@ -182,5 +184,5 @@ def test_shards_of_tiles_keep_several_rows_of_the_image(rows, cores, untiled):
     """Rows of 24 pixels fill 32 of a tile; 12 of them in shards of one each come to whole tiles."""
     tiles = operand(1, 12, 24, 32, layout=Layout.TILE, place=in_box(HEIGHT, (rows, 32), 4, cores // 4))
     sizes = {"input": tiles, "input_height": 12, "input_width": 24, "shard_layout": HEIGHT}
-    made = plan(**sizes, **kernel(2, 2), **FOLDS, **PLAIN).tensors["input.untiled"]
-    assert made.memory_config.shard_spec.shape == (untiled, 32)
+    result = plan(**sizes, **kernel(2, 2), **FOLDS, **PLAIN).tensors["input.untiled"]
+    assert result.memory_config.shard_spec.shape == (untiled, 32)

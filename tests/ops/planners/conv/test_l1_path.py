@@ -110,7 +110,7 @@ def test_a_halo_of_shards_in_dram_is_refused_for_its_place_and_not_for_l1():
     """Its output would lie in DRAM, too, however much that is."""
     halo = operations(call(replace(SHARDED, buffer_type=BufferType.DRAM)))["Halo"]
     assert halo.refused.startswith("Only L1 buffers can have an associated circular buffer!\n")
-    assert [one.buffer.buffer_type for one in halo.outputs] == [BufferType.DRAM]
+    assert [output.buffer.buffer_type for output in halo.outputs] == [BufferType.DRAM]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_what_a_halo_aligns_sticks_to_is_a_figure_of_the_device(alignment_bytes,
     spec = SPEC.replace(l1_alignment_bytes=alignment_bytes)
     rows = operand(1, 1, 64, 24, place=in_box(HEIGHT, (32, 24), 2))
     halo = operations(call(input=rows, weight=operand(24, 64, 3, 3), in_channels=24), spec)["Halo"]
-    sizes = {one.name: one.size_bytes for one in halo.circular_buffers}
+    sizes = {buffer.name: buffer.size_bytes for buffer in halo.circular_buffers}
     assert (sizes["input"], sizes["padding_stick_0"]) == (32 * stick_bytes, stick_bytes)
     assert sizes["output"] == halo.op.plan.output.buffer(spec).bank_bytes
 
@@ -173,23 +173,23 @@ ROWS = {"output_layout": Layout.ROW_MAJOR}
     ],
 )
 def test_output(changes, shape, padded, shard):
-    made = output_spec(partition(**changes))
-    assert (made.shape, made.padded_shape, made.memory_config.shard_spec.shape) == (shape, padded, shard)
-    assert made.layout is changes.get("output_layout", Layout.TILE)
-    assert made.data_format is changes.get("out_format", BFLOAT16)
+    result = output_spec(partition(**changes))
+    assert (result.shape, result.padded_shape, result.memory_config.shard_spec.shape) == (shape, padded, shard)
+    assert result.layout is changes.get("output_layout", Layout.TILE)
+    assert result.data_format is changes.get("out_format", BFLOAT16)
 
 
 def steps_of(made):
     builder = builder_of(made, SPEC)
     result = l1_path(builder, made, builder.tensor("input"))
-    told = []
+    text = []
     for step in builder.steps:
         match step:
             case Operation():
-                told.append(step.name.removesuffix("DeviceOperation"))
+                text.append(step.name.removesuffix("DeviceOperation"))
             case Free() | Allocate() | Relocate():
-                told.append((type(step).__name__, step.tensor))
-    return told, result
+                text.append((type(step).__name__, step.tensor))
+    return text, result
 
 
 MOVED = ("Relocate", "halo")
@@ -204,24 +204,24 @@ def test_steps_of_a_sharded_input():
 
 
 def test_an_input_that_was_sharded_here_is_released():
-    told = steps_of(call(DRAM_MEMORY_CONFIG))[0]
-    assert told[-1] == ("Free", "input.sharded")
+    text = steps_of(call(DRAM_MEMORY_CONFIG))[0]
+    assert text[-1] == ("Free", "input.sharded")
     early = steps_of(call(DRAM_MEMORY_CONFIG, deallocate_activation=True))[0]
     assert early.index(("Free", "input.sharded")) == early.index("Halo") + 1
     assert ("Free", "input") not in early
 
 
 def test_the_output_goes_where_the_caller_wants_it():
-    told, result = steps_of(call(SHARDED, memory_config=DRAM_MEMORY_CONFIG))
-    assert "ShardedToInterleaved" in told
+    text, result = steps_of(call(SHARDED, memory_config=DRAM_MEMORY_CONFIG))
+    assert "ShardedToInterleaved" in text
     assert (result.name, result.spec.memory_config) == ("output.placed", DRAM_MEMORY_CONFIG)
 
 
 def test_names_of_a_slice_begin_with_its_prefix():
-    made = call(DRAM_MEMORY_CONFIG)
-    builder = builder_of(made, SPEC)
-    output = l1_path(builder, made, builder.tensor("input"), prefix="slice3.")
-    plan = finished(builder, made, output, returns_weights=True)
+    result = call(DRAM_MEMORY_CONFIG)
+    builder = builder_of(result, SPEC)
+    output = l1_path(builder, result, builder.tensor("input"), prefix="slice3.")
+    plan = finished(builder, result, output, returns_weights=True)
     assert {name.split(".")[0] for name in plan.tensors} == {"input", "slice3", "weight"}
 
 

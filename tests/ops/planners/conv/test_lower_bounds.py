@@ -27,17 +27,17 @@ def test_no_call_takes_less_than_its_bounds(kind, every):
     around, plans, ran = {}, {}, 0
     for call in members[::11]:
         try:
-            made = evaluate(call, ground)
+            result = evaluate(call, ground)
         except DeviceError:
             continue
         ran += 1
         least = lower_bound_of(call, searched.spec, free_l1_bytes=FREE)
         walked = least.timed(searched.spec)
-        assert 0 < least.cycles <= walked.cycles <= made.cycles
-        assert l1_bytes_before(ground) + least.l1_bytes <= made.l1_peak_bytes
-        assert around.setdefault(least.rest_key, made.around_cycles) == made.around_cycles
-        assert walked.cycles + made.around_cycles <= made.cycles + 1
-        assert plans.setdefault(least.plan_key, plan_key(made.plan)) == plan_key(made.plan)
+        assert 0 < least.cycles <= walked.cycles <= result.cycles
+        assert l1_bytes_before(ground) + least.l1_bytes <= result.l1_peak_bytes
+        assert around.setdefault(least.rest_key, result.around_cycles) == result.around_cycles
+        assert walked.cycles + result.around_cycles <= result.cycles + 1
+        assert plans.setdefault(least.plan_key, plan_key(result.plan)) == plan_key(result.plan)
     assert ran > 8
 
 

@@ -33,25 +33,25 @@ def plan(a):
 
 def story(a):
     """Operations and releases, in order."""
-    told = []
+    text = []
     for step in plan(a).steps:
         if isinstance(step, Operation):
-            told.append(step.name.removesuffix("DeviceOperation"))
+            text.append(step.name.removesuffix("DeviceOperation"))
         elif isinstance(step, Free):
-            told.append(f"free {step.tensor}")
-    return told
+            text.append(f"free {step.tensor}")
+    return text
 
 
 def test_from_dram_bias_is_fused_and_activations_are_not():
-    told = story(call(activation=("relu", ())))
-    assert told[:4] == ["Tilize", "Matmul", "Unary", "free output"]
-    assert len(told) == 5
-    assert told[4].startswith("free input.")
+    text = story(call(activation=("relu", ())))
+    assert text[:4] == ["Tilize", "Matmul", "Unary", "free output"]
+    assert len(text) == 5
+    assert text[4].startswith("free input.")
 
 
 def test_from_l1_the_bias_is_added_afterwards():
-    told = story(call(L1_MEMORY_CONFIG, activation=("gelu", ())))
-    assert told[:6] == ["Tilize", "Matmul", "BinaryNg", "free output", "Unary", "free output.biased"]
+    text = story(call(L1_MEMORY_CONFIG, activation=("gelu", ())))
+    assert text[:6] == ["Tilize", "Matmul", "BinaryNg", "free output", "Unary", "free output.biased"]
     assert "BinaryNg" not in story(call(L1_MEMORY_CONFIG, bias=False))
 
 
@@ -66,9 +66,9 @@ def test_sharded_programs_fuse_both():
 @pytest.mark.parametrize("deallocate", [False, True])
 def test_a_consumed_input_is_freed_before_the_output_is_placed(deallocate):
     memory = in_box(HEIGHT, (32, 64), 2)
-    told = story(call(memory, Layout.TILE, deallocate_activation=deallocate, memory_config=DRAM_MEMORY_CONFIG))
+    text = story(call(memory, Layout.TILE, deallocate_activation=deallocate, memory_config=DRAM_MEMORY_CONFIG))
     freed = ["free input"] if deallocate else []
-    assert told == ["Matmul", *freed, "ShardedToInterleaved", "free output"]
+    assert text == ["Matmul", *freed, "ShardedToInterleaved", "free output"]
 
 
 def test_output_padding_leaves_the_tensor_as_it_is():
@@ -91,8 +91,8 @@ def computed(a, rows):
     w = rng.integers(-1, 2, (a.in_channels, a.out_channels, 1, 1)).astype(np.float32)
     b = rng.integers(-9, 10, (1, 1, 1, a.out_channels)).astype(np.float32)
     arrays = {name: quantize(values, BFLOAT16) for name, values in {"input": x, "weight": w, "bias": b}.items()}
-    made = plan(a)
-    got = run_values(made, arrays, ValuesContext(spec=SPEC, arithmetic=EXACT))[made.results["output"]]
+    result = plan(a)
+    got = run_values(result, arrays, ValuesContext(spec=SPEC, arithmetic=EXACT))[result.results["output"]]
     return got.astype(np.float32).reshape(-1, a.out_channels), x[0, 0] @ w[:, :, 0, 0] + b[0, 0], b[0, 0]
 
 
@@ -139,9 +139,9 @@ def test_the_output_has_the_rows_of_the_tensor(scheme, layout):
 def test_the_output_lies_on_cores_that_hold_some_of_it(scheme, end, cores):
     """64 rows are two tiles."""
     grid = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(*end))])
-    made = plan(
+    result = plan(
         call(L1_MEMORY_CONFIG, Layout.TILE, out=64, shard_layout=scheme, override_sharding_config=True, core_grid=grid)
     )
-    shards = made.tensors[made.results["output"]].memory_config.shard_spec
+    shards = result.tensors[result.results["output"]].memory_config.shard_spec
     assert shards is not None
     assert str(shards.grid) == cores

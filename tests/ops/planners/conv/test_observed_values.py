@@ -107,7 +107,7 @@ def shown(plan):
         "blocks": f"{blocks.act_h_tiles}x{blocks.act_w_tiles} ({blocks.subblock_h_tiles}x{blocks.subblock_w_tiles}) "
         f"of {shards.out_row_tiles}x{shards.out_col_tiles}",
         "halo_sticks": str(plan.tensors[halo.outputs[0].tensor].memory_config.shard_spec.shape[0]),
-        "local_cb_bytes": str(sum(one.size_bytes for one in conv.circular_buffers if one.view_of is None)),
+        "local_cb_bytes": str(sum(buffer.size_bytes for buffer in conv.circular_buffers if buffer.view_of is None)),
     }
 
 

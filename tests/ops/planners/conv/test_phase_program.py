@@ -51,15 +51,15 @@ def test_steps_and_output_are_those_of_the_frame(scheme, layout):
     assert steps(phase) == steps(frame)
     assert phase.tensors["output"] == frame.tensors["output"]
     assert phase.tensors["halo"].shape[-2] < frame.tensors["halo"].shape[-2]
-    assert any(isinstance(one.op, PhaseConv2dOp) for one in phase.steps if isinstance(one, Operation))
+    assert any(isinstance(step.op, PhaseConv2dOp) for step in phase.steps if isinstance(step, Operation))
 
 
 @pytest.mark.parametrize("cut", [SliceType.DRAM_HEIGHT, SliceType.DRAM_WIDTH])
 def test_slices_read_the_weights_of_the_first(cut):
     config = SliceConfig(slice_type=cut, num_slices=2)
     plan = planned(call(place=DRAM_MEMORY_CONFIG, slice_config=config, kernel=(3, 3)))
-    assert [one.name for one in plan.steps if isinstance(one, Operation)].count("PhaseConv2dDeviceOperation") == 2
-    uploads = [one for one in plan.steps if isinstance(one, Allocate) and one.tensor == "weight.prepared"]
+    assert [step.name for step in plan.steps if isinstance(step, Operation)].count("PhaseConv2dDeviceOperation") == 2
+    uploads = [step for step in plan.steps if isinstance(step, Allocate) and step.tensor == "weight.prepared"]
     assert {one.op for one in plan.expected} == {uploads[0].op}
     assert len(uploads) == 1
 
@@ -67,7 +67,9 @@ def test_slices_read_the_weights_of_the_first(cut):
 def test_block_floats_have_no_rows():
     config = ConvConfig(output_layout=Layout.ROW_MAJOR)
     plan = planned(replace(call(conv_config=config), out_format=BFLOAT8_B))
-    last = next(one for one in plan.steps if isinstance(one, Operation) and one.name == "PhaseConv2dDeviceOperation")
+    last = next(
+        step for step in plan.steps if isinstance(step, Operation) and step.name == "PhaseConv2dDeviceOperation"
+    )
     assert last.refused is not None
     assert last.refused.startswith("Only TILE layout is supported for BFLOAT8_B dtype!")
 
@@ -75,16 +77,18 @@ def test_block_floats_have_no_rows():
 def test_width_blocks_are_whole_tiles():
     config = ConvConfig(shard_layout=TensorMemoryLayout.WIDTH_SHARDED, act_block_w_div=2)
     plan = planned(call(kernel=(4, 4), conv_config=config))
-    last = next(one for one in plan.steps if isinstance(one, Operation) and one.name == "PhaseConv2dDeviceOperation")
+    last = next(
+        step for step in plan.steps if isinstance(step, Operation) and step.name == "PhaseConv2dDeviceOperation"
+    )
     assert last.refused is not None
     assert "whole tiles" in last.refused
 
 
 def test_memory_is_placed_and_given_back():
     plan = planned(call())
-    released = {one.tensor for one in plan.steps if isinstance(one, Free)}
+    released = {step.tensor for step in plan.steps if isinstance(step, Free)}
     assert {"input.sharded", "halo"} <= released
     with Machine(SPEC, l1_small_bytes=1 << 15) as machine:
         source = machine.allocate(plan.tensors["input"].buffer(SPEC), "input")
-        made = run_memory(plan, machine, {"input": source})
-        assert made["output"].spec == plan.tensors["output"].buffer(SPEC)
+        result = run_memory(plan, machine, {"input": source})
+        assert result["output"].spec == plan.tensors["output"].buffer(SPEC)

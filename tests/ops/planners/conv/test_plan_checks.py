@@ -42,13 +42,15 @@ def on_grid(columns, rows, **changes):
 
 def held(channels, on):
     """BLOCK shards of a tensor of 64 channels, of which the call says fewer."""
-    made = on_grid(3, 2, channels=channels, stride=1, shard_layout=BLOCK)
-    return replace(made, input=operand(1, 1, 64, on, place=L1_MEMORY_CONFIG))
+    result = on_grid(3, 2, channels=channels, stride=1, shard_layout=BLOCK)
+    return replace(result, input=operand(1, 1, 64, on, place=L1_MEMORY_CONFIG))
 
 
 def channels_call(channels, out_format, layout=Layout.ROW_MAJOR, slices=None):
-    made = image_call(channels, slices=slices, out_format=out_format)
-    return replace(made, input=operand(*made.input.spec.shape, place=made.input.spec.memory_config, layout=layout))
+    result = image_call(channels, slices=slices, out_format=out_format)
+    return replace(
+        result, input=operand(*result.input.spec.shape, place=result.input.spec.memory_config, layout=layout)
+    )
 
 
 def behind(channels):
@@ -118,12 +120,12 @@ def test_what_comes_out_wrong(made, text):
 
 
 def test_the_way_out_leaves_out_only_what_was_given():
-    made = image_call(slices=cut(2), replicate_padding=True)
-    plan = plan_convolution(made, SPEC, free_l1_bytes=1300000)
+    result = image_call(slices=cut(2), replicate_padding=True)
+    plan = plan_convolution(result, SPEC, free_l1_bytes=1300000)
     with pytest.raises(ArgumentError, match="leave dram_slice_config out"):
-        check_strict_plan(plan, made)
+        check_strict_plan(plan, result)
     with pytest.raises(ArgumentError, match="give a dram_slice_config with another number"):
-        check_strict_plan(plan, replace(made, slice_config=None))
+        check_strict_plan(plan, replace(result, slice_config=None))
 
 
 @pytest.mark.parametrize(

@@ -75,10 +75,10 @@ def test_rows_and_columns_of_prepared_weights(made, wanted):
 )
 def test_an_output_padding_that_is_given_decides_on_scheme_and_slices(name, slices, channels, without, given):
     """Recorded of 0.81.1, which plans the calls themselves for the second shape, too."""
-    made = upsampled(channels, slices)
+    result = upsampled(channels, slices)
     for output_padding, wanted in (((0, 0), without), ((2, 2), given)):
         plan = plan_preparation(
-            replace(made, output_padding=output_padding), "weight", load_spec(name), free_l1_bytes=1_350_000
+            replace(result, output_padding=output_padding), "weight", load_spec(name), free_l1_bytes=1_350_000
         )
         assert shape(plan, "weight") == wanted
 
@@ -89,11 +89,11 @@ def test_a_nightly_test_of_tt_metal_prepares_weights_for_another_scheme_than_its
 
     With 64 channels both matrices are 4096 x 64; the shapes of the test above show which one the real library makes.
     """
-    made = upsampled(64, slices)
-    of_call = replace(made, output_padding=(2, 2))
-    schemes = [prepared(one, name).layout.scheme for one in (made, of_call)]
+    result = upsampled(64, slices)
+    of_call = replace(result, output_padding=(2, 2))
+    schemes = [prepared(one, name).layout.scheme for one in (result, of_call)]
     assert schemes == [HEIGHT, BLOCK]
-    assert misfit(prepared(made, name), TensorSpec((1, 1, 4096, 64), BFLOAT16, Layout.TILE), prepared(of_call, name))
+    assert misfit(prepared(result, name), TensorSpec((1, 1, 4096, 64), BFLOAT16, Layout.TILE), prepared(of_call, name))
 
 
 def prepared(made, name):
@@ -103,17 +103,17 @@ def prepared(made, name):
 
 def test_full_inner_dim_orders_the_rows_of_block_weights():
     """One channel of k2x2: eight of the shard four times fill one tile, not a tile for each kernel row."""
-    made = call((4, 32), 1, 253, (2, 2), (2, 1), layout=Layout.ROW_MAJOR, place=L1_MEMORY_CONFIG, shard_layout=BLOCK)
-    assert shape(plan_preparation(made, "weight", SPEC, free_l1_bytes=1400000), "weight") == (64, 256)
-    made = replace(made, conv_config=replace(made.conv_config, full_inner_dim=True))
-    assert shape(plan_preparation(made, "weight", SPEC, free_l1_bytes=1400000), "weight") == (32, 256)
+    result = call((4, 32), 1, 253, (2, 2), (2, 1), layout=Layout.ROW_MAJOR, place=L1_MEMORY_CONFIG, shard_layout=BLOCK)
+    assert shape(plan_preparation(result, "weight", SPEC, free_l1_bytes=1400000), "weight") == (64, 256)
+    result = replace(result, conv_config=replace(result.conv_config, full_inner_dim=True))
+    assert shape(plan_preparation(result, "weight", SPEC, free_l1_bytes=1400000), "weight") == (32, 256)
 
 
 def test_a_bias_of_a_strided_1x1_kernel_is_prepared_for_a_matmul():
     """59 tiles of columns are a prime number, which a matmul does not deal; the weights have 60."""
-    made = call((2, 79), 11, 1888, (1, 1), (2, 2), shard_layout=BLOCK, transpose_shards=True)
-    weights = shape(plan_preparation(made, "weight", SPEC, free_l1_bytes=1400000), "weight")
-    bias = shape(plan_preparation(made, "bias", SPEC, free_l1_bytes=1400000), "bias")
+    result = call((2, 79), 11, 1888, (1, 1), (2, 2), shard_layout=BLOCK, transpose_shards=True)
+    weights = shape(plan_preparation(result, "weight", SPEC, free_l1_bytes=1400000), "weight")
+    bias = shape(plan_preparation(result, "bias", SPEC, free_l1_bytes=1400000), "bias")
     assert (weights[1], bias[1]) == (60 * 32, 59 * 32)
 
 
@@ -137,8 +137,8 @@ def test_weights_for_another_call_are_refused(scheme, shapes, text):
 
 
 def test_operands_in_rows_are_allocated_and_released_before_a_preparation():
-    made = call((16, 16), 24, 32, (2, 2), (3, 3))
-    plan = plan_rows(made, "bias", SPEC)
+    result = call((16, 16), 24, 32, (2, 2), (3, 3))
+    plan = plan_rows(result, "bias", SPEC)
     assert [type(step).__name__ + step.tensor for step in plan.steps] == [
         "Allocateweight.rows", "Allocatebias.rows", "Freebias.rows", "Freeweight.rows",
     ]  # fmt: skip
@@ -195,9 +195,9 @@ ONE_ROW = KNOWN | {
     ],
 )
 def test_what_is_refused_of_a_preparation(role, changes, text):
-    made = plain_call(**changes)
+    result = plain_call(**changes)
     if not text:
-        refuse_first(made, transposed_checks(made, role))
+        refuse_first(result, transposed_checks(result, role))
         return
     with pytest.raises(ArgumentError, match=f"^{text}"):
-        refuse_first(made, transposed_checks(made, role))
+        refuse_first(result, transposed_checks(result, role))

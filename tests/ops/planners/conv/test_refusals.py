@@ -384,10 +384,10 @@ def test_padded_rows_are_no_image(spec, image, text):
 )
 def test_block_floats_are_made_an_image_from_shards_in_l1_alone(data_format, size, first_line):
     """They are taken out of their shards first, by a program that reads L1."""
-    made = sized_call(size, (28, 4), layout=TILES)
+    result = sized_call(size, (28, 4), layout=TILES)
     place = replace(in_box(HEIGHT, (1088, 32), 3), buffer_type=BufferType.DRAM)
-    spec = replace(made.input.spec, data_format=data_format, memory_config=place)
-    assert first_refusal(replace(made, input=replace(made.input, spec=spec))).startswith(first_line)
+    spec = replace(result.input.spec, data_format=data_format, memory_config=place)
+    assert first_refusal(replace(result, input=replace(result.input, spec=spec))).startswith(first_line)
 
 
 # What only a plan shows
@@ -531,9 +531,9 @@ def test_rows_of_few_bits_are_aligned():
 @pytest.mark.parametrize("place", [L1, DRAM])
 def test_a_kernel_in_tiles_counts_with_its_padding(place):
     """The real library asks the tensor for its kernel: 32 x 32 of 64 channels."""
-    made = pointwise(place)
-    spec = replace(made.weight.spec, layout=TILES, padded_shape=(64, 32, 32, 32))
-    text = first_refusal(replace(made, weight=replace(made.weight, spec=spec)), strict=False)
+    result = pointwise(place)
+    spec = replace(result.weight.spec, layout=TILES, padded_shape=(64, 32, 32, 32))
+    text = first_refusal(replace(result, weight=replace(result.weight, spec=spec)), strict=False)
     assert text.startswith(f"{WIDTHS}Mismatch: width=64 height=65536\n")
 
 

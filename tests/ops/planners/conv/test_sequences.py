@@ -31,7 +31,7 @@ def spelled(steps):
                 words.append(f"^{tensor}")
             case Operation(name=name, outputs=outputs, resident=resident):
                 words.append(name.removesuffix("DeviceOperation"))
-                words += [f"+{made.tensor}" for made in (*outputs, *resident)]
+                words += [f"+{result.tensor}" for result in (*outputs, *resident)]
     return " ".join(words)
 
 

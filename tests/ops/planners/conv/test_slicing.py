@@ -42,7 +42,7 @@ def calls(draw):
     """Calls of every geometry, with the padding an output needs to exist."""
     kernel, dilation, stride = (draw(st.tuples(st.integers(1, 4), st.integers(1, 4))) for _ in range(3))
     reach = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
-    made = call(
+    result = call(
         draw(st.tuples(st.integers(1, 40), st.integers(1, 60))),
         kernel=kernel,
         stride=stride,
@@ -51,8 +51,8 @@ def calls(draw):
         dilation=dilation,
         layout=draw(st.sampled_from(LAYOUTS)),
     )
-    assume(min(geometry_of(made).output_shape) > 0)
-    return made
+    assume(min(geometry_of(result).output_shape) > 0)
+    return result
 
 
 @settings(max_examples=80)
@@ -109,24 +109,24 @@ def test_slices_compute_their_parts(made, kind, count):
 def test_slices_of_common_layers_compute_their_parts(kind, layout):
     """Kernel 3, stride 2, padding 1, output padding 1, and kernel 2, stride 2: the layers of decoders."""
     common = {"stride": (2, 2), "layout": layout}
-    for made in (
+    for result in (
         call((16, 40), padding=(1, 1, 1, 1), output_padding=(1, 1), batch=2, **common),
         call((16, 40), kernel=(2, 2), **common),
     ):
-        x, w = pixels(made)
-        want = conv_transpose_channels_last(x, w, geometry_of(made))
-        for count in range(1, min(6, most_slices(made, kind) + 1)):
-            parts = list(output_slices(made, cut(count, kind)))
+        x, w = pixels(result)
+        want = conv_transpose_channels_last(x, w, geometry_of(result))
+        for count in range(1, min(6, most_slices(result, kind) + 1)):
+            parts = list(output_slices(result, cut(count, kind)))
             assert len(parts) == count
             for part in parts:
-                got = part_of(made, part, x, w)
+                got = part_of(result, part, x, w)
                 assert np.array_equal(got, want[:, slice(*part.rows), slice(*part.columns)])
 
 
 def test_a_window_by_hand():
     """16 outputs of 8 rows, kernel 3, stride 2, padding 1: outputs 8 to 16 meet inputs 4 to 8."""
-    made = call((8, 8), stride=(2, 2), padding=(1, 1, 1, 1), output_padding=(1, 1), layout=Layout.ROW_MAJOR)
-    first, second = (part.down for part in output_slices(made, cut(2, DOWN)))
+    result = call((8, 8), stride=(2, 2), padding=(1, 1, 1, 1), output_padding=(1, 1), layout=Layout.ROW_MAJOR)
+    first, second = (part.down for part in output_slices(result, cut(2, DOWN)))
     assert (first.start, first.stop, first.padding, first.output_padding) == (0, 5, (1, 2), 0)
     assert (second.start, second.stop, second.padding, second.output_padding) == (4, 8, (1, 1), 1)
 
@@ -134,17 +134,17 @@ def test_a_window_by_hand():
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_tiled_slices_fill_their_last_tile(layout):
     """20 columns of output: every slice of a part of the input computes 32 of them if the output is in tiles."""
-    made = call((8, 18), kernel=(3, 3), layout=layout)
-    for part in output_slices(made, cut(2, DOWN)):
-        assert geometry_of(slice_call(made, part)).output_shape[1] == (32 if layout is Layout.TILE else 20)
-    (whole,) = output_slices(made, cut(1, DOWN))
-    assert geometry_of(slice_call(made, whole)).output_shape[1] == 20
+    result = call((8, 18), kernel=(3, 3), layout=layout)
+    for part in output_slices(result, cut(2, DOWN)):
+        assert geometry_of(slice_call(result, part)).output_shape[1] == (32 if layout is Layout.TILE else 20)
+    (whole,) = output_slices(result, cut(1, DOWN))
+    assert geometry_of(slice_call(result, whole)).output_shape[1] == 20
 
 
 def test_an_empty_slice_does_not_advance():
     """Rows of output that meet no input: the real library leaves them, and everything after them, unwritten."""
-    made = call((2, 8), kernel=(1, 1), stride=(6, 1), output_padding=(5, 0), layout=Layout.ROW_MAJOR)
-    parts = list(output_slices(made, cut(6, DOWN)))
+    result = call((2, 8), kernel=(1, 1), stride=(6, 1), output_padding=(5, 0), layout=Layout.ROW_MAJOR)
+    parts = list(output_slices(result, cut(6, DOWN)))
     assert [part.rows for part in parts] == [(0, 2), (2, 4), (2, 4), (2, 4), (2, 4), (2, 4)]
     assert [part.is_empty for part in parts] == [False, True, True, True, True, True]
 
@@ -164,15 +164,15 @@ def test_guessed_axis(layout, size, kind):
     ("layout", "kind", "most"), [(Layout.TILE, DOWN, 10), (Layout.TILE, ACROSS, 2), (Layout.ROW_MAJOR, ACROSS, 42)]
 )
 def test_too_many_slices_are_refused(layout, kind, most):
-    made = call((8, 40), layout=layout)
-    assert most_slices(made, kind) == most
-    check_slice_count(made, cut(most, kind), made.frame())
+    result = call((8, 40), layout=layout)
+    assert most_slices(result, kind) == most
+    check_slice_count(result, cut(most, kind), result.frame())
     message = (
         rf"^Number of slices \({most + 1}\) exceeds the maximum allowed \({most}\) for the given output dimension and "
         rf"alignment\.\ndram_slice_config: at most {most} slices of type {kind.name} fit"
     )
     with pytest.raises(DeviceError, match=message):
-        check_slice_count(made, cut(most + 1, kind), made.frame())
+        check_slice_count(result, cut(most + 1, kind), result.frame())
 
 
 LARGE = call((8, 64), 128, 128, stride=(2, 2), padding=(1, 1, 1, 1), output_padding=(1, 1))
@@ -185,12 +185,12 @@ def largest(made, config):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_smallest_number_that_fits(kind):
-    made = replace(LARGE, slice_config=cut(0, kind))
-    needs = [largest(made, cut(count, kind)) for count in range(1, most_slices(made, kind) + 1)]
+    result = replace(LARGE, slice_config=cut(0, kind))
+    needs = [largest(result, cut(count, kind)) for count in range(1, most_slices(result, kind) + 1)]
     assert len(set(needs)) > 1
     for free in needs:
         first = next(count for count, need in enumerate(needs, 1) if need <= free)
-        assert choose_slices(made, SPEC, free_l1_bytes=free).config == cut(first, kind)
+        assert choose_slices(result, SPEC, free_l1_bytes=free).config == cut(first, kind)
 
 
 @settings(max_examples=40)
@@ -209,23 +209,23 @@ def test_a_slice_needs_the_same_wherever_it_lies(made, kind, data):
 
 def test_blocks_of_the_last_slice_are_refused_though_the_first_does_not_fit():
     """Slices of 32, 24 and 24 outputs: the first is too large, and blocks of 64 rows are too high for the rest."""
-    made = call((10, 8), 2048, 64, kernel=(1, 3), scheme=TensorMemoryLayout.WIDTH_SHARDED, padding=(0, 0, 1, 1))
+    result = call((10, 8), 2048, 64, kernel=(1, 3), scheme=TensorMemoryLayout.WIDTH_SHARDED, padding=(0, 0, 1, 1))
     with pytest.raises(DeviceError, match=r"^Conv2d output block size"):
-        choose_slices(changed(made, act_block_h_override=64, slice_config=cut(0, DOWN)), SPEC, free_l1_bytes=1)
+        choose_slices(changed(result, act_block_h_override=64, slice_config=cut(0, DOWN)), SPEC, free_l1_bytes=1)
 
 
 def test_the_other_axis_is_tried_only_if_the_axis_was_guessed():
     """A wide image is guessed to be cut along its width; four slices of its height may take less."""
-    made = call((2, 220), 512, 64, kernel=(2, 2), stride=(2, 2))
-    assert guess_slice_type(made) is ACROSS
-    least = {k: min(largest(made, cut(n, k)) for n in range(1, most_slices(made, k) + 1)) for k in KINDS}
+    result = call((2, 220), 512, 64, kernel=(2, 2), stride=(2, 2))
+    assert guess_slice_type(result) is ACROSS
+    least = {k: min(largest(result, cut(n, k)) for n in range(1, most_slices(result, k) + 1)) for k in KINDS}
     assert least[DOWN] != least[ACROSS]
     better = min(KINDS, key=lambda kind: least[kind])
-    chosen = choose_slices(made, SPEC, free_l1_bytes=least[better]).config
+    chosen = choose_slices(result, SPEC, free_l1_bytes=least[better]).config
     assert chosen.slice_type is better
     other = ACROSS if better is DOWN else DOWN
     with pytest.raises(DeviceError, match="DRAM Auto slice could not find"):
-        choose_slices(replace(made, slice_config=cut(0, other)), SPEC, free_l1_bytes=least[better])
+        choose_slices(replace(result, slice_config=cut(0, other)), SPEC, free_l1_bytes=least[better])
 
 
 def test_nothing_fits():
@@ -241,12 +241,12 @@ def test_nothing_fits():
 @pytest.mark.parametrize("scheme", ["HEIGHT_SHARDED", "BLOCK_SHARDED", "WIDTH_SHARDED"])
 @pytest.mark.parametrize("count", [1, 3])
 def test_windows_fit_their_shards(scheme, count):
-    made = call((20, 20), 48, 64, scheme=TensorMemoryLayout[scheme])
-    for part in output_slices(made, cut(count, DOWN)):
-        config = input_cores(made, part, SPEC).cores
-        memory = input_memory(made, part, config)
+    result = call((20, 20), 48, 64, scheme=TensorMemoryLayout[scheme])
+    for part in output_slices(result, cut(count, DOWN)):
+        config = input_cores(result, part, SPEC).cores
+        memory = input_memory(result, part, config)
         rows, width = memory.shard_spec.shape
-        window = slice_call(made, part)
+        window = slice_call(result, part)
         assert (memory.buffer_type, memory.memory_layout.name) == (BufferType.L1, scheme)
         assert rows * config.nhw_cores >= window.input_height * window.input_width
         assert width * config.channel_cores >= 48
@@ -273,21 +273,21 @@ def test_a_slice_counts_the_rows_it_stands_for():
     Double-buffered WIDTH activations for two rows would not fit L1; the real library runs these 162 slices.
     """
     window = {"stride": (3, 3), "padding": (4, 4, 2, 2), "enable_act_double_buffer": True}
-    made = call((56, 56), 8, 3, (5, 5), scheme=TensorMemoryLayout.WIDTH_SHARDED, **window)
-    parts = list(output_slices(made, cut(162)))
+    result = call((56, 56), 8, 3, (5, 5), scheme=TensorMemoryLayout.WIDTH_SHARDED, **window)
+    parts = list(output_slices(result, cut(162)))
     assert {part.rows[1] - part.rows[0] for part in parts} == {1}
-    assert {slice_call(made, part).frame().rows.outputs for part in parts} == {1, 2}
-    assert max(slice_l1_bytes(made, part, SPEC, slices=162) for part in parts) < 1360544
+    assert {slice_call(result, part).frame().rows.outputs for part in parts} == {1, 2}
+    assert max(slice_l1_bytes(result, part, SPEC, slices=162) for part in parts) < 1360544
 
 
 @pytest.mark.parametrize(("padding", "slices"), [((4, 5, 6, 5), 29), ((4, 4, 5, 5), 30), ((5, 5, 5, 6), 29)])
 def test_a_slice_counts_the_columns_it_stands_for(padding, slices):
     """60x60, eight images, k4x5 s2 d3x2, 200 float32 channels become 64 in rows: the real library's numbers."""
     sizes, scheme = {"stride": (2, 2), "dilation": (3, 2), "padding": padding}, TensorMemoryLayout.HEIGHT_SHARDED
-    made = call((60, 60), 200, 64, (4, 5), layout=Layout.ROW_MAJOR, scheme=scheme, batch=8, **sizes)
+    result = call((60, 60), 200, 64, (4, 5), layout=Layout.ROW_MAJOR, scheme=scheme, batch=8, **sizes)
     floats = {
         name: replace(one, spec=replace(one.spec, data_format=FLOAT32))
-        for name, one in (("input", made.input), ("weight", made.weight))
+        for name, one in (("input", result.input), ("weight", result.weight))
     }
-    made = replace(made, **floats, slice_config=cut(0, ACROSS))
-    assert choose_slices(made, SPEC, free_l1_bytes=1360544).config.num_slices == slices
+    result = replace(result, **floats, slice_config=cut(0, ACROSS))
+    assert choose_slices(result, SPEC, free_l1_bytes=1360544).config.num_slices == slices

@@ -60,11 +60,11 @@ def test_plans_compute_the_gradients(groups, side):
     d, rng = problem(groups=groups, size=(side, side), **UNEVEN), np.random.default_rng(1)
     shapes = (d.src_shape, d.dst_shape, (4, 6 // groups, 3, 2))
     src, diff, weights = (rng.integers(-5, 6, shape).astype(np.float32) for shape in shapes)
-    made = run_values(plan_backward_data(d, SPEC), {"diff_dst": diff, "weights": weights}, FAST_CONTEXT)
+    result = run_values(plan_backward_data(d, SPEC), {"diff_dst": diff, "weights": weights}, FAST_CONTEXT)
     want = data_gradient(diff, weights, d.geometry, groups=groups)
-    assert np.array_equal(np.moveaxis(made["diff_src"], -1, 1), want)
-    made = run_values(plan_backward_weights(d, SPEC), {"src": src, "diff_dst": diff}, FAST_CONTEXT)
-    got = weights_of(made["diff_weights"].reshape(groups, 3, 2, 4 // groups, 6 // groups), "IOX")
+    assert np.array_equal(np.moveaxis(result["diff_src"], -1, 1), want)
+    result = run_values(plan_backward_weights(d, SPEC), {"src": src, "diff_dst": diff}, FAST_CONTEXT)
+    got = weights_of(result["diff_weights"].reshape(groups, 3, 2, 4 // groups, 6 // groups), "IOX")
     assert np.array_equal(got, weights_gradient(src, diff, d.geometry, groups=groups))
 
 
@@ -79,12 +79,12 @@ def test_the_data_gradient_is_one_strided_convolution():
 def test_phases_are_as_many_as_the_product_of_the_strides():
     phases = operations(plan_forward(problem((2, 3), (4, 4)), SPEC, bias=False, lowering=Lowering.PHASE))
     assert len(phases) == 6
-    assert sum(one.op.patches.tap_count for one in phases) == 16
+    assert sum(phase.op.patches.tap_count for phase in phases) == 16
 
 
 def test_phases_without_taps_are_filled():
     phases = operations(plan_forward(problem((3, 1), (2, 1)), SPEC, bias=True, lowering=Lowering.PHASE))
-    assert [type(one.op) for one in phases] == [PatchMatmul, PatchMatmul, FillRows]
+    assert [type(phase.op) for phase in phases] == [PatchMatmul, PatchMatmul, FillRows]
 
 
 def test_without_a_stride_both_lowerings_are_the_same():
@@ -96,10 +96,13 @@ def test_without_a_stride_both_lowerings_are_the_same():
 def test_zero_insertion_costs_the_square_of_the_stride():
     d = problem((2, 2), (4, 4), size=(32, 32), channels=(256, 256), pad_before=(1, 1), pad_after=(1, 1))
     frame, phase = (
-        [patch_matmul_cycles(one.op, SPEC) for one in operations(plan_forward(d, SPEC, bias=False, lowering=lowering))]
+        [
+            patch_matmul_cycles(operation.op, SPEC)
+            for operation in operations(plan_forward(d, SPEC, bias=False, lowering=lowering))
+        ]
         for lowering in Lowering
     )
-    issued, cycles = ([sum(getattr(one, name) for one in steps) for steps in (frame, phase)] for name in
+    issued, cycles = ([sum(getattr(step, name) for step in steps) for steps in (frame, phase)] for name in
                       ("issued_flops", "cycles"))  # fmt: skip
     assert issued[0] == pytest.approx(4 * issued[1], rel=0.1)
     assert cycles[0] > cycles[1]
@@ -116,11 +119,11 @@ DIRECTIONS = [
 @pytest.mark.parametrize("side", [6, 60])
 def test_nothing_is_left_but_the_result(plan_of, side):
     plan, device = plan_of(problem(size=(side, side), data_format=BFLOAT16, **UNEVEN), SPEC), Machine(SPEC)
-    made = {step.tensor for step in plan.steps if isinstance(step, Allocate)}
-    made |= {one.tensor for step in operations(plan) for one in step.outputs}
+    result = {step.tensor for step in plan.steps if isinstance(step, Allocate)}
+    result |= {output.tensor for step in operations(plan) for output in step.outputs}
     freed = {step.tensor for step in plan.steps if isinstance(step, Free)}
-    assert made - freed == set(plan.results.values())
-    assert made <= set(plan.tensors)
+    assert result - freed == set(plan.results.values())
+    assert result <= set(plan.tensors)
     buffers = run_memory(plan, device, {})
     assert [buffer.spec for buffer in device.memory.live()] == [buffer.spec for buffer in buffers.values()]
 

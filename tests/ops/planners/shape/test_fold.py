@@ -19,4 +19,4 @@ def test_zeros_around_shards_are_a_halo_of_sticks_as_the_device_aligns_them(alig
     plan = plan_fold(images, (2, 2), ((1, 1), (0, 0), (0, 0)), spec)
     first, *others = [step for step in plan.steps if isinstance(step, Operation)]
     assert (first.name, others[-1].name) == ("HaloDeviceOperation", "Fold")
-    assert {one.name: one.page_bytes for one in first.circular_buffers}["padding_stick_0"] == stick_bytes
+    assert {buffer.name: buffer.page_bytes for buffer in first.circular_buffers}["padding_stick_0"] == stick_bytes

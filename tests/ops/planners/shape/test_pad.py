@@ -54,8 +54,8 @@ def test_programs_and_places(source, padding, to, wanted, shape, after):
 
 def test_the_last_program_alone_writes_into_the_place():
     plan = padded("3x1x4x32x32 tile", (0, 5), (0, 5), NONE, NONE, (0, 29), to="l1", value=0.0)
-    made = [step.outputs[0].buffer.buffer_type for step in plan.steps if isinstance(step, Operation)]
-    assert made == [BufferType.DRAM, BufferType.DRAM, BufferType.L1]
+    result = [step.outputs[0].buffer.buffer_type for step in plan.steps if isinstance(step, Operation)]
+    assert result == [BufferType.DRAM, BufferType.DRAM, BufferType.L1]
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,14 @@ def test_a_convolution_tells_blocks_cores_and_windows():
         ttnn.conv_transpose2d(
             input_tensor=x, weight_tensor=w, device=device, in_channels=32, out_channels=32, batch_size=1,
             input_height=16, input_width=16, kernel_size=(2, 2), stride=(2, 2))  # fmt: skip
-    (conv,) = (one for one in record_of(profile, "r").operations if one.name == "Conv2dDeviceOperation")
-    told, facts = dict(conv.attributes), {one.name: one.value for one in conv.time.facts}
-    blocks = tuple(map(int, re.findall(r"=(\d+)", told["block_config"])))
+    (conv,) = (
+        operation for operation in record_of(profile, "r").operations if operation.name == "Conv2dDeviceOperation"
+    )
+    text, facts = dict(conv.attributes), {fact.name: fact.value for fact in conv.time.facts}
+    blocks = tuple(map(int, re.findall(r"=(\d+)", text["block_config"])))
     assert blocks == (*facts["act_block_tiles"], *facts["subblock_tiles"])
-    parallel = told["parallelization_config"]
+    parallel = text["parallelization_config"]
     assert f"num_cores_nhw={facts['input_cores']},num_cores_c_in=1,num_cores_c_out=1" in parallel
     assert "per_core_out_matrix_height_ntile=1,per_core_out_matrix_width_ntile=1" in parallel
-    assert told["enable_split_reader"] == str(facts["split_reader"]).lower()
-    assert "window_hw=(2,2), stride_hw=(2,2), padding=((0, 0), (0, 0))" in told["sliding_window_config"]
+    assert text["enable_split_reader"] == str(facts["split_reader"]).lower()
+    assert "window_hw=(2,2), stride_hw=(2,2), padding=((0, 0), (0, 0))" in text["sliding_window_config"]

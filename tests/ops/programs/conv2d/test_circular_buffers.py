@@ -46,8 +46,8 @@ def buffers(scheme, **changes):
 
 def tiles(scheme, **changes):
     """Tiles of each buffer that is made of tiles."""
-    made = buffers(scheme, **changes)
-    return {b.name: b.size_bytes // b.page_bytes for b in made if b.page_bytes == b.data_format.tile_bytes}
+    result = buffers(scheme, **changes)
+    return {b.name: b.size_bytes // b.page_bytes for b in result if b.page_bytes == b.data_format.tile_bytes}
 
 
 def test_height():
@@ -101,26 +101,26 @@ def test_formats():
     """Activations come in the halo's format and are tilized into the output's; weights and bias have their own."""
     changes = {"in_format": FLOAT32, "weight_format": BFLOAT8_B, "out_format": BFLOAT16, "bias": True}
     formats = {scheme: {b.name: b.data_format for b in buffers(scheme, **changes)} for scheme in (HEIGHT, BLOCK, WIDTH)}
-    for made in formats.values():
-        assert (made["weights"], made["bias"]) == (BFLOAT8_B, BFLOAT8_B)
-        assert (made["act_tilized"], made["partials"], made["out"]) == (BFLOAT16, BFLOAT16, BFLOAT16)
-        assert made["act_sharded"] is FLOAT32
+    for result in formats.values():
+        assert (result["weights"], result["bias"]) == (BFLOAT8_B, BFLOAT8_B)
+        assert (result["act_tilized"], result["partials"], result["out"]) == (BFLOAT16, BFLOAT16, BFLOAT16)
+        assert result["act_sharded"] is FLOAT32
     assert formats[HEIGHT]["act"] is FLOAT32
     assert (formats[BLOCK]["act"], formats[BLOCK]["act_row_major"]) == (BFLOAT16, FLOAT32)
     assert (formats[WIDTH]["act"], formats[WIDTH]["act_row_major"]) == (BFLOAT16, FLOAT32)
 
 
 def test_views():
-    made = {b.name: b for b in buffers(HEIGHT)}
-    assert {name: b.view_of for name, b in made.items() if b.view_of is not None} == {
+    result = {b.name: b for b in buffers(HEIGHT)}
+    assert {name: b.view_of for name, b in result.items() if b.view_of is not None} == {
         "partials": "y", "out": "y", "reader_indices": "i", "act_sharded": "x",
     }  # fmt: skip
-    assert (made["reader_indices"].size_bytes, made["act_sharded"].size_bytes, made["l1_array"].size_bytes) == (
+    assert (result["reader_indices"].size_bytes, result["act_sharded"].size_bytes, result["l1_array"].size_bytes) == (
         120,
         5000,
         64,
     )
-    assert made["partials"].offset_bytes == 6 * 2048
+    assert result["partials"].offset_bytes == 6 * 2048
     assert local_bytes(buffers(HEIGHT)) == (70 + 15 + 15) * 2048 + 64
 
 
@@ -136,8 +136,8 @@ def test_partials_lie_on_the_output_only_if_it_can_hold_them():
 
 
 def test_reader_indices_in_dram_need_a_buffer():
-    made = {b.name: b for b in buffers(HEIGHT, config_tensors_in_dram=True)}
-    assert made["reader_indices"].view_of is None
+    result = {b.name: b for b in buffers(HEIGHT, config_tensors_in_dram=True)}
+    assert result["reader_indices"].view_of is None
 
 
 @pytest.mark.parametrize(

@@ -38,31 +38,31 @@ def convolutions(draw, spec=None):
 def test_less_to_work_with_is_never_faster(drawn, data):
     spec, facts = drawn
     op = conv(spec, **facts)
-    found = conv_cycles(op, spec)
+    cycles = conv_cycles(op, spec)
     name = data.draw(st.sampled_from([field.name for field in fields(spec.costs_of(ConvCosts))]))
     for worse in (
         spec.replace(**{f"conv_costs_{name}": 2.0 * getattr(spec.costs_of(ConvCosts), name)}),
         spec.replace(noc_link_share=0.5 * spec.noc.link_share),
     ):
-        assert total(worse, facts) >= found.cycles
-    assert found.cycles >= conv_cycles(op, spec, contention=False).cycles
+        assert total(worse, facts) >= cycles.cycles
+    assert cycles.cycles >= conv_cycles(op, spec, contention=False).cycles
     for option in ("act_double_buffer", "weights_double_buffer"):
-        assert total(spec, facts, **{option: True}) <= found.cycles * (1 + 1e-12)
+        assert total(spec, facts, **{option: True}) <= cycles.cycles * (1 + 1e-12)
     on_rows = facts | {"scheme": HEIGHT}
     fewer = spec.replace(grid_rows=data.draw(st.integers(1, spec.grid.rows - 1)))
     saved = spec.costs_of(TransferCosts).multicast_receiver_cycles * spec.grid.cores * (facts["kernel"] + 1)
     assert total(fewer, on_rows) >= total(spec, on_rows) - saved
     # The report is consistent.
-    stages = found.slowest.stages
+    stages = cycles.slowest.stages
     assert all(stage.busy_cycles >= 0 and stage.stall_cycles >= 0 for stage in stages)
-    assert 0 < found.useful_flops <= found.issued_flops
-    assert found.cores == op.layout.config.cores.union(op.layout.out_config.cores).num_cores()
-    assert found.bound_by in {stage.stage for stage in stages}
-    assert sum(stage.critical_cycles for stage in stages) == pytest.approx(found.cycles)
-    for group in found.groups:
+    assert 0 < cycles.useful_flops <= cycles.issued_flops
+    assert cycles.cores == op.layout.config.cores.union(op.layout.out_config.cores).num_cores()
+    assert cycles.bound_by in {stage.stage for stage in stages}
+    assert sum(stage.critical_cycles for stage in stages) == pytest.approx(cycles.cycles)
+    for group in cycles.groups:
         assert sum(stage.critical_cycles for stage in group.stages) == pytest.approx(group.cycles)
-    assert sum(moved.dram_bytes for moved in found.moved) == found.dram_read_bytes
-    assert sum(moved.network_bytes for moved in found.moved) == found.network_bytes
+    assert sum(moved.dram_bytes for moved in cycles.moved) == cycles.dram_read_bytes
+    assert sum(moved.network_bytes for moved in cycles.moved) == cycles.network_bytes
 
 
 @settings(max_examples=60, deadline=None)
@@ -82,7 +82,7 @@ def test_cycles_of_a_tile_product(spec, fidelity_phases, cycles):
     op = conv(spec, fidelity_phases=fidelity_phases)
     shards, blocks = op.layout.shards, op.layout.blocks
     products = shards.out_row_tiles * shards.out_col_tiles * blocks.act_w_tiles * blocks.k_blocks
-    busy = {one.stage: one.busy_cycles for one in conv_cycles(op, spec).slowest.stages}
+    busy = {stage.stage: stage.busy_cycles for stage in conv_cycles(op, spec).slowest.stages}
     assert busy[Stage.MATH] == cycles * products
 
 
@@ -92,16 +92,16 @@ def test_cycles_of_a_tile_product(spec, fidelity_phases, cycles):
 def test_all_cores_together_multiply_what_is_issued(spec, scheme, channels):
     found = conv_cycles(conv(spec, scheme, channels=channels, side=20, fidelity_phases=2), spec)
     products = found.issued_flops // (2 * 32**3)
-    busy = [(group.cores.num_cores(), one.busy_cycles) for group in found.groups for one in group.stages
-            if one.stage is Stage.MATH]  # fmt: skip
+    busy = [(group.cores.num_cores(), stage.busy_cycles) for group in found.groups for stage in group.stages
+            if stage.stage is Stage.MATH]  # fmt: skip
     assert sum(cores * cycles for cores, cycles in busy) == products * 2 * spec.compute.phase_cycles
 
 
 def test_cores_without_outputs_only_gather_and_tilize():
     op = conv(SPECS[0], BLOCK, channels=(256, 64))
     assert (op.layout.config.channel_cores, op.layout.out_config.channel_cores) == (8, 2)
-    found = conv_cycles(op, SPECS[0])
-    by_cores = {str(group.cores): {one.stage: one.busy_cycles for one in group.stages} for group in found.groups}
+    cycles = conv_cycles(op, SPECS[0])
+    by_cores = {str(group.cores): {stage.stage: stage.busy_cycles for stage in group.stages} for group in cycles.groups}
     assert list(by_cores) == ["{[0-0 - 1-0]}", "{[0-1 - 1-7]}", "{[2-0 - 7-7]}"]
     readers, receivers, tilizers = by_cores.values()
     assert readers[Stage.WEIGHT_READER] > 0 == receivers.get(Stage.WEIGHT_READER, 0)
@@ -111,8 +111,8 @@ def test_cores_without_outputs_only_gather_and_tilize():
 
 def test_inserted_zeros_cost_the_square_of_the_stride():
     spec = SPECS[0]
-    found = conv_cycles(conv(spec, stride=2, kernel=2, side=32), spec)
-    assert found.issued_flops == pytest.approx(4 * found.useful_flops, rel=0.15)
+    cycles = conv_cycles(conv(spec, stride=2, kernel=2, side=32), spec)
+    assert cycles.issued_flops == pytest.approx(4 * cycles.useful_flops, rel=0.15)
 
 
 def test_bytes_of_weights_and_activations():
@@ -134,7 +134,7 @@ def test_only_the_first_core_reads_weights_of_height_shards():
     spec = SPECS[0]
     sender, others = conv_cycles(conv(spec), spec).groups
     assert sender.cores.num_cores() == 1
-    context = [{one.stage: one for one in group.stages}[Stage.WEIGHT_READER] for group in (sender, others)]
+    context = [{stage.stage: stage for stage in group.stages}[Stage.WEIGHT_READER] for group in (sender, others)]
     assert context[0].busy_cycles > 0
     assert context[1].busy_cycles == 0
     assert context[1].stall_cycles > 0

@@ -22,8 +22,8 @@ def test_strips_of_equal_geometry_are_found_once():
     strips = found(5)
     assert found(5) is strips
     assert found(6) is not strips
-    assert [(one.strip.down.axis.output_offset, len(one.strip.across)) for one in strips] == [(0, 2), (1, 2)]
-    assert [one.rows for one in strips] == [(slice(96, 128), slice(64, 96)), (slice(32, 64), slice(0, 32))]
+    assert [(strip.strip.down.axis.output_offset, len(strip.strip.across)) for strip in strips] == [(0, 2), (1, 2)]
+    assert [strip.rows for strip in strips] == [(slice(96, 128), slice(64, 96)), (slice(32, 64), slice(0, 32))]
     assert [type(rows) for rows in found(5, 100)[0].rows] == [np.ndarray, slice]
 
 

@@ -21,13 +21,13 @@ def axes(draw):
 
 def words(frame, outputs, block_rows):
     """Words of the list of a core: a header for each block, a pair for each run of windows one stride apart."""
-    found, block = 0, 0
+    result, block = 0, 0
     while outputs:
         rows, outputs = outputs[: block_rows[block % len(block_rows)]], outputs[block_rows[block % len(block_rows)] :]
         starts = [int(window_starts(frame, output)) for output in rows]
         segments = 1 + sum(one - other != frame.columns.stride for other, one in pairwise(starts))
-        found, block = found + 2 + 2 * segments, block + 1
-    return found
+        result, block = result + 2 + 2 * segments, block + 1
+    return result
 
 
 @given(st.integers(1, 3), axes(), axes(), st.integers(1, 6), st.data())

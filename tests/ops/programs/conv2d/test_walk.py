@@ -19,10 +19,12 @@ from tests.ops.programs.conv2d.timed_convolutions import HAND, SPECS, conv
 
 def test_readers_of_the_last_core_have_less_to_read():
     op = conv(HAND, HEIGHT, side=20, force_split_reader=False)  # 400 outputs, 32 for each of 13 cores
-    found = conv_cycles(op, HAND)
-    context = {str(group.cores): group.stages for group in found.groups}
+    cycles = conv_cycles(op, HAND)
+    context = {str(group.cores): group.stages for group in cycles.groups}
     assert list(context) == ["{[0-0 - 0-0]}", "{[1-0 - 7-0], [0-1 - 3-1]}", "{[4-1 - 4-1]}"]
-    first, others, last = (next(one for one in stages if one.stage is Stage.READER) for stages in context.values())
+    first, others, last = (
+        next(stage for stage in stages if stage.stage is Stage.READER) for stages in context.values()
+    )
     assert first.busy_cycles == others.busy_cycles == 3 * (100 + 32 * 20)
     assert last.busy_cycles == others.busy_cycles * (400 - 12 * 32) / 32
     assert last.busy_cycles + last.stall_cycles == others.busy_cycles + others.stall_cycles
@@ -31,9 +33,9 @@ def test_readers_of_the_last_core_have_less_to_read():
 def test_readers_of_the_last_core_share_what_is_left():
     """400 outputs on 8 cores are 64 each; the last of 7 has 16, which the first of two readers gathers."""
     row = HAND.replace(grid_rows=1)
-    found = conv_cycles(conv(row, HEIGHT, side=20, force_split_reader=True), row)
-    assert [str(group.cores) for group in found.groups] == ["{[0-0 - 0-0]}", "{[1-0 - 5-0]}", "{[6-0 - 6-0]}"]
-    busy = [{stage.stage: stage.busy_cycles for stage in group.stages} for group in found.groups]
+    cycles = conv_cycles(conv(row, HEIGHT, side=20, force_split_reader=True), row)
+    assert [str(group.cores) for group in cycles.groups] == ["{[0-0 - 0-0]}", "{[1-0 - 5-0]}", "{[6-0 - 6-0]}"]
+    busy = [{stage.stage: stage.busy_cycles for stage in group.stages} for group in cycles.groups]
     tile_row = 3 * (100 + 32 * 20)
     assert [one[Stage.READER] for one in busy] == [tile_row, tile_row, tile_row / 2]
     assert [one.get(Stage.SECOND_READER, 0) for one in busy] == [tile_row, tile_row, 0]
@@ -44,7 +46,7 @@ def test_each_core_of_a_row_sends_its_own_blocks_alone():
     blocks = op.layout.blocks
     sent_bytes, receivers = blocks.act_h_tiles * blocks.act_w_tiles * 2048, op.layout.out_config.channel_cores
     sent = sent_bytes / 30 + 400 / 2 + ceil(sent_bytes / 8192) * 3 * receivers
-    busy = {one.stage: one.busy_cycles for one in conv_cycles(op, HAND).slowest.stages}
+    busy = {stage.stage: stage.busy_cycles for stage in conv_cycles(op, HAND).slowest.stages}
     assert busy[Stage.ACT_MULTICAST] == pytest.approx(3 * sent)  # one block for each kernel row
 
 
@@ -129,7 +131,7 @@ def test_a_block_sharded_program_by_hand():
 def test_readers_that_reuse_activations_read_one_kernel_row_again():
     op = conv(HAND, HEIGHT, channels=(32, 32), side=64, batch=4, activation_reuse=True)
     assert (op.layout.blocks.act_h_tiles, op.layout.blocks.k_blocks, op.layout.split_reader) == (8, 1, True)
-    busy = {one.stage: one.busy_cycles for one in conv_cycles(op, HAND).slowest.stages}
+    busy = {stage.stage: stage.busy_cycles for stage in conv_cycles(op, HAND).slowest.stages}
     # Four tile rows for each reader, two of them a row of the image: whole windows, then their last kernel row.
     expected = 2 * (100 + 3 * 32 * 20) + 2 * (100 + 32 * 20)
     assert busy[Stage.READER] == busy[Stage.SECOND_READER] == expected
@@ -180,20 +182,20 @@ def test_a_split_reader_deals_the_rows():
 
 def test_products_are_those_of_a_matmul():
     """64 channels under three taps: six K tiles; sub-blocks of the layout; activations were tilized to bfloat16."""
-    made = op_of(WORMHOLE)
-    blocks = replace(made.layout.blocks, subblock_h_tiles=2, subblock_w_tiles=4)
-    made = replace(made, layout=replace(made.layout, blocks=blocks))
+    result = op_of(WORMHOLE)
+    blocks = replace(result.layout.blocks, subblock_h_tiles=2, subblock_w_tiles=4)
+    result = replace(result, layout=replace(result.layout, blocks=blocks))
     block = ProductBlock(
         subblock_height=2,
         subblock_width=4,
-        subblocks=made.layout.blocks.act_h_tiles // 2 * 2,
+        subblocks=result.layout.blocks.act_h_tiles // 2 * 2,
         depth=6,
         first_format=BFLOAT16,
         second_format=BFLOAT8_B,
         packed_format=BFLOAT16,
         fidelity_phases=1,
     )
-    steps = conv_steps(made, WORMHOLE)
+    steps = conv_steps(result, WORMHOLE)
     assert steps.matmul.cycles == multiply_task(WORMHOLE, block, reload=False).cycles
     assert steps.matmul_reload.cycles == multiply_task(WORMHOLE, block, reload=True).cycles
 

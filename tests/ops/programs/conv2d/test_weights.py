@@ -208,11 +208,11 @@ def test_compiled_loops_lay_out_the_same(monkeypatch, change, fmt, dtype):
     raw[5, 0] *= np.float32(1e-38).astype(dtype)
     for largest in (1.0, 3e38, np.inf, -np.nan):
         raw[4, 2, -1, -1] = largest
-        made = []
+        result = []
         for loops in (False, True):
             monkeypatch.setattr(weights, "worth_loading", lambda module, seconds, loops=loops: loops)
-            made.append(bit_patterns(prepare_weights(raw, layout)))
-        assert np.array_equal(*made)
+            result.append(bit_patterns(prepare_weights(raw, layout)))
+        assert np.array_equal(*result)
 
 
 @pytest.mark.skipif(not numba_installed(), reason="numba is not installed")

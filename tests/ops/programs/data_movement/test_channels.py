@@ -36,12 +36,12 @@ def test_channels_last_takes_block_by_block():
         written=tensor((1, 1, 8192, 8), Scheme.HEIGHT_SHARDED, (2048, 8)),
     )
     op = ChannelsLast(shape=(1, 1, 3, 8192), channels=8, source_format=BFLOAT16, data_format=BFLOAT16)
-    made = op.cycles(ends, READING)
+    cycles = op.cycles(ends, READING)
     read = waited_read_cycles(SPEC, 2048, in_dram=False) + 2 * 2048 / WIRE  # three rows of 1024 pixels
     tilized = 50 + 32 * (3 + 32 + 32)
     copied = 31 * 20 + 200 + 16 / WIRE  # the pixels of a tile, 8 channels each
-    assert made.cycles == pytest.approx(500 + 2 * (read + tilized + 70 + 16 * copied))
-    assert made.bound_by is Stage.WRITER
+    assert cycles.cycles == pytest.approx(500 + 2 * (read + tilized + 70 + 16 * copied))
+    assert cycles.bound_by is Stage.WRITER
 
 
 def test_channels_first_turns_while_it_copies():
@@ -50,10 +50,10 @@ def test_channels_first_turns_while_it_copies():
         written=tensor((1, 1, 1, 2048), Scheme.WIDTH_SHARDED, (1, 512)),
     )
     op = ChannelsFirst(shape=(1, 1, 2048, 1), source_format=BFLOAT8_B, data_format=BFLOAT16)
-    made = op.cycles(ends, READING)
+    cycles = op.cycles(ends, READING)
     copied = 7 * 20 + 200 + 64 / WIRE  # a channel of eight tiles
-    assert made.cycles == pytest.approx(500 + 2 * 8 * 70 + copied)  # two batches of eight tiles
-    assert made.bound_by is Stage.UNTILIZE
+    assert cycles.cycles == pytest.approx(500 + 2 * 8 * 70 + copied)  # two batches of eight tiles
+    assert cycles.bound_by is Stage.UNTILIZE
 
 
 def test_both_say_what_they_are_composed_of():

@@ -37,8 +37,8 @@ def test_pages_are_aligned_as_in_dram_if_the_first_lies_there(first, made, size)
 
 def test_tiles_that_end_within_a_column_are_untilized_joined_and_tilized():
     """20 and 30 columns: a tile each, and two of the result, on as many cores as there are rows of tiles."""
-    one, made = tensor_spec("64x20 tile"), tensor_spec("64x50 tile")
-    assert buffer_rows(ragged_buffers([one, one], made, SPEC)) == [
+    one, result = tensor_spec("64x20 tile"), tensor_spec("64x50 tile")
+    assert buffer_rows(ragged_buffers([one, one], result, SPEC)) == [
         (name, 2048 * tiles, 2) for name, tiles in (("tiles", 4), ("sticks", 2), ("joined", 2), ("result", 4))
     ]
 
@@ -52,14 +52,14 @@ def test_tiles_that_end_within_a_column_are_untilized_joined_and_tilized():
     ],
 )
 def test_shards_lie_where_they_are(texts, sizes):
-    *inputs, made = tensors(*texts)
-    found = [(one.view_of, one.size_bytes) for one in shard_views(inputs, made, SPEC)]
+    *inputs, result = tensors(*texts)
+    found = [(view.view_of, view.size_bytes) for view in shard_views(inputs, result, SPEC)]
     assert found == list(zip("abc", sizes, strict=True))
 
 
 def test_block_floats_are_bfloat16_while_they_are_turned():
-    *inputs, made = tensors(*(f"64x{columns} bfloat8_b tile height/32x{columns}/2" for columns in (32, 64, 96)))
-    sizes = [one.size_bytes for one in turned_buffers(inputs, made, SPEC)]
+    *inputs, result = tensors(*(f"64x{columns} bfloat8_b tile height/32x{columns}/2" for columns in (32, 64, 96)))
+    sizes = [buffer.size_bytes for buffer in turned_buffers(inputs, result, SPEC)]
     assert sizes == [1088, 2176, 3264, 2048, 4096, 6144, 3264]
 
 
@@ -119,9 +119,9 @@ def test_the_only_processor_copies_all_sticks():
     op = Concatenate(axis=1, shapes=tuple(shapes))
     alone = op_cycles(op, read, written, COSTS.replace(data_movement_processors=1))
     assert alone.cycles == pytest.approx(500 + 2 * (99 * 20 + 200) + (128 + 64) / WIRE)
-    assert {one.stage for one in alone.slowest.stages} == {Stage.START, Stage.READER}
+    assert {stage.stage for stage in alone.slowest.stages} == {Stage.START, Stage.READER}
     both = op_cycles(op, read, written, COSTS)
-    assert {one.stage for one in both.slowest.stages} == {Stage.START, Stage.READER, Stage.SECOND_READER}
+    assert {stage.stage for stage in both.slowest.stages} == {Stage.START, Stage.READER, Stage.SECOND_READER}
 
 
 @pytest.mark.parametrize(("layout", "turned"), [("tile", True), ("rows", False)])
@@ -140,7 +140,11 @@ def test_all_of_the_result_is_read_where_the_first_tensor_lies(place, read_bytes
     copy = copy_movement(tensor_spec(f"64x128 tile {place}"), tensor_spec(written), SPEC)
     assert cycles == movement_cycles(copy, SPEC)
     details = op.describe(Ends(read=tensor_spec(first), written=tensor_spec(written)), SPEC).facts
-    assert [(one.name, one.value) for one in details] == [("cores", 8), ("pages_read", 8), ("pages_written", 8)]
+    assert [(detail.name, detail.value) for detail in details] == [
+        ("cores", 8),
+        ("pages_read", 8),
+        ("pages_written", 8),
+    ]
 
 
 @pytest.mark.parametrize(

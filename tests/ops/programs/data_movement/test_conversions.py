@@ -29,9 +29,9 @@ ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
 def planned(write, source, spec=SPEC, **arguments):
     """The one step of a plan that makes "output" of a tensor, and the tensor."""
     builder = PlanBuilder(spec, {"input": tensor_spec(source)})
-    made = write(builder, builder.tensor("input"), name="output", **arguments)
-    (step,) = builder.finish({"output": made.name}).steps
-    return step, made.spec
+    result = write(builder, builder.tensor("input"), name="output", **arguments)
+    (step,) = builder.finish({"output": result.name}).steps
+    return step, result.spec
 
 
 def copy(builder, source, *, conversion, **more):
@@ -52,14 +52,14 @@ tilized = partial(planned, partial(tilized_by, whole=True))
     ],
 )
 def test_width_shards_stay_where_only_rows_are_padded(source, asked, after, views):
-    step, made = padded(source, place=place(asked))
-    assert made.memory_config == place(after)
-    assert [one.view_of for one in step.circular_buffers] == views
+    step, result = padded(source, place=place(asked))
+    assert result.memory_config == place(after)
+    assert [buffer.view_of for buffer in step.circular_buffers] == views
 
 
 def test_rows_of_a_vector_are_padded_in_its_width_shards():
-    _, made = padded("100 width/1x64/2", place=place("width/32x32/4"), padded_shape=(32, 128))
-    assert made.memory_config == place("width/32x32/4")  # in two axes
+    _, result = padded("100 width/1x64/2", place=place("width/32x32/4"), padded_shape=(32, 128))
+    assert result.memory_config == place("width/32x32/4")  # in two axes
 
 
 def test_shards_without_whole_tiles_are_no_tiles():
@@ -154,8 +154,8 @@ def test_what_is_kept_stands_in_the_op():
     """Rows of tiles are cut to their shape; a copy of all keeps all."""
     step, spec = planned(unpadded_by, "64x64 tile", shape=(40, 50), place=place("dram"))
     assert (spec.shape, step.op.kept) == ((40, 50), (40, 50))
-    made = tensor_spec("64x64 bfloat8_b tile l1")
-    step, _ = planned(copy, "64x64 tile", conversion="Copy", made=made)
+    result = tensor_spec("64x64 bfloat8_b tile l1")
+    step, _ = planned(copy, "64x64 tile", conversion="Copy", made=result)
     assert (step.name, step.op.kept, step.op.formats) == ("CopyDeviceOperation", None, (BFLOAT16, BFLOAT8_B))
 
 

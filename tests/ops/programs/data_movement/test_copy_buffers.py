@@ -44,8 +44,8 @@ IN_PLACE = [(8 * TILE, 2, "read"), (8 * TILE, 2, "made")]
 )
 def test_rows_of_four_tiles(conversion, before, after, expected):
     layouts = ("rows", "tile") if conversion == "Tilize" else ("tile", "rows")
-    read, made = (f"1x1x128x128 {layout} {place}" for layout, place in zip(layouts, (before, after), strict=True))
-    assert buffers(conversion, read, made) == expected
+    read, result = (f"1x1x128x128 {layout} {place}" for layout, place in zip(layouts, (before, after), strict=True))
+    assert buffers(conversion, read, result) == expected
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_rows_of_four_tiles(conversion, before, after, expected):
 )
 def test_one_core_has_one_row_of_tiles_on_its_way(conversion, before, after, tiles):
     layouts = ("rows", "tile") if conversion == "Tilize" else ("tile", "rows")
-    read, made = (f"1x1x128x128 {layout} {place}" for layout, place in zip(layouts, (before, after), strict=True))
-    assert buffers(conversion, read, made, alone=True) == [(tiles * TILE, 1, None)] * 2
+    read, result = (f"1x1x128x128 {layout} {place}" for layout, place in zip(layouts, (before, after), strict=True))
+    assert buffers(conversion, read, result, alone=True) == [(tiles * TILE, 1, None)] * 2
 
 
 @pytest.mark.parametrize(
@@ -148,8 +148,8 @@ def test_a_move_takes_two_pages_or_all_of_a_core():
     ],
 )
 def test_untilizing_by_generated_code(rows, channels, size, cores):
-    tiles, made = (tensor_spec(f"1x1x{rows}x{channels} {layout} l1") for layout in ("tile", "rows"))
-    found = untilize_codegen_buffers(tiles, made, BLACKHOLE)
+    tiles, result = (tensor_spec(f"1x1x{rows}x{channels} {layout} l1") for layout in ("tile", "rows"))
+    found = untilize_codegen_buffers(tiles, result, BLACKHOLE)
     assert [(one.name, one.size_bytes, str(one.cores)) for one in found] == [
         ("tiles", size, cores),
         ("rows", size, cores),

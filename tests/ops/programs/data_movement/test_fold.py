@@ -33,9 +33,9 @@ def test_buffers_by_hand(image, window, to, sizes):
     source = PlanTensor("input", tensor_spec(image))
     batch, height, width, channels = source.spec.shape
     shape = (batch, height // window[0], width // window[1], window[0] * window[1] * channels)
-    made = PlanTensor("output", TensorSpec(shape, BFLOAT16, Layout.ROW_MAJOR, place(to)))
-    found = fold_buffers(source, made, window, SPEC)
-    assert [(one.size_bytes, one.cores.num_cores()) for one in found] == sizes
+    tensor = PlanTensor("output", TensorSpec(shape, BFLOAT16, Layout.ROW_MAJOR, place(to)))
+    buffers = fold_buffers(source, tensor, window, SPEC)
+    assert [(one.size_bytes, one.cores.num_cores()) for one in buffers] == sizes
 
 
 @pytest.mark.parametrize(

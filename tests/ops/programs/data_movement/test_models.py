@@ -51,5 +51,5 @@ def test_what_changes_the_shape():
 )
 @pytest.mark.parametrize("contention", [False, True])
 def test_cycles_are_those_of_the_pages_of_both_ends(op, read, written, movement, contention):
-    found = op_cycles(op, read, written, contention=contention)
-    assert found == movement_cycles(movement, SPEC, contention=contention)
+    cycles = op_cycles(op, read, written, contention=contention)
+    assert cycles == movement_cycles(movement, SPEC, contention=contention)

@@ -102,15 +102,15 @@ def program(kind, rows, width):
 @given(st.sampled_from(PROGRAMS), st.integers(1, 3000), st.sampled_from([32, 64, 512]))
 def test_less_to_work_with_is_never_faster_and_more_to_move_never_either(kind, rows, width):
     movement = program(kind, rows, width)
-    found = movement_cycles(movement, SPEC)
+    cycles = movement_cycles(movement, SPEC)
     alone = movement_cycles(movement, SPEC, contention=False)
-    assert alone.cycles <= found.cycles
-    assert found.contention_cycles == pytest.approx(found.cycles - alone.cycles, abs=1e-6)
-    assert movement_cycles(movement, SPEC.replace(dram_banks=1)).cycles >= found.cycles
-    assert movement_cycles(movement, SPEC.replace(noc_flit_bytes=16)).cycles >= found.cycles
+    assert alone.cycles <= cycles.cycles
+    assert cycles.contention_cycles == pytest.approx(cycles.cycles - alone.cycles, abs=1e-6)
+    assert movement_cycles(movement, SPEC.replace(dram_banks=1)).cycles >= cycles.cycles
+    assert movement_cycles(movement, SPEC.replace(noc_flit_bytes=16)).cycles >= cycles.cycles
     wider = movement_cycles(program(kind, rows, 2 * width), SPEC)
-    assert wider.cycles >= found.cycles
-    assert {stage.stage for stage in found.slowest.stages} >= {Stage.START, found.bound_by}
+    assert wider.cycles >= cycles.cycles
+    assert {stage.stage for stage in cycles.slowest.stages} >= {Stage.START, cycles.bound_by}
 
 
 @pytest.mark.parametrize(
@@ -226,17 +226,17 @@ def test_a_copy_waits_for_each_tile_by_hand():
 )
 def test_banks_bind_what_is_only_written(name, layout, latency):
     """3200 rows of 128 bytes from a hundred cores: writing alone gets 0.778 of what the banks take."""
-    found = movement_cycles(program((name, layout, 100, layout, 0), 3200, 64), SPEC)
-    assert found.cycles == pytest.approx(433 + latency + 3200 * 128 / (0.778 * BANKS))
-    assert found.bound_by is Stage.DRAM
+    cycles = movement_cycles(program((name, layout, 100, layout, 0), 3200, 64), SPEC)
+    assert cycles.cycles == pytest.approx(433 + latency + 3200 * 128 / (0.778 * BANKS))
+    assert cycles.bound_by is Stage.DRAM
 
 
 def test_integers_are_made_on_the_vector_unit():
     source, target = (TensorSpec((1, 1, 320, 32), one, TILE) for one in (BFLOAT16, UINT32))
-    found = movement_cycles(Typecast(source.data_format, target.data_format).movement(source, target, SPEC), SPEC)
+    cycles = movement_cycles(Typecast(source.data_format, target.data_format).movement(source, target, SPEC), SPEC)
     back = movement_cycles(Typecast(target.data_format, source.data_format).movement(target, source, SPEC), SPEC)
-    assert found.cycles - back.cycles > 1000
-    assert found.bound_by is Stage.MATH
+    assert cycles.cycles - back.cycles > 1000
+    assert cycles.bound_by is Stage.MATH
 
 
 def test_tilizing_and_untilizing_by_hand():
@@ -258,12 +258,16 @@ def test_tilizing_and_untilizing_by_hand():
     [(256, 80, 1, 64), (250, 10, 8, 500)],  # 10 rows of 8 tiles for 110 cores; none is cut where padding is dropped
 )
 def test_generated_untilize_code_has_cores_for_pieces_of_rows(width, cores, width_tiles, stick_bytes):
-    made = tensor_copy_movement(Conversion.UNTILIZE_CODEGEN, tensor(320, width, TILE), tensor(320, width, ROWS), SPEC)
-    assert made.reads is not None
-    assert made.writes is not None
-    assert (made.cores.num_cores(), made.untilized_rows, made.width_tiles) == (cores, 1, width_tiles)
-    assert (made.reads.core_pages, made.reads.all_pages) == (width_tiles, 80)
-    assert (made.writes.core_pages, made.writes.page_bytes, made.writes.all_bytes) == (32, stick_bytes, 320 * width * 2)
+    result = tensor_copy_movement(Conversion.UNTILIZE_CODEGEN, tensor(320, width, TILE), tensor(320, width, ROWS), SPEC)
+    assert result.reads is not None
+    assert result.writes is not None
+    assert (result.cores.num_cores(), result.untilized_rows, result.width_tiles) == (cores, 1, width_tiles)
+    assert (result.reads.core_pages, result.reads.all_pages) == (width_tiles, 80)
+    assert (result.writes.core_pages, result.writes.page_bytes, result.writes.all_bytes) == (
+        32,
+        stick_bytes,
+        320 * width * 2,
+    )
 
 
 def test_reshards_by_hand():
@@ -316,6 +320,6 @@ def test_a_slice_with_more_channels_than_the_image_copies_and_fills_each_stick()
 
 @given(st.sampled_from(PROGRAMS), st.integers(1, 3000), st.sampled_from([32, 64, 512]))
 def test_nothing_is_faster_than_its_bytes(kind, rows, width):
-    found = movement_cycles(program(kind, rows, width), SPEC)
-    assert found.cycles > shared_cycles(SPEC, max(found.dram_read_bytes, found.dram_written_bytes))
+    cycles = movement_cycles(program(kind, rows, width), SPEC)
+    assert cycles.cycles > shared_cycles(SPEC, max(cycles.dram_read_bytes, cycles.dram_written_bytes))
     assert bandwidth(SPEC) == pytest.approx(BANKS)

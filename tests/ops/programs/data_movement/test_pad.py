@@ -43,8 +43,8 @@ ROW_GROUPS = "1x1x2048x{} l1"
 def test_buffers_by_hand(source, made, front, wanted):
     texts = [text if isinstance(text, str) else ROW_GROUPS.format(text) for text in (source, made)]
     read, written = (PlanTensor(name, tensor_spec(text)) for name, text in zip("xy", texts, strict=True))
-    found = pad_buffers(read, written, front, SPEC)
-    assert [(one.size_bytes, one.scratchpad, one.view_of) for one in found] == wanted
+    buffers = pad_buffers(read, written, front, SPEC)
+    assert [(one.size_bytes, one.scratchpad, one.view_of) for one in buffers] == wanted
 
 
 def test_a_number_of_32_bits_is_written_as_two_of_16():

@@ -48,28 +48,28 @@ def permute(text, axes, where=None, spec=COSTS):
 
 
 def test_rows_are_turned_a_tile_at_a_time():
-    made = permute("1x16x128x64 l1", (0, 2, 3, 1))  # 256 parts of tiles on 64 cores, 16 x 32 each
+    result = permute("1x16x128x64 l1", (0, 2, 3, 1))  # 256 parts of tiles on 64 cores, 16 x 32 each
     read = 15 * 50 + THERE_AND_BACK + 64 / WIRE
     computed = 50 + 3 + 32 + 32 + 70
     written = 31 * 60 + THERE_AND_BACK + 32 / WIRE
-    assert made.cycles == pytest.approx(500 + read + computed + 4 * written)
-    assert made.bound_by is Stage.WRITER
+    assert result.cycles == pytest.approx(500 + read + computed + 4 * written)
+    assert result.bound_by is Stage.WRITER
 
 
 def test_sticks_of_shards_are_fetched_by_two_processors():
-    made = permute("1x16x8x64 height/8x64/16", (0, 2, 1, 3))
-    assert made.cycles == pytest.approx(500 + 3 * 25 + THERE_AND_BACK + 128 / WIRE)
+    result = permute("1x16x8x64 height/8x64/16", (0, 2, 1, 3))
+    assert result.cycles == pytest.approx(500 + 3 * 25 + THERE_AND_BACK + 128 / WIRE)
 
 
 def test_the_last_two_axes_of_shards_are_turned_in_place():
-    made = permute("1x32x16x64 height/32x64/16", (0, 1, 3, 2), "height/128x16/16")
+    result = permute("1x32x16x64 height/32x64/16", (0, 1, 3, 2), "height/128x16/16")
     read = 15 * 20 + 200 + 128 / WIRE
     computed = 50 + 2 * (3 + 32 + 32) + 2 * 70  # two tiles
-    assert made.cycles == pytest.approx(500 + read + computed + max(read, computed))  # two images a core
-    assert made.bound_by is Stage.READER
+    assert result.cycles == pytest.approx(500 + read + computed + max(read, computed))  # two images a core
+    assert result.bound_by is Stage.READER
     # high images are copied once more
     tall = permute("1x16x288x32 height/288x32/16", (0, 1, 3, 2), "height/32x288/16")
-    assert {one.stage for one in tall.slowest.stages} >= {Stage.WRITER, Stage.READER}
+    assert {stage.stage for stage in tall.slowest.stages} >= {Stage.WRITER, Stage.READER}
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_it_says_what_it_is_composed_of(axes):
 def test_buffers_of_any_order(text, axes, spec, wanted):
     source = tensor_spec(text)
     buffers = permute_buffers(source, turned(source, axes), axes, spec)
-    assert [(one.size_bytes, one.cores.num_cores()) for one in buffers] == wanted
+    assert [(buffer.size_bytes, buffer.cores.num_cores()) for buffer in buffers] == wanted
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_buffers_of_swaps(text, swapped, to, wanted):
     axes[swapped[0]], axes[swapped[1]] = swapped[1], swapped[0]
     tensors = PlanTensor("input", source), PlanTensor("output", turned(source, axes, to))
     buffers = transpose_buffers(*tensors, swapped, WORMHOLE)
-    assert [(one.size_bytes, one.cores.num_cores(), one.view_of) for one in buffers] == wanted
+    assert [(buffer.size_bytes, buffer.cores.num_cores(), buffer.view_of) for buffer in buffers] == wanted
 
 
 @pytest.mark.parametrize(

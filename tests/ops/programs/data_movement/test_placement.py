@@ -77,10 +77,10 @@ def test_rows_on_the_host_are_padded_on_the_device_if_their_channels_are_whole_s
     """Five columns of cores with 32 channels each; 100 rows are no whole shards of 32."""
     builder = PlanBuilder(SPEC, {"input": tensor_spec(f"1x1x100x{channels}")})
     where = place("block/32x32/5x4")
-    made = uploaded_rows(builder, builder.tensor("input"), where, where, "sharded")
-    plan = builder.finish({"sharded": made.name})
+    result = uploaded_rows(builder, builder.tensor("input"), where, where, "sharded")
+    plan = builder.finish({"sharded": result.name})
     assert [step.name for step in plan.steps if isinstance(step, Operation)] == [f"{name}DeviceOperation"]
-    assert made.spec.memory_config.buffer_type is BufferType.L1
+    assert result.spec.memory_config.buffer_type is BufferType.L1
 
 
 def test_rows_of_height_shards_are_padded_across_and_down_before_they_become_tiles():
@@ -88,8 +88,8 @@ def test_rows_of_height_shards_are_padded_across_and_down_before_they_become_til
     given = tensor_spec("1x1x144x80")
     given = type(given)(given.shape, given.data_format, given.layout, place("height/32x96/5"), (1, 1, 144, 96))
     builder = PlanBuilder(SPEC, {"input": given})
-    made = tilized(builder, builder.tensor("input"), "tiles")
-    plan = builder.finish({"tiles": made.name})
+    result = tilized(builder, builder.tensor("input"), "tiles")
+    plan = builder.finish({"tiles": result.name})
     names = [step.name.removesuffix("DeviceOperation") for step in plan.steps if isinstance(step, Operation)]
     assert names == ["Pad", "Pad", "Tilize"]
     dealt = [plan.tensors[name].shards.shape for name in ("tiles.across", "tiles.down", "tiles")]

@@ -168,15 +168,15 @@ def test_volumes_must_agree():
     ],
 )
 def test_places_of_rows(before, after, sizes):
-    found = stick_buffers(tensor_spec(before), tensor_spec(after), SPEC)
-    assert [(one.size_bytes, one.cores.num_cores(), one.scratchpad) for one in found] == [
+    buffers = stick_buffers(tensor_spec(before), tensor_spec(after), SPEC)
+    assert [(one.size_bytes, one.cores.num_cores(), one.scratchpad) for one in buffers] == [
         (size, 64, True) for size in sizes
     ]
 
 
 def test_tiles_have_a_page_of_the_map_each():
-    read, made = tensor_spec("49x32 tile"), tensor_spec("1x7x7x32 tile")
-    assert buffer_rows(tile_buffers(read, made, 16, SPEC), "scratchpad") == [
+    read, result = tensor_spec("49x32 tile"), tensor_spec("1x7x7x32 tile")
+    assert buffer_rows(tile_buffers(read, result, 16, SPEC), "scratchpad") == [
         ("map", 256, 7, False),
         ("tile", 2048, 7, False),
         ("made", 2048, 7, True),
@@ -220,8 +220,8 @@ def test_shards_after_a_reshape(tensor, before, after):
 )
 def test_tensors_that_are_seen_anew(source, shape, after):
     if "/" in after:
-        made = viewed(tensor_spec(source), shape, SPEC)
-        assert (made.shape, made.memory_config) == (shape, place(after))
+        result = viewed(tensor_spec(source), shape, SPEC)
+        assert (result.shape, result.memory_config) == (shape, place(after))
     else:
         with pytest.raises(DeviceError, match=f"^{after}"):
             viewed(tensor_spec(source), shape, SPEC)

@@ -56,11 +56,11 @@ def test_buffers_of_boxes(source, made, begins, steps, wanted):
     ends = tuple(begin + side * step for begin, side, step in zip(begins, written.shape, steps, strict=True))
     op = box(begins, ends, read.shape, steps)
     assert op.made_shape == written.shape
-    found = slice_buffers(op, PlanTensor("input", read), PlanTensor("output", written), WORMHOLE)
-    assert [(one.size_bytes, one.cores.num_cores()) for one in found] == wanted
+    buffers = slice_buffers(op, PlanTensor("input", read), PlanTensor("output", written), WORMHOLE)
+    assert [(one.size_bytes, one.cores.num_cores()) for one in buffers] == wanted
     in_shards = "height" in source
-    assert [one.scratchpad for one in found][1:] == ([False] if in_shards else [True] * (len(found) - 1))
-    assert [one.view_of for one in found] == (["input", "output"] if in_shards else [None] * len(found))
+    assert [one.scratchpad for one in buffers][1:] == ([False] if in_shards else [True] * (len(buffers) - 1))
+    assert [one.view_of for one in buffers] == (["input", "output"] if in_shards else [None] * len(buffers))
 
 
 def test_the_box():
@@ -72,9 +72,9 @@ def test_the_box():
 @pytest.mark.parametrize("layout", ["rows", "tile"])
 def test_a_box_takes_as_long_as_a_copy_of_it_and_says_so(layout):
     op = box((0, 0, 0, 0), (1, 2, 64, 64), (1, 8, 64, 64))
-    source, made = (tensor_spec(f"1x{images}x64x64 {layout} l1") for images in (8, 2))
-    assert op_cycles(op, source, made) == op_cycles(op, made, made)
-    description = op.describe(Ends(read=source, written=made), WORMHOLE)
+    source, result = (tensor_spec(f"1x{images}x64x64 {layout} l1") for images in (8, 2))
+    assert op_cycles(op, source, result) == op_cycles(op, result, result)
+    description = op.describe(Ends(read=source, written=result), WORMHOLE)
     assert (description.measured_as, bool(description.composed_of)) == ("", True)
 
 
@@ -98,10 +98,10 @@ def test_a_box_takes_as_long_as_a_copy_of_it_and_says_so(layout):
 def test_windows_of_an_image(image, shards, rows, name, refused):
     builder, shape = PlanBuilder(WORMHOLE, {"image": tensor_spec(image)}), tensor_spec(image).shape
     window = Window(shape=shape, begins=(0, 0, 0, 0), ends=(shape[0], rows, *shape[2:]))
-    made = sliced_input(builder, builder.tensor("image"), window, place(shards), "input")
+    result = sliced_input(builder, builder.tensor("image"), window, place(shards), "input")
     (step,) = builder.steps
     assert step.name == f"{name}DeviceOperation"
-    assert made.spec.shape == (1, 1, shape[0] * rows * shape[2], shape[3])
+    assert result.spec.shape == (1, 1, shape[0] * rows * shape[2], shape[3])
     line = "Output row size 8 must be aligned to the destination buffer BufferType::L1 alignment 16\n"
     assert (step.refused or "").startswith(line) is refused
 
@@ -112,13 +112,13 @@ def test_slices_that_read_the_whole_image_compute_what_one_piece_does():
     outputs = []
     for slices in (ttsim.Conv2dSliceConfig(slice_type=ttsim.Conv2dDRAMSliceHeight, num_slices=2), None):
         with ttsim.open_device(l1_small_size=32768) as device:
-            made = ttsim.conv_transpose2d(
+            output = ttsim.conv_transpose2d(
                 input_tensor=ttsim.Tensor(image, ttsim.bfloat16).to(device),
                 weight_tensor=ttsim.Tensor(weight, ttsim.bfloat16), device=device, in_channels=16, out_channels=8,
                 batch_size=3, input_height=2, input_width=2, kernel_size=(2, 1), dram_slice_config=slices,
                 conv_config=ttsim.Conv2dConfig(shard_layout=HEIGHT),
             )  # fmt: skip
-            outputs.append(made.to_numpy().astype(float))
+            outputs.append(output.to_numpy().astype(float))
     assert outputs[0].tolist() == outputs[1].tolist()
     assert len(np.unique(outputs[0])) > 9
 
@@ -150,10 +150,10 @@ def test_slices(spec, channels, data_format, layout, scheme, shard, sizes):
     config = MemoryConfig(scheme, BufferType.L1, ShardSpec(cores, shard))
     image = PlanTensor("image", tensor_spec(f"1x1x{rows}x{channels} {data_format} {layout}"))
     out_format, padded = BFLOAT16 if data_format is BFLOAT8_B else data_format, (1, 1, rows, across * width)
-    made = TensorSpec((1, 1, rows, channels), out_format, Layout.ROW_MAJOR, config, padded)
-    buffers = padded_slice_buffers(image, PlanTensor("slice", made), spec)
-    assert all(one.cores == cores and one.view_of in (None, "slice") for one in buffers)
-    assert [one.size_bytes if one.view_of is None else [one.size_bytes] for one in buffers] == sizes
+    result = TensorSpec((1, 1, rows, channels), out_format, Layout.ROW_MAJOR, config, padded)
+    buffers = padded_slice_buffers(image, PlanTensor("slice", result), spec)
+    assert all(buffer.cores == cores and buffer.view_of in (None, "slice") for buffer in buffers)
+    assert [buffer.size_bytes if buffer.view_of is None else [buffer.size_bytes] for buffer in buffers] == sizes
 
 
 @pytest.mark.parametrize(

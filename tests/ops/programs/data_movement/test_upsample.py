@@ -42,11 +42,11 @@ def test_four_pages_of_the_result_are_on_their_way():
 
 
 def test_shards_lie_where_they_are():
-    source, made = (PlanTensor(name, tensor_spec(f"{4 * n}x24 height/{n}x24/4")) for name, n in (("x", 7), ("y", 28)))
+    source, result = (PlanTensor(name, tensor_spec(f"{4 * n}x24 height/{n}x24/4")) for name, n in (("x", 7), ("y", 28)))
     small = place("height/1x8/4")
     small = type(small)(small.memory_layout, BufferType.L1_SMALL, small.shard_spec)
     lists = PlanTensor("lists", TensorSpec((4, 8), UINT16, source.spec.layout, small))
-    assert buffer_rows(shard_buffers(source, made, lists, 48, SPEC), "view_of") == [
+    assert buffer_rows(shard_buffers(source, result, lists, 48, SPEC), "view_of") == [
         ("source", 336, 4, "x"),
         ("result", 1344, 4, "y"),
         ("lists", 16, 4, "lists"),

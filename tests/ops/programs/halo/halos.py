@@ -20,8 +20,8 @@ def halo_plan(
         width: Channels of a shard.
         changes: Other fields of `HaloArguments`.
     """
-    made, more = (transposed_axis, {"output_padding": 0}) if transposed else (convolution_axis, {})
-    axis = made(input_length=size, kernel=3, stride=stride, padding=(1, 1), dilation=1, **more)
+    result, more = (transposed_axis, {"output_padding": 0}) if transposed else (convolution_axis, {})
+    axis = result(input_length=size, kernel=3, stride=stride, padding=(1, 1), dilation=1, **more)
     frame, scheme = PaddedInput(batch=1, rows=axis, columns=axis), changes.get("scheme", HEIGHT)
     nhw = 1 if scheme is WIDTH else row_cores
     fields: dict[str, Any] = {

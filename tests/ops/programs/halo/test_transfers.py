@@ -36,17 +36,17 @@ def halos(draw, *, replicates=True):
 
 def transfers_by_stick(frame, ranges, input_rows, block_rows):
     """(source core, source stick, destination core, destination stick, length) of every transfer."""
-    sources, found = frame_sources(frame, 0, frame.sticks).tolist(), []
+    sources, result = frame_sources(frame, 0, frame.sticks).tolist(), []
     for core, (start, stop) in enumerate(zip(ranges.starts.tolist(), ranges.stops.tolist(), strict=True)):
         before = -2
         for stick in range(start, stop):
             here = sources[stick]
             if here >= 0 and here == before + 1 and here % input_rows % block_rows:
-                found[-1][-1] += 1
+                result[-1][-1] += 1
             elif here >= 0:
-                found.append([*divmod(here, input_rows), core, stick - start, 1])
+                result.append([*divmod(here, input_rows), core, stick - start, 1])
             before = here if here >= 0 else -2
-    return found
+    return result
 
 
 def padding_by_stick(frame, ranges):
@@ -61,7 +61,7 @@ def gather_words(transfers, order, cores, *, tiled):
     """Words of both gather lists, as the real library deals transfers."""
     words = [[1] * cores, [1] * cores]
     for core in range(cores):
-        own = [one for one in transfers if one[0] == core]
+        own = [transfer for transfer in transfers if transfer[0] == core]
         if tiled:
             own.sort(key=lambda one: (one[1], order.x[one[2]], order.y[one[2]]))
             turns = [one[1] // BLOCK % 2 for one in own]

@@ -98,7 +98,7 @@ def test_blocks_that_are_counted_are_as_if_they_were_walked(facts):
         patch.setattr(block_walk, "isclose", lambda *_, **__: False)
         walked = walk_blocks("matmul", steps(**facts))
     assert found.cycles == pytest.approx(walked.cycles)
-    assert sum(one.critical_cycles for one in found.stages) == pytest.approx(found.cycles)
+    assert sum(stage.critical_cycles for stage in found.stages) == pytest.approx(found.cycles)
     for one, other in zip(found.stages, walked.stages, strict=True):
         assert one.stage is other.stage
         assert one.busy_cycles == pytest.approx(other.busy_cycles)

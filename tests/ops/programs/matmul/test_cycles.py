@@ -114,7 +114,7 @@ def test_a_better_machine_is_never_slower(spec, kind, blocks, figure):
 def test_a_tile_product_costs_16_cycles_a_phase(spec, k):
     for fidelity_phases in (1, 2, 3, 4):
         stages = cycles(op(k=k, fidelity_phases=fidelity_phases), spec).slowest.stages
-        math = next(one.busy_cycles for one in stages if one.stage is Stage.MATH)
+        math = next(stage.busy_cycles for stage in stages if stage.stage is Stage.MATH)
         assert math == pytest.approx(4 * 4 * k * 16 * fidelity_phases)
 
 

@@ -26,10 +26,10 @@ def problem(m, k, n, in_format=B16, weight_format=B16, out_format=B16, *, bias=F
 def buffers(one, *, in_dram):
     config = interleaved_config(one, GRID, in_dram=in_dram, l1_bytes=L1_BYTES)
     memory = DRAM_MEMORY_CONFIG if in_dram else L1_MEMORY_CONFIG
-    made = matmul_circular_buffers(one, config, source="x", in_memory=memory, output="y", out_sharded=False)
-    assert len({str(buffer.cores) for buffer in made}) == 1
-    assert all(buffer.view_of is None for buffer in made)
-    return [buffer.size_bytes for buffer in made], str(made[0].cores)
+    result = matmul_circular_buffers(one, config, source="x", in_memory=memory, output="y", out_sharded=False)
+    assert len({str(buffer.cores) for buffer in result}) == 1
+    assert all(buffer.view_of is None for buffer in result)
+    return [buffer.size_bytes for buffer in result], str(result[0].cores)
 
 
 @pytest.mark.parametrize(

@@ -60,13 +60,13 @@ def test_what_is_sharded_is_not_read_again(read, written, places):
 
 def test_a_transpose_turns_tiles_while_it_copies_them():
     ends = tensor_spec("1x1x32x2048 tile"), tensor_spec("1x1x2048x32 tile")
-    found = op_cycles(Transpose(data_format=BFLOAT16), *ends)
+    cycles = op_cycles(Transpose(data_format=BFLOAT16), *ends)
     copied = movement_cycles(copy_movement(*ends, N150), N150)
-    assert found.cycles == copied.cycles
-    assert found.groups == (found.slowest,)
-    assert found.working == copied.working | {Stage.TILIZE}
+    assert cycles.cycles == copied.cycles
+    assert cycles.groups == (cycles.slowest,)
+    assert cycles.working == copied.working | {Stage.TILIZE}
     late = op_cycles(Transpose(data_format=BFLOAT16), *ends, N150.replace(compute_pack_bytes_per_cycle=0.01))
-    assert late.cycles == late.slowest.stages[-1].busy_cycles > found.cycles
+    assert late.cycles == late.slowest.stages[-1].busy_cycles > cycles.cycles
     assert (late.slowest.stages[-1].stage, late.bound_by) == (Stage.TILIZE, Stage.TILIZE)
 
 

@@ -103,7 +103,7 @@ FIGURES = {
 def test_a_patch_matmul_by_hand():
     """64 sticks of 64 float32 channels times 64 x 64 weights, one pass: 2 x 2 output tiles, four cores of Wormhole."""
     axis = axis_of_windows(input_length=8, outputs=8, kernel=1, start=0)
-    found = patch_matmul_cycles(work_of(axis, precision=Precision.DEVICE), SPEC.replace(**FIGURES))
+    cycles = patch_matmul_cycles(work_of(axis, precision=Precision.DEVICE), SPEC.replace(**FIGURES))
     # Two K blocks of a tile. A core gathers 32 sticks for both, each after 70 cycles and its
     # 256 bytes at half a bank's rate, and sends 4096 bytes, a packet, for each to two.
     block = 32 * (70.0 + 256 / 12) / 2 + 200 + 2 * 3 + 4096 / 30
@@ -112,8 +112,8 @@ def test_a_patch_matmul_by_hand():
     multiply = tilize + 100 + (30 + 20) + (4 * 16 + 5) + 50 + 4096 / 64
     # The output tile is untilized and written in 32 rows, 50 cycles apart.
     finish = 80 + 32 * 50.0
-    assert found.cycles == pytest.approx(2000 + 2 * block + multiply + finish, rel=1e-12)
-    assert found.bound_by is Stage.READER
+    assert cycles.cycles == pytest.approx(2000 + 2 * block + multiply + finish, rel=1e-12)
+    assert cycles.bound_by is Stage.READER
 
 
 def test_filling_and_adding_by_hand():

@@ -139,11 +139,11 @@ def test_outputs_are_those_of_the_definition(algorithm, layers, channels, compil
 def test_compiled_loops_leave_no_trace_in_the_numbers(algorithm, layers, channels, monkeypatch):
     for axes in (layers[0], layers[-1]):
         for groups in channels:
-            layer, made = layer_of(axes, groups, drawn), []
+            layer, result = layer_of(axes, groups, drawn), []
             for compiled in (False, True):
                 loads(monkeypatch, compiled)
-                made.append(computed(algorithm, axes, *layer).tobytes())
-            assert made[0] == made[1]
+                result.append(computed(algorithm, axes, *layer).tobytes())
+            assert result[0] == result[1]
 
 
 def directly_over_pixels(axes, image, other, count, ins, outs):
@@ -184,11 +184,11 @@ def test_sums_over_pixels_are_those_of_the_definition(algorithm, layers, channel
 @pytest.mark.parametrize(("algorithm", "layers", "channels"), PIXELS)
 def test_compiled_sums_have_the_same_bits(algorithm, layers, channels, monkeypatch):
     for groups in channels:
-        images, made = pixels_of(layers[0], groups, drawn), []
+        images, result = pixels_of(layers[0], groups, drawn), []
         for compiled in (False, True):
             loads(monkeypatch, compiled)
-            made.append(algorithm(layers[0], *images, *groups).tobytes())
-        assert made[0] == made[1]
+            result.append(algorithm(layers[0], *images, *groups).tobytes())
+        assert result[0] == result[1]
 
 
 @needs_blas
@@ -202,10 +202,10 @@ def test_an_infinity_stays_where_it_belongs():
     assert (computed(directly, axes, ones, weights, None) == np.inf).all()
     groups = np.ones((1, 24, 24, 32), np.float32)
     groups[..., 8:16] = np.inf
-    made = computed(from_shifted_images, (up(24, 4, 2, 1),) * 2, groups, np.ones((4, 4, 4, 8, 8), np.float32), None)
-    assert np.isfinite(made[..., :8]).all()
-    assert (made[..., 8:16] == np.inf).all()
-    assert np.isfinite(made[..., 16:]).all()
+    result = computed(from_shifted_images, (up(24, 4, 2, 1),) * 2, groups, np.ones((4, 4, 4, 8, 8), np.float32), None)
+    assert np.isfinite(result[..., :8]).all()
+    assert (result[..., 8:16] == np.inf).all()
+    assert np.isfinite(result[..., 16:]).all()
 
 
 @needs_blas
@@ -238,9 +238,9 @@ def test_layers_that_other_algorithms_do_not_compute():
 @needs_blas
 @pytest.mark.parametrize(("ins", "outs"), [(512, 256), (32, 1024), (2048, 128)])
 def test_products_are_small_enough_and_hold_every_column_once(ins, outs):
-    made = direct((up(32, 2, 2, 0),) * 2, 1, (ins, outs), 1).products
-    assert (made.calls[:, 0] * made.columns * ins <= UNPACKED).all()
-    assert made.loops[1].times * made.columns == outs
+    result = direct((up(32, 2, 2, 0),) * 2, 1, (ins, outs), 1).products
+    assert (result.calls[:, 0] * result.columns * ins <= UNPACKED).all()
+    assert result.loops[1].times * result.columns == outs
     layer = direct_pixels((down(64, 2, 2, 0),) * 2, 1, (ins, outs), 1)
     assert (layer.products.calls[:, 1] * layer.products.columns * layer.block <= UNPACKED).all()
     assert ins % layer.block == outs % layer.products.columns == 0
@@ -256,8 +256,8 @@ def test_the_work_is_cut_into_pieces_for_all_threads():
         layer = direct_pixels((down(60, kernel, kernel, 0), down(120, kernel, kernel, 0)), 2, (32, 32), 3)
         assert len(layer.pieces) >= PIECES
         assert layer.sections == sections
-        assert {one.taps.stop - one.taps.start for one in layer.pieces} == {together}
-        calls = [n for one in layer.pieces for n in range(one.calls.start, one.calls.stop)]
+        assert {piece.taps.stop - piece.taps.start for piece in layer.pieces} == {together}
+        calls = [n for piece in layer.pieces for n in range(piece.calls.start, piece.calls.stop)]
         assert calls == list(range(len(layer.products.calls)))
     for batch, (groups, *channels) in ((1, (32, 8, 8)), (8, (1, 64, 3)), (1, (1, 64, 3))):
         one = bundled((up(64, 4, 2, 1),) * 2, groups, tuple(channels), summed=False)
@@ -322,13 +322,13 @@ def test_the_result_does_not_tell_how_many_threads_there_were(axes, groups, monk
     for draw in (small, drawn):
         image, weights, bias = layer_of(axes, groups, draw, batch=3)
         for added in (bias, None):
-            made = []
+            result = []
             for each in (locked, side_by_side):
-                made.append(np.empty((3, *(axis.outputs for axis in axes), outs * count), np.float32))
-                fast.patch_matmul(Op(axes, 3, ins * count, count), image, weights, added, made[-1], each)
-            assert made[0].tobytes() == made[1].tobytes()
+                result.append(np.empty((3, *(axis.outputs for axis in axes), outs * count), np.float32))
+                fast.patch_matmul(Op(axes, 3, ins * count, count), image, weights, added, result[-1], each)
+            assert result[0].tobytes() == result[1].tobytes()
             wanted = _products(_gathered(image.astype(np.float64), axes), weights.astype(np.float64))
-            np.testing.assert_allclose(made[0], wanted + (0 if added is None else added), rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(result[0], wanted + (0 if added is None else added), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("groups", [(1, 6, 8), (2, 32, 32), (8, 1, 1), (8, 2, 1)], ids=str)
@@ -339,8 +339,8 @@ def test_sums_over_pixels_do_not_tell_either(axes, groups, monkeypatch):
     monkeypatch.setattr(threads, "cores", lambda: 2)
     (count, ins, outs), (image, other) = groups, pixels_of(axes, groups, drawn)
     patches = Op(axes, 2, outs * count, count).patches
-    made = [fast.pixel_matmul(patches, image, other, each) for each in (locked, side_by_side)]
-    assert made[0].tobytes() == made[1].tobytes()
+    result = [fast.pixel_matmul(patches, image, other, each) for each in (locked, side_by_side)]
+    assert result[0].tobytes() == result[1].tobytes()
     view = _gathered(other.astype(np.float64), axes).reshape(image[..., 0].size, -1, count, outs)
     wanted = np.einsum("rgi,rtgo->gtio", image.astype(np.float64).reshape(-1, count, ins), view)
-    np.testing.assert_allclose(made[0].reshape(wanted.shape), wanted, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(result[0].reshape(wanted.shape), wanted, rtol=1e-4, atol=1e-4)

@@ -28,8 +28,8 @@ LAYERS = [  # spatial sizes, kernel, stride, padding, output padding, dilation, 
 def problem(check, *given, precision="float64", **options):
     """A call of oneDNN, validated."""
     names = operands.FORWARD
-    made = [operands.operand(names, name, one, precision) for name, one in given]
-    return check(*made, **options, precision=precision)
+    result = [operands.operand(names, name, one, precision) for name, one in given]
+    return check(*result, **options, precision=precision)
 
 
 @pytest.mark.parametrize("lowering", Lowering)

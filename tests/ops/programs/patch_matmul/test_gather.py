@@ -20,8 +20,8 @@ from ops.window import axis_of_windows
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(1, 40))
 def test_runs_hold_every_position_once_and_in_order(counts, rows):
     numbers = np.arange(prod(counts)).reshape(counts)
-    found = np.concatenate([numbers[box].reshape(-1) for box in runs(counts, rows)])
-    assert np.array_equal(found, np.arange(prod(counts)))
+    array = np.concatenate([numbers[box].reshape(-1) for box in runs(counts, rows)])
+    assert np.array_equal(array, np.arange(prod(counts)))
     assert all(numbers[box].size <= rows or numbers[box].size <= counts[-1] for box in runs(counts, rows))
 
 

@@ -59,7 +59,7 @@ def test_circular_buffers_fit_into_l1(name, size, channels, others, data_format)
     operations = [*operations_of(patch, spec), *operations_of(pixel, spec)]
     device = Machine(spec)
     for operation in operations:
-        assert all(one.size_bytes > 0 for one in operation.circular_buffers)
+        assert all(buffer.size_bytes > 0 for buffer in operation.circular_buffers)
         device.make_program(operation.name, operation.circular_buffers, {})
 
 
@@ -73,7 +73,7 @@ def test_idle_bands_of_cores_sum_positions_of_their_own():
     _, pixel = ops(64, 16, 16)
     assert pixel.sections > 1
     operations = operations_of(pixel)
-    assert [one.name for one in operations] == ["PixelMatmulDeviceOperation", "ReduceDeviceOperation"]
+    assert [operation.name for operation in operations] == ["PixelMatmulDeviceOperation", "ReduceDeviceOperation"]
     assert sections_spec(pixel).data_format == FLOAT32
     assert operations[0].circular_buffers[0].cores.num_cores() <= SPEC.grid.cores
 

@@ -46,7 +46,7 @@ def test_infinities_and_nans_stay_in_the_first_slice():
     assert np.isposinf(first[0])
     assert np.isneginf(first[1])
     assert np.isnan(first[2])
-    assert all(not one[:3].any() for one in others)
+    assert all(not other[:3].any() for other in others)
 
 
 def test_a_tensor_of_zeros_has_slices_of_zeros():
@@ -61,14 +61,14 @@ def test_one_pass_takes_operands_whole(data_format):
 
 @pytest.mark.parametrize(("data_format", "passes"), [(FLOAT32, 13), (FLOAT16, 8), (BFLOAT16, 8)], ids=str)
 def test_passes_go_from_the_smallest_products_to_the_largest(data_format, passes):
-    made = slicing_of(data_format, Precision.IEEE)
-    weights = [i * IN0_BITS + j * IN1_BITS for i, j in made.passes]
+    result = slicing_of(data_format, Precision.IEEE)
+    weights = [i * IN0_BITS + j * IN1_BITS for i, j in result.passes]
     assert weights == sorted(weights, reverse=True)
-    assert made.passes[-1] == (0, 0)
-    assert len(made.passes) == passes
-    assert made.fidelity_phases == 1
-    assert made.in0_slices == 1 + max(i for i, _ in made.passes)
-    assert made.in1_slices == 1 + max(j for _, j in made.passes)
+    assert result.passes[-1] == (0, 0)
+    assert len(result.passes) == passes
+    assert result.fidelity_phases == 1
+    assert result.in0_slices == 1 + max(i for i, _ in result.passes)
+    assert result.in1_slices == 1 + max(j for _, j in result.passes)
 
 
 def test_a_single_pass_of_float32_sees_tf32():

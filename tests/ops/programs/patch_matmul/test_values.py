@@ -117,18 +117,18 @@ def test_passes_are_multiplied_together_as_far_as_they_are_small(monkeypatch, el
         patches, out_channels=5, out_shape=(9,), slicing=slicing_of(FLOAT32, Precision.IEEE), bias=False,
         out_format=FLOAT32, spec=SPEC,
     )  # fmt: skip
-    rng, made = np.random.default_rng(5), []
+    rng, result = np.random.default_rng(5), []
     image, weights = (rng.standard_normal(shape).astype(np.float32) for shape in ((1, 8, 16), (1, 2, 16, 5)))
 
     def product(*operands, **options):
-        made.append(options["half_counts"])
+        result.append(options["half_counts"])
         return EXACT.product(*operands, **options)
 
     expected = values.patch_matmul(op, image, weights, None, None, READINGS[1])
     monkeypatch.setattr(values, "STACKED_ELEMENTS", elements)
     context = ValuesContext(spec=SPEC, arithmetic=replace(EXACT, product=product))
     assert np.array_equal(values.patch_matmul(op, image, weights, None, None, context), expected)
-    assert (len(made), sum(map(len, made))) == (calls, 13)
+    assert (len(result), sum(map(len, result))) == (calls, 13)
 
 
 def test_positions_without_input_hold_the_bias_or_zero():

@@ -31,7 +31,7 @@ class Planned:
         return self.convolution.op
 
     def buffers(self):
-        return {one.name: one for one in self.convolution.circular_buffers}
+        return {buffer.name: buffer for buffer in self.convolution.circular_buffers}
 
 
 @pytest.fixture

@@ -16,12 +16,12 @@ SCHEMES = ["HEIGHT_SHARDED", "BLOCK_SHARDED", "WIDTH_SHARDED"]
 
 def test_two_groups_one_after_the_other(planned):
     """8 x 8 pixels, single buffers: weights of the second group wait for the products of the first."""
-    made = planned()
-    first, second = (conv_steps(part.conv, made.spec) for part in made.op.parts)
-    finish = 2 * conv_steps(replace(made.op.parts[0].conv, layout=replace(
-        made.op.parts[0].conv.layout, shards=replace(made.op.parts[0].conv.layout.shards, out_width=32)
-    )), made.spec).finish.cycles  # fmt: skip
-    timing = time_phases(made.op, made.spec)
+    result = planned()
+    first, second = (conv_steps(part.conv, result.spec) for part in result.op.parts)
+    finish = 2 * conv_steps(replace(result.op.parts[0].conv, layout=replace(
+        result.op.parts[0].conv.layout, shards=replace(result.op.parts[0].conv.layout.shards, out_width=32)
+    )), result.spec).finish.cycles  # fmt: skip
+    timing = time_phases(result.op, result.spec)
     writes = timing.sender.second.busy_cycles()[Stage.WRITER] / 2
     (read, shipment), start = first.weights, first.start.cycles
     notice, send, arrive = shipment.notice.cycles, shipment.send.cycles, shipment.arrive.cycles
@@ -39,8 +39,8 @@ def test_two_groups_one_after_the_other(planned):
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("layout", [Layout.ROW_MAJOR, Layout.TILE])
 def test_critical_cycles_are_the_operation_s(planned, scheme, layout):
-    made = planned((16, 16), kernel=(3, 3), channels=(128, 64), scheme=scheme, output_layout=layout, bias=True)
-    cycles = phase_cycles(made.op, made.spec)
+    result = planned((16, 16), kernel=(3, 3), channels=(128, 64), scheme=scheme, output_layout=layout, bias=True)
+    cycles = phase_cycles(result.op, result.spec)
     last = max(cycles.groups, key=lambda group: group.cycles)
     assert sum(stage.critical_cycles for stage in last.stages) == pytest.approx(cycles.cycles)
     stages = {stage.stage for stage in last.stages}
@@ -49,8 +49,8 @@ def test_critical_cycles_are_the_operation_s(planned, scheme, layout):
 
 def test_zeros_are_not_multiplied(planned):
     """64 x 64 pixels, two lines of 128 outputs on each core: 64 of every phase."""
-    made, frame = (planned((64, 64), kernel=(4, 4), padding=(1, 1, 1, 1), phases=one) for one in (True, False))
-    phase, whole = phase_cycles(made.op, made.spec), conv_cycles(frame.op, frame.spec)
+    result, frame = (planned((64, 64), kernel=(4, 4), padding=(1, 1, 1, 1), phases=one) for one in (True, False))
+    phase, whole = phase_cycles(result.op, result.spec), conv_cycles(frame.op, frame.spec)
     assert phase.useful_flops == whole.useful_flops
     assert phase.issued_flops == whole.issued_flops / 4
     assert phase.dram_read_bytes == whole.dram_read_bytes
@@ -65,20 +65,20 @@ def test_the_bias_is_read_once(planned, scheme):
 
 
 def test_a_larger_image_takes_longer(planned):
-    found = [phase_cycles((made := planned((size, size))).op, made.spec).cycles for size in (32, 64, 128)]
+    found = [phase_cycles((result := planned((size, size))).op, result.spec).cycles for size in (32, 64, 128)]
     assert all(one < other for one, other in pairwise(found))
 
 
 def test_outputs_without_taps_are_finished_too(planned):
-    made = planned(kernel=(1, 1), stride=(2, 2), bias=True)
-    stages = {one.stage: one.busy_cycles for one in phase_cycles(made.op, made.spec).groups[0].stages}
+    result = planned(kernel=(1, 1), stride=(2, 2), bias=True)
+    stages = {stage.stage: stage.busy_cycles for stage in phase_cycles(result.op, result.spec).groups[0].stages}
     alone = planned(kernel=(2, 2), stride=(2, 2), bias=True)
-    whole = {one.stage: one.busy_cycles for one in phase_cycles(alone.op, alone.spec).groups[0].stages}
+    whole = {stage.stage: stage.busy_cycles for stage in phase_cycles(alone.op, alone.spec).groups[0].stages}
     assert stages[Stage.UNTILIZE] == whole[Stage.UNTILIZE]
     assert stages[Stage.MATH] < whole[Stage.MATH]
 
 
 def test_without_contention_it_is_no_slower(planned):
-    made = planned((16, 16), channels=(512, 512), scheme="BLOCK_SHARDED")
-    alone = phase_cycles(made.op, made.spec, contention=False)
-    assert alone.cycles <= phase_cycles(made.op, made.spec).cycles
+    result = planned((16, 16), channels=(512, 512), scheme="BLOCK_SHARDED")
+    alone = phase_cycles(result.op, result.spec, contention=False)
+    assert alone.cycles <= phase_cycles(result.op, result.spec).cycles

@@ -16,7 +16,7 @@ def description(made):
 
 
 def facts(made):
-    return {one.name: one.value for one in description(made).facts}
+    return {fact.name: fact.value for fact in description(made).facts}
 
 
 def test_phases_and_their_groups_are_counted(planned):
@@ -30,18 +30,18 @@ def test_phases_and_their_groups_are_counted(planned):
 
 def test_cores_are_those_that_hold_the_output(planned):
     """64 outputs of 2 tiles of channels on 8x8 cores: two columns of cores hold them, all eight gather."""
-    made = planned((16, 16), channels=(256, 64), scheme="BLOCK_SHARDED")
-    assert made.op.layout.config.cores.num_cores() == 64
-    assert facts(made)["output_cores"] == 16
-    assert description(made).facts[1].text == "output on 16 of 64 cores"
+    result = planned((16, 16), channels=(256, 64), scheme="BLOCK_SHARDED")
+    assert result.op.layout.config.cores.num_cores() == 64
+    assert facts(result)["output_cores"] == 16
+    assert description(result).facts[1].text == "output on 16 of 64 cores"
 
 
 def test_every_stage_is_told(planned):
-    for made in (planned(bias=True), planned(channels=(128, 64), scheme="BLOCK_SHARDED", bias=True)):
-        stages = {one.stage for group in phase_cycles(made.op, made.spec).groups for one in group.stages}
-        told = description(made).stages
-        assert stages - {Stage.START, Stage.MATH} <= set(told)  # these mean the same in all programs
-        assert told[Stage.WRITER] == "the second processor copies finished sticks to their rows of the output shard"
+    for result in (planned(bias=True), planned(channels=(128, 64), scheme="BLOCK_SHARDED", bias=True)):
+        stages = {stage.stage for group in phase_cycles(result.op, result.spec).groups for stage in group.stages}
+        text = description(result).stages
+        assert stages - {Stage.START, Stage.MATH} <= set(text)  # these mean the same in all programs
+        assert text[Stage.WRITER] == "the second processor copies finished sticks to their rows of the output shard"
 
 
 def test_what_it_is_composed_of_is_measured_and_the_whole_is_not(planned):

@@ -21,17 +21,17 @@ def test_phases_of_a_row_that_meet_the_same_inputs_are_together(planned):
 
 
 def test_phases_with_windows_of_their_own_are_apart(planned):
-    made = planned(kernel=(4, 4), padding=(1, 1, 1, 1))
-    assert firsts(made) == [[(0, 0)], [(0, 1)], [(1, 0)], [(1, 1)]]
-    assert [part.conv.problem.kernel for part in made.op.parts] == [(2, 2)] * 4
+    result = planned(kernel=(4, 4), padding=(1, 1, 1, 1))
+    assert firsts(result) == [[(0, 0)], [(0, 1)], [(1, 0)], [(1, 1)]]
+    assert [part.conv.problem.kernel for part in result.op.parts] == [(2, 2)] * 4
 
 
 def test_block_shards_join_rows_where_that_costs_nothing(planned):
     """16 x 16 pixels, 8 rows of cores: 128 outputs each, four lines of 32, which meet the same two lines of 16."""
-    made = planned((16, 16), channels=(512, 512), scheme="BLOCK_SHARDED")
-    assert firsts(made) == [[(0, 0), (0, 1), (1, 0), (1, 1)]]
-    assert made.op.parts[0].beside == 2
-    assert made.op.parts[0].conv.layout.blocks.act_h_tiles == 1
+    result = planned((16, 16), channels=(512, 512), scheme="BLOCK_SHARDED")
+    assert firsts(result) == [[(0, 0), (0, 1), (1, 0), (1, 1)]]
+    assert result.op.parts[0].beside == 2
+    assert result.op.parts[0].conv.layout.blocks.act_h_tiles == 1
 
 
 def test_rows_stay_apart_where_the_weights_of_all_take_more_room_than_the_zeros(planned):
@@ -40,34 +40,34 @@ def test_rows_stay_apart_where_the_weights_of_all_take_more_room_than_the_zeros(
 
 def test_rows_are_as_many_as_the_core_with_most_has(planned):
     """60 x 80 outputs, 96 of a core: 40 windows of a line at most, and 8 of the next, or up to 40 of either."""
-    made = planned((30, 40), channels=(512, 256), act_block_h_override=96)
-    assert made.op.layout.shards.out_rows == 96
-    assert [part.conv.layout.shards.out_rows for part in made.op.parts] == [64, 64]
-    assert [part.conv.layout.shards.out_width for part in made.op.parts] == [512, 512]
-    assert [part.conv.layout.blocks.act_w_tiles for part in made.op.parts] == [16, 16]
+    result = planned((30, 40), channels=(512, 256), act_block_h_override=96)
+    assert result.op.layout.shards.out_rows == 96
+    assert [part.conv.layout.shards.out_rows for part in result.op.parts] == [64, 64]
+    assert [part.conv.layout.shards.out_width for part in result.op.parts] == [512, 512]
+    assert [part.conv.layout.blocks.act_w_tiles for part in result.op.parts] == [16, 16]
 
 
 def test_blocks_obey_the_callers_height(planned):
-    made = planned((64, 64), act_block_h_override=32)
-    assert {part.conv.layout.blocks.act_h_tiles for part in made.op.parts} == {1}
+    result = planned((64, 64), act_block_h_override=32)
+    assert {part.conv.layout.blocks.act_h_tiles for part in result.op.parts} == {1}
 
 
 def test_a_window_is_one_k_block_where_it_is_no_longer_than_a_kernel_row(planned):
     """3x3 at stride 2: 2 x 2 taps in the first phase, more than the 3 of a kernel row; 2, 2 and 1 in the others."""
-    made = planned(kernel=(3, 3))
-    taps = [(part.conv.problem.kernel, len(part.conv.k_blocks)) for part in made.op.parts]
+    result = planned(kernel=(3, 3))
+    taps = [(part.conv.problem.kernel, len(part.conv.k_blocks)) for part in result.op.parts]
     assert taps == [((2, 2), 2), ((2, 1), 1), ((1, 2), 1), ((1, 1), 1)]
-    assert made.op.parts[1].conv.k_blocks[0] == KBlock(
+    assert result.op.parts[1].conv.k_blocks[0] == KBlock(
         kernel_rows=range(2), first_channel=0, channels=32, weight_row=0, weight_stride=32, weight_channels=32
     )
     assert [len(part.conv.k_blocks) for part in planned(kernel=(4, 4)).op.parts] == [1, 1]
 
 
 def test_outputs_without_taps_have_no_k_blocks(planned):
-    made = planned(kernel=(1, 2), stride=(2, 3))
-    assert [len(part.conv.k_blocks) for part in made.op.parts] == [1, 0, 0, 0]
-    assert [len(part.phases) for part in made.op.parts] == [2, 1, 2, 1]
-    assert {len(phase.weights) for part in made.op.parts[1:] for phase in part.phases} == {0}
+    result = planned(kernel=(1, 2), stride=(2, 3))
+    assert [len(part.conv.k_blocks) for part in result.op.parts] == [1, 0, 0, 0]
+    assert [len(part.phases) for part in result.op.parts] == [2, 1, 2, 1]
+    assert {len(phase.weights) for part in result.op.parts[1:] for phase in part.phases} == {0}
 
 
 def test_the_list_of_a_core(planned):
@@ -84,22 +84,22 @@ def tiles(planned):
 
 def test_each_is_as_large_as_the_phase_that_needs_most(planned):
     """3x3 at stride 2 on 8 x 8 pixels: K blocks of two taps at most, one tile each; a block of one tile of rows."""
-    made = planned(kernel=(3, 3))
-    assert tiles(made) == {"weights": 2, "partials": 1, "act": 2, "act_tilized": 2, "out_sticks": 1, "out": 1}
+    result = planned(kernel=(3, 3))
+    assert tiles(result) == {"weights": 2, "partials": 1, "act": 2, "act_tilized": 2, "out_sticks": 1, "out": 1}
 
 
 def test_an_output_in_tiles_has_its_shard_as_sticks_first(planned):
-    made = planned(output_layout=Layout.TILE)
-    found = tiles(made)
+    result = planned(output_layout=Layout.TILE)
+    found = tiles(result)
     assert (found["out_rows"], found["out_sticks"]) == (1, 2)  # two phases beside each other
-    assert made.buffers()["out"].view_of == "output"
-    assert made.buffers()["out_rows"].view_of is None
+    assert result.buffers()["out"].view_of == "output"
+    assert result.buffers()["out_rows"].view_of is None
 
 
 def test_block_floats_are_sticks_of_bfloat16(planned):
-    made = planned(output_layout=Layout.TILE, made=BFLOAT8_B)
-    assert made.buffers()["out_rows"].page_bytes == TILE
-    assert made.buffers()["out"].page_bytes == 1088
+    result = planned(output_layout=Layout.TILE, made=BFLOAT8_B)
+    assert result.buffers()["out_rows"].page_bytes == TILE
+    assert result.buffers()["out"].page_bytes == 1088
 
 
 def test_a_bias_is_held_once(planned):
@@ -108,8 +108,8 @@ def test_a_bias_is_held_once(planned):
 
 @pytest.mark.parametrize("scheme", ["HEIGHT_SHARDED", "BLOCK_SHARDED", "WIDTH_SHARDED"])
 def test_the_halo_lies_under_the_reader(planned, scheme):
-    made = planned((16, 16), scheme=scheme)
+    result = planned((16, 16), scheme=scheme)
     frame = planned((16, 16), scheme=scheme, phases=False)
-    assert made.buffers()["act_sharded"].view_of == "halo"
-    assert made.buffers()["act_sharded"].size_bytes < frame.buffers()["act_sharded"].size_bytes
-    assert made.buffers()["out"].size_bytes == frame.buffers()["out"].size_bytes
+    assert result.buffers()["act_sharded"].view_of == "halo"
+    assert result.buffers()["act_sharded"].size_bytes < frame.buffers()["act_sharded"].size_bytes
+    assert result.buffers()["out"].size_bytes == frame.buffers()["out"].size_bytes

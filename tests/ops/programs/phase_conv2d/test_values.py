@@ -41,7 +41,7 @@ def numbers(planned, seed=0):
 
 
 def prepared(planned, kernel, preparing):
-    op = next(one.op for one in planned.plan.steps if isinstance(one, Allocate) and one.tensor == "weight.prepared")
+    op = next(step.op for step in planned.plan.steps if isinstance(step, Allocate) and step.tensor == "weight.prepared")
     return preparing(op, kernel)
 
 
@@ -117,10 +117,10 @@ def plainly(planned, sticks, kernel, row):
 @pytest.mark.parametrize("compute", CONFIGS.values(), ids=CONFIGS)
 @pytest.mark.parametrize("bias", [False, True], ids=["plain", "biased"])
 def test_values_are_exact_to_their_own_order(planned, geometry, compute, bias):
-    made = planned((3, 4), **geometry, bias=bias, compute=compute, batch=2)
-    given = numbers(made)
-    got = phase_values(made, *given).astype(np.float32)
-    assert np.array_equal(got, plainly(made, *given))
+    result = planned((3, 4), **geometry, bias=bias, compute=compute, batch=2)
+    given = numbers(result)
+    got = phase_values(result, *given).astype(np.float32)
+    assert np.array_equal(got, plainly(result, *given))
 
 
 @pytest.mark.parametrize("scheme", ["HEIGHT_SHARDED", "BLOCK_SHARDED"])
@@ -149,21 +149,23 @@ def test_a_float32_in_tiles_is_cut_as_tilizing_cuts_it(planned):
         "made": FLOAT32,
         "compute": ComputeConfig(fidelity_phases=4, fp32_dest=True),
     }
-    made = planned((3, 4), **options)
-    got = phase_values(made, *numbers(made))
+    result = planned((3, 4), **options)
+    got = phase_values(result, *numbers(result))
     assert got.dtype == np.float32
     assert np.array_equal(got, EXACT.unpack(got, FLOAT32, fp32_dest=True))
 
 
 def test_the_fast_arithmetic_is_near(planned):
-    made = planned((5, 6), kernel=(3, 3), bias=True, compute=CONFIGS["HiFi2, 32-bit Dst"])
-    given = numbers(made)
-    exact, fast = (phase_values(made, *given, arithmetic=one).astype(np.float32) for one in (EXACT, FAST))
+    result = planned((5, 6), kernel=(3, 3), bias=True, compute=CONFIGS["HiFi2, 32-bit Dst"])
+    given = numbers(result)
+    exact, fast = (phase_values(result, *given, arithmetic=one).astype(np.float32) for one in (EXACT, FAST))
     np.testing.assert_allclose(fast, exact, rtol=0, atol=0.125)
 
 
 def preparing_op(planned):
-    return next(one.op for one in planned.plan.steps if isinstance(one, Allocate) and one.tensor == "weight.prepared")
+    return next(
+        step.op for step in planned.plan.steps if isinstance(step, Allocate) and step.tensor == "weight.prepared"
+    )
 
 
 def test_each_class_of_taps_has_a_matrix(planned):
@@ -187,7 +189,7 @@ def test_rows_are_taps_and_channels_of_the_flipped_kernel(planned, mirror):
 
 
 def test_a_bias_is_the_micro_op_s(planned):
-    made = planned(bias=True)
-    row = next(one for one in made.plan.steps if isinstance(one, Allocate) and one.tensor == "bias.prepared")
-    assert made.plan.tensors["bias.prepared"].padded_shape == (1, 1, 32, 32)
+    result = planned(bias=True)
+    row = next(step for step in result.plan.steps if isinstance(step, Allocate) and step.tensor == "bias.prepared")
+    assert result.plan.tensors["bias.prepared"].padded_shape == (1, 1, 32, 32)
     assert row.op.layout.data_format == BFLOAT16

@@ -39,14 +39,19 @@ slide = function_of(Slide)
 def test_a_function_has_the_fields_of_its_call_in_the_order_that_is_listed() -> None:
     assert slide.__name__ == "slide"
     assert slide.__module__ == __name__
-    told = inspect.signature(slide)
-    assert list(told.parameters) == list(Slide.parameters()) == ["size", "around", "step", "name"]
-    assert [one.kind is one.KEYWORD_ONLY for one in told.parameters.values()] == [False, False, True, True]
-    assert {name: one.default for name, one in told.parameters.items() if one.default is not one.empty} == {
+    text = inspect.signature(slide)
+    assert list(text.parameters) == list(Slide.parameters()) == ["size", "around", "step", "name"]
+    assert [parameter.kind is parameter.KEYWORD_ONLY for parameter in text.parameters.values()] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+    assert {name: one.default for name, one in text.parameters.items() if one.default is not one.empty} == {
         "around": (0, 0),
         "step": 2,
     }
-    assert told.return_annotation == dict[str, object]
+    assert text.return_annotation == dict[str, object]
 
 
 def test_its_docstring_holds_their_texts_and_the_errors_that_are_inherited() -> None:
@@ -80,8 +85,8 @@ def test_wrong_arguments_are_refused_in_the_bindings_words(
 
 
 def test_a_config_tells_its_fields_and_keeps_their_defaults() -> None:
-    told = inspect.getdoc(ttsim.Conv2dSliceConfig)
-    assert told == (
+    text = inspect.getdoc(ttsim.Conv2dSliceConfig)
+    assert text == (
         "Slices out of DRAM.\n\nAttributes:\n    slice_type: Along which axis, or not at all.\n"
         "    num_slices: How many; 0 for as few as fit."
     )

@@ -106,10 +106,10 @@ def test_fidelity_is_a_number_of_phases(fidelity: str, fidelity_phases: int) -> 
 def test_compute_configs() -> None:
     bare = WormholeComputeKernelConfig()
     assert (bare.math_fidelity, bare.math_approx_mode, bare.fp32_dest_acc_en) == (MathFidelity.Invalid, True, False)
-    made = init_device_compute_kernel_config("any", math_fidelity=MathFidelity.HiFi4, fp32_dest_acc_en=True)
-    assert made.argument() == ComputeConfig(fidelity_phases=4, fp32_dest=True)
+    result = init_device_compute_kernel_config("any", math_fidelity=MathFidelity.HiFi4, fp32_dest_acc_en=True)
+    assert result.argument() == ComputeConfig(fidelity_phases=4, fp32_dest=True)
     assert init_device_compute_kernel_config("any").math_fidelity is MathFidelity.LoFi
-    assert init_device_compute_kernel_config("any", made) is made
+    assert init_device_compute_kernel_config("any", result) is result
 
 
 def test_activations() -> None:

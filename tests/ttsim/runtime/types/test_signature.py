@@ -62,12 +62,12 @@ def test_refusals_begin_like_the_bindings_then_say_it_in_our_words(
 
 def test_the_real_library_names_operations_by_their_modules_and_functions_alone() -> None:
     """As ttnn 0.81.1 does: operations are told anew in Python, functions of the bindings are not."""
-    told = []
+    text = []
     for call in (ttnn.experimental.convert_to_hwc, ttnn.prepare_conv_weights, ttnn.Conv2dConfig, ttnn.conv2d, ttnn.add):
         with pytest.raises(TypeError) as raised:
             call(3, 3) if call is ttnn.add else call(weights=3)
-        told.append(str(raised.value).splitlines()[0])
-    assert told == [
+        text.append(str(raised.value).splitlines()[0])
+    assert text == [
         "ttnn.experimental.convert_to_hwc(): incompatible function arguments.",
         "prepare_conv_weights(): incompatible function arguments. The following argument types are supported:",
         "__init__(): incompatible function arguments. The following argument types are supported:",

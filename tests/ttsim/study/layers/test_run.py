@@ -50,7 +50,7 @@ def test_inputs_follow_the_seed_and_the_precision():
     layer = Layer(**TINY, batch_size=2, groups=2, kernel_size=(3, 2), seed=7)
     inputs = make_inputs(layer)
     for values in (inputs, make_inputs(layer, values=False)):
-        assert [one.shape for one in values] == [(2, 3, 5, 6), (6, 2, 3, 2), (1, 1, 1, 4)]
+        assert [value.shape for value in values] == [(2, 3, 5, 6), (6, 2, 3, 2), (1, 1, 1, 4)]
     assert all(np.array_equal(a, b) for a, b in zip(inputs, make_inputs(layer), strict=True))
     assert not np.array_equal(inputs.x, make_inputs(Layer(**TINY, batch_size=2, seed=8)).x)
     full = make_inputs(Layer(**TINY, input_dtype="float32", weights_dtype="float32", bias=False))
@@ -237,7 +237,7 @@ def test_slices_that_are_cut_up_alike_are_counted():
 def test_cycles_of_a_layer_are_those_of_its_operations():
     summary = run_layer(small(), OFF).summary
     (timed,) = summary.cycles.calls
-    assert [one.name for one in timed.operations] == [one.name for one in summary.operations]
+    assert [operation.name for operation in timed.operations] == [operation.name for operation in summary.operations]
     assert timed.untimed == ()
     assert summary.cycles.cycles > 0
 

@@ -88,8 +88,8 @@ def test_what_is_best_already_stays():
 
 def test_moving_a_tensor_to_where_it_is_takes_nothing():
     profile = recorded(block())
-    made = dict(profile.calls[0].results)["output"].spec
-    assert moving_cycles(made, made, profile.device.spec) == 0
+    result = dict(profile.calls[0].results)["output"].spec
+    assert moving_cycles(result, result, profile.device.spec) == 0
 
 
 def test_a_profile_without_convolutions_is_refused():

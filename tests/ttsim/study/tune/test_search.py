@@ -18,13 +18,13 @@ from ttsim.study.tune.space import SEARCHED, Space, allowed, arithmetics, measur
 @pytest.mark.parametrize("kind", ["l1", "dram"])
 def test_cycles_are_those_of_the_report(kind):
     asked = question(kind)
-    made = evaluate(asked.call, asked.ground)
+    result = evaluate(asked.call, asked.ground)
     memory = ttsim.L1_MEMORY_CONFIG if kind == "l1" else ttsim.DRAM_MEMORY_CONFIG
     with ttsim.open_device(l1_small_size=32768, spec="wormhole_n150", values="off") as device:
         report = ttsim.estimate_cycles(ttsim.conv_transpose2d, device=device, **options(memory))
-    assert made.cycles == report.cycles
-    assert 0 < made.around_cycles < made.cycles
-    assert made.output.shape == (1, 1, 256, 32)
+    assert result.cycles == report.cycles
+    assert 0 < result.around_cycles < result.cycles
+    assert result.output.shape == (1, 1, 256, 32)
 
 
 def test_what_is_refused_says_so():
@@ -117,14 +117,14 @@ def test_families_differ_and_begin_with_the_library_s_choice():
     assert families[0].conv_config == question("l1").call.conv_config
     seen = Counter(map(repr, families))
     assert set(seen.values()) == {1}
-    schemes = Counter(getattr(one.conv_config.shard_layout, "name", "") for one in families)
+    schemes = Counter(getattr(family.conv_config.shard_layout, "name", "") for family in families)
     assert set(schemes) == {"", "HEIGHT_SHARDED", "BLOCK_SHARDED", "WIDTH_SHARDED"}
-    assert {one.slice_config for one in families} == {None}  # an input in L1 is not cut
+    assert {family.slice_config for family in families} == {None}  # an input in L1 is not cut
 
 
 def test_everything_kept_is_the_call_itself():
     kept = replace(space("l1", act_block_h_override=32), kept=frozenset(SEARCHED))
-    (only,) = {repr(one): one for one in kept.families()}.values()
+    (only,) = {repr(family): family for family in kept.families()}.values()
     assert only == kept.call
     assert list(kept.members(only)) == [kept.call]
 
@@ -133,7 +133,7 @@ def test_everything_kept_is_the_call_itself():
 def test_a_kept_field_stays(name):
     searched = replace(space("l1"), kept=frozenset({name}))
     given = getattr(searched.call.conv_config, name)
-    assert {repr(getattr(one.conv_config, name)) for one in searched.families()} == {repr(given)}
+    assert {repr(getattr(family.conv_config, name)) for family in searched.families()} == {repr(given)}
 
 
 def test_members_hold_the_family_and_try_both_layouts():
@@ -143,14 +143,14 @@ def test_members_hold_the_family_and_try_both_layouts():
     assert len(members) == 16
     assert first.conv_config.output_layout is Layout.TILE  # what takes least stands for all
     assert members[0].conv_config.output_layout is Layout.ROW_MAJOR  # what is given is tried first
-    assert {one.conv_config.output_layout for one in members} == {Layout.TILE, Layout.ROW_MAJOR}
+    assert {member.conv_config.output_layout for member in members} == {Layout.TILE, Layout.ROW_MAJOR}
 
 
 def test_an_image_in_dram_is_cut_along_both_axes():
     families = list(space("dram").families())
-    slices = dict.fromkeys(one.slice_config for one in families)
+    slices = dict.fromkeys(family.slice_config for family in families)
     assert next(iter(slices)) is None
-    counts = {(one.slice_type, one.num_slices) for one in slices if one is not None}
+    counts = {(part.slice_type, part.num_slices) for part in slices if part is not None}
     assert (SliceType.L1_FULL, 0) in counts
     assert {count for kind, count in counts if kind is SliceType.DRAM_HEIGHT} == {2, 3, 4, 6, 8, 16}
     assert not any(count > 16 for _, count in counts)

@@ -23,7 +23,7 @@ def test_the_greatest_gain_comes_first_with_what_was_planned_apart():
     spec = question("l1").ground.machine.spec
     first, *_, last = differences(report_on(best, spec), report_on(before, spec))
     after = report_on(best, spec)
-    (conv,) = [one for one in after.operations if one.name == "Conv2dDeviceOperation"]
+    (conv,) = [operation for operation in after.operations if operation.name == "Conv2dDeviceOperation"]
     assert first.startswith("Conv2dDeviceOperation: ")
     assert f"-> {conv.cycles:,} cycles; HEIGHT_SHARDED instead of BLOCK_SHARDED" in first
     assert f"takes {after.total.roofline.cycles:,} cycles (its roofline)" in last
@@ -63,11 +63,11 @@ def test_the_best_is_what_its_arguments_take(device, memory):
 def test_a_call_that_does_not_fit_is_tuned_too(device):
     large = options(L1, channels=512, outputs=32, side=28, conv_config=ttsim.Conv2dConfig(
         shard_layout=ttsim.TensorMemoryLayout.WIDTH_SHARDED))  # fmt: skip
-    found = ttsim.tune(ttsim.conv_transpose2d, device=device, **QUICK, **large)
-    assert found.given is None
-    assert "L1" in found.given_error
-    assert found.best.cycles > 0
-    assert found.gain_over_given is None
+    output = ttsim.tune(ttsim.conv_transpose2d, device=device, **QUICK, **large)
+    assert output.given is None
+    assert "L1" in output.given_error
+    assert output.best.cycles > 0
+    assert output.gain_over_given is None
 
 
 @pytest.mark.parametrize(
@@ -166,9 +166,9 @@ def test_nothing_that_runs():
 
 
 def test_plain_values():
-    told = FOUND.to_dict()
-    assert (told["gain"], told["gain_over_given"], told["default"]) == (None, 3.0, None)
-    assert [one["cycles"] for one in told["front"]] == [1000, 1500]
+    text = FOUND.to_dict()
+    assert (text["gain"], text["gain_over_given"], text["default"]) == (None, 3.0, None)
+    assert [one["cycles"] for one in text["front"]] == [1000, 1500]
 
 
 def test_options_of_a_call():

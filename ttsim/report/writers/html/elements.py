@@ -51,7 +51,7 @@ def tag(name: str, *children: Markup, **attributes: object) -> Markup:
 
 def joined(parts: Iterable[Markup]) -> Markup:
     """Elements one after the other."""
-    return Markup("\n".join(one for one in parts if one))
+    return Markup("\n".join(part for part in parts if part))
 
 
 def lines(found: Iterable[str]) -> Markup:

@@ -20,14 +20,14 @@ NAMED_WIDTH: Final = 0.1  # nor have narrower ones
 
 def colors_of(operations: Sequence[OpRun]) -> dict[str, str]:
     """A class for each name of an operation."""
-    names = dict.fromkeys(one.name for one in operations)
+    names = dict.fromkeys(operation.name for operation in operations)
     return dict(zip(names, cycle(COLORS), strict=False))
 
 
 def timeline(operations: Sequence[OpRun], stages: Sequence[str], times: Sequence[Tick]) -> Markup:
     """A lane for operations, and one for each stage of their slowest cores: the darker, the busier."""
     colors = colors_of(operations)
-    timed = [one for one in operations if not one.untimed]
+    timed = [operation for operation in operations if not operation.untimed]
     bars = [_bar(one, f"{_told(one)}, bound by {one.bound_by}{_by(one.place)}", colors[one.name]) for one in timed]
     lanes = [_lane("operations", bars), *(_stage_lane(stage, timed) for stage in stages)]
     axis = tag("div", tag("span"), _axis(times), class_="lane")
@@ -120,12 +120,12 @@ def _by(place: str) -> str:
 
 def _axis(ticks: Sequence[Tick]) -> Markup:
     """Marks below a picture."""
-    sides = ("end" if one.share > LAST_SHARE else "start" for one in ticks)
+    sides = ("end" if tick.share > LAST_SHARE else "start" for tick in ticks)
     marks = (
         tag("text", text(one.text), x=share(one.share), y=12, text_anchor=side)
         for one, side in zip(ticks, sides, strict=True)
     )
-    lines = (tag("line", x1=share(one.share), x2=share(one.share), y1=0, y2=3) for one in ticks)
+    lines = (tag("line", x1=share(tick.share), x2=share(tick.share), y1=0, y2=3) for tick in ticks)
     return tag("svg", *lines, *marks, class_="axis", aria_hidden="true") if ticks else Markup("")
 
 
@@ -145,13 +145,13 @@ def _bar(one: OpRun, told: str, style: str, opacity: str = "", *, y: str = "0", 
 
 def _stage_lane(name: str, operations: Sequence[OpRun]) -> Markup:
     bars = []
-    for one in operations:
-        for own in one.time.stages if one.time else ():
+    for operation in operations:
+        for own in operation.time.stages if operation.time else ():
             if own.stage == name and (own.busy_cycles or own.critical_cycles):
                 shares = f"busy {percent(own.busy_share)}, waiting {percent(own.stall_share)}"
-                told = f"{_told(one)}: {name} {shares}, {percent(own.critical_share)} of the critical path"
-                bars += [_bar(one, told, "busy", f"{own.busy_share:.3f}", height="65%")]
-                bars += [_bar(one, told, "critical", f"{own.critical_share:.3f}", y="65%", height="35%")]
+                told = f"{_told(operation)}: {name} {shares}, {percent(own.critical_share)} of the critical path"
+                bars += [_bar(operation, told, "busy", f"{own.busy_share:.3f}", height="65%")]
+                bars += [_bar(operation, told, "critical", f"{own.critical_share:.3f}", y="65%", height="35%")]
     return _lane(name, bars)
 
 

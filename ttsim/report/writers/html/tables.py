@@ -90,7 +90,7 @@ def stages_table(operations: Sequence[OpRun], stages: Sequence[str]) -> Markup:
     """How busy each stage of an operation's slowest cores is."""
 
     def busy(name: str) -> TableColumn[OpRun]:
-        shares = _detail(lambda op: next((percent(one.busy_share) for one in op.stages if one.stage == name), ""))
+        shares = _detail(lambda op: next((percent(stage.busy_share) for stage in op.stages if stage.stage == name), ""))
         return TableColumn(name, shares)
 
     caption = "Stages of the slowest cores: busy, of the operation's cycles"
