@@ -107,6 +107,14 @@ def test_vectors_lose_the_padding_of_their_shards(device, layout, place):
         ttnn.squeeze(tensor, 0)
 
 
+def test_rows_without_their_columns_are_moved(device):
+    """40 rows of one number become one row of 40: pages of 2 bytes become one of 80."""
+    column = ttnn.from_torch(np.arange(80.0).reshape(2, 40, 1), ttnn.bfloat16, device=device)
+    row = ttnn.squeeze(column, -1)
+    assert row.buffer_address() != column.buffer_address()
+    assert np.array_equal(row.to_numpy(), np.arange(80.0).reshape(2, 40))
+
+
 def test_vectors_in_whole_shards_are_squeezed(device):
     place = high((32, 64), 1)
     tensor = ttnn.from_torch(
