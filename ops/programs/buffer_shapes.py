@@ -145,12 +145,10 @@ def alike_cycles(
     network_bytes: int = 0,
     contention_cycles: float = 0.0,
 ) -> OperationCycles:
-    """An operation of cores that start, and then all do the same; bytes are those of all cores.
+    """Cycles of an operation whose cores all do the same work; bytes are those of all cores.
 
-    Args:
-        body_cycles: What they take once they have started.
-        busy_cycles: How long each stage works meanwhile, in the order of the report; stages that do not are left out.
-        contention_cycles: Part of the body that is due to cores sharing.
+    `body_cycles` follow the start of a core. `busy_cycles` say how long each stage works in that time, in the order of
+    the report. `contention_cycles` are the part of the body that is due to cores sharing.
     """
     start_cycles = spec.costs_of(StickCosts).start_cycles
     stages = tuple(StageCycles(stage, cycles) for stage, cycles in busy_cycles.items() if cycles)

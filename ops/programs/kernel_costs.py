@@ -153,11 +153,7 @@ class ProductBlock:
 
 
 def multiply_task(spec: DeviceSpec, block: ProductBlock, *, reload: bool) -> Task:
-    """One K block: unpackers and matrix unit together, the packer one sub-block behind.
-
-    Args:
-        reload: Partial sums are fetched back first.
-    """
+    """One K block: unpackers and matrix unit together, the packer a sub-block behind; `reload` fetches partial sums."""
     costs, subblocks = spec.costs_of(ComputeCosts), block.subblocks
     tiles = block.subblock_height * block.subblock_width
     products = tiles * spec.compute.phase_cycles * block.fidelity_phases
@@ -208,11 +204,9 @@ def core_round_trip_cycles(spec: DeviceSpec) -> float:
 
 
 def waited_read_cycles(spec: DeviceSpec, page_bytes: float, *, in_dram: bool, readers: int = 0) -> float:
-    """A page that is waited for before the next one is asked for.
+    """A page, from DRAM or another core, that is waited for before the next one is asked for.
 
-    Args:
-        in_dram: Whether it comes from DRAM; otherwise from another core.
-        readers: Cores that do the same at the same time; 0 to leave them out.
+    `readers` are the cores that do the same at the same time; 0 leaves them out.
     """
     if not in_dram:
         return core_round_trip_cycles(spec) + page_bytes / spec.noc.link_bytes_per_cycle
@@ -281,17 +275,13 @@ def multicast_cycles(spec: DeviceSpec, sent_bytes: float, receivers: int) -> flo
 def multicast_burst_cycles(
     spec: DeviceSpec, count: int, transfer_bytes: int, receivers: int, links: int, *, linked: bool
 ) -> float:
-    """Multicasts of one size, until the last is answered.
+    """Multicasts of one size, until the last is answered; a write to the farthest receiver and its answer pass `links`.
 
     A packet first reserves its path, half of the links that it and its answer pass, unless it keeps the path of the
     packet before: that is what linked multicasts do, up to the last of them.
-
-    Args:
-        links: Links that a write to the farthest of them and its answer pass.
-        linked: Each but the last keeps its path for the next.
     """
     packets = math.ceil(transfer_bytes / spec.noc.packet_bytes)
     reserved = (packets if linked else count * packets) * answer_cycles(spec.noc, links / 2)
-    one = multicast_cycles(spec, transfer_bytes, receivers)
-    before = (count - 1) * max(one, spec.costs_of(TransferCosts).write_issue_cycles)
-    return reserved + before + one + answer_cycles(spec.noc, links)
+    single = multicast_cycles(spec, transfer_bytes, receivers)
+    before = (count - 1) * max(single, spec.costs_of(TransferCosts).write_issue_cycles)
+    return reserved + before + single + answer_cycles(spec.noc, links)

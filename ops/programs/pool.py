@@ -166,17 +166,7 @@ class PoolSizes:
 def pool_buffers(
     sizes: PoolSizes, *, halo: str, halo_bytes: int, indices: str, indices_bytes: int, output: str, cores: CoreRangeSet
 ) -> tuple[CircularBuffer, ...]:
-    """The buffers.
-
-    Args:
-        sizes: What decides them.
-        halo: Name of the sticks.
-        halo_bytes: Bytes of a shard of them.
-        indices: Name of the lists that say where windows begin.
-        indices_bytes: Bytes of a list, of which each of two readers takes half.
-        output: Name of the result.
-        cores: Where the program runs.
-    """
+    """The buffers of a pool; each of two readers takes half of `indices`, the lists that say where windows begin."""
     in_dram = sizes.config_tensor_in_dram
 
     def one_page(

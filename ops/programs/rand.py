@@ -46,8 +46,8 @@ class EvenlyDistributed(DataMovement):
         return replace(text, composed_of="pages that are written as in other movements; making the numbers is left out")
 
 
-def rand_buffers(made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+def rand_buffers(target: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Two tiles on as many cores as there are, column by column; source: tt-metal 0.81.1 (rand)."""
-    used = min(pages_of(made, 1).all_pages, spec.grid.cores)
+    used = min(pages_of(target, 1).all_pages, spec.grid.cores)
     cores = first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False)
-    return (tile_buffer("tiles", BUFFERING, made.data_format, cores),)
+    return (tile_buffer("tiles", BUFFERING, target.data_format, cores),)

@@ -28,9 +28,8 @@ def width_refusal(
 ) -> str | None:
     """Why the WIDTH program cannot walk through its blocks, in the real library's words and ours; None if it can.
 
-    Args:
-        given_width: Channels of one shard of the input as it lies; None for those of the partition.
-        prepared_rows: Rows of the prepared weights; None for those that the program reads.
+    `given_width` is the channels of a shard of the input as it lies, `prepared_rows` the rows of the prepared weights;
+    None stands for those of the partition.
     """
     if layout.scheme is not WIDTH:
         return None
@@ -99,9 +98,9 @@ def weight_rows_of(blocks: Sequence[KBlock], columns: Sequence[Integers], kernel
     if not blocks:
         return np.empty(0, np.int64)
     facts = [(b.weight_channels, len(b.kernel_rows) * kernel[1], b.weight_row, b.weight_stride) for b in blocks]
-    channels, taps, first, stride = np.repeat(np.array(facts), [len(some) for some in columns], axis=0).T
+    channels, tap_counts, first, stride = np.repeat(np.array(facts), [len(block) for block in columns], axis=0).T
     tap, channel = np.divmod(np.concatenate(columns), channels)
-    rows: Integers = np.where(tap < taps, first + tap * stride + channel, -1)
+    rows: Integers = np.where(tap < tap_counts, first + tap * stride + channel, -1)
     return rows
 
 
@@ -130,8 +129,8 @@ def k_block_order(layout: ConvPartition, kernel: tuple[int, int]) -> tuple[KBloc
             for n, r in enumerate(rows)
             for s in range(cores)
         )
-    parts = blocks.k_blocks // cores
-    part, read = width // parts, width // TILE // parts * TILE
+    part_count = blocks.k_blocks // cores
+    part, read = width // part_count, width // TILE // part_count * TILE
     if not read:
         return ()
     return tuple(
@@ -139,10 +138,10 @@ def k_block_order(layout: ConvPartition, kernel: tuple[int, int]) -> tuple[KBloc
             kernel_rows=range(kh),
             first_channel=s * width + p * part,
             channels=part,
-            weight_row=(s * parts + p) * read,
+            weight_row=(s * part_count + p) * read,
             weight_stride=shards.in_channels,
             weight_channels=read,
         )
-        for p in range(parts)
+        for p in range(part_count)
         for s in range(cores)
     )

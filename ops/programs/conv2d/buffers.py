@@ -149,7 +149,7 @@ def buffer_requests(conv: ConvBuffers) -> list[BufferRequest]:
         _page("l1_array", L1_ARRAY_BYTES, UINT16),
         _page("act_sharded", conv.halo_bytes, problem.act_format, "halo"),
     )
-    return [one for one in result if one.size_bytes]
+    return [request for request in result if request.size_bytes]
 
 
 def _gathered(conv: ConvBuffers) -> tuple[int, int]:

@@ -83,17 +83,17 @@ def _core(ops: Sequence[Conv2dOp], spec: DeviceSpec) -> Core:
     """A core whose buffers serve some convolutions: all weights of one with several output blocks stay, of HEIGHT."""
     reader, second, splitter = movers(spec.data_movement.processors, 3)
     options, scheme = ops[0].options, ops[0].layout.scheme
-    held = 2 if options.act_double_buffer else 1
-    resident = [one.layout.blocks.k_blocks for one in ops if scheme is HEIGHT and one.out_blocks > 1]
+    act_blocks = 2 if options.act_double_buffer else 1
+    resident = [op.layout.blocks.k_blocks for op in ops if scheme is HEIGHT and op.out_blocks > 1]
     weights = max(resident, default=2 if options.weights_double_buffer else 1)
     if options.reuses_activations(scheme):
-        held = div_up(ops[0].problem.frame.columns.outputs, TILE)
+        act_blocks = div_up(ops[0].problem.frame.columns.outputs, TILE)
     return Core(
         reader=reader,
         second=second,
         splitter=splitter,
-        act=Slots("act", held),
-        second_act=Slots("act_second_reader", held),
+        act=Slots("act", act_blocks),
+        second_act=Slots("act_second_reader", act_blocks),
         row_major=Slots("act_row_major", 2 if scheme is WIDTH else 1),
         tilized=Slots("act_tilized", 1),
         weights=Slots("weights", weights),
@@ -395,11 +395,11 @@ def _gathering(op: Conv2dOp) -> dict[Share, CoreRangeSet]:
     for place, core in enumerate(config.cores.cores() if cut else ()):
         if (share := cut.get(_slice_of(place, core, config))) is not None:
             ragged.setdefault(share, []).append(CoreRange(core, core))
-    found = {share: CoreRangeSet(own).merged() for share, own in ragged.items()}
+    groups = {share: CoreRangeSet(own).merged() for share, own in ragged.items()}
     rest = config.cores
-    for part in found.values():
+    for part in groups.values():
         rest = rest.without(part)
-    return ({} if rest.empty() else {WHOLE: rest}) | found
+    return ({} if rest.empty() else {WHOLE: rest}) | groups
 
 
 def _share(op: Conv2dOp, number: int) -> Share:
@@ -482,8 +482,8 @@ def issued_flops(op: Conv2dOp) -> int:
 def useful_flops(problem: ConvProblem) -> int:
     """Products of an input and a weight, of all outputs: inserted zeros and padding to tiles left out."""
     frame = problem.frame
-    taps = frame.batch * _taps(frame.rows) * _taps(frame.columns)
-    return 2 * taps * problem.in_channels * problem.out_channels
+    tap_products = frame.batch * _taps(frame.rows) * _taps(frame.columns)
+    return 2 * tap_products * problem.in_channels * problem.out_channels
 
 
 def _taps(axis: PaddedAxis) -> int:

@@ -40,11 +40,7 @@ class L1Estimate:
 def estimate_l1(
     problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, scheme: TensorMemoryLayout, *, matmul: bool
 ) -> L1Estimate:
-    """Estimate one scheme, with the library's choice of cores.
-
-    Raises:
-        DeviceError: `partition_conv` refuses the blocks.
-    """
+    """Estimate one scheme, with the library's choice of cores; `partition_conv` may refuse the blocks."""
     alignment = scheme_alignment(problem, scheme, matmul=matmul)
     free = options if options.core_grid is None else replace(options, core_grid=None)
     config = choose_cores(problem, free, spec, scheme, alignment=alignment, matmul=matmul)
@@ -64,11 +60,7 @@ def estimate_l1(
 
 
 def check_estimated_format(data_format: DataFormat) -> None:
-    """Refuses a block float where L1 is estimated for two readers that reuse activations.
-
-    Raises:
-        DeviceError: The format has no bytes for an element.
-    """
+    """Refuse a block float where L1 is estimated for two readers that reuse activations."""
     if data_format.is_block:
         raise DeviceError(
             "datum for bfp2, bfp4, bfp8 is invalid\n"
@@ -155,13 +147,14 @@ def _decision(best: L1Estimate, all_three: tuple[L1Estimate, ...]) -> Decision:
     """Why one of the schemes is taken: of those that may be, it is estimated to take least L1."""
     name = best.layout.scheme.name
     text = ", ".join(
-        f"{one.layout.scheme.name} {one.total_bytes:,} B on {'one core' if one.cores == 1 else f'each of {one.cores}'}"
-        for one in all_three
+        f"{estimate.layout.scheme.name} {estimate.total_bytes:,} B on "
+        f"{'one core' if estimate.cores == 1 else f'each of {estimate.cores}'}"
+        for estimate in all_three
     )
     return Decision(
         name=SCHEME_DECISION,
         value=name,
         text=f"shard_layout is the library's choice, {name}: of the schemes that may run it has the least L1 by the "
         f"library's estimate ({text}), whatever it takes in time",
-        limits=tuple((f"{one.layout.scheme.name}_bytes", one.total_bytes) for one in all_three),
+        limits=tuple((f"{estimate.layout.scheme.name}_bytes", estimate.total_bytes) for estimate in all_three),
     )

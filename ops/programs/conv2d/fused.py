@@ -10,13 +10,10 @@ from ops.programs.conv2d.gather import GatheredInput, Image
 from ops.programs.conv2d.operands import Piece, met_pixels
 
 
-def loop_for(context: GatheredInput, made: DataFormat, elements: int) -> FusedLoop | None:
-    """The compiled loop for a convolution of so many outputs; None if runs go step by step.
+def loop_for(context: GatheredInput, out_format: DataFormat, elements: int) -> FusedLoop | None:
+    """The compiled loop for a convolution of `elements` outputs, packed to `out_format`; None if runs go step by step.
 
-    A loop makes one product of a block, and nothing but bias and packer (which has a ReLU) makes an output of the sums.
-
-    Args:
-        made: What a finished block is packed to.
+    A loop makes one product of a block, and only the bias and the packer (with its ReLU) turn the sums into outputs.
     """
     op = context.op
     relu = op.activation is not None and op.activation[0] == "relu"
@@ -30,20 +27,16 @@ def loop_for(context: GatheredInput, made: DataFormat, elements: int) -> FusedLo
         accumulates=op.l1_accumulation,
         untilizes=op.options.untilize_out,
         relu=relu,
-        made=made,
+        made=out_format,
     )
     return fused_loop(k_loop, len(op.k_blocks) * elements)
 
 
 def computes(loop: FusedLoop, image: Image, piece: Piece, weights: Array, bias: Array | None, result: Array) -> bool:
-    """Whether a loop can compute a piece, which it then has done.
+    """Compute a piece with a loop if the loop can; whether it did.
 
-    Products have to be such that BLAS gives numpy the same bits, which multiplies more rows at once.
-
-    Args:
-        weights: Those of all K blocks, [depths, columns].
-        bias: [columns] or None.
-        result: The output buffer.
+    The products must be those for which BLAS gives the same bits as for numpy, which multiplies more rows at once.
+    Weights are those of all K blocks, [depths, columns], and the bias is [columns].
     """
     run, strip = piece.run, piece.strip
     if run.strip.width == 1 or weights.shape[1] % ALIKE_COLUMNS or not strip.met:

@@ -164,21 +164,21 @@ def runs(batch: int, strip: Strip, outputs: int) -> Iterator[Run]:
 
 def strips(blocks: Sequence[KBlock], down: OutputPhase, columns: PaddedAxis, corner: tuple[int, int]) -> list[Strip]:
     """All outputs of an output phase of the rows; ``corner`` is where the first input lies in the image."""
-    found: list[Strip] = []
+    result: list[Strip] = []
     for across in output_phases(columns):
         met = met_blocks(blocks, columns.kernel, down, across, corner)
-        if found and _together(found[-1], across, met):
-            last = found.pop()
-            found.append(Strip(down, (*last.across, across), (*last.met, met)))
+        if result and _together(result[-1], across, met):
+            last = result.pop()
+            result.append(Strip(down, (*last.across, across), (*last.met, met)))
         else:
-            found.append(Strip(down, (across,), (met,)))
-    return [part for strip in found for part in _with_a_view(strip)]
+            result.append(Strip(down, (across,), (met,)))
+    return [part for strip in result for part in _with_a_view(strip)]
 
 
 def _together(strip: Strip, across: OutputPhase, met: Sequence[MetBlock]) -> bool:
     """Whether another phase of the columns meets the same inputs, at the same places of the gathered blocks."""
-    one, other = strip.across[-1].axis, across.axis
-    return (one.outputs, one.stride, one.output_stride) == (other.outputs, other.stride, other.output_stride) and all(
+    last, new = strip.across[-1].axis, across.axis
+    return (last.outputs, last.stride, last.output_stride) == (new.outputs, new.stride, new.output_stride) and all(
         (mine.taps, mine.half_counts) == (theirs.taps, theirs.half_counts)
         for mine, theirs in zip(strip.blocks, met, strict=True)
     )
@@ -206,11 +206,10 @@ def seen(context: GatheredInput, values: Array) -> Array:
 
 
 def prepare_image(context: GatheredInput, sticks: Array, *, cut_later: bool = False) -> Image:
-    """The input [N*H*W, C] with a margin, converted if that can be done once, some rows at a time.
+    """The input [N*H*W, C] with a margin of zeros, converted if one conversion serves all taps, some rows at a time.
 
-    Args:
-        cut_later: Whether who multiplies cuts. Then an image is the input itself if that is all that happens to it, and
-            no output meets more than one tap, for which it would be cut again.
+    With `cut_later` the multiplication cuts the operands. The image is then the input itself if nothing else happens to
+    it and no output meets more than one tap, for which it would be cut again.
     """
     problem, converts = context.op.problem, context.converts_per_pixel
     rows, columns = problem.frame.rows, problem.frame.columns
@@ -221,16 +220,16 @@ def prepare_image(context: GatheredInput, sticks: Array, *, cut_later: bool = Fa
         stays = problem.out_format == BFLOAT16 or not context.tilizes
         if sticks.dtype == BFLOAT16.storage and stays and sticks.flags.c_contiguous:
             return Image(sticks.reshape(-1, height, width, channels), top, left, is_cut=False)
-    held = problem.out_format.storage if converts else sticks.dtype
-    pixels = np.zeros((problem.frame.batch, height, width, channels), held)
+    dtype = problem.out_format.storage if converts else sticks.dtype
+    pixels = np.zeros((problem.frame.batch, height, width, channels), dtype)
     inside = pixels[:, top : top + rows.input_length, left : left + columns.input_length, : problem.in_channels]
-    given = sticks.reshape(inside.shape)
+    source = sticks.reshape(inside.shape)
     if not converts:
-        inside[...] = given
+        inside[...] = source
         return Image(pixels, top, left)
 
     def convert(piece: tuple[int, slice]) -> None:
-        values = given[piece].astype(np.float32, order="C")
+        values = source[piece].astype(np.float32, order="C")
         write_exactly(seen(context, values.reshape(-1, problem.in_channels)).reshape(values.shape), inside[piece])
 
     parts = parts_of(rows.input_length, columns.input_length * problem.in_channels, CONVERTED_TOGETHER)
@@ -242,14 +241,14 @@ def met_blocks(
     blocks: Sequence[KBlock], kernel_columns: int, down: OutputPhase, across: OutputPhase, corner: tuple[int, int]
 ) -> tuple[MetBlock, ...]:
     """Which inputs and weights of K blocks one output phase meets."""
-    alike: dict[tuple[range, int], MetBlock] = {}  # blocks that differ in their first channel alone
+    known: dict[tuple[range, int], MetBlock] = {}  # blocks that differ in their first channel alone
     met = []
     for block in blocks:
         key = block.kernel_rows, block.channels
-        if key not in alike:
-            alike[key] = _met_block(block, kernel_columns, down, across, corner)
-        one, channels = alike[key], slice(block.first_channel, block.first_channel + block.channels)
-        met.append(MetBlock(one.taps, channels, one.half_counts, one.columns))
+        if key not in known:
+            known[key] = _met_block(block, kernel_columns, down, across, corner)
+        met_block, channels = known[key], slice(block.first_channel, block.first_channel + block.channels)
+        met.append(MetBlock(met_block.taps, channels, met_block.half_counts, met_block.columns))
     return tuple(met)
 
 

@@ -46,7 +46,7 @@ def _facts(op: Conv2dOp, spec: DeviceSpec) -> tuple[Detail, ...]:
     height, width = blocks.act_h_tiles, blocks.act_w_tiles
     subblock = (blocks.subblock_h_tiles, blocks.subblock_w_tiles)
     part = (layout.shards.out_row_tiles, layout.shards.out_col_tiles)
-    held = spec.compute.dst_half_tiles(fp32_dest=options.fp32_dest)
+    dst_tiles = spec.compute.dst_half_tiles(fp32_dest=options.fp32_dest)
     functions = [] if op.activation is None else [op.activation[0]]
     readers, passes = op.weight_readers, op.weight_passes
     repeated = f"{passes} times, once for every output block"
@@ -58,7 +58,7 @@ def _facts(op: Conv2dOp, spec: DeviceSpec) -> tuple[Detail, ...]:
         Detail("core_tiles", part, f"{part[0]}x{part[1]} output tiles a core"),
         Detail("act_block_tiles", (height, width), f"activation blocks of {height}x{width} tiles"),
         _counted("out_blocks", op.out_blocks, "output block"),
-        Detail("subblock_tiles", subblock, f"sub-blocks of {subblock[0]}x{subblock[1]} (Dst holds {held} tiles)"),
+        Detail("subblock_tiles", subblock, f"sub-blocks of {subblock[0]}x{subblock[1]} (Dst holds {dst_tiles} tiles)"),
         _counted("k_blocks", blocks.k_blocks, "K block"),
         Detail(
             "split_reader",

@@ -52,30 +52,28 @@ def met_pixels(strip: WeightedStrip, row: int, pixel: int) -> tuple[Integers, In
 
 @lru_cache(MOST_KEPT)
 def weighted_strips(
-    blocks: tuple[KBlock, ...], rows: PaddedAxis, columns: PaddedAxis, corner: tuple[int, int], held: int
+    blocks: tuple[KBlock, ...], rows: PaddedAxis, columns: PaddedAxis, corner: tuple[int, int], matrix_rows: int
 ) -> tuple[WeightedStrip, ...]:
-    """All outputs of a convolution, strip by strip; they hang on its geometry alone and are kept.
+    """All outputs of a convolution, strip by strip; they depend on its geometry alone and are cached.
 
-    Args:
-        corner: Where the first input lies in the image.
-        held: Rows of the prepared matrix.
+    `corner` is the place of the first input in the image, `matrix_rows` the rows of the prepared weights.
     """
     kernel = rows.kernel, columns.kernel
     return tuple(
-        _weighted(blocks, strip, kernel, held)
+        _weighted(blocks, strip, kernel, matrix_rows)
         for down in output_phases(rows)
         for strip in strips(blocks, down, columns, corner)
     )
 
 
-def _weighted(blocks: Sequence[KBlock], strip: Strip, kernel: tuple[int, int], held: int) -> WeightedStrip:
+def _weighted(blocks: Sequence[KBlock], strip: Strip, kernel: tuple[int, int], matrix_rows: int) -> WeightedStrip:
     """A strip with the rows under the columns of all blocks as each of its output phases meets them."""
-    found = [weight_rows_of(blocks, [one.columns for one in met], kernel) for met in strip.met]
-    for rows in found:
+    phase_rows = [weight_rows_of(blocks, [met_block.columns for met_block in met], kernel) for met in strip.met]
+    for rows in phase_rows:
         rows.flags.writeable = False
     return WeightedStrip(
         strip,
-        tuple(rows_in_place(rows, held) for rows in found),
+        tuple(rows_in_place(rows, matrix_rows) for rows in phase_rows),
         sum(len(block.columns) for block in strip.blocks),
         tuple(block for block in strip.blocks if block.taps),
     )

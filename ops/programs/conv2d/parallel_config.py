@@ -42,11 +42,10 @@ def largest_divisor(limit: int, *counts: int) -> int:
 def channel_alignment(
     scheme: TensorMemoryLayout, *, row_major: bool, sliced: bool, matmul: bool, shard_width: int | None
 ) -> int:
-    """Channels per core are a multiple of this (docs/planning.md, Alignment).
+    """Channels per core are a multiple of this number (docs/planning.md, Alignment).
 
-    Args:
-        scheme: Memory layout of the tensor the rule is asked for (INTERLEAVED if it is not sharded).
-        shard_width: Width of its shard; None if it is not sharded.
+    `scheme` is the memory layout of the tensor that is aligned, `shard_width` the width of its shard; None if
+    interleaved.
     """
     if matmul or scheme is WIDTH or not (row_major or sliced):
         return TILE
@@ -90,8 +89,8 @@ class ConvOptions:
 
     def joins_kernel_rows(self, scheme: TensorMemoryLayout) -> bool:
         """Whether all kernel rows of a shard are one K block."""
-        asked = (scheme is HEIGHT and self.activation_reuse) or (scheme is BLOCK and self.full_inner_dim)
-        return asked or (self.whole_windows and scheme in (HEIGHT, BLOCK))
+        requested = (scheme is HEIGHT and self.activation_reuse) or (scheme is BLOCK and self.full_inner_dim)
+        return requested or (self.whole_windows and scheme in (HEIGHT, BLOCK))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,8 +102,8 @@ class ConvPartition:
         ends = [self.out_config, self.config]
         if self.scheme is WIDTH:
             ends = [max(ends, key=lambda end: end.cores.num_cores())]
-        last = [one.cores.bounding_box().end for one in ends]
-        return core_rectangle(max([one.x for one in last]) + 1, max([one.y for one in last]) + 1)
+        last = [core.cores.bounding_box().end for core in ends]
+        return core_rectangle(max([core.x for core in last]) + 1, max([core.y for core in last]) + 1)
 
     def unplaced_core(self, device_cols: int) -> CoreCoord | None:
         """The first core of a WIDTH program that it does not run on, as the real library numbers them.
@@ -159,11 +159,7 @@ def choose_cores(
     alignment: int,
     matmul: bool = False,
 ) -> ParallelConfig:
-    """The cores of the input: the caller's grid, or the library's choice.
-
-    Args:
-        alignment: Channels that a BLOCK shard is a multiple of (`channel_alignment` of the tensor as it came).
-    """
+    """The cores of the input: the caller's grid, or the library's choice; `alignment` divides a BLOCK shard's width."""
     down = options.transpose_shards and scheme is BLOCK
     orientation = ShardOrientation.COL_MAJOR if down else ShardOrientation.ROW_MAJOR
     if options.core_grid is not None:
@@ -197,28 +193,28 @@ def _cores(
 def output_cores(
     config: ParallelConfig, problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, *, matmul: bool = False
 ) -> ParallelConfig:
-    """Cores that hold the output: those of the rows of the input, and as many for channels as do not stay empty.
+    """Cores that hold the output: those of the input's rows, and as many for channels as do not stay empty.
 
     Raises:
         DeviceError: The caller's grid does not fit the scheme, or the cores of the rows.
     """
-    grid, given = spec.grid, options.output_grid
+    grid, out_grid = spec.grid, options.output_grid
     by_column = config.orientation is ShardOrientation.COL_MAJOR
-    if given is not None:
+    if out_grid is not None:
         if config.scheme is not BLOCK:
             raise DeviceError(
                 "Output sharding config override is only supported for BLOCK_SHARDED layout.\n"
                 f"conv_config.override_output_sharding_config: the call is, or is tried as, {config.scheme.name}; "
                 "set shard_layout=BLOCK_SHARDED, or leave the override out"
             )
-        across = given.cols if by_column else given.rows
+        across = out_grid.cols if by_column else out_grid.rows
         if across != config.nhw_cores:
             raise DeviceError(
                 "NHW cores must match for input and output when overriding the grid size.\n"
                 f"conv_config.core_grid: it has {across} cores for the rows of the output, and the input lies on "
                 f"{config.nhw_cores}; give as many, or set override_sharding_config too"
             )
-        grid = given
+        grid = out_grid
     if matmul or config.scheme is HEIGHT:
         return config
     limit = grid.cores if config.scheme is WIDTH else grid.rows if by_column else grid.cols
@@ -261,10 +257,8 @@ def act_block_height(out_rows: int, override_rows: int) -> int:
 def k_block_tiles(config: ParallelConfig, shards: Shards, kernel: tuple[int, int], options: ConvOptions) -> int:
     """Width of one K block in tiles: a kernel row (of one channel shard), or for WIDTH a channel shard's whole window.
 
-    Where kernel rows are joined, a HEIGHT or BLOCK core takes all kernel rows of its shard at once.
-
-    Raises:
-        DeviceError: The parts of a WIDTH shard's window are narrower than a tile.
+    Where kernel rows are joined, a HEIGHT or BLOCK core takes all kernel rows of its shard at once. A DeviceError
+    refuses parts of a WIDTH shard's window that are narrower than a tile.
     """
     if config.scheme is WIDTH:
         elements, parts = shards.in_channels * kernel[0] * kernel[1], options.act_block_w_div
@@ -308,14 +302,12 @@ def partition_conv(
     reader_alignment: int | None = None,
     matmul: bool = False,
 ) -> ConvPartition:
-    """Shards, blocks and readers of a convolution whose input lies on `config`.
+    """Shards, blocks and readers of a convolution whose input lies on `config`; `alignment` divides its shards' width.
 
-    Args:
-        alignment: Channels that a shard of the input is a multiple of.
-        reader_alignment: The same where it differs for the choice of readers (in estimates).
+    In estimates the choice of readers has an alignment of its own, `reader_alignment`.
 
     Raises:
-        DeviceError: The blocks can not be cut so, no activation can be reused, or the given output grid does not fit.
+        DeviceError: The blocks cannot be cut, no activation can be reused, or the given output grid does not fit.
     """
     out_config = output_cores(config, problem, options, spec, matmul=matmul)
     in_rows, in_width = input_shard(
@@ -377,8 +369,7 @@ def transfer_rate(rate: TransferRate, transfer_bytes: int) -> float:
 def _splits_reader(layout: ConvPartition, rates: ReaderRates, padded_channels: int) -> bool:
     """Whether both data movement processors read activations; a single tile row cannot be split.
 
-    Raises:
-        UnknownRatesError: There is no rate for these formats.
+    An UnknownRatesError says that there is no rate for the formats.
     """
     problem, options, blocks = layout.problem, layout.options, layout.blocks
     forced = True if options.activation_reuse and options.force_split_reader is None else options.force_split_reader

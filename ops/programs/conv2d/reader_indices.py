@@ -19,9 +19,8 @@ SEGMENT_WORDS = 2
 def reader_index_words(frame: PaddedInput, *, output_rows: int, cores: int, block_rows: tuple[int, ...]) -> int:
     """Words of the list of one core, counted without writing a list.
 
-    Args:
-        output_rows: Output rows of a core; the last cores may have fewer, or none.
-        block_rows: Rows that a reader takes at a time: one number, or two that alternate between two readers.
+    Each core has `output_rows`; the last cores may have fewer, or none. A reader takes `block_rows` at a time: one
+    number, or two that alternate between two readers.
     """
     begin, end = _blocks(frame, output_rows=output_rows, cores=cores, block_rows=block_rows)
     breaks = _breaks_before(frame, np.array([begin, end - 1]))
@@ -31,11 +30,7 @@ def reader_index_words(frame: PaddedInput, *, output_rows: int, cores: int, bloc
 
 
 def reader_indices_refusal(page_bytes: int, *, output_rows: int) -> str | None:
-    """Why the real library has no room for a list, in its words and ours: one index per output row, in whole tiles.
-
-    Args:
-        page_bytes: Bytes of the list of one core.
-    """
+    """Why the real library has no room for a list, in its words and ours: one index per output row, in whole tiles."""
     room = round_up(output_rows, TILE) * WORD_BYTES
     if page_bytes <= room:
         return None

@@ -45,17 +45,10 @@ def convolved(op: Conv2dOp, inputs: Sequence[Array | None], context: ValuesConte
 def conv_values(
     op: Conv2dOp, sticks: Array, weights: Array, bias: Array | None, spec: DeviceSpec, arithmetic: Arithmetic
 ) -> Array:
-    """The output of one conv2d program.
+    """The output of one conv2d program: [N*OH*OW, O] in storage of the output format.
 
-    Args:
-        sticks: [N*H*W, C] the input, in storage of the halo's format or of the input's.
-        weights: [rows, O_pad] the prepared weight matrix.
-        bias: [O_pad] or None.
-        spec: The device, for the ways in which matrix units differ.
-        arithmetic: Exact or fast.
-
-    Returns:
-        [N*OH*OW, O] in storage of the output format.
+    Sticks are [N*H*W, C] in storage of the halo's format or of the input's, weights the prepared matrix [rows, O_pad],
+    and the bias is [O_pad]. The device says in which ways its matrix units differ.
     """
     if op.problem.frame.replicate or op.problem.frame.cuts_inputs:
         op, sticks = _written_out(op, sticks)
@@ -75,25 +68,25 @@ def convolve_into(
     image: Image,
     weights: Array,
     bias: Array | None,
-    made: DataFormat,
+    out_format: DataFormat,
     loop: FusedLoop | None,
 ) -> None:
     """Compute all outputs of a frame that is its image with zeros around it and between, each in its place.
 
     Args:
-        result: [N, rows, columns, channels] in storage of ``made``, O channels or those that fill the last group of a
-            block float; the axes of the frame say which of it are its outputs.
+        result: [N, rows, columns, channels] in storage of ``out_format``: O channels, or as many as fill the last group
+            of a block float. The axes of the frame say which elements of it are its outputs.
         image: The input, with zeros as far as any window reaches.
         weights: The prepared weight matrix.
         bias: [O_pad] or None.
-        made: What a finished block is packed to.
+        out_format: Format that a finished block is packed to.
         loop: The compiled loop that computes runs of outputs; without it runs go step by step.
     """
     problem, out = context.op.problem, context.op.problem.out_format
     width = round_up(problem.out_channels, HALF if out.is_block else 1)
     row = None if bias is None else _unpacked(context, _filled(bias[:width].astype(np.float32), width))
     frame, blocks = problem.frame, context.op.k_blocks
-    found = weighted_strips(blocks, frame.rows, frame.columns, image.corner, len(weights))
+    weighted = weighted_strips(blocks, frame.rows, frame.columns, image.corner, len(weights))
 
     def compute(piece: Piece) -> None:
         run, part = piece.run, piece.channels
@@ -105,31 +98,31 @@ def convolve_into(
         if dst is None:
             dst = np.zeros((run.outputs, operand.shape[1]), np.float32)
         place = run.place(result[..., part])
-        values = _finish(context, dst, added, made).reshape(*place.shape[:-1], -1)
+        values = _finish(context, dst, added, out_format).reshape(*place.shape[:-1], -1)
         write_exactly(values[..., : place.shape[-1]], place)
 
-    by_strip = [_pieces(context, strip, weights, width) for strip in found]
+    by_strip = [_pieces(context, strip, weights, width) for strip in weighted]
     locked = [zip_longest(*by_strip[n : n + IN_TURN]) for n in range(0, len(by_strip), IN_TURN)]
     pieces = [piece for turns in locked for turn in turns for piece in turn if piece is not None]
     context.arithmetic.each(compute, pieces)
 
 
-def _pieces(context: GatheredInput, one: WeightedStrip, weights: Array, end: int) -> Iterator[Piece]:
+def _pieces(context: GatheredInput, weighted: WeightedStrip, weights: Array, end: int) -> Iterator[Piece]:
     """The outputs of one strip in runs of rows and parts of the channels; some share their weights."""
-    strip, phases = one.strip, len(one.strip.across)
-    columns = max(LEAST_COLUMNS, OPERAND_ELEMENTS // max(1, one.depth))
-    step, width = (round_up(div_up(some, phases), HALF) for some in (columns, min(columns, PART_COLUMNS)))
+    strip, phases = weighted.strip, len(weighted.strip.across)
+    columns = max(LEAST_COLUMNS, OPERAND_ELEMENTS // max(1, weighted.depth))
+    step, width = (round_up(div_up(count, phases), HALF) for count in (columns, min(columns, PART_COLUMNS)))
     for first in range(0, end, step):
         together = slice(first, min(first + step, end))
         parts = [slice(n, min(n + width, together.stop)) for n in range(first, together.stop, width)]
         outputs = RUN_ELEMENTS // (phases * min(width, together.stop - first))
         several = list(runs(context.op.problem.frame.batch, strip, outputs))
         operands = Shared(
-            partial(_operands, context, weights, together, width, one.rows), uses=len(several) * len(parts)
+            partial(_operands, context, weights, together, width, weighted.rows), uses=len(several) * len(parts)
         )
         for part, channels in enumerate(parts):
             for run in several:
-                yield Piece(run, one, channels, operands, part)
+                yield Piece(run, weighted, channels, operands, part)
 
 
 def _operands(
@@ -173,15 +166,9 @@ def _written_out(op: Conv2dOp, sticks: Array) -> tuple[Conv2dOp, Array]:
 def _multiply(context: GatheredInput, image: Image, run: Run, operand: Array, *, has_bias: bool) -> Array | None:
     """All K blocks of a run, with the trips through the packer between them (docs/values.md, Partial sums).
 
-    A block that the run does not meet leaves partial sums as they are: a trip through the packer changes nothing the
-    second time.
-
-    Args:
-        operand: The weights of all K blocks.
-        has_bias: Whether a bias is added, so that the last block makes the trip, too.
-
-    Returns:
-        float32 [run.outputs, columns], Dst before bias, activation and final pack; None if it is zero.
+    A block that the run does not meet leaves partial sums as they are: a second trip through the packer changes
+    nothing. `operand` holds the weights of all K blocks; with a bias the last block makes the trip, too. The result is
+    Dst before bias, activation and final pack, float32 [run.outputs, columns]; None if it is zero.
     """
     arithmetic, mode = context.arithmetic, context.mode
     partials, accumulates = context.op.partials_format, context.op.l1_accumulation
@@ -204,7 +191,7 @@ def _multiply(context: GatheredInput, image: Image, run: Run, operand: Array, *,
     return dst
 
 
-def _finish(context: GatheredInput, dst: Array, bias: Array | None, made: DataFormat) -> Array:
+def _finish(context: GatheredInput, dst: Array, bias: Array | None, out_format: DataFormat) -> Array:
     """Bias, activation and final pack; a ROW_MAJOR output makes one more trip through partials and Dst."""
     op, arithmetic, fp32_dest = context.op, context.arithmetic, context.mode.fp32_dest
     if bias is not None:
@@ -215,4 +202,4 @@ def _finish(context: GatheredInput, dst: Array, bias: Array | None, made: DataFo
     if op.options.untilize_out:
         packed = arithmetic.pack(dst, op.partials_format, fp32_dest=fp32_dest)
         dst = arithmetic.unpack(packed, op.partials_format, fp32_dest=fp32_dest)
-    return arithmetic.pack(dst, made, fp32_dest=fp32_dest, relu=relu)
+    return arithmetic.pack(dst, out_format, fp32_dest=fp32_dest, relu=relu)

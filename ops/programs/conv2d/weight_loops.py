@@ -19,7 +19,7 @@ uint32 = np.uint32
 @called_with(*(_CALL.format(readonly(words, 3)) for words in ("uint16", "uint32", "uint64")))
 @compiled
 def partition_conv(
-    words: Array, begin: int, end: int, sizes: Any, mirrored: bool, strides: Any, mantissa_bits: int, made: Array
+    words: Array, begin: int, end: int, sizes: Any, mirrored: bool, strides: Any, mantissa_bits: int, matrix: Array
 ) -> bool:
     """Some numbers of a weight, in place; False if one is too large for float32 sums.
 
@@ -33,14 +33,14 @@ def partition_conv(
         mirrored: Whether the kernel is flipped.
         strides: Input channels of a shard, and the rows from one shard, kernel row and kernel column to the next.
         mantissa_bits: Width of a magnitude.
-        made: uint16 [rows, columns], bit patterns of bfloat16; zeros where no number comes to lie.
+        matrix: uint16 [rows, columns], bit patterns of bfloat16; zeros where no number comes to lie.
     """
     (bits, columns, taps, in_part, in_group), (channels, per_shard, per_row, per_column) = sizes, strides
     together, outs, up = words.itemsize * 8 // bits, words.shape[1], int32(32 - bits)
     gathered = np.empty(outs, words.dtype)
-    row, tops = np.zeros(made.shape[1], np.int32), np.empty(made.shape[1], np.int32)
-    for some in range(begin, end):
-        part, word = divmod(some, words.shape[2])
+    row, tops = np.zeros(matrix.shape[1], np.int32), np.empty(matrix.shape[1], np.int32)
+    for number in range(begin, end):
+        part, word = divmod(number, words.shape[2])
         for o in range(outs):
             gathered[o] = words[part, o, word]
         first = part * in_part // in_group * outs
@@ -53,9 +53,9 @@ def partition_conv(
             for o in range(outs):
                 numbers[o] = int32(int32(uint32(gathered[o] >> shift)) << up)
             channel, tap = divmod(word * together + n, taps)
-            shard, held = divmod(part * in_part + channel, channels)
+            shard, shard_channel = divmod(part * in_part + channel, channels)
             i, j = divmod(taps - 1 - tap if mirrored else tap, columns)
-            out = made[shard * per_shard + i * per_row + j * per_column + held]
+            out = matrix[shard * per_shard + i * per_row + j * per_column + shard_channel]
             if round_together(row[low:high], mantissa_bits, tops, out[low:high]) > MOST_NARROW:
                 return False
     return True

@@ -160,17 +160,10 @@ def prepared_bias(op: PrepareBias, bias: Array) -> Array:
 
 
 def prepare_weights(weights: Array, layout: WeightsLayout) -> Array:
-    """Lay a raw weight out and convert it.
+    """Lay out and convert a raw weight [C, O / groups, kh, kw] (or out channels first) of float32 or bfloat16.
 
-    Args:
-        weights: [C, O / groups, kh, kw] (or out channels first), float32 or bfloat16.
-
-    Returns:
-        [rows, padded_out_channels] in ``layout.data_format.storage``; padding is zero. Block floats share exponents
-        among 16 output channels of a row.
-
-    Raises:
-        ArgumentError: The weight has another shape than the layout says.
+    The result is [rows, padded_out_channels] in ``layout.data_format.storage``, padded with zeros. Block floats share
+    exponents among 16 output channels of a row. An ArgumentError refuses a weight of another shape.
     """
     if weights.shape != layout.raw_shape:
         sides = "(out_channels, in_channels / groups" if layout.out_first else "(in_channels, out_channels / groups"
@@ -186,17 +179,17 @@ def prepare_weights(weights: Array, layout: WeightsLayout) -> Array:
     weights = _in_first(weights, layout)
     fmt = layout.data_format
     kernel_rows, kernel_cols = layout.kernel
-    given = quantize(weights, fmt) if fmt.storage.itemsize < weights.itemsize and not fmt.is_block else weights
-    taps = given.transpose(2, 3, 0, 1)
+    values = quantize(weights, fmt) if fmt.storage.itemsize < weights.itemsize and not fmt.is_block else weights
+    kernels = values.transpose(2, 3, 0, 1)
     if layout.mirror:
-        taps = taps[::-1, ::-1]
-    matrix = np.zeros((layout.rows, layout.padded_out_channels), given.dtype)
+        kernels = kernels[::-1, ::-1]
+    matrix = np.zeros((layout.rows, layout.padded_out_channels), values.dtype)
     used_rows = kernel_cols * layout.shard_channels
     for shard in range(layout.shards):
         for kernel_row in range(kernel_rows):
             start = shard * layout.shard_rows + kernel_row * layout.kernel_row_rows
             target = matrix[start : start + used_rows].reshape(kernel_cols, layout.shard_channels, -1)
-            _fill(bit_patterns(target), bit_patterns(taps[kernel_row]), shard, layout)
+            _fill(bit_patterns(target), bit_patterns(kernels[kernel_row]), shard, layout)
     return quantize(matrix, fmt)
 
 
@@ -265,16 +258,9 @@ def _folded(weights: Array, layout: WeightsLayout) -> tuple[Array, WeightsLayout
 
 
 def prepare_bias(bias: Array, layout: WeightsLayout) -> Array:
-    """Lay a bias out as a row of tiles and convert it to the weights dtype.
+    """Lay out a bias of O values as a row of tiles in the weights dtype, [32, padded_out_channels]; rows 1 to 31 are 0.
 
-    Args:
-        bias: O values in any shape, float32 or bfloat16.
-
-    Returns:
-        [32, padded_out_channels] in ``layout.data_format.storage``: row 0 is the bias, the others are zero.
-
-    Raises:
-        ArgumentError: The bias has not O values.
+    The storage is that of ``layout.data_format``. An ArgumentError refuses another number of values.
     """
     if bias.size != layout.out_channels:
         raise ArgumentError(
@@ -287,14 +273,14 @@ def prepare_bias(bias: Array, layout: WeightsLayout) -> Array:
     return out
 
 
-def _fill(target: Array, taps: Array, shard: int, layout: WeightsLayout) -> None:
+def _fill(target: Array, kernel_row: Array, shard: int, layout: WeightsLayout) -> None:
     """Copy one kernel row's taps [kw, C, O / groups] into a shard's zeros [kw, shard_channels, columns]."""
     first = shard * layout.shard_channels
     last = min(first + layout.shard_channels, layout.in_channels)
     ins, outs = layout.in_channels // layout.groups, layout.out_channels // layout.groups
     for group in range(first // ins, -(-last // ins)):
         begin, end = max(first, group * ins), min(last, (group + 1) * ins)
-        target[:, begin - first : end - first, group * outs : (group + 1) * outs] = taps[:, begin:end]
+        target[:, begin - first : end - first, group * outs : (group + 1) * outs] = kernel_row[:, begin:end]
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,30 +288,30 @@ class AsWanted(DeviceOp):
     """Prepared as whoever reads it wants it: the record of a tensor that was only described."""
 
 
-def misfit(made: DeviceOp | None, spec: TensorSpec, wanted: PrepareWeights | PrepareBias) -> str | None:
+def misfit(prepared: DeviceOp | None, spec: TensorSpec, wanted: PrepareWeights | PrepareBias) -> str | None:
     """Why a tensor on the device is not what its reader takes it for, with both sides; None if it is.
 
-    Args:
-        made: What prepared it, as it remembers; None for a tensor that nothing prepared.
+    `prepared` is the operation that prepared the tensor; None if none did.
     """
-    if isinstance(made, AsWanted):
+    if isinstance(prepared, AsWanted):
         return None
     layout = wanted.layout
     if isinstance(wanted, PrepareBias):
-        if made is None:
+        if prepared is None:
             return None if spec.shape == layout.bias_logical_shape else f"it was not prepared, {_shape(spec)}"
-        if isinstance(made, PrepareBias) and made.layout.out_channels == layout.out_channels:
+        if isinstance(prepared, PrepareBias) and prepared.layout.out_channels == layout.out_channels:
             return None  # columns behind them are nobody's
-        return f"prepared {_bias(made)}, used {_bias(wanted)}"
-    if made is None:
+        return f"prepared {_bias(prepared)}, used {_bias(wanted)}"
+    if prepared is None:
         plain = spec.shape == layout.logical_shape and _is_plain(row_order(layout))
         return None if plain else f"it was not prepared, {_shape(spec)}, used for {described(layout)}"
-    if not isinstance(made, PrepareWeights):
-        return f"prepared {_bias(made)}, used as weights for {described(layout)}"
-    kernels = [(one.raw_shape, one.groups, one.out_first) for one in (made.layout, layout)]  # mirrored while preparing
-    if kernels[0] == kernels[1] and _same_rows(made.layout, layout):
+    if not isinstance(prepared, PrepareWeights):
+        return f"prepared {_bias(prepared)}, used as weights for {described(layout)}"
+    # The kernel is mirrored while the weights are prepared
+    kernels = [(each.raw_shape, each.groups, each.out_first) for each in (prepared.layout, layout)]
+    if kernels[0] == kernels[1] and _same_rows(prepared.layout, layout):
         return None
-    return f"prepared for {described(made.layout)}, used for {described(layout)}"
+    return f"prepared for {described(prepared.layout)}, used for {described(layout)}"
 
 
 def described(layout: WeightsLayout) -> str:
@@ -360,30 +346,30 @@ def row_order(layout: WeightsLayout) -> Integers:
     return order
 
 
-def _raw_rows(layout: WeightsLayout, tap: tuple[int, int], held: Integers) -> Integers:
+def _raw_rows(layout: WeightsLayout, tap: tuple[int, int], rows: Integers) -> Integers:
     """What some input channels of a tap are in the raw weight; -1 for none."""
     channels = layout.in_channels // prod(layout.folded)
-    position, channel = np.divmod(held, channels)
+    position, channel = np.divmod(rows, channels)
     row = tap[0] * layout.folded[0] + position // layout.folded[1]
     column = tap[1] * layout.folded[1] + position % layout.folded[1]
     height, width = layout.raw_kernel or layout.kernel
-    there = (held < layout.in_channels) & (row < height) & (column < width)
+    there = (rows < layout.in_channels) & (row < height) & (column < width)
     return np.where(there, (row * width + column) * channels + channel, -1)
 
 
-def _same_rows(made: WeightsLayout, wanted: WeightsLayout) -> bool:
-    held, read = row_order(made), row_order(wanted)
+def _same_rows(prepared: WeightsLayout, wanted: WeightsLayout) -> bool:
+    prepared_rows, read = row_order(prepared), row_order(wanted)
     return (
-        made.padded_out_channels == wanted.padded_out_channels
-        and len(held) >= len(read)
-        and np.array_equal(held[: len(read)], read)
+        prepared.padded_out_channels == wanted.padded_out_channels
+        and len(prepared_rows) >= len(read)
+        and np.array_equal(prepared_rows[: len(read)], read)
     )
 
 
 def _is_plain(order: Integers) -> bool:
     """Whether the rows are taps and channels in order, and then zeros that fill the last tile."""
-    held = int((order >= 0).sum())
-    return len(order) - held < TILE and np.array_equal(order[:held], np.arange(held))
+    count = int((order >= 0).sum())
+    return len(order) - count < TILE and np.array_equal(order[:count], np.arange(count))
 
 
 def _bias(op: DeviceOp) -> str:

@@ -47,18 +47,18 @@ class Concatenate(DataMovement):
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """The tensors, or their parts in turn, along the axis."""
         lead, total = prod(self.shapes[0][: self.axis]), sum(shape[self.axis] for shape in self.shapes)
-        dtype = np.result_type(*(given(one).dtype for one in inputs))
-        rows = [bit_patterns(given(one).astype(dtype, copy=False)).reshape(lead, -1) for one in inputs]
+        dtype = np.result_type(*(given(tensor).dtype for tensor in inputs))
+        rows = [bit_patterns(given(tensor).astype(dtype, copy=False)).reshape(lead, -1) for tensor in inputs]
         shape = (*self.shapes[0][: self.axis], total, *self.shapes[0][self.axis + 1 :])
         result = np.empty(shape, dtype)
         target = bit_patterns(result).reshape(lead, -1)
 
-        def copy(some: slice) -> None:
+        def copy(part: slice) -> None:
             end = 0
             for group in range(self.groups):
                 for tensor in rows:
                     width = tensor.shape[1] // self.groups
-                    target[some, end : end + width] = tensor[some, group * width : (group + 1) * width]
+                    target[part, end : end + width] = tensor[part, group * width : (group + 1) * width]
                     end += width
 
         context.arithmetic.each(copy, parts_of(lead, target.shape[1], COPIED_TOGETHER))
@@ -97,47 +97,47 @@ class Concatenate(DataMovement):
         )
 
 
-def shard_views(inputs: Sequence[PlanTensor], made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+def shard_views(inputs: Sequence[PlanTensor], result: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Views of the shards of all inputs and of the result."""
-    return tuple(shard_view(f"shards_{number}", tensor, spec) for number, tensor in enumerate([*inputs, made]))
+    return tuple(shard_view(f"shards_{number}", tensor, spec) for number, tensor in enumerate([*inputs, result]))
 
 
-def turned_buffers(inputs: Sequence[PlanTensor], made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+def turned_buffers(inputs: Sequence[PlanTensor], result: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Of two tensors in tiles of HEIGHT shards: views, and rows of tiles that are turned, joined and turned back.
 
     bfloat8_b is bfloat16 while it is turned.
     """
-    views = shard_views(inputs, made, spec)
-    data_format = made.spec.data_format
+    views = shard_views(inputs, result, spec)
+    data_format = result.spec.data_format
     turned = BFLOAT16 if data_format == BFLOAT8_B else data_format
-    widths = [tensor.spec.shards.shape[1] // TILE for tensor in (*inputs, made)]
+    widths = [tensor.spec.shards.shape[1] // TILE for tensor in (*inputs, result)]
     cores = views[0].cores
     rows = [tile_buffer(f"turned_{number}", tiles, turned, cores) for number, tiles in enumerate(widths)]
     return (*views, *rows, tile_buffer("turned_back", widths[-1], data_format, cores))
 
 
-def page_buffers(inputs: Sequence[TensorSpec], made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+def page_buffers(inputs: Sequence[TensorSpec], result: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Two pages on their way through each core, on as many cores as there are pages, column by column.
 
     Pages are aligned as in DRAM if the first tensor or the result lies there.
     """
-    tiled = made.layout is Layout.TILE
+    tiled = result.layout is Layout.TILE
     page_bytes, pages = (
-        (made.data_format.tile_bytes, volume_tiles(made)) if tiled else (row_bytes(made), made.matrix[0])
+        (result.data_format.tile_bytes, volume_tiles(result)) if tiled else (row_bytes(result), result.matrix[0])
     )
-    in_dram = any(tensor.memory_config.buffer_type is BufferType.DRAM for tensor in (inputs[0], made))
+    in_dram = any(tensor.memory_config.buffer_type is BufferType.DRAM for tensor in (inputs[0], result))
     aligned = round_up(page_bytes, (spec.dram if in_dram else spec.l1).alignment_bytes)
-    return (paged_buffer("pages", BUFFERING, aligned, made.data_format, page_cores(pages, spec.grid)),)
+    return (paged_buffer("pages", BUFFERING, aligned, result.data_format, page_cores(pages, spec.grid)),)
 
 
-def ragged_buffers(inputs: Sequence[TensorSpec], made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+def ragged_buffers(inputs: Sequence[TensorSpec], result: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Of tiles whose columns end within tiles: a row of tiles is untilized, joined stick by stick and tilized."""
-    read, (rows, written) = sum(tensor.matrix[1] // TILE for tensor in inputs), (side // TILE for side in made.matrix)
+    read, (rows, written) = sum(tensor.matrix[1] // TILE for tensor in inputs), (side // TILE for side in result.matrix)
     used, _ = dealt_evenly(rows, spec.grid.cores)
     chosen = first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False)
     cores = CoreRangeSet([CoreRange(core, core) for core in chosen.cores(row_major=False)])
     sizes = {"tiles": BUFFERING * read, "sticks": read, "joined": written, "result": BUFFERING * written}
-    return tuple(tile_buffer(name, tiles, made.data_format, cores) for name, tiles in sizes.items())
+    return tuple(tile_buffer(name, tiles, result.data_format, cores) for name, tiles in sizes.items())
 
 
 def is_turned(op: Concatenate, ends: Ends) -> bool:

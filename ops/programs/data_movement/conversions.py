@@ -32,20 +32,16 @@ def copied(
     builder: PlanBuilder,
     conversion: Conversion,
     source: PlanTensor,
-    made: TensorSpec,
+    target: TensorSpec,
     name: str,
     *,
     on_one_core: bool = False,
     refused: str | None = None,
 ) -> PlanTensor:
-    """One program that makes a tensor of another in a new place, layout or format.
-
-    Args:
-        refused: Why the library does not build the program, besides what is refused here.
-    """
-    result, spec = PlanTensor(name, made), builder.device_spec
-    op = replace(_copy_op(conversion, source.spec, made), on_one_core=on_one_core)
-    refused = refused or _refusal(op, source.spec, made, spec)
+    """One program that copies a tensor to a new place, layout or format; `refused` is another reason to refuse it."""
+    result, spec = PlanTensor(name, target), builder.device_spec
+    op = replace(_copy_op(conversion, source.spec, target), on_one_core=on_one_core)
+    refused = refused or _refusal(op, source.spec, target, spec)
     buffers = () if refused else buffers_of_copy(conversion, source, result, spec, on_one_core=on_one_core)
     by_dataflow = conversion is not Conversion.UNTILIZE_CODEGEN
     return builder.run(
@@ -62,12 +58,12 @@ def converted(
     builder: PlanBuilder,
     conversion: Conversion,
     source: PlanTensor,
-    made: TensorSpec,
+    target: TensorSpec,
     name: str,
     circular_buffers: tuple[CircularBuffer, ...] = (),
 ) -> PlanTensor:
     """A program of a convolution that makes a tensor of another in a new place, layout or format."""
-    op, output = CopyTensor(conversion), PlanTensor(name, made)
+    op, output = CopyTensor(conversion), PlanTensor(name, target)
     return builder.run(op.name, op, [source], output=output, circular_buffers=circular_buffers)
 
 
@@ -90,12 +86,12 @@ def cloned(builder: PlanBuilder, source: PlanTensor, place: MemoryConfig, name: 
     return builder.run("CloneOperation", op, [source], output=output, circular_buffers=buffers, dataflow=True)
 
 
-def _copy_op(conversion: Conversion, source: TensorSpec, made: TensorSpec) -> CopyTensor:
-    keeps = conversion is Conversion.UNTILIZE and keeps_padding(source, made.memory_config)
+def _copy_op(conversion: Conversion, source: TensorSpec, target: TensorSpec) -> CopyTensor:
+    keeps = conversion is Conversion.UNTILIZE and keeps_padding(source, target.memory_config)
     return CopyTensor(
         conversion,
-        (source.data_format, made.data_format),
-        kept=None if made.shape == source.shape else made.shape,
+        (source.data_format, target.data_format),
+        kept=None if target.shape == source.shape else target.shape,
         padded=source.padded_shape if keeps else None,
     )
 
@@ -106,7 +102,7 @@ def keeps_padding(source: TensorSpec, place: MemoryConfig) -> bool:
     return sharded and prod(source.padded_shape[:-2]) > 1 and source.shape[-2] != source.padded_shape[-2]
 
 
-def _refusal(op: CopyTensor, source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> str | None:
+def _refusal(op: CopyTensor, source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> str | None:
     """Why the library does not build a program, if it does not; said once the result is allocated."""
     shards, alignment_bytes = source.memory_config.shard_spec, spec.l1.alignment_bytes
     match op.conversion:
@@ -135,20 +131,20 @@ def _refusal(op: CopyTensor, source: TensorSpec, made: TensorSpec, spec: DeviceS
                     f"input_tensor: typecast {source.data_format} first"
                 )
         case Conversion.UNTILIZE:
-            return _untilize_refusal(op, source, made, alignment_bytes)
+            return _untilize_refusal(op, source, target, alignment_bytes)
         case Conversion.COPY:
-            if source.layout is Layout.ROW_MAJOR and source.data_format != made.data_format:
+            if source.layout is Layout.ROW_MAJOR and source.data_format != target.data_format:
                 return (
                     "Only tile layout supports dtype conversion\n"
-                    f"dtype: leave {made.data_format} out, or give tiles; the tensor has rows"
+                    f"dtype: leave {target.data_format} out, or give tiles; the tensor has rows"
                 )
         case Conversion.RESHARD:
-            return _reshard_refusal(source, made, spec)
+            return _reshard_refusal(source, target, spec)
     return None
 
 
-def _untilize_refusal(op: CopyTensor, source: TensorSpec, made: TensorSpec, alignment_bytes: int) -> str | None:
-    shards, wanted = source.memory_config.shard_spec, made.memory_config.shard_spec
+def _untilize_refusal(op: CopyTensor, source: TensorSpec, target: TensorSpec, alignment_bytes: int) -> str | None:
+    shards, wanted = source.memory_config.shard_spec, target.memory_config.shard_spec
     if op.on_one_core and shards is not None:
         for side, whole, part in zip(("height", "width"), source.matrix, shards.shape, strict=True):
             if whole % part:
@@ -156,7 +152,7 @@ def _untilize_refusal(op: CopyTensor, source: TensorSpec, made: TensorSpec, alig
                     f"Uneven input shard {side} {part} for tensor {side} {whole} not supported for single core "
                     "implementation\nuse_multicore: leave it out"
                 )
-    if wanted is not None and (row := row_bytes(made, wanted.shape[1])) % alignment_bytes:
+    if wanted is not None and (row := row_bytes(target, wanted.shape[1])) % alignment_bytes:
         return (
             f"Output shard row size {row} bytes must be aligned to {alignment_bytes} bytes buffer alignment "
             "requirement\nmemory_config: give wider shards"
@@ -164,19 +160,19 @@ def _untilize_refusal(op: CopyTensor, source: TensorSpec, made: TensorSpec, alig
     return None
 
 
-def _reshard_refusal(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> str | None:
-    if made.layout is Layout.TILE:
+def _reshard_refusal(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> str | None:
+    if target.layout is Layout.TILE:
         return None
-    if resharded_bytes(made, row_bytes(made, made.shards.shape[1]), spec) == 0:
+    if resharded_bytes(target, row_bytes(target, target.shards.shape[1]), spec) == 0:
         return (
             "DataflowBufferSpec 'shard' has num_entries = 0. num_entries must be set to a non-zero value.\n"
-            f"input_tensor: its one row of {row_bytes(made)} bytes is no multiple of {spec.l1.alignment_bytes}; give a "
-            "longer one, or go by way of interleaved memory"
+            f"input_tensor: its one row of {row_bytes(target)} bytes is no multiple of {spec.l1.alignment_bytes}; give "
+            "a longer one, or go by way of interleaved memory"
         )
-    if uneven(source, made) is Uneven.LOST:
+    if uneven(source, target) is Uneven.LOST:
         return (
             "unordered_map::at\n"
-            f"memory_config: rows of {made.shape[-1]} that do not fill their shards are lost in a grid with more "
+            f"memory_config: rows of {target.shape[-1]} that do not fill their shards are lost in a grid with more "
             "columns of cores than they take; give one of just these, or go by way of interleaved memory"
         )
     return None
@@ -193,12 +189,7 @@ def in_other_layout(
 ) -> PlanTensor:
     """A tensor in another layout by one program; the tensor itself if it has that layout.
 
-    Args:
-        place: Where the copy goes; None for where the tensor is.
-        data_format: Format of tiles; None for the tensor's own.
-
-    Raises:
-        DeviceError: Shards do not hold whole tiles.
+    `place` and `data_format` default to the tensor's own. A DeviceError refuses shards that do not hold whole tiles.
     """
     spec = source.spec
     if spec.layout is layout:
@@ -235,16 +226,12 @@ def tilized_by(
 ) -> PlanTensor:
     """Tiles of rows that are whole tiles, or of rows that are padded on the way.
 
-    Args:
-        place: Where they go; whole tiles that stay in their scheme stay in their shards, whatever is asked for.
-        data_format: Their format; None for that of the rows.
-        padded_shape: Shape with padding, if they are not sharded; None for the least.
-        whole: The rows are whole tiles.
-        on_one_core: One core does all.
+    Whole tiles that stay in their scheme stay in their shards, whatever `place` is. `padded_shape` is the shape with
+    padding of an interleaved result; None for the least.
     """
-    spec, made_format = source.spec, data_format or source.spec.data_format
+    spec, tile_format = source.spec, data_format or source.spec.data_format
     shards = spec.memory_config.shard_spec
-    padded = padded_shape or TensorSpec(spec.shape, made_format, Layout.TILE).padded_shape
+    padded = padded_shape or TensorSpec(spec.shape, tile_format, Layout.TILE).padded_shape
     stays = spec.memory_config.memory_layout is place.memory_layout
     if not whole:  # rows that are padded leave their shards, but for WIDTH shards of as many columns and axes
         as_many = padded_shape is None or len(padded_shape) == len(spec.shape)
@@ -253,11 +240,11 @@ def tilized_by(
     if shards is not None and stays:
         rows = prod(padded[:-1]) if len(spec.shape) > 1 else 1  # those of a vector are not padded
         shape = shards.shape if whole else (rows, shards.shape[1])
-        kept = replace(place, shard_spec=ShardSpec(shards.grid, shape, shards.orientation))
-        tensor_spec = TensorSpec(spec.shape, made_format, Layout.TILE, kept)
+        same_shards = replace(place, shard_spec=ShardSpec(shards.grid, shape, shards.orientation))
+        tensor_spec = TensorSpec(spec.shape, tile_format, Layout.TILE, same_shards)
     else:
         tensor_spec = TensorSpec(
-            spec.shape, made_format, Layout.TILE, place, None if place.is_sharded() else padded_shape
+            spec.shape, tile_format, Layout.TILE, place, None if place.is_sharded() else padded_shape
         )
     conversion = Conversion.TILIZE if whole else Conversion.TILIZE_WITH_VAL_PADDING
     return copied(builder, conversion, source, tensor_spec, name, on_one_core=on_one_core)
@@ -298,14 +285,8 @@ def unpadded_place(source: TensorSpec, shape: tuple[int, ...], place: MemoryConf
     """The place of rows of a shape: cores share them in whole tiles, so far as their scheme cuts them.
 
     Shards stay on the cores of the tiles. HEIGHT shards of several whole images keep as many; HEIGHT shards of tiles
-    that are in another scheme are as wide as asked for. WIDTH and BLOCK shards of one width go where they were asked
-    for.
-
-    Args:
-        place: Where they were asked for.
-
-    Raises:
-        DeviceError: Rows of a vector would have shards of two axes.
+    that are in another scheme are as wide as `place` asks. WIDTH and BLOCK shards of one width go to `place`. A
+    DeviceError refuses rows of a vector that would have shards of two axes.
     """
     wanted, current, scheme = place.shard_spec, source.memory_config, place.memory_layout
     if wanted is None:
@@ -336,14 +317,10 @@ def _part(length: int, parts: int) -> int:
     return round_up(div_up(length, parts), TILE)
 
 
-def unpadding_refusal(source: TensorSpec, made: TensorSpec, place: MemoryConfig) -> str | None:
-    """Why the library does not cut the padding off, if it does not; said once the rows are allocated.
-
-    Args:
-        place: Where they were asked for.
-    """
-    before, after = source.memory_config.memory_layout, made.memory_config.memory_layout
-    batched, width, kept = prod(source.padded_shape[:-2]) != 1, source.padded_shape[-1], made.padded_shape[-1]
+def unpadding_refusal(source: TensorSpec, target: TensorSpec, place: MemoryConfig) -> str | None:
+    """Why the library does not cut the padding off, if it does not; said once the rows are allocated in `place`."""
+    before, after = source.memory_config.memory_layout, target.memory_config.memory_layout
+    batched, width, out_width = prod(source.padded_shape[:-2]) != 1, source.padded_shape[-1], target.padded_shape[-1]
     unbatched, first, named = "Can only write unbatched output", "", f"TensorMemoryLayout::{after.name}"
     match before, after:
         case Scheme.HEIGHT_SHARDED, Scheme.WIDTH_SHARDED | Scheme.BLOCK_SHARDED:
@@ -374,14 +351,14 @@ def unpadding_refusal(source: TensorSpec, made: TensorSpec, place: MemoryConfig)
         case ((Scheme.BLOCK_SHARDED | Scheme.WIDTH_SHARDED), Scheme.INTERLEAVED) if batched:
             first = f"{unbatched} interleaved"
         case Scheme.WIDTH_SHARDED, Scheme.WIDTH_SHARDED:
-            if width != kept and div_up(kept, source.shards.shape[1]) != source.shards.num_cores():
+            if width != out_width and div_up(out_width, source.shards.shape[1]) != source.shards.num_cores():
                 first = (
-                    f"Input tensor width ({width}) must equal output width ({kept}) or output width / shard width must "
-                    "equal num cores"
+                    f"Input tensor width ({width}) must equal output width ({out_width}) or output width / shard width "
+                    "must equal num cores"
                 )
-        case Scheme.WIDTH_SHARDED, Scheme.INTERLEAVED if width - kept >= source.shards.shape[1]:
+        case Scheme.WIDTH_SHARDED, Scheme.INTERLEAVED if width - out_width >= source.shards.shape[1]:
             first = (
-                f"Input tensor width difference ({width - kept}) must be less than shard width "
+                f"Input tensor width difference ({width - out_width}) must be less than shard width "
                 f"({source.shards.shape[1]})"
             )
     return f"{first}\nmemory_config: move the tensor to interleaved memory first" if first else None

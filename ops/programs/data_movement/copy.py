@@ -208,19 +208,19 @@ def generated_pieces(source: TensorSpec, spec: DeviceSpec) -> tuple[CoreRangeSet
     cores, or where the program drops padding.
     """
     tile_rows, across = source.matrix[0] // TILE, source.matrix[1] // TILE
-    pieces = 1
+    row_pieces = 1
     if source.shape == source.padded_shape:
         most = min(spec.grid.cores // tile_rows, across)
-        pieces = most if tile_rows == 1 else next((count for count in range(most, 1, -1) if across % count == 0), 1)
-    cores = first_cores(min(tile_rows * pieces, spec.grid.cores), spec.grid.cols, spec.grid.rows)
-    return cores, div_up(across, pieces)
+        row_pieces = most if tile_rows == 1 else next((count for count in range(most, 1, -1) if across % count == 0), 1)
+    cores = first_cores(min(tile_rows * row_pieces, spec.grid.cores), spec.grid.cols, spec.grid.rows)
+    return cores, div_up(across, row_pieces)
 
 
 def _in_pieces(sides: Sides, spec: DeviceSpec) -> Sides:
     """Both sides of a program of generated code, each core of which has pieces of rows of tiles."""
     cores, piece_tiles = generated_pieces(sides.source, spec)
-    pieces = div_up(sides.width_tiles, piece_tiles)
-    core_rows = div_up(sides.source.matrix[0] // TILE * pieces, cores.num_cores())
+    row_pieces = div_up(sides.width_tiles, piece_tiles)
+    core_rows = div_up(sides.source.matrix[0] // TILE * row_pieces, cores.num_cores())
     page_bytes = min(sides.written.page_bytes, row_bytes(sides.target, piece_tiles * TILE))
     all_pages = div_up(sides.written.all_bytes, page_bytes)
     return replace(
@@ -250,10 +250,8 @@ def tensor_copy_movement(
 ) -> Movement:
     """A program that puts a tensor in another place or another order of bytes.
 
-    Args:
-        bounces_always: Interleaved-to-sharded programs copy every stick twice and one at a time, aligned or not, as the
-            library did on Blackhole until 2025; release 0.81.1 does not.
-        on_one_core: One core does all, if no tensor is sharded.
+    `bounces_always`: interleaved-to-sharded programs copy every stick twice and one at a time, aligned or not, as the
+    library did on Blackhole until 2025; release 0.81.1 does not. `on_one_core` has an effect if no tensor is sharded.
     """
     sides = sides_of(source, target, spec, on_one_core=on_one_core)
     blocks = tile_blocks(conversion, source, target, spec, on_one_core=on_one_core)
@@ -310,7 +308,7 @@ def _resharded(sides: Sides) -> Pages:
     read, written = sides.read, sides.written
     core_bytes = max(written.core_pages * written.page_bytes, div_up(read.core_pages * read.page_bytes, len(NETWORKS)))
     shards = ((tensor.memory_config.shard_spec, tensor.matrix[1]) for tensor in (sides.source, sides.target))
-    if len({columns if held is None else held.shape[1] for held, columns in shards}) == 1:
+    if len({columns if shard_spec is None else shard_spec.shape[1] for shard_spec, columns in shards}) == 1:
         return replace(written, core_pages=1, page_bytes=core_bytes, all_pages=sides.cores.num_cores())
     return replace(written, core_pages=div_up(core_bytes, written.page_bytes))
 

@@ -34,39 +34,39 @@ HALF_TILES = 16  # tiles on their way to it
 Buffers = tuple[CircularBuffer, ...]
 
 
-def copy_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> Buffers:
+def copy_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Buffers:
     """Dataflow buffers of Copy: two pages on their way through each core, and two of the other format if there is one.
 
     Rows whose place is another are put together from pages of the source, one at a time.
     """
-    read, written = source.buffer(spec), made.buffer(spec)
-    if source.layout is Layout.ROW_MAJOR and source.memory_config != made.memory_config:
+    read, written = source.buffer(spec), target.buffer(spec)
+    if source.layout is Layout.ROW_MAJOR and source.memory_config != target.memory_config:
         cores = page_cores(source.volume // source.shape[-1], spec.grid)
         page_bytes = min(_aligned(written, spec), MOST_BYTES)
         return (
-            paged_buffer("written", BUFFERING, page_bytes, made.data_format, cores),
+            paged_buffer("written", BUFFERING, page_bytes, target.data_format, cores),
             scratchpad("read", min(read.page_bytes, MOST_BYTES), source.data_format, cores),
         )
-    cores = page_cores(_pages(made), spec.grid)
+    cores = page_cores(_pages(target), spec.grid)
     pages = paged_buffer("read", BUFFERING, _aligned(read, spec), source.data_format, cores)
-    if source.data_format == made.data_format:
+    if source.data_format == target.data_format:
         return (pages,)
-    return pages, paged_buffer("written", BUFFERING, _aligned(written, spec), made.data_format, cores)
+    return pages, paged_buffer("written", BUFFERING, _aligned(written, spec), target.data_format, cores)
 
 
-def clone_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> Buffers:
+def clone_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Buffers:
     """Dataflow buffers of Clone: two pages on their way through each core."""
     page_bytes = _aligned(source.buffer(spec), spec)
-    return (paged_buffer("pages", BUFFERING, page_bytes, source.data_format, page_cores(_pages(made), spec.grid)),)
+    return (paged_buffer("pages", BUFFERING, page_bytes, source.data_format, page_cores(_pages(target), spec.grid)),)
 
 
-def move_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[Buffers, Buffers]:
+def move_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> tuple[Buffers, Buffers]:
     """Circular buffers of Move: two pages on their way through each core; and where both places overlap.
 
     Then all pages of a core are read before the first is written.
     """
-    read, written, alignment = source.buffer(spec), made.buffer(spec), spec.l1.alignment_bytes
-    used = min(_pages(made), spec.grid.cores)
+    read, written, alignment = source.buffer(spec), target.buffer(spec), spec.l1.alignment_bytes
+    used = min(_pages(target), spec.grid.cores)
     cores = first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False)
     core_pages = div_up(written.size_bytes // written.page_bytes, spec.grid.cores)
     pages = paged_buffer("pages", BUFFERING, _aligned(read, spec), source.data_format, cores)
@@ -85,80 +85,80 @@ def _aligned(buffer: BufferSpec, spec: DeviceSpec) -> int:
 
 
 def tiling_buffers(
-    conversion: Conversion, read: PlanTensor, made: PlanTensor, spec: DeviceSpec, *, on_one_core: bool = False
+    conversion: Conversion, read: PlanTensor, written: PlanTensor, spec: DeviceSpec, *, on_one_core: bool = False
 ) -> Buffers:
     """Dataflow buffers of a program that tilizes or untilizes, not by generated code."""
     in_shards: Buffers = ()
     match conversion:
         case Conversion.TILIZE if not on_one_core:
-            in_shards = _tilized_shards(read, made, spec)
+            in_shards = _tilized_shards(read, written, spec)
         case Conversion.UNTILIZE if not on_one_core:
-            in_shards = _untilized_shards(read, made, spec)
+            in_shards = _untilized_shards(read, written, spec)
         case Conversion.UNTILIZE_WITH_UNPADDING:
-            in_shards = _unpadded_shards(read, made, spec)
+            in_shards = _unpadded_shards(read, written, spec)
         case Conversion.TILIZE_WITH_VAL_PADDING:
-            in_shards = _padded_shards(read, made, spec)
+            in_shards = _padded_shards(read, written, spec)
             on_one_core = on_one_core and not read.spec.memory_config.is_sharded()
     if in_shards:
         return in_shards
-    blocks = tile_blocks(conversion, read.spec, made.spec, spec, on_one_core=on_one_core)
+    blocks = tile_blocks(conversion, read.spec, written.spec, spec, on_one_core=on_one_core)
     if blocks is not None:
-        return _block_buffers(blocks, read.spec, made.spec, spec)
+        return _block_buffers(blocks, read.spec, written.spec, spec)
     untilizes, depth = conversion is Conversion.UNTILIZE, 1
-    rows, across = (side // TILE for side in (made if conversion in TILIZES else read).spec.matrix)
+    rows, across = (side // TILE for side in (written if conversion in TILIZES else read).spec.matrix)
     if on_one_core:
         cores = first_cores(1, spec.grid.cols, spec.grid.rows)
-        if untilizes and made.spec.memory_config.is_sharded():
-            across = _shard_tiles(made.spec)[1]
+        if untilizes and written.spec.memory_config.is_sharded():
+            across = _shard_tiles(written.spec)[1]
     else:
         used, core_rows = dealt_evenly(rows, spec.grid.cores)
         cores = first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=untilizes).merged()
         depth = BUFFERING if core_rows > 1 and untilizes else 1
-    return _both_buffers("argument", "result", depth * across, read.spec, made.spec, cores)
+    return _both_buffers("argument", "result", depth * across, read.spec, written.spec, cores)
 
 
 def _both_buffers(
-    first: str, second: str, tiles: int, read: TensorSpec, made: TensorSpec, cores: CoreRangeSet
+    first: str, second: str, tiles: int, read: TensorSpec, written: TensorSpec, cores: CoreRangeSet
 ) -> Buffers:
-    return tile_buffer(first, tiles, read.data_format, cores), tile_buffer(second, tiles, made.data_format, cores)
+    return tile_buffer(first, tiles, read.data_format, cores), tile_buffer(second, tiles, written.data_format, cores)
 
 
-def _block_buffers(blocks: TileBlocks, read: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> Buffers:
+def _block_buffers(blocks: TileBlocks, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Buffers:
     """A row of tiles of a block, in and out; sticks of a block are aligned in a scratchpad on their way in."""
     tiles: list[CircularBuffer] = []
     pads: list[CircularBuffer] = []
     for width, cores in blocks.cores_by_width(spec).items():
-        tiles += _both_buffers("argument", "result", width, read, made, cores)
+        tiles += _both_buffers("argument", "result", width, read, written, cores)
         if read.layout is Layout.ROW_MAJOR:
             stick_bytes = row_bytes(read, width * TILE) + 2 * spec.dram.alignment_bytes
             pads.append(scratchpad("sticks", stick_bytes, read.data_format, cores))
     return (*tiles, *reversed(pads))
 
 
-def _tilized_shards(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> Buffers:
+def _tilized_shards(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> Buffers:
     """Of shards that are tilized where they lie: those that stay in their scheme, and rows of whole tiles for L1."""
-    before, after = read.spec.memory_config, made.spec.memory_config
+    before, after = read.spec.memory_config, written.spec.memory_config
     if not before.is_sharded():
         return ()
     if before.memory_layout is after.memory_layout:
-        return _view("argument", read, spec), _view("result", made, spec)
+        return _view("argument", read, spec), _view("result", written, spec)
     by_height = before.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
     if not by_height or after != MemoryConfig(buffer_type=BufferType.L1) or read.spec.shards.shape[0] % TILE:
         return ()
     view = _view("argument", read, spec)
-    return view, tile_buffer("result", made.spec.matrix[1] // TILE, made.spec.data_format, view.cores)
+    return view, tile_buffer("result", written.spec.matrix[1] // TILE, written.spec.data_format, view.cores)
 
 
-def _padded_shards(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> Buffers:
+def _padded_shards(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> Buffers:
     """Of WIDTH shards that are padded and stay: the rows of an image on their way, and a stick of the padding."""
-    places = {tensor.spec.memory_config.memory_layout for tensor in (read, made)}
-    if places != {TensorMemoryLayout.WIDTH_SHARDED} or len(made.spec.shape) == 1:
+    places = {tensor.spec.memory_config.memory_layout for tensor in (read, written)}
+    if places != {TensorMemoryLayout.WIDTH_SHARDED} or len(written.spec.shape) == 1:
         return ()
-    before, after = read.spec.shards, made.spec.shards
+    before, after = read.spec.shards, written.spec.shards
     if (before.grid, before.shape[1]) != (after.grid, after.shape[1]):
         return ()
-    across, view = _shard_tiles(made.spec)[1], _view("result", made, spec)
-    tiles = BUFFERING * made.spec.padded_shape[-2] // TILE * across
+    across, view = _shard_tiles(written.spec)[1], _view("result", written, spec)
+    tiles = BUFFERING * written.spec.padded_shape[-2] // TILE * across
     stick = row_bytes(read.spec, across * TILE)
     return (
         tile_buffer("argument", tiles, read.spec.data_format, view.cores),
@@ -167,39 +167,39 @@ def _padded_shards(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> Buff
     )
 
 
-def _untilized_shards(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> Buffers:
+def _untilized_shards(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> Buffers:
     """Of shards that are untilized: where they lie, if they stay; otherwise rows of tiles on their way."""
     place, shards = read.spec.memory_config, read.spec.memory_config.shard_spec
     if shards is None:
         return ()
-    if place == made.spec.memory_config:
-        return _view("argument", read, spec), _view("result", made, spec)
+    if place == written.spec.memory_config:
+        return _view("argument", read, spec), _view("result", written, spec)
     high, across = _shard_tiles(read.spec)
     tiles, cores = (BUFFERING if high > 1 else 1) * across, read.spec.data_cores
-    rows = _both_buffers("argument", "result", tiles, read.spec, made.spec, cores)
+    rows = _both_buffers("argument", "result", tiles, read.spec, written.spec, cores)
     if any(side % part for side, part in zip(read.spec.matrix, shards.shape, strict=True)):
         return rows
     return _view("argument", read, spec, cores), rows[1]
 
 
-def _unpadded_shards(read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> Buffers:
+def _unpadded_shards(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> Buffers:
     """Of shards whose padding is cut off: all rows of an image at a time if they stay shards, otherwise one."""
     place = read.spec.memory_config
     if not place.is_sharded():
         return ()
     high, across = _shard_tiles(read.spec)
     view = _view("argument", read, spec)
-    if not made.spec.memory_config.is_sharded():
-        return view, tile_buffer("result", BUFFERING * across, made.spec.data_format, view.cores)
+    if not written.spec.memory_config.is_sharded():
+        return view, tile_buffer("result", BUFFERING * across, written.spec.data_format, view.cores)
     if place.memory_layout is TensorMemoryLayout.WIDTH_SHARDED or images_of_shard(read.spec):
         high = read.spec.padded_shape[-2] // TILE
-    is_half_tile = made.spec.padded_shape[-1] == HALF_TILE and made.spec.shape[-2] % TILE == 0
+    is_half_tile = written.spec.padded_shape[-1] == HALF_TILE and written.spec.shape[-2] % TILE == 0
     tiles = HALF_TILES if is_half_tile else BUFFERING * high * across
-    result, rows, shard_rows = _view("result", made, spec), made.spec.matrix[0], made.spec.shards.shape[0]
+    result, rows, shard_rows = _view("result", written, spec), written.spec.matrix[0], written.spec.shards.shape[0]
     last = rows - (div_up(rows, shard_rows) - 1) * shard_rows  # the buffer is as long as the last shard
     return (
         view,
-        tile_buffer("rows", tiles, made.spec.data_format, view.cores),
+        tile_buffer("rows", tiles, written.spec.data_format, view.cores),
         result._replace(size_bytes=result.size_bytes // shard_rows * last),
     )
 
@@ -221,21 +221,21 @@ def _view(name: str, tensor: PlanTensor, spec: DeviceSpec, cores: CoreRangeSet |
     return view._replace(page_bytes=page_bytes)
 
 
-def shard_buffers(conversion: Conversion, read: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> Buffers:
+def shard_buffers(conversion: Conversion, read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> Buffers:
     """Buffers of the programs between shards and interleaved memory or other shards.
 
     A view of the shards, and as many tiles of the other format if there is one; sticks on their way into shards are
     aligned in a scratchpad, and so are HEIGHT shards of rows that L1 would align, two of which a reshard has room for.
     """
-    shards, other = (read, made) if conversion is Conversion.SHARDED_TO_INTERLEAVED else (made, read)
+    shards, other = (read, written) if conversion is Conversion.SHARDED_TO_INTERLEAVED else (written, read)
     view = _view("shards", shards, spec, shards.spec.data_cores)
     pads: Buffers = ()
-    if conversion is Conversion.INTERLEAVED_TO_SHARDED and made.spec.layout is Layout.ROW_MAJOR:
+    if conversion is Conversion.INTERLEAVED_TO_SHARDED and written.spec.layout is Layout.ROW_MAJOR:
         alignment_bytes = spec.dram.alignment_bytes
         stick = round_up(view.page_bytes, alignment_bytes) + alignment_bytes
         pads = (scratchpad("sticks", STICKS * stick, view.data_format, view.cores)._replace(page_bytes=stick),)
     if conversion is Conversion.RESHARD:
-        view = view._replace(size_bytes=resharded_bytes(made.spec, view.size_bytes, spec))
+        view = view._replace(size_bytes=resharded_bytes(written.spec, view.size_bytes, spec))
         row = read.spec.buffer(spec)
         by_height = read.spec.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
         if by_height and read.spec.layout is Layout.ROW_MAJOR and _aligned(row, spec) != row.page_bytes:
@@ -246,17 +246,17 @@ def shard_buffers(conversion: Conversion, read: PlanTensor, made: PlanTensor, sp
     return view, tile_buffer("converted", view.size_bytes // view.page_bytes, other.spec.data_format, view.cores)
 
 
-def resharded_bytes(made: TensorSpec, shard_bytes: int, spec: DeviceSpec) -> int:
+def resharded_bytes(target: TensorSpec, shard_bytes: int, spec: DeviceSpec) -> int:
     """Bytes of a reshard's view of a shard: as many whole pages, aligned, as the tensor has bytes for without that."""
-    tensor = made.buffer(spec)
+    tensor = target.buffer(spec)
     page_bytes = _aligned(tensor, spec)
     return min(shard_bytes, tensor.size_bytes // page_bytes * page_bytes)
 
 
-def untilize_codegen_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> Buffers:
+def untilize_codegen_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Buffers:
     """Buffers of the program that makes rows of interleaved tiles: two pieces of a row of tiles in, and two out."""
     cores, piece_tiles = generated_pieces(source, spec)
-    return _both_buffers("tiles", "rows", BUFFERING * piece_tiles, source, made, cores)
+    return _both_buffers("tiles", "rows", BUFFERING * piece_tiles, source, target, cores)
 
 
 def images_of_shard(source: TensorSpec) -> int:
@@ -269,15 +269,15 @@ def images_of_shard(source: TensorSpec) -> int:
 
 
 def buffers_of_copy(
-    conversion: Conversion, read: PlanTensor, made: PlanTensor, spec: DeviceSpec, *, on_one_core: bool = False
+    conversion: Conversion, read: PlanTensor, written: PlanTensor, spec: DeviceSpec, *, on_one_core: bool = False
 ) -> Buffers:
     """Buffers of a program that is run by itself, not within a convolution."""
     match conversion:
         case Conversion.COPY:
-            return copy_buffers(read.spec, made.spec, spec)
+            return copy_buffers(read.spec, written.spec, spec)
         case Conversion.UNTILIZE_CODEGEN:
-            return untilize_codegen_buffers(read.spec, made.spec, spec)
+            return untilize_codegen_buffers(read.spec, written.spec, spec)
         case _ if conversion in TILIZES | UNTILIZES:
-            return tiling_buffers(conversion, read, made, spec, on_one_core=on_one_core)
+            return tiling_buffers(conversion, read, written, spec, on_one_core=on_one_core)
         case _:
-            return shard_buffers(conversion, read, made, spec)
+            return shard_buffers(conversion, read, written, spec)

@@ -100,14 +100,14 @@ def whole_windows(image: TensorSpec, window: tuple[int, int], spec: DeviceSpec) 
 
 
 def fold_buffers(
-    source: PlanTensor, made: PlanTensor, window: tuple[int, int], spec: DeviceSpec
+    source: PlanTensor, target: PlanTensor, window: tuple[int, int], spec: DeviceSpec
 ) -> tuple[CircularBuffer, ...]:
     """Dataflow buffers of the program: both shards; or tiles, their rows and a row of windows; or sticks of windows."""
     image = source.spec
     if image.layout is Layout.TILE:
         return _tile_buffers(image, window, spec)
     if in_high_shards(image):
-        return shard_view("image", source, spec), shard_view("folded", made, spec)
+        return shard_view("image", source, spec), shard_view("folded", target, spec)
     data_format, positions = image.data_format, prod(window)
     stick = image.padded_shape[-1] * (data_format.element_bytes or 0)
     aligned = round_up(stick, spec.dram.alignment_bytes)

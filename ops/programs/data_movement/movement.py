@@ -152,7 +152,7 @@ def pages_of(tensor: TensorSpec, cores: int) -> Pages:
 def shard_width(width: int, *tensors: TensorSpec) -> int:
     """Columns of a core's part of so many: those of the first tensor that is sharded, if one is."""
     shards = (tensor.memory_config.shard_spec for tensor in tensors)
-    return next((min(width, held.shape[1]) for held in shards if held is not None), width)
+    return next((min(width, shard_spec.shape[1]) for shard_spec in shards if shard_spec is not None), width)
 
 
 def copy_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Movement:

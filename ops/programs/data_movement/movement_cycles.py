@@ -196,12 +196,9 @@ HOW: Final = {
 def describe_movement(
     movement: Callable[[], Movement], *, measured_as: str = "", details: tuple[Detail, ...] = ()
 ) -> Description:
-    """How a data movement was planned.
+    """How a data movement was planned; `movement` is worked out when the description is read.
 
-    Args:
-        movement: What it moves, worked out when the description is read.
-        measured_as: The name under which such programs were measured, if they were.
-        details: What else was decided, behind the pages of both sides.
+    `measured_as` is the name under which such programs were measured; `details` follow the pages of both sides.
     """
     return Description(
         facts=lambda: (*_details(movement()), *details),

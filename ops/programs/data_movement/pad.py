@@ -65,59 +65,56 @@ class PadWith(DataMovement):
         return np.pad(values.reshape(self.shape), self.padding, constant_values=number)
 
 
-def pads_shards(source: TensorSpec, made: TensorSpec) -> bool:
+def pads_shards(source: TensorSpec, target: TensorSpec) -> bool:
     """Whether rows are padded from HEIGHT shards into HEIGHT shards that are as wide as the result, and as high."""
-    before, after = source.memory_config, made.memory_config
+    before, after = source.memory_config, target.memory_config
     if before.shard_spec is None or after.shard_spec is None or before.buffer_type is not BufferType.L1:
         return False
     by_height = {before.memory_layout, after.memory_layout} == {TensorMemoryLayout.HEIGHT_SHARDED}
     high = after.shard_spec.shape[0] >= before.shard_spec.shape[0]
-    return by_height and high and source.layout is Layout.ROW_MAJOR and made.shape[-1] == after.shard_spec.shape[1]
+    return by_height and high and source.layout is Layout.ROW_MAJOR and target.shape[-1] == after.shard_spec.shape[1]
 
 
-def writes_halves(source: TensorSpec, made: TensorSpec) -> bool:
+def writes_halves(source: TensorSpec, target: TensorSpec) -> bool:
     """Whether the program writes a 32-bit number as two bfloat16 ones: every program of rows but that which widens."""
-    widens = pads_shards(source, made) and source.shape[-1] != made.shape[-1]
+    widens = pads_shards(source, target) and source.shape[-1] != target.shape[-1]
     return source.layout is Layout.ROW_MAJOR and source.data_format == FLOAT32 and not widens
 
 
-def pad_buffers(source: PlanTensor, made: PlanTensor, front: int, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Dataflow buffers of the program: tiles, shards, or rows on their way; and places for the number.
+def pad_buffers(source: PlanTensor, target: PlanTensor, front: int, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+    """Dataflow buffers of the program: tiles, shards, or rows on their way, and room for the padding value.
 
-    Args:
-        source: What it reads.
-        made: What it makes.
-        front: Columns before the first one of the source.
+    `front` is the number of columns before the first column of the source.
     """
-    data_format = made.spec.data_format
-    if made.spec.layout is Layout.TILE:
-        cores, page = page_cores(volume_tiles(made.spec), spec.grid), data_format.tile_bytes
+    data_format = target.spec.data_format
+    if target.spec.layout is Layout.TILE:
+        cores, page = page_cores(volume_tiles(target.spec), spec.grid), data_format.tile_bytes
         return buffer("tiles", BUFFERING * page, data_format, cores), scratchpad("number", page, data_format, cores)
-    if pads_shards(source.spec, made.spec):
-        return _shard_buffers(source, made, spec)
-    return _row_buffers(source.spec, made.spec, front, spec)
+    if pads_shards(source.spec, target.spec):
+        return _shard_buffers(source, target, spec)
+    return _row_buffers(source.spec, target.spec, front, spec)
 
 
-def _shard_buffers(source: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+def _shard_buffers(source: PlanTensor, target: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Views of both shards, of no more rows than there are, and a row of the number.
 
     The program that widens rows runs on the cores that hold rows, the program that adds rows on the whole grid.
     """
-    widens = source.spec.shape[-1] != made.spec.shape[-1]
-    result = shard_view("padded", made, spec, made.spec.data_cores if widens else None)
+    widens = source.spec.shape[-1] != target.spec.shape[-1]
+    result = shard_view("padded", target, spec, target.spec.data_cores if widens else None)
     rows = min(source.spec.shards.shape[0], source.spec.matrix[0])
-    row, data_format = row_bytes(made.spec), made.spec.data_format
-    given = buffer(
+    row, data_format = row_bytes(target.spec), target.spec.data_format
+    source_view = buffer(
         "shards", rows * row_bytes(source.spec, source.spec.shape[-1]), data_format, result.cores, source.name
     )
     fill = scratchpad if widens else buffer
-    return given, result, fill("number", row, data_format, result.cores)
+    return source_view, result, fill("number", row, data_format, result.cores)
 
 
-def _row_buffers(source: TensorSpec, made: TensorSpec, front: int, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+def _row_buffers(source: TensorSpec, target: TensorSpec, front: int, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Rows by groups that are waited for together, a row of the number, and one in which rows are aligned."""
-    data_format, cores = made.data_format, page_cores(made.matrix[0], spec.grid)
-    row = made.shape[-1] * (data_format.element_bytes or 0)
+    data_format, cores = target.data_format, page_cores(target.matrix[0], spec.grid)
+    row = target.shape[-1] * (data_format.element_bytes or 0)
     apart, in_dram = round_up(row, spec.l1.alignment_bytes), round_up(row, spec.dram.alignment_bytes)
     group = div_up(BARRIER_BYTES, apart) * apart
     depth = max(1, min(BARRIERS, row_room_bytes(spec) // group))

@@ -180,8 +180,8 @@ def _by_tiles(op: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet, 
     used = min(count, spec.grid.cores)
     rows, width = min(TILE, moved), min(TILE, last)
     element_bytes, link = ends.read.data_format.element_bytes or 0, spec.noc.link_bytes_per_cycle
-    asked = waited_read_cycles(spec, 0, in_dram=_in_dram(ends.read))
-    read = burst_cycles(spec.costs_of(TransferCosts).page_issue_cycles, rows, width * element_bytes, asked, link)
+    read_latency = waited_read_cycles(spec, 0, in_dram=_in_dram(ends.read))
+    read = burst_cycles(spec.costs_of(TransferCosts).page_issue_cycles, rows, width * element_bytes, read_latency, link)
     answered = write_latency_cycles(spec, in_dram=_in_dram(ends.written))
     written = burst_cycles(spec.costs_of(StickCosts).stick_cycles, width, rows * element_bytes, answered, link)
     turned = _tilized(1, ends.read, spec), untilize_tile_cycles(spec, 1)

@@ -42,7 +42,7 @@ def keeps_tiles(axes: tuple[int, ...]) -> bool:
 
 
 def permute_buffers(
-    source: TensorSpec, made: TensorSpec, axes: tuple[int, ...], spec: DeviceSpec
+    source: TensorSpec, target: TensorSpec, axes: tuple[int, ...], spec: DeviceSpec
 ) -> tuple[CircularBuffer, ...]:
     """Dataflow buffers of the program: rows that stay whole, tiles that do, or blocks of both axes that are last.
 
@@ -59,15 +59,15 @@ def permute_buffers(
         sizes = {"rows": BUFFERING * row} if stays else dict.fromkeys(("read", "turned", "tiled"), page)
         pages = rows if stays else blocks
     elif keeps_tiles(axes):
-        sizes, pages = {"tiles": page} if last == rank - 1 else {"tiles": page, "turned": page}, volume_tiles(made)
+        sizes, pages = {"tiles": page} if last == rank - 1 else {"tiles": page, "turned": page}, volume_tiles(target)
     elif last >= rank - 2:  # rows of tiles go elsewhere, turned or not
         turns = last == rank - 2
         sizes = {"tiles": page, **fill, "turned": page} if turns else {"tiles": page, **fill}
-        pages = max(volume_tiles(source), volume_tiles(made) // (made.padded_shape[-1 if turns else -2] // TILE))
+        pages = max(volume_tiles(source), volume_tiles(target) // (target.padded_shape[-1 if turns else -2] // TILE))
     else:
         size = page + BUFFERING * max(0, alignment - FACE_ROW * element_bytes)
         sizes = {**dict.fromkeys(("read", "tiled", "turned"), size), **fill}
-        pages = max(blocks, volume_tiles(made) // (made.padded_shape[-2] // TILE))
+        pages = max(blocks, volume_tiles(target) // (target.padded_shape[-2] // TILE))
     return sized_buffers(sizes, data_format, page_cores(pages, spec.grid))
 
 
@@ -79,19 +79,18 @@ LAST_TWO, MIDDLE_TWO = (2, 3), (1, 2)  # axes of a tensor of rank 4 that are swa
 def is_native(tensor: TensorSpec, place: MemoryConfig | None = None) -> bool:
     """Whether programs swap axes of a tensor's shards where they lie.
 
-    Args:
-        tensor: Its shards are in L1, no blocks, all of them full, and rows in them fill whole tiles' worth.
-        place: Where the result goes; the same is asked of it, and its cores are the tensor's.
+    The shards are in L1, not BLOCK, all of them full, and their rows fill whole tiles' worth. The place of the result
+    meets the same conditions on the same cores.
     """
-    held = tensor.memory_config.shard_spec
-    if held is None or not _side_is_native(tensor.memory_config, tensor.layout):
+    shard_spec = tensor.memory_config.shard_spec
+    if shard_spec is None or not _side_is_native(tensor.memory_config, tensor.layout):
         return False
     rows, columns = tensor.matrix
-    if rows % held.shape[0] or columns % held.shape[1]:
+    if rows % shard_spec.shape[0] or columns % shard_spec.shape[1]:
         return False
     if place is None:
         return True
-    same = place.shard_spec is None or place.shard_spec.grid == held.grid
+    same = place.shard_spec is None or place.shard_spec.grid == shard_spec.grid
     return same and _side_is_native(place, tensor.layout)
 
 
@@ -120,10 +119,10 @@ def place_of_swap(tensor: TensorSpec, swapped: tuple[int, int]) -> MemoryConfig:
         after = (before[0], tensor.shape[2], round_up(tensor.shape[1], TILE), before[3])
     else:
         return place
-    held = adjusted(shards, before, after)
-    if held is None or (tensor.layout is Layout.TILE and any(side % TILE for side in held.shape)):
+    adjusted_shards = adjusted(shards, before, after)
+    if adjusted_shards is None or (tensor.layout is Layout.TILE and any(side % TILE for side in adjusted_shards.shape)):
         return L1_MEMORY_CONFIG
-    return replace(place, shard_spec=held)
+    return replace(place, shard_spec=adjusted_shards)
 
 
 def adjusted(shards: ShardSpec, before: Shape, after: Shape) -> ShardSpec | None:
@@ -134,20 +133,18 @@ def adjusted(shards: ShardSpec, before: Shape, after: Shape) -> ShardSpec | None
 
 
 def with_shards(tensor: TensorSpec, after: Shape, place: MemoryConfig, spec: DeviceSpec) -> MemoryConfig:
-    """A place with shards for what a tensor becomes: its own, adjusted to another shape, or whole tiles for all cores.
+    """A place with shards for a tensor of padded shape `after`: its own, adjusted, or whole tiles for all cores.
 
-    Args:
-        after: Padded shape of what it becomes.
-        place: Where that goes; it is returned if it needs no shards, or has some.
+    `place` is returned as it is if it needs no shards or has some.
     """
     if not place.is_sharded() or place.shard_spec is not None:
         return place
-    held = tensor.memory_config.shard_spec
-    if held is not None and tensor.memory_config.memory_layout is place.memory_layout:
-        fitted = adjusted(held, tensor.padded_shape, after)
+    shard_spec = tensor.memory_config.shard_spec
+    if shard_spec is not None and tensor.memory_config.memory_layout is place.memory_layout:
+        fitted = adjusted(shard_spec, tensor.padded_shape, after)
         if fitted is not None and (tensor.layout is not Layout.TILE or not any(side % TILE for side in fitted.shape)):
             return replace(place, shard_spec=fitted)
-    orientation = ShardOrientation.ROW_MAJOR if held is None else held.orientation
+    orientation = ShardOrientation.ROW_MAJOR if shard_spec is None else shard_spec.orientation
     return replace(place, shard_spec=even_shards(after, place.memory_layout, orientation, spec.grid))
 
 
@@ -182,7 +179,7 @@ def swapped_shape(tensor: TensorSpec, swapped: tuple[int, int]) -> Shape:
 
 
 def transpose_buffers(
-    source: PlanTensor, made: PlanTensor, swapped: tuple[int, int], spec: DeviceSpec
+    source: PlanTensor, target: PlanTensor, swapped: tuple[int, int], spec: DeviceSpec
 ) -> tuple[CircularBuffer, ...]:
     """Buffers of the program, in order of allocation: dataflow buffers, unless some are views of rows.
 
@@ -196,27 +193,27 @@ def transpose_buffers(
     if swapped == LAST_TWO and rows:
         pages = prod(tensor.shape[:2])
         tiles = {"rows": BUFFERING * wide, "turned": BUFFERING * high, "image": high * wide}
-        if _images_stay(tensor, made.spec, after):
-            views = _row_views(source, made)
+        if _images_stay(tensor, target.spec, after):
+            views = _row_views(source, target)
             column = {"column": high, "turned": BUFFERING * high} if high > SPLIT_TILES else {}
             tiles = {"rows": BUFFERING * wide, "image": high * wide, **column}
     elif swapped == LAST_TWO:
-        if _turns_shards(tensor, made.spec, after):  # as many tiles as a shard of the source has, on all cores
+        if _turns_shards(tensor, target.spec, after):  # as many tiles as a shard of the source has, on all cores
             cores = first_cores(spec.grid.cores, spec.grid.cols, spec.grid.rows)
-            return _views(source, made, prod(tensor.shards.shape) // TILE**2 * tile_bytes, cores)
+            return _views(source, target, prod(tensor.shards.shape) // TILE**2 * tile_bytes, cores)
         tiles, pages = {"tiles": BUFFERING, "turned": BUFFERING}, volume_tiles(tensor)
     elif swapped == MIDDLE_TWO and rows:
-        if _rows_stay(tensor, made.spec, after):
-            return _row_views(source, made)
+        if _rows_stay(tensor, target.spec, after):
+            return _row_views(source, target)
         lines = prod(tensor.shape[:-1])
         stick = max(
             row_bytes(tensor, tensor.shape[-1]),
-            *(_aligned_page(side, spec) for side in (tensor, made.spec)),
+            *(_aligned_page(side, spec) for side in (tensor, target.spec)),
         )
         gathered = {"rows": div_up(lines, spec.grid.cores) * stick}
         return sized_buffers(gathered, data_format, page_cores(lines, spec.grid))
     elif swapped == MIDDLE_TWO:
-        pages = max(volume_tiles(tensor), volume_tiles(made.spec) // (made.spec.padded_shape[-2] // TILE))
+        pages = max(volume_tiles(tensor), volume_tiles(target.spec) // (target.spec.padded_shape[-2] // TILE))
     else:
         page, pages = (row_bytes(tensor), tensor.matrix[0]) if rows else (tile_bytes, volume_tiles(tensor))
         return sized_buffers({"pages": BUFFERING * page}, data_format, page_cores(pages, spec.grid))
@@ -231,33 +228,33 @@ def _aligned_page(tensor: TensorSpec, spec: DeviceSpec) -> int:
     return aligned_page_bytes(tensor.buffer(spec).page_bytes, tensor.memory_config.buffer_type, spec)
 
 
-def _row_views(source: PlanTensor, made: PlanTensor) -> tuple[CircularBuffer, ...]:
+def _row_views(source: PlanTensor, target: PlanTensor) -> tuple[CircularBuffer, ...]:
     """Views of as many sticks as a shard of the source has."""
     tensor, shards = source.spec, source.spec.shards
-    return _views(source, made, shards.shape[0] * row_bytes(tensor, tensor.shape[-1]), shards.grid)
+    return _views(source, target, shards.shape[0] * row_bytes(tensor, tensor.shape[-1]), shards.grid)
 
 
-def _views(source: PlanTensor, made: PlanTensor, size: int, cores: CoreRangeSet) -> tuple[CircularBuffer, ...]:
+def _views(source: PlanTensor, target: PlanTensor, size: int, cores: CoreRangeSet) -> tuple[CircularBuffer, ...]:
     data_format = source.spec.data_format
-    return tuple(buffer(tensor.name, size, data_format, cores, tensor.name) for tensor in (source, made))
+    return tuple(buffer(tensor.name, size, data_format, cores, tensor.name) for tensor in (source, target))
 
 
-def _rows_stay(source: TensorSpec, made: TensorSpec, after: Shape) -> bool:
+def _rows_stay(source: TensorSpec, target: TensorSpec, after: Shape) -> bool:
     """Whether shards on both sides hold whole rows, and the program works on them where they lie."""
-    if made.memory_config.shard_spec is None or not is_native(source, made.memory_config):
+    if target.memory_config.shard_spec is None or not is_native(source, target.memory_config):
         return False
-    return source.shards.shape[1] == source.padded_shape[-1] and made.shards.shape[1] == after[-1]
+    return source.shards.shape[1] == source.padded_shape[-1] and target.shards.shape[1] == after[-1]
 
 
-def _images_stay(source: TensorSpec, made: TensorSpec, after: Shape) -> bool:
+def _images_stay(source: TensorSpec, target: TensorSpec, after: Shape) -> bool:
     """Whether shards on both sides hold whole images."""
-    whole_rows = _rows_stay(source, made, after)
-    return whole_rows and source.shards.shape[0] % source.padded_shape[-2] == made.shards.shape[0] % after[-2] == 0
+    whole_rows = _rows_stay(source, target, after)
+    return whole_rows and source.shards.shape[0] % source.padded_shape[-2] == target.shards.shape[0] % after[-2] == 0
 
 
-def _turns_shards(source: TensorSpec, made: TensorSpec, after: Shape) -> bool:
+def _turns_shards(source: TensorSpec, target: TensorSpec, after: Shape) -> bool:
     """Whether tiles are turned in their shards: whole images, or the rows of one that become columns."""
-    if made.memory_config.shard_spec is None or not is_native(source, made.memory_config):
+    if target.memory_config.shard_spec is None or not is_native(source, target.memory_config):
         return False
     alone = source.padded_shape[:2] == (1, 1) and source.shards.shape[1] == source.padded_shape[-1]
-    return _images_stay(source, made, after) or (alone and made.shards.shape[0] == after[-2])
+    return _images_stay(source, target, after) or (alone and target.shards.shape[0] == after[-2])

@@ -59,8 +59,7 @@ def _resharded_spec(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
 def move_up(builder: PlanBuilder, tensor: PlanTensor, made: TensorSpec | None = None) -> PlanTensor:
     """The tensor, allocated once more, as high as it can lie; shards are moved by views of both places.
 
-    Args:
-        made: What it becomes: the same in another place; None for where it is.
+    `made` is the tensor in another place; None for where it is.
     """
     spec = tensor.spec if made is None else made
     views = tensor.spec.memory_config.is_sharded()
@@ -109,7 +108,9 @@ def resharding(before: TensorSpec, config: MemoryConfig, spec: DeviceSpec) -> Co
         return Conversion.RESHARD
     same_scheme = before.memory_config.memory_layout is config.memory_layout
     ends = (before.memory_config, old), (config, new)
-    aligned = [row_bytes(before, held.shape[1]) % page_alignment_bytes(place, spec) == 0 for place, held in ends]
+    aligned = [
+        row_bytes(before, shard_spec.shape[1]) % page_alignment_bytes(place, spec) == 0 for place, shard_spec in ends
+    ]
     if old.shape[1] == new.shape[1] or same_scheme:
         by_height = same_scheme and config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
         if by_height or all(aligned):
@@ -172,8 +173,8 @@ def tilized(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor:
     place, current = spec.memory_config, source
     if not whole and place.shard_spec is not None and place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
         current, whole = _filled_tiles(builder, source, name), True
-        held = current.spec.memory_config.shard_spec or place.shard_spec
-        place = replace(place, shard_spec=replace(held, shape=(round_up(held.shape[0], TILE), padded[-1])))
+        shard_spec = current.spec.memory_config.shard_spec or place.shard_spec
+        place = replace(place, shard_spec=replace(shard_spec, shape=(round_up(shard_spec.shape[0], TILE), padded[-1])))
     tensor_spec = TensorSpec(spec.shape, spec.data_format, Layout.TILE, place, padded)
     conversion = Conversion.TILIZE if whole else Conversion.TILIZE_WITH_VAL_PADDING
     tiles = converted(builder, conversion, current, tensor_spec, name)
@@ -192,8 +193,8 @@ def _filled_tiles(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTe
         if shards is None or filled == before:
             continue
         fits = axis == "down" and shards.shape[0] * shards.num_cores() >= filled[0]
-        held = shards.shape[0] if fits else div_up(filled[0], shards.num_cores())
-        place = replace(spec.memory_config, shard_spec=replace(shards, shape=(held, wide)))
+        shard_rows = shards.shape[0] if fits else div_up(filled[0], shards.num_cores())
+        place = replace(spec.memory_config, shard_spec=replace(shards, shape=(shard_rows, wide)))
         tensor_spec = TensorSpec(spec.shape, spec.data_format, spec.layout, place, (*spec.shape[:-2], *filled))
         copy = converted(builder, Conversion.PAD, current, tensor_spec, f"{name}.{axis}")
         if current is not source:
@@ -219,12 +220,10 @@ def uploaded_image(builder: PlanBuilder, source: PlanTensor) -> PlanTensor:
 def sharded_input(
     builder: PlanBuilder, source: PlanTensor, config: MemoryConfig | None, name: str, *, deallocate: bool
 ) -> PlanTensor:
-    """An input on the device, flattened to rows of channels and dealt to cores.
+    """An input on the device, flattened to rows of channels, in the shards of `config`; None leaves its shards alone.
 
-    Args:
-        config: Where its shards go; None leaves them where they are.
-        deallocate: Conv2dConfig.deallocate_activation: an input in L1 is released once it is copied, and the copy moved
-            up.
+    With `deallocate` (Conv2dConfig.deallocate_activation) an input in L1 is released once copied, and the copy moved
+    up.
     """
     rows = reshaped(builder, source, flattened(source.spec.shape), f"{name}.rows")
     if config is None:
@@ -252,15 +251,11 @@ def replace_input(
 def uploaded_rows(
     builder: PlanBuilder, source: PlanTensor, shards: MemoryConfig, place: MemoryConfig, name: str
 ) -> PlanTensor:
-    """A host tensor padded to whole shards and uploaded.
+    """A host tensor padded to whole shards and uploaded to `place`: the shards, or DRAM.
 
     Tiles are uploaded to their cores as they are. Rows are padded on the host first if whole rows go to each core.
     Otherwise they are uploaded unpadded and padded on the device, which the real library takes for a part of the
     tensor; or, if channels do not fill whole shards, by way of DRAM.
-
-    Args:
-        source: The caller's tensor, which the names of intermediates start with.
-        place: Where to: that config, or DRAM.
     """
     spec, flat = source.spec, flattened(source.spec.shape)
     if spec.layout is Layout.TILE:

@@ -38,9 +38,9 @@ def tile_map(source: tuple[int, ...], target: tuple[int, ...]) -> TileMap:
     """Pieces and input tiles of an output tile, for the logical shapes of both sides (the same volume)."""
     before, after = three_axes(source), three_axes(target)
     tiles = np.unique(np.linspace(0, map_tiles(after) - 1, COUNTED).astype(np.int64))
-    found = _elements(tiles, before, after)
-    segments = _runs(found.number, found.row, found.column // FACE, found.line, found.in_column // FACE)
-    return TileMap(segments / len(tiles), _runs(found.number, found.in_tile) / len(tiles))
+    elements = _elements(tiles, before, after)
+    segments = _runs(elements.number, elements.row, elements.column // FACE, elements.line, elements.in_column // FACE)
+    return TileMap(segments / len(tiles), _runs(elements.number, elements.in_tile) / len(tiles))
 
 
 def three_axes(shape: tuple[int, ...]) -> tuple[int, int, int]:
@@ -124,13 +124,13 @@ def _reshaped_sticks(sides: Sides, spec: DeviceSpec) -> Movement:
     parts = min(hands(spec, RESHAPE_KERNELS) * cores, read.all_pages)
     share = div_up(read.all_pages, parts)
     together = read.all_bytes // lcm(read.page_bytes, written.page_bytes)  # ends of sticks of both sides
-    alike = all(pages.page_bytes % spec.l1.alignment_bytes == 0 for pages in (read, written))
+    aligned = all(pages.page_bytes % spec.l1.alignment_bytes == 0 for pages in (read, written))
     return Movement(
         cores=sides.cores,
         reads=replace(read, access=Access.WAIT, core_pages=share),
         writes=replace(written, access=Access.WAIT, core_pages=div_up(written.all_pages, parts)),
         segments=div_up(read.all_pages + written.all_pages - together, parts),
-        stores=0 if alike else share * read.page_bytes,
+        stores=0 if aligned else share * read.page_bytes,
     )
 
 
@@ -144,38 +144,42 @@ COUNTED_TILES = 1 << 10  # output tiles whose elements are looked at together
 SEGMENT_ALIGNMENT = 16  # alignment of L1 in bytes, which the real library takes as a number of segments
 
 
-def stick_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+def stick_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Scratchpads of the program that moves rows, of one processor or both: rows as they are read, and as they become.
 
     Both work where pages of one side divide those of the other and can be written as they are.
     """
-    read, written = row_bytes(source, source.shape[-1]), row_bytes(made, made.shape[-1])
+    read, written = row_bytes(source, source.shape[-1]), row_bytes(target, target.shape[-1])
     cores = first_cores(spec.grid.cores, spec.grid.cols, spec.grid.rows)
     place = (read - 1) // READ_BYTES * READ_BYTES + READ_ROOM_BYTES
     result = (written - 1) // READ_BYTES * READ_BYTES + WRITE_ROOM_BYTES
-    in_dram = made.memory_config.buffer_type is BufferType.DRAM
+    in_dram = target.memory_config.buffer_type is BufferType.DRAM
     divides = read % written == 0 or written % read == 0
     copies = 2 if divides and (written % WORD_BYTES == 0 or not in_dram) else 1
     slots = 1
     if read % WORD_BYTES or written % WORD_BYTES:  # what else lies in L1 than both tensors, the plan does not know
-        in_l1 = [held for held in (source.buffer(spec), made.buffer(spec)) if held.buffer_type is BufferType.L1]
-        room = spec.l1.usable_bytes - sum(held.bank_bytes for held in in_l1)
+        in_l1 = [
+            tensor_buffer
+            for tensor_buffer in (source.buffer(spec), target.buffer(spec))
+            if tensor_buffer.buffer_type is BufferType.L1
+        ]
+        room = spec.l1.usable_bytes - sum(tensor_buffer.bank_bytes for tensor_buffer in in_l1)
         slots = max(1, min(WRITES, (room - copies * READS * place) // (copies * result)))
     sizes = {"read": READS * place, "made": slots * result}
     return tuple(
-        scratchpad(f"{name}_{copy}", size, made.data_format, cores)
+        scratchpad(f"{name}_{copy}", size, target.data_format, cores)
         for copy in range(copies)
         for name, size in sizes.items()
     )
 
 
-def tile_buffers(source: TensorSpec, made: TensorSpec, segments: int, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+def tile_buffers(source: TensorSpec, target: TensorSpec, segments: int, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Dataflow buffers of the program that moves rows of tiles: a page of the map, a tile, and one put together."""
-    cores = page_cores(volume_tiles(made), spec.grid)
+    cores = page_cores(volume_tiles(target), spec.grid)
     return (
-        buffer("map", segments * SEGMENT_BYTES, made.data_format, cores),
+        buffer("map", segments * SEGMENT_BYTES, target.data_format, cores),
         buffer("tile", source.data_format.tile_bytes, source.data_format, cores),
-        scratchpad("made", made.data_format.tile_bytes, made.data_format, cores),
+        scratchpad("made", target.data_format.tile_bytes, target.data_format, cores),
     )
 
 
@@ -197,10 +201,12 @@ def segments_per_page(before: tuple[int, int, int], after: tuple[int, int, int])
 
 def _most_of_tiles(tiles: Integers, before: tuple[int, int, int], after: tuple[int, int, int]) -> int:
     """The most segments among some output tiles, whose rows have another length."""
-    found = _elements(tiles, before, after)
-    begins = np.ones(len(found.number), np.bool_)
-    keys = (found.number, found.in_tile)
-    steps = [np.diff(_stored(*place)) for place in ((found.row, found.column), (found.in_row, found.in_column))]
+    elements = _elements(tiles, before, after)
+    begins = np.ones(len(elements.number), np.bool_)
+    keys = (elements.number, elements.in_tile)
+    steps = [
+        np.diff(_stored(*place)) for place in ((elements.row, elements.column), (elements.in_row, elements.in_column))
+    ]
     begins[1:] = np.any([*(np.diff(key) != 0 for key in keys), *(step != 1 for step in steps)], axis=0)
     pairs, counts = np.unique(np.stack([key[begins] for key in keys]), axis=1, return_counts=True)
     firsts = np.flatnonzero(np.diff(pairs[0], prepend=-1))

@@ -50,16 +50,12 @@ SEGMENT_WORDS = 4  # input page, offset in it, offset in the output page, elemen
 
 
 def resharded_place(spec: TensorSpec, before: MemoryConfig) -> MemoryConfig:
-    """Where a tensor goes that was sharded and has got another shape.
+    """Where a tensor goes that was sharded in `before` and has got another shape.
 
     HEIGHT and WIDTH shards stay on their cores and share the rows (the columns) evenly, rounded up. BLOCK shards keep
-    as many rows and columns of cores, from the first one, as divide the tensor into equal aligned parts. A grid that
-    is no rectangle gives the sharding up. Where one HEIGHT shard holds all rows, the library takes it for a WIDTH
-    shard: it looks at the height first.
-
-    Args:
-        spec: The tensor under its new shape, interleaved.
-        before: Where it was, sharded.
+    as many rows and columns of cores, from the first one, as divide the tensor into equal aligned parts. A grid that is
+    no rectangle gives the sharding up. Where one HEIGHT shard holds all rows, the library takes it for a WIDTH shard:
+    it looks at the height first.
     """
     shards, scheme = before.shard_spec, before.memory_layout
     apart = MemoryConfig(buffer_type=before.buffer_type)
@@ -118,14 +114,8 @@ def memory_after(spec: TensorSpec, shape: Shape) -> MemoryConfig:
 def reshaped(builder: PlanBuilder, source: PlanTensor, shape: Shape, name: str) -> PlanTensor:
     """The tensor of a convolution under another shape of the same volume; the source stays allocated.
 
-    Args:
-        name: Name of the result if a new buffer is needed; its intermediates start with it.
-
-    Returns:
-        Under the source's name, and without a step, when it is a view.
-
-    Raises:
-        ArgumentError: The volumes differ.
+    A view keeps the source's name and takes no step; a new buffer is called `name`, and its intermediates start with
+    it. An ArgumentError refuses another volume.
     """
     spec = source.spec
     if prod(shape) != spec.volume:
@@ -263,10 +253,9 @@ def _made(spec: TensorSpec, shape: Shape, place: MemoryConfig) -> TensorSpec:
 
 
 def moved_tiles(builder: PlanBuilder, source: PlanTensor, shape: Shape, place: MemoryConfig, name: str) -> PlanTensor:
-    """Rows move between tiles, as a map says that the program keeps in DRAM; it sees shapes of three axes.
+    """Rows move between tiles, by a map that the program keeps in DRAM, for shapes of three axes.
 
-    Raises:
-        DeviceError: The program does not move elements of this format.
+    A DeviceError refuses formats whose elements the program does not move.
     """
     spec, result = source.spec, _made(source.spec, shape, place)
     before, after = three_axes(spec.shape), three_axes(shape)
@@ -287,8 +276,7 @@ def moved_tiles(builder: PlanBuilder, source: PlanTensor, shape: Shape, place: M
 def viewed(source: TensorSpec, shape: tuple[int, ...], spec: DeviceSpec) -> TensorSpec:
     """The tensor as a view under another shape; the library does not see the padding of rows in shards as padding.
 
-    Raises:
-        DeviceError: Rows with their padding, or the tiles of a vector with theirs, lie in parts in several shards.
+    A DeviceError refuses rows with their padding, or tiles of a vector with theirs, that several shards share.
     """
     shards, columns, row = source.memory_config.shard_spec, source.padded_shape[-1], (1, *shape)[-1]
     tiled = source.layout is Layout.TILE
@@ -296,8 +284,10 @@ def viewed(source: TensorSpec, shape: tuple[int, ...], spec: DeviceSpec) -> Tens
         refuse_other_width(source.padded_shape, shape, shards)
     if shards is None or tiled or columns == row:
         return TensorSpec(shape, source.data_format, source.layout, source.memory_config)
-    held = replace(shards, shape=(shards.shape[0] * columns // row, row))
-    tensor_spec = TensorSpec(shape, source.data_format, source.layout, replace(source.memory_config, shard_spec=held))
+    view_shards = replace(shards, shape=(shards.shape[0] * columns // row, row))
+    tensor_spec = TensorSpec(
+        shape, source.data_format, source.layout, replace(source.memory_config, shard_spec=view_shards)
+    )
     size, page = source.buffer(spec).size_bytes, row_bytes(tensor_spec)
     if size % page:
         raise DeviceError(

@@ -40,23 +40,23 @@ class _Rows(NamedTuple):
     unit_bytes: int
 
 
-def uneven(source: TensorSpec, made: TensorSpec) -> Uneven:
+def uneven(source: TensorSpec, target: TensorSpec) -> Uneven:
     """What Reshard makes of sharded rows that go to shards of another width; all else is moved."""
-    pages = [row_bytes(tensor, tensor.shards.shape[1]) for tensor in (source, made)]
-    same_scheme = source.memory_config.memory_layout is made.memory_config.memory_layout
+    pages = [row_bytes(tensor, tensor.shards.shape[1]) for tensor in (source, target)]
+    same_scheme = source.memory_config.memory_layout is target.memory_config.memory_layout
     by_block = source.memory_config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED
     if source.layout is Layout.TILE or pages[0] == pages[1] or (same_scheme and not by_block):
         return Uneven.MOVED
     unit_bytes = gcd(*pages)
     units = div_up(row_bytes(source, source.shape[-1]), unit_bytes)
-    if all(units * unit_bytes == row_bytes(tensor) for tensor in (source, made)):
+    if all(units * unit_bytes == row_bytes(tensor) for tensor in (source, target)):
         return Uneven.MOVED
     rows = _Rows(prod(source.shape[:-1]), units, unit_bytes)
-    given, wanted = _counted(source, rows), _counted(made, rows)
-    if set(_cores(made).ravel().tolist()) - set((wanted // WORD).tolist()):
+    counted, wanted = _counted(source, rows), _counted(target, rows)
+    if set(_cores(target).ravel().tolist()) - set((wanted // WORD).tolist()):
         return Uneven.LOST
-    moved = dict(zip(wanted.tolist(), given.tolist(), strict=True))
-    right = zip(_held(made, rows).tolist(), _held(source, rows).tolist(), strict=True)
+    moved = dict(zip(wanted.tolist(), counted.tolist(), strict=True))
+    right = zip(_held(target, rows).tolist(), _held(source, rows).tolist(), strict=True)
     return Uneven.MOVED if all(moved.get(at) == unit for at, unit in right) else Uneven.MISPLACED
 
 
@@ -135,4 +135,4 @@ def _padding(tensor: TensorSpec, cores: Integers, left: Integers, per_page: int)
         last = cores // CORES == first.end.x - first.start.x
     else:
         last = cores % CORES == first.end.y - first.start.y
-    yield from (int(per_page - one) for one in left[last] if one < per_page)
+    yield from (int(per_page - count) for count in left[last] if count < per_page)

@@ -100,36 +100,36 @@ class Cut(DataMovement):
         )
 
 
-def slice_buffers(op: Cut, source: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+def slice_buffers(op: Cut, source: PlanTensor, target: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Dataflow buffers of the program: shards as they lie, rows or tiles on their way, and the place of each axis."""
-    data_format, rows = source.spec.data_format, made.spec.matrix[0]
-    tiled, alignment = source.spec.layout is Layout.TILE, _alignment(source.spec, made.spec, spec)
-    if not tiled and cuts_shards(op, source.spec, made.spec, spec):
-        return shard_view("shards", source, spec, made.spec.shards.grid), shard_view("kept", made, spec)
-    cores = page_cores(volume_tiles(made.spec) if tiled else rows, spec.grid)
+    data_format, rows = source.spec.data_format, target.spec.matrix[0]
+    tiled, alignment = source.spec.layout is Layout.TILE, _alignment(source.spec, target.spec, spec)
+    if not tiled and cuts_shards(op, source.spec, target.spec, spec):
+        return shard_view("shards", source, spec, target.spec.shards.grid), shard_view("kept", target, spec)
+    cores = page_cores(volume_tiles(target.spec) if tiled else rows, spec.grid)
     if tiled:
         pages = buffer("tiles", BUFFERING * data_format.tile_bytes, data_format, cores)
     elif op.has_steps:  # whole rows of the source
         return (buffer("rows", BUFFERING * round_up(row_bytes(source.spec), alignment), data_format, cores),)
     else:
-        together = rows_together(rows, round_up(row_bytes(made.spec), alignment), spec)
-        size = BUFFERING * together * row_buffer_bytes(op, source.spec, made.spec, spec)
+        together = rows_together(rows, round_up(row_bytes(target.spec), alignment), spec)
+        size = BUFFERING * together * row_buffer_bytes(op, source.spec, target.spec, spec)
         pages = buffer("rows", size, data_format, cores)
     return pages, scratchpad("places", len(op.begins) * INDEX_BYTES, data_format, cores)
 
 
-def cuts_shards(op: Cut, source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> bool:
+def cuts_shards(op: Cut, source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> bool:
     """Whether rows are cut out of HEIGHT shards into HEIGHT shards where they lie."""
-    places = {source.memory_config.memory_layout, made.memory_config.memory_layout}
+    places = {source.memory_config.memory_layout, target.memory_config.memory_layout}
     by_height = places == {TensorMemoryLayout.HEIGHT_SHARDED}
     return by_height and not op.has_steps and rows_follow(source, op.begins[-1], spec)
 
 
-def row_buffer_bytes(op: Cut, source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> int:
+def row_buffer_bytes(op: Cut, source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> int:
     """Bytes that one row takes on its way; rows that begin between aligned addresses take more."""
-    alignment = _alignment(source, made, spec)
+    alignment = _alignment(source, target, spec)
     apart = row_bytes(source, op.begins[-1]) % page_alignment_bytes(source.memory_config, spec) != 0
-    return round_up(row_bytes(made), BUFFERING * alignment if apart else alignment)
+    return round_up(row_bytes(target), BUFFERING * alignment if apart else alignment)
 
 
 def rows_together(rows: int, size: int, spec: DeviceSpec) -> int:
@@ -139,8 +139,8 @@ def rows_together(rows: int, size: int, spec: DeviceSpec) -> int:
     return next(count for count in range(most, 0, -1) if core_rows % count == 0)
 
 
-def _alignment(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> int:
-    return max(page_alignment_bytes(tensor.memory_config, spec) for tensor in (source, made))
+def _alignment(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> int:
+    return max(page_alignment_bytes(tensor.memory_config, spec) for tensor in (source, target))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,8 +274,8 @@ def _copied_to_place(sides: Sides, rows: int) -> Pages:
     written, shards = sides.written, sides.target.memory_config.shard_spec
     if shards is None or shards.shape[1] % TILE == 0:
         piece = div_up(written.core_pages, rows) * written.page_bytes
-        pieces = rows * sides.cores.num_cores()
-        return replace(written, access=Access.LOCAL_STICKS, core_pages=rows, page_bytes=piece, all_pages=pieces)
+        copies = rows * sides.cores.num_cores()
+        return replace(written, access=Access.LOCAL_STICKS, core_pages=rows, page_bytes=piece, all_pages=copies)
     filled = div_up(sides.target.matrix[1], TILE) > div_up(sides.source.matrix[1], TILE)
     return replace(written, access=Access.LOCAL_STICKS, core_pages=written.core_pages * (1 + filled))
 
@@ -288,7 +288,7 @@ def _tile_rows_under(sticks: int, image_cols: int, begin: int, end: int) -> int:
     return div_up(sticks * spanned, end - begin)
 
 
-def padded_slice_buffers(source: PlanTensor, made: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+def padded_slice_buffers(source: PlanTensor, target: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Buffers of the program that cuts a window out of an image [N, H, W, C] in DRAM.
 
     Tiles pass through two buffers of four rows of tiles, before and after they become sticks. The output follows, as a
@@ -296,9 +296,9 @@ def padded_slice_buffers(source: PlanTensor, made: PlanTensor, spec: DeviceSpec)
     do not start at a multiple of the alignment of DRAM are read whole, into two sticks with room to shift them. Where
     nothing is left but the view, the program allocates nothing, and a capture shows nothing.
     """
-    channels, (rows, width) = source.spec.shape[-1], made.spec.shards.shape
-    in_format, out_format, cores = source.spec.data_format, made.spec.data_format, made.spec.shards.grid
-    stick_bytes, alignment = row_bytes(made.spec, width), spec.dram.alignment_bytes
+    channels, (rows, width) = source.spec.shape[-1], target.spec.shards.shape
+    in_format, out_format, cores = source.spec.data_format, target.spec.data_format, target.spec.shards.grid
+    stick_bytes, alignment = row_bytes(target.spec, width), spec.dram.alignment_bytes
     tiled, buffers = source.spec.layout is Layout.TILE, []
     if tiled:  # of a shard that need not start where a tile does, the most tiles that it lies in
         starts = range(0, channels, width)
@@ -307,7 +307,7 @@ def padded_slice_buffers(source: PlanTensor, made: PlanTensor, spec: DeviceSpec)
             tile_buffer(name, SLICE_ROWS_OF_TILES * tiles, data_format, cores)
             for name, data_format in (("tiles", in_format), ("untilized", out_format))
         ]
-    buffers.append(paged_buffer("output", rows, stick_bytes, out_format, cores, made.name))
+    buffers.append(paged_buffer("output", rows, stick_bytes, out_format, cores, target.name))
     if tiled or channels % width:
         buffers.append(buffer("padding_stick", stick_bytes, out_format, cores))
     if not tiled and stick_bytes % alignment:
@@ -329,16 +329,11 @@ def slice_write_buffers(source: TensorSpec, spec: DeviceSpec) -> tuple[CircularB
 def sliced_input(
     builder: PlanBuilder, image: PlanTensor, window: Window, config: MemoryConfig, name: str
 ) -> PlanTensor:
-    """A window of an image tensor in DRAM as row-major shards in L1; bfloat8_b arrives as bfloat16.
+    """A window of an image [N, H, W, C] in DRAM as row-major shards in L1, of all images and all channels.
 
-    A window that is the whole of an image of rows is dealt to shards as any tensor is, where a shard holds all channels
-    and no more. bfloat4_b stays what it is, which has no rows: the real library refuses that, and so does the layout
-    here.
-
-    Args:
-        image: The input [N, H, W, C].
-        window: Which part; all images and all channels.
-        config: Shards of the slice.
+    bfloat8_b arrives as bfloat16. A window that is the whole of an image of rows is copied to shards as any tensor is,
+    where a shard holds all channels and no more. bfloat4_b stays bfloat4_b, which has no rows: the real library refuses
+    that, and so does the layout here.
     """
     channels, shards = window.window_shape[-1], config.shard_spec
     if shards is None:
@@ -363,27 +358,20 @@ def sliced_input(
     )
 
 
-def _narrow_rows(image: TensorSpec, made: TensorSpec, alignment_bytes: int) -> str | None:
+def _narrow_rows(image: TensorSpec, target: TensorSpec, alignment_bytes: int) -> str | None:
     """Why rows can not be cut out of an image of rows, in the real library's words and ours; None if they can."""
-    size = row_bytes(made, made.shards.shape[1])
+    size = row_bytes(target, target.shards.shape[1])
     if image.layout is Layout.TILE or size % alignment_bytes == 0:
         return None
     return (
         f"Output row size {size} must be aligned to the destination buffer BufferType::L1 alignment "
-        f"{alignment_bytes}\ninput_tensor: slices of its {made.shape[-1]} channels of {made.data_format} have rows of "
-        f"{size} bytes on every core; typecast it to bfloat16, or put it in L1"
+        f"{alignment_bytes}\ninput_tensor: slices of its {target.shape[-1]} channels of {target.data_format} have rows "
+        f"of {size} bytes on every core; typecast it to bfloat16, or put it in L1"
     )
 
 
 def write_slice(builder: PlanBuilder, result: PlanTensor, target: PlanTensor, write: SliceWrite, name: str) -> None:
-    """The tiles of one slice written into the output image in DRAM, as rows if the output is row-major; then released.
-
-    Args:
-        result: Sharded output of the slice's convolution.
-        target: The output [N, OH, OW, O].
-        write: Which part of the output the slice is.
-        name: Intermediates start with it.
-    """
+    """Write the tiles of one slice into the output [N, OH, OW, O] in DRAM, as rows if it is row-major; release them."""
     if target.spec.layout is Layout.ROW_MAJOR:
         if result.spec.memory_config.memory_layout is TensorMemoryLayout.WIDTH_SHARDED:
             interleaved = to_interleaved(builder, result, L1_MEMORY_CONFIG, f"{name}.interleaved")

@@ -98,10 +98,10 @@ def upsampled_shape(shape: tuple[int, ...], scale: tuple[float, float]) -> tuple
     return batch, high, wide, channels
 
 
-def _taken(made: int, side: int, factor: float) -> Indices:
+def _taken(length: int, side: int, factor: float) -> Indices:
     """[made] which pixel of ``side`` each pixel of the result is; by a reciprocal rounded up to 16 bits."""
     reciprocal = int(np.ceil(np.float32(1) / np.float32(factor) * np.float32(FIXED_ONE)))
-    places = np.arange(made, dtype=np.int64)
+    places = np.arange(length, dtype=np.int64)
     taken = places // int(factor) if float(factor).is_integer() else places * reciprocal // FIXED_ONE
     return np.minimum(taken, side - 1)
 
@@ -109,12 +109,12 @@ def _taken(made: int, side: int, factor: float) -> Indices:
 PAGES_IN_FLIGHT = 4  # pages of the result on their way through a core
 
 
-def interleaved_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+def interleaved_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Of a source that is not sharded: two sticks or rows of tiles, or one where no core has more."""
     rows, columns = source.matrix
     if source.layout is Layout.TILE:
         units, pages = rows // TILE, columns // TILE
-        page_bytes = {"tiles": source.data_format.tile_bytes, "sticks": made.data_format.tile_bytes}
+        page_bytes = {"tiles": source.data_format.tile_bytes, "sticks": target.data_format.tile_bytes}
     else:
         units, pages = rows, 1
         stick_bytes = columns * (source.data_format.element_bytes or 0)
@@ -122,32 +122,29 @@ def interleaved_buffers(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) 
     if units > spec.grid.cores:
         pages *= BUFFERING
     cores = page_cores(units, spec.grid)
-    formats = {"tiles": source.data_format, "sticks": made.data_format}
+    formats = {"tiles": source.data_format, "sticks": target.data_format}
     return tuple(paged_buffer(name, pages, size, formats[name], cores) for name, size in page_bytes.items())
 
 
-def page_buffers(made: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+def page_buffers(target: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Of a program that reads every page of the result where it comes from."""
-    pages = made.buffer(spec)
+    pages = target.buffer(spec)
     page_bytes = aligned_page_bytes(pages.page_bytes, pages.buffer_type, spec)
     cores = page_cores(pages.size_bytes // pages.page_bytes, spec.grid)
-    return (paged_buffer("pages", PAGES_IN_FLIGHT, page_bytes, made.data_format, cores),)
+    return (paged_buffer("pages", PAGES_IN_FLIGHT, page_bytes, target.data_format, cores),)
 
 
 def shard_buffers(
-    source: PlanTensor, made: PlanTensor, lists: PlanTensor, stick_bytes: int, spec: DeviceSpec
+    source: PlanTensor, target: PlanTensor, lists: PlanTensor, stick_bytes: int, spec: DeviceSpec
 ) -> tuple[CircularBuffer, ...]:
-    """Of shards: views of both and of the lists of sticks, on the cores that have lists.
+    """Views of the shards of both tensors and of the lists of sticks, on the cores that have lists.
 
-    Args:
-        source: What is read.
-        lists: A row of words for every core.
-        stick_bytes: Bytes of a core's part of a pixel.
+    A stick is a core's part of a pixel; a list is a row of words.
     """
     page_bytes, cores = round_up(stick_bytes, spec.l1.alignment_bytes), lists.spec.shards.grid
     views = [
-        paged_buffer(name, one.spec.shards.shape[0], page_bytes, one.spec.data_format, cores, one.name)
-        for name, one in (("source", source), ("result", made))
+        paged_buffer(name, tensor.spec.shards.shape[0], page_bytes, tensor.spec.data_format, cores, tensor.name)
+        for name, tensor in (("source", source), ("result", target))
     ]
     return (*views, buffer("lists", row_bytes(lists.spec), UINT16, cores, lists.name))
 
@@ -157,14 +154,7 @@ INTERVAL_WORDS = 4  # uint16: the column and the row of a core, its first stick 
 
 
 def interval_words(rows: int, width: int, repeats: int, shard_rows: int) -> int:
-    """uint16 words of a core's lists.
-
-    Args:
-        rows: Rows of pixels of all images.
-        width: Pixels of a row.
-        repeats: How often a row is repeated.
-        shard_rows: Pixels of a shard of the source.
-    """
+    """uint16 words of a core's lists for `rows` of `width` pixels, repeated, from shards of `shard_rows` pixels."""
     row, column = np.divmod(np.arange(rows * repeats * width, dtype=np.int64), width)
     row, again = np.divmod(row, repeats)
     begins = (row * width + column) % shard_rows == 0

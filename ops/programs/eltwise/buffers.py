@@ -67,8 +67,8 @@ def lies_in_place(read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> bo
     if read.layout is Layout.TILE:
         return True
     return all(
-        prod(one.shape) % TILE**2 == 0 and rows_follow(read, one.shape[1], spec)
-        for one in (before.shard_spec, after.shard_spec)
+        prod(shards.shape) % TILE**2 == 0 and rows_follow(read, shards.shape[1], spec)
+        for shards in (before.shard_spec, after.shard_spec)
     )
 
 
@@ -97,13 +97,10 @@ def unary_buffers(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> tu
 def with_row(
     builder: PlanBuilder, matrix: PlanTensor, row: PlanTensor, row_format: DataFormat, name: str
 ) -> PlanTensor:
-    """A row added to every row of an interleaved matrix, which is released.
+    """A row, read as `row_format`, added to every row of an interleaved matrix, which is released.
 
     The program has two tiles each of the matrix, the row, the row spread over a tile (unless the matrix has one row
     only) and the sum, on all cores of the device.
-
-    Args:
-        row_format: What the elements of the row are read as.
     """
     spread = ("spread_row",) if matrix.spec.shape[-2] > 1 else ()
     result = builder.run(
@@ -123,11 +120,7 @@ def with_row(
 def activated(
     builder: PlanBuilder, source: PlanTensor, activation: tuple[str, tuple[float, ...]], name: str
 ) -> PlanTensor:
-    """A function of every element of a tensor, which is released.
-
-    Args:
-        activation: ttnn's name in lower case, and its parameters.
-    """
+    """An activation (ttnn's name in lower case, and its parameters) of every element of a tensor, which is released."""
     result, data_format = PlanTensor(name, source.spec), source.spec.data_format
     builder.run(
         "UnaryDeviceOperation",

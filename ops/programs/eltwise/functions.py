@@ -241,19 +241,10 @@ UNCOMPARED_CALLS: Final = frozenset({"conv1d", "add_", "subtract_", "multiply_",
 
 
 def apply_activation(dst: Array, name: str, parameters: Parameters, *, mode: VectorUnitMode) -> Array:
-    """A function of every element of Dst.
+    """A function (ttnn's name in lower case) of every element of Dst, float32 of any shape.
 
-    Args:
-        dst: float32, any shape.
-        name: ttnn's name in lower case, for example "gelu".
-        parameters: Numbers of the function, for example the slope of "leaky_relu"; defaults stand for those left out.
-        mode: The vector unit.
-
-    Returns:
-        float32, the same shape, in bfloat16's values where Dst is 16 bits wide.
-
-    Raises:
-        DeviceError: No such function.
+    Defaults stand for parameters left out, for example the slope of "leaky_relu". Results are bfloat16's values where
+    Dst is 16 bits wide. A DeviceError refuses unknown functions.
     """
     if name not in FUNCTIONS:
         raise DeviceError(
@@ -285,10 +276,8 @@ def comparison(name: str) -> str:
 def uncompared(names: Iterable[str], *, fp32_dest: bool, fused_into: str = "") -> str | None:
     """Part of a sentence that names the functions of an operation that were never compared; None if all were.
 
-    Args:
-        names: The functions; what only fills or moves is left out.
-        fp32_dest: Whether Dst is 32 bits wide.
-        fused_into: An operation of two tensors that applies them; none of these was compared.
+    Functions that only fill or move are left out. `fused_into` is an operation of two tensors that applies the
+    functions; no such function was compared.
     """
     width = WIDE if fp32_dest else NARROW
     missing = [name for name in names if name in FUNCTIONS and (fused_into or width not in FUNCTIONS[name].compared)]

@@ -88,7 +88,7 @@ class Eltwise(ModeledOp):
             [data_format.tile_bytes for data_format in self.operand_formats],
             written.data_format.tile_bytes,
         )
-        reads_dram, writes_dram = (one.memory_config.buffer_type is BufferType.DRAM for one in (read, written))
+        reads_dram, writes_dram = (tensor.memory_config.buffer_type is BufferType.DRAM for tensor in (read, written))
         reading = writing = 0.0
         if not read.memory_config.is_sharded():
             reading = waited_read_cycles(spec, sizes[0], in_dram=reads_dram)
@@ -306,7 +306,7 @@ class Binary(Eltwise):
         for name, _ in self.right_activations:
             right = applied_to_integers(right, name, self.left_format)
         with np.errstate(over="ignore"):
-            numbers = (one.astype(np.int64) for one in self._in_order(left, right))
+            numbers = (operand.astype(np.int64) for operand in self._in_order(left, right))
             array = np.asarray(INTEGER_OPERATIONS[self.operation](*numbers), np.int64).astype(self.data_format.storage)
         for name, _ in self.activations:
             array = applied_to_integers(array, name, self.data_format)
@@ -334,7 +334,7 @@ class Binary(Eltwise):
     def _combined(self, left: Array, right: Array, arithmetic: Arithmetic, compute: ComputeSpec) -> Array:
         """Dst, as wide as the operation has it."""
         if self.operation is BinaryOperation.MULTIPLY and not self.by_vector_unit and arithmetic.slice_by_slice:
-            bits = [one.view(np.uint32) for one in (left, right)]
+            bits = [operand.view(np.uint32) for operand in (left, right)]
             quirk = compute.minus_one_quirk
             return multiplied_elements(*bits, fp32_dest=self.fp32_dest, minus_one_quirk=quirk).view(np.float32)
         if self.operation is BinaryOperation.MULTIPLY:

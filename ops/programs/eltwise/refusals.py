@@ -55,11 +55,7 @@ FIRST_COLUMNS: Final = 2
 
 
 def fused_by_conv_refusal(activation: Activation) -> str | None:
-    """Why a convolution can not end with a function, in the real library's words and ours; None if it can.
-
-    Args:
-        activation: ttnn's name in lower case, and its parameters.
-    """
+    """Why a convolution cannot end with a function, in the real library's words and ours; None if it can."""
     if activation[0] == "relu":  # the packer's, which has no code
         return None
     return next(_refusals(activation, None), None)

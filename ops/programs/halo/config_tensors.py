@@ -98,9 +98,7 @@ def listed_gather_words(transfers: Transfers, cores: CoreOrder, *, tiled: bool) 
 def _list_words(queue: Integers, used: Integers, cores: int) -> tuple[int, int]:
     """Words of both gather lists: the number of routes, what the core with most words uses, and an even number of all.
 
-    Args:
-        queue: A core's number times the processors, and the number of the processor.
-        used: Words for each.
+    `used` are the words of each queue: a core's number times the processors, plus the number of the processor.
     """
     words = np.bincount(queue, weights=used, minlength=PROCESSORS * cores).reshape(cores, PROCESSORS).max(axis=0)
     return round_up(1 + int(words[0]), 2), round_up(1 + int(words[1]), 2)
@@ -141,9 +139,7 @@ class _Groups:
 def gather_words_tiled(frame: PaddedInput, ranges: StickRanges, rank: Integers, *, input_rows: int) -> tuple[int, int]:
     """Words of both gather lists of a tiled input with shards of ``input_rows`` sticks.
 
-    Args:
-        rank: [cores] place of each core when they are ordered by x, then y: the order in which a stick is sent to
-            several cores.
+    `rank` is the [cores] place of each core ordered by x, then y: the order in which a stick is sent to several cores.
     """
     groups = _groups(frame, ranges, input_rows=input_rows)
     receivers = groups.high - groups.low + 1

@@ -98,7 +98,7 @@ def halo_cycles(
         working=lambda: frozenset(stage for stage, cycles in zip(busy, table[:, 1:].T, strict=True) if cycles.any()),
         bound_by=binding_stage(slowest.stages),
         dram_read_bytes=_config_bytes(plan),
-        network_bytes=halo.channel_cores * int(sum(one.away_bytes.sum() for one in traffic.sending)),
+        network_bytes=halo.channel_cores * int(sum(sending.away_bytes.sum() for sending in traffic.sending)),
         contention_cycles=times.cycles - float(times.free_ends.max()),
         moved=partial(_moved, halo, order, traffic.sending, _config_bytes(plan)),
     )
@@ -111,10 +111,10 @@ def halo_times(plan: HaloPlan, traffic: HaloTraffic, spec: DeviceSpec, *, filled
     alone = spec.data_movement.processors == 1  # it does what both would, in turn
     begun = costs.start_cycles + _locked(_config_cycles(plan, spec), alone=alone)
     stick, zero = stick_bytes(halo), not filled_by_stick
-    filled = np.array([_filling_cycles(spec, one, stick, zero=zero) for one in traffic.filling])
+    filled = np.array([_filling_cycles(spec, end, stick, zero=zero) for end in traffic.filling])
     padded = begun[:, None] + _locked(filled, alone=alone)
-    transfers = [_transfer_cycles(spec, one) for one in traffic.sending]
-    ends = [np.array([one, one]) for one in padded]  # of both: with the links to themselves, and as it is
+    transfers = [_transfer_cycles(spec, sender) for sender in traffic.sending]
+    ends = [np.array([end, end]) for end in padded]  # of both: with the links to themselves, and as it is
     given_back: list[list[Floats]] = [[] for _ in range(PROCESSORS)]
     starts: list[list[Floats]] = [[] for _ in range(PROCESSORS)]
     untilized: float | Floats = costs.start_cycles
@@ -132,7 +132,7 @@ def halo_times(plan: HaloPlan, traffic: HaloTraffic, spec: DeviceSpec, *, filled
     answers = [_answer_cycles(spec, *op) for op in zip(traffic.filling, traffic.sending, strict=True)]
     free_ends, last_ends = np.array(ends).swapaxes(0, 1) + np.array(answers)
     sending, together = np.array([transfer.sum(axis=2) for transfer in transfers]).swapaxes(0, 1)
-    blocks = ([[one[1] for one in each] for each in both] for both in (starts, given_back))
+    blocks = ([[end[1] for end in each] for each in both] for both in (starts, given_back))
     return HaloTimes(begun, padded, sending, together - sending, free_ends, last_ends, *blocks)
 
 
@@ -201,12 +201,8 @@ def _busy_cycles(halo: HaloArguments, spec: DeviceSpec, traffic: HaloTraffic, ti
 def _moved(
     halo: HaloArguments, order: CoreOrder, sending: Sequence[Sending], config_bytes: int
 ) -> tuple[MovedBytes, ...]:
-    """Bytes to other cores, by all cores that send as many; and the config tensors, which all cores read alike.
-
-    Args:
-        order: Where its cores are.
-    """
-    sent, away = [], np.sum([one.away_bytes.sum(axis=1) for one in sending], axis=0)  # [cores] to other cores
+    """Bytes to other cores, by all cores that send as many; and the config tensors, which all cores read."""
+    sent, away = [], np.sum([sender.away_bytes.sum(axis=1) for sender in sending], axis=0)  # [cores] to other cores
     for size in np.unique(away).tolist():
         numbers = np.flatnonzero(away == size)
         total = halo.channel_cores * int(size) * len(numbers)
@@ -260,7 +256,7 @@ def halo_sent(op: HaloOp, spec: DeviceSpec) -> tuple[Sent, ...]:
     plan = op.plan
     times = halo_times(plan, halo_traffic(plan, spec), spec, filled_by_stick=op.filled_by_stick)
     batches = batches_of(plan)
-    return tuple(one for processor in range(PROCESSORS) for one in _sent(batches, processor, plan.arguments, times))
+    return tuple(sent for processor in range(PROCESSORS) for sent in _sent(batches, processor, plan.arguments, times))
 
 
 def _sent(batches: Batches, processor: int, halo: HaloArguments, times: HaloTimes) -> Iterator[Sent]:

@@ -93,10 +93,7 @@ def halo_format(data_format: DataFormat) -> DataFormat:
 
 
 def plan_halo(halo: HaloArguments, *, input_tensor: str, output_tensor: str) -> HaloPlan:
-    """Plans a halo.
-
-    Args:
-        output_tensor: Name of the output; the config tensors are called ``<output>.padding_0`` and so on.
+    """The plan of a halo; its config tensors are called ``<output>.padding_0`` and so on.
 
     Raises:
         DeviceError: The shards of the output do not fit the cores of the input.

@@ -137,8 +137,8 @@ def _filling(halo: HaloArguments, ranges: StickRanges, zeros_bytes: int) -> tupl
     low, high = runs.within(ranges)
     edges = np.array([low, np.maximum(high - 1, low)])
     begin, end = runs.begins(edges), runs.ends(edges)  # of the first and the last run, which a core's range cuts
-    whole, kept = end - begin, (np.minimum(end, ranges.stops) - np.maximum(begin, ranges.starts)) * (high > low)
-    cut = np.array([whole - kept, copies(whole) - copies(kept)])
+    whole, data_sticks = end - begin, (np.minimum(end, ranges.stops) - np.maximum(begin, ranges.starts)) * (high > low)
+    cut = np.array([whole - data_sticks, copies(whole) - copies(data_sticks)])
     bounds = np.array([low, (low + high) // 2, high])
     below = runs.below(bounds, copies)
     halves = below[:, 1:] - below[:, :-1]
@@ -173,12 +173,7 @@ def _sending(batches: Batches, plan: HaloPlan, blocks: int, spec: DeviceSpec) ->
 def _crossing(
     batches: Batches, gone: Integers, sent: Integers, blocks: int, places: Places, torus: Torus, network: Network
 ) -> tuple[Floats, Integers]:
-    """[cores, blocks] bytes on the route of a core that meets most, and [cores] links to its farthest receiver.
-
-    Args:
-        sent: [gone] their bytes.
-        places: Where the cores lie.
-    """
+    """[cores, blocks] bytes on the route of a core that meets most, and [cores] links to its farthest receiver."""
     cores = len(places.col)
     crossing, farthest = np.zeros((cores, blocks)), np.zeros(cores, np.int64)
     if len(gone):

@@ -147,20 +147,18 @@ def _cut(first: Integers, stop: Integers, input_rows: int, block_rows: int) -> _
 
 
 def count_transfers(frame: PaddedInput, ranges: StickRanges, *, input_rows: int, block_rows: int = 0) -> PairCounts:
-    """Transfers between every two cores, counted without listing them.
+    """Transfers between every two cores, counted without listing them, in a frame that does not replicate.
 
-    Args:
-        frame: The frame; it does not replicate.
-        block_rows: If positive, no transfer crosses a multiple of so many sticks of its source shard.
+    If `block_rows` is positive, no transfer crosses a multiple of so many sticks of its source shard.
     """
-    pieces = _cut(ranges.first_data, ranges.stop_data, input_rows, block_rows)
-    breaks = count_breaks(frame, np.array([pieces.begin, pieces.end - 1]))
+    cuts = _cut(ranges.first_data, ranges.stop_data, input_rows, block_rows)
+    breaks = count_breaks(frame, np.array([cuts.begin, cuts.end - 1]))
     return PairCounts(
-        source_core=pieces.core,
-        source_block=pieces.block,
-        destination_core=pieces.range,
+        source_core=cuts.core,
+        source_block=cuts.block,
+        destination_core=cuts.range,
         transfers=breaks[1] - breaks[0] + 1,
-        sticks=pieces.end - pieces.begin,
+        sticks=cuts.end - cuts.begin,
     )
 
 
@@ -180,14 +178,14 @@ def list_transfers(frame: PaddedInput, ranges: StickRanges, *, input_rows: int, 
     run = low[core] + ordinals(counts)
     begin = np.maximum(runs.begin[run], ranges.starts[core])
     first = runs.source[run] + begin - runs.begin[run]
-    pieces = _cut(first, first + np.minimum(runs.end[run], ranges.stops[core]) - begin, input_rows, block_rows)
-    core, stick = core[pieces.range], (begin - first)[pieces.range] + pieces.begin
+    cuts = _cut(first, first + np.minimum(runs.end[run], ranges.stops[core]) - begin, input_rows, block_rows)
+    core, stick = core[cuts.range], (begin - first)[cuts.range] + cuts.begin
     return Transfers(
-        source_core=pieces.core,
-        source_stick=pieces.begin - pieces.core * input_rows,
+        source_core=cuts.core,
+        source_stick=cuts.begin - cuts.core * input_rows,
         destination_core=core,
         destination_stick=stick - ranges.starts[core],
-        length=pieces.end - pieces.begin,
+        length=cuts.end - cuts.begin,
     )
 
 
@@ -317,8 +315,8 @@ def padding_runs(frame: PaddedInput) -> PaddingRuns | ListedPadding:
     span = run_length(frame)
     if span is not None:
         return PaddingRuns(frame, span)
-    held = np.flatnonzero(frame_sources(frame, 0, frame.sticks) >= 0)
-    begin, end = np.append(0, held + 1), np.append(held, frame.sticks)
+    data = np.flatnonzero(frame_sources(frame, 0, frame.sticks) >= 0)
+    begin, end = np.append(0, data + 1), np.append(data, frame.sticks)
     filled = end > begin
     filled[-1] = True
     return ListedPadding(begin[filled], end[filled])

@@ -68,8 +68,8 @@ def matmul_circular_buffers(
     if shards is not None and config.program is MatmulProgram.MCAST_2D:
         add("in0_shard", shard_tiles, problem.in_format, view_of=source)
     block = config.out_block_h * config.out_block_w
-    held = config.per_core_m * config.per_core_n if out_sharded else block
-    add("out", held, problem.out_format, view_of=output if out_sharded else None)
+    out_tiles = config.per_core_m * config.per_core_n if out_sharded else block
+    add("out", out_tiles, problem.out_format, view_of=output if out_sharded else None)
     partials = partials_format(problem, config)
     if partials != problem.out_format:
         add("partials", block, partials)
@@ -86,11 +86,11 @@ def _depths(problem: MatmulProblem, config: MatmulConfig) -> tuple[int, int]:
     A first operand that all batches share is held whole. Where cores split one axis only, a second operand of one
     block is not brought again for the next batch.
     """
-    blocks, one = k_blocks(problem, config), config.in0_block_w
-    first = one * (BUFFERING if blocks * problem.batches > 1 else 1)
+    blocks, single = k_blocks(problem, config), config.in0_block_w
+    first = single * (BUFFERING if blocks * problem.batches > 1 else 1)
     brought = problem.batches if problem.second_batched or config.program is MatmulProgram.MCAST_2D else 1
-    second = one * (BUFFERING if blocks * brought > 1 else 1)
-    return (blocks * one if problem.keeps_first else first), second
+    second = single * (BUFFERING if blocks * brought > 1 else 1)
+    return (blocks * single if problem.keeps_first else first), second
 
 
 # Sub-blocks (height, width) in the order in which they are tried.
@@ -105,11 +105,7 @@ SQUARE_BLOCKS: Final = (16, 8, 4, 2)  # output blocks that are tried when an ope
 
 
 def interleaved_config(problem: MatmulProblem, grid: GridSpec, *, in_dram: bool, l1_bytes: int) -> MatmulConfig:
-    """The program config of a matmul whose operands and output are interleaved, weights and output in DRAM.
-
-    Args:
-        in_dram: Whether the first operand is in DRAM, too; otherwise it is in L1.
-    """
+    """The program config of a matmul of interleaved tensors in DRAM; the first operand is in L1 unless `in_dram`."""
     factor = next((n for n in SQUARE_BLOCKS if buffers_bytes(problem, n, n, INTERLEAVED_BUFFERING) < l1_bytes), 1)
     down, across = div_up(problem.m_tiles, factor), div_up(problem.n_tiles, factor)
     several = down > 1 or across > 1

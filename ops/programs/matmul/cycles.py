@@ -134,18 +134,18 @@ def walk_blocks(step: str, steps: MatmulSteps) -> MatmulTiming:
             in1.empty(compute.now)
             left -= 1
             after = [processor.now.cycles for processor in (first, second, compute)]
-            alike = left - 1  # the last one is done in parts
+            whole_blocks = left - 1  # the last one is done in parts
             steady = first is not second and all(map(_is_same, before, after))
-            if alike > 0 and steps.k_blocks - left > INTERLEAVED_BUFFERING and steady:
+            if whole_blocks > 0 and steps.k_blocks - left > INTERLEAVED_BUFFERING and steady:
                 # All wait for the slowest, and will do so block after block.
                 for processor, task in ((first, steps.first), (second, steps.second), (compute, steps.multiply_of(1))):
-                    processor.go_on(alike, task, pace)
+                    processor.go_on(whole_blocks, task, pace)
                 for task in (steps.first_dram, steps.second_dram):
                     if task is not None:
-                        dram.go_on(alike, task, task)
-                in0.go_on(alike, pace)
-                in1.go_on(alike, pace)
-                left -= alike
+                        dram.go_on(whole_blocks, task, task)
+                in0.go_on(whole_blocks, pace)
+                in1.go_on(whole_blocks, pace)
+                left -= whole_blocks
         if steps.finish is not None:
             ready = _work(compute, steps.finish, steps.parts)
         out.fill(compute.now)
@@ -220,11 +220,7 @@ def matmul_cycles(
     cores: CoreRangeSet | None = None,
     contention: bool = True,
 ) -> OperationCycles:
-    """Cycles of one matmul program.
-
-    Args:
-        cores: Cores that compute; the first of the grid if not given.
-    """
+    """Cycles of one matmul program on `cores`: the first of the grid if not given."""
     problem, config, operands = op.problem, op.config, operands_of(op, places)
     free = time_matmul(op, spec, places, contention=False)
     timing = time_matmul(op, spec, places) if contention else free

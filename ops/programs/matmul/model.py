@@ -67,7 +67,7 @@ def matmul_facts(op: MatmulOp) -> tuple[Detail, ...]:
     subblock, depth = (config.out_subblock_h, config.out_subblock_w), k_blocks(problem, config)
     outs = out_blocks(op)
     sent = [name for name, sends in zip(("first", "second"), sent_operands(config), strict=True) if sends]
-    found = [
+    facts = [
         Detail("program", config.program.name, config.program.name),
         Detail("cores", count, "one core" if count == 1 else f"{count} cores"),
         Detail("core_tiles", part, f"{part[0]}x{part[1]} output tiles a core"),
@@ -83,10 +83,10 @@ def matmul_facts(op: MatmulOp) -> tuple[Detail, ...]:
     ]
     functions = [] if op.activation is None else [op.activation[0]]
     if (text := uncompared(functions, fp32_dest=problem.fp32_dest)) is not None:
-        found.append(uncompared_fact(text))
+        facts.append(uncompared_fact(text))
     if problem.batches > 1:
-        found.append(Detail("batches", problem.batches, f"{problem.batches} batches, one by one"))
-    return tuple(found)
+        facts.append(Detail("batches", problem.batches, f"{problem.batches} batches, one by one"))
+    return tuple(facts)
 
 
 def _program_config(config: MatmulConfig) -> str:

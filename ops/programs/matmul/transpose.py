@@ -67,14 +67,7 @@ class Transpose(ModeledOp):
 
 
 def transposed(data_format: DataFormat, values: Array, arithmetic: Arithmetic) -> Array:
-    """The last two axes swapped, on the way through Dst: block floats share other exponents then.
-
-    Args:
-        values: [..., rows, columns] in its storage.
-
-    Returns:
-        [..., columns, rows] in its storage.
-    """
+    """[..., rows, columns] with both axes swapped, on the way through Dst: block floats share other exponents then."""
     turned = np.swapaxes(values, -1, -2)
     if not data_format.is_block:
         return turned

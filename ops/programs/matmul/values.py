@@ -21,15 +21,10 @@ HALVES = 2  # 16-column halves of a tile
 def matmul_values(
     op: MatmulOp, rows: Array, weights: Array, bias: Array | None, spec: DeviceSpec, arithmetic: Arithmetic
 ) -> Array:
-    """The output of one matmul program.
+    """The output [M, out_channels] of one matmul program, in storage of the output format.
 
-    Args:
-        rows: [M, K] in storage of the input format; columns may lack the padding to tiles.
-        weights: [K, N] the padded weight matrix, in storage of its format.
-        bias: [N] or None, in storage of its own format.
-
-    Returns:
-        [M, out_channels] in storage of the output format.
+    Rows are [M, K] in storage of the input format; their columns may lack the padding to tiles. Weights are the padded
+    matrix [K, N], the bias is [N], each in storage of its own format.
     """
     problem, arithmetic = op.problem, arithmetic_of(arithmetic, rows, weights, bias)
     depth = problem.k_tiles * TILE
@@ -63,8 +58,8 @@ def _unpacked(op: MatmulOp, values: Array, data_format: DataFormat, arithmetic: 
 def _multiply(op: MatmulOp, rows: Array, weights: Array, mode: MatrixUnitMode, arithmetic: Arithmetic) -> Array:
     """All K blocks of a run of rows, with the trips through the packer between them.
 
-    Returns:
-        float32 [rows, N]: Dst before the final pack; with a bias, the partial sums as they are read to add it.
+    The result is Dst before the final pack, float32 [rows, N]; with a bias, the partial sums as they are read to add
+    it.
     """
     problem, fp32_dest = op.problem, mode.fp32_dest
     partials, accumulates = partials_format(problem, op.config), l1_accumulation(problem, op.config)

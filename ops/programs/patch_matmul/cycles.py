@@ -147,11 +147,7 @@ def _met(start: int, step: int, outputs: int, size: int) -> int:
 
 
 def patch_matmul_cycles(op: PatchMatmul, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
-    """Cycles of a patch matmul.
-
-    Args:
-        contention: Whether the cores share the bandwidth of DRAM.
-    """
+    """Cycles of a patch matmul; with `contention` the cores share the bandwidth of DRAM."""
     return _program(op.matmul, patch_share(op), op.patches, spec, _useful(op), contention=contention)
 
 
@@ -170,7 +166,7 @@ def sum_sections_cycles(op: SumSections, spec: DeviceSpec, *, contention: bool =
     """Cycles of a program that reads rows of all bands, adds and writes them; arguments as of `patch_matmul_cycles`."""
     cores = min(op.rows, spec.grid.cores)
     share = div_up(op.rows, cores)
-    in_bytes, out_bytes = (op.columns * one.storage.itemsize for one in (FLOAT32, op.out_format))
+    in_bytes, out_bytes = (op.columns * data_format.storage.itemsize for data_format in (FLOAT32, op.out_format))
     read = read_stick_cycles(spec, in_bytes)
     write = write_stick_cycles(spec, out_bytes)
     moved = op.rows * (op.sections * in_bytes + out_bytes)
@@ -226,9 +222,11 @@ def _program(
     )
 
 
-def _times(one: StageCycles, count: int) -> StageCycles:
+def _times(stage: StageCycles, count: int) -> StageCycles:
     """A stage that does its work several times over."""
-    return StageCycles(one.stage, count * one.busy_cycles, count * one.stall_cycles, count * one.critical_cycles)
+    return StageCycles(
+        stage.stage, count * stage.busy_cycles, count * stage.stall_cycles, count * stage.critical_cycles
+    )
 
 
 def _steps(matmul: MatmulOp, gather: CoreShare, spec: DeviceSpec) -> MatmulSteps:

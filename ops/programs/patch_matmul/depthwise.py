@@ -54,7 +54,7 @@ def elements(axes: tuple[PaddedAxis, ...], batch: int) -> Elements | None:
         first, end = np.searchsorted(rows[:, 0], (begin * inner, stop * inner))
         pieces.append((slice(begin, stop), rows[first:end] - (begin * inner, 0, 0)))
     in_row = np.array(met_two_at_a_time(last), np.int64).reshape(-1, 6)
-    met = sum(one.outputs for one in met_by_taps(last, last.outputs))
+    met = sum(meeting.outputs for meeting in met_by_taps(last, last.outputs))
     return Elements(axes, tuple(pieces), in_row, met, (last.outputs, last.kernel, last.input_length, *distances(last)))
 
 
@@ -70,14 +70,9 @@ class _Operands(NamedTuple):
 def add_up_elements(
     layer: Elements, image: Array, weights: Array, bias: Array | None, result: Array, each: Each
 ) -> None:
-    """All outputs.
+    """All outputs [N, *out_shape, C] of a float32 image [N, *spatial, C], weights [C, *taps] and a bias [C] or None.
 
-    Args:
-        layer: What is multiplied.
-        image: float32 [N, *spatial, C], contiguous.
-        weights: float32 [C, *taps].
-        bias: float32 [C] or None.
-        result: [N, *out_shape, C], contiguous.
+    The image and the result are contiguous.
     """
     taps = np.ascontiguousarray(weights.reshape(len(weights), -1).T)
     biases = None if bias is None else np.tile(bias, (result.shape[-2], 1))
@@ -113,11 +108,11 @@ def _by_numpy(axes: Sequence[PaddedAxis], outputs: slice, image: Array, operands
     met = [_met(axis, span) for axis, span in zip(axes, [outputs, *spans[1:]], strict=True)]
     for combination in product(*met):
         tap = 0
-        for axis, one in zip(axes, combination, strict=True):
-            tap = tap * axis.kernel + one.tap
-        pixels = image[tuple(one.inputs for one in combination)]
+        for axis, meeting in zip(axes, combination, strict=True):
+            tap = tap * axis.kernel + meeting.tap
+        pixels = image[tuple(meeting.inputs for meeting in combination)]
         terms = np.multiply(pixels, operands.weights[tap], out=operands.products.array(pixels.shape))
-        place = sums[tuple(one.outputs for one in combination)]
+        place = sums[tuple(meeting.outputs for meeting in combination)]
         place += terms
 
 
@@ -133,11 +128,11 @@ def _met(axis: PaddedAxis, span: slice) -> list[_Slices]:
     """What the taps of an axis meet under the outputs of a span, which are counted from its first."""
     apart, step = distances(axis)
     result: list[_Slices] = []
-    for one in met_by_taps(axis, axis.outputs):
-        first = max(0, div_up(span.start - one.output, apart))
-        last = min(one.outputs, div_up(span.stop - one.output, apart)) - 1
+    for meeting in met_by_taps(axis, axis.outputs):
+        first = max(0, div_up(span.start - meeting.output, apart))
+        last = min(meeting.outputs, div_up(span.stop - meeting.output, apart)) - 1
         if first <= last:
-            inputs = slice(one.source + first * step, one.source + last * step + 1, step)
-            begin = one.output - span.start
-            result.append(_Slices(one.tap, inputs, slice(begin + first * apart, begin + last * apart + 1, apart)))
+            inputs = slice(meeting.source + first * step, meeting.source + last * step + 1, step)
+            begin = meeting.output - span.start
+            result.append(_Slices(meeting.tap, inputs, slice(begin + first * apart, begin + last * apart + 1, apart)))
     return result

@@ -63,10 +63,10 @@ def met_two_at_a_time(axis: PaddedAxis) -> list[MetTogether]:
     for first in range(min(apart, axis.outputs)):
         outputs = range(first, axis.outputs, apart)
         for taps, several in groupby(outputs, key=lambda output: tuple(np.flatnonzero(inputs[output] >= 0).tolist())):
-            alike = list(several)
-            of_first = [(tap, int(inputs[alike[0], tap])) for tap in taps]
+            same = list(several)
+            of_first = [(tap, int(inputs[same[0], tap])) for tap in taps]
             pairs = zip_longest(of_first[::2], of_first[1::2], fillvalue=(-1, 0))
-            togethers.extend(MetTogether(alike[0], len(alike), *one, *other) for one, other in pairs)
+            togethers.extend(MetTogether(same[0], len(same), *earlier, *other) for earlier, other in pairs)
     return togethers
 
 
@@ -106,17 +106,14 @@ class Direct:
 def whole(axes: Sequence[PaddedAxis], out_shape: tuple[int, ...]) -> bool:
     """Whether outputs of some axes are all that there are."""
     return all(
-        (one.output_offset, one.output_stride, one.outputs) == (0, 1, n) for one, n in zip(axes, out_shape, strict=True)
+        (axis.output_offset, axis.output_stride, axis.outputs) == (0, 1, n)
+        for axis, n in zip(axes, out_shape, strict=True)
     )
 
 
 @lru_cache(MOST_KEPT)
 def direct(axes: tuple[PaddedAxis, ...], batch: int, channels: tuple[int, int], parts: int) -> Direct | None:
-    """The products of a layer; None if it takes less to gather patches.
-
-    Args:
-        channels: Of a part of the image, and of the result.
-    """
+    """The products of a layer; None if gathering patches takes less. Channels are those of a part of image and sum."""
     *outer, last = axes
     ins, outs = channels
     apart, step = distances(last)
@@ -151,10 +148,8 @@ def _block_of(columns: int, depth: int) -> int:
 def _calls(rows: Array, in_row: Sequence[Met], last: PaddedAxis, channels: tuple[int, int], parts: int) -> Array:
     """The products of all outputs and taps that meet inputs, as `Products` has them, by outputs.
 
-    Args:
-        rows: Outputs, taps and inputs of all axes but the last.
-        in_row: What the taps of the last axis meet.
-        channels: Of a part of the image, and of the result.
+    `rows` are outputs, taps and inputs of all axes but the last; `in_row` is what the taps of the last axis meet.
+    Channels are those of a part of the image, and of the result.
     """
     ins, outs = channels
     taps, outputs, inputs, counts = (np.array(numbers) for numbers in zip(*in_row, strict=True))
@@ -168,13 +163,9 @@ def _calls(rows: Array, in_row: Sequence[Met], last: PaddedAxis, channels: tuple
 
 
 def add_up_directly(layer: Direct, image: Array, weights: Array, bias: Array | None, result: Array, each: Each) -> None:
-    """All outputs.
+    """All outputs [N, *out_shape, O] of a float32 image [N, *spatial, C], contiguous like the weights and the result.
 
-    Args:
-        image: float32 [N, *spatial, C], contiguous.
-        weights: float32 [parts, *taps, C / parts, O / parts], contiguous.
-        bias: float32 [O] or None.
-        result: [N, *out_shape, O], contiguous.
+    Weights are float32 [parts, *taps, C / parts, O / parts], the bias is [O] or None.
     """
     scratch, biases = Scratch(), None if bias is None else np.tile(bias, (result.shape[-2], 1))
 
@@ -229,9 +220,8 @@ def direct_pixels(
 ) -> DirectPixels | None:
     """The products of a weight gradient; None if it takes less to gather patches.
 
-    Args:
-        axes: Of the patches of the other image, none with inserted zeros.
-        channels: Of a part of the image, and of the other one.
+    The axes are those of the patches of the other image, none with inserted zeros. Channels are those of a part of the
+    image, and of the other image.
     """
     *outer, last = axes
     (ins, outs), taps = channels, prod(axis.kernel for axis in axes)
@@ -272,14 +262,8 @@ def _pixel_calls(
 ) -> tuple[Array, Array]:
     """The products of all positions, taps and parts, as `Products` has them, and the tap of each.
 
-    Args:
-        rows: Positions, taps and inputs of all axes but the last.
-        in_row: What the taps of the last axis meet.
-        channels: Of a part of the image, and of the other one.
-        parts: Parts; those of a row of positions follow each other, while it is in the cache.
-
-    Returns:
-        int64 [products, 5], without rows and with the part instead of where sums begin; and int64 [products].
+    Arguments are those of `_calls`. The parts of a row of positions follow each other, while the row is in the cache.
+    The products are int64 [products, 5], without rows and with the part in the place of where sums begin.
     """
     taps, outputs, inputs, counts = (np.array(numbers) for numbers in zip(*in_row, strict=True))
     part, (ins, outs) = np.arange(parts), channels
@@ -303,14 +287,9 @@ def _sections(each_tap: Array, taps: int, sections: int, parts: int) -> Array:
 
 
 def sum_directly(layer: DirectPixels, image: Array, other: Array, each: Each) -> Array:
-    """The products of all positions, added up.
+    """The products of all positions, added up: float32 [parts, taps, I / parts, O / parts].
 
-    Args:
-        image: float32 [N, *positions, I], contiguous.
-        other: float32 [N, *spatial, O], contiguous.
-
-    Returns:
-        float32 [parts, taps, I / parts, O / parts].
+    The image is float32 [N, *positions, I], the other one [N, *spatial, O], both contiguous.
     """
     ins, outs = layer.channels
     sums = np.empty((layer.sections, layer.parts, layer.taps, ins, outs), np.float32)
@@ -322,7 +301,7 @@ def sum_directly(layer: DirectPixels, image: Array, other: Array, each: Each) ->
         add_products(layer.products, operands, piece.calls.start, piece.calls.stop)
 
     blocks = range(0, ins, layer.block), range(0, outs, layer.products.columns)
-    each(do, [partial(add_up, *one) for one in product(layer.pieces, *blocks)])
+    each(do, [partial(add_up, *piece_of) for piece_of in product(layer.pieces, *blocks)])
     total: Array = sums[0]
     for more in sums[1:]:
         total += more

@@ -42,13 +42,9 @@ from ops.window import PaddedAxis, index_of, output_phases
 
 
 def patch_matmul(op: PatchMatmul, image: Array, weights: Array, bias: Array | None, result: Array, each: Each) -> None:
-    """Patches times weights, written to their places.
+    """Patches of a contiguous image [N, *spatial, C] times weights, written to their places in [N, *out_shape, O].
 
-    Args:
-        image: float32 [N, *spatial, C], contiguous.
-        weights: float32 [groups, *taps, C / groups, O / groups].
-        bias: float32 [O] or None.
-        result: [N, *out_shape, O].
+    Weights are float32 [groups, *taps, C / groups, O / groups], the bias is [O] or None.
     """
     axes = op.patches.axes
     groups, taps, ins, outs = len(weights), weights.shape[1:-2], weights.shape[-2], weights.shape[-1]
@@ -141,14 +137,9 @@ def _each_phase(
 def _gathered(
     each: Each, view: Array, weights: Array, bias: Array | None, part: Array, scratch: tuple[Scratch, Scratch]
 ) -> Iterator[Piece]:
-    """Gathered patches times weights.
+    """Gathered patches [N, *outputs, *taps, C] times weights [*taps, C, O], written to `part` [N, *outputs, O].
 
-    Args:
-        view: float32 [N, *outputs, *taps, C].
-        weights: float32 [*taps, C, O].
-        bias: float32 [O] or None.
-        part: [N, *outputs, O].
-        scratch: Memory for patches, and for sums.
+    All are float32; `scratch` is memory for patches, and for sums.
     """
     counts = part.shape[:-1]
     matrix = _matrix(weights, each)
@@ -186,14 +177,9 @@ def _gathered_run(
 def _by_elements(
     view: Array, weights: Array, bias: Array | None, part: Array, scratch: tuple[Scratch, Scratch]
 ) -> Iterator[Piece]:
-    """Patches times the weights of groups of one channel.
+    """Patches [N, *outputs, *taps, C] times the weights [C, *taps, 1, 1] of groups of one channel, written to `part`.
 
-    Args:
-        view: float32 [N, *outputs, *taps, C].
-        weights: float32 [C, *taps, 1, 1].
-        bias: float32 [C] or None.
-        part: [N, *outputs, C].
-        scratch: Memory for products, and for sums.
+    `scratch` is memory for products, and for sums.
     """
     counts, factors = part.shape[:-1], np.ascontiguousarray(weights[..., 0, 0].T).T
     for box in runs(counts, shared_rows(3 * len(weights), prod(counts))):
@@ -204,7 +190,7 @@ def _run_by_elements(
     view: Array, factors: Array, bias: Array | None, place: Array, scratch: tuple[Scratch, Scratch]
 ) -> None:
     """A run of `_by_elements`, tap by tap; factors are [C, *taps]."""
-    terms, total = (one.array(place.shape) for one in scratch)
+    terms, total = (memory.array(place.shape) for memory in scratch)
     total[...] = 0 if bias is None else bias
     for tap in np.ndindex(*factors.shape[1:]):
         total += np.multiply(view[(..., *tap, slice(None))], factors[(slice(None), *tap)], out=terms)
@@ -213,15 +199,9 @@ def _run_by_elements(
 
 
 def pixel_matmul(patches: Patches, image: Array, other: Array, each: Each) -> Array:
-    """Adds up the products of an image's channels and the patches of another.
+    """Sums of products of an image's channels and the patches of another: [groups, *taps, I / groups, O / groups].
 
-    Args:
-        patches: The patches of the other image, one for each position of the first.
-        image: float32 [N, *positions, I].
-        other: float32 [N, *spatial, O].
-
-    Returns:
-        float32 [groups, *taps, I / groups, O / groups].
+    The image is [N, *positions, I], the other one [N, *spatial, O], with a patch for each position; all are float32.
     """
     groups, taps = patches.groups, patches.tap_count
     ins, outs = image.shape[-1] // groups, other.shape[-1] // groups

@@ -60,7 +60,7 @@ def _pixel_matmul(op: PixelMatmul, inputs: Sequence[Array | None], context: Valu
     image, other = map(given, inputs)
     patches = op.patches
     view = _gathered(other, patches.axes)
-    rows, columns = (np.split(one, patches.groups, axis=-1) for one in (image, view))
+    rows, columns = (np.split(operand, patches.groups, axis=-1) for operand in (image, view))
     both = list(range(image.ndim - 1))  # the axes that are summed over
     sums = [np.tensordot(left, right, (both, both)) for left, right in zip(rows, columns, strict=True)]
     return np.moveaxis(np.stack(sums), 1, -2)[None]

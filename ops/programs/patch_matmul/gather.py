@@ -38,12 +38,9 @@ class Margin:
     def __init__(
         self, image: Array, reaches: Sequence[Sequence[PaddedAxis]], each: Each = locked, *, parts: int = 1
     ) -> None:
-        """Pads an image.
+        """Pad an image [N, *spatial, C] as far as the axes in `reaches` read it, none with inserted zeros.
 
-        Args:
-            image: [N, *spatial, C].
-            reaches: For each spatial axis all that it is going to be read along, none with inserted zeros.
-            parts: Parts of the channels that patches are taken of one at a time.
+        Patches are taken of one of `parts` of the channels at a time.
         """
         spans = [margins(axes) for axes in reaches]
         self.before = tuple(before for before, _ in spans)
@@ -165,11 +162,7 @@ class Scratch(local):
 
 
 def in_one_piece(weights: Array, each: Each) -> Array:
-    """Weights float32 [parts, *taps, rows, columns], contiguous: themselves, or a copy [parts, taps, rows, columns].
-
-    Args:
-        weights: The weights, in any order of axes in memory.
-    """
+    """Weights [parts, *taps, rows, columns] of any order in memory, contiguous: as they are, or with flat taps."""
     if weights.flags.c_contiguous:
         return weights
     source = weights.reshape(len(weights), -1, *weights.shape[-2:])
@@ -182,11 +175,7 @@ BUNDLE = 32  # channels from which it is
 
 
 def bundle_count(groups: int, *channels: int) -> int:
-    """Bundles of groups: as many as leave each at least a tile wide on every side.
-
-    Args:
-        channels: Channels of each side, all groups together.
-    """
+    """Bundles of groups: as many as leave each a tile wide or more on every side; channels are those of all groups."""
     for size in range(1, groups + 1):
         if groups % size == 0 and all(side // groups * size >= TILE for side in channels):
             return groups // size

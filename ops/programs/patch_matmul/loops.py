@@ -26,18 +26,18 @@ def _add_up_elements(
     channels = image.shape[1]
     for row in range(len(rows)):
         first, of_row = rows[row, 1] * taps, rows[row, 2] * inputs
-        for one in range(len(in_row)):
-            into = rows[row, 0] * outputs + in_row[one, 0]
-            source, source_2 = of_row + in_row[one, 3], of_row + in_row[one, 5]
-            tap = np.uintp(first + in_row[one, 2])  # unsigned: nothing counts from behind
-            if in_row[one, 4] < 0:
-                for at in range(in_row[one, 1]):
+        for pair in range(len(in_row)):
+            into = rows[row, 0] * outputs + in_row[pair, 0]
+            source, source_2 = of_row + in_row[pair, 3], of_row + in_row[pair, 5]
+            tap = np.uintp(first + in_row[pair, 2])  # unsigned: nothing counts from behind
+            if in_row[pair, 4] < 0:
+                for at in range(in_row[pair, 1]):
                     output, pixel = np.uintp(into + at * apart), np.uintp(source + at * step)
                     for channel in range(channels):
                         sums[output, channel] += image[pixel, channel] * weights[tap, channel]
                 continue
-            tap_2 = np.uintp(first + in_row[one, 4])
-            for at in range(in_row[one, 1]):
+            tap_2 = np.uintp(first + in_row[pair, 4])
+            for at in range(in_row[pair, 1]):
                 output, pixel = np.uintp(into + at * apart), np.uintp(source + at * step)
                 pixel_2 = np.uintp(source_2 + at * step)
                 for channel in range(channels):

@@ -54,13 +54,7 @@ HALF_BITS: Final = 18
 
 @cache
 def slicing_of(data_format: DataFormat, precision: Precision, *, fidelity_phases: int = ALL_PHASES) -> Slicing:
-    """How operands of a format are multiplied.
-
-    Args:
-        data_format: float32, float16 or bfloat16.
-        precision: What results should be like.
-        fidelity_phases: Fidelity phases of a single pass.
-    """
+    """How operands of float32, float16 or bfloat16 are multiplied; a single pass has `fidelity_phases`."""
     if precision is Precision.DEVICE:
         return Slicing(part_format=data_format, fidelity_phases=fidelity_phases)
     wanted = SINGLE_BITS if data_format == FLOAT32 else HALF_BITS
@@ -82,15 +76,10 @@ def grid_exponent(values: Array) -> int:
 
 
 def slices(values: Array, count: int, bits: int, exponent: int) -> tuple[Array, ...]:
-    """Numbers as sums of slices, largest first.
+    """float32 numbers as sums of `count` slices, largest first, each exact in bfloat16; 1 leaves the numbers whole.
 
-    Args:
-        values: float32.
-        count: Slices; 1 leaves the numbers whole.
-        exponent: Of the grid (`grid_exponent` of the whole tensor).
-
-    Returns:
-        float32 arrays of the same shape, exact in bfloat16. An infinity or a NaN is all in the first.
+    The exponent is that of the grid (`grid_exponent` of the whole tensor). An infinity or a NaN is all in the first
+    slice.
     """
     if count == 1:
         return (values,)

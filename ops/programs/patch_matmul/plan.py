@@ -30,13 +30,9 @@ DEPTHS = (4, 2, 1)  # K tiles of a block, as tried: deeper ones need fewer hands
 
 
 def gathering_config(problem: MatmulProblem, grid: GridSpec, *, l1_bytes: int, rows: bool) -> MatmulConfig:
-    """The program config of a patch program.
+    """The program config of a patch program, whose Dst is 32 bits wide and whose buffers fit `l1_bytes`.
 
-    Args:
-        problem: The matmul; its Dst is 32 bits wide.
-        grid: Cores it may use.
-        l1_bytes: What its circular buffers may take.
-        rows: The first operand is gathered; otherwise the second.
+    With `rows` the first operand is gathered; otherwise the second.
     """
     gathered = problem.m_tiles if rows else problem.n_tiles
     if 2 * gathered < grid.cores:
@@ -132,13 +128,7 @@ def patch_matmul_work(
     out_format: DataFormat,
     spec: DeviceSpec,
 ) -> PatchMatmul:
-    """The work of one patch matmul, with its blocks.
-
-    Args:
-        patches: The first operand; it has at least one tap.
-        out_shape: Spatial sizes of the result.
-        slicing: How numbers are multiplied.
-    """
+    """The work of one patch matmul of at least one tap, with its blocks."""
     columns = out_channels // patches.bundles
     problem = _problem(
         slicing,
@@ -160,13 +150,7 @@ def patch_matmul_work(
 def pixel_matmul_work(
     patches: Patches, *, channels: int, slicing: Slicing, out_format: DataFormat, spec: DeviceSpec
 ) -> PixelMatmul:
-    """The work of one pixel matmul, with its blocks.
-
-    Args:
-        patches: The second operand.
-        channels: Channels of the first image.
-        slicing: How numbers are multiplied.
-    """
+    """The work of one pixel matmul, with its blocks; `channels` are those of the first image."""
     m_tiles, n_tiles = div_up(channels // patches.bundles, TILE), patches.column_tiles
     k_tiles = div_up(patches.rows, TILE)
     bands = spec.grid.rows // div_up(n_tiles, spec.grid.cols)
@@ -208,12 +192,7 @@ def _matmul(
 
 
 def run_patch_matmul(builder: PlanBuilder, op: PatchMatmul, inputs: Sequence[PlanTensor], output: PlanTensor) -> None:
-    """One program that writes into its result.
-
-    Args:
-        work: What it computes.
-        inputs: The image, the weights and, if there is one, the bias.
-    """
+    """One program that writes into its result; the inputs are the image, the weights and, if there is one, the bias."""
     matmul, bias_bytes = op.matmul, FLOAT32.storage.itemsize * TILE
     cores = program_cores(matmul.problem, matmul.config, DRAM_MEMORY_CONFIG)
     buffers = [
@@ -233,12 +212,7 @@ def run_patch_matmul(builder: PlanBuilder, op: PatchMatmul, inputs: Sequence[Pla
 
 
 def run_fill_rows(builder: PlanBuilder, op: FillRows, inputs: Sequence[PlanTensor], output: PlanTensor) -> None:
-    """One program that writes the bias or zeros into its result.
-
-    Args:
-        work: What it computes.
-        inputs: The bias, if there is one.
-    """
+    """One program that writes the bias, its only input, or zeros into its result."""
     grid = builder.device_spec.grid
     stick_bytes = op.out_channels * op.out_format.storage.itemsize
     cores = first_cores(grid.cores, grid.cols, grid.rows)
@@ -252,13 +226,7 @@ def run_fill_rows(builder: PlanBuilder, op: FillRows, inputs: Sequence[PlanTenso
 
 
 def run_pixel_matmul(builder: PlanBuilder, op: PixelMatmul, inputs: Sequence[PlanTensor], output: str) -> PlanTensor:
-    """The programs that make a sum over all positions: one, or two if bands make sums of their own.
-
-    Args:
-        work: What they compute.
-        inputs: The first image and the second.
-        output: Name of the result.
-    """
+    """The programs that make a sum over all positions of two images: one, or two if bands make sums of their own."""
     matmul, grid = op.matmul, builder.device_spec.grid
     bands = range(op.sections)
     band = program_cores(matmul.problem, matmul.config, DRAM_MEMORY_CONFIG)
@@ -288,15 +256,15 @@ def _sum_sections(builder: PlanBuilder, op: PixelMatmul, sums: PlanTensor, outpu
     device_spec = builder.device_spec
     grid = device_spec.grid
     cores = first_cores(min(op.channels, grid.cores), grid.cols, grid.rows)
-    pieces = min(div_up(sums.spec.shape[1], TILE), device_spec.compute.dst_tiles)
+    block_tiles = min(div_up(sums.spec.shape[1], TILE), device_spec.compute.dst_tiles)
     return builder.run(
         "ReduceDeviceOperation",
         done,
         [sums],
         output=PlanTensor(output, tensor_spec),
         circular_buffers=(
-            _buffer("in0", BUFFERING * pieces, FLOAT32.tile_bytes, FLOAT32, cores),
-            _buffer("out", BUFFERING * pieces, op.out_format.tile_bytes, op.out_format, cores),
+            _buffer("in0", BUFFERING * block_tiles, FLOAT32.tile_bytes, FLOAT32, cores),
+            _buffer("out", BUFFERING * block_tiles, op.out_format.tile_bytes, op.out_format, cores),
         ),
         key=("sum sections", done, sums.spec),
     )

@@ -25,15 +25,11 @@ class SumPlaces(NamedTuple):
 
 
 def add_products(places: SumPlaces, box: tuple[slice, ...], products: Array, total: Array) -> None:
-    """Adds the products of some positions, tap by tap for all of them.
+    """Add the products of the images and positions of a box to the total [N, *lengths, O], tap by tap.
 
-    Args:
-        places: Where they belong.
-        box: Images and positions.
-        products: float32 [positions, taps * O] or [positions, O * taps].
-        total: float32 [N, *lengths, O]; zeros before the first.
+    Products are float32 [positions, taps * O] or [positions, O * taps].
     """
-    counts, channels = [one.stop - one.start for one in box], total.shape[-1]
+    counts, channels = [side.stop - side.start for side in box], total.shape[-1]
     tap_counts = [len(offsets) for offsets in places.taps]
     if places.tap_first:
         products = products.reshape(*counts, *tap_counts, channels)
@@ -77,11 +73,7 @@ def _singly(axes: Sequence[PaddedAxis]) -> bool:
 
 
 def scatters(axes: Sequence[PaddedAxis], batch: int, weights: Array) -> bool:
-    """Whether it takes less to add products up where they belong than to gather patches.
-
-    Args:
-        weights: [*taps, in, out].
-    """
+    """Whether adding products up in their places takes less than gathering patches, for weights [*taps, in, out]."""
     if any(axis.stride > 1 for axis in axes):
         return False
     ins, outs = weights.shape[-2:]
@@ -100,14 +92,9 @@ def scattered(
 ) -> Iterator[Piece]:
     """Every position times all taps, added up in the result, some images or some channels in each piece.
 
-    Each piece reads the whole other operand of its product, so it is the larger one that is cut.
-
-    Args:
-        axes: Of the patches; their step is 1.
-        image: float32 [N, *spatial, C], contiguous.
-        weights: float32 [*taps, C, O].
-        bias: float32 [O] or None.
-        result: [N, *out_shape, O].
+    Each piece reads the whole other operand of its product, so the larger operand is cut. The image is float32 [N,
+    *spatial, C], contiguous, the weights are [*taps, C, O], the bias [O] or None, and the result [N, *out_shape, O].
+    The axes of the patches have step 1.
     """
     outs, tap_counts = weights.shape[-1], weights.shape[:-2]
     taps = [[-(axis.start + tap * axis.dilation) for tap in range(axis.kernel)] for axis in axes]
@@ -156,15 +143,10 @@ def _add_up(sums: _Sums, image: Array, bias: Array | None, place: Array) -> None
 
 
 def _products_matrix(weights: Array, positions: int) -> tuple[Array, bool]:
-    """Weights as a matrix for so many positions, and whether taps are the outer ones of its columns.
+    """Weights [*taps, in, out] as [in, taps * out] and True, or as [in, out * taps] and False.
 
-    Args:
-        weights: float32 [*taps, in, out].
-        positions: That it is multiplied with. Few of them do not pay for a copy that puts the channels of a product,
-            which are added up together, side by side.
-
-    Returns:
-        [in, taps * out] and True, or [in, out * taps] and False.
+    The second order puts the channels of a product, which are added up together, side by side; few positions do not pay
+    for that copy.
     """
     dimensions = weights.ndim - 2
     ins, outs, taps = dimensions, dimensions + 1, tuple(range(dimensions))

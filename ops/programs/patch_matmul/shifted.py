@@ -62,29 +62,31 @@ class Shifted:
 def shifted(axes: tuple[PaddedAxis, ...], batch: int, groups: int, channels: tuple[int, int]) -> Shifted | None:
     """The work on a layer; None if it takes less in another way.
 
-    Args:
-        axes: Of the patches; their outputs are all that there are.
-        channels: Of a group of inputs and of outputs.
+    The axes of the patches have all outputs that there are. Channels are those of a group of inputs and of outputs.
     """
-    one = bundled(axes, groups, channels, summed=False) if blas_adds() else None
-    if one is None:
+    bundles = bundled(axes, groups, channels, summed=False) if blas_adds() else None
+    if bundles is None:
         return None
-    parts, widths, own = groups // one.size, one.widths(*channels), (one.size * channels[0], one.size * channels[1])
-    cuts, together = bands_of(one, widths, parts, batch)
+    parts, widths, own = (
+        groups // bundles.size,
+        bundles.widths(*channels),
+        (bundles.size * channels[0], bundles.size * channels[1]),
+    )
+    cuts, together = bands_of(bundles, widths, parts, batch)
     bands = []
     for first, rows in cuts:
-        (inputs, outputs), numbers = one.layer.copies(first, rows, own, parts), numbers_of(one, widths, rows)
-        result = _products(one, rows, widths, together)
+        (inputs, outputs), numbers = bundles.layer.copies(first, rows, own, parts), numbers_of(bundles, widths, rows)
+        result = _products(bundles, rows, widths, together)
         bands.append(Band(inputs, back(outputs), gaps_of(inputs, numbers[0]), numbers, result, blas_words(result)))
     seconds = parts * sum(numpy_seconds(band.products, band.numbers) for band in bands)
     return Shifted(
-        bundled=one, channels=own, parts=parts, together=together, bands=tuple(bands), seconds=seconds,
+        bundled=bundles, channels=own, parts=parts, together=together, bands=tuple(bands), seconds=seconds,
     )  # fmt: skip
 
 
-def _products(one: Bundled, rows: int, widths: tuple[int, int], together: int) -> Products:
+def _products(bundles: Bundled, rows: int, widths: tuple[int, int], together: int) -> Products:
     """The products for some rows of so many bundles."""
-    layer, (width, columns) = one.layer, widths
+    layer, (width, columns) = bundles.layer, widths
     sources, targets = layer.cells(rows)
     calls = [
         (
@@ -97,7 +99,7 @@ def _products(one: Bundled, rows: int, widths: tuple[int, int], together: int) -
         for first, last in runs_of_products(layer.positions(rows), widths)
         for met in layer.meetings
     ]
-    inputs, outputs = numbers_of(one, widths, rows)
+    inputs, outputs = numbers_of(bundles, widths, rows)
     return Products(
         calls=np.array(calls, np.int64),
         columns=columns,
@@ -118,13 +120,9 @@ class _Operands(NamedTuple):
 
 
 def multiply_shifted(op: Shifted, image: Array, weights: Array, bias: Array | None, result: Array, each: Each) -> None:
-    """All outputs.
+    """All outputs [N, *out_shape, O] of an image [N, *spatial, C], both contiguous, and a bias [O] or None.
 
-    Args:
-        image: float32 [N, *spatial, C], contiguous.
-        weights: float32 [groups, *taps, C / groups, O / groups].
-        bias: float32 [O] or None.
-        result: [N, *out_shape, O], contiguous.
+    Weights are float32 [groups, *taps, C / groups, O / groups].
     """
     operands = _Operands(matrices_of(op.bundled, weights), _biases(op, bias), Scratch(), Scratch())
     seconds, ready = len(image) * op.seconds, result.dtype == np.float32
@@ -209,21 +207,20 @@ def shifted_pixels(
 ) -> ShiftedPixels | None:
     """The work on a weight gradient; None if it takes less in another way.
 
-    Args:
-        axes: Of the patches of the other image; their outputs are the pixels.
-        channels: Of a group of pixels and of the other image.
+    The axes are those of the patches of the other image, whose outputs are the pixels. Channels are those of a group of
+    pixels and of the other image.
     """
     ins, outs = channels
-    one = bundled(axes, groups, (outs, ins), summed=True) if blas_adds() else None
-    if one is None:
+    bundles = bundled(axes, groups, (outs, ins), summed=True) if blas_adds() else None
+    if bundles is None:
         return None
-    parts, (columns, width) = groups // one.size, one.widths(outs, ins)
-    cuts, together = bands_of(one, (columns, width), parts, batch)
-    bands = tuple(_band(one, first, rows, channels, parts, together) for first, rows in cuts)
+    parts, (columns, width) = groups // bundles.size, bundles.widths(outs, ins)
+    cuts, together = bands_of(bundles, (columns, width), parts, batch)
+    bands = tuple(_band(bundles, first, rows, channels, parts, together) for first, rows in cuts)
     return ShiftedPixels(
-        bundled=one,
-        channels=(one.size * ins, one.size * outs),
-        shape=(parts, prod(one.layer.matrices), width, columns),
+        bundled=bundles,
+        channels=(bundles.size * ins, bundles.size * outs),
+        shape=(parts, prod(bundles.layer.matrices), width, columns),
         together=together,
         bands=bands,
         sections=min(batch * len(bands), div_up(PIECES, parts // together)),
@@ -231,10 +228,10 @@ def shifted_pixels(
     )
 
 
-def _band(one: Bundled, begin: int, rows: int, channels: tuple[int, int], parts: int, together: int) -> PixelBand:
+def _band(bundles: Bundled, begin: int, rows: int, channels: tuple[int, int], parts: int, together: int) -> PixelBand:
     """The work on some rows of so many bundles; channels are of a group."""
-    layer, (ins, outs) = one.layer, channels
-    columns, width = one.widths(outs, ins)
+    layer, (ins, outs) = bundles.layer, channels
+    columns, width = bundles.widths(outs, ins)
     sources, targets = layer.cells(rows)
     calls = [
         (
@@ -247,7 +244,7 @@ def _band(one: Bundled, begin: int, rows: int, channels: tuple[int, int], parts:
         for first, last in runs_of_products(layer.positions(rows), (width, columns))
         for met in layer.meetings
     ]
-    other, image = numbers_of(one, (columns, width), rows)
+    other, image = numbers_of(bundles, (columns, width), rows)
     products = Products(
         calls=np.array(calls, np.int64),
         columns=columns,
@@ -256,7 +253,7 @@ def _band(one: Bundled, begin: int, rows: int, channels: tuple[int, int], parts:
         total_distance=columns,
         loops=(Loop(together, image, other, prod(layer.matrices) * width * columns), Loop(1)),
     )
-    of_other, of_image = layer.copies(begin, rows, (one.size * outs, one.size * ins), parts)
+    of_other, of_image = layer.copies(begin, rows, (bundles.size * outs, bundles.size * ins), parts)
     gaps = gaps_of(of_image, image), gaps_of(of_other, other)
     return PixelBand((of_image, of_other), gaps, (image, other), products, blas_words(products))
 
@@ -272,14 +269,9 @@ class _PixelOperands(NamedTuple):
 
 
 def sum_shifted(op: ShiftedPixels, image: Array, other: Array, each: Each) -> Array:
-    """The products of all pixels, added up.
+    """The products of all pixels, added up: float32 [groups, taps, I / groups, O / groups].
 
-    Args:
-        image: float32 [N, *positions, I], contiguous.
-        other: float32 [N, *spatial, O], contiguous.
-
-    Returns:
-        float32 [groups, taps, I / groups, O / groups].
+    The image is float32 [N, *positions, I], the other one [N, *spatial, O], both contiguous.
     """
     sums = np.zeros((op.sections, *op.shape), np.float32)
     operands = _PixelOperands(_flat(image), _flat(other), sums, Scratch(), Scratch())

@@ -68,7 +68,7 @@ def axis_shifts(axis: PaddedAxis) -> AxisShifts | None:
     """
     size = axis.input_dilation // gcd(axis.input_dilation, axis.stride)
     tries = [_beginning_at(axis, size, -before) for before in range(size)]
-    return min((one for one in tries if one is not None), key=lambda one: one.reach, default=None)
+    return min((shifts for shifts in tries if shifts is not None), key=lambda shifts: shifts.reach, default=None)
 
 
 def _beginning_at(axis: PaddedAxis, size: int, low: int) -> AxisShifts | None:
@@ -131,13 +131,13 @@ class Bundles(NamedTuple):
 
 
 def copies_of(
-    cells: Sequence[Cells], asked: Sequence[Asked], pitch: Sequence[int], channels: tuple[int, int], *, folded: bool
+    cells: Sequence[Cells], ranges: Sequence[Asked], pitch: Sequence[int], channels: tuple[int, int], *, folded: bool
 ) -> Array:
     """The copies from an image [*spatial, C] to a bundle's cells [planes, *cells, residues side by side, channels].
 
     Args:
         cells: Positions of each axis in cells.
-        asked: Which cells of each axis there are; what holds no positions is not copied.
+        ranges: Which cells of each axis there are; what holds no positions is not copied.
         pitch: Cells from one to the next on each axis.
         channels: Of a bundle, and of all.
         folded: Residues of the last axis lie side by side, not on planes.
@@ -147,15 +147,15 @@ def copies_of(
         and columns lie apart in both.
     """
     own, every = channels
-    runs = [runs_of(one, *those) for one, those in zip(cells, asked, strict=True)]
+    runs = [runs_of(axis_cells, *axis_range) for axis_cells, axis_range in zip(cells, ranges, strict=True)]
     sizes = [cell.size for cell in cells]
     width = own
     if folded:
-        runs[-1], width, sizes[-1] = positions_of(cells[-1], *asked[-1]), own * sizes[-1], 1
+        runs[-1], width, sizes[-1] = positions_of(cells[-1], *ranges[-1]), own * sizes[-1], 1
     into = [width * n for n in pitch[:-1]] + [own if folded else width]
     apart = [every * prod(cell.length for cell in cells[axis + 1 :]) for axis in range(len(cells))]
-    plane = width * asked[0].cells * pitch[0]
-    found: list[tuple[int, ...]] = []
+    plane = width * ranges[0].cells * pitch[0]
+    copies: list[tuple[int, ...]] = []
     for combination in product(*runs):
         residue, begin, source = 0, 0, 0
         for run, size, to, of in zip(combination, sizes, into, apart, strict=True):
@@ -167,11 +167,11 @@ def copies_of(
         together = columns if to_column == of_column == own else 1
         for index in product(*(range(count) for count, _, _ in outer)):
             on, off = (sum(n * step[side] for n, step in zip(index, outer, strict=True)) for side in (1, 2))
-            found.append((
+            copies.append((
                 residue * plane + begin + on, source + off, rows, columns // together, own * together,
                 to_row, to_column, of_row, of_column,
             ))  # fmt: skip
-    return np.array(found, np.int64).reshape(-1, len(_BACK))
+    return np.array(copies, np.int64).reshape(-1, len(_BACK))
 
 
 def back(copies: Array) -> Array:
@@ -189,14 +189,7 @@ def gaps_of(copies: Array, numbers: int) -> Array:
 
 
 def copy_cells(target: Array, source: Array, copies: Array, bundles: Bundles) -> None:
-    """Makes copies for several bundles.
-
-    Args:
-        target: Flat, contiguous, from the first number of bundle 0.
-        source: Likewise, float32.
-        copies: As `copies_of` or `back` has them.
-        bundles: How many, and where.
-    """
+    """Make copies of `copies_of` or `back` for several bundles; both arrays are flat and begin at bundle 0."""
     with np.errstate(over="ignore"):
         for begin, first, *shape, to_row, to_column, of_row, of_column in copies.tolist():
             whole = (bundles.times, *shape)
@@ -267,19 +260,16 @@ class Layer:
         return (rows + self.axes[0].reach) * self.pitch[0], rows * self.pitch[0]
 
     def copies(self, first: int, rows: int, channels: tuple[int, int], parts: int) -> tuple[Array, Array]:
-        """Copies of inputs and of outputs, from images to cells, for some rows of outputs.
+        """Copies of inputs and of outputs, from images to cells, for `rows` of outputs from row `first` of cells on.
 
-        Args:
-            first: The first row of cells.
-            rows: How many.
-            channels: Of a bundle of inputs and of outputs.
+        Channels are those of a bundle of inputs and of outputs.
         """
-        asked = [Asked(first, rows), *(Asked(0, axis.cells) for axis in self.axes[1:])]
-        met = [Asked(one.first, one.cells + axis.reach) for one, axis in zip(asked, self.axes, strict=True)]
+        out_cells = [Asked(first, rows), *(Asked(0, axis.cells) for axis in self.axes[1:])]
+        met = [Asked(one.first, one.cells + axis.reach) for one, axis in zip(out_cells, self.axes, strict=True)]
         sources, targets = [axis.sources for axis in self.axes], [axis.targets for axis in self.axes]
         return (
             copies_of(sources, met, self.pitch, (channels[0], parts * channels[0]), folded=self.folded),
-            copies_of(targets, asked, self.pitch, (channels[1], parts * channels[1]), folded=self.folded),
+            copies_of(targets, out_cells, self.pitch, (channels[1], parts * channels[1]), folded=self.folded),
         )
 
 
@@ -341,18 +331,18 @@ class Bundled(NamedTuple):
 def bundled(axes: tuple[PaddedAxis, ...], groups: int, channels: tuple[int, int], *, summed: bool) -> Bundled | None:
     """The layer that takes least; None if none is worth it.
 
-    Args:
-        axes: Of the patches; their outputs are all that there are.
-        channels: Of a group of inputs and of outputs.
-        summed: Products are of outputs and inputs, summed over positions; else of inputs and weights.
+    The axes of the patches have all outputs that there are. Channels are those of a group of inputs and of outputs.
+    With `summed` products are of outputs and inputs, summed over positions; else of inputs and weights.
     """
-    layers = [one for one in (_layer(axes, folded=folded) for folded in (True, False)) if one is not None]
+    layers = [layer for layer in (_layer(axes, folded=folded) for folded in (True, False)) if layer is not None]
     every = product(layers, (size for size in range(1, groups + 1) if groups % size == 0))
-    fit = [one for one in (Bundled(*each) for each in every) if _fits(one.widths(*channels))]
+    fit = [layer for layer in (Bundled(*each) for each in every) if _fits(layer.widths(*channels))]
 
-    def cost(one: Bundled) -> tuple[int, int]:
-        columns, rows = one.widths(*channels) if summed else reversed(one.widths(*channels))
-        return len(one.layer.meetings) * (groups // one.size) * rows * round_up(columns, LANES), -one.size
+    def cost(candidate: Bundled) -> tuple[int, int]:
+        columns, rows = candidate.widths(*channels) if summed else reversed(candidate.widths(*channels))
+        return len(candidate.layer.meetings) * (groups // candidate.size) * rows * round_up(
+            columns, LANES
+        ), -candidate.size
 
     return min(fit, key=cost, default=None)
 
@@ -362,43 +352,38 @@ def _fits(widths: tuple[int, int]) -> bool:
     return max(widths) >= LANES and prod(widths) * LEAST_POSITIONS <= UNPACKED
 
 
-def matrices_of(one: Bundled, weights: Array) -> Array:
+def matrices_of(bundles: Bundled, weights: Array) -> Array:
     """Weights [groups, *taps, in, out] as matrices, zeros where groups or residues do not meet.
 
-    Returns:
-        float32 [bundles, matrices, rows, columns], contiguous; rows are residues, groups and channels of inputs.
+    The result is float32 [bundles, matrices, rows, columns], contiguous; rows are residues, groups and channels of
+    inputs.
     """
-    groups, size, (ins, outs) = len(weights), one.size, weights.shape[-2:]
-    sources, targets = one.layer.side_by_side
-    given = weights.reshape(groups // size, size, -1, len(one.layer.slots), ins, outs)
-    outer, last = given.shape[2], one.layer.matrices[-1]
-    array = np.zeros((len(given), outer, last, sources, size, ins, targets, size, outs), np.float32)
-    for tap, slot in enumerate(one.layer.slots):
+    groups, size, (ins, outs) = len(weights), bundles.size, weights.shape[-2:]
+    sources, targets = bundles.layer.side_by_side
+    values = weights.reshape(groups // size, size, -1, len(bundles.layer.slots), ins, outs)
+    outer, last = values.shape[2], bundles.layer.matrices[-1]
+    array = np.zeros((len(values), outer, last, sources, size, ins, targets, size, outs), np.float32)
+    for tap, slot in enumerate(bundles.layer.slots):
         if slot is not None:
             for group in range(size):
-                array[:, :, slot.matrix, slot.source, group, :, slot.target, group] = given[:, group, :, tap]
-    return array.reshape(len(given), outer * last, *one.widths(ins, outs))
+                array[:, :, slot.matrix, slot.source, group, :, slot.target, group] = values[:, group, :, tap]
+    return array.reshape(len(values), outer * last, *bundles.widths(ins, outs))
 
 
-def weights_of(one: Bundled, sums: Array, channels: tuple[int, int]) -> Array:
-    """What matrices [bundles, matrices, rows, columns] of sums have of weights; zero for taps that meet nothing.
+def weights_of(bundles: Bundled, sums: Array, channels: tuple[int, int]) -> Array:
+    """Weights [groups, taps, outs, ins] out of matrices [bundles, matrices, rows, columns] of sums.
 
-    Args:
-        sums: Rows are residues, groups and channels of outputs, columns those of inputs.
-        channels: Of a group of inputs and of outputs.
-
-    Returns:
-        float32 [groups, taps, outputs' channels, inputs' channels].
+    Rows are residues, groups and channels of outputs, columns those of inputs; taps that meet nothing are zero.
     """
-    size, (ins, outs) = one.size, channels
-    sources, targets = one.layer.side_by_side
-    given = sums.reshape(len(sums), -1, one.layer.matrices[-1], targets, size, outs, sources, size, ins)
-    array = np.zeros((len(given), size, given.shape[1], len(one.layer.slots), outs, ins), np.float32)
-    for tap, slot in enumerate(one.layer.slots):
+    size, (ins, outs) = bundles.size, channels
+    sources, targets = bundles.layer.side_by_side
+    values = sums.reshape(len(sums), -1, bundles.layer.matrices[-1], targets, size, outs, sources, size, ins)
+    array = np.zeros((len(values), size, values.shape[1], len(bundles.layer.slots), outs, ins), np.float32)
+    for tap, slot in enumerate(bundles.layer.slots):
         if slot is not None:
             for group in range(size):
-                array[:, group, :, tap] = given[:, :, slot.matrix, slot.target, group, :, slot.source, group]
-    return array.reshape(len(given) * size, -1, outs, ins)
+                array[:, group, :, tap] = values[:, :, slot.matrix, slot.target, group, :, slot.source, group]
+    return array.reshape(len(values) * size, -1, outs, ins)
 
 
 MOST_NUMBERS: Final = 1 << 18  # of a piece: a MiB
@@ -407,26 +392,23 @@ SHARE: Final = 4  # times as many rows are copied as are copied twice, at least
 NUMPY_SECONDS: Final = 1e-9  # for a number that is copied
 
 
-def numbers_of(one: Bundled, widths: tuple[int, int], rows: int) -> tuple[int, int]:
+def numbers_of(bundles: Bundled, widths: tuple[int, int], rows: int) -> tuple[int, int]:
     """Numbers of a bundle's inputs and outputs, for some rows of cells and so many numbers of a cell of either."""
-    cells, planes = one.layer.cells(rows), one.layer.planes
+    cells, planes = bundles.layer.cells(rows), bundles.layer.planes
     return cells[0] * planes[0] * widths[0], cells[1] * planes[1] * widths[1]
 
 
-def bands_of(one: Bundled, widths: tuple[int, int], parts: int, batch: int) -> tuple[list[tuple[int, int]], int]:
-    """Bands of rows of cells, alike or nearly so, and the bundles of a piece.
+def bands_of(bundles: Bundled, widths: tuple[int, int], parts: int, batch: int) -> tuple[list[tuple[int, int]], int]:
+    """Bands of rows of cells, equal or nearly so, and the bundles of a piece.
 
-    Many bundles are worked on together, since their channels lie side by side in images; as few rows as that takes.
-
-    Args:
-        widths: Numbers of a cell of a bundle of inputs and of outputs.
-        parts: Bundles of an image.
+    Many bundles are worked on together, since their channels lie side by side in images; a band has as few rows as that
+    takes. `widths` are the numbers of a cell of a bundle of inputs and of outputs, `parts` the bundles of an image.
     """
-    axis = one.layer.axes[0]
+    axis = bundles.layer.axes[0]
     least = min(axis.cells, max(SHARE * axis.reach, 1))
     counts = [n for n in range(1, parts + 1) if parts % n == 0]
-    together = max((n for n in counts if n * sum(numbers_of(one, widths, least)) <= MOST_NUMBERS), default=1)
-    bands = div_up(together * sum(numbers_of(one, widths, axis.cells)), MOST_NUMBERS)
+    together = max((n for n in counts if n * sum(numbers_of(bundles, widths, least)) <= MOST_NUMBERS), default=1)
+    bands = div_up(together * sum(numbers_of(bundles, widths, axis.cells)), MOST_NUMBERS)
     bands = min(max(bands, div_up(PIECES, batch * parts // together)), div_up(axis.cells, least))
     begins = [axis.cells * band // bands for band in range(bands + 1)]
     return [(first, end - first) for first, end in pairwise(begins)], together

@@ -21,23 +21,23 @@ PAIR: Final = "UniTuple(int64, 2)"
 
 @compiled
 def _copy(target: Array, source: Array, copies: Array, begins: tuple[int, int], bundles: tuple[int, int, int]) -> None:
-    """Makes copies of `ops.programs.patch_matmul.shifted_layer`.
+    """Make the int64 [copies, 9] of `ops.programs.patch_matmul.shifted_layer` between flat float32 arrays.
 
-    Args:
-        target: float32 [numbers].
-        source: float32 [numbers].
-        copies: int64 [copies, 9].
-        begins: Where bundle 0 begins in both.
-        bundles: How many, and how far they lie apart in both.
+    `begins` are the places of bundle 0 in both arrays; `bundles` their number, and how far they lie apart in both.
     """
     several, next_target, next_source = bundles
-    for one in range(len(copies)):
-        rows, columns, numbers = copies[one, 2], copies[one, 3], copies[one, 4]
-        to_row, to_column, of_row, of_column = copies[one, 5], copies[one, 6], copies[one, 7], copies[one, 8]
+    for number in range(len(copies)):
+        rows, columns, numbers = copies[number, 2], copies[number, 3], copies[number, 4]
+        to_row, to_column, of_row, of_column = (
+            copies[number, 5],
+            copies[number, 6],
+            copies[number, 7],
+            copies[number, 8],
+        )
         for row in range(rows):
             for column in range(columns):
-                to = begins[0] + copies[one, 0] + row * to_row + column * to_column
-                of = begins[1] + copies[one, 1] + row * of_row + column * of_column
+                to = begins[0] + copies[number, 0] + row * to_row + column * to_column
+                of = begins[1] + copies[number, 1] + row * of_row + column * of_column
                 for _ in range(several):
                     for n in range(numbers):  # unsigned: nothing counts from behind
                         target[np.uintp(to + n)] = source[np.uintp(of + n)]
@@ -48,23 +48,23 @@ def _copy(target: Array, source: Array, copies: Array, begins: tuple[int, int], 
 @compiled
 def _clear(target: Array, gaps: Array) -> None:
     """Zeros from the first to before the second number of each gap."""
-    for one in range(len(gaps)):
-        for n in range(gaps[one, 0], gaps[one, 1]):
+    for number in range(len(gaps)):
+        for n in range(gaps[number, 0], gaps[number, 1]):
             target[np.uintp(n)] = 0
 
 
 @compiled
 def _multiply(blas: Array, calls: Array, columns: int, begins: Any, apart: tuple[int, int, int]) -> None:
     """Products, as `device.host.products.Products` has them, from these addresses on."""
-    for one in range(len(calls)):
+    for number in range(len(calls)):
         product(
             blas[0],
             (blas[1], blas[2], blas[3]),
-            (calls[one, 0], columns, calls[one, 1]),
-            (begins[0] + 4 * calls[one, 2], apart[0]),
-            (begins[1] + 4 * calls[one, 3], apart[1]),
+            (calls[number, 0], columns, calls[number, 1]),
+            (begins[0] + 4 * calls[number, 2], apart[0]),
+            (begins[1] + 4 * calls[number, 3], apart[1]),
             np.float32(1),
-            (begins[2] + 4 * calls[one, 4], apart[2]),
+            (begins[2] + 4 * calls[number, 4], apart[2]),
         )
 
 

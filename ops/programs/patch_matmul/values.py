@@ -66,17 +66,10 @@ def patch_matmul(
     target: Array | None,
     context: ValuesContext,
 ) -> Array:
-    """The result of one patch matmul.
+    """The result [N, *out_shape, O] of one patch matmul, in storage of the output format.
 
-    Args:
-        image: [N, *spatial, C], or the same elements in another shape.
-        weights: float32 [groups, *taps, C / groups, O / groups].
-        bias: float32 [O] or None.
-        target: [N, *out_shape, O] that other programs wrote into; None before the first.
-        reading: The device and the arithmetic.
-
-    Returns:
-        [N, *out_shape, O] in storage of the output format: the target, written in place.
+    The image is [N, *spatial, C] in any shape, the weights are float32 [groups, *taps, C / groups, O / groups] and the
+    bias is float32 [O]. Programs of one result write into the same target; it is None before the first.
     """
     patches = op.patches
     image = image.reshape(patches.batch, *(axis.input_length for axis in patches.axes), patches.channels)
@@ -138,7 +131,7 @@ def _sliced_phase(
 def _half_counts(patches: Patches, combination: tuple[OutputPhase, ...]) -> tuple[int, ...]:
     """Halves present in each K tile when only the taps of some output phases are there."""
     each = patches.tap_columns // HALF
-    numbers = np.arange(patches.tap_count).reshape(patches.taps)[np.ix_(*(list(one.taps) for one in combination))]
+    numbers = np.arange(patches.tap_count).reshape(patches.taps)[np.ix_(*(list(phase.taps) for phase in combination))]
     tiles = (numbers.reshape(-1, 1) * each + np.arange(each)).reshape(-1) // (TILE // HALF)
     return tuple(int(count) for count in np.bincount(tiles) if count)
 
@@ -157,16 +150,10 @@ def _rows(view: Array, axes: int, columns: int) -> Array:
 
 
 def pixel_matmul(op: PixelMatmul, image: Array, other: Array, context: ValuesContext) -> Array:
-    """The sums of all bands.
+    """The sums of all bands [sections, groups, *taps, I / groups, O / groups]; multiplied whole, there is one sum.
 
-    Args:
-        image: [N, *positions, I], the image whose channels become rows.
-        other: [N, *spatial, O], the image whose patches become columns.
-        reading: The device and the arithmetic.
-
-    Returns:
-        [sections, groups, *taps, I / groups, O / groups]: float32, or storage of the output format if there is one
-        band. Multiplied whole, there is but one sum.
+    The channels of the image [N, *positions, I] become rows, the patches of the other one [N, *spatial, O] columns.
+    Sums are float32, or have storage of the output format if there is one band.
     """
     patches = op.patches
     if not context.arithmetic.slice_by_slice:
@@ -215,17 +202,9 @@ def _passes(
     halves: tuple[int, ...],
     context: ValuesContext,
 ) -> Array:
-    """All passes over two matrices.
+    """All passes over float32 matrices [rows, K] and [K, columns] on grids of two exponents: float32 [rows, columns].
 
-    Args:
-        operands: float32 [rows, K] and [K, columns].
-        exponents: Of their grids.
-        slicing: How they are multiplied.
-        halves: Halves present of each K tile.
-        reading: The device and the arithmetic.
-
-    Returns:
-        float32 [rows, columns].
+    `halves` are the halves present of each K tile.
     """
     arithmetic, quirk = context.arithmetic, context.spec.compute.minus_one_quirk
     mode = MatrixUnitMode(fidelity_phases=slicing.fidelity_phases, fp32_dest=True, minus_one_quirk=quirk)
@@ -270,12 +249,7 @@ WEIGHTS_FORMATS: Final = tuple(_CHANNEL_AXES)
 
 @cache
 def canonical_axes(weights_format: str, rank: int) -> tuple[int, ...]:
-    """Which stored axis each canonical axis (I, O / groups, *kernel) is.
-
-    Args:
-        weights_format: One of `WEIGHTS_FORMATS`.
-        rank: Axes of the stored array.
-    """
+    """Which of `rank` stored axes each canonical axis (I, O / groups, *kernel) is, by one of `WEIGHTS_FORMATS`."""
     ins, outs = (axis % rank for axis in _CHANNEL_AXES[weights_format])
     return (ins, outs, *(axis for axis in range(rank) if axis not in (ins, outs)))
 

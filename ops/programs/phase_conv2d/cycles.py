@@ -100,8 +100,8 @@ def time_phases(op: PhaseConv2dOp, spec: DeviceSpec, *, contention: bool = True)
 def _finish(op: PhaseConv2dOp, part: PhasePart, spec: DeviceSpec) -> Task | None:
     """Bias and untilizing of a block of all phases of a group, one after the other."""
     shards = replace(part.conv.layout.shards, out_width=op.layout.shards.out_width)
-    one = conv_steps(replace(part.conv, layout=replace(part.conv.layout, shards=shards)), spec).finish
-    return one and task_of({stage: len(part.phases) * cycles for stage, cycles in one.path.items()})
+    finish = conv_steps(replace(part.conv, layout=replace(part.conv.layout, shards=shards)), spec).finish
+    return finish and task_of({stage: len(part.phases) * cycles for stage, cycles in finish.path.items()})
 
 
 def _placing(op: PhaseConv2dOp, beside: int, tile_rows: int) -> Conv2dOp:

@@ -138,15 +138,13 @@ def phase_options(options: ConvOptions, frame: PaddedInput, kernel: tuple[int, i
 def partition_phases(layout: ConvPartition, spec: DeviceSpec, *, joins_rows: bool) -> tuple[PhaseGroup, ...]:
     """The output phases of a convolution that is partitioned over its frame with inserted zeros.
 
-    Phases that meet the same inputs are one group: what is gathered, tilized and sent for one of them serves all, and
-    finished sticks of phases beside each other lie beside each other in the output, too.
-
-    Raises:
-        DeviceError: The blocks can not be cut so.
+    Phases that meet the same inputs are one group: inputs are gathered, tilized and sent once for the whole group, and
+    finished sticks of phases beside each other lie beside each other in the output, too. A DeviceError refuses blocks
+    that cannot be cut.
     """
     frame = layout.problem.frame
     down, across = ([*output_phases(axis, whole=True)] for axis in (frame.rows, frame.columns))
-    rows = [list(same) for _, same in groupby(down, _windows)] if joins_rows else [[one] for one in down]
+    rows = [list(same) for _, same in groupby(down, _windows)] if joins_rows else [[phase] for phase in down]
     columns = [list(same) for _, same in groupby(across, _windows)]
     return tuple(_group(layout, spec, above, beside) for above, beside in product(rows, columns))
 
@@ -190,9 +188,9 @@ def group_windows(group: PhaseGroup, frame: PaddedInput, layout: ConvPartition) 
     begins, ends = np.full(cores, frame.outputs), np.zeros(cores, np.int64)
     for phase in group.frames:
         first, stop = phase_outputs(frame, phase, output_rows=layout.shards.out_rows, cores=cores)
-        some = stop > first
-        begins = np.where(some, np.minimum(begins, _as_numbered(first, phase, most)), begins)
-        ends = np.where(some, np.maximum(ends, _as_numbered(stop - 1, phase, most) + 1), ends)
+        has_outputs = stop > first
+        begins = np.where(has_outputs, np.minimum(begins, _as_numbered(first, phase, most)), begins)
+        ends = np.where(has_outputs, np.maximum(ends, _as_numbered(stop - 1, phase, most) + 1), ends)
     return np.minimum(begins, ends), ends
 
 

@@ -27,10 +27,10 @@ def phases_convolved(op: PhaseConv2dOp, inputs: Sequence[Array | None], context:
     sticks, weights, *bias = map(given, inputs)
     frame, matrices = op.problem.frame, matrix(weights)
     added = row(bias[0]) if bias else None
-    made = op.sticks_format
+    stick_format = op.sticks_format
     channels, tiled = op.problem.out_channels, not op.options.untilize_out
-    held = round_up(channels, HALF) if op.problem.out_format.is_block else channels
-    result = np.empty((frame.batch, frame.rows.outputs, frame.columns.outputs, held), made.storage)
+    stored_channels = round_up(channels, HALF) if op.problem.out_format.is_block else channels
+    result = np.empty((frame.batch, frame.rows.outputs, frame.columns.outputs, stored_channels), stick_format.storage)
     images: dict[bool, Image] = {}  # by what tilizing depends on, of all that phases differ in
     for part in op.parts:
         narrow = part.conv.layout.blocks.act_w_tiles == 1
@@ -40,7 +40,9 @@ def phases_convolved(op: PhaseConv2dOp, inputs: Sequence[Array | None], context:
         for phase in part.phases:
             conv = GatheredInput(part.conv_of(phase), context.arithmetic, context.spec)
             rows = matrices[phase.weights.start : phase.weights.stop]
-            convolve_into(result, conv, images[narrow], rows, added, made, loop_for(conv, made, result.size))
+            convolve_into(
+                result, conv, images[narrow], rows, added, stick_format, loop_for(conv, stick_format, result.size)
+            )
     values = _tilized(op, result, context)[..., :channels] if tiled else result
     return np.ascontiguousarray(values).reshape(1, 1, -1, channels)
 
@@ -90,9 +92,9 @@ class PreparePhaseWeights(DeviceOp):
 
 def prepared_phase_weights(op: PreparePhaseWeights, weights: Array) -> Array:
     """Raw weights [C, O / groups, kh, kw] as the matrix that a device holds."""
-    taps = weights[..., ::-1, ::-1] if op.mirror else weights
+    kernels = weights[..., ::-1, ::-1] if op.mirror else weights
     result = [
-        prepare_weights(taps[:, :, index_of(down)][..., index_of(across)], layout)
+        prepare_weights(kernels[:, :, index_of(down)][..., index_of(across)], layout)
         for (down, across), layout in op.parts
     ]
     return np.concatenate(result).reshape(op.spec.padded_shape)
