@@ -1,8 +1,8 @@
-"""Writing a plan: steps are added one after the other, and finishing verifies what was written.
+"""Writes a plan: steps are added one after the other, and `finish` verifies the plan.
 
-A tensor of a plan belongs to somebody at every moment. What the plan allocates, the plan releases: at once (`free`),
-when the call returns (`adopt`), or never, because the caller gets it (`finish`). What the caller gave stays the
-caller's, unless the plan frees it on the caller's behalf.
+Every tensor of a plan has an owner at every moment. The plan releases what it allocates: at once (`free`), when the
+call returns (`adopt`), or never, because the caller gets the tensor (`finish`). The caller's tensors stay the caller's,
+unless the plan frees them on the caller's behalf.
 """
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
@@ -29,13 +29,10 @@ from device.spec.device_spec import DeviceSpec
 
 
 def verify(plan: Plan, *, given: Collection[str], known_works: Collection[type] | None = None) -> None:
-    """Checks that a plan holds together; who wrote it has a bug if it does not.
+    """Raises AssertionError, with the step, for an inconsistent plan, which is a bug of the plan's author.
 
     Every name is known where it is used, every buffer that the plan allocates is released once or returned, nothing is
-    read or released after its release, and every work has a meaning. A plan that ends in a refusal returns nothing.
-
-    Raises:
-        AssertionError: What is wrong, and in which step.
+    read or released after its release, and every op has a model. A plan that ends in a refusal returns nothing.
     """
     live: set[str] = set(given)
     own: set[str] = set()
@@ -56,7 +53,7 @@ def verify(plan: Plan, *, given: Collection[str], known_works: Collection[type] 
 
 
 def _fault(step: Step, live: set[str], own: set[str]) -> str | None:
-    """What is wrong with a step; else the names of tensors that can be read, and of the plan's own, are as after it."""
+    """The fault of a step; None updates the names of readable tensors and of the plan's own to those after the step."""
     created: list[str] = []
     match step:
         case Allocate():
@@ -103,7 +100,7 @@ UPLOADED: Final = "Tensor::to_device"
 class PlanTensor(NamedTuple):
     """A tensor of a plan as the next steps see it.
 
-    A *view* (the same buffer under another shape) takes no step: it keeps the name and changes the spec.
+    A *view* (the same buffer under another shape) takes no step: the view keeps the name and changes the spec.
     """
 
     name: str  # Of the buffer it lies in, unique in the plan
@@ -116,19 +113,17 @@ class PlanTensor(NamedTuple):
 
 
 class PlanBuilder:
-    """A plan under construction.
+    """A plan under construction for the machine ``device_spec``."""
 
-    Attributes:
-        device_spec: The machine that the plan is for.
-    """
-
-    def __init__(self, device_spec: DeviceSpec, given: Mapping[str, TensorSpec]) -> None:
+    def __init__(self, device_spec: DeviceSpec, inputs: Mapping[str, TensorSpec]) -> None:
         """Starts an empty plan."""
         self.device_spec = device_spec
-        self._given = dict(given)
-        self._tensors = dict(given)
+        self._inputs = dict(inputs)
+        self._tensors = dict(inputs)
         self._steps: list[Step] = []
-        self._held: dict[str, int] = {}  # what the plan allocated and has not released, with its bytes of an L1 bank
+        self._own_l1_bytes: dict[
+            str, int
+        ] = {}  # what the plan allocated and has not released, with its bytes of an L1 bank
         self._freed: set[str] = set()
         self._adopted: list[str] = []
         self._expected: list[Expected] = []
@@ -140,19 +135,15 @@ class PlanBuilder:
         return PlanTensor(name, self._tensors[name])
 
     def decide(self, decision: Decision) -> None:
-        """Something was chosen for the caller; said again, it counts once."""
+        """Records a choice made for the caller; a repeated decision counts once."""
         self._decisions |= {decision: None}
 
     def allocate(self, name: str, spec: TensorSpec, *, by: str = CREATED) -> PlanTensor:
-        """A tensor comes into being; an operation writes it later."""
+        """Allocates a tensor that a later operation writes."""
         return self._allocated(Allocate(name, self._buffer(spec), by), spec)
 
     def upload(self, name: str, spec: TensorSpec, source: str, op: DeviceOp | None = None) -> PlanTensor:
-        """A host tensor is written to the device; what ``spec`` pads it with is zero.
-
-        Args:
-            op: What the host does to it on the way; None writes it as it is.
-        """
+        """Writes a host tensor to the device, changed by ``op`` if given; the padding of ``spec`` is zero."""
         return self._allocated(Allocate(name, self._buffer(spec), UPLOADED, source, op), spec)
 
     def run(
@@ -169,16 +160,11 @@ class PlanBuilder:
         refused: str | None = None,
         unfinished: str | None = None,
     ) -> PlanTensor:
-        """One device operation.
+        """Adds a device operation, and returns the tensor that it writes: the output, or else the last tensor it reads.
 
-        Args:
-            reads: Tensors it reads, in order; without an output it writes into the last of them.
-            key: What decides its program; by default the operation, its first input, its result and its attributes.
-            refused: Why the program can not be built, if it can not.
-            unfinished: Why it can not be finished once its config tensors are made.
-
-        Returns:
-            What it wrote.
+        ``key`` identifies the program; by default the operation, its first input, its result and its attributes.
+        ``refused`` says why the program cannot be built, ``unfinished`` why it cannot be finished once its config
+        tensors are made.
         """
         written = reads[-1] if output is None else output
         source = reads[0].spec if len(reads) > (output is None) else None
@@ -202,11 +188,7 @@ class PlanBuilder:
         return written
 
     def repeat(self, steps: Sequence[Step], prefix: str, again: str) -> None:
-        """Writes steps of this plan once more, with other tensors in the places of its own.
-
-        Args:
-            again: What the names of the tensors that take their places begin with.
-        """
+        """Writes steps of this plan once more, for tensors whose names begin with ``again`` instead of ``prefix``."""
 
         def named(tensor: str) -> str:
             return again + tensor[len(prefix) :] if tensor.startswith(prefix) else tensor
@@ -226,20 +208,18 @@ class PlanBuilder:
                     )
 
     def relocate(self, tensor: PlanTensor, op: DeviceOp, *buffers: tuple[CircularBuffer, ...]) -> None:
-        """A tensor is released and allocated again, as high as it can lie; ``op`` moves it (buffers: `Relocate`)."""
+        """Releases a tensor and allocates it again, as high as it can lie; ``op`` moves it (buffers: `Relocate`)."""
         self._steps.append(Relocate(tensor.name, self._buffer(tensor.spec), op, *buffers))
 
     def refuse(self, error: TTSimError) -> None:
-        """The call ends here, with this error, once all that was written has run; nothing is to be written after it."""
+        """Ends the call with this error once all earlier steps have run; no step may follow."""
         self._steps.append(Refuse(str(error), type(error)))
 
     def attempt(self, write: Callable[[], PlanTensor], otherwise: PlanTensor) -> PlanTensor:
         """The tensor that ``write`` writes; ``otherwise`` if the plan ends in a DeviceError that ``write`` raises.
 
-        Steps that were written before the error run first: they may be refused themselves, or find no room.
-
-        Raises:
-            DeviceError: ``write`` raises it before the plan has a step.
+        Steps before the error run first: they may be refused themselves, or find no room. An error of ``write`` before
+        the plan has a step is raised.
         """
         try:
             return write()
@@ -263,7 +243,7 @@ class PlanBuilder:
         """Releases tensors, in order: the plan's own, or the caller's on the caller's behalf."""
         for tensor in tensors:
             self._steps.append(Free(tensor.name))
-            self._held.pop(tensor.name, None)
+            self._own_l1_bytes.pop(tensor.name, None)
             self._freed.add(tensor.name)
 
     def expect(self, name: str, op: DeviceOp) -> None:
@@ -280,7 +260,7 @@ class PlanBuilder:
 
     def is_own(self, tensor: PlanTensor) -> bool:
         """Whether the plan allocated a tensor and has not released it."""
-        return tensor.name in self._held
+        return tensor.name in self._own_l1_bytes
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -290,16 +270,16 @@ class PlanBuilder:
     @property
     def held_l1_bytes(self) -> int:
         """Bytes of every L1 bank that the plan's own tensors take at this point."""
-        return sum(self._held.values())
+        return sum(self._own_l1_bytes.values())
 
-    def free_others(self, *kept: PlanTensor) -> None:
+    def free_others(self, *survivors: PlanTensor) -> None:
         """Releases all tensors of the plan but some, in the order in which they came into being."""
-        names = {tensor.name for tensor in kept}
-        self.free(*(self.tensor(name) for name in list(self._held) if name not in names))
+        names = {tensor.name for tensor in survivors}
+        self.free(*(self.tensor(name) for name in list(self._own_l1_bytes) if name not in names))
 
     def free_adopted(self) -> None:
         """Releases what was adopted and still lives."""
-        self.free(*(self.tensor(name) for name in self._adopted if name in self._held))
+        self.free(*(self.tensor(name) for name in self._adopted if name in self._own_l1_bytes))
 
     def finish(
         self,
@@ -308,22 +288,15 @@ class PlanBuilder:
         *,
         known_works: Collection[type] | None = None,
     ) -> Plan:
-        """The plan, verified.
-
-        Args:
-            seen: What a result is where that is not what was allocated: the result of a view.
-
-        Raises:
-            AssertionError: The plan is wrong, which is a bug of whoever wrote it; the text names the step.
-        """
+        """The plan, once `verify` accepts it; ``seen`` are the specs of results that are views."""
         tensors = {**self._tensors, **(seen or {})}
         steps, expected, chosen = tuple(self._steps), tuple(self._expected), tuple(self._decisions)
         plan = Plan(steps=steps, tensors=tensors, results=dict(results), expected=expected, decisions=chosen)
-        verify(plan, given=self._given, known_works=known_works)
+        verify(plan, given=self._inputs, known_works=known_works)
         return plan
 
     def _buffer(self, spec: TensorSpec) -> BufferSpec:
-        """The buffer of a tensor; several are often one value, as the copies of a list for two processors are."""
+        """The buffer of a tensor, by the spec's identity: several tensors often share one spec."""
         known = self._buffers.get(id(spec))
         if known is None:
             known = self._buffers[id(spec)] = spec, spec.buffer(self.device_spec)  # kept, so is its identity
@@ -339,11 +312,11 @@ class PlanBuilder:
         for result, spec in zip(step.outputs, specs, strict=True):
             self._hold(result, spec)
 
-    def _hold(self, made: Allocate, spec: TensorSpec) -> None:
-        in_l1 = made.buffer.buffer_type is BufferType.L1
-        self._held[made.tensor] = made.buffer.bank_bytes if in_l1 else 0
-        self._freed.discard(made.tensor)
-        self._tensors[made.tensor] = spec
+    def _hold(self, allocation: Allocate, spec: TensorSpec) -> None:
+        in_l1 = allocation.buffer.buffer_type is BufferType.L1
+        self._own_l1_bytes[allocation.tensor] = allocation.buffer.bank_bytes if in_l1 else 0
+        self._freed.discard(allocation.tensor)
+        self._tensors[allocation.tensor] = spec
 
 
 def _renamed(step: Operation, named: Callable[[str], str]) -> Operation:

@@ -109,10 +109,10 @@ class LaunchCycles:
 
 
 def launch_cycles(program: LaunchedProgram, spec: DeviceSpec) -> LaunchCycles:
-    """What the launch of a program takes on a device, all of it in cycles of the worker cores.
+    """Cycles of the worker cores that the launch of a program takes on a device.
 
-    The kernel's binaries are multicast, and so is what cores share; arguments of each core's own are written core by
-    core. A program without any configuration needs fewer commands.
+    The kernel's binaries and the configuration that cores share are multicast; arguments of each core are written core
+    by core. A program without any configuration needs fewer commands.
     """
     costs = spec.costs_of(DispatchCosts)
     link = spec.noc.link_bytes_per_cycle
@@ -202,27 +202,27 @@ def _ends(launched: Sequence[_Brought], made_nanoseconds: Sequence[float], spec:
     """As `kernel_end_nanoseconds`, by what each launch takes and when its commands are made."""
     room = spec.costs_of(DispatchCosts).config_buffer_bytes
     fetched = written = ended = 0.0
-    ends: list[float] = []
+    kernel_ends: list[float] = []
     freed, waiting_bytes = 0, 0
     for launch, result in zip(launched, made_nanoseconds, strict=True):
         waiting_bytes += launch.core_bytes
-        while waiting_bytes > room and freed < len(ends):
+        while waiting_bytes > room and freed < len(kernel_ends):
             waiting_bytes -= launched[freed].core_bytes
             freed += 1
-        has_room = ends[freed - 1] if freed else 0.0
+        has_room = kernel_ends[freed - 1] if freed else 0.0
         fetched = max(fetched, result) + launch.fetch
         written = max(max(written, has_room) + launch.write, fetched)
         ended = max(written, ended) + launch.run
-        ends.append(ended)
-    return ends
+        kernel_ends.append(ended)
+    return kernel_ends
 
 
 def gaps_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Replay) -> list[float]:
     """What no kernel fills before each program of a queue; together `between_kernels_nanoseconds`."""
-    ends = kernel_end_nanoseconds(queue, spec, replay)
+    kernel_ends = kernel_end_nanoseconds(queue, spec, replay)
     return [
         end - before - nanoseconds(launch.kernel_cycles, spec.clock_hz)
-        for launch, before, end in zip(queue, (0.0, *ends), ends, strict=False)
+        for launch, before, end in zip(queue, (0.0, *kernel_ends), kernel_ends, strict=False)
     ]
 
 

@@ -1,7 +1,7 @@
-"""How a program says what a device operation computes, takes and moves: an `OpModel` for each class of operation.
+"""The `OpModel` of a class of device operations: how it computes, how long it takes and what it moves.
 
 Every folder of `ops.programs` states the models of its own operations; `ops.op_models` puts all models into one table,
-and the passes of `ops.passes` look operations up there. Neither a plan nor a pass knows any program.
+where the passes of `ops.passes` look operations up. Neither a plan nor a pass knows any program.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -157,11 +157,7 @@ Meanings: TypeAlias = Mapping[type[DeviceOp], OpModel[Any]]
 
 
 def op_model_of(op: DeviceOp | None, op_models: Meanings) -> OpModel[Any]:
-    """The model of an operation.
-
-    Raises:
-        AssertionError: The table does not know it, which is a mistake of whoever wrote the plan or the table.
-    """
+    """The model of an operation; raises AssertionError if the table lacks it, a bug of the plan or of the table."""
     result = None if op is None else op_models.get(type(op))
     if result is None:
         raise AssertionError(f"nothing is known of {op!r}; add the model of its class to the table of models")
@@ -179,11 +175,7 @@ def values_of_first(values: Callable[[W, Array], Array]) -> ValuesOf[W]:
 
 
 def given(array: Array | None) -> Array:
-    """An input that somebody has written.
-
-    Raises:
-        AssertionError: Nobody has, which is a mistake of whoever wrote the plan.
-    """
+    """An input array that an operation has written; raises AssertionError for None, a bug of the plan."""
     if array is None:
         raise AssertionError("an operation reads a tensor that nobody has written")
     return array

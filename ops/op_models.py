@@ -1,8 +1,8 @@
-"""The one table of operations and their models, and the constants that programs and their dispatch have on a device.
+"""The one table of operations and their models, and the constants of programs and dispatch on a device.
 
-An operation adds its class to `MODELED_OPS`, a folder of big programs its line to `OP_MODELS`; if its model of cycles
-has constants, also one to `COSTS`: then a device file without their table, or with a key that they do not know, is
-refused when it is opened.
+An operation adds its class to `MODELED_OPS`, a folder of large programs its line to `OP_MODELS`. A model of cycles with
+constants also adds a line to `COSTS`: a device file without their table, or with an unknown key, is then refused when
+it is opened.
 """
 
 from pathlib import Path

@@ -95,18 +95,10 @@ def plan_geometry(
     output_padding: Sequence[int] = (),
     dilation: Sequence[int] = (),
 ) -> Geometry:
-    """Geometry from one list for every attribute, as oneDNN gives them.
+    """Geometry from one list per attribute, as oneDNN gives them.
 
-    Args:
-        input_shape: Spatial sizes, without batch and channels.
-        stride: As ``strides``.
-        pad_before: As ``pads_begin``.
-        pad_after: As ``pads_end``.
-        output_padding: Zeros if left out.
-        dilation: 1-based; ones if left out.
-
-    Raises:
-        ValueError: Lists of different lengths, or a size below its least value.
+    ``input_shape`` has spatial sizes only, ``dilation`` is 1-based. Output padding defaults to zeros and dilation to
+    ones. Raises ValueError for lists of different lengths, or a size below its least value.
     """
     rank = len(input_shape)
     columns = {
@@ -128,7 +120,7 @@ def plan_geometry(
 def automatic_padding(kernel: int, stride: int, dilation: int, *, extra_first: bool) -> tuple[int, int]:
     """Padding (before, after) that keeps ``output == stride * input`` where the kernel reaches far enough.
 
-    Output padding comes on top of it. oneDNN's same_upper has the odd element last, same_lower first.
+    Output padding is added to it. oneDNN's same_upper has the odd element last, same_lower first.
     """
     total = max(0, dilation * (kernel - 1) + 1 - stride)
     small, large = total // 2, total - total // 2
@@ -138,7 +130,7 @@ def automatic_padding(kernel: int, stride: int, dilation: int, *, extra_first: b
 def input_size_of(output_size: int, axis: TransposedAxis) -> int:
     """The input size whose transposed convolution has ``output_size`` positions (``axis.input_size`` is not read).
 
-    Where several outputs share an input size (a remainder below the stride), the remainder is dropped.
+    Where several outputs share an input size, the remainder below the stride is dropped.
     """
     padding = axis.pad_before + axis.pad_after - axis.output_padding
     return (output_size + padding - axis.span - 1) // axis.stride + 1
@@ -148,14 +140,7 @@ AnyIndex: TypeAlias = Any  # what picks a part of an array: an ellipsis and slic
 
 
 def data_gradient(diff_dst: Array, weights: Array, geometry: Geometry, *, groups: int = 1) -> Array:
-    """The gradient with respect to the source.
-
-    Args:
-        weights: [I, O / groups, *kernel].
-
-    Returns:
-        float64 [N, I, *input].
-    """
+    """The gradient of the source, float64 [N, I, *input], with weights [I, O / groups, *kernel]."""
     batch, ins, outs = len(diff_dst), weights.shape[0], weights.shape[1]
     grouped = diff_dst.astype(np.float64).reshape(batch, groups, outs, *geometry.output_shape)
     matrices = weights.astype(np.float64).reshape(groups, ins // groups, outs, *geometry.kernel_shape)
@@ -168,14 +153,7 @@ def data_gradient(diff_dst: Array, weights: Array, geometry: Geometry, *, groups
 
 
 def weights_gradient(src: Array, diff_dst: Array, geometry: Geometry, *, groups: int = 1) -> Array:
-    """The gradient with respect to the weights.
-
-    Args:
-        src: [N, I, *input].
-
-    Returns:
-        float64 [I, O / groups, *kernel].
-    """
+    """The gradient of the weights, float64 [I, O / groups, *kernel], with a source [N, I, *input]."""
     batch, ins, outs = len(src), src.shape[1] // groups, diff_dst.shape[1] // groups
     source = src.astype(np.float64).reshape(batch, groups, ins, *geometry.input_shape)
     target = diff_dst.astype(np.float64).reshape(batch, groups, outs, *geometry.output_shape)
@@ -203,11 +181,7 @@ def _meetings(geometry: Geometry) -> Iterator[tuple[AnyIndex, AnyIndex, AnyIndex
 def conv_transpose(
     src: Array, weights: Array, geometry: Geometry, *, bias: Array | None = None, groups: int = 1
 ) -> Array:
-    """Transposed convolution in float64, one matrix product and one strided addition for every kernel tap.
-
-    Returns:
-        float64 [N, O, *output].
-    """
+    """Transposed convolution, float64 [N, O, *output]: one matrix product and one strided addition per kernel tap."""
     batch, ins, outs = len(src), src.shape[1] // groups, weights.shape[1]
     grouped = src.astype(np.float64).reshape(batch, groups, ins, *geometry.input_shape)
     matrices = weights.astype(np.float64).reshape(groups, ins, outs, *geometry.kernel_shape)

@@ -65,8 +65,8 @@ class PaddedAxis:
         object.__setattr__(self, "length", length)
         object.__setattr__(self, "reach", reach)
         object.__setattr__(self, "outputs", count_windows(length, reach, self.stride))
-        held = 0 if before < 0 else min(max(div_up(length - before, input_dilation), 0), self.input_length)
-        object.__setattr__(self, "data", held)
+        data = 0 if before < 0 else min(max(div_up(length - before, input_dilation), 0), self.input_length)
+        object.__setattr__(self, "data", data)
 
     @property
     def start(self) -> int:
@@ -133,8 +133,7 @@ def axis_of_windows(
 ) -> PaddedAxis:
     """The axis whose frame begins and ends with its windows, of which the first begins at ``start``.
 
-    Args:
-        output_offset: Where the first output lies in the result.
+    ``output_offset`` is the position of the first output in the result.
     """
     reach = dilation * (kernel - 1) if kernel else 0
     before = -min(start, start + reach)
@@ -176,8 +175,7 @@ class OutputPhase:
 def output_phases(axis: PaddedAxis, *, whole: bool = False) -> tuple[OutputPhase, ...]:
     """The output phases of an axis; together they hold every output once. Outputs without taps are zero.
 
-    Args:
-        whole: Keep taps that reach the inputs under none of their outputs, but padding alone, as in a narrow slice.
+    ``whole`` keeps taps that reach only padding under all of their outputs, as in a narrow slice.
     """
     distance = _period(axis)
     return tuple(_phase(axis, first, distance, whole=whole) for first in range(min(distance, axis.outputs)))
@@ -323,9 +321,9 @@ def data_before(frame: PaddedInput, sticks: Integers) -> Integers:
 
 
 def data_sticks(frame: PaddedInput, numbers: Integers) -> Integers:
-    """The stick of each data number, of a frame that cuts no inputs off; a number behind the last one counts images on.
+    """The stick of each data number, the inverse of `data_before`, for a frame that cuts no inputs off.
 
-    It undoes `data_before`.
+    A number behind the last data stick counts into the next images.
     """
     rows, columns = frame.rows, frame.columns
     line, column = np.divmod(numbers, columns.input_length)
@@ -380,8 +378,9 @@ def count_breaks(frame: PaddedInput, numbers: Integers) -> Integers:
 def frame_sources(frame: PaddedInput, start: int, stop: int) -> Integers:
     """For the sticks ``start`` to ``stop`` (not included): the number of the input stick each holds, -1 for padding.
 
-    The real library numbers the data it meets one after the other. That is the flattened input, unless ``after`` is
-    negative: then inputs are missing from the frame and all that follow are taken from the wrong place.
+    The real library numbers the data sticks of the frame in order. This order is the flattened input, unless ``after``
+    is negative: then inputs are missing from the frame, and the library reads all following inputs from the wrong
+    place.
     """
     sticks = np.arange(start, stop, dtype=np.int64)
     if frame.replicate:
@@ -415,10 +414,8 @@ def _dense_axis(axis: PaddedAxis) -> PaddedAxis:
 def dense_bounds(frame: PaddedInput, *, output_rows: int, cores: int) -> tuple[Integers, Integers]:
     """First stick of the `dense_frame`, and last stick + 1, that the outputs of every core read, all their phases.
 
-    Ranges grow where it takes that for neither end to fall from a core to the next, and hold one stick at least.
-
-    Args:
-        cores: Cores among which the outputs are split; those behind the last output get its range.
+    Ranges grow as needed so that neither end decreases from a core to the next, and hold one stick at least. Cores
+    behind the last output get its range.
     """
     dense, (height, width) = dense_frame(frame), (frame.rows.outputs, frame.columns.outputs)
     (top, bottom), (left, right) = _read(frame.rows, dense.rows), _read(frame.columns, dense.columns)
@@ -448,19 +445,19 @@ def _read(axis: PaddedAxis, dense: PaddedAxis) -> tuple[Integers, Integers]:
     """[outputs] first and last dense position that each output or one behind it, or ahead of it, reads."""
     first, last = np.full(axis.outputs, dense.length - 1), np.zeros(axis.outputs, np.int64)
     for phase in output_phases(axis, whole=True):
-        one = phase.axis
-        if one.kernel:
-            first[one.places] = dense.before - one.before + np.arange(one.outputs) * one.stride
-            last[one.places] = first[one.places] + one.reach
+        phase_axis = phase.axis
+        if phase_axis.kernel:
+            first[phase_axis.places] = (
+                dense.before - phase_axis.before + np.arange(phase_axis.outputs) * phase_axis.stride
+            )
+            last[phase_axis.places] = first[phase_axis.places] + phase_axis.reach
     return np.minimum.accumulate(first[::-1])[::-1], np.maximum.accumulate(last)
 
 
 def phase_outputs(frame: PaddedInput, phase: PaddedInput, *, output_rows: int, cores: int) -> tuple[Integers, Integers]:
     """First output of a phase that each core computes, and last + 1, by the phase's own numbers.
 
-    Args:
-        phase: The axes of the phase, which say where its outputs lie.
-        output_rows: Outputs of one core, of all phases; the last cores may have fewer.
+    Each core has ``output_rows`` outputs of all phases; the last cores may have fewer.
     """
     edges = np.minimum(np.arange(cores + 1, dtype=np.int64) * output_rows, frame.outputs)
     line, column = np.divmod(edges, frame.columns.outputs)
@@ -479,10 +476,10 @@ def _before(axis: PaddedAxis, places: Integers) -> Integers:
 
 
 def sliding_window_text(frame: PaddedInput, cores: CoreRangeSet, *, nhw_cores: int, channel_cores: int) -> str:
-    """A frame in the words of a SlidingWindowConfig.
+    """The text of a frame as a SlidingWindowConfig.
 
-    A frame with zeros between or behind its inputs is told as that of a transposed convolution, whose padding is what
-    its window reaches beyond the zeros ahead; any other as that of the convolution that it is.
+    A frame with zeros between or behind its inputs is written as a transposed convolution, whose padding is the reach
+    of its window beyond the zeros ahead; any other frame as the convolution that it is.
     """
     rows, columns = frame.rows, frame.columns
     transposed = any(axis.input_dilation > 1 or axis.trailing for axis in (rows, columns))

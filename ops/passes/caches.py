@@ -20,10 +20,10 @@ T = TypeVar("T")
 
 
 class BoundedCache(Generic[K, V]):
-    """Values by key, up to a size of all together; what was not used for longest goes first.
+    """Values by key, up to a total size; the least recently used values are dropped first.
 
-    Threads may ask at once: each look and each change is one step of a dict. Where two put values under one key, one
-    stays.
+    Threads may use the cache concurrently: each lookup and each change is one step of a dict. Of two values that
+    threads put under one key, one stays.
     """
 
     def __init__(self, most: int, size_of: Callable[[V], int] = lambda value: 1) -> None:
@@ -31,7 +31,7 @@ class BoundedCache(Generic[K, V]):
         self._values: dict[K, V] = {}  # in the order of use
 
     def __contains__(self, key: K) -> bool:
-        """Whether a value is there, which counts for no use of it."""
+        """Whether a value is cached; the lookup does not count as a use."""
         return key in self._values
 
     @property
@@ -44,14 +44,14 @@ class BoundedCache(Generic[K, V]):
         return reversed(list(self._values.values()))
 
     def get(self, key: K) -> V | None:
-        """The value of a key, which is used now."""
+        """The value of a key, which becomes the most recently used."""
         value = self._values.pop(key, None)
         if value is not None:
             self._values[key] = value
         return value
 
     def put(self, key: K, value: V) -> None:
-        """Keeps a value, unless it is larger than all may be together."""
+        """Caches a value, unless the value alone exceeds the total size."""
         if self._size_of(value) > self._most:
             return
         self._values[key] = value
@@ -68,71 +68,68 @@ MOST_BYTES: Final = 256 << 20  # weights of thirty million parameters, and what 
 FEW: Final = 16  # numbers that tell most arrays apart
 
 
-class _Made(NamedTuple):
+class _PreparedArray(NamedTuple):
     """A raw array, and what was made of it."""
 
     raw: Array
-    made: Array
+    prepared: Array
 
 
 class WeightCache:
-    """Prepared arrays by what prepared them, found again by the content of the raw ones.
+    """Prepared arrays by the operation that prepared them and the content of the raw arrays.
 
-    Contents are compared, not hashed: reading both once costs a tenth of a hash that could be trusted, and is right.
-    An array that somebody may still write to is neither kept nor looked up: it would change on both sides of the
-    comparison.
-
-    Args:
-        most_bytes: Bytes of raw and prepared arrays together that are kept, although a raw one may be somebody else's.
+    Contents are compared, not hashed: reading both arrays once costs a tenth of a trustworthy hash, and is exact. A
+    writable array is neither cached nor looked up: a change would reach both sides of the comparison. ``most_bytes``
+    limits raw and prepared arrays together, although the caller may own the raw array.
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._made = BoundedCache[Hashable, list[_Made]](
-            most_bytes, lambda several: sum(one.raw.nbytes + one.made.nbytes for one in several)
+        self._arrays = BoundedCache[Hashable, list[_PreparedArray]](
+            most_bytes, lambda entries: sum(entry.raw.nbytes + entry.prepared.nbytes for entry in entries)
         )
 
     @property
     def bytes(self) -> int:
         """Of all that is kept."""
-        return self._made.size
+        return self._arrays.size
 
     def made_of(self, raw: Array, op: DeviceOp, make: Callable[[], Array]) -> Array:
-        """What an operation makes of a host tensor; read-only where it is kept."""
+        """The array that an operation makes of a host tensor; read-only if it is cached."""
         if not _lasting(raw):
             return make()
         key = op, raw.shape, raw.dtype, bit_patterns(raw).flat[:FEW].tobytes()
-        several = self._made.get(key) or []
-        found = next((one for same in (_same_memory, _same_bits) for one in several if same(one.raw, raw)), None)
-        if found is None:
-            found = _Made(raw, make())
-            found.made.flags.writeable = False
-            self._made.put(key, [*several, found])
-        return found.made
+        entries = self._arrays.get(key) or []
+        entry = next((entry for same in (_same_memory, _same_bits) for entry in entries if same(entry.raw, raw)), None)
+        if entry is None:
+            entry = _PreparedArray(raw, make())
+            entry.prepared.flags.writeable = False
+            self._arrays.put(key, [*entries, entry])
+        return entry.prepared
 
     def clear(self) -> None:
         """Forgets everything."""
-        self._made.clear()
+        self._arrays.clear()
 
 
 def _lasting(array: Array) -> bool:
-    """Whether nobody can write to an array, nor to the one whose memory it is."""
-    one: object = array
-    while isinstance(one, np.ndarray):
-        if one.flags.writeable:
+    """Whether neither an array nor the owner of its memory is writable."""
+    owner: object = array
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
             return False
-        one = one.base
-    return one is None
+        owner = owner.base
+    return owner is None
 
 
-def _same_memory(kept: Array, raw: Array) -> bool:
+def _same_memory(cached: Array, raw: Array) -> bool:
     """Whether two arrays of one shape and type are the same numbers in the same place."""
-    here, there = kept.__array_interface__, raw.__array_interface__
+    here, there = cached.__array_interface__, raw.__array_interface__
     return (here["data"], here["strides"]) == (there["data"], there["strides"])
 
 
-def _same_bits(kept: Array, raw: Array) -> bool:
+def _same_bits(cached: Array, raw: Array) -> bool:
     """Whether two arrays of one shape and type hold the same bits."""
-    return np.array_equal(bit_patterns(kept), bit_patterns(raw))
+    return np.array_equal(bit_patterns(cached), bit_patterns(raw))
 
 
 MOST_KEPT: Final = 256  # calls in turn number the blocks they give back in turn, too: a few ways for each
@@ -152,55 +149,50 @@ class _Moves(NamedTuple):
 class ReplayCache:
     """Plans of calls that left nothing on a device, by the call and by the blocks of the device's memories before.
 
-    From the same blocks an equal call takes the same addresses, and gives them back alike: if it finds its programs in
-    the cache as before, and nobody listens, all that stays of its moves is which numbers of blocks are spare, and how
-    many buffers there were.
-
-    Args:
-        most: Calls that are kept.
+    From the same blocks an equal call takes the same addresses and frees them in the same way. If the call finds its
+    programs in the cache as before and no recorder listens, only the numbers of the spare blocks and the count of
+    buffers change. ``most`` limits the number of calls.
     """
 
     def __init__(self, most: int = MOST_KEPT) -> None:
-        self._kept = BoundedCache[Hashable, _Moves](most)
+        self._moves = BoundedCache[Hashable, _Moves](most)
 
     def placed(self, key: ProgramKey, machine: Machine, place: Callable[[], Plan]) -> Plan:
-        """The plan of a call whose moves were made.
-
-        Args:
-            place: Plans the call and makes its moves; to be called if they are not known or somebody listens.
-        """
+        """The plan of a call, placed by ``place`` if the call is unknown or a recorder listens to the machine."""
         if machine.recorders:
             return place()
         before = machine.standing()
         call = key, *(blocks.key for blocks in before.blocks)
-        known = self._kept.get(call)
-        if known is not None and all(machine.program_cache.get(one) is program for one, program in known.programs):
+        known = self._moves.get(call)
+        if known is not None and all(
+            machine.program_cache.get(program_key) is program for program_key, program in known.programs
+        ):
             machine.go_on(known.after, buffers=known.buffers)
             return known.plan
         plan = place()
         after = machine.standing()
         if _repeats(plan, before, after):
             keys = [step.key for step in plan.steps if isinstance(step, Operation)]
-            programs = tuple((one, machine.program_cache[one]) for one in keys)
-            self._kept.put(call, _Moves(plan, programs, after.blocks, after.buffers - before.buffers))
+            programs = tuple((program_key, machine.program_cache[program_key]) for program_key in keys)
+            self._moves.put(call, _Moves(plan, programs, after.blocks, after.buffers - before.buffers))
         return plan
 
     def clear(self) -> None:
         """Forgets everything."""
-        self._kept.clear()
+        self._moves.clear()
 
 
 def _repeats(plan: Plan, before: Standing, after: Standing) -> bool:
-    """Whether an equal call would do the same: all programs were there, nothing was left, and one memory changed.
+    """Whether an equal call would do the same: all programs were cached, nothing was left, and one memory changed.
 
-    Memories change one after the other, so that an interrupt could come between two of them.
+    Memories change one after the other, so that an interrupt could come between two changes.
     """
     pairs = list(zip(before.blocks, after.blocks, strict=True))
     return (
         before.programs == after.programs
         and not any(isinstance(step, Relocate) for step in plan.steps)
-        and all(one.used == other.used and len(one.used) <= MOST_BUFFERS for one, other in pairs)
-        and sum(one != other for one, other in pairs) < 2
+        and all(old.used == new.used and len(old.used) <= MOST_BUFFERS for old, new in pairs)
+        and sum(old != new for old, new in pairs) < 2
     )
 
 
@@ -210,51 +202,46 @@ MOST_SPECS: Final = 64  # that are equal, but written in different ways
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Kept:
+class _CachedPlan:
     """A plan, for which device, and what was made of both: its cycles and texts on them, each under a key."""
 
     plan: Plan
     spec: DeviceSpec
-    made: dict[Hashable, Any] = field(default_factory=dict)
+    results: dict[Hashable, Any] = field(default_factory=dict)
 
 
 class PlanCache:
-    """Plans by all that they came from, as a device keeps programs.
+    """Plans by all their inputs, as a device caches programs.
 
-    A plan holds neither addresses nor values, so that equal calls on devices of one spec have the same one wherever
-    their tensors lie. What it takes is kept with it, for the device operations that ran, the device and the project's
-    own table of models. Threads of several devices may ask at once.
-
-    Args:
-        most_steps: Steps of all plans together that are kept; a longer plan is not.
+    A plan holds neither addresses nor values, so that equal calls on devices of one spec share a plan wherever their
+    tensors lie. The cycles of a plan are cached with it, for the device operations that ran, the device and the
+    project's own table of models. Threads of several devices may use the cache concurrently. ``most_steps`` limits the
+    steps of all plans together; a longer plan is not cached.
     """
 
     def __init__(self, most_steps: int = MOST_STEPS) -> None:
         # By the number of a spec that is held there
-        self._kept = BoundedCache[tuple[int, ProgramKey], _Kept](most_steps, lambda kept: len(kept.plan.steps))
+        self._plans = BoundedCache[tuple[int, ProgramKey], _CachedPlan](
+            most_steps, lambda cached: len(cached.plan.steps)
+        )
 
     @property
     def steps(self) -> int:
         """Steps of all plans that are kept."""
-        return self._kept.size
+        return self._plans.size
 
     def holds(self, key: ProgramKey, spec: DeviceSpec) -> bool:
         """Whether the plan of a call is kept; arguments as of `plan_of`."""
-        return (id(spec), key) in self._kept
+        return (id(spec), key) in self._plans
 
     def plan_of(self, key: ProgramKey, spec: DeviceSpec, make: Callable[[], Plan]) -> Plan:
-        """The plan of a call.
-
-        Args:
-            spec: The device; of equal ones `one_of_alike`.
-            make: Plans the call; what it raises comes through, and nothing is kept.
-        """
+        """The plan of a call on ``spec`` (`one_of_alike` of equal specs); an error of ``make`` is not cached."""
         here = (id(spec), key)
-        kept = self._kept.get(here)
-        if kept is not None:
-            return kept.plan
+        cached = self._plans.get(here)
+        if cached is not None:
+            return cached.plan
         plan = make()
-        self._kept.put(here, _Kept(plan=plan, spec=spec))
+        self._plans.put(here, _CachedPlan(plan=plan, spec=spec))
         return plan
 
     def cycles_of(self, plan: Plan, spec: DeviceSpec, *, ran: tuple[int, ...]) -> PlanCycles:
@@ -262,31 +249,30 @@ class PlanCache:
         return self.made_of(plan, spec, ran, lambda: run_cycles(plan, spec, ran=ran))
 
     def made_of(self, plan: Plan, spec: DeviceSpec, key: Hashable, make: Callable[[], T]) -> T:
-        """What is made of a plan: what was made under this key before, where the plan is kept.
+        """The value that ``make`` derives from a plan, cached under a key as long as the plan is.
 
-        Args:
-            make: Makes it, of nothing that lives on a device; it must not be changed.
+        The value must not refer to anything that lives on a device, and must not be changed.
         """
-        kept = next((one for one in self._kept.latest_first() if one.plan is plan), None)
-        if kept is None or kept.spec is not spec:
+        cached = next((entry for entry in self._plans.latest_first() if entry.plan is plan), None)
+        if cached is None or cached.spec is not spec:
             return make()
-        result: T | None = kept.made.get(key)
+        result: T | None = cached.results.get(key)
         if result is None:
             result = make()
-            if len(kept.made) >= MOST_MADE:
-                kept.made.clear()
-            kept.made[key] = result
+            if len(cached.results) >= MOST_MADE:
+                cached.results.clear()
+            cached.results[key] = result
         return result
 
 
 @cache
 def plans_of_process() -> PlanCache:
-    """Those that all devices of this process share."""
+    """The plans that all devices of this process share."""
     return PlanCache()
 
 
 def one_of_alike(spec: DeviceSpec) -> DeviceSpec:
-    """The spec that stands for all that are the same: of two that are equal, and are written alike, the first.
+    """The first of all specs that are equal and have the same text.
 
     Equal is not enough: 1 is equal to 1.0, and reports show the difference.
     """

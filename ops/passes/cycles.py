@@ -1,7 +1,7 @@
-"""The third pass over a plan: the cycles of every device operation, one after the other.
+"""The cycle pass over a plan: the cycles of every device operation, one after the other.
 
-What is in it: the kernels of every device operation, from the first core's start to the last core's end. What is not:
-the preparation of tensors on the host, transfers between host and device, and the dispatch between operations.
+Included: the kernels of every device operation, from the first core's start to the last core's end. Excluded: the
+preparation of tensors on the host, transfers between host and device, and the dispatch between operations.
 """
 
 import tomllib
@@ -59,10 +59,7 @@ def run_cycles(
     contention: bool = True,
     op_models: Meanings = OP_MODELS,
 ) -> PlanCycles:
-    """What the device operations of a plan take.
-
-    Equal programs (slices often are) are timed once.
-    """
+    """Cycles of the device operations of a plan; equal programs, such as slices, are timed once."""
     context = CyclesContext(spec=spec, contention=contention)
     timed: list[TimedOperation] = []
     known: dict[object, TimedOperation] = {}
@@ -93,11 +90,10 @@ def timed_operation(
 
 
 def operations_of(plan: Plan, ran: Iterable[int] | None = None) -> Iterator[Operation]:
-    """The device operations of a plan in order, a tensor that is to be relocated as the move that it may need.
+    """The device operations of a plan in order; a relocated tensor counts as a move.
 
-    Args:
-        ran: Indices of the steps that ran, in order, as of `steps_that_ran`: a tensor may have stayed where it was, as
-            only the memory reading knows. None: it counts as moved.
+    ``ran`` are the indices of the steps that ran, as of `steps_that_ran`: only the memory pass knows whether a tensor
+    moved. None counts every relocation as a move.
     """
     steps = plan.steps if ran is None else (plan.steps[index] for index in ran)
     for step in steps:
@@ -160,14 +156,13 @@ def expected_errors() -> Mapping[str, tuple[ExpectedError, ...]]:
 
 
 def expected_error(measured_as: str, architecture: str) -> ExpectedError | None:
-    """What is to be expected of a model; None if nothing of its kind was measured anywhere.
+    """The expected error of a model; None if no model of its kind was measured.
 
-    Args:
-        architecture: Where it runs; if it was measured on others alone, the largest of their errors counts.
+    If ``architecture`` was not measured, the largest error of the other architectures counts.
     """
     rows = expected_errors().get(measured_as, ())
     here = [row for row in rows if row.architecture == architecture]
-    return max(here or rows, key=lambda one: one.share, default=None)
+    return max(here or rows, key=lambda row: row.share, default=None)
 
 
 MOVING_KERNELS: Final = 2  # of a program, on as many data movement processors
@@ -186,14 +181,10 @@ ASSUMPTIONS: Final = (
 def launches_of(
     plan: Plan, timed: Sequence[TimedOperation], spec: DeviceSpec, *, ran: Iterable[int] | None = None
 ) -> tuple[Launch, ...]:
-    """The device operations of a plan as a queue of launches; one without a model of its cycles takes none.
-
-    Args:
-        timed: The reading of its cycles, in the same order.
-    """
+    """The device operations of a plan as a queue of launches; an operation without a model takes no cycles."""
     return tuple(
-        Launch(_program(step, one.cycles, spec), 0.0 if one.cycles is None else one.cycles.cycles)
-        for step, one in zip(operations_of(plan, ran), timed, strict=True)
+        Launch(_program(step, operation.cycles, spec), 0.0 if operation.cycles is None else operation.cycles.cycles)
+        for step, operation in zip(operations_of(plan, ran), timed, strict=True)
     )
 
 

@@ -1,6 +1,6 @@
-"""The memory pass over a plan: the first one, so that a call that does not fit fails before anything is computed.
+"""The memory pass over a plan: the first pass, so that a call that does not fit fails before anything is computed.
 
-A failed call leaves the device as it found it, but for what it releases of its inputs.
+A failed call leaves the device as before, except for the inputs that it releases.
 """
 
 from collections.abc import Mapping
@@ -32,19 +32,12 @@ from device.spec.device_spec import DeviceSpec
 def run_memory(
     plan: Plan, device: Machine, inputs: Mapping[str, Buffer], *, dispatch: bool = True
 ) -> dict[str, Buffer]:
-    """Allocate and release everything a plan does, in order, and record it on the device.
+    """Allocates and releases the buffers of a plan in order, records this, and returns the results' buffers by name.
 
-    Args:
-        inputs: Buffers of the plan's tensors that are on the device already, by name.
-        dispatch: False: nothing is placed (all addresses are 0) and no program is kept, as in a capture without
-            dispatch.
-
-    Returns:
-        The buffers of the plan's results, by name; all others are released.
-
-    Raises:
-        DeviceError: A buffer or the circular buffers of a program do not fit, or the plan ends in a refusal; what the
-            plan had allocated is released.
+    ``inputs`` are buffers of the plan's tensors that are already on the device. Without ``dispatch`` nothing is placed
+    (all addresses are 0) and no program is cached, as in a capture without dispatch. Raises DeviceError if a buffer or
+    the circular buffers of a program do not fit, or the plan ends in a refusal; all that the plan had allocated is
+    released.
     """
     context = _MemoryPass(device, dict(inputs), plan.tensors, dispatch=dispatch)
     try:
@@ -59,7 +52,7 @@ def run_memory(
 def _overlap(before: Buffer, after: Buffer, spec: DeviceSpec) -> bool:
     """Whether the two places of a tensor that moves within a memory overlap: up in L1, down in DRAM.
 
-    The library takes the pages of the new place, sharded or not, as dealt to all banks.
+    The library assumes that the pages of the new place, sharded or not, are distributed over all banks.
     """
     place = after.spec
     if before.spec.buffer_type is not place.buffer_type:
@@ -148,7 +141,7 @@ class _MemoryPass:
         """Whether all that a core moves fits below where it goes."""
         l1 = self.device.spec.l1
         limit = after.address if after.spec.buffer_type is BufferType.L1 else l1.bytes
-        return l1.base_bytes + sum(one.size_bytes for one in step.overlapping) <= limit
+        return l1.base_bytes + sum(buffer.size_bytes for buffer in step.overlapping) <= limit
 
     def _program(self, step: Operation) -> None:
         read, spec = self._read(step), self.device.spec
@@ -166,7 +159,7 @@ class _MemoryPass:
         except BaseException:
             self._abort(step)
             raise
-        written = [one.tensor for one in step.outputs] or step.inputs[-1:]
+        written = [output.tensor for output in step.outputs] or step.inputs[-1:]
         result = tuple(self._tensor(name) for name in written if name in self.tensors)
         self.device.record(OperationEnd(step.name, made=result, cached=cached))
 
@@ -191,15 +184,19 @@ class _MemoryPass:
         device = self.device
         if step.refused is not None:
             raise DeviceError(step.refused)
-        for one in step.resident:
-            result = device.allocate(one.buffer, one.tensor, by=one.by, placed=self.dispatch, tensor=self._spec(one))
+        for tensor in step.resident:
+            result = device.allocate(
+                tensor.buffer, tensor.tensor, by=tensor.by, placed=self.dispatch, tensor=self._spec(tensor)
+            )
             self.unkept.append(result)
         if step.unfinished is not None:
             raise DeviceError(step.unfinished)
-        resident = {one.tensor: buffer for one, buffer in zip(step.resident, self.unkept, strict=True)}
+        resident = {tensor.tensor: buffer for tensor, buffer in zip(step.resident, self.unkept, strict=True)}
         known = {**self.buffers, **resident}
         addresses = {
-            one.view_of: known[one.view_of].address for one in step.circular_buffers if one.view_of is not None
+            buffer.view_of: known[buffer.view_of].address
+            for buffer in step.circular_buffers
+            if buffer.view_of is not None
         }
         program = device.make_program(
             step.name, step.circular_buffers, addresses, placed=self.dispatch, dataflow=step.dataflow

@@ -1,7 +1,7 @@
 """How the time of fixed plans depends on each figure of a machine: cycles are computed again on a changed spec.
 
-Which figures a machine has is found out by looking: every number of its parts, at any depth. What decides plans alone
-is left out, and so are the tables of programs, which are no property of a machine by itself.
+The figures are every number in the parts of a spec, at any depth, except figures that only decide plans, and the tables
+of programs, which are no property of a machine.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,37 +36,29 @@ class Sensitivity:
 
 
 def sensitivities(spec: DeviceSpec, cycles_on: CyclesOn) -> tuple[Sensitivity, ...]:
-    """Every figure that moves something, the strongest first.
-
-    Args:
-        cycles_on: Cycles of the plans on a machine.
-    """
+    """Every figure that changes the cycles of the plans, the strongest first."""
     before = cycles_on(spec)
     if not before:
         return ()
-    found = [_sensitivity(spec, path, before, cycles_on) for path in machine_figures(spec)]
-    moving = [one for one in found if one is not None]
-    return tuple(sorted(moving, key=lambda one: (-abs(one.time_elasticity), one.figure)))
+    results = [_sensitivity(spec, path, before, cycles_on) for path in machine_figures(spec)]
+    moving = [result for result in results if result is not None]
+    return tuple(sorted(moving, key=lambda result: (-abs(result.time_elasticity), result.figure)))
 
 
 def machine_figures(spec: DeviceSpec) -> tuple[str, ...]:
     """The numbers of a machine by their paths, in order."""
-    found = (path for name in machine_fields() for path in _paths(getattr(spec, name), name))
-    return tuple(dict.fromkeys(path for path in found if not _is_planned(path)))
+    paths = (path for name in machine_fields() for path in _paths(getattr(spec, name), name))
+    return tuple(dict.fromkeys(path for path in paths if not _is_planned(path)))
 
 
 def scaled(spec: DeviceSpec, path: str, factor: float) -> DeviceSpec:
-    """The machine with one figure multiplied; whole numbers are rounded, but not to what they were.
-
-    Raises:
-        SpecError: No machine can have it.
-    """
+    """The machine with one figure multiplied; integers are rounded, but always change. May raise SpecError."""
     changed: DeviceSpec = _scaled(spec, path.split("."), factor)
     return changed
 
 
 def _is_planned(path: str) -> bool:
-    return any(path == one or path.startswith(f"{one}.") for one in PLANNED)
+    return any(path == prefix or path.startswith(f"{prefix}.") for prefix in PLANNED)
 
 
 def _paths(value: Any, path: str) -> Iterator[str]:
@@ -117,7 +109,7 @@ def _sensitivity(spec: DeviceSpec, path: str, before: float, cycles_on: CyclesOn
 
     value, seconds = _value(spec, path), before / spec.clock_hz
     doubled, halved = at(2.0), at(0.5)
-    if all(one is None or one[1:] == (before, seconds) for one in (doubled, halved)):
+    if all(change is None or change[1:] == (before, seconds) for change in (doubled, halved)):
         return None
     here = (value, before, seconds)
     low, high = at(1 / STEP) or here, at(STEP) or here

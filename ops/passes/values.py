@@ -20,28 +20,23 @@ def run_values(
     op_models: Meanings = OP_MODELS,
     kept: WeightCache | None = None,
 ) -> dict[str, Array]:
-    """What the numbers become.
+    """The arrays of the plan's results by name, as the device stores them, from the arrays of its inputs by name.
 
-    Args:
-        inputs: Arrays of the plan's inputs, on the host or on the device, by name.
-        kept: What was made of host tensors before, if that is kept; what is made now joins it.
-
-    Returns:
-        The arrays of the plan's results, by name, as the device stores them.
+    ``kept`` caches the prepared host tensors.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # infinities are numbers to the device, which warns of nothing
         return _run(plan, dict(inputs), context, op_models, kept)
 
 
 def _run(
-    plan: Plan, arrays: dict[str, Array], context: ValuesContext, op_models: Meanings, kept: WeightCache | None
+    plan: Plan, arrays: dict[str, Array], context: ValuesContext, op_models: Meanings, weight_cache: WeightCache | None
 ) -> dict[str, Array]:
     for step in plan.steps:
         match step:
             case Allocate(source=str(source)):
                 raw, op = arrays[source], step.op
-                if op is not None and kept is not None:
-                    raw = kept.made_of(raw, op, partial(_made, raw, op, context, op_models))
+                if op is not None and weight_cache is not None:
+                    raw = weight_cache.made_of(raw, op, partial(_made, raw, op, context, op_models))
                 elif op is not None:
                     raw = _made(raw, op, context, op_models)
                 arrays[step.tensor] = raw

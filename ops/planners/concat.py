@@ -1,8 +1,8 @@
-"""The plan of ttnn.concat.
+"""The plan of ttnn.concat. Rules: ttnn 0.81.1, compared with recorded plans.
 
-Rules: ttnn 0.81.1, compared with recorded plans. Tiles that end within the axis become rows before they are joined,
-and rows that end within what memory aligns are turned before, and back afterwards. What is left is joined: shards where
-they are, along axes that they are whole on; others once they are gathered; and interleaved tensors page by page.
+Tiles that end within the axis become rows before they are joined, and rows of unaligned length are transposed before
+and transposed back afterwards. Shards are joined in place along axes that they hold whole, other shards after they are
+gathered, and interleaved tensors page by page.
 """
 
 from collections.abc import Sequence
@@ -61,10 +61,10 @@ def joins_in_place(source: TensorSpec, axis: int) -> bool:
 
 
 def shards_refusal(
-    sources: Sequence[TensorSpec], made: TensorSpec, axis: int, groups: int, alignment_bytes: int
+    sources: Sequence[TensorSpec], result: TensorSpec, axis: int, groups: int, alignment_bytes: int
 ) -> str | None:
     """Why the library does not join shards, if it does not; said once the result is allocated."""
-    first, rank = sources[0].memory_config, len(made.shape)
+    first, rank = sources[0].memory_config, len(result.shape)
     place, one_place = first.memory_layout, "\nconcat: shard all tensors over the same cores"
     for other in (tensor.memory_config for tensor in sources[1:]):
         if not other.is_sharded():
@@ -73,9 +73,9 @@ def shards_refusal(
             return f"Sharded tensors must have the same grid.{one_place}"
         if other.memory_layout is not place:
             return f"Sharded tensors must have the same memory layout.{one_place}"
-    if made.memory_config.memory_layout is not place:
+    if result.memory_config.memory_layout is not place:
         return "Sharded output and inputs must have the same memory layout.\nmemory_config: move the result afterwards"
-    if _grid(made.memory_config) != _grid(first):
+    if _grid(result.memory_config) != _grid(first):
         return "Sharded output and inputs must have the same grid.\nmemory_config: move the result afterwards"
     if axis < rank - 2:
         return "Only width or height concat on sharded tensors\nmemory_config: ask for interleaved memory"
@@ -93,7 +93,7 @@ def shards_refusal(
     if axis < rank - 1:
         return None
     if place is BLOCK:
-        return None if made.layout is Layout.TILE else _block_refusal(sources, alignment_bytes)
+        return None if result.layout is Layout.TILE else _block_refusal(sources, alignment_bytes)
     return _pair_refusal(sources, groups) if len(sources) == 2 else None
 
 
@@ -156,13 +156,9 @@ def plan_concat(
 ) -> Plan:
     """Plan a concatenation of the tensors "input_0", "input_1" and so on.
 
-    Args:
-        groups: Parts that each is cut into along the axis, if two tensors of HEIGHT shards are joined where they are;
-            the library does not cut others.
-
-    Raises:
-        ArgumentError: The library takes programs that are not simulated.
-        DeviceError: The tensors do not go together, which shows before anything runs; else the plan ends in a refusal.
+    ``groups`` cuts each of two tensors in HEIGHT shards into parts along the axis; the library does not cut others.
+    Raises ArgumentError if the library takes programs that are not simulated, and DeviceError before anything runs if
+    the tensors do not match; later refusals end the plan.
     """
     require_one_shape(sources, axis)
     builder = PlanBuilder(spec, {f"input_{number}": tensor for number, tensor in enumerate(sources)})
@@ -211,8 +207,8 @@ def _joins_bands(sources: Sequence[TensorSpec], axis: int, place: MemoryConfig, 
     if sources[0].data_format not in (BFLOAT16, FLOAT32) or any(where.is_sharded() for where in places):
         return False
     result = _joined(sources, axis, place)
-    held = [tensor.buffer(spec) for tensor in (*sources, result)]
-    taken = sum(buffer.bank_bytes for buffer in held if buffer.buffer_type is BufferType.L1)
+    buffers = [tensor.buffer(spec) for tensor in (*sources, result)]
+    taken = sum(buffer.bank_bytes for buffer in buffers if buffer.buffer_type is BufferType.L1)
     return taken + sum(buffer.size_bytes for buffer in ragged_buffers(sources, result, spec)) <= spec.l1.usable_bytes
 
 
@@ -238,10 +234,10 @@ def _aligned(
     *,
     consumed: bool = False,
 ) -> tuple[PlanTensor, list[PlanTensor]]:
-    """The tensors joined, and what is to be released once nothing needs it, in order.
+    """The joined tensor, and the tensors to release once nothing needs them, in order.
 
-    The last two axes are swapped before and after if rows would end unaligned behind one another. The inputs belong to
-    the plan if they are ``consumed``.
+    The last two axes are swapped before and after if rows would end unaligned behind one another. The plan owns
+    ``consumed`` inputs.
     """
     if not _ends_unaligned(inputs, axis, builder.device_spec):
         result = _joined_in_place(builder, inputs, axis, place, groups, name)
@@ -249,16 +245,18 @@ def _aligned(
     matrices = [seen(tensor, (1, *tensor.spec.shape)) if axis == 0 else tensor for tensor in inputs]
     last = max(axis, 1)
     turned = [transposed_by(builder, tensor, (last - 1, last), None, f"{tensor.name}.turned") for tensor in matrices]
-    given = {tensor.name for tensor in inputs}
-    made = [tensor for tensor in turned if consumed or tensor.name not in given]  # a single element stays where it is
+    input_names = {tensor.name for tensor in inputs}
+    copies = [
+        tensor for tensor in turned if consumed or tensor.name not in input_names
+    ]  # a single element stays where it is
     if consumed:
-        kept = {tensor.name for tensor in turned}
-        builder.free(*(tensor for tensor in inputs if tensor.name not in kept))
+        turned_names = {tensor.name for tensor in turned}
+        builder.free(*(tensor for tensor in inputs if tensor.name not in turned_names))
     joined = _joined_in_place(builder, turned, last - 1, place, groups, f"{name}.turned")
     result = transposed_by(builder, joined, (last - 1, last), place, name)
     if axis == 0:
         result = seen(result, result.spec.shape[1:])
-    return result, [*([joined] if joined.name != result.name else []), *made]
+    return result, [*([joined] if joined.name != result.name else []), *copies]
 
 
 def _joined_in_place(
@@ -277,8 +275,8 @@ def _joined_in_place(
         return _of_shards(builder, inputs, axis, place, groups, name)
     gathered = [placed(builder, tensor, place, f"{tensor.name}.interleaved") for tensor in inputs]
     result = _interleaved(builder, gathered, axis, place, name)
-    given = {tensor.name for tensor in inputs}
-    builder.free(*(tensor for tensor in gathered if tensor.name not in given))
+    input_names = {tensor.name for tensor in inputs}
+    builder.free(*(tensor for tensor in gathered if tensor.name not in input_names))
     return result
 
 
@@ -301,8 +299,8 @@ def _of_shards(
     last, tiled = len(inputs[0].spec.shape) - 1, inputs[0].spec.layout is Layout.TILE
     specs = [tensor.spec for tensor in inputs]
     sharded = place if place.is_sharded() else _shards_of_result(inputs, axis == last)
-    made = PlanTensor(name if place.is_sharded() else f"{name}.sharded", _joined(specs, axis, sharded))
-    refused = shards_refusal(specs, made.spec, axis, groups, builder.device_spec.l1.alignment_bytes)
+    joined = PlanTensor(name if place.is_sharded() else f"{name}.sharded", _joined(specs, axis, sharded))
+    refused = shards_refusal(specs, joined.spec, axis, groups, builder.device_spec.l1.alignment_bytes)
     by_height = sharded.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
     pair = len(inputs) == 2 and by_height and axis == last
     op = Concatenate(axis=axis, shapes=tuple(tensor.shape for tensor in specs), groups=groups if pair else 1)
@@ -310,26 +308,26 @@ def _of_shards(
         CONCAT,
         op,
         inputs,
-        output=made,
-        circular_buffers=() if refused else _shard_buffers(inputs, made, builder.device_spec, turns=pair and tiled),
+        output=joined,
+        circular_buffers=() if refused else _shard_buffers(inputs, joined, builder.device_spec, turns=pair and tiled),
         dataflow=pair,
-        key=("concat", op, tuple(specs), made.spec),
+        key=("concat", op, tuple(specs), joined.spec),
         refused=refused,
     )
     if place.is_sharded():
-        return made
-    result = placed(builder, made, place, name)
-    builder.free(made)
+        return joined
+    result = placed(builder, joined, place, name)
+    builder.free(joined)
     return result
 
 
 def _shard_buffers(
-    inputs: Sequence[PlanTensor], made: PlanTensor, spec: DeviceSpec, *, turns: bool
+    inputs: Sequence[PlanTensor], result: PlanTensor, spec: DeviceSpec, *, turns: bool
 ) -> tuple[CircularBuffer, ...]:
     """Buffers of the programs that join shards; vectors are joined page by page."""
-    if len(made.spec.shape) == 1:
-        return page_buffers([tensor.spec for tensor in inputs], made.spec, spec)
-    return turned_buffers(inputs, made, spec) if turns else shard_views(inputs, made, spec)
+    if len(result.spec.shape) == 1:
+        return page_buffers([tensor.spec for tensor in inputs], result.spec, spec)
+    return turned_buffers(inputs, result, spec) if turns else shard_views(inputs, result, spec)
 
 
 def _shards_of_result(inputs: Sequence[PlanTensor], by_columns: bool) -> MemoryConfig:

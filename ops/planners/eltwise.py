@@ -131,45 +131,47 @@ def repeated(left: tuple[int, ...], right: tuple[int, ...]) -> Repeated:
         (a_columns == 1, Repeated.COLUMN_LEFT),
         (b_rows == 1, Repeated.ROW_RIGHT),
     )
-    found = next((kind for holds, kind in cases if holds), None)
-    if found is None and b_columns != 1:
+    broadcast = next((kind for holds, kind in cases if holds), None)
+    if broadcast is None and b_columns != 1:
         raise DeviceError(
             "Invalid subtile broadcast type\n"
             f"rows and columns, {a_rows} x {a_columns} and {b_rows} x {b_columns}, must be equal, or one of each 1"
         )
-    return found or Repeated.COLUMN_RIGHT
+    return broadcast or Repeated.COLUMN_RIGHT
 
 
-def works_on_shards(left: TensorSpec, right: TensorSpec | None, made: TensorSpec) -> bool:
+def works_on_shards(left: TensorSpec, right: TensorSpec | None, result: TensorSpec) -> bool:
     """Whether a program works on shards where they lie, rather than page by page."""
-    if not _may_work_on_shards(left, right, made):
+    if not _may_work_on_shards(left, right, result):
         return False
-    if not is_uneven(made):
+    if not is_uneven(result):
         return True
-    shards = {one.memory_config.shard_spec for one in (left, right, made) if one is not None}
+    shards = {tensor.memory_config.shard_spec for tensor in (left, right, result) if tensor is not None}
     return right is not None and len(shards) == 1
 
 
-def _may_work_on_shards(left: TensorSpec, right: TensorSpec | None, made: TensorSpec) -> bool:
+def _may_work_on_shards(left: TensorSpec, right: TensorSpec | None, result: TensorSpec) -> bool:
     """The same before the result's own unevenness is looked at."""
-    place, other = made.memory_config, left.memory_config
-    if not place.is_sharded() or (right is None and not other.is_sharded()):
+    place, left_place = result.memory_config, left.memory_config
+    if not place.is_sharded() or (right is None and not left_place.is_sharded()):
         return False
     if right is None:
-        in_l1 = place.buffer_type is other.buffer_type is BufferType.L1
-        return in_l1 and not is_uneven(left) and place.shard_spec == other.shard_spec
-    held = right.memory_config
-    left_alone = other.is_sharded() and not held.is_sharded() and made.shape == left.shape and not is_uneven(left)
+        in_l1 = place.buffer_type is left_place.buffer_type is BufferType.L1
+        return in_l1 and not is_uneven(left) and place.shard_spec == left_place.shard_spec
+    right_place = right.memory_config
+    left_alone = (
+        left_place.is_sharded() and not right_place.is_sharded() and result.shape == left.shape and not is_uneven(left)
+    )
     if left_alone and repeated(left.shape, right.shape) in WHOLE_ROWS_ONLY:
-        return other.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
-    if left.shape != right.shape or other != held:
+        return left_place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
+    if left.shape != right.shape or left_place != right_place:
         return False
-    in_l1 = all(one.buffer_type is BufferType.L1 for one in (place, other, held))
+    in_l1 = all(config.buffer_type is BufferType.L1 for config in (place, left_place, right_place))
     if is_uneven(left) or is_uneven(right):
-        return in_l1 and place.shard_spec == other.shard_spec
+        return in_l1 and place.shard_spec == left_place.shard_spec
     if not in_l1:
         return False
-    grids = {one.shard_spec.grid for one in (place, other, held) if one.shard_spec is not None}
+    grids = {config.shard_spec.grid for config in (place, left_place, right_place) if config.shard_spec is not None}
     return len(grids) == 1
 
 
@@ -177,21 +179,19 @@ def binary_buffers(
     op: Binary,
     left: PlanTensor,
     right: PlanTensor | None,
-    made: PlanTensor,
+    result: PlanTensor,
     kind: Repeated,
     spec: DeviceSpec,
     *,
     on_shards: bool,
 ) -> tuple[CircularBuffer, ...]:
-    """The program's buffers, on all cores: two tiles each, a number in one, shards where they lie.
+    """The program's buffers, on all cores: two tiles each, one tile for a number, shards in place.
 
-    An operand with activations has a buffer behind its own for what they give.
-
-    Args:
-        kind: What is repeated within tiles: the operand is spread over two tiles of its own.
+    An operand with activations has a second buffer for their results. An operand that ``kind`` repeats within tiles is
+    spread over two tiles of its own.
     """
 
-    def held(name: str, tensor: PlanTensor) -> CircularBuffer:
+    def buffer_of(name: str, tensor: PlanTensor) -> CircularBuffer:
         if on_shards and tensor.spec.memory_config.is_sharded():
             return shard_view(name, tensor, spec)
         return tiles_of(name, BUFFERING, tensor.spec.data_format, spec)
@@ -199,12 +199,12 @@ def binary_buffers(
     spread = op.left_format if kind in LEFT else op.second_format
     on_the_way = _tiles_at_once(op) if on_shards and kind is Repeated.NONE else 1
     return (
-        held("left", left),
+        buffer_of("left", left),
         *((tiles_of("left_activated", on_the_way, op.left_format, spec),) if op.left_activations else ()),
-        tiles_of("number", 1, op.scalar_format, spec) if right is None else held("right", right),
+        tiles_of("number", 1, op.scalar_format, spec) if right is None else buffer_of("right", right),
         *((tiles_of("right_activated", on_the_way, op.second_format, spec),) if op.right_activations else ()),
         *((tiles_of("spread", BUFFERING, spread, spec),) if kind in (*LEFT, *RIGHT) else ()),
-        held("result", made),
+        buffer_of("result", result),
     )
 
 
@@ -219,16 +219,12 @@ LONGEST_REPEATED = 6  # axes that may be repeated, counted from the last
 
 
 def plan_binary(call: BinaryArguments, spec: DeviceSpec) -> Plan:
-    """Plan a call; its tensors are "input", "input_b" and "target".
-
-    Raises:
-        DeviceError: The shapes do not go together, or the result does not fit its place.
-    """
+    """Plan a call of the tensors "input", "input_b" and "target"; raises DeviceError for unfit shapes or places."""
     named = {"input": call.left, "input_b": call.right, "target": call.target}
-    builder = PlanBuilder(spec, {name: one for name, one in named.items() if one is not None})
-    given = [builder.tensor(name) for name in ("input", "input_b") if named[name] is not None]
-    in_rows = [one.spec.layout is Layout.ROW_MAJOR for one in given]
-    sharded = any(one.spec.memory_config.is_sharded() for one in given)
+    builder = PlanBuilder(spec, {name: tensor_spec for name, tensor_spec in named.items() if tensor_spec is not None})
+    inputs = [builder.tensor(name) for name in ("input", "input_b") if named[name] is not None]
+    in_rows = [tensor.spec.layout is Layout.ROW_MAJOR for tensor in inputs]
+    sharded = any(tensor.spec.memory_config.is_sharded() for tensor in inputs)
     by_rows = all(in_rows) and not sharded
     if all(in_rows) and call.target is not None:
         raise DeviceError(
@@ -236,14 +232,18 @@ def plan_binary(call: BinaryArguments, spec: DeviceSpec) -> Plan:
             "output_tensor: leave it out, or give the inputs in TILE_LAYOUT"
         )
     require_formats(call.op, call.out_format or call.op.data_format)
-    read = given if by_rows else [in_other_layout(builder, one, Layout.TILE, f"{one.name}.tiles") for one in given]
+    read = (
+        inputs
+        if by_rows
+        else [in_other_layout(builder, tensor, Layout.TILE, f"{tensor.name}.tiles") for tensor in inputs]
+    )
     result = _combined(builder, call, read, by_rows=by_rows)
     if all(in_rows) and not by_rows:
         tiles, result = result, in_other_layout(builder, result, Layout.ROW_MAJOR, "output.rows")
         builder.free(tiles)
-    for one in reversed(read):
-        if builder.is_own(one) and one.name != result.name:
-            builder.free(one)
+    for tensor in reversed(read):
+        if builder.is_own(tensor) and tensor.name != result.name:
+            builder.free(tensor)
     return builder.finish({"output": result.name}, known_works=OP_MODELS)
 
 
@@ -320,7 +320,9 @@ def _place(
     padded = TensorSpec(shape, left.data_format, left.layout).padded_shape
     if call.place is None and right is None:
         return left.memory_config
-    sharded = [one for one in (left, right) if one is not None and one.memory_config.shard_spec is not None]
+    sharded = [
+        operand for operand in (left, right) if operand is not None and operand.memory_config.shard_spec is not None
+    ]
     chosen = sharded[0] if sharded else None
     if call.place is None and right is not None:
         chosen = _holder(left, right)
@@ -333,12 +335,12 @@ def _place(
 
 def _holder(left: TensorSpec, right: TensorSpec) -> TensorSpec:
     """The operand where the result of two goes if nobody says where."""
-    held, other = left.memory_config.shard_spec, right.memory_config.shard_spec
-    if other is None:
+    left_shards, right_shards = left.memory_config.shard_spec, right.memory_config.shard_spec
+    if right_shards is None:
         return left
-    if held is None:
+    if left_shards is None:
         return right if left.memory_config.buffer_type is BufferType.DRAM else left
-    return right if other.num_cores() > held.num_cores() else left
+    return right if right_shards.num_cores() > left_shards.num_cores() else left
 
 
 def plan_unary(
@@ -349,16 +351,12 @@ def plan_unary(
     place: MemoryConfig | None = None,
     target: TensorSpec | None = None,
 ) -> Plan:
-    """Plan a function of the tensor "input".
+    """Plan a function of the tensor "input", written into the caller's tensor "target" if given.
 
-    Args:
-        target: The caller's tensor "target" that the result is written into, if there is one.
-
-    Raises:
-        DeviceError: The result does not fit the place, or the caller's tensor.
+    Raises DeviceError if the result does not fit the place, or the caller's tensor.
     """
-    given = {"input": source} if target is None else {"input": source, "target": target}
-    builder = PlanBuilder(spec, given)
+    tensors = {"input": source} if target is None else {"input": source, "target": target}
+    builder = PlanBuilder(spec, tensors)
     read = builder.tensor("input")
     _require_format(source, function[0], target)
     stays = (source.memory_config if place is None else place).is_sharded()
@@ -392,16 +390,17 @@ def plan_unary(
 
 def _require_format(source: TensorSpec, name: str, target: TensorSpec | None) -> None:
     """Raises for integers that a function does not take (DeviceError), or with a result of another format."""
-    given = source.data_format
-    if not given.is_float and (name not in FUNCTIONS or given not in FUNCTIONS[name].integer_formats):
+    data_format = source.data_format
+    if not data_format.is_float and (name not in FUNCTIONS or data_format not in FUNCTIONS[name].integer_formats):
         raise DeviceError(
-            f"Unary: UnaryOpType::{name.upper()} does not support integer input dtype DataType::{given.name.upper()}\n"
+            f"Unary: UnaryOpType::{name.upper()} does not support integer input dtype "
+            f"DataType::{data_format.name.upper()}\n"
             f"{name}: typecast the tensor to floats"
         )
-    result = given if target is None else target.data_format
-    if result != given and not (result.is_float and given.is_float):
+    result = data_format if target is None else target.data_format
+    if result != data_format and not (result.is_float and data_format.is_float):
         raise ArgumentError(
-            f"{name}: a result of {result} from {given} is not simulated; give an output_tensor of {given}"
+            f"{name}: a result of {result} from {data_format} is not simulated; give an output_tensor of {data_format}"
         )
 
 
@@ -411,7 +410,9 @@ def _result(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) ->
     if not where.is_sharded():
         return TensorSpec(source.shape, source.data_format, source.layout, where, source.padded_shape)
     if where.shard_spec is None:
-        held = source.memory_config.shard_spec
-        shards = on_all_cores(source.padded_shape, where.memory_layout, spec) if held is None else held
+        source_shards = source.memory_config.shard_spec
+        shards = (
+            on_all_cores(source.padded_shape, where.memory_layout, spec) if source_shards is None else source_shards
+        )
         where = replace(where, shard_spec=shards)
     return TensorSpec(source.shape, source.data_format, source.layout, where)

@@ -71,7 +71,7 @@ class MatmulArguments:
     def output_shape(self) -> tuple[int, ...]:
         """[..., M, N], of the rank of the operand, or bias, that has most axes."""
         batches = self.first.shape[:-2] if self.second_batches == 1 else self.second.shape[:-2]
-        rank = max(len(one.shape) for one in (self.first, self.second, self.bias) if one is not None)
+        rank = max(len(operand.shape) for operand in (self.first, self.second, self.bias) if operand is not None)
         shape = (*batches, self.first_sides[0], self.second_sides[1])
         return (1,) * (rank - len(shape)) + shape
 
@@ -99,9 +99,9 @@ def check_arguments(call: MatmulArguments, problem: MatmulProblem, config: Matmu
         return
     if problem.keeps_first:
         pairs = enumerate(zip(call.first.shape[:-2], call.second.shape[:-2], strict=True))
-        axis, (one, other) = next((axis, pair) for axis, pair in pairs if pair[0] != pair[1])
+        axis, (first_batch, second_batch) = next((axis, pair) for axis, pair in pairs if pair[0] != pair[1])
         raise ArgumentError(
-            f"{batches_mismatch(axis, one, other)}\n"
+            f"{batches_mismatch(axis, first_batch, second_batch)}\n"
             f"input_tensor_a: a single matrix can serve the batches of {list(call.second.shape)} only in a program of "
             "blocks, which is chosen if both operands and the output are in DRAM; put them there"
         )
@@ -144,14 +144,10 @@ def batches_mismatch(axis: int, first: int, second: int) -> str:
 
 
 def plan_matmul(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Plan:
-    """Plan a call; its operands are the tensors "input", "weight" and "bias".
-
-    Raises:
-        ArgumentError: The program that follows can not do it.
-    """
+    """Plan a call of the tensors "input", "weight" and "bias"; raises ArgumentError if the program cannot run it."""
     call = with_defaults(arguments, device_spec)
-    given = {"input": call.first, "weight": call.second, "bias": call.bias}
-    builder = PlanBuilder(device_spec, {name: spec for name, spec in given.items() if spec is not None})
+    operands = {"input": call.first, "weight": call.second, "bias": call.bias}
+    builder = PlanBuilder(device_spec, {name: spec for name, spec in operands.items() if spec is not None})
     problem, config = _program(call, device_spec, free_l1_bytes)
     output_spec = TensorSpec(call.output_shape, call.output_format, Layout.TILE, call.memory_config)
     op = MatmulOp(
@@ -207,14 +203,14 @@ def _program(call: MatmulArguments, device_spec: DeviceSpec, free_l1_bytes: int)
 
 def _operand(builder: PlanBuilder, name: str, *, turned: bool) -> PlanTensor:
     """An operand; transposed by an operation of its own if asked for, in its own kind of memory."""
-    given = builder.tensor(name)
+    operand = builder.tensor(name)
     if not turned:
-        return given
-    spec = transposed_spec(given.spec)
+        return operand
+    spec = transposed_spec(operand.spec)
     return builder.run(
         "TransposeDeviceOperation",
         Transpose(data_format=spec.data_format),
-        [given],
+        [operand],
         output=PlanTensor(f"{name}.transposed", spec),
         circular_buffers=transpose_buffers(spec, builder.device_spec.grid),
         dataflow=True,
@@ -225,7 +221,7 @@ def run_matmul(
     builder: PlanBuilder,
     op: MatmulOp,
     inputs: Sequence[PlanTensor],
-    made: TensorSpec,
+    result_spec: TensorSpec,
     *,
     key: tuple[Hashable, ...],
     refused: str | None = None,
@@ -238,21 +234,22 @@ def run_matmul(
         source=first.name,
         in_memory=first.spec.memory_config,
         output="output",
-        out_sharded=made.memory_config.is_sharded(),
+        out_sharded=result_spec.memory_config.is_sharded(),
     )
     return builder.run(
         "MatmulDeviceOperation",
         op,
         inputs,
-        output=PlanTensor("output", made),
+        output=PlanTensor("output", result_spec),
         circular_buffers=buffers,
         dataflow=True,
-        key=("matmul", op, *key, made),
+        key=("matmul", op, *key, result_spec),
         refused=refused,
     )
 
 
 FORMATS = (BFLOAT16, FLOAT32, BFLOAT8_B, BFLOAT4_B)
+FORMAT_NAMES = ", ".join(data_format.name for data_format in FORMATS)
 
 
 def validate(call: MatmulArguments) -> None:
@@ -274,11 +271,11 @@ def _operands(call: MatmulArguments) -> Iterator[str]:
         if spec.data_format not in FORMATS:
             yield (
                 f"Unsupported data format for input {letter}: DataType::{spec.data_format.name.upper()}\n"
-                f"{name}: it must be one of {', '.join(one.name for one in FORMATS)}"
+                f"{name}: it must be one of {FORMAT_NAMES}"
             )
     if call.output_format not in FORMATS:
         yield (
-            f"matmul: dtype must be one of {', '.join(one.name for one in FORMATS)}, not {call.output_format}: "
+            f"matmul: dtype must be one of {FORMAT_NAMES}, not {call.output_format}: "
             "the packer's bits of a sum are no integers; convert the output instead"
         )
 
@@ -308,10 +305,10 @@ def _shapes(call: MatmulArguments) -> Iterator[str]:
         )
     if call.first_batches == 1:
         return
-    for axis, (one, other) in enumerate(zip(first[:-2], second[:-2], strict=True)):
-        if one != other:
+    for axis, (first_batch, second_batch) in enumerate(zip(first[:-2], second[:-2], strict=True)):
+        if first_batch != second_batch:
             yield (
-                f"{batches_mismatch(axis, one, other)}\n"
+                f"{batches_mismatch(axis, first_batch, second_batch)}\n"
                 f"input_tensor_b: {list(second)} must have the batches of input_tensor_a, {list(first)}, or be a "
                 "single matrix; or else input_tensor_a a single one"
             )
@@ -339,4 +336,4 @@ def _places_and_bias(call: MatmulArguments) -> Iterator[str]:
     if call.bias.layout is not Layout.TILE:
         yield f"linear: bias must be in TILE layout, not {call.bias.layout.name}; use to_layout(TILE_LAYOUT)"
     if call.bias.data_format not in FORMATS:
-        yield f"linear: bias must be one of {', '.join(one.name for one in FORMATS)}, not {call.bias.data_format}"
+        yield f"linear: bias must be one of {FORMAT_NAMES}, not {call.bias.data_format}"

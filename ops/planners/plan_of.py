@@ -18,8 +18,7 @@ def plan_of(
 ) -> Plan:
     """The plan of what ``write`` writes of the tensor "input", whose result is "output".
 
-    Args:
-        attempts: Steps before a DeviceError run, then the plan ends in it; otherwise it is raised.
+    With ``attempts``, steps before a DeviceError run and the plan ends in the error; otherwise the error is raised.
     """
     builder = PlanBuilder(spec, {"input": source})
     tensor = builder.tensor("input")

@@ -1,7 +1,4 @@
-"""The plan of ttnn.max_pool2d: shard, halo, move, pool.
-
-Rules: ttnn 0.81.1, compared with recorded plans.
-"""
+"""The plan of ttnn.max_pool2d: shard, halo, move, pool. Rules: ttnn 0.81.1, compared with recorded plans."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -73,22 +70,22 @@ class PoolArguments:
         return PaddedInput(batch=self.batch, rows=rows, columns=columns)
 
     def _axis(self, axis: int, before: int, after: int) -> PaddedAxis:
-        length, taps, step, spacing = (one[axis] for one in (self.image, self.kernel, self.stride, self.dilation))
+        length, kernel, stride, dilation = (
+            sizes[axis] for sizes in (self.image, self.kernel, self.stride, self.dilation)
+        )
         if self.ceil_mode:
-            room = length + before + after - spacing * (taps - 1) - 1
-            outputs = div_up(room, step) + 1
-            if (outputs - 1) * step >= length + before:  # the last window would begin behind the image
+            room = length + before + after - dilation * (kernel - 1) - 1
+            outputs = div_up(room, stride) + 1
+            if (outputs - 1) * stride >= length + before:  # the last window would begin behind the image
                 outputs -= 1
-            after += max(0, (outputs - 1) * step - room)
-        return PaddedAxis(input_length=length, before=before, after=after, kernel=taps, dilation=spacing, stride=step)
+            after += max(0, (outputs - 1) * stride - room)
+        return PaddedAxis(
+            input_length=length, before=before, after=after, kernel=kernel, dilation=dilation, stride=stride
+        )
 
 
 def validate(call: PoolArguments) -> None:
-    """Refuses what the real library refuses; the first line of the error is its own.
-
-    Raises:
-        DeviceError: A size is zero, the windows do not fit, or the formats do not go together.
-    """
+    """Raises DeviceError where the real library refuses a call; the first line of the error is its own."""
     for refused, first, way_out in chain(_size_rules(call), _window_rules(call), _tensor_rules(call)):
         if refused:
             raise DeviceError(f"{first}\n{way_out}")
@@ -126,7 +123,7 @@ def _window_rules(call: PoolArguments) -> Iterator[Rule]:
         f"Pool2D: Padding ({top}, {bottom}, {left}) should not exceed half of kernel size ({rows}, {columns})",
         "padding: use less, or a larger kernel",
     )
-    high, wide = (apart * (taps - 1) + 1 for apart, taps in zip(call.dilation, call.kernel, strict=True))
+    high, wide = (dilation * (kernel - 1) + 1 for dilation, kernel in zip(call.dilation, call.kernel, strict=True))
     height, width = call.image[0] + top + bottom, call.image[1] + left + right
     yield (
         high > height or wide > width,
@@ -162,11 +159,7 @@ def _tensor_rules(call: PoolArguments) -> Iterator[Rule]:
 
 
 def require_numbers(call: PoolArguments) -> None:
-    """Refuses what the real library accepts and gets wrong: integers of 32 bits, which it takes for bfloat16.
-
-    Raises:
-        DeviceError: The images hold such integers.
-    """
+    """Raises DeviceError for integers of 32 bits, which the real library accepts and takes for bfloat16."""
     if call.source.data_format in (INT32, UINT32):
         raise DeviceError(
             f"max_pool2d: input_tensor holds {call.source.data_format}, whose bytes the real library takes for "
@@ -304,7 +297,7 @@ def plan_max_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
 
 
 def _halo_arguments(call: PoolArguments, sharded: PlanTensor, shards: PoolShards, spec: DeviceSpec) -> HaloArguments:
-    held = sharded.spec.shards
+    input_shards = sharded.spec.shards
     return HaloArguments(
         frame=call.frame,
         scheme=shards.config.scheme,
@@ -312,9 +305,9 @@ def _halo_arguments(call: PoolArguments, sharded: PlanTensor, shards: PoolShards
         cores=shards.config.cores,
         nhw_cores=shards.config.nhw_cores,
         channel_cores=shards.config.channel_cores,
-        input_rows=held.shape[0],
+        input_rows=input_shards.shape[0],
         output_rows=shards.rows,
-        shard_width=held.shape[1],
+        shard_width=input_shards.shape[1],
         data_format=sharded.spec.data_format,
         stick_alignment_bytes=spec.l1.alignment_bytes,
         tiled=sharded.spec.layout is Layout.TILE,
@@ -332,7 +325,7 @@ def _halo(builder: PlanBuilder, halo: HaloArguments, sharded: PlanTensor) -> Pla
         op,
         [sharded],
         output=PlanTensor("halo", plan.output),
-        resident=[PlanTensor(name, one) for name, one in plan.resident],
+        resident=[PlanTensor(name, tensor_spec) for name, tensor_spec in plan.resident],
         circular_buffers=plan.circular_buffers,
         refused=_halo_refusal(sharded),
         key=("pool halo", op),
@@ -366,10 +359,10 @@ def _pool(
     shape = (1, 1, call.frame.outputs, call.channels)
     layout = Layout.TILE if call.tiled else Layout.ROW_MAJOR
     tensor = PlanTensor("output", TensorSpec(shape, call.data_format, layout, shards.memory))
-    held = sticks.spec.shards
+    halo_shards = sticks.spec.shards
     channels = div_up(call.channels, shards.config.channel_cores)
-    wide = min(held.shape[1], call.channels, sticks.spec.shape[-1] // shards.config.channel_cores)
-    stick_elements = held.shape[0] * wide
+    wide = min(halo_shards.shape[1], call.channels, sticks.spec.shape[-1] // shards.config.channel_cores)
+    stick_elements = halo_shards.shape[0] * wide
     sizes = PoolSizes(
         taps=op.taps,
         channels=channels,
@@ -411,10 +404,11 @@ def _refusal(sticks: TensorSpec, shards: PoolShards) -> str | None:
     """Why the library does not build the program, if it does not."""
     if sticks.data_format != BFLOAT16:
         return "Only BFLOAT16 supported for now\ninput_tensor: typecast it to bfloat16"
-    width, parts = sticks.shape[-1], shards.config.channel_cores
-    if width % parts:
+    width, channel_cores = sticks.shape[-1], shards.config.channel_cores
+    if width % channel_cores:
         return (
-            f"For width and block sharding, input channels ({width}) should be divisible by num_shards ({parts})\n"
+            f"For width and block sharding, input channels ({width}) should be divisible by num_shards "
+            f"({channel_cores})\n"
             "input_tensor: shard it over as many cores as divide its channels"
         )
     return None

@@ -1,7 +1,6 @@
-"""The plan of ttnn.rand.
+"""The plan of ttnn.rand. Rules: ttnn 0.81.1, compared with its plans.
 
-Rules: ttnn 0.81.1, compared with its plans: numbers are made in tiles of bfloat16 or float32, and cast and untilized
-by programs of their own.
+Numbers are drawn in tiles of bfloat16 or float32; programs of their own cast and untilize them.
 """
 
 from device.memory.layouts import TensorSpec
@@ -16,12 +15,12 @@ from ops.programs.data_movement.typecast import typecast_by
 from ops.programs.rand import EvenlyDistributed, rand_buffers
 
 
-def plan_rand(made: TensorSpec, spec: DeviceSpec, *, low: float, high: float, seed: int) -> Plan:
+def plan_rand(tensor: TensorSpec, spec: DeviceSpec, *, low: float, high: float, seed: int) -> Plan:
     """Plan a tensor of evenly distributed numbers."""
-    builder, place = PlanBuilder(spec, {}), made.memory_config
-    drawn = made.data_format if made.data_format in (BFLOAT16, FLOAT32) else FLOAT32
-    tiles = TensorSpec(made.shape, drawn, Layout.TILE, place)
-    op = EvenlyDistributed(shape=made.shape, low=low, high=high, seed=seed, data_format=drawn)
+    builder, place = PlanBuilder(spec, {}), tensor.memory_config
+    drawn = tensor.data_format if tensor.data_format in (BFLOAT16, FLOAT32) else FLOAT32
+    tiles = TensorSpec(tensor.shape, drawn, Layout.TILE, place)
+    op = EvenlyDistributed(shape=tensor.shape, low=low, high=high, seed=seed, data_format=drawn)
     result = builder.run(
         "RandDeviceOperation",
         op,
@@ -30,11 +29,11 @@ def plan_rand(made: TensorSpec, spec: DeviceSpec, *, low: float, high: float, se
         circular_buffers=rand_buffers(tiles, spec),
         key=("rand", tiles),
     )
-    if drawn != made.data_format:
-        cast = typecast_by(builder, result, made.data_format, "cast", place=place)
+    if drawn != tensor.data_format:
+        cast = typecast_by(builder, result, tensor.data_format, "cast", place=place)
         builder.free(result)
         result = cast
-    if made.layout is Layout.ROW_MAJOR:
+    if tensor.layout is Layout.ROW_MAJOR:
         rows = in_other_layout(builder, result, Layout.ROW_MAJOR, "rows", place=place)
         builder.free(result)
         result = rows

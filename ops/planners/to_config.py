@@ -1,7 +1,4 @@
-"""Plans of to_layout, typecast and to_memory_config: another layout, format or place of a tensor.
-
-Rules: ttnn 0.81.1, compared with recorded plans.
-"""
+"""Plans of to_layout, typecast and to_memory_config. Rules: ttnn 0.81.1, compared with recorded plans."""
 
 from dataclasses import replace
 from functools import partial
@@ -48,16 +45,16 @@ def plan_to_layout(
         DeviceError: Rows in another format than the tiles are asked for, shards do not hold whole tiles, or the library
             can not see rows of more than four axes in four.
     """
-    given, wanted = source.data_format, data_format or source.data_format
+    source_format, target_format = source.data_format, data_format or source.data_format
     untilizes = layout is Layout.ROW_MAJOR and source.layout is Layout.TILE
-    if untilizes and wanted != given and (given, wanted) != (BFLOAT8_B, BFLOAT16):
+    if untilizes and target_format != source_format and (source_format, target_format) != (BFLOAT8_B, BFLOAT16):
         raise DeviceError(
             "dtype cannot be different from tensor dtype when converting to ROW_MAJOR_LAYOUT on device (allowed "
             "exception: BFLOAT8_B -> BFLOAT16, which untilize handles natively)!\n"
-            f"dtype: leave {wanted} out, and typecast before"
+            f"dtype: leave {target_format} out, and typecast before"
         )
     if layout is Layout.TILE and source.layout is Layout.ROW_MAJOR:
-        TensorSpec(source.padded_shape, given, Layout.TILE, source.memory_config)  # refuses ragged shards
+        TensorSpec(source.padded_shape, source_format, Layout.TILE, source.memory_config)  # refuses ragged shards
         _check_rows(source, spec)
     write = partial(in_other_layout, layout=layout, name="output", place=place, data_format=data_format)
     return plan_of(source, spec, write)
@@ -73,14 +70,11 @@ def plan_tilize(
     data_format: DataFormat | None = None,
     on_one_core: bool = False,
 ) -> Plan:
-    """Plan the rows of the tensor "input" as tiles.
-
-    Args:
-        place: Where the tiles go; None for where the rows are.
+    """Plan the rows of the tensor "input" as tiles; a ``place`` of None is the place of the rows.
 
     Raises:
         ArgumentError: The library would take padding of shards for rows.
-        DeviceError: Rows or shards are no whole tiles, or the library can not see rows of more than four axes in four.
+        DeviceError: Rows or shards are no whole tiles, or the library cannot view rows of more than four axes in four.
     """
     if source.layout is not Layout.ROW_MAJOR:
         raise DeviceError("Can only tilize row major data\ninput_tensor: it has tiles already")
@@ -103,11 +97,10 @@ def plan_tilize(
 
 
 def _check_rows(source: TensorSpec, spec: DeviceSpec) -> None:
-    """Raises for rows of more than four axes in shards: the library sees all axes before the last three as one.
+    """Raises for rows of more than four axes in shards: the library views all axes before the last three as one.
 
-    Raises:
-        ArgumentError: It would take the padding of the shards for numbers, which is not simulated.
-        DeviceError: It can not see the rows so.
+    Raises ArgumentError if the view includes the padding of shards, which is not simulated, and DeviceError if the
+    library cannot view the rows so.
     """
     if len(source.shape) <= RANK:
         return
@@ -146,10 +139,8 @@ def plan_untilize(
     """Plan the tiles of the tensor "input" as rows of the same shape.
 
     Interleaved tiles lose their padding. Tiles in shards keep it: as padding of interleaved rows, and between the
-    images of rows in shards.
-
-    Raises:
-        DeviceError: The rows do not fit their shards, or the library can not give them more than four axes back.
+    images of rows in shards. Raises DeviceError if the rows do not fit their shards, or the library cannot restore more
+    than four axes.
     """
     _require_tiles(source)
     where, sharded = source.memory_config if place is None else place, source.memory_config.is_sharded()
@@ -219,22 +210,14 @@ def plan_untilize_with_unpadding(
 def plan_typecast(
     source: TensorSpec, data_format: DataFormat, spec: DeviceSpec, *, place: MemoryConfig | None = None
 ) -> Plan:
-    """Plan the tensor "input" in another format.
-
-    Raises:
-        DeviceError: The place is sharded in another way than the tensor, or the format has no rows.
-    """
+    """Plan the tensor "input" in another format; raises DeviceError for another sharding, or a format without rows."""
     return plan_of(source, spec, partial(typecast_by, data_format=data_format, name="output", place=place))
 
 
 def plan_to_memory_config(
     source: TensorSpec, place: MemoryConfig, spec: DeviceSpec, *, data_format: DataFormat | None = None
 ) -> Plan:
-    """Plan a copy of the tensor "input" in a place; the tensor itself if it is there.
-
-    Raises:
-        DeviceError: The shards do not hold the tensor.
-    """
+    """Plan a copy of the tensor "input" in a place, or the tensor itself; raises DeviceError for unfit shards."""
     return plan_of(source, spec, partial(placed, place=place, name="output", data_format=data_format))
 
 
@@ -243,26 +226,27 @@ def placed(
 ) -> PlanTensor:
     """A copy of a tensor in a place, which stays allocated; the tensor itself if it is there, whatever the format.
 
-    Programs that deal shards want rows that L1 aligns, and change formats of tiles alone; all else is copied.
+    Programs that distribute shards need rows that L1 aligns, and change formats of tiles only; a copy program does the
+    rest.
     """
-    given, spec = source.spec, builder.device_spec
-    if place == given.memory_config:
+    source_spec, spec = source.spec, builder.device_spec
+    if place == source_spec.memory_config:
         return source
-    result, held = in_place(given, place, data_format), given.memory_config
-    if not held.is_sharded():
-        deals = place.is_sharded() and _may_deal(given, place.shard_spec, result.data_format, spec)
+    result, current = in_place(source_spec, place, data_format), source_spec.memory_config
+    if not current.is_sharded():
+        deals = place.is_sharded() and _may_deal(source_spec, place.shard_spec, result.data_format, spec)
         return copied(builder, Conversion.INTERLEAVED_TO_SHARDED if deals else Conversion.COPY, source, result, name)
-    gathers = _may_deal(given, held.shard_spec, result.data_format, spec)
+    gathers = _may_deal(source_spec, current.shard_spec, result.data_format, spec)
     if not place.is_sharded():
         return copied(builder, Conversion.SHARDED_TO_INTERLEAVED if gathers else Conversion.COPY, source, result, name)
-    if not _changes_width(given, place):
+    if not _changes_width(source_spec, place):
         if data_format is not None:
             return copied(builder, Conversion.COPY, source, result, name)
-        if resharding(given, place, spec) is Conversion.RESHARD:
+        if resharding(source_spec, place, spec) is Conversion.RESHARD:
             return copied(builder, Conversion.RESHARD, source, result, name)
     if not gathers:
         return copied(builder, Conversion.COPY, source, result, name)
-    by_way = in_place(given, DRAM_MEMORY_CONFIG, data_format)
+    by_way = in_place(source_spec, DRAM_MEMORY_CONFIG, data_format)
     between = copied(builder, Conversion.SHARDED_TO_INTERLEAVED, source, by_way, f"{name}.interleaved")
     if _may_deal(by_way, place.shard_spec, result.data_format, spec):
         copy = copied(builder, Conversion.INTERLEAVED_TO_SHARDED, between, result, name)
@@ -274,10 +258,13 @@ def placed(
 
 def _changes_width(source: TensorSpec, place: MemoryConfig) -> bool:
     """Whether rows are dealt in another scheme to shards of another width, which goes by way of DRAM."""
-    held, wanted = source.memory_config.shard_spec, place.shard_spec
-    if source.layout is Layout.TILE or held is None or wanted is None:
+    source_shards, target_shards = source.memory_config.shard_spec, place.shard_spec
+    if source.layout is Layout.TILE or source_shards is None or target_shards is None:
         return False
-    return held.shape[1] != wanted.shape[1] and source.memory_config.memory_layout is not place.memory_layout
+    return (
+        source_shards.shape[1] != target_shards.shape[1]
+        and source.memory_config.memory_layout is not place.memory_layout
+    )
 
 
 def _may_deal(source: TensorSpec, shards: ShardSpec | None, made_format: DataFormat, spec: DeviceSpec) -> bool:
@@ -311,7 +298,7 @@ def plan_interleaved_to_sharded(
         )
     elif source.layout is Layout.ROW_MAJOR and result.data_format != source.data_format:
         refused = "Input tensor layout must be TILE when dtype conversion is needed\noutput_dtype: leave it out"
-    return _one(Conversion.INTERLEAVED_TO_SHARDED, source, result, spec, refused)
+    return _plan_of_copy(Conversion.INTERLEAVED_TO_SHARDED, source, result, spec, refused)
 
 
 def plan_sharded_to_interleaved(
@@ -329,18 +316,18 @@ def plan_sharded_to_interleaved(
         )
     elif source.layout is Layout.ROW_MAJOR and data_format not in (None, source.data_format):
         refused = "If diff output type, tensor must be TILED\noutput_dtype: give tiles, or leave it out"
-    return _one(Conversion.SHARDED_TO_INTERLEAVED, source, in_place(source, place, data_format), spec, refused)
+    return _plan_of_copy(Conversion.SHARDED_TO_INTERLEAVED, source, in_place(source, place, data_format), spec, refused)
 
 
 def plan_reshard(source: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> Plan:
     """Plan a copy of the sharded tensor "input" in other shards; raises DeviceError for what the program can not do."""
     result = in_place(source, place, None)
-    held, wanted = source.memory_config.shard_spec, place.shard_spec
-    if held is None or wanted is None:
+    source_shards, target_shards = source.memory_config.shard_spec, place.shard_spec
+    if source_shards is None or target_shards is None:
         raise DeviceError("input must be sharded\nreshard: both places need a ShardSpec")
     refused = None
     if source.layout is Layout.ROW_MAJOR and resharding(source, place, spec) is not Conversion.RESHARD:
-        for which, width in (("Input", held.shape[1]), ("Output", wanted.shape[1])):
+        for which, width in (("Input", source_shards.shape[1]), ("Output", target_shards.shape[1])):
             page_bytes = row_bytes(source, width)
             if page_bytes % spec.l1.alignment_bytes:
                 refused = refused or (
@@ -348,7 +335,7 @@ def plan_reshard(source: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> P
                     f"DataType::{source.data_format.name.upper()} gives page size {page_bytes} bytes, which must be "
                     f"aligned to {spec.l1.alignment_bytes} bytes for reshard\ngive tiles, or wider shards"
                 )
-    return _one(Conversion.RESHARD, source, result, spec, refused)
+    return _plan_of_copy(Conversion.RESHARD, source, result, spec, refused)
 
 
 def require_right_rows(plan: Plan) -> None:
@@ -360,8 +347,7 @@ def require_right_rows(plan: Plan) -> None:
 def plan_move(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) -> Plan:
     """Plan that the tensor "input" is released and allocated again, as high in its memory as it can lie.
 
-    Raises:
-        DeviceError: It is sharded, and the place is not.
+    Raises DeviceError if the tensor is sharded and the place is not.
     """
     where = source.memory_config if place is None else place
     if source.memory_config.is_sharded() and not where.is_sharded():
@@ -373,9 +359,9 @@ def plan_move(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) 
     return plan_of(source, spec, partial(move_up, made=in_place(source, where, None)))
 
 
-def _one(
-    conversion: Conversion, source: TensorSpec, made: TensorSpec, spec: DeviceSpec, refused: str | None = None
+def _plan_of_copy(
+    conversion: Conversion, source: TensorSpec, result: TensorSpec, spec: DeviceSpec, refused: str | None = None
 ) -> Plan:
     return plan_of(
-        source, spec, lambda builder, tensor: copied(builder, conversion, tensor, made, "output", refused=refused)
+        source, spec, lambda builder, tensor: copied(builder, conversion, tensor, result, "output", refused=refused)
     )

@@ -1,6 +1,6 @@
-"""The plan of ttnn.upsample, mode "nearest": which program, where its result goes, and what it refuses.
+"""The plan of ttnn.upsample, mode "nearest". Rules: ttnn 0.81.1, compared with recorded plans.
 
-Rules: ttnn 0.81.1, compared with recorded plans. The library checks a call once its result is allocated.
+The library checks a call after it has allocated the result.
 """
 
 from collections.abc import Sequence
@@ -42,19 +42,18 @@ OPERATION = "UpsampleOperation"
 def plan_upsample(
     source: TensorSpec, scale: tuple[float, float], spec: DeviceSpec, *, place: MemoryConfig | None = None
 ) -> Plan:
-    """Plan every pixel of the tensor "input", [N, H, W, C], several times.
+    """Plan the tensor "input", [N, H, W, C], with repeated pixels.
 
-    Raises:
-        DeviceError: The result is to be sharded, and the tensor is not.
+    Raises DeviceError if the result is to be sharded, and the tensor is not.
     """
     where = source.memory_config if place is None else place
     program = _program(source, scale)
     shape = upsampled_shape(source.shape, scale)
     made_format = BFLOAT16 if source.data_format == BFLOAT8_B else source.data_format
-    kept = where if not where.is_sharded() else _shards(source, where, scale, program)
-    tensor = PlanTensor("output", TensorSpec(shape, made_format, Layout.ROW_MAJOR, kept))
+    result_place = where if not where.is_sharded() else _shards(source, where, scale, program)
+    tensor = PlanTensor("output", TensorSpec(shape, made_format, Layout.ROW_MAJOR, result_place))
     builder = PlanBuilder(spec, {"input": source})
-    given = builder.tensor("input")
+    images = builder.tensor("input")
     op = Upsample(
         program=program or UpsampleProgram.PAGES,
         shape=source.shape,
@@ -66,7 +65,7 @@ def plan_upsample(
     lists = None
     if refused is None and program is UpsampleProgram.SHARDS:
         lists = PlanTensor("lists", _lists(source, scale))
-        buffers = shard_buffers(given, tensor, lists, _stick_bytes(source, source), spec)
+        buffers = shard_buffers(images, tensor, lists, _stick_bytes(source, source), spec)
     elif program is UpsampleProgram.PAGES:
         buffers = page_buffers(tensor.spec, spec)
     else:
@@ -74,7 +73,7 @@ def plan_upsample(
     result = builder.run(
         OPERATION,
         op,
-        [given],
+        [images],
         output=tensor,
         resident=[] if lists is None else [lists],
         circular_buffers=buffers,
@@ -85,12 +84,9 @@ def plan_upsample(
 
 
 def require_whole_numbers(plan: Plan) -> None:
-    """Refuses what the real library accepts and cuts: float32 in tiles, on their way to rows through a 16-bit Dst.
+    """Raises ArgumentError for float32 in tiles, which the real library untilizes through a 16-bit Dst.
 
     Source: tt-metal 0.81.1 (the program's compute config leaves fp32_dest_acc_en out).
-
-    Raises:
-        ArgumentError: The tensor is that.
     """
     for step in plan.steps:
         op = step.op if isinstance(step, Operation) and step.refused is None else None
@@ -119,8 +115,8 @@ def _shards(
     source: TensorSpec, place: MemoryConfig, scale: tuple[float, float], program: UpsampleProgram | None
 ) -> MemoryConfig:
     """The shards of the result: those of the source, repeated; or its cores, that share all pixels."""
-    held = source.memory_config.shard_spec
-    if held is None:
+    source_shards = source.memory_config.shard_spec
+    if source_shards is None:
         raise DeviceError(
             "Output memory config is sharded but input memory config is not sharded\n"
             "memory_config: leave it out, or shard the tensor first"
@@ -129,19 +125,25 @@ def _shards(
         wanted = place.shard_spec
         if wanted is None:
             raise DeviceError("bad optional access\nmemory_config: give it a ShardSpec, or leave it out")
-        rows = int(held.shape[0] * scale[0] * scale[1])
-        spec = ShardSpec(wanted.grid, (rows, held.shape[1]), wanted.orientation)
+        rows = int(source_shards.shape[0] * scale[0] * scale[1])
+        spec = ShardSpec(wanted.grid, (rows, source_shards.shape[1]), wanted.orientation)
         return MemoryConfig(place.memory_layout, place.buffer_type, spec)
     batch, high, wide, _ = upsampled_shape(source.shape, scale)
-    kept = source.memory_config
-    rows = div_up(batch * high * wide, shard_counts(kept.memory_layout, held)[0])
+    current = source.memory_config
+    rows = div_up(batch * high * wide, shard_counts(current.memory_layout, source_shards)[0])
     return MemoryConfig(
-        kept.memory_layout, kept.buffer_type, ShardSpec(held.grid, (rows, held.shape[1]), held.orientation)
+        current.memory_layout,
+        current.buffer_type,
+        ShardSpec(source_shards.grid, (rows, source_shards.shape[1]), source_shards.orientation),
     )
 
 
 def _refused(
-    source: TensorSpec, made: TensorSpec, scale: tuple[float, float], program: UpsampleProgram | None, spec: DeviceSpec
+    source: TensorSpec,
+    result: TensorSpec,
+    scale: tuple[float, float],
+    program: UpsampleProgram | None,
+    spec: DeviceSpec,
 ) -> str | None:
     """Why the library does not build a program, if it does not."""
     if source.layout is Layout.TILE and source.shape != source.padded_shape:
@@ -153,29 +155,29 @@ def _refused(
             f"  Layout: TILE\n  Memory: {layout}\ninput_tensor: give rows, or interleaved tiles and whole factors"
         )
     if program is UpsampleProgram.SHARDS:
-        held, wanted = source.memory_config.shard_spec, made.memory_config.shard_spec
-        if _stick_bytes(source, source) != _stick_bytes(made, source):
+        source_shards, result_shards = source.memory_config.shard_spec, result.memory_config.shard_spec
+        if _stick_bytes(source, source) != _stick_bytes(result, source):
             return (
                 "Input and output sticks should have same size\n"
                 "memory_config: leave it out; sharded pixels stay on their cores"
             )
-        if held is None or wanted is None:
+        if source_shards is None or result_shards is None:
             return "bad optional access\nmemory_config: leave it out; sharded pixels stay on their cores"
-        if held.num_cores() != wanted.num_cores():
+        if source_shards.num_cores() != result_shards.num_cores():
             return (
-                f"Output tensor should have same number of cores {wanted.num_cores()} as input tensor "
-                f"{held.num_cores()}\nmemory_config: leave it out; sharded pixels stay on their cores"
+                f"Output tensor should have same number of cores {result_shards.num_cores()} as input tensor "
+                f"{source_shards.num_cores()}\nmemory_config: leave it out; sharded pixels stay on their cores"
             )
         page_bytes = round_up(_stick_bytes(source, source), spec.l1.alignment_bytes)
-        size, bank_bytes = page_bytes * held.shape[0], source.buffer(spec).bank_bytes
+        size, bank_bytes = page_bytes * source_shards.shape[0], source.buffer(spec).bank_bytes
         if size > bank_bytes:
             return (
-                f"DFB 'upsample_shard_in' (entry_size {page_bytes} * num_entries {held.shape[0]} = {size} bytes) is "
-                "larger than the per-bank allocation of its borrowed TensorParameter 'upsample_shard_input' "
+                f"DFB 'upsample_shard_in' (entry_size {page_bytes} * num_entries {source_shards.shape[0]} = {size} "
+                "bytes) is larger than the per-bank allocation of its borrowed TensorParameter 'upsample_shard_input' "
                 f"({bank_bytes} bytes).\ninput_tensor: give ROW_MAJOR shards, of columns that fill their cores"
             )
     if program is UpsampleProgram.PAGES:
-        read, written = source.buffer(spec).page_bytes, made.buffer(spec).page_bytes
+        read, written = source.buffer(spec).page_bytes, result.buffer(spec).page_bytes
         if read != written:
             return (
                 f"Input and output page sizes must match for nearest upsample, got input_page_size={read} "
@@ -201,10 +203,10 @@ def _lists(source: TensorSpec, scale: tuple[float, float]) -> TensorSpec:
     blocks = source.memory_config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED
     orientation = ShardOrientation.COL_MAJOR if blocks else shards.orientation
     cores = _working_cores(source)
-    held = MemoryConfig(
+    place = MemoryConfig(
         TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1_SMALL, ShardSpec(cores, (1, words), orientation)
     )
-    return TensorSpec((cores.num_cores(), words), UINT16, Layout.ROW_MAJOR, held)
+    return TensorSpec((cores.num_cores(), words), UINT16, Layout.ROW_MAJOR, place)
 
 
 def _working_cores(source: TensorSpec) -> CoreRangeSet:

@@ -52,10 +52,7 @@ class Formula:
 
 
 def formula(text: object, known: Collection[str]) -> Formula:
-    """A formula of a text.
-
-    Raises ArgumentError if it says something else than numbers, fields, operators, min and max.
-    """
+    """A formula of a text; raises ArgumentError for anything but numbers, fields, operators, min and max."""
     if isinstance(text, int | float) and not isinstance(text, bool):
         text = repr(text)
     if not isinstance(text, str) or not 0 < len(text.strip()) <= LONGEST:
@@ -125,13 +122,9 @@ _FLAGS: Final = {"true": True, "false": False}
 
 
 def read_value(field: Field, text: str) -> Value:
-    """What a text says that a field is.
+    """The value of a field that a text states; raises SpecError for any other text.
 
-    Args:
-        text: A number, with a unit or in the field's own; `true` or `false`; numbers with commas between; words.
-
-    Raises:
-        SpecError: The text is no value of the field.
+    The text is a number, with a unit or in the field's own; `true` or `false`; numbers with commas between; or words.
     """
     if isinstance(field.value, str):
         return text
@@ -158,10 +151,10 @@ def spelled(field: Field, value: Value) -> str:
 def _read_list(field: Field, text: str) -> list[int]:
     """Whole numbers with commas between them, in brackets or not."""
     inner = text.strip().removeprefix("[").removesuffix("]").strip()
-    parts = [part.strip() for part in inner.split(",")] if inner else []
-    if not all(part.isascii() and part.isdecimal() and len(part) <= _LONGEST_NUMBER for part in parts):
+    numbers = [number.strip() for number in inner.split(",")] if inner else []
+    if not all(number.isascii() and number.isdecimal() and len(number) <= _LONGEST_NUMBER for number in numbers):
         raise SpecError(f"{field.name} must be whole numbers with commas between, not {shown(text)}; such as 1,2,4")
-    return list(map(int, parts))
+    return list(map(int, numbers))
 
 
 GRID: Final = "grid"

@@ -140,10 +140,9 @@ class _Before:
     cycles: tuple[tuple[Fixed, float, frozenset[str]], ...]
 
     def retimed(self, field: Field, device: DeviceSpec, known: Collection[str] = ()) -> Iterator[tuple[Fixed, float]]:
-        """What reads a field, with its cycles on a device over those before; nothing if its cores are not there.
+        """Fixed operations that read a field, with their cycles on a device relative to before.
 
-        Args:
-            known: What is known to move, and not looked at again.
+        Operations whose effect is already ``known``, and operations whose cores the device does not have, are skipped.
         """
         # The network of a device knows where the cores of a plan lie
         torus = torus_of(device)
@@ -174,13 +173,11 @@ def effects(
     elasticities: bool = True,
     watch: Callable[[], object] | None = None,
 ) -> tuple[Effect, ...]:
-    """What each of some fields moves.
+    """The effects of each field on the plans, memory, values and cycles of some calls.
 
-    Args:
-        planned: Further calls, of whose time nothing is asked.
-        far: How many times as much of a number is tried where its double and its half move nothing.
-        elasticities: Whether by how much cycles move is asked for; that they do is told much sooner.
-        watch: Called when a field is done.
+    ``planned`` are further calls whose time is not compared. A number that has no effect at its double and its half is
+    tried at the ``far`` factors. Without ``elasticities`` the search is much faster. ``watch`` is called after each
+    field.
     """
     if not fields:
         return ()
@@ -188,7 +185,7 @@ def effects(
     before = _Before(
         spec,
         tuple((call, _outcome(call, spec), fields_asked(partial(_outcome, call), spec)) for call in (*planned, *calls)),
-        tuple((one, one.cycles(spec), fields_asked(one.cycles, spec)) for one in fixed),
+        tuple((operation, operation.cycles(spec), fields_asked(operation.cycles, spec)) for operation in fixed),
     )
     moved = []
     for field in fields:
@@ -260,8 +257,8 @@ def _outcome(call: Sample, spec: DeviceSpec) -> tuple[object, object]:
     try:
         with Machine(spec, l1_small_bytes=L1_SMALL_BYTES) as machine:
             machine.recorders.append(events)
-            given = {name: machine.allocate(tensor.buffer(spec), name) for name, tensor in call.given.items()}
-            run_memory(plan, machine, given)
+            buffers = {name: machine.allocate(tensor.buffer(spec), name) for name, tensor in call.given.items()}
+            run_memory(plan, machine, buffers)
     except TTSimError as error:
         return decided, str(error)
     return decided, [event._replace(spec=None) if isinstance(event, OperationBegin) else event for event in events]

@@ -49,10 +49,7 @@ def numeric_fields(spec: DeviceSpec) -> tuple[Field, ...]:
 
 
 def with_values(spec: DeviceSpec, values: dict[tuple[str | int, ...], Any]) -> DeviceSpec:
-    """A copy with other values of some fields, by their paths; a whole number is rounded.
-
-    Raises SpecError if the changed device contradicts itself.
-    """
+    """A copy with other values of fields, by path; integers are rounded. Raises SpecError if it is invalid."""
     changed = spec.to_dict()
     for path, value in values.items():
         inner: Any = changed
@@ -157,10 +154,7 @@ _COMMENT = re.compile(r"""^(?:[^#"']|"[^"]*"|'[^']*')*#\s*(.*)$""")
 
 
 def sources_of(device: str | Path) -> dict[str, str]:
-    """The comment behind each figure, by its name as in `ops.sensitivity.fields.Field`; the nearest file's counts.
-
-    Raises SpecError if a file can not be read.
-    """
+    """The comment behind each figure, by field name, in the nearest file; raises SpecError if that is unreadable."""
     comments: dict[str, str] = {}
     for file in extended_files(device):
         table = ""

@@ -16,19 +16,19 @@ PartT = TypeVar("PartT")
 
 
 def fields_asked(run: Callable[[DeviceSpec], object], spec: DeviceSpec) -> frozenset[str]:
-    """Fields of a device that a computation reads, by their names.
+    """The names of the fields of a device that a deterministic computation reads.
 
-    A part that is compared or hashed is read as a whole. The computation gives the same for the same device.
+    A part that is compared or hashed counts as read as a whole.
     """
-    asked: set[str] = set()
-    parts = {name: _heard(getattr(spec, name), name, asked) for name in PARTS if name != TABLES}
-    listening = _Listening(**parts, tables=spec.tables, plain=spec, asked=asked)
-    asked.clear()  # of what making it read
+    reads: set[str] = set()
+    recorded = {name: _heard(getattr(spec, name), name, reads) for name in PARTS if name != TABLES}
+    listening = _Listening(**recorded, tables=spec.tables, plain=spec, reads=reads)
+    reads.clear()  # of what making it read
     run(listening)
     names = [field.name for field in fields_of(spec)]
-    if TABLES in asked:  # the tables were read as they are, and so all of their fields
-        asked |= {name for name in names if name.partition(".")[0] not in PARTS}
-    return frozenset(asked.intersection(names))
+    if TABLES in reads:  # the tables were read as they are, and so all of their fields
+        reads |= {name for name in names if name.partition(".")[0] not in PARTS}
+    return frozenset(reads.intersection(names))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +36,7 @@ class _Listening(DeviceSpec):
     """A device that notes what it is asked for."""
 
     plain: DeviceSpec = field(repr=False)  # The device itself
-    asked: set[str] = field(repr=False)  # Parts, tables of programs, and their fields
+    reads: set[str] = field(repr=False)  # Parts, tables of programs, and their fields
 
     __hash__ = object.__hash__  # what is remembered for a device by its figures is worked out anew, and heard
 
@@ -45,12 +45,12 @@ class _Listening(DeviceSpec):
 
     def __getattribute__(self, name: str) -> Any:
         if name in PARTS:
-            object.__getattribute__(self, "asked").add(name)
+            object.__getattribute__(self, "reads").add(name)
         return object.__getattribute__(self, name)
 
     def costs_of(self, kind: type[CostsT]) -> CostsT:
         """The constants of a program's model: of the tables, one is asked for."""
-        return _heard(self.plain.costs_of(kind), kind.TABLE, self.asked)
+        return _heard(self.plain.costs_of(kind), kind.TABLE, self.reads)
 
     def checked(self, costs: Sequence[type[Costs]]) -> Self:
         """The device, whose tables are those of some costs; no figure is read for that."""
@@ -58,17 +58,17 @@ class _Listening(DeviceSpec):
         return self
 
 
-def _heard(value: PartT, path: str, asked: set[str]) -> PartT:
+def _heard(value: PartT, path: str, reads: set[str]) -> PartT:
     """A part that notes which of its fields are read, and so do its parts; other values as they are."""
     if isinstance(value, tuple):
-        return tuple(_heard(one, f"{path}[{number}]", asked) for number, one in enumerate(value))  # type: ignore[return-value]
+        return tuple(_heard(entry, f"{path}[{number}]", reads) for number, entry in enumerate(value))  # type: ignore[return-value]
     if not is_dataclass(value):
         return value
     kind: Any = type(value)
     noting = object.__new__(_hearing(kind))
     for name in kind.__dataclass_fields__:
-        object.__setattr__(noting, name, _heard(getattr(value, name), f"{path}.{name}", asked))
-    object.__setattr__(noting, _HEARD, (path, asked))
+        object.__setattr__(noting, name, _heard(getattr(value, name), f"{path}.{name}", reads))
+    object.__setattr__(noting, _HEARD, (path, reads))
     return noting  # type: ignore[no-any-return]
 
 

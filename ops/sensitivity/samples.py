@@ -217,16 +217,16 @@ def _matmul(
 ) -> Sample:
     """A product of two matrices."""
     shapes = {"input": first, "weight": second} | ({} if bias is None else {"bias": bias})
-    given = {operand: TensorSpec(shape, data_format, TILES, place) for operand, shape in shapes.items()}
+    operands = {operand: TensorSpec(shape, data_format, TILES, place) for operand, shape in shapes.items()}
     call = MatmulArguments(
-        first=given["input"],
-        second=given["weight"],
-        bias=given.get("bias"),
+        first=operands["input"],
+        second=operands["weight"],
+        bias=operands.get("bias"),
         out_format=None,
         memory_config=place,
         **others,
     )
-    return Sample(f"matmul, {name}", lambda spec: plan_matmul(call, spec, free_l1_bytes=spec.l1.usable_bytes), given)
+    return Sample(f"matmul, {name}", lambda spec: plan_matmul(call, spec, free_l1_bytes=spec.l1.usable_bytes), operands)
 
 
 def _deconvolution(side: int, kernel: int, data_format: DataFormat = FLOAT32) -> Deconvolution:
@@ -354,20 +354,20 @@ def _surroundings() -> Iterator[Sample]:
     form = tiles.data_format
     both = Binary(operation=BinaryOperation.ADD, left_format=form, right_format=form, data_format=form)
     added = BinaryArguments(op=both, left=tiles, right=tiles)
-    nothing, one = (0, 0), (1, 1)
-    for name, plan, given in (
+    no_padding, unit_padding = (0, 0), (1, 1)
+    for name, plan, tensors in (
         ("max_pool2d", partial(plan_max_pool2d, pool), {"input": pooled}),
         ("add", partial(plan_binary, added), {"input": tiles, "input_b": tiles}),
         ("concat", partial(plan_concat, (rows, rows), 3), {"input_0": rows, "input_1": rows}),
         ("permute", partial(plan_permute, rows, (0, 3, 1, 2)), {"input": rows}),
-        ("pad", partial(plan_pad, rows, (nothing, one, one, nothing), 0.0), {"input": rows}),
-        ("pad tiles", partial(plan_pad, ragged, (nothing, nothing, nothing, (0, 24)), 0.0), {"input": ragged}),
+        ("pad", partial(plan_pad, rows, (no_padding, unit_padding, unit_padding, no_padding), 0.0), {"input": rows}),
+        ("pad tiles", partial(plan_pad, ragged, (no_padding, no_padding, no_padding, (0, 24)), 0.0), {"input": ragged}),
         ("slice", partial(plan_slice, rows, (0, 0, 0, 0), (1, 8, 16, 32), None), {"input": rows}),
-        ("fold", partial(plan_fold, rows, (2, 2), (nothing, nothing, nothing)), {"input": rows}),
+        ("fold", partial(plan_fold, rows, (2, 2), (no_padding, no_padding, no_padding)), {"input": rows}),
         ("upsample", partial(plan_upsample, rows, (2, 2)), {"input": rows}),
         ("convert_to_hwc", partial(plan_convert_to_hwc, wide), {"input": wide}),
         ("convert_to_chw", partial(plan_convert_to_chw, high), {"input": high}),
         ("tilize", partial(plan_tilize, sticks), {"input": sticks}),
         ("rand", partial(plan_rand, tiles, low=0.0, high=1.0, seed=0), {}),
     ):
-        yield Sample(name, plan, given)
+        yield Sample(name, plan, tensors)

@@ -1,6 +1,6 @@
 """Other ways to make a call that does not fit, the smallest change first (docs/planning.md, Running out of L1).
 
-Nothing is tried here: whether an alternative fits is for the caller to find out, by planning and allocating it.
+The caller finds out whether an alternative fits, by planning and allocating it.
 """
 
 from collections.abc import Iterator
@@ -55,10 +55,10 @@ def automatic(call: ConvCall) -> Iterator[Alternative]:
     config = ConvConfig(weights_format=call.weight_format, activation=call.conv_config.activation)
     plain = replace(call, conv_config=config, slice_config=None, memory_config=None)
     lying = [plain] if call.input.spec.memory_config.is_sharded() or not _in_l1(plain) else [plain, _from_dram(plain)]
-    for one in lying:
-        yield Alternative("automatic", one)
-        yield _with(one, "automatic", config_tensors_in_dram=True)
-        for lighter in _lighter_weights(one):
+    for base in lying:
+        yield Alternative("automatic", base)
+        yield _with(base, "automatic", config_tensors_in_dram=True)
+        for lighter in _lighter_weights(base):
             yield lighter
             yield _with(lighter.arguments, "automatic", config_tensors_in_dram=True)
     for scheme in (HEIGHT, BLOCK, WIDTH):
@@ -167,8 +167,8 @@ def _sliced(base: Alternative, device_spec: DeviceSpec, free_l1_bytes: int) -> I
         return
     call = _from_dram(base.arguments)
     guess = guess_slice_type(call)
-    given = call.slice_config.slice_type if call.slice_config is not None else guess
-    first = guess if given is SliceType.L1_FULL else given
+    slice_type = call.slice_config.slice_type if call.slice_config is not None else guess
+    first = guess if slice_type is SliceType.L1_FULL else slice_type
     second = SliceType.DRAM_WIDTH if first is SliceType.DRAM_HEIGHT else SliceType.DRAM_HEIGHT
     for kind in (first, second):
         for count in _slice_counts(call, kind, device_spec, free_l1_bytes):
@@ -180,8 +180,8 @@ def _from_dram(call: ConvCall) -> ConvCall:
     """The call with its input in DRAM, which slices are cut from."""
     if not _in_l1(call):
         return call
-    given = call.input.spec
-    moved = TensorSpec(given.shape, given.data_format, given.layout, DRAM_MEMORY_CONFIG)
+    spec = call.input.spec
+    moved = TensorSpec(spec.shape, spec.data_format, spec.layout, DRAM_MEMORY_CONFIG)
     config = replace(call.conv_config, deallocate_activation=False)
     return replace(call, input=replace(call.input, spec=moved), conv_config=config, memory_config=None)
 
@@ -195,8 +195,8 @@ def _slice_counts(call: ConvCall, kind: SliceType, device_spec: DeviceSpec, free
             return not part.is_empty and slice_l1_bytes(call, part, device_spec, slices=slices) <= free_l1_bytes
         return False
 
-    given = call.slice_config
-    low = given.num_slices if given is not None and given.slice_type is kind and given.num_slices > 1 else 1
+    config = call.slice_config
+    low = config.num_slices if config is not None and config.slice_type is kind and config.num_slices > 1 else 1
     most, high = min(MOST_SLICES, most_slices(call, kind)), 2 * low
     while high <= most and not fits(high):
         low, high = high, 2 * high

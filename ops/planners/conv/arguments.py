@@ -1,8 +1,4 @@
-"""The arguments of a convolution, transposed or not, in the machine's own types, and what tells the two apart.
-
-What the public function received, checked by type only; `checks` checks the values, `lower` makes it a convolution over
-a frame.
-"""
+"""The arguments of a convolution, in the machine's own types and checked by type only, and its variants' rules."""
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -37,11 +33,7 @@ class SliceConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvConfig:
-    """A Conv2dConfig: the fields of the real library with its defaults (docs/planning.md, Arguments).
-
-    `activation` is ttnn's name in lower case with its parameters; the others have the names and meanings of the real
-    fields.
-    """
+    """A Conv2dConfig: the real fields and defaults (docs/planning.md, Arguments); `activation` is in lower case."""
 
     weights_format: DataFormat | None = None
     activation: tuple[str, tuple[float, ...]] | None = None
@@ -276,9 +268,9 @@ class ConvCall:
     @property
     def fills_alignment(self) -> bool:
         """Whether the input has more channels than the call says, just those that its own width aligns them to."""
-        held, tiled = self.input.spec.shape[-1], self.input.spec.layout is Layout.TILE
-        unit = TILE if tiled else next((one for one in (TILE, TILE // 2) if held % one == 0), TILE // 4)
-        return held > self.in_channels and held == round_up(self.in_channels, unit)
+        channels, tiled = self.input.spec.shape[-1], self.input.spec.layout is Layout.TILE
+        unit = TILE if tiled else next((size for size in (TILE, TILE // 2) if channels % size == 0), TILE // 4)
+        return channels > self.in_channels and channels == round_up(self.in_channels, unit)
 
     def placed_options(self, estimated: ConvOptions) -> ConvOptions:
         """The options that the conv2d program is built with, which can differ from those of the estimates."""
@@ -289,11 +281,10 @@ class ConvCall:
         return replace(estimated, act_double_buffer=False, weights_double_buffer=False)
 
     def as_slice(self, source: Operand, scheme: TensorMemoryLayout | None = None) -> "ConvCall":
-        """A call as every part of the DRAM path makes it: tiled output, halo moved, its own input released.
+        """The call that the DRAM path runs for a part of the input: tiled output, halo moved, its own input released.
 
-        Args:
-            source: The input of the part. Its format may be another than the call's, whose defaults are settled first.
-            scheme: How the input of the part is sharded; None for what the call says.
+        The format of ``source`` may differ from the call's, whose defaults are settled first. ``scheme`` is the
+        sharding of ``source``; None takes the call's.
         """
         config = replace(
             self.conv_config,
@@ -315,9 +306,9 @@ class ConvCall:
 
     @property
     def is_matmul(self) -> bool:
-        """Whether the call runs as a matmul: a plain 1x1 kernel, not WIDTH sharded.
+        """Whether the call runs as a matmul: a plain 1x1 kernel without WIDTH shards, or folded adjacent windows.
 
-        Windows side by side that were folded on the L1 path do in any case.
+        Windows are folded so on the L1 path only.
         """
         if self.folding is not None and self.folding.weights:
             return self.folding.whole
@@ -328,8 +319,9 @@ class ConvCall:
     def prepared_as_matmul(self) -> bool:
         """Whether weights and bias are prepared for a matmul.
 
-        Of a transposed convolution, stride and padding are spent by then; and 1x1 windows of stride 1 that are to be
-        folded are one in any scheme and with any padding, though the call itself folds none.
+        The stride and padding of a transposed convolution no longer count at that point. 1x1 windows of stride 1 that
+        are to be folded are prepared for a matmul in any scheme and with any padding, although the call itself does not
+        fold them.
         """
         config, stride = self.conv_config, (1, 1) if self.rules.transposed else self.stride
         pointwise = self.kernel_size == stride == self.dilation == (1, 1)
@@ -380,9 +372,8 @@ class ConvCall:
     def output_lengths(self, *, unsigned: bool = False) -> tuple[int, int]:
         """Height and width of the output; zero or less where no window fits.
 
-        Args:
-            unsigned: Whether to count as the real library does, by 32 bits without a sign. An ordinary convolution
-                divides by its stride after the difference has wrapped, so that -1 columns of stride 4 are 2**30.
+        ``unsigned`` counts as the real library does, in unsigned 32 bits: an ordinary convolution divides by its stride
+        after the difference has wrapped, so that -1 columns of stride 4 are 2**30.
         """
         return self._length(0, unsigned), self._length(1, unsigned)
 
@@ -411,7 +402,7 @@ class ConvCall:
 
     def describe_no_outputs(self) -> str:
         """What is to be done about a call that `wraps`."""
-        real, counted = (" x ".join(map(str, self.output_lengths(unsigned=one))) for one in (False, True))
+        real, counted = (" x ".join(map(str, self.output_lengths(unsigned=unsigned))) for unsigned in (False, True))
         return (
             f"{self.rules.function}: there is no output of {real} pixels, which the real library takes for {counted}; "
             "change padding or kernel_size"

@@ -1,7 +1,7 @@
-"""What is refused of a call before it is planned: by the real library, in its order and words, and by a strict device.
+"""Calls that are refused before planning: by the real library, in its order and words, and by a strict device.
 
-An output padding of the stride or more is not refused: other frameworks do, the real library computes it rightly.
-Evidence: calls of the real library, version 0.81.1.
+An output padding of the stride or more is accepted: other frameworks refuse it, but the real library computes the right
+result. Evidence: calls of the real library, version 0.81.1.
 """
 
 from collections.abc import Iterator
@@ -60,10 +60,9 @@ def check_folded(call: ConvCall) -> None:
 
 
 def check_possible(call: ConvCall, free_l1_bytes: int | None = None) -> None:
-    """Refuses a call that the real library crashes on, or never returns from, and what is not simulated.
+    """Refuses a call that is not simulated, or that crashes the real library or never returns from it.
 
-    Args:
-        free_l1_bytes: Free bytes of every L1 bank; None where nothing is computed yet.
+    ``free_l1_bytes`` are the free bytes of every L1 bank; None before anything is computed.
     """
     name, transposed = call.rules.function, call.rules.transposed
     refuse_first(call, (_sizes,) if transposed else (_sizes, groups_given, _dilation), name)
@@ -133,10 +132,7 @@ def rows_in_dram(call: ConvCall) -> Iterator[str]:
 
 
 def rows_refusal(data_format: DataFormat) -> str | None:
-    """Why the program of a convolution does not write rows of integers; None of other formats.
-
-    `rows_in_dram` and `ROWS_OF_BLOCKS` refuse rows of block floats.
-    """
+    """Why the program of a convolution does not write rows of integers; None for other formats."""
     if data_format.is_block or data_format in (BFLOAT16, FLOAT32):
         return None
     return (
@@ -180,8 +176,8 @@ def input_rank(call: ConvCall) -> Iterator[str]:
         f"input_tensor: its shape {list(spec.shape)} has {axes} axes; give it as [1, 1, N*H*W, C] or [N, H, W, C], or "
         "in DRAM, where slices are cut from an image"
     )
-    kept = _sharded_in_l1(call) and not call.needs_new_shards(spec.memory_config)
-    if kept or axes > IMAGE_AXES:
+    keeps_shards = _sharded_in_l1(call) and not call.needs_new_shards(spec.memory_config)
+    if keeps_shards or axes > IMAGE_AXES:
         yield f"Expected 4D shape\n{ours}"
     yield f"ShapeBase[] index out of range. {axes} not in [-4, {axes})\n{ours}"
 
@@ -197,8 +193,10 @@ def output_override(call: ConvCall) -> Iterator[str]:
     if config.core_grid is None:
         yield "When override_output_sharding_config is set to true, core_grid must have a value." + CORE_GRID_HINT
     place = call.input.spec.memory_config
-    kept = call.takes_l1_path and place.is_sharded() and not call.input.on_host and not call.needs_new_shards(place)
-    if not kept and config.shard_layout not in (None, TensorMemoryLayout.BLOCK_SHARDED):
+    keeps_shards = (
+        call.takes_l1_path and place.is_sharded() and not call.input.on_host and not call.needs_new_shards(place)
+    )
+    if not keeps_shards and config.shard_layout not in (None, TensorMemoryLayout.BLOCK_SHARDED):
         yield (
             "Output sharding config override is only supported for BLOCK_SHARDED layout.\n"
             f"conv_config.shard_layout: {config.shard_layout} cannot be combined with "
@@ -228,7 +226,7 @@ def _no_shard_layout(layout: TensorMemoryLayout) -> Iterator[str]:
     if layout not in SHARD_LAYOUTS:
         yield (
             f"Conv2d supports Height, Block or Width Sharded Layouts but got TensorMemoryLayout::{layout.name}\n"
-            f"conv_config.shard_layout: set it to one of {', '.join(one.name for one in SHARD_LAYOUTS)}"
+            f"conv_config.shard_layout: set it to one of {', '.join(scheme.name for scheme in SHARD_LAYOUTS)}"
         )
 
 
@@ -246,7 +244,7 @@ def _core_grid(call: ConvCall) -> Iterator[str]:
     if sharded and config.shard_layout is None:
         yield (
             "If override_sharding_config is set, shard_layout must be set as well.\n"
-            f"conv_config.shard_layout: set it to one of {', '.join(one.name for one in SHARD_LAYOUTS)}, "
+            f"conv_config.shard_layout: set it to one of {', '.join(scheme.name for scheme in SHARD_LAYOUTS)}, "
             "or leave the override out"
         )
 
@@ -264,8 +262,8 @@ def block_height(call: ConvCall) -> Iterator[str]:
 def block_width(call: ConvCall) -> Iterator[str]:
     """Blocks cut in no parts."""
     config, place = call.conv_config, call.input.spec.memory_config
-    kept = place.memory_layout if call.takes_l1_path and place.is_sharded() else config.shard_layout
-    if config.act_block_w_div == 0 and kept in (None, TensorMemoryLayout.WIDTH_SHARDED):
+    scheme = place.memory_layout if call.takes_l1_path and place.is_sharded() else config.shard_layout
+    if config.act_block_w_div == 0 and scheme in (None, TensorMemoryLayout.WIDTH_SHARDED):
         yield (
             "Config Error: act_block_w_div must be greater than 0.\n"
             "conv_config.act_block_w_div: 1 leaves the block whole"
@@ -275,8 +273,8 @@ def block_width(call: ConvCall) -> Iterator[str]:
 def placing(call: ConvCall) -> Iterator[str]:
     """Cores and blocks, in the order in which the real library meets them.
 
-    Shards are kept, or cut out for slices, before anything is estimated; a scheme that is to be chosen is estimated
-    first of all, and so is a number of slices; a scheme that is given is not estimated.
+    The library keeps shards, or cuts slices into shards, before it estimates anything. It estimates a scheme that it
+    has to choose first of all, and so a number of slices; it does not estimate a scheme that the call gives.
     """
     counted = given_slices(call)
     if counted is not None and too_many(call, counted):
@@ -285,13 +283,13 @@ def placing(call: ConvCall) -> Iterator[str]:
     if not call.takes_l1_path and not call.is_matmul and not _slices(call):
         yield from _searching(call)
         return
-    given = call.conv_config.shard_layout is not None
+    scheme_given = call.conv_config.shard_layout is not None
     order: tuple[Check, ...]
     if _sharded_in_l1(call) and call.needs_new_shards(call.input.spec.memory_config):
         order = (_core_grid, block_height, _new_shard_layout, output_override, block_width)
-    elif _sharded_in_l1(call) or (given and counted is not None):
+    elif _sharded_in_l1(call) or (scheme_given and counted is not None):
         order = (_core_grid, output_override, block_height, block_width)
-    elif given:
+    elif scheme_given:
         order = (block_height, _core_grid, output_override, block_width)
     else:
         order = (block_height, output_override, block_width, _core_grid)
@@ -386,11 +384,9 @@ def _padding(call: ConvCall) -> Iterator[str]:
 
 
 def check_sizes(call: ConvCall, spec: DeviceSpec) -> None:
-    """Refuses a call whose frame 32 bits cannot count, or whose tensors are larger than the DRAM of a device.
+    """Raises ArgumentError if 32 bits cannot count the positions of the frame: input, padding and inserted zeros.
 
-    Raises:
-        ArgumentError: Input, padding and inserted zeros together have 2^32 positions or more.
-        OutOfMemoryError: Input, output or weights alone are larger than DRAM.
+    Raises OutOfMemoryError if the input, the output or the weights alone are larger than the DRAM of a device.
     """
     try:
         axes = (call.axis(0), call.axis(1))
@@ -405,13 +401,13 @@ def check_sizes(call: ConvCall, spec: DeviceSpec) -> None:
             "padding, output_padding or dilation, or make several calls"
         )
     outputs = call.batch_size * prod(axis.outputs for axis in axes)
-    taps = prod(call.kernel_size) * call.in_channels // max(call.groups, 1)
+    weight_rows = prod(call.kernel_size) * call.in_channels // max(call.groups, 1)
     inputs = prod(call.image_shape[:3])
     capacity, alignment_bytes = spec.dram.banks * spec.dram.usable_bytes, min(spec.dram.alignment_bytes, 32)
     for what, rows, columns, data_format in (
         ("input", inputs, call.in_channels, call.input.spec.data_format),
         ("output", outputs, call.out_channels, call.output_format),
-        ("weight matrix", taps, call.out_channels, call.weight_format),
+        ("weight matrix", weight_rows, call.out_channels, call.weight_format),
     ):
         row_bytes = round_up(columns * (data_format.element_bytes or 1), alignment_bytes)  # at least, in tiles or not
         wanted = rows * row_bytes
@@ -423,11 +419,7 @@ def check_sizes(call: ConvCall, spec: DeviceSpec) -> None:
 
 
 def check_slices(call: ConvCall) -> None:
-    """Refuses a number of slices of a transposed convolution that the real library crashes on.
-
-    Raises:
-        ArgumentError: A slice has no outputs of its own.
-    """
+    """Raises ArgumentError if a slice of a transposed convolution has no outputs: the real library crashes on it."""
     config = call.slice_config
     if config is None or config.slice_type is SliceType.L1_FULL or call.takes_l1_path or call.is_matmul:
         return
@@ -500,7 +492,7 @@ def _strict_folding(call: ConvCall) -> Iterator[str]:
     """Taps that are folded as if they were neighbors, and images that are padded with zeros before they are folded."""
     if not folds(call):
         return
-    if any(taps > 1 and apart > 1 for taps, apart in zip(call.kernel_size, call.dilation, strict=True)):
+    if any(kernel > 1 and dilation > 1 for kernel, dilation in zip(call.kernel_size, call.dilation, strict=True)):
         yield f"folding windows with dilation {call.dilation} gives wrong results; {FOLDING_WAY_OUT}"
     if call.conv_config.replicate_padding and any(call.padding):
         yield f"padding_mode Replicate is padded with zeros where windows are folded; {FOLDING_WAY_OUT}"

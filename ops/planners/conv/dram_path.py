@@ -34,18 +34,13 @@ def dram_path(builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, free_
     """Steps from an input on the host or in DRAM to the output in DRAM.
 
     With a given slice type, one slice of a transposed convolution means the L1 path with the caller's own config, and a
-    sharded output; with no slice config at all, or for conv2d, it means the L1 path between two copies.
-
-    Returns:
-        The output. Where more slices are asked for than there can be, or no number of slices fits, the plan ends in a
-        refusal, behind the program that may have to make an image of the input.
-
-    Raises:
-        DeviceError: The input of a call that needs slices is not in DRAM.
+    sharded output; without a slice config, or for conv2d, one slice means the L1 path between two copies. If more
+    slices are asked for than the output has, or no number of slices fits, the plan ends in a refusal after the program
+    that makes an image of the input. Raises DeviceError if a call that needs slices has its input in L1.
     """
-    given, frame = call.slice_config, None
-    if given is not None and given.num_slices:
-        config, decision = given, None
+    slice_config, frame = call.slice_config, None
+    if slice_config is not None and slice_config.num_slices:
+        config, decision = slice_config, None
     else:
         frame = call.frame()
         try:
@@ -53,11 +48,11 @@ def dram_path(builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, free_
         except (OutOfMemoryError, UnknownRatesError) as error:
             return _refused(builder, call, source, error)
         config, decision = chosen.config, chosen.decision
-    counted = call if config is given else replace(call, slice_config=config)
+    counted = call if config is slice_config else replace(call, slice_config=config)
     if call.slices_skip_dram(config.num_slices):
         refuse_first(counted, (placing, input_rank))
         return l1_path(builder, call, source)
-    refuse_first(counted, (rows_in_dram, input_in_dram) if given else (rows_in_dram,))
+    refuse_first(counted, (rows_in_dram, input_in_dram) if slice_config else (rows_in_dram,))
     frame = frame or call.frame()
     try:
         check_slice_count(call, config, frame)
@@ -88,8 +83,7 @@ def dram_path(builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, free_
 def _refused(builder: PlanBuilder, call: ConvCall, source: PlanTensor, error: TTSimError) -> PlanTensor:
     """The image of the input, whose programs stay in the cache though no slice is ever cut.
 
-    Raises:
-        TTSimError: The same at once, where the input has another volume: the real library takes it for the image.
+    Raises the error at once if the input has another volume: the real library takes that input for the image.
     """
     if source.spec.volume != prod(call.image_shape):
         raise error
@@ -101,28 +95,24 @@ def _refused(builder: PlanBuilder, call: ConvCall, source: PlanTensor, error: TT
 def _slices(
     builder: PlanBuilder, call: ConvCall, config: SliceConfig, frame: PaddedInput, image: PlanTensor, target: PlanTensor
 ) -> None:
-    """One slice after the other; the first one that runs prepares the weights for all.
-
-    Raises:
-        DeviceError: None of them reads any input.
-    """
+    """One slice after the other; the first prepares the weights for all. Raises DeviceError if no slice reads input."""
     ready = call
     planned: dict[OutputSlice, _PlannedSlice] = {}
     for index, part in enumerate(output_slices(call, config, frame)):
         if part.is_empty:
             continue
-        prefix, alike = f"slice{index}.", planned.get(part.at_origin)
-        if alike is None:
-            one = _one_slice(builder, ready, part, prefix, image)
+        prefix, earlier = f"slice{index}.", planned.get(part.at_origin)
+        if earlier is None:
+            computed = _one_slice(builder, ready, part, prefix, image)
         else:
-            one = _once_more(builder, alike, _input_window(call, part), prefix, image)
+            computed = _once_more(builder, earlier, _input_window(call, part), prefix, image)
         if builder.refused:
             return
-        _written(builder, part, one, target)
+        _written(builder, part, computed, target)
         if ready is call:  # the first slice uploads the weights, so that no other is like it
-            ready = _after_first_slice(call, one.scheme)
-        elif alike is None:
-            planned[part.at_origin] = one
+            ready = _after_first_slice(call, computed.scheme)
+        elif earlier is None:
+            planned[part.at_origin] = computed
     if ready is call:
         raise DeviceError(
             f"No slice has input: {config.num_slices} slices of type {config.slice_type.name} begin in the padding\n"
@@ -167,14 +157,14 @@ def _one_slice(
 
 
 def _once_more(
-    builder: PlanBuilder, alike: _PlannedSlice, input_window: Window, prefix: str, image: PlanTensor
+    builder: PlanBuilder, earlier: _PlannedSlice, input_window: Window, prefix: str, image: PlanTensor
 ) -> _PlannedSlice:
     """A slice that differs from an earlier one in nothing but its place: the same steps, with tensors of its own."""
-    window = sliced_input(builder, image, input_window, alike.window.spec.memory_config, f"{prefix}input")
+    window = sliced_input(builder, image, input_window, earlier.window.spec.memory_config, f"{prefix}input")
     begin = len(builder.steps)
-    builder.repeat(alike.steps, alike.prefix, prefix)
-    output = alike.output._replace(name=prefix + alike.output.name.removeprefix(alike.prefix))
-    return replace(alike, prefix=prefix, window=window, steps=builder.steps[begin:], output=output)
+    builder.repeat(earlier.steps, earlier.prefix, prefix)
+    output = earlier.output._replace(name=prefix + earlier.output.name.removeprefix(earlier.prefix))
+    return replace(earlier, prefix=prefix, window=window, steps=builder.steps[begin:], output=output)
 
 
 def _written(builder: PlanBuilder, part: OutputSlice, computed: _PlannedSlice, target: PlanTensor) -> None:
@@ -212,10 +202,8 @@ def dram_image(
 ) -> PlanTensor:
     """The input as an image tensor in DRAM; a copy is released when the call returns.
 
-    An image of fewer rows than the tensor has is its first ones.
-
-    Args:
-        source: The caller's tensor; if it is on the host, its memory config does not matter.
+    An image with fewer rows than the tensor holds the tensor's first rows. The memory config of a host tensor does not
+    matter.
     """
     start = uploaded_image(builder, source) if on_host else source
     spec = start.spec

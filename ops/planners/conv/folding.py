@@ -23,16 +23,15 @@ FOLDING_WAY_OUT: Final = "set conv_config.enable_kernel_stride_folding=False, wh
 
 
 def folds(call: ConvCall) -> bool:
-    """Whether the real library folds: as the config says, or by itself where the kernel is the stride.
+    """Whether the real library folds windows: as the config says, or by default where the kernel equals the stride.
 
-    No transposed convolution does. It is asked before a call is known to be valid: windows without a stride are none
-    that could be folded.
+    A transposed convolution never folds. This runs before the call is known to be valid: a stride of 0 never folds.
     """
     if call.rules.transposed:
         return False
-    given = call.conv_config.enable_kernel_stride_folding
-    if given is not None:
-        return given and call.stride != (1, 1)
+    setting = call.conv_config.enable_kernel_stride_folding
+    if setting is not None:
+        return setting and call.stride != (1, 1)
     if call.stride != call.kernel_size or call.stride == (1, 1) or call.dilation != (1, 1) or not all(call.stride):
         return False
     top, bottom, left, right = call.padding
@@ -47,13 +46,9 @@ def folds(call: ConvCall) -> bool:
 
 
 def folded_input(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
-    """The input with its windows folded into channels, as rows; every copy made on the way is released.
+    """The input with its windows folded into channels, as rows: "input.folded" [N, H / sh, W / sw, sh * sw * C].
 
-    Returns:
-        "input.folded" [N, H / sh, W / sw, sh * sw * C].
-
-    Raises:
-        DeviceError: Shards can not be padded, made rows or folded.
+    All copies made on the way are released. Raises DeviceError if shards cannot be padded, untilized or folded.
     """
     source = builder.tensor("input")
     start = uploaded_image(builder, source) if call.input.on_host else source
@@ -63,9 +58,9 @@ def folded_input(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
     ready = _dealt(builder, call, _as_rows(builder, _padded(builder, call, image), image), image)
     folded = _folded(builder, call, ready)
     consumes = call.conv_config.deallocate_activation and not call.input.on_host and start.in_l1
-    for one in {copy.name: copy for copy in (ready, image)}.values():
-        if one.name != source.name:
-            builder.free(one)
+    for tensor in {copy.name: copy for copy in (ready, image)}.values():
+        if tensor.name != source.name:
+            builder.free(tensor)
     if consumes:
         builder.free(source)
     return folded
@@ -82,7 +77,7 @@ def _padded(builder: PlanBuilder, call: ConvCall, image: PlanTensor) -> PlanTens
     return builder.run("PadDeviceOperation", op, [image], output=PlanTensor("input.padded", padded))
 
 
-def _as_rows(builder: PlanBuilder, image: PlanTensor, kept: PlanTensor) -> PlanTensor:
+def _as_rows(builder: PlanBuilder, image: PlanTensor, original: PlanTensor) -> PlanTensor:
     """Tiles that Fold does not read as rows: those in shards, and those whose rows split words."""
     spec, place = image.spec, image.spec.memory_config
     row_bytes = spec.shape[-1] * (_row_format(spec).element_bytes or 0)
@@ -103,31 +98,28 @@ def _as_rows(builder: PlanBuilder, image: PlanTensor, kept: PlanTensor) -> PlanT
             place = replace(place, shard_spec=replace(shards, shape=(rows, shards.shape[1])))
     rows_spec = TensorSpec(spec.shape, _row_format(spec), Layout.ROW_MAJOR, place)
     conversion = Conversion.UNTILIZE if whole else Conversion.UNTILIZE_WITH_UNPADDING
-    return _replaced(builder, image, converted(builder, conversion, image, rows_spec, "input.untiled"), kept)
+    return _replaced(builder, image, converted(builder, conversion, image, rows_spec, "input.untiled"), original)
 
 
 def _untiled_rows(spec: TensorSpec, shards: ShardSpec) -> int:
-    """Rows of a HEIGHT shard whose tiles became rows without their padding.
-
-    Shards of several whole image rows keep them; others share all rows evenly, in whole tiles.
-    """
+    """Rows of a HEIGHT shard after untilizing without padding: whole image rows stay, other rows fill whole tiles."""
     in_image, padded = spec.shape[-2], spec.padded_shape[-2]
     if shards.shape[0] > padded and not shards.shape[0] % padded:
         return shards.shape[0] // padded * in_image
     return round_up(div_up(prod(spec.shape[:-1]), shards.num_cores()), TILE)
 
 
-def _dealt(builder: PlanBuilder, call: ConvCall, image: PlanTensor, kept: PlanTensor) -> PlanTensor:
+def _dealt(builder: PlanBuilder, call: ConvCall, image: PlanTensor, original: PlanTensor) -> PlanTensor:
     """HEIGHT shards that do not hold whole rows of windows, dealt anew to as many cores as there can be."""
     if image.spec.memory_config.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
         return image
     dealt = whole_windows(image.spec, call.stride, builder.device_spec)
-    return _replaced(builder, image, convert(builder, image, dealt, "input.dealt"), kept)
+    return _replaced(builder, image, convert(builder, image, dealt, "input.dealt"), original)
 
 
-def _replaced(builder: PlanBuilder, old: PlanTensor, new: PlanTensor, kept: PlanTensor) -> PlanTensor:
+def _replaced(builder: PlanBuilder, old: PlanTensor, new: PlanTensor, original: PlanTensor) -> PlanTensor:
     """The new tensor; what it was made from is released at once, but for one that is kept."""
-    if old.name not in (kept.name, new.name):
+    if old.name not in (original.name, new.name):
         builder.free(old)
     return new
 
@@ -175,8 +167,8 @@ def folded_call(call: ConvCall, image: TensorSpec) -> ConvCall:
 
 def sliced_as(folded: ConvCall, call: ConvCall) -> ConvCall:
     """The folded call as slices are planned: with layout and format of the input that was not folded yet."""
-    image, given = folded.input.spec, call.input.spec
-    seen = TensorSpec(image.shape, given.data_format, given.layout, image.memory_config)
+    image, source = folded.input.spec, call.input.spec
+    seen = TensorSpec(image.shape, source.data_format, source.layout, image.memory_config)
     return replace(folded, input=replace(folded.input, spec=seen))
 
 

@@ -1,7 +1,4 @@
-"""The L1 path: shard, prepare weights, halo, move, conv2d (docs/planning.md, L1 path).
-
-Also what one slice of the DRAM path runs, as a `ConvCall.as_slice`.
-"""
+"""The L1 path: shard, prepare weights, halo, move, conv2d (docs/planning.md, L1 path); DRAM slices run it as well."""
 
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
@@ -47,7 +44,7 @@ def l1_path(
 ) -> PlanTensor:
     """Steps from an input on the host or on the device to the sharded output, in the call's memory config if given.
 
-    Prepared weights and bias, where the call uploads them, become tensors "weight.prepared" and "bias.prepared".
+    Prepared weights and bias that the call uploads become the tensors "weight.prepared" and "bias.prepared".
     """
     partitioned = partition_call(call, builder.device_spec, prefix=prefix, frame=frame)
     if partitioned.choice is not None:
@@ -73,9 +70,9 @@ def l1_path(
     if deallocate:
         owned[Freed.AFTER_HALO].append(sharded)
 
-    def release(freed: Freed, *, kept: PlanTensor | None = None) -> None:
+    def release(freed: Freed, *, survivor: PlanTensor | None = None) -> None:
         for tensor in owned[freed]:
-            if tensor is not kept and builder.is_live(tensor):
+            if tensor is not survivor and builder.is_live(tensor):
                 builder.free(tensor)
 
     activations, dealt = sharded, None
@@ -92,7 +89,7 @@ def l1_path(
     else:
         output = phase_conv(builder, partitioned, phases, activations, halo_arguments(partitioned, builder.device_spec))
     if output is activations:  # the program was refused
-        release(Freed.AFTER_MOVE, kept=output)
+        release(Freed.AFTER_MOVE, survivor=output)
         return output
     release(Freed.AFTER_PROGRAM)
     if call.memory_config is not None:
@@ -157,7 +154,7 @@ def _halo(
         op,
         [sharded],
         output=PlanTensor(name, output),
-        resident=[PlanTensor(*one) for one in plan.resident],
+        resident=[PlanTensor(*tensor) for tensor in plan.resident],
         circular_buffers=plan.circular_buffers,
         key=("halo", *_window(partitioned.call), plan.arguments, sharded.spec),
         refused=next(_halo_refusals(partitioned, sharded, plan, builder.device_spec), None),
@@ -234,7 +231,7 @@ def _conv(
     if partitioned.options.activation_reuse:
         refused = refused or reuse_refusal(layout.config, problem.frame, split_reader=layout.split_reader)
     weight, *bias = operands(builder, partitioned.call)
-    prepared = [weight.spec.padded_shape, *((1, 1, *one.spec.padded_shape) for one in bias)]
+    prepared = [weight.spec.padded_shape, *((1, 1, *tensor.spec.padded_shape) for tensor in bias)]
     refused = refused or size_refusal(layout, problem.out_channels, prepared) or partitioned.refused
     indices = _reader_indices(partitioned, dealt or halo_arguments(partitioned, builder.device_spec))
     words = indices.spec.shape[-1] * WORD_BYTES

@@ -1,7 +1,4 @@
-"""Lower bounds of a call, in cycles and in L1, from its partition, without a plan.
-
-No plan of the call is below these bounds: they rule candidates out; reports never show them.
-"""
+"""Lower bounds of a call's cycles and L1, from its partition alone: they rule candidates out and are never reported."""
 
 from collections import Counter
 from collections.abc import Hashable
@@ -49,11 +46,10 @@ UNKNOWN = LowerBound()  # nothing is known without a plan
 
 
 def lower_bound_of(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> LowerBound:
-    """What a call takes at least; of a matmul, of windows that are folded and of output phases nothing is known.
+    """Lower bound of a call; unknown for matmuls, folded windows and output phases.
 
-    Raises:
-        DeviceError: The call cannot be laid out, or no number of slices fits.
-        NoWindowError: A slice has no window.
+    Raises DeviceError if the call cannot be partitioned or no number of slices fits, NoWindowError if a slice has no
+    window.
     """
     calls = l1_path_calls(call, device_spec, free_l1_bytes=free_l1_bytes)
     bounds = [(_in_one_piece(piece, device_spec), count) for piece, count in calls]
@@ -61,19 +57,18 @@ def lower_bound_of(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: in
         return UNKNOWN
     path = call.takes_l1_path, call.slice_config, call.conv_config.output_layout
     return LowerBound(
-        cycles=sum(count * one.cycles for one, count in bounds),
-        l1_bytes=max(one.l1_bytes for one, _ in bounds),
-        plan_key=(*path, tuple((one.plan_key, count) for one, count in bounds)),
-        rest_key=(*path, tuple((one.rest_key, count) for one, count in bounds)),
-        ops=tuple((op, times * count) for one, count in bounds for op, times in one.ops),
+        cycles=sum(count * bound.cycles for bound, count in bounds),
+        l1_bytes=max(bound.l1_bytes for bound, _ in bounds),
+        plan_key=(*path, tuple((bound.plan_key, count) for bound, count in bounds)),
+        rest_key=(*path, tuple((bound.rest_key, count) for bound, count in bounds)),
+        ops=tuple((op, times * count) for bound, count in bounds for op, times in bound.ops),
     )
 
 
 def l1_path_calls(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> tuple[tuple[ConvCall, int], ...]:
-    """The calls on the L1 path that a call comes to, and how often: itself, or its slices.
+    """The calls on the L1 path that a call runs, and how often: itself, or its slices; errors as of `lower_bound_of`.
 
-    Slices that differ in nothing but their place count alike. None where no convolution is laid out so: of a matmul, of
-    windows that are folded, of output phases. Arguments and errors as of `lower_bound_of`.
+    Slices that differ only in their place count as one call. Empty for matmuls, folded windows and output phases.
     """
     if call.is_matmul or runs_by_phases(call) or folds(call):
         return ()
@@ -94,11 +89,11 @@ def l1_path_calls(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int
 def _slice(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec) -> ConvCall:
     """A slice as a call of its own, whose window has come to L1."""
     cores = input_cores(call, part, device_spec).cores
-    given = call.input.spec.data_format
+    data_format = call.input.spec.data_format
     of = slice_call(call, part)
     window = TensorSpec(
         (1, 1, of.batch_size * of.input_height * of.input_width, of.in_channels),
-        BFLOAT16 if given.is_block else given,
+        BFLOAT16 if data_format.is_block else data_format,
         Layout.ROW_MAJOR,
         input_memory(call, part, cores),
     )
@@ -133,10 +128,10 @@ def _halo_bytes(partitioned: PartitionedConv, device_spec: DeviceSpec) -> int:
 
 def _input_bytes(partitioned: PartitionedConv) -> int:
     """A shard of the input on a core, where the call makes it."""
-    shards, given = partitioned.input_memory.shard_spec, partitioned.problem.in_format
-    if shards is None or not partitioned.reshards or given.is_block:
+    shards, data_format = partitioned.input_memory.shard_spec, partitioned.problem.in_format
+    if shards is None or not partitioned.reshards or data_format.is_block:
         return 0
-    return shards.shape[0] * shards.shape[1] * (given.element_bytes or 0)
+    return shards.shape[0] * shards.shape[1] * (data_format.element_bytes or 0)
 
 
 def _plan_key(partitioned: PartitionedConv) -> Hashable:

@@ -51,10 +51,13 @@ def matmul_refusals(
     device_grid: GridSpec,
 ) -> Iterator[str]:
     """Why no matmul program of a 1x1 convolution can be built, in the real library's words and ours."""
-    for name, letter, held in (("input_tensor", "A", problem.in_format), ("weight_tensor", "B", weights.data_format)):
-        if not held.is_float:
+    for name, letter, data_format in (
+        ("input_tensor", "A", problem.in_format),
+        ("weight_tensor", "B", weights.data_format),
+    ):
+        if not data_format.is_float:
             yield (
-                f"Unsupported data format for input {letter}: DataType::{held.name.upper()}\n"
+                f"Unsupported data format for input {letter}: DataType::{data_format.name.upper()}\n"
                 f"{name}: a kernel of 1x1 runs as a matmul, which multiplies floats; typecast it"
             )
     yield from _place_refusals(partitioned, problem, memory, device_grid)
@@ -103,7 +106,7 @@ def _place_refusals(
 def _weights_refusals(partitioned: PartitionedConv, problem: MatmulProblem, weights: TensorSpec) -> Iterator[str]:
     """Why the weights, prepared by this call or ahead of it, do not suit the input."""
     call, channels = partitioned.call, flattened(partitioned.call.input.spec.shape)[-1]
-    k_tiles, given, columns = div_up(channels, TILE), weights.padded_shape[-2] // TILE, weights.padded_shape[-1]
+    k_tiles, weight_tiles, columns = div_up(channels, TILE), weights.padded_shape[-2] // TILE, weights.padded_shape[-1]
     prepared = not call.weight.on_host
     if (prepared or call.folding is None) and channels != weights.shape[-2]:
         if channels != call.in_channels:
@@ -120,15 +123,15 @@ def _weights_refusals(partitioned: PartitionedConv, problem: MatmulProblem, weig
             f"Mismatch: width={channels} height={weights.shape[-2]}\n{way_out}"
         )
     tiles = "K dimension in tiles must match between input A ({}) and input B ({})\n"
-    if k_tiles != given and call.folding is not None and not call.folding.weights:
+    if k_tiles != weight_tiles and call.folding is not None and not call.folding.weights:
         yield (
-            f"{tiles.format(k_tiles, given)}conv_config.enable_kernel_stride_folding: the image in DRAM was folded, "
-            "but not the weights; set it to False, leave shard_layout out, or put the input in L1"
+            f"{tiles.format(k_tiles, weight_tiles)}conv_config.enable_kernel_stride_folding: the image in DRAM was "
+            "folded, but not the weights; set it to False, leave shard_layout out, or put the input in L1"
         )
-    if k_tiles != given and prepared:
+    if k_tiles != weight_tiles and prepared:
         yield (
-            f"{tiles.format(k_tiles, given)}weight_tensor: it was prepared for {given} tiles of channels, which fill "
-            "other cores; pass it on the host"
+            f"{tiles.format(k_tiles, weight_tiles)}weight_tensor: it was prepared for {weight_tiles} tiles of "
+            "channels, which fill other cores; pass it on the host"
         )
     if columns < problem.n_tiles * TILE:
         yield (
@@ -171,12 +174,12 @@ def _shards_refusals(partitioned: PartitionedConv, problem: MatmulProblem, memor
         )
     rows = shards.shape[0]
     if rows != per_core * TILE:
-        given = {
+        rows_text = {
             HEIGHT: f"shard_shape[0] ({rows}) / in0_tile height ({TILE})",
             BLOCK: f"shard_shape[0] / in0_tile.get_height() ({rows // TILE})",
         }[memory.memory_layout]
         yield (
-            f"{kind}: per_core_M ({per_core}) must equal {given}\n"
+            f"{kind}: per_core_M ({per_core}) must equal {rows_text}\n"
             f"input_tensor: its rows fill {per_core} tiles on each of its cores; give it shards of {per_core * TILE} "
             "rows, or set reshard_if_not_optimal"
         )
@@ -195,8 +198,7 @@ def matmul_path(
 ) -> PlanTensor:
     """Steps from the caller's input to the output of a 1x1 convolution, in the call's memory config if that is given.
 
-    Args:
-        from_dram: It is on the DRAM path, which uploads a host input before anything else.
+    The DRAM path (``from_dram``) uploads a host input before anything else.
     """
     builder.decide(AS_MATMUL)
     partitioned, shard = partition_matmul(call, builder.device_spec)
@@ -208,22 +210,22 @@ def matmul_path(
         if call.rules.shards_uploaded_image:
             on_host, start = False, uploaded
     if on_host:
-        given = uploaded_rows(builder, start, place, place if shard else DRAM_MEMORY_CONFIG, name)
+        ready = uploaded_rows(builder, start, place, place if shard else DRAM_MEMORY_CONFIG, name)
     else:
         new = place if partitioned.reshards else None
-        given = matmul_input(builder, start, new, name, deallocate=deallocate, shard=shard)
-    consumed = given.name != start.name or (deallocate and given.in_l1)
+        ready = matmul_input(builder, start, new, name, deallocate=deallocate, shard=shard)
+    consumed = ready.name != start.name or (deallocate and ready.in_l1)
     upload_weights(builder, partitioned)
     if builder.refused:
-        return given
-    tiles = matmul_tiles(builder, given, "input.tiled", consumed=consumed)
+        return ready
+    tiles = matmul_tiles(builder, ready, "input.tiled", consumed=consumed)
     if tiles.spec.memory_config.is_sharded():
         output = _sharded_matmul(builder, partitioned, tiles)
     else:
         free_bytes = free_l1_bytes - builder.held_l1_bytes
         output = _interleaved_matmul(builder, partitioned, tiles, free_l1_bytes=free_bytes)
     early = deallocate and not call.input.on_host and source.in_l1
-    spent = [tiles] if consumed or tiles.name != given.name else []
+    spent = [tiles] if consumed or tiles.name != ready.name else []
     if early:
         builder.free(*spent)
     if call.memory_config is not None:
@@ -236,12 +238,10 @@ def matmul_path(
 
 
 def partition_matmul(call: ConvCall, device_spec: DeviceSpec) -> tuple[PartitionedConv, bool]:
-    """How a 1x1 convolution lies on the device, and whether its input is sharded.
+    """How a 1x1 convolution is partitioned, and whether its input is sharded.
 
-    It is not if the library chose the scheme: then the layout says only how the weights are prepared.
-
-    Raises:
-        DeviceError: The input must be sharded anew, but no scheme is given.
+    If the library chose the scheme, the input is not sharded, and the partition says only how the weights are prepared.
+    Raises DeviceError if the input must be sharded anew, but no scheme is given.
     """
     problem, options = call.lower()
     memory = DRAM_MEMORY_CONFIG if call.input.on_host else call.input.spec.memory_config
@@ -249,8 +249,8 @@ def partition_matmul(call: ConvCall, device_spec: DeviceSpec) -> tuple[Partition
     if memory.is_sharded():
         if not _must_reshard(call, memory):
             layout = partition_conv(problem, options, device_spec, sharded_input(memory), alignment=TILE, matmul=True)
-            kept = call.flattened_memory
-            return PartitionedConv(call=call, layout=layout, input_memory=kept, reshards=False), True
+            input_memory = call.flattened_memory
+            return PartitionedConv(call=call, layout=layout, input_memory=input_memory, reshards=False), True
         if _parts_channels(call, memory):
             scheme = BLOCK
         if scheme is None:
@@ -342,7 +342,7 @@ def _cores_with_blocks(layout: ConvPartition, problem: MatmulProblem) -> MemoryC
 
 
 def _sharded_config(layout: ConvPartition) -> MatmulConfig:
-    """The program config for an input and an output that lie as a convolution's do.
+    """The program config for an input and an output that are sharded as those of a convolution.
 
     HEIGHT shards multiply by all weights, which are multicast; other shards multicast their channels as well, so that
     there is one K block for each core of a row.
@@ -387,7 +387,7 @@ def _matmul(
     builder: PlanBuilder,
     partitioned: PartitionedConv,
     tiles: PlanTensor,
-    made: TensorSpec,
+    result_spec: TensorSpec,
     problem: MatmulProblem,
     config: MatmulConfig,
     activation: tuple[str, tuple[float, ...]] | None,
@@ -400,27 +400,22 @@ def _matmul(
         fidelity_phases=partitioned.call.compute.fidelity_phases,
         out_channels=partitioned.problem.out_channels,
         activation=activation,
-        out_rows=made.shape[-2],
+        out_rows=result_spec.shape[-2],
     )
     memory, grid = tiles.spec.memory_config, builder.device_spec.grid
     refused = next(matmul_refusals(partitioned, problem, weights[0].spec, memory, activation, grid), None)
     inputs = [tiles, *(weights if problem.bias else weights[:1])]
-    return run_matmul(builder, op, inputs, made, key=(tiles.spec, weights[0].spec.padded_shape), refused=refused)
+    return run_matmul(builder, op, inputs, result_spec, key=(tiles.spec, weights[0].spec.padded_shape), refused=refused)
 
 
 def matmul_input(
     builder: PlanBuilder, source: PlanTensor, config: MemoryConfig | None, name: str, *, deallocate: bool, shard: bool
 ) -> PlanTensor:
-    """An input on the device, before weights are uploaded.
+    """An input on the device before weights are uploaded: the source, or a copy that the plan owns.
 
-    Rows that are not height sharded become tiles first; height sharded ones only after the weights (`matmul_tiles`).
-
-    Args:
-        config: The shards it is dealt to, or would be: their scheme matters in any case; None leaves it as it is.
-        shard: Whether it is sharded at all; not if the library chose the shard layout itself.
-
-    Returns:
-        The source, or a copy of the plan's own.
+    Rows that are not height sharded become tiles first; height sharded rows only after the weights (`matmul_tiles`).
+    The scheme of ``config`` matters even if ``shard`` is false, because the library chose the shard layout; None leaves
+    the input as it is.
     """
     current = reshaped(builder, source, flattened(source.spec.shape), f"{name}.rows")
     if config is None:
@@ -445,11 +440,7 @@ def matmul_input(
 
 
 def matmul_tiles(builder: PlanBuilder, source: PlanTensor, name: str, *, consumed: bool) -> PlanTensor:
-    """The input as tiles, after weights were uploaded.
-
-    Args:
-        consumed: Whether the input so far is released once there are tiles of it.
-    """
+    """The input as tiles, after weights were uploaded; ``consumed`` releases the source once its tiles exist."""
     if source.spec.layout is Layout.TILE:
         return source
     tiles = tilized(builder, source, name)

@@ -26,9 +26,9 @@ def refuse_first(call: ConvCall, checks: tuple[Check, ...], operation: str = "")
 
 
 def refuse_operands(builder: PlanBuilder, call: ConvCall) -> None:
-    """Ends the plan in a refusal where weights or bias can not be prepared, or were not.
+    """Ends the plan in a refusal if weights or bias cannot be prepared, or were not.
 
-    Those that an earlier slice of the plan prepared have a name, and are not looked at again.
+    Operands that an earlier slice of the plan prepared have a name, and are not checked again.
     """
     text = None if call.weight.name else next(operand_refusals(call), None)
     if text is not None:
@@ -85,16 +85,16 @@ def bias_refusals(call: ConvCall) -> Iterator[str]:
     """Why the bias is refused."""
     if call.bias is None:
         return
-    held, wanted = call.bias.spec.data_format, call.conv_config.weights_format
+    data_format, wanted = call.bias.spec.data_format, call.conv_config.weights_format
     if call.rules.transposed and call.bias.on_host and not call.weight.on_host:
         yield (
             "Device Operations expect device tensors as inputs\nbias_tensor: with weights that are prepared, the bias "
             "must be too; use prepare_conv_transpose2d_bias"
         )
-    if not call.rules.transposed and not call.bias.on_host and wanted not in (None, held):
+    if not call.rules.transposed and not call.bias.on_host and wanted not in (None, data_format):
         yield (
             "Host conv bias layout should be in row_major layout\n"
-            f"bias_tensor: it is on the device in {held}, so that the real library prepares it anew for "
+            f"bias_tensor: it is on the device in {data_format}, so that the real library prepares it anew for "
             f"conv_config.weights_dtype {wanted}; leave that out, or pass the bias on the host"
         )
     yield from bias_shape(call)
@@ -150,10 +150,10 @@ def sliced_weight_rank(call: ConvCall) -> Iterator[str]:
 
 
 def view_refusal(spec: TensorSpec, shape: tuple[int, ...]) -> str | None:
-    """Why rows in shards that are padded across can not be seen under an unpadded shape of the same channels.
+    """Why rows in shards with padded columns cannot be viewed under an unpadded shape of the same channels.
 
-    Only a shard as wide as the tensor may lose its padding. It then counts as so many narrower rows, which must still
-    be what its sharding asks for, and fill the buffer.
+    Only a shard as wide as the tensor may lose its padding. The shard then counts as more, narrower rows, which must
+    match the shard shape and fill the buffer.
     """
     shards, (rows, cols) = spec.memory_config.shard_spec, spec.matrix
     if shards is None or spec.layout is Layout.TILE or spec.shape[-1] != shape[-1] or cols == shape[-1]:

@@ -69,11 +69,7 @@ class PartitionedConv:
 def partition_call(
     call: ConvCall, device_spec: DeviceSpec, *, prefix: str = "", frame: PaddedInput | None = None
 ) -> PartitionedConv:
-    """Choose shard scheme and cores for a call, and lay its convolution out.
-
-    Raises:
-        DeviceError: The blocks do not fit the shares of the cores.
-    """
+    """Chooses shard scheme and cores of a call and partitions it; raises DeviceError if the blocks do not fit."""
     problem, estimated = call.lower(frame)
     options = call.placed_options(estimated)
     memory = DRAM_MEMORY_CONFIG if call.input.on_host else call.input.spec.memory_config
@@ -128,14 +124,14 @@ def _partitioned(
 
 
 def dealt_anew(call: ConvCall, problem: ConvProblem, config: ParallelConfig, *, matmul: bool = False) -> MemoryConfig:
-    """Shards of all rows and channels of the input tensor, which may be others than the call says.
+    """Shards of all rows and channels of the input tensor, which may differ from the call's sizes.
 
     WIDTH shards of rows keep the rows that fill the last tiles of a window that was cut out of tiles.
     """
-    given = call.input.spec
-    rows, channels = flattened(given.shape)[-2:]
-    if config.scheme is WIDTH and given.layout is Layout.ROW_MAJOR and not call.input.on_host:
-        rows = given.matrix[0]
+    spec = call.input.spec
+    rows, channels = flattened(spec.shape)[-2:]
+    if config.scheme is WIDTH and spec.layout is Layout.ROW_MAJOR and not call.input.on_host:
+        rows = spec.matrix[0]
     height, width = input_shard(
         config,
         rows=rows,
@@ -155,9 +151,9 @@ def output_spec(partitioned: PartitionedConv) -> TensorSpec:
 
 
 def upload_weights(builder: PlanBuilder, partitioned: PartitionedConv) -> None:
-    """Prepare weights and bias on the host and upload them; of those on the device, say what they are taken for.
+    """Prepares weights and bias on the host and uploads them, or ends the plan in a refusal.
 
-    Where they can not be prepared, the plan ends in a refusal.
+    For weights and bias on the device, the plan records the preparation that the call expects.
     """
     refuse_operands(builder, partitioned.call)
     if builder.refused:
@@ -194,20 +190,17 @@ def upload_prepared(builder: PlanBuilder, name: str, role: str, layout: WeightsL
 
 
 def weights_layout(partitioned: PartitionedConv) -> WeightsLayout:
-    """How the weights of a call are prepared.
+    """How the weights of a call are prepared; an image in DRAM whose windows were folded keeps the original kernel.
 
-    Where the windows of an image in DRAM were folded, the real library lays out the kernel as it was.
-
-    Raises:
-        DeviceError: A row of that kernel does not fit a K block of HEIGHT shards.
+    Raises DeviceError if a row of that kernel does not fit a K block of HEIGHT shards.
     """
     return _prepared_layout(partitioned, read_layout(partitioned))
 
 
 def _prepared_layout(partitioned: PartitionedConv, read: WeightsLayout) -> WeightsLayout:
-    """The layout that weights are prepared in, of a call whose program takes them for ``read``.
+    """The layout that weights are prepared in, of a call whose program reads them as ``read``.
 
-    The real library asks a weight on the host for its sizes, padding included, and not the call.
+    The real library takes the sizes from a weight on the host, padding included, and not from the call.
     """
     call = partitioned.call
     folding, raw = call.folding, call.weight.spec.padded_shape[:4]
@@ -309,11 +302,7 @@ WAY_OUT = "prepare the weights for this call, or pass them on the host"
 
 
 def size_refusal(layout: ConvPartition, out_channels: int, prepared: Sequence[tuple[int, ...]]) -> str | None:
-    """Why the program does not take what was prepared; None if it does (which need not mean that it is right).
-
-    Args:
-        prepared: Padded shapes of the weights and, if there is one, of the bias.
-    """
+    """Why the program does not take weights (and bias) of these padded shapes; None if it does, rightly or not."""
     columns = prepared[0][-1] // TILE
     block, cores = layout.shards.out_col_tiles, layout.out_config.channel_cores
     if out_channels > columns * TILE:

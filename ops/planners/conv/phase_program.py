@@ -47,14 +47,12 @@ def runs_by_phases(call: ConvCall) -> bool:
 
 
 def phases_of(builder: PlanBuilder, partitioned: PartitionedConv) -> tuple[PhaseGroup, ...] | None:
-    """The output phases of a call; None if it is not computed by them.
+    """The output phases of a call; None if the call does not run by phases. Raises DeviceError if blocks cannot be cut.
 
-    Phases of different rows are joined where activations are sent between cores, which is then done once for all, if
-    that takes no more tile products, and no more L1 than the micro-op over the frame with inserted zeros with its halo.
-    HEIGHT keeps them apart: its weights come in few blocks, and those of one row are read while another is multiplied.
-
-    Raises:
-        DeviceError: The blocks of a phase can not be cut so.
+    Phases of different rows are joined where cores exchange activations, so that they are sent once, if the joined
+    program takes no more tile products, and no more L1 than the micro-op over the frame with inserted zeros and its
+    halo. HEIGHT keeps phases apart: its weights come in few blocks, and the weights of one row are read while those of
+    another are multiplied.
     """
     if not runs_by_phases(partitioned.call):
         return None
@@ -109,8 +107,8 @@ def upload_phase_weights(builder: PlanBuilder, partitioned: PartitionedConv) -> 
 def phase_weights(partitioned: PartitionedConv) -> PreparePhaseWeights:
     """How the weights of a call are prepared."""
     whole = read_layout(partitioned)
-    parts = weights_of_phases(partitioned.layout, whole)
-    return PreparePhaseWeights(kernel=whole.kernel, mirror=whole.mirror, parts=parts)
+    phases = weights_of_phases(partitioned.layout, whole)
+    return PreparePhaseWeights(kernel=whole.kernel, mirror=whole.mirror, parts=phases)
 
 
 def phase_conv(
@@ -188,10 +186,10 @@ def _refusal(group: PhaseGroup) -> str | None:
     if not group.has_taps:
         return None
     text = width_refusal(layout, group.kernel)
-    parts = layout.blocks.k_blocks // layout.config.channel_cores
-    if text is None and layout.scheme is WIDTH and layout.shards.in_width % (parts * TILE):
+    core_blocks = layout.blocks.k_blocks // layout.config.channel_cores
+    if text is None and layout.scheme is WIDTH and layout.shards.in_width % (core_blocks * TILE):
         text = (
             f"conv_config.act_block_w_div cuts the {layout.shards.in_width} channels of every WIDTH_SHARDED core into "
-            f"{parts} parts that are no whole tiles; use a divisor of {layout.shards.in_width // TILE}, such as 1"
+            f"{core_blocks} parts that are no whole tiles; use a divisor of {layout.shards.in_width // TILE}, such as 1"
         )
     return text

@@ -36,12 +36,8 @@ BYTES: Final = 2**64
 def check_call(call: ConvCall, spec: DeviceSpec, *, strict: bool, free_l1_bytes: int | None = None) -> None:
     """Refuses a call that cannot be planned, or (strict) that the real library gets wrong, in the real library's order.
 
-    Args:
-        free_l1_bytes: Free bytes of every L1 bank; None where nothing is computed yet.
-
-    Raises:
-        ArgumentError: The first check that complains.
-        OutOfMemoryError: A tensor is larger than DRAM.
+    ``free_l1_bytes`` are the free bytes of every L1 bank; None before anything is computed. Raises ArgumentError for
+    the first failed check, or OutOfMemoryError if a tensor is larger than DRAM.
     """
     check_arguments(call)
     check_possible(call, free_l1_bytes)
@@ -58,21 +54,20 @@ def check_call(call: ConvCall, spec: DeviceSpec, *, strict: bool, free_l1_bytes:
 def _not_by_phases(call: ConvCall) -> Iterator[str]:
     """What this lowering can not carry out."""
     config = call.conv_config
-    for name, given, why in (
+    for name, setting, why in (
         ("padding_mode", config.replicate_padding, "padding is zero"),
         ("enable_activation_reuse", config.enable_activation_reuse, "rows of a phase are gathered by themselves"),
         ("force_split_reader", bool(config.force_split_reader), "the second processor reads weights alone"),
     ):
-        if given:
+        if setting:
             yield f'conv_config.{name} is not known to this lowering ({why}); leave it out, or use lowering="frame"'
 
 
 def plan_call(call: ConvCall, spec: DeviceSpec, *, free_l1_bytes: int, returns_weights: bool, strict: bool) -> Plan:
     """The plan of a call that was checked; arguments and errors as of `plan_convolution`.
 
-    Raises:
-        ArgumentError: The plan would give a wrong result, and is to be strict; or it takes weights that were prepared
-            for another plan of output phases.
+    Raises ArgumentError if the plan is strict and would give a wrong result, or if it reads weights that were prepared
+    for another plan of output phases.
     """
     plan = plan_convolution(call, spec, free_l1_bytes=free_l1_bytes, returns_weights=returns_weights)
     if strict:
@@ -90,16 +85,11 @@ def reads_free_l1(call: ConvCall) -> bool:
 def plan_convolution(
     call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int, returns_weights: bool = True
 ) -> Plan:
-    """Plan a call.
+    """The plan of a call, which returns prepared weights and bias on demand and else releases them at the end.
 
-    Windows that are folded into channels leave a convolution of stride 1. Side by side, that is a 1x1 kernel, which
-    the DRAM path takes to the L1 path, where it is a matmul unless it has a dilation or WIDTH shards.
-
-    Args:
-        returns_weights: The caller gets prepared weights and bias; otherwise they are released at the end.
-
-    Raises:
-        DeviceError: The real library refuses the call for a reason that needs a plan to see.
+    Windows that are folded into channels leave a convolution of stride 1. Adjacent windows leave a 1x1 kernel, which
+    the DRAM path takes to the L1 path; there it runs as a matmul unless it has a dilation or WIDTH shards. Raises
+    DeviceError if the real library refuses the call for a reason that needs a plan to see.
     """
     builder = builder_of(call, device_spec)
     if not folds(call):
@@ -129,8 +119,8 @@ def plan_convolution(
 
 def builder_of(call: ConvCall, device_spec: DeviceSpec) -> PlanBuilder:
     """An empty plan of a call; its tensors are "input", "weight" and, if there is one, "bias"."""
-    given = {"input": call.input, "weight": call.weight, "bias": call.bias}
-    return PlanBuilder(device_spec, {name: one.spec for name, one in given.items() if one is not None})
+    operands = {"input": call.input, "weight": call.weight, "bias": call.bias}
+    return PlanBuilder(device_spec, {name: operand.spec for name, operand in operands.items() if operand is not None})
 
 
 def finished(builder: PlanBuilder, call: ConvCall, output: PlanTensor, *, returns_weights: bool) -> Plan:
@@ -140,7 +130,7 @@ def finished(builder: PlanBuilder, call: ConvCall, output: PlanTensor, *, return
     names = operand_names(call)
     builder.free_adopted()
     if not returns_weights:
-        builder.free(*(one for one in map(builder.tensor, names) if builder.is_own(one)))
+        builder.free(*(tensor for tensor in map(builder.tensor, names) if builder.is_own(tensor)))
     operands = dict(zip(("weight", "bias"), names, strict=False)) if returns_weights else {}
     return builder.finish({"output": output.name, **operands}, {output.name: output.spec}, known_works=OP_MODELS)
 
@@ -148,11 +138,9 @@ def finished(builder: PlanBuilder, call: ConvCall, output: PlanTensor, *, return
 def wrapped_output(call: ConvCall) -> TensorSpec:
     """A tensor in DRAM of as many pages as the real library allocates for an output of a call that `wraps`.
 
-    Elements and bytes are counted by 64 bits, and pages by 32: what calls of the real library, version 0.81.1, show.
-    Where the bytes of an output in rows are no whole pages, the number that it names was some bytes less in two calls.
-
-    Raises:
-        ArgumentError: The bytes that are left are no whole pages.
+    The library counts elements and bytes in 64 bits, and pages in 32: calls of the real library, version 0.81.1, show
+    this. Where the bytes of an output in rows are no whole pages, its error named a few bytes less in two calls. Raises
+    ArgumentError if the remaining bytes are no whole pages.
     """
     (height, width), batch, channels = call.output_lengths(unsigned=True), call.batch_size, call.out_channels
     layout, number_format = call.conv_config.output_layout, call.output_format
@@ -175,10 +163,9 @@ def wrapped_output(call: ConvCall) -> TensorSpec:
 
 
 def plan_without_outputs(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
-    """The image of the input and the buffer of the output of a call that `wraps`; where DRAM holds that, a refusal.
+    """The image of the input and the output buffer of a call that `wraps`; a refusal if both fit DRAM.
 
-    Raises:
-        ArgumentError: The output would be block floats in rows.
+    Raises ArgumentError if the output would be block floats in rows.
     """
     refuse_first(call, (rows_in_dram,))
     image = dram_image(builder, builder.tensor("input"), call.image_shape, on_host=call.input.on_host)

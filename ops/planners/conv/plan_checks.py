@@ -30,11 +30,7 @@ MOST_IDLE: Final = 8  # one core in so many may be idle in a slice of the caller
 
 
 def check_strict_plan(plan: Plan, call: ConvCall) -> None:
-    """Refuses a plan that the real library carries out and gets wrong.
-
-    Raises:
-        ArgumentError: The first rule that is broken, and what would work.
-    """
+    """Raises ArgumentError for a plan that the real library carries out and gets wrong."""
     fault = plan_fault(plan, call)
     if fault is not None:
         raise ArgumentError(fault)
@@ -59,12 +55,14 @@ def _misused(plan: Plan, call: ConvCall) -> Iterator[str]:
     """Prepared weights and bias that operations take for others."""
     prepared = {step.tensor: step.op for step in plan.steps if isinstance(step, Allocate)}
     made_here = set(prepared)
-    prepared |= {name: one.made_by for name, one in (("weight", call.weight), ("bias", call.bias)) if one is not None}
-    for one in plan.expected:
-        if isinstance(one.op, PrepareWeights | PrepareBias):
-            role = "weight" if isinstance(one.op, PrepareWeights) else "bias"
-            text = misfit(prepared.get(one.tensor), plan.tensors[one.tensor], one.op)
-            if text is not None and call.folding is not None and one.tensor in made_here:
+    prepared |= {
+        name: operand.made_by for name, operand in (("weight", call.weight), ("bias", call.bias)) if operand is not None
+    }
+    for expected in plan.expected:
+        if isinstance(expected.op, PrepareWeights | PrepareBias):
+            role = "weight" if isinstance(expected.op, PrepareWeights) else "bias"
+            text = misfit(prepared.get(expected.tensor), plan.tensors[expected.tensor], expected.op)
+            if text is not None and call.folding is not None and expected.tensor in made_here:
                 yield (
                     "conv_config.enable_kernel_stride_folding: of an input in DRAM the real library folds the image, "
                     f"but not the weights ({text}); set it to False, or put the input in L1"
@@ -79,24 +77,26 @@ def _misused(plan: Plan, call: ConvCall) -> Iterator[str]:
 def _unwritten_channels(plan: Plan, operations: list[Operation]) -> Iterator[str]:
     """Rows of channels that do not fill their shards, under an output whose activations are block floats.
 
-    The program that deals the rows writes their channels and leaves the rest of the shards as L1 was. The rest meets
-    zero weights; but 16 columns of a K block that becomes a block float share an exponent, the largest of all. Source:
-    tt-metal 0.81.1 (reader of InterleavedToSharded; PaddedSlice writes zeros behind the channels); recorded: 3, 5, 12
-    and 20 channels with a bfloat8_b output give other numbers in another order of calls, 8, 16, 24, 32 and 40 do not.
+    The program that distributes the rows writes their channels and leaves the rest of the shards as L1 was. The rest
+    meets zero weights; but 16 columns of a K block that becomes a block float share an exponent, the largest of all.
+    Source: tt-metal 0.81.1 (reader of InterleavedToSharded; PaddedSlice writes zeros behind the channels); recorded: 3,
+    5, 12 and 20 channels with a bfloat8_b output give other numbers in another order of calls, 8, 16, 24, 32 and 40 do
+    not.
     """
-    width = held = 0
+    width = columns = 0
     for step in operations:
         if isinstance(step.op, CopyTensor) and step.op.conversion in DEALS_ROWS:
             target_name = step.outputs[-1].tensor if step.outputs else step.inputs[-1]
             source, target = plan.tensors[step.inputs[0]], plan.tensors[target_name]
             ragged = target.layout is Layout.ROW_MAJOR and _held_columns(source) < _held_columns(target)
-            width, held = (source.shape[-1], _held_columns(target)) if ragged else (0, 0)
+            width, columns = (source.shape[-1], _held_columns(target)) if ragged else (0, 0)
         elif isinstance(step.op, Conv2dOp) and width and step.op.problem.out_format.is_block:
             yield (
-                f"input_tensor: its rows of {width} channels are dealt to shards that hold {held}, and what is behind "
-                f"the channels stays as L1 was; an output in {step.op.problem.out_format} makes block floats of all "
+                f"input_tensor: its rows of {width} channels are dealt to shards that hold {columns}, and what is "
+                f"behind the channels stays as L1 was; an output in {step.op.problem.out_format} makes block floats "
+                "of all "
                 "of it, which share exponents, so that the real library's numbers change with what lay in memory "
-                f"before; pad input_tensor and the weights with zeros to {held} channels, give input_tensor in "
+                f"before; pad input_tensor and the weights with zeros to {columns} channels, give input_tensor in "
                 "TILE_LAYOUT, or ask for dtype=bfloat16"
             )
 
@@ -138,23 +138,24 @@ def _program_faults(op: Conv2dOp, call: ConvCall) -> Iterator[str]:
         )
     if layout.scheme is not WIDTH:
         return
-    parts = layout.blocks.k_blocks // layout.config.channel_cores
-    if layout.shards.in_width % (parts * TILE):
+    core_blocks = layout.blocks.k_blocks // layout.config.channel_cores
+    if layout.shards.in_width % (core_blocks * TILE):
         yield (
             f"conv_config.act_block_w_div cuts the {layout.shards.in_width} channels of every WIDTH_SHARDED core into "
-            f"{parts} parts, but each tap of a part reads whole tiles of {TILE} weights, so that taps meet weights "
-            f"that are not theirs; use a divisor of {layout.shards.in_width // TILE}, such as 1"
+            f"{core_blocks} parts, but each tap of a part reads whole tiles of {TILE} weights, so that taps meet "
+            f"weights that are not theirs; use a divisor of {layout.shards.in_width // TILE}, such as 1"
         )
 
 
 def _shard_faults(halo: HaloOp, op: Conv2dOp) -> Iterator[str]:
     """BLOCK shards of other channels than those that the rows of weights of each core stand for."""
-    given, read = halo.plan.arguments.shard_width, op.layout.shards.in_width
-    if op.layout.scheme is BLOCK and given != read:
+    shard_channels, weight_channels = halo.plan.arguments.shard_width, op.layout.shards.in_width
+    if op.layout.scheme is BLOCK and shard_channels != weight_channels:
         yield (
-            f"input_tensor: every BLOCK_SHARDED core holds {given} of its channels, and the weights are prepared for "
-            f"{read}, so that channels meet weights of others; give an input of {op.problem.in_channels} channels, "
-            "in interleaved memory"
+            f"input_tensor: every BLOCK_SHARDED core holds {shard_channels} of its channels, and the weights are "
+            f"prepared for {weight_channels}, so that channels meet weights of others; give an input of "
+            f"{op.problem.in_channels} "
+            "channels, in interleaved memory"
         )
 
 
@@ -183,10 +184,10 @@ def _slice_faults(op: Conv2dOp | PhaseConv2dOp, window: Window, call: ConvCall) 
 def _idle_cores(op: Conv2dOp, call: ConvCall) -> Iterator[str]:
     """A slice on the caller's HEIGHT_SHARDED cores that leaves more than an eighth of them without outputs.
 
-    Then cores that have outputs may multiply zeros or stale memory instead of their windows. Why is not known, and no
-    plan tells right from wrong: on the same cores the same slice came out right on one chip and wrong on the other.
-    The recorded slices that leave up to an eighth of the cores idle are right, on both chips where both are recorded;
-    those that leave half of them or more are right or wrong; none is recorded in between.
+    Cores with outputs may then multiply zeros or stale memory instead of their windows. The reason is unknown, and no
+    plan tells right from wrong: on the same cores the same slice was right on one chip and wrong on the other. Recorded
+    slices that leave up to an eighth of the cores idle are right, on both chips where both are recorded; slices that
+    leave half of the cores or more idle are right or wrong; nothing is recorded in between.
     """
     layout = op.layout
     cores, used = layout.out_config.nhw_cores, div_up(op.problem.out_rows, layout.shards.out_rows)
@@ -248,9 +249,9 @@ def check_phase_weights(plan: Plan, call: ConvCall) -> None:
     if call.weight.on_host:
         return
     prepared = call.weight.made_by
-    for one in plan.expected:
-        ours = isinstance(one.op, PreparePhaseWeights) and one.tensor == (call.weight.name or "weight")
-        if ours and prepared != one.op and not isinstance(prepared, AsWanted):
+    for expected in plan.expected:
+        ours = isinstance(expected.op, PreparePhaseWeights) and expected.tensor == (call.weight.name or "weight")
+        if ours and prepared != expected.op and not isinstance(prepared, AsWanted):
             raise ArgumentError(
                 f"{PHASES}: weight_tensor is on the device and was not prepared for this call and lowering; pass it "
                 "as it was made, on the host, or as an earlier call of the same arguments returned it"

@@ -1,7 +1,4 @@
-"""Weights and biases ahead of a call: what is refused, and the layout they get (docs/planning.md, Weights).
-
-The layout is found by rules of its own, so that it can be another one than the call's.
-"""
+"""Weights and biases ahead of a call, whose layout has rules of its own (docs/planning.md, Weights)."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -39,14 +36,10 @@ from ops.window import NoWindowError
 
 
 def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, function: str) -> ConvCall:
-    """The call as its "weight" or "bias" is prepared, windows folded, once nothing is refused.
+    """The call as its "weight" or "bias" is prepared, windows folded; ``function`` names the preparation in errors.
 
-    Args:
-        function: The name of the preparation.
-
-    Raises:
-        ArgumentError: The real library refuses the preparation, or crashes on the call.
-        OutOfMemoryError: A tensor is larger than DRAM.
+    Raises ArgumentError if the real library refuses the preparation, or crashes on the call, and OutOfMemoryError if a
+    tensor is larger than DRAM.
     """
     if not call.rules.transposed:
         refuse_first(call, (stride_given,), function)
@@ -175,20 +168,18 @@ def _with_kept_shards(call: ConvCall) -> ConvCall:
 
 def _folded(call: ConvCall) -> ConvCall:
     """What is left of a call whose windows are folded into channels."""
-    (rows, columns), (top, bottom, left, right), given = call.stride, call.padding, call.input.spec
+    (rows, columns), (top, bottom, left, right), spec = call.stride, call.padding, call.input.spec
     height, width = (call.input_height + top + bottom) // rows, (call.input_width + left + right) // columns
     shape = (call.batch_size, height, width, rows * columns * call.in_channels)
-    folded = folded_call(call, TensorSpec(shape, given.data_format, given.layout, given.memory_config))
+    folded = folded_call(call, TensorSpec(shape, spec.data_format, spec.layout, spec.memory_config))
     return replace(folded, folding=Folding(kernel=call.kernel_size, stride=call.stride, weights=True))
 
 
 def plan_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Plan:
     """The plan that uploads the "weight" or "bias" of a call of `checked_preparation`; its result has that name.
 
-    A bias is prepared as the call does it, but that 1x1 kernels count as a matmul at any stride and padding.
-
-    Raises:
-        DeviceError: No number of slices fits, or the blocks do not fit.
+    A bias is prepared as the call does it, except that 1x1 kernels count as a matmul at any stride and padding. Raises
+    DeviceError if no number of slices fits, or the blocks do not fit.
     """
     as_matmul = call.prepared_as_matmul
     if (not call.rules.transposed and call.is_matmul) or (role == "bias" and not as_matmul):
@@ -211,8 +202,8 @@ def plan_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, free
 def plan_rows(call: ConvCall, role: str, device_spec: DeviceSpec) -> Plan:
     """The weights and the bias in rows that the real preparation allocates, and releases, to plan a convolution.
 
-    They are the operands of that convolution, whose input is in DRAM, and nothing is written into them. Where none is
-    planned, there are none.
+    They are the operands of that convolution, whose input is in DRAM, and nothing is written into them. A preparation
+    that plans no convolution allocates none.
     """
     builder = PlanBuilder(device_spec, {})
     if call.rules.transposed:
@@ -234,15 +225,12 @@ def plan_rows(call: ConvCall, role: str, device_spec: DeviceSpec) -> Plan:
 
 
 def partition_preparation(call: ConvCall, device_spec: DeviceSpec, slices: SliceConfig | None) -> PartitionedConv:
-    """The layout that weights are prepared for.
+    """The layout that weights are prepared for, with the slices of the DRAM path, or None for the L1 path.
 
-    It differs from the call's in this: full_inner_dim orders the rows of BLOCK weights; a given core_grid is not looked
-    at; sharded inputs are taken to stay where they are, unless reshard_if_not_optimal; and an input in DRAM lies as the
-    window of a first slice with the paddings of the whole image, also where one slice is enough and where a 1x1 kernel
-    is a matmul.
-
-    Args:
-        slices: How it is cut on the DRAM path; None on the L1 path.
+    The layout differs from the call's: full_inner_dim orders the rows of BLOCK weights; a given core_grid is ignored;
+    sharded inputs count as staying in place, unless reshard_if_not_optimal; and an input in DRAM lies as the window of
+    a first slice with the paddings of the whole image, also where one slice is enough and where a 1x1 kernel is a
+    matmul.
     """
     memory, row_major = call.input.spec.memory_config, call.input.spec.layout is Layout.ROW_MAJOR
     if slices is not None:

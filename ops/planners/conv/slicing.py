@@ -1,7 +1,7 @@
-"""Cutting a call into slices of its output that fit L1 one at a time (docs/planning.md, Slices).
+"""Cuts a call into slices of its output that fit L1 one at a time (docs/planning.md, Slices).
 
-A slice is a call of its own: a window of the input, with paddings that give exactly the slice's outputs. How many there
-are is given, or the smallest number of which each fits L1 as the real library estimates it.
+A slice is a call of its own: a window of the input, with paddings that give exactly the slice's outputs. The number of
+slices is given, or the smallest number whose slices all fit L1 as the real library estimates it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -182,9 +182,9 @@ def slice_call(call: ConvCall, part: OutputSlice) -> ConvCall:
 
 def given_slices(call: ConvCall) -> SliceConfig | None:
     """Several slices that the caller counted, each of which comes to its own call in shards."""
-    given = call.slice_config
-    several = given is not None and given.num_slices > 1 and not call.takes_l1_path and not call.is_matmul
-    return given if several and 0 not in call.stride else None
+    config = call.slice_config
+    several = config is not None and config.num_slices > 1 and not call.takes_l1_path and not call.is_matmul
+    return config if several and 0 not in call.stride else None
 
 
 def too_many(call: ConvCall, slices: SliceConfig) -> bool:
@@ -196,11 +196,7 @@ def too_many(call: ConvCall, slices: SliceConfig) -> bool:
 
 
 def check_slice_count(call: ConvCall, config: SliceConfig, frame: PaddedInput) -> None:
-    """Refuse more slices than the output of a call with this frame has rows, columns or tiles.
-
-    Raises:
-        DeviceError: With the real library's text.
-    """
+    """Raises DeviceError for more slices than the output of a call with this frame has rows, columns or tiles."""
     most = most_slices(call, config.slice_type, frame)
     if config.num_slices > most:
         raise DeviceError(
@@ -360,8 +356,7 @@ def choose_slices(
 ) -> ChosenSlices:
     """The smallest number of slices that fit the free L1, along the given axis or the better guess, then the other.
 
-    Raises:
-        OutOfMemoryError: No number of slices fits, with the real library's text.
+    Raises OutOfMemoryError, with the real library's text, if no number of slices fits.
     """
     kinds = _kinds(call)
     need = cache(
@@ -371,8 +366,8 @@ def choose_slices(
     for kind in kinds:
         for count in range(1, most_slices(call, kind, frame) + 1):
             config = SliceConfig(slice_type=kind, num_slices=count)
-            parts = (part for part in output_slices(call, config, frame) if not part.is_empty)
-            excess = _excess(call, (need(part.at_origin, count > 1) for part in parts), free_l1_bytes)
+            slices = (part for part in output_slices(call, config, frame) if not part.is_empty)
+            excess = _excess(call, (need(part.at_origin, count > 1) for part in slices), free_l1_bytes)
             if excess is None:
                 return _chosen(config, refused, free_l1_bytes)
             if excess:
@@ -390,11 +385,9 @@ def require_outputs(
 ) -> None:
     """Raises ArgumentError for a call without outputs, with the real library's first line where it has one.
 
-    Where the real library runs out of DRAM for it, which only its plan shows, nothing is raised here.
-
-    Args:
-        refusal: What we say of a call without outputs; None if it has some.
-        folded: Height and width of the output where windows become channels, so that the plan is of another call.
+    Raises nothing where the real library runs out of DRAM, which only its plan shows. ``refusal`` is our text for a
+    call without outputs; None if it has some. ``folded`` is the height and width of the output where windows become
+    channels, so that the plan is of another call.
     """
     if refusal is None:
         return
@@ -407,16 +400,17 @@ def require_outputs(
 
 
 def _slices_of_nothing(call: ConvCall, outputs: tuple[int, int], free_l1_bytes: int) -> str | None:
-    """What the real library says of a call without outputs: that it finds no slices. None where it crashes instead.
+    """The real library's error that it finds no slices of a call without outputs; None where it crashes instead.
 
-    It says so where the axis that is cut has no outputs, and, if it is to choose the axis, where neither has.
+    The library reports this error where the sliced axis has no outputs, or, if it chooses the axis, where both have
+    none.
     """
     if call.takes_l1_path or min(outputs) < 0:
         return None
-    kinds, given = _kinds(call), call.slice_config.num_slices if call.slice_config is not None else 0
-    if given:
+    kinds, count = _kinds(call), call.slice_config.num_slices if call.slice_config is not None else 0
+    if count:
         most = div_up(outputs[kinds[0] is SliceType.DRAM_WIDTH], rounding_of(call, kinds[0]))
-        return too_many_line(given, most) if given > most else None
+        return too_many_line(count, most) if count > most else None
     has_outputs = any(outputs[kind is SliceType.DRAM_WIDTH] for kind in kinds)
     return None if has_outputs else _none_found(kinds[-1], 0, 0, free_l1_bytes)
 
@@ -439,13 +433,10 @@ def _none_found(kind: SliceType, most: int, length: int, free_l1_bytes: int) -> 
 
 
 def _excess(call: ConvCall, needs: Iterable[int], free_l1_bytes: int) -> int | None:
-    """L1 of the first slice that does not fit; None if all do.
+    """L1 of the first slice that does not fit; None if all fit; 0 for a slice without outputs.
 
-    One without outputs of its own, where the real search can crash, does not fit: 0.
-
-    Raises:
-        DeviceError: The blocks of a slice are refused. Only given blocks can be: without any, the first slice that does
-            not fit ends the search.
+    The real search can crash on a slice without outputs. Raises DeviceError if the given blocks of a slice are refused:
+    without given blocks, the first slice that does not fit ends the search.
     """
     try:
         if call.conv_config.act_block_h_override:

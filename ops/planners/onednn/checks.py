@@ -35,13 +35,9 @@ def forward(
     dst_shape: Any = None,
     strict: bool = False,
 ) -> Deconvolution:
-    """ConvTranspose.
+    """ConvTranspose; raises ArgumentError for an argument that breaks a rule of the specification.
 
-    Args:
-        strict: Output padding must be smaller than the stride, as oneDNN's CPU library has it.
-
-    Raises:
-        ArgumentError: An argument breaks a rule of the text.
+    ``strict`` requires an output padding smaller than the stride, as oneDNN's CPU library does.
     """
     call = _Checks(FORWARD, given, src, weights, *(() if bias is None else (bias,)))
     batch, in_channels, spatial = call.image(src)
@@ -73,9 +69,9 @@ def forward(
 def backward_data(
     diff_dst: Operand, weights: Operand, given: Mapping[str, Any], *, precision: Any, src_shape: Any = None
 ) -> Deconvolution:
-    """ConvTransposeBackwardData; arguments and errors are like those of `forward`.
+    """ConvTransposeBackwardData; arguments and errors as of `forward`.
 
-    Without an output padding, whatever the source size leaves over of the destination is taken for it.
+    Without an output padding, the part of the destination that the source size does not explain is the output padding.
     """
     call = _Checks(BACKWARD_DATA, given, diff_dst, weights)
     batch, out_channels, spatial = call.image(diff_dst)
@@ -103,13 +99,9 @@ def backward_weights(
     names: Names = BACKWARD_WEIGHTS,
     declared: Any = None,
 ) -> Deconvolution:
-    """ConvTransposeBackwardWeights, or under its older names ConvTransposeBackpropFilters.
+    """ConvTransposeBackwardWeights, or under its older names ConvTransposeBackpropFilters; errors as of `forward`.
 
-    Args:
-        weights_shape: Stored shape of the weights; None takes the declared one.
-
-    Raises:
-        ArgumentError: An argument breaks a rule of the text.
+    ``weights_shape`` is the stored shape of the weights; None takes the declared shape.
     """
     call = _Checks(names, given, src, diff_dst)
     stored = call.weights_shape(declared if weights_shape is None else weights_shape)
@@ -136,13 +128,13 @@ def backward_weights(
 class _Checks:
     """What the three directions check alike, of a call whose first tensor and attributes are checked."""
 
-    def __init__(self, names: Names, given: Mapping[str, Any], first: Operand, *others: Operand) -> None:
+    def __init__(self, names: Names, attributes: Mapping[str, Any], first: Operand, *others: Operand) -> None:
         self.names, self.first, self.rank = names, first, len(first.shape) - 2
         if self.rank not in RANKS:
             raise self.names.error(
                 f"{first.name} must have 1, 2 or 3 spatial axes besides batch and channels, not the shape {first.shape}"
             )
-        self.attributes = check_attributes(given, rank=self.rank, names=names, formats=WEIGHTS_FORMATS)
+        self.attributes = check_attributes(attributes, rank=self.rank, names=names, formats=WEIGHTS_FORMATS)
         self.output_padding = self.attributes.output_padding or (0,) * self.rank
         for other in others:
             if other.data_format != first.data_format:
@@ -198,9 +190,9 @@ class _Checks:
                 f"over {groups} groups, not {outs} ({self.names.weights_format} {self.attributes.weights_format})"
             )
 
-    def require_declared(self, name: str, declared: Any, found: tuple[int, ...]) -> None:
-        if declared is not None and integers(self.names, name, declared) != found:
-            raise self.names.error(f"{name} must be {list(found)}, not {list(declared)}")
+    def require_declared(self, name: str, declared: Any, shape: tuple[int, ...]) -> None:
+        if declared is not None and integers(self.names, name, declared) != shape:
+            raise self.names.error(f"{name} must be {list(shape)}, not {list(declared)}")
 
     def weights_shape(self, shape: Any) -> tuple[int, ...]:
         """The shape of the weights, which is an input or an attribute."""
@@ -243,7 +235,7 @@ class _Checks:
 
     def problem(self, geometry: Geometry, batch: int, channels: tuple[int, int], precision: Any) -> Deconvolution:
         """The call, unless no device can hold its frame, its destination or its weights."""
-        words = [one.value for one in Precision]
+        words = [choice.value for choice in Precision]
         if not isinstance(precision, str) or precision not in words:
             raise self.names.error(f"precision must be one of {', '.join(words)}, not {shown(precision)}")
         frame = prod(max(axis.strided_size + 2 * axis.span, axis.output_size) for axis in geometry.axes)

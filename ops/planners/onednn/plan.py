@@ -71,32 +71,28 @@ def _patches(d: Deconvolution, axes: Sequence[PaddedAxis], channels: int) -> Pat
 
 
 def _sticks(
-    builder: PlanBuilder, d: Deconvolution, source: str, spatial: Sequence[int], channels: int, parts: int
+    builder: PlanBuilder, d: Deconvolution, source: str, spatial: Sequence[int], channels: int, slices: int
 ) -> PlanTensor:
     """An image as rows of channels, in so many slices of its numbers."""
-    sticks = sticks_spec(d.batch * prod(spatial), channels, d.slicing, parts)
+    sticks = sticks_spec(d.batch * prod(spatial), channels, d.slicing, slices)
     return builder.upload(f"{source}.sticks", sticks, source, PrepareSticks(d.channels_last))
 
 
 def plan_forward(d: Deconvolution, device_spec: DeviceSpec, *, bias: bool, lowering: Lowering = Lowering.FRAME) -> Plan:
-    """Plan ConvTranspose.
-
-    Returns:
-        A plan of the host tensors "src", "weights" and "bias", and of the result "dst", rows of channels on the device.
-    """
+    """Plan ConvTranspose of the host tensors "src", "weights" and "bias"; its result is "dst", rows of channels."""
     builder, geometry = PlanBuilder(device_spec, dict.fromkeys(("src", "weights", "bias"), HOST_TENSOR)), d.geometry
     src = _sticks(builder, d, "src", geometry.input_shape, d.in_channels, d.slicing.in0_slices)
     row = [builder.upload("bias.row", bias_spec(d.out_channels), "bias", PrepareBias())] if bias else []
     dst = builder.allocate("dst", result_spec(d.batch * prod(geometry.output_shape), d.out_channels, d.dst_format))
     whole = [frame_axis(axis) for axis in geometry.axes]
     if lowering is Lowering.FRAME:
-        parts: Sequence[tuple[OutputPhase, ...]] = [tuple(OutputPhase(axis, range(axis.kernel)) for axis in whole)]
+        phases: Sequence[tuple[OutputPhase, ...]] = [tuple(OutputPhase(axis, range(axis.kernel)) for axis in whole)]
     else:
-        parts = list(product(*(output_phases(axis) for axis in whole)))
-    names = ["weights.taps"] if len(parts) == 1 else [f"weights.phase{number}" for number in range(len(parts))]
-    weights = [_weights(builder, d, part, name) for part, name in zip(parts, names, strict=True)]
-    for part, taps in zip(parts, weights, strict=True):
-        _run_part(builder, d, part, src, taps, row, dst)
+        phases = list(product(*(output_phases(axis) for axis in whole)))
+    names = ["weights.taps"] if len(phases) == 1 else [f"weights.phase{number}" for number in range(len(phases))]
+    weights = [_weights(builder, d, part, name) for part, name in zip(phases, names, strict=True)]
+    for part, phase_weights in zip(phases, weights, strict=True):
+        _run_part(builder, d, part, src, phase_weights, row, dst)
     builder.free_others(dst)
     return builder.finish({"output": dst.name}, known_works=OP_MODELS)
 
@@ -149,11 +145,9 @@ def _run_part(
 
 
 def plan_backward_data(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
-    """Plan ConvTransposeBackwardData.
+    """Plan ConvTransposeBackwardData of the host tensors "diff_dst" and "weights"; its result is "diff_src".
 
-    Returns:
-        A plan of the host tensors "diff_dst" and "weights", and of the result "diff_src", rows of channels on the
-        device.
+    The result has rows of channels.
     """
     builder, geometry = PlanBuilder(device_spec, dict.fromkeys(("diff_dst", "weights"), HOST_TENSOR)), d.geometry
     patches = _patches(d, [strided_axis(axis) for axis in geometry.axes], d.out_channels)
@@ -178,11 +172,9 @@ def plan_backward_data(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
 
 
 def plan_backward_weights(d: Deconvolution, device_spec: DeviceSpec) -> Plan:
-    """Plan ConvTransposeBackwardWeights.
+    """Plan ConvTransposeBackwardWeights of the host tensors "src" and "diff_dst".
 
-    Returns:
-        A plan of the host tensors "src" and "diff_dst", and of the result "diff_weights": the array is
-        [groups, *kernel, I / groups, O / groups].
+    The result is "diff_weights": an array of [groups, *kernel, I / groups, O / groups].
     """
     builder, geometry = PlanBuilder(device_spec, dict.fromkeys(("src", "diff_dst"), HOST_TENSOR)), d.geometry
     patches = _patches(d, [strided_axis(axis) for axis in geometry.axes], d.out_channels)

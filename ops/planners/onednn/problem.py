@@ -131,46 +131,38 @@ class Attributes:
         return tuple(before for before, _ in pairs), tuple(after for _, after in pairs)
 
 
-def check_attributes(given: Mapping[str, Any], *, rank: int, names: Names, formats: Sequence[str]) -> Attributes:
-    """Attributes by the texts' names, checked.
-
-    Raises:
-        ArgumentError: An attribute is missing, has a wrong length, is out of range or unknown.
-    """
+def check_attributes(attributes: Mapping[str, Any], *, rank: int, names: Names, formats: Sequence[str]) -> Attributes:
+    """Attributes by the specification's names; raises ArgumentError for one that is missing, malformed or unknown."""
     known = (*LEAST, "auto_pad", "data_format", "groups", names.weights_format)
-    unknown = sorted(set(given).difference(known))
+    unknown = sorted(set(attributes).difference(known))
     if unknown:
         raise names.error(f"{unknown[0]!r} is no attribute of this operation; its attributes are {', '.join(known)}")
-    lists: dict[str, Any] = {name: _list(names, name, given.get(name), rank) for name in LEAST}
+    lists: dict[str, Any] = {name: _list(names, name, attributes.get(name), rank) for name in LEAST}
     for name, value in lists.items():
         if value is None and name != "output_padding":
             raise names.error(
                 f"{name} is required, a list with one integer of at least {LEAST[name]} for each of the {rank} spatial "
                 "axes; it is missing"
             )
-    auto_pad = given.get("auto_pad")
+    auto_pad = attributes.get("auto_pad")
     folded = "none" if auto_pad is None else auto_pad.lower() if isinstance(auto_pad, str) else None
 
     def word(name: str, value: Any, words: Sequence[str]) -> str:
         if not isinstance(value, str) or value not in words:
-            raise names.error(f"{name} must be one of {', '.join(words)}, not {shown(given.get(name))}")
+            raise names.error(f"{name} must be one of {', '.join(words)}, not {shown(attributes.get(name))}")
         return value
 
     return Attributes(
         **lists,
         auto_pad=word("auto_pad", folded, AUTO_PADS),
-        groups=_groups(names, given.get("groups")),
-        data_format=word("data_format", given.get("data_format", DATA_FORMATS[0]), DATA_FORMATS),
-        weights_format=word(names.weights_format, given.get(names.weights_format), formats),
+        groups=_groups(names, attributes.get("groups")),
+        data_format=word("data_format", attributes.get("data_format", DATA_FORMATS[0]), DATA_FORMATS),
+        weights_format=word(names.weights_format, attributes.get(names.weights_format), formats),
     )
 
 
 def integers(names: Names, name: str, value: Any) -> tuple[int, ...]:
-    """A list of integers.
-
-    Raises:
-        ArgumentError: It is no list, or holds something else.
-    """
+    """A list of integers as a tuple; raises ArgumentError for any other value."""
     with suppress(TypeError):
         numbers = tuple(value)
         if not isinstance(value, str | bytes) and not any(isinstance(number, bool) for number in numbers):
@@ -216,10 +208,9 @@ class Operand(NamedTuple):
 
 
 def operand(names: Names, name: str, array: Any, precision: Any) -> Operand:
-    """An array as an argument of a call of a precision, which is checked elsewhere.
+    """An array as an argument of a call; the precision is checked elsewhere.
 
-    Raises:
-        ArgumentError: It is no numpy array of a supported type, or has masked elements, which stand for no number.
+    Raises ArgumentError for other types than the supported numpy arrays, and for masked elements, which have no value.
     """
     if not isinstance(array, np.ndarray):
         raise names.error(f"{name} must be a numpy array, not {type(array).__name__}")
@@ -234,7 +225,9 @@ def operand(names: Names, name: str, array: Any, precision: Any) -> Operand:
     for data_format in TYPES:
         if array.dtype == data_format.storage:
             return Operand(name, array.shape, data_format)
-    raise names.error(f"{name} must be of type {', '.join(str(one.storage) for one in TYPES)}, not {array.dtype}")
+    raise names.error(
+        f"{name} must be of type {', '.join(str(data_format.storage) for data_format in TYPES)}, not {array.dtype}"
+    )
 
 
 P = ParamSpec("P")
@@ -257,12 +250,12 @@ class _Call(tuple[Hashable, ...]):
 
 
 def once_for_alike(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that is not called again for equal arguments of the same types; what it raises, it raises each time.
+    """Caches a function by equal arguments of the same types; errors are not cached.
 
-    It must depend on nothing else, and its result must not be changed. Arguments are plain values and operands in
-    lists, tuples and dictionaries; with others it is called each time.
+    The function must depend on nothing else, and its result must not be changed. Arguments are plain values and
+    operands in lists, tuples and dictionaries; a call with other arguments is not cached.
     """
-    kept = lru_cache(MOST_KEPT)(lambda call: call.make())
+    cached = lru_cache(MOST_KEPT)(lambda call: call.make())
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -271,7 +264,7 @@ def once_for_alike(function: Callable[P, R]) -> Callable[P, R]:
         except _UnlikeError:
             return function(*args, **kwargs)
         call.make = lambda: function(*args, **kwargs)
-        result: R = kept(call)
+        result: R = cached(call)
         return result
 
     return called

@@ -1,7 +1,4 @@
-"""Plans that fold windows of images into channels.
-
-Rules: ttnn 0.81.1 (data_movement/fold), compared with recorded plans.
-"""
+"""Plans that fold windows of images into channels. Rules: ttnn 0.81.1 (data_movement/fold), recorded plans."""
 
 from dataclasses import replace
 from math import prod
@@ -43,9 +40,7 @@ def plan_fold(
 ) -> Plan:
     """Plan windows of the images "input", [N, H, W, C], as channels [N, H / rows, W / columns, rows * columns * C].
 
-    Raises:
-        ArgumentError: What is not simulated is asked for.
-        DeviceError: Windows do not fill the images, or shards do not hold whole windows.
+    Raises ArgumentError for cases that are not simulated, and DeviceError if windows do not fill images or shards.
     """
     if len(source.shape) != RANK:
         raise ArgumentError(f"fold: the tensor must be [N, H, W, C], not of rank {len(source.shape)}")
@@ -56,46 +51,48 @@ def plan_fold(
     # the halo of HEIGHT shards leaves its zeros to whoever reads it
     halo = (*padding[0], *padding[1]) if in_high_shards(source) else (0, 0, 0, 0)
 
-    def write(builder: PlanBuilder, given: PlanTensor) -> PlanTensor:
-        ready = _ready(builder, given, window, padding)
+    def write(builder: PlanBuilder, images: PlanTensor) -> PlanTensor:
+        ready = _ready(builder, images, window, padding)
         result = _folded(builder, ready, window, halo, collapsed=collapsed)
         if place is not None:
-            result = _next(builder, result, placed(builder, result, place, "output.placed"), given)
-        if ready.name != given.name:
+            result = _next(builder, result, placed(builder, result, place, "output.placed"), images)
+        if ready.name != images.name:
             builder.free(ready)
         return result
 
     return plan_of(source, spec, write)
 
 
-def _ready(builder: PlanBuilder, given: PlanTensor, window: tuple[int, int], padding: Around) -> PlanTensor:
+def _ready(builder: PlanBuilder, images: PlanTensor, window: tuple[int, int], padding: Around) -> PlanTensor:
     """The images as the program takes them: padded, as rows unless it takes tiles, in shards of whole windows."""
-    if not in_high_shards(given.spec):
-        gathered = placed(builder, given, L1_MEMORY_CONFIG, "gathered") if _lies_apart(given.spec, builder) else given
-        around = _around(builder, gathered, padding, given)
+    if not in_high_shards(images.spec):
+        gathered = (
+            placed(builder, images, L1_MEMORY_CONFIG, "gathered") if _lies_apart(images.spec, builder) else images
+        )
+        around = _around(builder, gathered, padding, images)
         _check_sides(around.spec, window)
         if around.spec.layout is Layout.ROW_MAJOR or folds_tiles(around.spec, window, builder.device_spec):
             return around
-        return _next(builder, around, in_other_layout(builder, around, Layout.ROW_MAJOR, "rows"), given)
-    haloed = _haloed(builder, given, padding)
-    around = _around(builder, haloed, (*[(0, 0)] * 2, padding[2]), given)
-    rows = _next(builder, around, in_other_layout(builder, around, Layout.ROW_MAJOR, "rows"), given)
+        return _next(builder, around, in_other_layout(builder, around, Layout.ROW_MAJOR, "rows"), images)
+    haloed = _haloed(builder, images, padding)
+    around = _around(builder, haloed, (*[(0, 0)] * 2, padding[2]), images)
+    rows = _next(builder, around, in_other_layout(builder, around, Layout.ROW_MAJOR, "rows"), images)
     _check_sides(rows.spec, window)
     place = whole_windows(rows.spec, window, builder.device_spec)
-    return _next(builder, rows, placed(builder, rows, place, "dealt"), given)
+    return _next(builder, rows, placed(builder, rows, place, "dealt"), images)
 
 
-def _haloed(builder: PlanBuilder, given: PlanTensor, padding: Around) -> PlanTensor:
+def _haloed(builder: PlanBuilder, images: PlanTensor, padding: Around) -> PlanTensor:
     """The images of HEIGHT shards with zeros around them, by a halo of windows of one stick."""
     (top, bottom), (left, right), channels = padding
     if not any((top, bottom, left, right)):
-        return given
-    if given.spec.layout is Layout.TILE or any(channels):
+        return images
+    if images.spec.layout is Layout.TILE or any(channels):
         raise ArgumentError(
             "fold: in HEIGHT shards, rows and columns of tiles, and both beside channels, are not padded here; pad the "
             "images before"
         )
-    (batch, height, width, depth), shards = given.spec.shape, given.spec.shards
+    (batch, height, width, depth), shards = images.spec.shape, images.spec.shards
     axes = [
         PaddedAxis(input_length=side, before=before, after=after, kernel=1, dilation=1, stride=1)
         for side, before, after in ((height, top, bottom), (width, left, right))
@@ -111,18 +108,18 @@ def _haloed(builder: PlanBuilder, given: PlanTensor, padding: Around) -> PlanTen
         input_rows=shards.shape[0],
         output_rows=div_up(frame.outputs, cores),
         shard_width=shards.shape[1],
-        data_format=given.spec.data_format,
+        data_format=images.spec.data_format,
         stick_alignment_bytes=builder.device_spec.l1.alignment_bytes,
         tiled=False,
-        input_matrix=given.spec.matrix,
+        input_matrix=images.spec.matrix,
     )
-    plan = plan_halo(halo, input_tensor=given.name, output_tensor="halo")
+    plan = plan_halo(halo, input_tensor=images.name, output_tensor="halo")
     output = builder.run(
         "HaloDeviceOperation",
         HaloOp(plan=plan, fp32_dest=False),
-        [given],
+        [images],
         output=PlanTensor("halo", plan.output),
-        resident=[PlanTensor(name, one) for name, one in plan.resident],
+        resident=[PlanTensor(name, tensor_spec) for name, tensor_spec in plan.resident],
         circular_buffers=plan.circular_buffers,
     )
     shape = (batch, height + top + bottom, width + left + right, depth)
@@ -140,14 +137,14 @@ def _lies_apart(image: TensorSpec, builder: PlanBuilder) -> bool:
     return shard_row_bytes(image, place) % page_alignment_bytes(place, builder.device_spec) != 0
 
 
-def _around(builder: PlanBuilder, image: PlanTensor, padding: Around, kept: PlanTensor) -> PlanTensor:
+def _around(builder: PlanBuilder, image: PlanTensor, padding: Around, original: PlanTensor) -> PlanTensor:
     """Zeros around the images."""
-    return _next(builder, image, padded_by(builder, image, ((0, 0), *padding), 0.0, "padded"), kept)
+    return _next(builder, image, padded_by(builder, image, ((0, 0), *padding), 0.0, "padded"), original)
 
 
-def _next(builder: PlanBuilder, old: PlanTensor, new: PlanTensor, kept: PlanTensor) -> PlanTensor:
+def _next(builder: PlanBuilder, old: PlanTensor, new: PlanTensor, original: PlanTensor) -> PlanTensor:
     """The new tensor; what it was made of is released, but for one that is kept."""
-    if old.name not in (new.name, kept.name):
+    if old.name not in (new.name, original.name):
         builder.free(old)
     return new
 

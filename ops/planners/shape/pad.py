@@ -1,7 +1,4 @@
-"""Plans that put a number around a tensor.
-
-Rules: ttnn 0.81.1 (data_movement/pad, fill_pad), compared with recorded plans.
-"""
+"""Plans that pad a tensor with a number. Rules: ttnn 0.81.1 (data_movement/pad, fill_pad), recorded plans."""
 
 from functools import partial
 from math import prod
@@ -29,21 +26,22 @@ Around = tuple[tuple[int, int], ...]  # before and behind, for each axis
 def plan_pad(
     source: TensorSpec, padding: Around, value: float, spec: DeviceSpec, *, place: MemoryConfig | None = None
 ) -> Plan:
-    """Plan a number around the tensor "input"; the tensor itself, wherever it is wanted, if there is none to put.
+    """Plan padding of the tensor "input"; without padding, the tensor itself in its place.
 
     Raises:
         ArgumentError: The library takes programs that are not simulated.
-        DeviceError: Tiles are padded in front, or shards do not hold what comes out.
+        DeviceError: Tiles are padded in front, or shards do not hold the result.
     """
     write = partial(padded_by, padding=padding, value=value, name="output", place=place)
     return plan_of(source, spec, write, attempts=True)
 
 
 def require_right_padding(plan: Plan, source: TensorSpec, padding: Around, value: float) -> None:
-    """Refuses what the real library pads with another number, or at the cost of the tensor's own.
+    """Refuses padding that the real library fills with another number, or that changes the tensor's own numbers.
 
     Source: tt-metal 0.81.1. Programs of rows write the number in bfloat16, twice, for each float32 (recorded: -1.5
-    becomes -1.5019455). Tiles of block floats are filled behind the last column, too, and share exponents with that.
+    becomes -1.5019455). Tiles of block floats are filled behind the last column as well, and share exponents with the
+    filling.
     """
     ops = [step.op for step in plan.steps if isinstance(step, Operation)]
     if value and any(isinstance(op, PadWith) and op.in_halves for op in ops):
@@ -75,10 +73,10 @@ def padded_by(
     where = source.spec.memory_config if place is None else place
     if where.is_sharded() and where.shard_spec is None:
         raise ArgumentError("pad: a sharded memory_config without a shard_spec is not simulated; give one")
-    current, parts = source, _parts(padding)
-    for number, part in enumerate(parts):
+    current, paddings = source, _parts(padding)
+    for number, part in enumerate(paddings):
         padded = _padded_tiles if source.spec.layout is Layout.TILE else _padded_rows
-        last = number == len(parts) - 1
+        last = number == len(paddings) - 1
         more = padded(builder, current, part, value, name if last else f"{name}.{number}", place if last else None)
         if current.name not in (source.name, more.name):
             builder.free(current)
@@ -93,7 +91,7 @@ def _parts(padding: Around) -> list[Around]:
         return [padding]
     none = [(0, 0)] * len(padding)
     alone = [(*none[:axis], padding[axis], *none[axis + 1 :]) for axis in range(last)]
-    return [one for one in (*alone, (*none[:last], *padding[last:])) if any(map(any, one))]
+    return [part for part in (*alone, (*none[:last], *padding[last:])) if any(map(any, part))]
 
 
 def _padded_rows(
@@ -101,31 +99,35 @@ def _padded_rows(
 ) -> PlanTensor:
     """Rows, or tiles without padding, in one program; HEIGHT shards that grow both ways across first, and then down."""
     shape = source.spec.padded_shape if source.spec.layout is Layout.TILE else source.spec.shape
-    made = tuple(side + sum(around) for side, around in zip(shape, padding, strict=True))
-    where = _wider_shards(source.spec, made, place)
-    if where is None or prod(shape[:-1]) == prod(made[:-1]):
-        return _one_program(builder, source, padding, value, name, where or place or source.spec.memory_config, made)
+    result_shape = tuple(side + sum(around) for side, around in zip(shape, padding, strict=True))
+    where = _wider_shards(source.spec, result_shape, place)
+    if where is None or prod(shape[:-1]) == prod(result_shape[:-1]):
+        return _one_program(
+            builder, source, padding, value, name, where or place or source.spec.memory_config, result_shape
+        )
     if padding[-1][0]:
-        _check_rows(source.spec, where, (*shape[:-1], made[-1]), builder.device_spec)
+        _check_rows(source.spec, where, (*shape[:-1], result_shape[-1]), builder.device_spec)
         raise DeviceError(
             "Output size cannot fit input with offset\n"
             "padding: HEIGHT shards are padded across and then down; do not pad them in front across and down at once"
         )
     across = (*([(0, 0)] * (len(shape) - 1)), padding[-1])
-    wide = _one_program(builder, source, across, value, f"{name}.across", where, (*shape[:-1], made[-1]))
+    wide = _one_program(builder, source, across, value, f"{name}.across", where, (*shape[:-1], result_shape[-1]))
     down = (*padding[:-1], (0, 0))
-    result = _one_program(builder, wide, down, value, name, place or _evenly(wide.spec.shards, made), made)
+    result = _one_program(
+        builder, wide, down, value, name, place or _evenly(wide.spec.shards, result_shape), result_shape
+    )
     builder.free(wide)
     return result
 
 
-def _wider_shards(source: TensorSpec, made: tuple[int, ...], place: MemoryConfig | None) -> MemoryConfig | None:
+def _wider_shards(source: TensorSpec, shape: tuple[int, ...], place: MemoryConfig | None) -> MemoryConfig | None:
     """HEIGHT shards of rows that grow across, on the cores of the source, whatever is asked for; None of others."""
     current, where = source.memory_config, source.memory_config if place is None else place
     by_height = current.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED and current.buffer_type is BufferType.L1
-    if not by_height or not where.is_sharded() or source.shape[-1] == made[-1]:
+    if not by_height or not where.is_sharded() or source.shape[-1] == shape[-1]:
         return None
-    return _evenly(source.shards, (*source.shape[:-1], made[-1]))
+    return _evenly(source.shards, (*source.shape[:-1], shape[-1]))
 
 
 def _evenly(shards: ShardSpec, shape: tuple[int, ...]) -> MemoryConfig:
@@ -144,19 +146,22 @@ def _one_program(
     shape: tuple[int, ...],
 ) -> PlanTensor:
     """The program itself."""
-    given, spec = source.spec, builder.device_spec
-    if given.data_format not in PADDED_FORMATS and (given.layout, given.data_format) != (Layout.TILE, BFLOAT8_B):
+    source_spec, spec = source.spec, builder.device_spec
+    if source_spec.data_format not in PADDED_FORMATS and (source_spec.layout, source_spec.data_format) != (
+        Layout.TILE,
+        BFLOAT8_B,
+    ):
         raise DeviceError(
-            f"Cannot pad {'RM' if given.layout is Layout.ROW_MAJOR else 'tilized'} tensor with specified format\n"
-            f"input_tensor: typecast {given.data_format} first"
+            f"Cannot pad {'RM' if source_spec.layout is Layout.ROW_MAJOR else 'tilized'} tensor with specified format\n"
+            f"input_tensor: typecast {source_spec.data_format} first"
         )
-    _check_rows(given, where, shape, spec)
-    tensor = PlanTensor(name, TensorSpec(shape, given.data_format, given.layout, where))
+    _check_rows(source_spec, where, shape, spec)
+    tensor = PlanTensor(name, TensorSpec(shape, source_spec.data_format, source_spec.layout, where))
     op = PadWith(
-        shape=given.padded_shape if given.layout is Layout.TILE else given.shape,
+        shape=source_spec.padded_shape if source_spec.layout is Layout.TILE else source_spec.shape,
         padding=padding,
         value=value,
-        in_halves=writes_halves(given, tensor.spec),
+        in_halves=writes_halves(source_spec, tensor.spec),
     )
     return builder.run(
         "PadDeviceOperation",
@@ -168,18 +173,18 @@ def _one_program(
     )
 
 
-def _check_rows(given: TensorSpec, where: MemoryConfig, shape: tuple[int, ...], spec: DeviceSpec) -> None:
+def _check_rows(source: TensorSpec, where: MemoryConfig, shape: tuple[int, ...], spec: DeviceSpec) -> None:
     """Raises DeviceError for rows of shards that end between aligned addresses, and for rows too long for L1."""
     alignment = spec.l1.alignment_bytes
-    if given.layout is Layout.TILE:
+    if source.layout is Layout.TILE:
         return
-    for role, place in (("Input", given.memory_config), ("Output", where)):
-        if place.shard_spec is not None and (page_bytes := shard_row_bytes(given, place)) % alignment:
+    for role, place in (("Input", source.memory_config), ("Output", where)):
+        if place.shard_spec is not None and (page_bytes := shard_row_bytes(source, place)) % alignment:
             raise DeviceError(
                 f"{role} row-major shard width {place.shard_spec.shape[1]} gives page size {page_bytes} bytes, which "
                 f"must be aligned to {alignment} bytes\ngive wider shards, or interleaved memory"
             )
-    row = round_up(row_bytes(given, shape[-1]), alignment)
+    row = round_up(row_bytes(source, shape[-1]), alignment)
     if row > row_room_bytes(spec):
         raise DeviceError(
             f"ttnn.pad: padded row of {row} B does not fit in the per-core L1 budget ({row_room_bytes(spec)} B)\n"
@@ -193,37 +198,42 @@ def _padded_tiles(
     """Tiles: the padding within them is filled where they are, and whole tiles are added behind."""
     if any(before for before, _ in padding):
         raise DeviceError("ttnn.pad: on device tile padding does not support front padding\npad rows, or behind alone")
-    given = source.spec
-    shape = tuple(side + behind for side, (_, behind) in zip(given.shape, padding, strict=True))
-    tensor_spec = TensorSpec(shape, given.data_format, Layout.TILE)
+    source_spec = source.spec
+    shape = tuple(side + behind for side, (_, behind) in zip(source_spec.shape, padding, strict=True))
+    tensor_spec = TensorSpec(shape, source_spec.data_format, Layout.TILE)
     full = fill_padding(builder, source, value, f"{name}.filled")
-    if tensor_spec.padded_shape == given.padded_shape:
-        seen = TensorSpec(shape, given.data_format, Layout.TILE, given.memory_config)
+    if tensor_spec.padded_shape == source_spec.padded_shape:
+        seen = TensorSpec(shape, source_spec.data_format, Layout.TILE, source_spec.memory_config)
         return _settled(builder, PlanTensor(full.name, seen), source, name, place)
     if len(padding) == 1:
-        shards, whole = given.memory_config.shard_spec, (given.padded_shape[0], tensor_spec.padded_shape[-1])
-        if shards is not None and shards.shape[1] != given.padded_shape[-1]:
-            refuse_other_width(given.padded_shape, whole, shards)
-        TensorSpec(shape, given.data_format, Layout.TILE, place or given.memory_config)  # refuses shards of other sizes
+        shards, whole = (
+            source_spec.memory_config.shard_spec,
+            (source_spec.padded_shape[0], tensor_spec.padded_shape[-1]),
+        )
+        if shards is not None and shards.shape[1] != source_spec.padded_shape[-1]:
+            refuse_other_width(source_spec.padded_shape, whole, shards)
+        TensorSpec(
+            shape, source_spec.data_format, Layout.TILE, place or source_spec.memory_config
+        )  # refuses shards of other sizes
         raise DeviceError(
             "MeshBuffer must be large enough to hold the tensor.\n"
             "input_tensor: a vector in tiles is padded up to the end of its last tile alone; reshape it to rank 2"
         )
-    behind = tuple((0, new - old) for new, old in zip(tensor_spec.padded_shape, given.padded_shape, strict=True))
+    behind = tuple((0, new - old) for new, old in zip(tensor_spec.padded_shape, source_spec.padded_shape, strict=True))
     if any(more < 0 for _, more in behind):
         raise DeviceError(
             "Output size cannot fit input with offset\n"
-            f"input_tensor: its tiles have the shape {list(given.padded_shape)}, which is more than the result's "
+            f"input_tensor: its tiles have the shape {list(source_spec.padded_shape)}, which is more than the result's "
             f"{list(tensor_spec.padded_shape)}; untilize it first"
         )
-    if given.data_format == BFLOAT8_B:
+    if source_spec.data_format == BFLOAT8_B:
         wide = typecast_by(builder, full, BFLOAT16, f"{name}.bfloat16")
         more = _padded_rows(builder, wide, behind, value, f"{name}.padded", place)
         result = typecast_by(builder, more, BFLOAT8_B, name)
         builder.free(more, wide)
     else:
         result = _padded_rows(builder, full, behind, value, name, place)
-    result = PlanTensor(result.name, TensorSpec(shape, given.data_format, Layout.TILE, result.spec.memory_config))
+    result = PlanTensor(result.name, TensorSpec(shape, source_spec.data_format, Layout.TILE, result.spec.memory_config))
     if full.name != source.name:
         builder.free(full)
     return _settled(builder, result, source, name, place)
@@ -243,35 +253,36 @@ def _settled(
 
 
 def fill_padding(builder: PlanBuilder, source: PlanTensor, value: float, name: str) -> PlanTensor:
-    """Tiles with a number in their padding, where they are; block floats are converted there and back.
+    """Fills the padding of tiles with a number, in place; block floats are converted there and back.
 
-    Raises:
-        DeviceError: Shards hold several images, or the program does not fill tiles of this format.
+    Raises DeviceError if shards hold several images, or the program does not fill tiles of this format.
     """
-    given = source.spec
-    if not any(side % TILE for side in (1, *given.shape)[-2:]):
+    source_spec = source.spec
+    if not any(side % TILE for side in (1, *source_spec.shape)[-2:]):
         return source
-    if given.data_format.is_block:
+    if source_spec.data_format.is_block:
         wide = typecast_by(builder, source, BFLOAT16, f"{name}.bfloat16")
         fill_padding(builder, wide, value, name)
-        narrow = typecast_by(builder, wide, given.data_format, name)
+        narrow = typecast_by(builder, wide, source_spec.data_format, name)
         builder.free(wide)
         return narrow
-    if given.data_format == UINT8:
-        raise DeviceError(f"Unsupported datatype DataType::UINT8\ninput_tensor: typecast {given.data_format} first")
-    images = prod(given.shape[:-2])
-    if given.memory_config.is_sharded() and images > 1:
+    if source_spec.data_format == UINT8:
+        raise DeviceError(
+            f"Unsupported datatype DataType::UINT8\ninput_tensor: typecast {source_spec.data_format} first"
+        )
+    images = prod(source_spec.shape[:-2])
+    if source_spec.memory_config.is_sharded() and images > 1:
         raise DeviceError(
             f"FillPadL1ShardedProgramFactory: N_slices > 1 not yet supported (got {images})\n"
             "input_tensor: move it to interleaved memory"
         )
-    shape = (1,) * (len(given.padded_shape) - len(given.shape)) + given.shape  # a vector is one row
-    op = FillTiles(shape=shape, padded_shape=given.padded_shape, value=value)
+    shape = (1,) * (len(source_spec.padded_shape) - len(source_spec.shape)) + source_spec.shape  # a vector is one row
+    op = FillTiles(shape=shape, padded_shape=source_spec.padded_shape, value=value)
     builder.run(
         "FillPadDeviceOperation",
         op,
         [source],
-        circular_buffers=fill_buffers(given, builder.device_spec),
+        circular_buffers=fill_buffers(source_spec, builder.device_spec),
         dataflow=True,
     )
     return source

@@ -1,7 +1,6 @@
-"""Plans that put the axes of a tensor in another order.
+"""Plans that permute the axes of a tensor. Rules: ttnn 0.81.1 (data_movement/permute, transpose) and recorded plans.
 
-Rules: ttnn 0.81.1 (data_movement/permute, transpose), compared with recorded plans. Programs swap two of the last
-three, or the first two, of four axes; another one puts them in any order.
+Programs swap two of the last three, or the first two, of four axes; another program puts axes in any order.
 """
 
 from collections.abc import Callable
@@ -55,11 +54,9 @@ OF_BLOCK_FLOATS: Final = ((0, 1, 3, 2), (1, 0, 2, 3), (1, 0, 3, 2))  # orders th
 def plan_permute(
     source: TensorSpec, axes: tuple[int, ...], spec: DeviceSpec, *, place: MemoryConfig | None = None
 ) -> Plan:
-    """Plan the axes of the tensor "input" in another order; the tensor itself, or a copy, if the order stays.
+    """Plan the tensor "input" with permuted axes; the tensor itself, or a copy, if the order stays.
 
-    Raises:
-        ArgumentError: What is not simulated is asked for.
-        DeviceError: Shards do not hold the result.
+    Raises ArgumentError for cases that are not simulated, and DeviceError if shards do not hold the result.
     """
     return _planned("permute", source, place, spec, partial(permuted_by, axes=axes))
 
@@ -141,21 +138,21 @@ def permuted_by(
     builder: PlanBuilder, source: PlanTensor, axes: tuple[int, ...], place: MemoryConfig | None, name: str
 ) -> PlanTensor:
     """Axes in another order, as ttnn.permute does it."""
-    given = source.spec
-    if _stays(given, axes):
-        return placed(builder, source, given.memory_config if place is None else place, name)
-    if place is not None and given.layout is Layout.ROW_MAJOR:
-        _check_rows(given, place, builder.device_spec)
+    source_spec = source.spec
+    if _stays(source_spec, axes):
+        return placed(builder, source, source_spec.memory_config if place is None else place, name)
+    if place is not None and source_spec.layout is Layout.ROW_MAJOR:
+        _check_rows(source_spec, place, builder.device_spec)
     more = max(0, RANK - len(axes))
     order = (*range(more), *(axis + more for axis in axes))
-    result = _ordered(builder, seen(source, (*[1] * more, *given.shape)), order, place, name)
+    result = _ordered(builder, seen(source, (*[1] * more, *source_spec.shape)), order, place, name)
     return seen(result, result.spec.shape[more:])
 
 
-def _check_rows(given: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> None:
+def _check_rows(source: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> None:
     """Raises DeviceError for rows of shards that end between aligned addresses."""
     alignment = spec.l1.alignment_bytes
-    if place.shard_spec is not None and shard_row_bytes(given, place) % alignment:
+    if place.shard_spec is not None and shard_row_bytes(source, place) % alignment:
         raise DeviceError(
             f"Shard page size must be aligned to {alignment}B for L1 Tensor\n"
             f"memory_config: rows of {place.shard_spec.shape[1]} elements are not; give wider shards"
@@ -166,15 +163,15 @@ def _ordered(
     builder: PlanBuilder, source: PlanTensor, axes: tuple[int, ...], place: MemoryConfig | None, name: str
 ) -> PlanTensor:
     """Four axes or more in another order."""
-    given = source.spec
-    if _in_columns(given):
+    source_spec = source.spec
+    if _in_columns(source_spec):
         return _gathered(builder, source, name, lambda read: _ordered(builder, read, axes, place, name))
-    sharded = given.memory_config.is_sharded()
-    bare = MemoryConfig(given.memory_config.memory_layout, given.memory_config.buffer_type)
-    where = (bare if sharded else given.memory_config) if place is None else place
+    sharded = source_spec.memory_config.is_sharded()
+    bare = MemoryConfig(source_spec.memory_config.memory_layout, source_spec.memory_config.buffer_type)
+    where = (bare if sharded else source_spec.memory_config) if place is None else place
     if len(axes) > RANK:
         return _by_permute(builder, source, axes, where, name)
-    converts = given.data_format == BFLOAT8_B and axes not in OF_BLOCK_FLOATS and not sharded
+    converts = source_spec.data_format == BFLOAT8_B and axes not in OF_BLOCK_FLOATS and not sharded
     read = typecast_by(builder, source, BFLOAT16, f"{name}.bfloat16") if converts else source
     last = f"{name}.turned" if converts else name
     swaps = (OF_SHARDED if sharded else OF_INTERLEAVED).get(axes)
@@ -202,10 +199,12 @@ def _by_swaps(
     return current
 
 
-def _as_before(builder: PlanBuilder, source: PlanTensor, wide: PlanTensor, made: PlanTensor, name: str) -> PlanTensor:
+def _as_before(
+    builder: PlanBuilder, source: PlanTensor, wide: PlanTensor, permuted: PlanTensor, name: str
+) -> PlanTensor:
     """What was made of a converted tensor in the format of the source; both are released."""
-    result = typecast_by(builder, made, source.spec.data_format, name)
-    builder.free(*{tensor.name: tensor for tensor in (made, wide) if tensor.name != source.name}.values())
+    result = typecast_by(builder, permuted, source.spec.data_format, name)
+    builder.free(*{tensor.name: tensor for tensor in (permuted, wide) if tensor.name != source.name}.values())
     return result
 
 
@@ -213,47 +212,47 @@ def transposed_by(
     builder: PlanBuilder, source: PlanTensor, swapped: tuple[int, int], place: MemoryConfig | None, name: str
 ) -> PlanTensor:
     """Two axes swapped, as ttnn.transpose does it."""
-    given, rank = source.spec, len(source.spec.shape)
-    if _in_columns(given):
+    source_spec, rank = source.spec, len(source.spec.shape)
+    if _in_columns(source_spec):
         return _gathered(builder, source, name, lambda read: transposed_by(builder, read, swapped, place, name))
     if rank > RANK:
         return permuted_by(builder, source, _order_of(swapped, rank), place, name)
     more = RANK - rank
     first, second = sorted(axis + more for axis in swapped)
-    four = seen(source, (*[1] * more, *given.shape))
-    converts = given.data_format == BFLOAT8_B and (first, second) not in (FIRST_TWO, LAST_TWO)
+    four = seen(source, (*[1] * more, *source_spec.shape))
+    converts = source_spec.data_format == BFLOAT8_B and (first, second) not in (FIRST_TWO, LAST_TWO)
     read = typecast_by(builder, four, BFLOAT16, f"{name}.bfloat16") if converts else four
     last = f"{name}.turned" if converts else name
     if first == second or read.spec.padded_shape[first] == read.spec.padded_shape[second] == 1:
-        made = read if place is None or place == given.memory_config else _cloned(builder, read, place, last)
-        if rank == 1 and given.layout is Layout.TILE:
+        turned = read if place is None or place == source_spec.memory_config else _cloned(builder, read, place, last)
+        if rank == 1 and source_spec.layout is Layout.TILE:
             raise DeviceError(
                 "Can't convert shape rank\n"
                 "input_tensor: the padding of a vector in tiles has two axes, which ttnn.transpose does not take away; "
                 "reshape the tensor to rank 2"
             )
     else:
-        made = _swapped(builder, read, (first, second), place, last)
-    result = _as_before(builder, four, read, made, name) if converts else made
+        turned = _swapped(builder, read, (first, second), place, last)
+    result = _as_before(builder, four, read, turned, name) if converts else turned
     return seen(result, result.spec.shape[more:])
 
 
 def _cloned(builder: PlanBuilder, source: PlanTensor, place: MemoryConfig, name: str) -> PlanTensor:
     """A tensor whose axes stay in order, in another place, as ttnn.clone copies it."""
-    held = source.spec.memory_config
+    current = source.spec.memory_config
     refused = ""
-    if held.is_sharded() is not place.is_sharded():
+    if current.is_sharded() is not place.is_sharded():
         refused = (
             "Clone: mixed sharded/interleaved layout not currently supported. Both input and output must have the same "
             "layout."
         )
-    elif held.memory_layout is not place.memory_layout:
+    elif current.memory_layout is not place.memory_layout:
         refused = "Clone: input and output must have the same memory layout when both are sharded"
-    elif held.shard_spec != place.shard_spec:
+    elif current.shard_spec != place.shard_spec:
         refused = "Clone: input and output shard specs must be identical (same grid, shape, and orientation)"
     if refused:
         raise DeviceError(f"{refused}\nmemory_config: the axes stay in order; use to_memory_config")
-    if held.is_sharded():
+    if current.is_sharded():
         raise ArgumentError("transpose: a clone of shards in another memory is not simulated; use to_memory_config")
     return cloned(builder, source, place, name)
 
@@ -315,7 +314,7 @@ def _run(
     program: str,
     source: PlanTensor,
     axes: tuple[int, ...],
-    made: PlanTensor,
+    result: PlanTensor,
     buffers: tuple[CircularBuffer, ...],
     *,
     dataflow: bool,
@@ -324,4 +323,4 @@ def _run(
     data_format, turns = source.spec.data_format, axes[-1] != len(axes) - 1
     op = Permute(shape=source.spec.shape, axes=axes, packed=data_format if data_format.is_block and turns else None)
     name = f"{program}DeviceOperation"
-    return builder.run(name, op, [source], output=made, circular_buffers=buffers, dataflow=dataflow)
+    return builder.run(name, op, [source], output=result, circular_buffers=buffers, dataflow=dataflow)

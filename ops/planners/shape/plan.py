@@ -1,7 +1,4 @@
-"""Plans that put numbers in another order.
-
-Rules: ttnn 0.81.1, compared with recorded plans; what is not known of a kind of tensor is refused by name.
-"""
+"""Plans that reorder numbers. Rules: ttnn 0.81.1 and recorded plans; unknown kinds of tensors are refused by name."""
 
 from collections.abc import Callable, Sequence
 
@@ -26,8 +23,7 @@ def plan_convert_to_hwc(
 ) -> Plan:
     """Plan the tensor "input", [1, B, C, H*W] in WIDTH shards of rows, with channels last in HEIGHT shards.
 
-    Raises:
-        DeviceError: The place is missing or its shards have columns that L1 does not align.
+    Raises DeviceError if the place is missing or L1 does not align the columns of its shards.
     """
     aligned = STICK_BYTES // (source.data_format.element_bytes or 1)
     where = _hwc_place(source, aligned) if place is None else place
@@ -40,11 +36,13 @@ def plan_convert_to_hwc(
         )
     _require_rank("convert_to_hwc", source)
     _, batch, channels, pixels = source.shape[-4:]
-    held, made_format = round_up(channels, aligned), data_format or source.data_format
-    tensor = PlanTensor("output", TensorSpec((1, 1, batch * pixels, held), made_format, Layout.ROW_MAJOR, where))
+    padded_channels, made_format = round_up(channels, aligned), data_format or source.data_format
+    tensor = PlanTensor(
+        "output", TensorSpec((1, 1, batch * pixels, padded_channels), made_format, Layout.ROW_MAJOR, where)
+    )
     refused = _hwc_refusal(source, tensor.spec, spec)
     shape = (1, batch, channels, pixels)
-    op = ChannelsLast(shape=shape, channels=held, source_format=source.data_format, data_format=made_format)
+    op = ChannelsLast(shape=shape, channels=padded_channels, source_format=source.data_format, data_format=made_format)
     return _converted("ConvertToHWC", op, source, tensor, hwc_buffers, refused, spec)
 
 
@@ -52,7 +50,7 @@ def _converted(
     name: str,
     op: ChannelsLast | ChannelsFirst,
     source: TensorSpec,
-    made: PlanTensor,
+    result: PlanTensor,
     buffers_of: Callable[[PlanTensor, PlanTensor], tuple[CircularBuffer, ...]],
     refused: str | None,
     spec: DeviceSpec,
@@ -60,25 +58,26 @@ def _converted(
     """The plan of one program, whose buffers are worked out unless it is refused."""
 
     def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
-        buffers = () if refused else buffers_of(tensor, made)
+        buffers = () if refused else buffers_of(tensor, result)
         name_of_op = f"{name}DeviceOperation"
-        return builder.run(name_of_op, op, [tensor], output=made, circular_buffers=buffers, refused=refused)
+        return builder.run(name_of_op, op, [tensor], output=result, circular_buffers=buffers, refused=refused)
 
     return plan_of(source, spec, write)
 
 
-def require_written_channels(source: TensorSpec, made: TensorSpec) -> None:
+def require_written_channels(source: TensorSpec, result: TensorSpec) -> None:
     """Raises ArgumentError for channels of the result that the library never writes: those behind the tensor's own.
 
     Source: tt-metal 0.81.1 (convert_to_hwc reads the tensor's channels alone into a buffer that nothing clears);
     recorded: 3 channels give other numbers in another order of calls.
     """
-    channels, held = source.shape[-2], made.shape[-1]
-    if channels != held:
+    channels, result_channels = source.shape[-2], result.shape[-1]
+    if channels != result_channels:
         raise ArgumentError(
-            f"experimental.convert_to_hwc: the result has {held} channels, and the tensor {channels}: the real library "
-            f"leaves the last {held - channels} as memory was before; pad the tensor to {held} channels with "
-            "ttnn.pad first"
+            f"experimental.convert_to_hwc: the result has {result_channels} channels, and the tensor {channels}: the "
+            f"real library leaves the last {result_channels - channels} as memory was before; pad the tensor to "
+            f"{result_channels} "
+            "channels with ttnn.pad first"
         )
 
 
@@ -95,8 +94,8 @@ def _hwc_place(source: TensorSpec, aligned: int) -> MemoryConfig:
     if source.memory_config.memory_layout is not TensorMemoryLayout.WIDTH_SHARDED:
         raise DeviceError("Input tensor must be width sharded\nconvert_to_hwc: reshard it")
     _require_rank("convert_to_hwc", source)
-    held = (source.shape[-3] * shards.shape[1], round_up(source.shape[-2], aligned))
-    return MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(shards.grid, held))
+    shard_shape = (source.shape[-3] * shards.shape[1], round_up(source.shape[-2], aligned))
+    return MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(shards.grid, shard_shape))
 
 
 def _require_rank(owner: str, source: TensorSpec) -> None:
@@ -108,13 +107,13 @@ def _require_rank(owner: str, source: TensorSpec) -> None:
         )
 
 
-def _hwc_refusal(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> str | None:
+def _hwc_refusal(source: TensorSpec, result: TensorSpec, spec: DeviceSpec) -> str | None:
     """Why the library does not put channels last, if it does not; said once the result is allocated."""
-    given, held = source.memory_config, made.memory_config
-    shards, batch, channels, pixels = given.shard_spec, *source.shape[-3:]
+    source_place, result_place = source.memory_config, result.memory_config
+    shards, batch, channels, pixels = source_place.shard_spec, *source.shape[-3:]
     if shards is None:
         return "Input tensor must be sharded\nconvert_to_hwc: give WIDTH shards in L1"
-    if given.memory_layout is not TensorMemoryLayout.WIDTH_SHARDED:
+    if source_place.memory_layout is not TensorMemoryLayout.WIDTH_SHARDED:
         return "Input tensor must be width sharded\nconvert_to_hwc: reshard it"
     if source.shape[0] != 1:
         return (
@@ -125,27 +124,27 @@ def _hwc_refusal(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> str 
         return f"C must be less than or equal to {TILE} (was {channels})\ninput: give fewer channels"
     if source.layout is not Layout.ROW_MAJOR:
         return "Input tensor must be in row-major layout\ninput: to_layout makes rows of tiles"
-    if held.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
+    if result_place.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
         return "Output tensor must be height sharded\nmemory_config: give HEIGHT shards in L1"
-    aligned = STICK_BYTES // (made.data_format.element_bytes or 1)
-    if made.shards.shape[1] % aligned:
+    aligned = STICK_BYTES // (result.data_format.element_bytes or 1)
+    if result.shards.shape[1] % aligned:
         return (
-            f"Output shard width {made.shards.shape[1]} must be multiple of {aligned} to satisfy alignment "
+            f"Output shard width {result.shards.shape[1]} must be multiple of {aligned} to satisfy alignment "
             "constraints\n"
             f"memory_config: give shards of whole {STICK_BYTES} bytes"
         )
-    if made.shards.shape[0] % TILE:
-        rows = made.shards.shape[0]
+    if result.shards.shape[0] % TILE:
+        rows = result.shards.shape[0]
         return f"Shard height {rows} must be multiple of tile width ({TILE})\nmemory_config: give other shards"
-    if held.buffer_type is not BufferType.L1:
+    if result_place.buffer_type is not BufferType.L1:
         return "Only L1 buffers can have an associated circular buffer!\nmemory_config: give HEIGHT shards in L1"
     room = shards.num_cores() * shards.shape[1]
-    if given.buffer_type is BufferType.L1 and pixels < room and batch != 1:
+    if source_place.buffer_type is BufferType.L1 and pixels < room and batch != 1:
         return (
             f"Uneven sharding (HW={pixels} < total_padded_capacity={room}) is only supported for batch_size=1, got "
             f"batch_size={batch}\ninput: shards must hold the pixels of an image evenly"
         )
-    first = view_refusal(output_bytes(source, made), made.buffer(spec).bank_bytes)
+    first = view_refusal(output_bytes(source, result), result.buffer(spec).bank_bytes)
     way_out = f"dtype: the library counts elements of {source.data_format}; leave it out, and typecast the result"
     return None if first is None else f"{first}\n{way_out}"
 
@@ -153,8 +152,7 @@ def _hwc_refusal(source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> str 
 def plan_convert_to_chw(source: TensorSpec, spec: DeviceSpec, *, data_format: DataFormat | None = None) -> Plan:
     """Plan the tensor "input", [1, 1, H*W, C] in HEIGHT shards of tiles, with channels first in WIDTH shards.
 
-    Raises:
-        DeviceError: The tensor is not sharded by height, or not [1, 1, H*W, C].
+    Raises DeviceError for a tensor of another sharding or shape.
     """
     shards = source.memory_config.shard_spec
     if shards is None:

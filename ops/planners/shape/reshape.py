@@ -1,7 +1,4 @@
-"""Plans that give a tensor another shape.
-
-Rules: ttnn 0.81.1 (data_movement/reshape_view), compared with recorded plans.
-"""
+"""Plans that reshape a tensor. Rules: ttnn 0.81.1 (data_movement/reshape_view), compared with recorded plans."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -44,12 +41,11 @@ def plan_reshape(
 ) -> Plan:
     """Plan the tensor "input" in another shape: the same buffer where its pages stay, else by a program.
 
-    Args:
-        filler: What the padding of tiles is to hold; None if that does not matter.
+        ``filler`` is the number in the padding of tiles; None if it does not matter.
 
     Raises:
-        ArgumentError: What is not simulated is asked for.
-        DeviceError: The volumes differ, or there are no shards to deal.
+        ArgumentError: The case is not simulated.
+        DeviceError: The volumes differ, or the result has no shards.
     """
     if prod(shape) != source.volume:
         raise DeviceError(

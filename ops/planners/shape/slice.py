@@ -1,7 +1,4 @@
-"""Plans that cut a box out of a tensor.
-
-Rules: ttnn 0.81.1 (data_movement/slice), compared with recorded plans.
-"""
+"""Plans that cut a box out of a tensor. Rules: ttnn 0.81.1 (data_movement/slice), compared with recorded plans."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,14 +31,10 @@ def plan_slice(
     *,
     place: MemoryConfig | None = None,
 ) -> Plan:
-    """Plan a box of the tensor "input", which is the tensor itself, or a copy of it, if it holds all.
+    """Plan a box of the tensor "input": the tensor itself, or a copy of it, if the box holds all of it.
 
-    Args:
-        place: Where the box goes; None for where the tensor is, in smaller shards.
-
-    Raises:
-        ArgumentError: What is not simulated is asked for.
-        DeviceError: The box does not lie within the tensor.
+    A ``place`` of None is the tensor's own, in smaller shards. Raises ArgumentError for cases that are not simulated,
+    and DeviceError if the box does not lie within the tensor.
     """
     write = partial(_cut, op=_checked(source, begins, ends, steps), name="output", place=place)
     return plan_of(source, spec, write, attempts=True)
@@ -104,16 +97,16 @@ def _check_box(op: Cut, source: TensorSpec) -> None:
 
 def _cut(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: MemoryConfig | None) -> PlanTensor:
     """The box as a tensor, in the layout of the source; what is made on the way is released, the last first."""
-    spec, given = builder.device_spec, source.spec
-    where = given.memory_config if place is None else place
+    spec, source_spec = builder.device_spec, source.spec
+    where = source_spec.memory_config if place is None else place
     if where.is_sharded() and where.shard_spec is None:
         raise ArgumentError("slice: a sharded memory_config without a shard_spec is not simulated; give one")
     if not op.has_steps and op.ends == op.shape and not any(op.begins):
         return placed(builder, source, where, name)
     within_tiles = any(begin % TILE for begin in op.begins[-2:])
-    as_rows = given.layout is Layout.ROW_MAJOR or op.has_steps or len(op.shape) == 1 or within_tiles
+    as_rows = source_spec.layout is Layout.ROW_MAJOR or op.has_steps or len(op.shape) == 1 or within_tiles
     cuts_lines = where.memory_layout in (TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.BLOCK_SHARDED)
-    if len(op.shape) == 1 and given.layout is Layout.ROW_MAJOR and place is None and cuts_lines:
+    if len(op.shape) == 1 and source_spec.layout is Layout.ROW_MAJOR and place is None and cuts_lines:
         raise DeviceError(
             "Shard shape must be 1D for 1D tensor!\n"
             "input_tensor: the library makes shards of several rows of a vector; reshape it to rank 2"
@@ -122,25 +115,25 @@ def _cut(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: Me
     if (gathered := _by_way_of_rows(builder, source, op, name, target)) is not None:
         return gathered
     read = in_other_layout(builder, source, Layout.ROW_MAJOR, f"{name}.rows", place=where) if as_rows else source
-    again = given.layout is not read.spec.layout
-    made = PlanTensor(
+    again = source_spec.layout is not read.spec.layout
+    cut = PlanTensor(
         f"{name}.box" if again else name, TensorSpec(op.made_shape, read.spec.data_format, read.spec.layout, target)
     )
-    refused = _row_refusal(op, read.spec, made.spec, spec)
+    refused = _row_refusal(op, read.spec, cut.spec, spec)
     if refused is not None:
-        cut_off = read.name != source.name and given.shape != given.padded_shape
-        raise DeviceError((unpadding_refusal(given, read.spec, where) if cut_off else None) or refused)
+        cut_off = read.name != source.name and source_spec.shape != source_spec.padded_shape
+        raise DeviceError((unpadding_refusal(source_spec, read.spec, where) if cut_off else None) or refused)
     if as_rows and place is not None and place.is_sharded():
-        _require_view(made.spec, spec, tilized=again)
+        _require_view(cut.spec, spec, tilized=again)
     box = builder.run(
         "SliceDeviceOperation",
         op,
         [read],
-        output=made,
-        circular_buffers=slice_buffers(op, read, made, spec),
+        output=cut,
+        circular_buffers=slice_buffers(op, read, cut, spec),
         dataflow=True,
     )
-    result = in_other_layout(builder, box, given.layout, name)
+    result = in_other_layout(builder, box, source_spec.layout, name)
     builder.free(*(tensor for tensor in (box, read) if tensor.name not in (result.name, source.name)))
     return result
 
@@ -174,23 +167,27 @@ def _smaller_shards(where: MemoryConfig, op: Cut, *, whole_tiles: bool) -> Memor
                 f"BLOCK_SHARDED grid must be a full rectangle; got {shards.num_cores()} cores for {high}x{wide} "
                 "bounding box\nmemory_config: say where the result goes"
             )
-    held = {
+    shard_shape = {
         TensorMemoryLayout.HEIGHT_SHARDED: (round_up(div_up(rows, high), unit), columns),
         TensorMemoryLayout.WIDTH_SHARDED: (rows, round_up(div_up(columns, wide), unit)),
         TensorMemoryLayout.BLOCK_SHARDED: (round_up(div_up(rows, high), unit), round_up(div_up(columns, wide), unit)),
     }[where.memory_layout]
-    return replace(where, shard_spec=ShardSpec(shards.grid, held, shards.orientation))
+    return replace(where, shard_spec=ShardSpec(shards.grid, shard_shape, shards.orientation))
 
 
 def _by_way_of_rows(
     builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, target: MemoryConfig
 ) -> PlanTensor | None:
     """The box by way of interleaved rows in L1, of shards of rows that the program can not read or write; else None."""
-    given = source.spec
-    if given.layout is not Layout.ROW_MAJOR:
+    source_spec = source.spec
+    if source_spec.layout is not Layout.ROW_MAJOR:
         return None
-    gathers = given.memory_config.is_sharded() and _reads_interleaved(given, op, target, builder.device_spec)
-    deals = _by_columns(target) and (op.shape[-1] % TILE != 0 or _ends_between(target, given, builder.device_spec))
+    gathers = source_spec.memory_config.is_sharded() and _reads_interleaved(
+        source_spec, op, target, builder.device_spec
+    )
+    deals = _by_columns(target) and (
+        op.shape[-1] % TILE != 0 or _ends_between(target, source_spec, builder.device_spec)
+    )
     if not gathers and not deals:
         return None
     read = placed(builder, source, L1_MEMORY_CONFIG, f"{name}.gathered") if gathers else source
@@ -200,10 +197,10 @@ def _by_way_of_rows(
     return result
 
 
-def _reads_interleaved(given: TensorSpec, op: Cut, target: MemoryConfig, spec: DeviceSpec) -> bool:
+def _reads_interleaved(source: TensorSpec, op: Cut, target: MemoryConfig, spec: DeviceSpec) -> bool:
     """Whether shards of rows are gathered before they are read."""
-    if _by_columns(given.memory_config):
-        ends_between = _ends_between(given.memory_config, given, spec)
+    if _by_columns(source.memory_config):
+        ends_between = _ends_between(source.memory_config, source, spec)
         return op.shape[-1] % TILE != 0 or op.begins[-1] != 0 or ends_between
     stays = target.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED and not op.has_steps
     return len(op.shape) > 1 and any(side % TILE for side in op.shape[-2:]) and not stays
@@ -213,20 +210,19 @@ def _by_columns(place: MemoryConfig) -> bool:
     return place.memory_layout in (TensorMemoryLayout.BLOCK_SHARDED, TensorMemoryLayout.WIDTH_SHARDED)
 
 
-def _ends_between(place: MemoryConfig, given: TensorSpec, spec: DeviceSpec) -> bool:
+def _ends_between(place: MemoryConfig, tensor: TensorSpec, spec: DeviceSpec) -> bool:
     """Whether a row of a shard ends between aligned addresses."""
-    return shard_row_bytes(given, place) % page_alignment_bytes(place, spec) != 0
+    return shard_row_bytes(tensor, place) % page_alignment_bytes(place, spec) != 0
 
 
-def _row_refusal(op: Cut, source: TensorSpec, made: TensorSpec, spec: DeviceSpec) -> str | None:
+def _row_refusal(op: Cut, source: TensorSpec, result: TensorSpec, spec: DeviceSpec) -> str | None:
     """Why the library does not copy rows, if it does not: columns of shards end between aligned addresses.
 
-    Raises:
-        ArgumentError: L1 does not hold two rows, so that the program cuts them into pieces.
+    Raises ArgumentError if L1 does not hold two rows, so that the program cuts rows into pieces.
     """
-    if source.layout is Layout.TILE or op.has_steps or cuts_shards(op, source, made, spec):
+    if source.layout is Layout.TILE or op.has_steps or cuts_shards(op, source, result, spec):
         return None
-    for role, tensor in (("input", source), ("output", made)):
+    for role, tensor in (("input", source), ("output", result)):
         shards, place = tensor.memory_config.shard_spec, tensor.memory_config
         if shards is None or not _by_columns(place) or not _ends_between(place, tensor, spec):
             continue
@@ -239,7 +235,7 @@ def _row_refusal(op: Cut, source: TensorSpec, made: TensorSpec, spec: DeviceSpec
             "this op through ttnn::slice, which reshards such tensors, rather than building the program factory "
             "directly.\nmemory_config: give an interleaved one, and deal the result to shards afterwards"
         )
-    needed = ROW_BUFFERS * row_buffer_bytes(op, source, made, spec)
+    needed = ROW_BUFFERS * row_buffer_bytes(op, source, result, spec)
     if needed > spec.l1.usable_bytes:
         raise ArgumentError(
             f"slice: two rows of the result take {needed:,} bytes, more than a core's L1; rows that are cut into "
