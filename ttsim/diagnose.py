@@ -1,4 +1,4 @@
-"""Why a call does not fit the device, and which changes make it fit: each was tried."""
+"""Explains why a call does not fit the device and lists changes that make it fit, each of them simulated."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,14 +37,14 @@ from ttsim.runtime.call_source import conv_config_source, slice_config_source
 
 
 class Consumer(NamedTuple):
-    """Something that takes memory."""
+    """A buffer, or a group of buffers, that takes memory."""
 
     text: str  # What it is, and of which operation
     size_bytes: int  # In one bank
 
 
 class Shortage(NamedTuple):
-    """A memory that something did not fit into."""
+    """A memory in which an allocation failed."""
 
     memory: BufferType
     consumers: tuple[Consumer, ...]  # What took it, largest first
@@ -52,23 +52,18 @@ class Shortage(NamedTuple):
 
 
 def shortage(events: Sequence[Event], before: Iterable[Buffer]) -> Shortage | None:
-    """What took the memory that was short; None if nothing was refused.
-
-    Args:
-        events: What happened in one call.
-        before: Buffers that lived before.
-    """
+    """The memory in which an allocation of a call failed, or None; `before` are the buffers from before the call."""
     refusal = next(((index, event) for index, event in enumerate(events) if isinstance(event, Refused)), None)
     if refusal is None:
         return None
-    until, asked = events[: refusal[0]], refusal[1].buffer
-    memory = BufferType.L1 if asked is None else asked.buffer_type
-    programs = list(_circular_buffers(until)) if asked is None else []
+    earlier, buffer = events[: refusal[0]], refusal[1].buffer
+    memory = BufferType.L1 if buffer is None else buffer.buffer_type
+    programs = list(_circular_buffers(earlier)) if buffer is None else []
     sizes: Counter[str] = Counter()
-    for consumer in (*_buffers(until, before, memory), *programs):
+    for consumer in (*_buffers(earlier, before, memory), *programs):
         sizes[consumer.text] += consumer.size_bytes
-    largest = sorted(map(Consumer._make, sizes.items()), key=lambda one: (-one.size_bytes, one.text))
-    return Shortage(memory, tuple(largest), cached=asked is None and not programs)
+    largest = sorted(map(Consumer._make, sizes.items()), key=lambda consumer: (-consumer.size_bytes, consumer.text))
+    return Shortage(memory, tuple(largest), cached=buffer is None and not programs)
 
 
 def bank_bytes(spec: DeviceSpec, memory: BufferType, l1_small_bytes: int) -> int:
@@ -79,13 +74,13 @@ def bank_bytes(spec: DeviceSpec, memory: BufferType, l1_small_bytes: int) -> int
 
 
 def _buffers(events: Iterable[Event], before: Iterable[Buffer], memory: BufferType) -> Iterator[Consumer]:
-    """Buffers alive after the events; the small ones of a program count together."""
+    """Buffers alive after the events; all index tensors of one program count as one consumer."""
     small = memory is BufferType.L1_SMALL
     old = "index tensors of programs cached before the call" if small else "buffer {!r} from before the call"
     live = {
-        one.number: Consumer(old.format(one.name), one.spec.bank_bytes)
-        for one in before
-        if one.spec.buffer_type is memory
+        buffer.number: Consumer(old.format(buffer.name), buffer.spec.bank_bytes)
+        for buffer in before
+        if buffer.spec.buffer_type is memory
     }
     running: list[str] = []
     for event in events:
@@ -103,7 +98,7 @@ def _buffers(events: Iterable[Event], before: Iterable[Buffer], memory: BufferTy
 
 
 def _circular_buffers(events: Iterable[Event]) -> Iterator[Consumer]:
-    """Circular buffers of the last program that take L1 of their own."""
+    """Circular buffers of the last program that are no views."""
     buffers: list[Consumer] = []
     for event in events:
         if isinstance(event, CircularBuffersFreed):
@@ -114,15 +109,15 @@ def _circular_buffers(events: Iterable[Event]) -> Iterator[Consumer]:
 
 
 class MachineSnapshot(NamedTuple):
-    """A device as it is, for trials."""
+    """The state of a device, on which trial calls are planned."""
 
     machine: Machine  # The device; it is read only
-    held: Mapping[str, Buffer]  # Buffers of the call's own tensors, by their names in a plan
+    buffers: Mapping[str, Buffer]  # Buffers of the call's own tensors, by their names in a plan
     strict: bool  # Whether calls that the real library gets wrong are refused
 
 
 class Trial(NamedTuple):
-    """What a trial showed."""
+    """The result of a trial call."""
 
     events: tuple[Event, ...]  # What happened; nothing if the call was refused before
     # Why it failed; None if it fits. (The text alone: an exception kept here would keep the caller's frames alive, and
@@ -133,26 +128,24 @@ class Trial(NamedTuple):
 
 def attempt(
     call: ConvCall,
-    ground: MachineSnapshot,
+    snapshot: MachineSnapshot,
     *,
     l1_small_bytes: int | None = None,
     cached: bool = True,
     returns_weights: bool = True,
 ) -> Trial:
-    """Plan a call and allocate it on a copy.
+    """Plan a call and allocate its buffers on a copy of the device.
 
-    Args:
-        l1_small_bytes: Another size of the L1_SMALL region.
-        cached: False: on a device whose program cache was cleared.
-        returns_weights: The caller keeps the prepared weights and bias.
+    `l1_small_bytes` is another size of the L1_SMALL region; `cached=False` clears the copy's program cache first; with
+    `returns_weights` the caller keeps the prepared weights and bias.
     """
     events: list[Event] = []
     plan: Plan | None = None
     try:
-        check_call(call, ground.machine.spec, strict=ground.strict)
-        machine = _copy(ground, l1_small_bytes, cached=cached)
+        check_call(call, snapshot.machine.spec, strict=snapshot.strict)
+        machine = _copy(snapshot, l1_small_bytes, cached=cached)
         twins = l1_small_bytes is None
-        inputs = {name: _input(machine, name, buffer, call, twins=twins) for name, buffer in ground.held.items()}
+        inputs = {name: _input(machine, name, buffer, call, twins=twins) for name, buffer in snapshot.buffers.items()}
         free_l1_bytes = machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
         machine.recorders.append(events)
         plan = plan_call(
@@ -160,7 +153,7 @@ def attempt(
             machine.spec,
             free_l1_bytes=free_l1_bytes,
             returns_weights=returns_weights,
-            strict=ground.strict,
+            strict=snapshot.strict,
         )
         run_memory(plan, machine, inputs)
     except (ArgumentError, DeviceError, NoWindowError) as error:
@@ -168,29 +161,29 @@ def attempt(
     return Trial(tuple(events), None, plan)
 
 
-def _copy(ground: MachineSnapshot, l1_small_bytes: int | None, *, cached: bool) -> Machine:
-    """A device in the same state; or one that was opened with another L1_SMALL region, with the same tensors."""
+def _copy(snapshot: MachineSnapshot, l1_small_bytes: int | None, *, cached: bool) -> Machine:
+    """A copy of the device, or the device reopened with another L1_SMALL size and the same tensors."""
     if l1_small_bytes is None:
-        copy = ground.machine.copy()
+        copy = snapshot.machine.copy()
         if not cached:
             copy.clear_program_cache()
         return copy
-    kept = {one.number for program in ground.machine.program_cache.values() for one in program.resident}
-    skipped = kept | {one.number for one in ground.held.values()}
-    reopened = Machine(ground.machine.spec, l1_small_bytes=l1_small_bytes)
-    live = [one for one in ground.machine.memory.live() if one.number not in skipped]
-    for one in sorted(live, key=lambda buffer: fill_order(buffer.spec.buffer_type, buffer.address)):
-        reopened.allocate(one.spec, one.name)
+    resident = {buffer.number for program in snapshot.machine.program_cache.values() for buffer in program.resident}
+    skipped = resident | {buffer.number for buffer in snapshot.buffers.values()}
+    reopened = Machine(snapshot.machine.spec, l1_small_bytes=l1_small_bytes)
+    live = [buffer for buffer in snapshot.machine.memory.live() if buffer.number not in skipped]
+    for buffer in sorted(live, key=lambda buffer: fill_order(buffer.spec.buffer_type, buffer.address)):
+        reopened.allocate(buffer.spec, buffer.name)
     return reopened
 
 
 def fill_order(memory: BufferType, address: int) -> int:
-    """In this order buffers fill an empty memory as it is filled: DRAM from below, L1 from the top."""
+    """The sort key by which buffers fill an empty memory: DRAM from its lowest address, L1 from its highest."""
     return address if memory is BufferType.DRAM else -address
 
 
 def _input(machine: Machine, name: str, buffer: Buffer, call: ConvCall, *, twins: bool) -> Buffer:
-    """One of the call's tensors on the copy: its twin, or a new one (beside it, if the input is to lie elsewhere)."""
+    """The tensor of the call on the copy: the same buffer, or a new one if the input is to lie elsewhere."""
     wanted = call.input.spec.buffer(machine.spec) if name == "input" else buffer.spec
     if twins and buffer.allocated and wanted == buffer.spec:
         return machine.memory.at(buffer.spec.buffer_type, buffer.address)
@@ -203,20 +196,14 @@ STEPS: Final = 6000  # of all trials' events together, so that many slices do no
 L1_SMALL_SIZES: Final = tuple(1 << power for power in range(10, 18))
 
 
-def explain_oom(call: ConvCall, ground: MachineSnapshot, *, planned: bool = True) -> str:
-    """What continues the error of a call that ran out of memory.
-
-    Args:
-        call: Its arguments, validated.
-        ground: The device, as the failed call left it.
-        planned: False if already the plan could not be made, so that nothing was allocated.
-    """
-    short = _shortage(call, ground) if planned else None
+def explain_oom(call: ConvCall, snapshot: MachineSnapshot, *, planned: bool = True) -> str:
+    """The text behind an out-of-memory error; `planned` is False if planning failed, so that nothing was allocated."""
+    short = _shortage(call, snapshot) if planned else None
     small = short is not None and short.memory is BufferType.L1_SMALL
-    fitting = list(islice(_index_tensors(call, ground) if small else _configs(call, ground), SHOWN))
+    fitting = list(islice(_index_tensors(call, snapshot) if small else _configs(call, snapshot), SHOWN))
     if not fitting:
-        fitting = list(islice(_left_to_the_library(call, ground), 1))
-    lines = [] if short is None else _largest(short, ground)
+        fitting = list(islice(_left_to_the_library(call, snapshot), 1))
+    lines = [] if short is None else _largest(short, snapshot)
     if not fitting:
         lines.append("No config that was tried makes it fit as the device is now.")
         return "\n".join(lines)
@@ -224,17 +211,17 @@ def explain_oom(call: ConvCall, ground: MachineSnapshot, *, planned: bool = True
     return "\n".join([*lines, *(f"  {change}" for change in fitting)])
 
 
-def _shortage(call: ConvCall, ground: MachineSnapshot) -> Shortage | None:
-    """What did not fit; the circular buffers of a cached program are known once the program is made anew."""
-    live = ground.machine.memory.live()
-    short = shortage(attempt(call, ground).events, live)
+def _shortage(call: ConvCall, snapshot: MachineSnapshot) -> Shortage | None:
+    """The shortage of a call; the circular buffers of a cached program are only known after planning it again."""
+    live = snapshot.machine.memory.live()
+    short = shortage(attempt(call, snapshot).events, live)
     if short is None or not short.cached:
         return short
-    return shortage(attempt(call, ground, cached=False).events, live)
+    return shortage(attempt(call, snapshot, cached=False).events, live)
 
 
-def _largest(short: Shortage, ground: MachineSnapshot) -> list[str]:
-    machine = ground.machine
+def _largest(short: Shortage, snapshot: MachineSnapshot) -> list[str]:
+    machine = snapshot.machine
     total = bank_bytes(machine.spec, short.memory, machine.l1_small_bytes)
     where = "of a bank of DRAM" if short.memory is BufferType.DRAM else f"of a core's {short.memory.name}"
     if not short.consumers or not total:
@@ -245,18 +232,18 @@ def _largest(short: Shortage, ground: MachineSnapshot) -> list[str]:
     ]
 
 
-def _configs(call: ConvCall, ground: MachineSnapshot) -> Iterator[str]:
+def _configs(call: ConvCall, snapshot: MachineSnapshot) -> Iterator[str]:
     """Changes of the call's configs that fit: the nearest of each kind."""
-    free_l1_bytes = ground.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
+    free_l1_bytes = snapshot.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
     done: set[str] = set()
     fewest, steps = MOST_SLICES + 1, 0
-    for kind, other in islice(alternatives(call, ground.machine.spec, free_l1_bytes=free_l1_bytes), TRIALS):
+    for kind, other in islice(alternatives(call, snapshot.machine.spec, free_l1_bytes=free_l1_bytes), TRIALS):
         slices = 0 if other.slice_config is None else other.slice_config.num_slices
         if kind in done or slices >= fewest or steps > STEPS:
             continue  # as many slices as fit with a smaller change are no use with a larger one
         if kind == TOGETHER and not slices and done:
             continue  # one change was enough
-        trial = attempt(other, ground)
+        trial = attempt(other, snapshot)
         steps += len(trial.events)
         if trial.error is None:
             done.add(kind)
@@ -264,38 +251,38 @@ def _configs(call: ConvCall, ground: MachineSnapshot) -> Iterator[str]:
             yield _changes(call, other)
 
 
-def _left_to_the_library(call: ConvCall, ground: MachineSnapshot) -> Iterator[str]:
-    """The call with its configs left out, and then with other schemes, in slices that the library chooses."""
+def _left_to_the_library(call: ConvCall, snapshot: MachineSnapshot) -> Iterator[str]:
+    """The call without its configs, then with other shard schemes, in slices that the library chooses."""
     for other in automatic(call):
-        if other.arguments != call and attempt(other.arguments, ground).error is None:
+        if other.arguments != call and attempt(other.arguments, snapshot).error is None:
             yield _changes(call, other.arguments)
 
 
-def _index_tensors(call: ConvCall, ground: MachineSnapshot) -> Iterator[str]:
-    """What makes room for index tensors."""
-    if ground.machine.program_cache and attempt(call, ground, cached=False).error is None:
+def _index_tensors(call: ConvCall, snapshot: MachineSnapshot) -> Iterator[str]:
+    """Changes that make room for index tensors."""
+    if snapshot.machine.program_cache and attempt(call, snapshot, cached=False).error is None:
         yield "device.clear_program_cache()"
     other = index_tensors_in_dram(call)
-    if other is not None and attempt(other.arguments, ground).error is None:
+    if other is not None and attempt(other.arguments, snapshot).error is None:
         yield _changes(call, other.arguments)
     for size in L1_SMALL_SIZES:
-        if size > ground.machine.l1_small_bytes and attempt(call, ground, l1_small_bytes=size).error is None:
+        if size > snapshot.machine.l1_small_bytes and attempt(call, snapshot, l1_small_bytes=size).error is None:
             yield f"ttnn.open_device(l1_small_size={size})"
             return
 
 
 def _changes(call: ConvCall, other: ConvCall) -> str:
-    """Arguments of a call that differ from another's, as Python, with what they cost as a comment."""
-    parts = []
+    """The arguments of `other` that differ from the call's, as Python, with their costs as a comment."""
+    arguments = []
     if other.input != call.input:
-        parts.append("input_tensor=ttnn.to_memory_config(input_tensor, ttnn.DRAM_MEMORY_CONFIG)")
+        arguments.append("input_tensor=ttnn.to_memory_config(input_tensor, ttnn.DRAM_MEMORY_CONFIG)")
     if other.memory_config != call.memory_config:
-        parts.append("memory_config=None")
+        arguments.append("memory_config=None")
     if other.conv_config != call.conv_config:
-        parts.append(f"conv_config={conv_config_source(other.conv_config)}")
+        arguments.append(f"conv_config={conv_config_source(other.conv_config)}")
     if other.slice_config is not None and other.slice_config != call.slice_config:
-        parts.append(f"dram_slice_config={slice_config_source(other.slice_config)}")
+        arguments.append(f"dram_slice_config={slice_config_source(other.slice_config)}")
     elif other.slice_config is None and call.slice_config is not None:
-        parts.append("dram_slice_config=None")
+        arguments.append("dram_slice_config=None")
     notes = costs(call, other)
-    return ", ".join(parts) + (f"  # {'; '.join(notes)}" if notes else "")
+    return ", ".join(arguments) + (f"  # {'; '.join(notes)}" if notes else "")

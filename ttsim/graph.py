@@ -200,9 +200,9 @@ def extract_output_tensors(trace: Sequence[Mapping[str, Any]]) -> set[int]:
     """
     with _reading("extract_output_tensors", trace):
         for node in reversed(trace):
-            led = {one for one in node["connections"] if trace[one]["node_type"] == "tensor"}
-            if node["node_type"] == "function_end" and led:
-                return led
+            outputs = {counter for counter in node["connections"] if trace[counter]["node_type"] == "tensor"}
+            if node["node_type"] == "function_end" and outputs:
+                return outputs
     raise DeviceError(
         "No function_end node with tensor connections found in the trace\n"
         "capture a call that runs a device operation and makes a tensor"

@@ -1,8 +1,8 @@
-"""Nodes of a graph capture, as the real library's ``end_graph_capture`` returns them, made of events; and back.
+"""Converts events into the nodes that the real library's ``end_graph_capture`` returns, and back.
 
-A node is a dict: counter, node_type, params, connections (counters of what it leads to), arguments, input_tensors
+A node is a dict: counter, node_type, params, connections (counters of its successors), arguments, input_tensors
 (counters of the tensors that a function reads) and stacking_level; the end of a function that ran device operations has
-duration_ns, their kernel time. What the real library's host does to weights before they go to the device is not there.
+duration_ns, their kernel time. Host operations of the real library on weights before the transfer are not recorded.
 """
 
 import json
@@ -33,7 +33,7 @@ DEVICE = "<MeshDevice>"
 
 
 def host_params(spec: TensorSpec, number: int) -> dict[str, object]:
-    """The parameters of the node of a tensor on the host."""
+    """The parameters of a node of a host tensor."""
     element_bytes = spec.data_format.element_bytes or 1  # as the real library counts block floats
     return {
         "dtype": _dtype(spec),
@@ -45,22 +45,22 @@ def host_params(spec: TensorSpec, number: int) -> dict[str, object]:
     }
 
 
-def device_params(made: MadeTensor, buffer: Mapping[str, object]) -> dict[str, object]:
-    """The parameters of the node of a tensor on the device, in the buffer of a node."""
-    where = {"address": made.address, "device_id": DEVICE_ID, "mesh_device_id": MESH_ID}
+def device_params(tensor: MadeTensor, buffer: Mapping[str, object]) -> dict[str, object]:
+    """The parameters of a node of a device tensor, whose buffer has the parameters `buffer`."""
+    where = {"address": tensor.address, "device_id": DEVICE_ID, "mesh_device_id": MESH_ID}
     return {
-        **host_params(made.spec, made.number),
-        "address": made.address,
+        **host_params(tensor.spec, tensor.number),
+        "address": tensor.address,
         "buffer_type": buffer["buffer_type"],
         "device_id": buffer["device_id"],
         "device_tensors": json.dumps([where], separators=(",", ":")),
-        "memory_config": str(made.spec.memory_config),
+        "memory_config": str(tensor.spec.memory_config),
         "storage_type": "DEVICE",
     }
 
 
 def buffer_params(buffer: BufferSpec) -> dict[str, object]:
-    """What every node about a buffer says."""
+    """The parameters that all nodes about a buffer have."""
     kind = buffer.buffer_type
     return {
         "buffer_type": kind.value,
@@ -72,7 +72,7 @@ def buffer_params(buffer: BufferSpec) -> dict[str, object]:
 
 
 def tensor_text(spec: TensorSpec, *, storage: str) -> str:
-    """A tensor as an argument; its storage is DeviceStorage or HostStorage."""
+    """A tensor as the text of an argument; `storage` is DeviceStorage or HostStorage."""
     config = "RowMajorPageConfig()"
     if spec.layout is Layout.TILE:
         config = f"TilePageConfig(tile=Tile(tile_shape={{{TILE}, {TILE}}},face_shape={{{FACE}, {FACE}}},num_faces=4))"
@@ -101,7 +101,7 @@ SCRATCHPAD = "scratchpad_allocate"
 
 
 class NodeText(NamedTuple):
-    """What is known of a device operation that ended."""
+    """The kernel time and the attributes of a device operation that ended."""
 
     nanoseconds: int = 0  # Its kernel time; 0 where no model knows it, or it did not run
     attributes: tuple[tuple[str, str], ...] = ()  # What the real library's profiler prints of it, by name
@@ -111,7 +111,7 @@ Tell = Callable[[OperationBegin, OperationEnd], NodeText]
 
 
 def nodes(events: Sequence[Event], tell: Tell = lambda begin, end: NodeText()) -> list[Node]:
-    """The nodes of a capture; `tell` is asked at the end of each device operation, in order."""
+    """The nodes of a capture; `tell` is called at the end of each device operation, in order."""
     writer = _Writer(tell, first_number=1 + max((_number(event) for event in events), default=0))
     writer.node("capture_start", None)
     for event in events:
@@ -121,7 +121,7 @@ def nodes(events: Sequence[Event], tell: Tell = lambda begin, end: NodeText()) -
 
 
 def events(trace: Sequence[Mapping[str, Any]]) -> list[Event]:
-    """What the nodes say of buffers and circular buffers; names and grids are left out."""
+    """The events of buffers and circular buffers in the nodes, without names and grids."""
     result: list[Event] = []
     for node in trace:
         kind, params = node["node_type"], node["params"] or {}
@@ -140,7 +140,7 @@ def events(trace: Sequence[Mapping[str, Any]]) -> list[Event]:
 
 
 class _Open(NamedTuple):
-    """A function that has begun: its node, its event, and the nanoseconds of the device operations in it so far."""
+    """A function that has begun: its node, its event, and the nanoseconds of its device operations so far."""
 
     node: Node
     begin: OperationBegin
@@ -148,7 +148,7 @@ class _Open(NamedTuple):
 
 
 class _Writer:
-    """Turns events into nodes, keeping the open functions and the live buffers."""
+    """Converts events into nodes and tracks open functions and live buffers."""
 
     def __init__(self, tell: Tell, *, first_number: int) -> None:
         self.nodes: list[Node] = []
@@ -159,9 +159,8 @@ class _Writer:
         self._ended: dict[int, Node] = {}  # stacking level -> the function_end that waits for its successor
 
     def write(self, event: Event) -> None:
-        """Appends the nodes of an event."""
         if isinstance(event, OperationBegin):
-            on_device = [tensor_text(one.tensor.spec, storage="DeviceStorage") for one in event.read[:1]]
+            on_device = [tensor_text(source.tensor.spec, storage="DeviceStorage") for source in event.read[:1]]
             self._begin(event, [*on_device, "1"] if event.name == CPU else ())
         elif isinstance(event, OperationEnd):
             self._end(event)
@@ -184,7 +183,6 @@ class _Writer:
         last["connections"].append(end["counter"])
 
     def node(self, kind: str, params: Mapping[str, object] | None) -> Node:
-        """Appends a node."""
         node: Node = {
             "arguments": [],
             "connections": [],
@@ -214,13 +212,13 @@ class _Writer:
         waiting = self._ended.pop(len(self._open), None)
         if waiting is not None:
             waiting["connections"].append(result["counter"])
-        read = [self._device_tensor(one.tensor, one.buffer) for one in begin.read]
+        read = [self._device_tensor(source.tensor, source.buffer) for source in begin.read]
         for node in (*read, *map(self._host_tensor, begin.hosts)):
             node["connections"].append(result["counter"])
             result["input_tensors"].append(node["counter"])
 
     def _end(self, event: OperationEnd) -> None:
-        """Ends the open function, whose outputs and successor its end leads to."""
+        """Ends the open function and connects the end to the outputs and to the next function."""
         start, begin, taken = self._open[-1]
         aborted = {"aborted": "true"} if event.aborted else {}
         result = self._child("function_end", {**aborted, "name": event.name})
@@ -230,7 +228,7 @@ class _Writer:
             text = self._tell(begin, event)
             taken.append(text.nanoseconds)
             attributes = ", ".join(f"{name}={value}" for name, value in text.attributes)
-            tensors = ", ".join(tensor_text(one.tensor.spec, storage="DeviceStorage") for one in begin.read)
+            tensors = ", ".join(tensor_text(source.tensor.spec, storage="DeviceStorage") for source in begin.read)
             start["arguments"] = [f"operation_attributes_t({attributes})", f"{{{tensors}}}"]
             start["params"] |= {"inputs": str(len(start["arguments"])), "program_cache_hit": event.cached}
         if sum(taken):
@@ -246,7 +244,7 @@ class _Writer:
         return self.node("tensor", host_params(spec, self._next_number - 1))
 
     def _device_tensor(self, tensor: MadeTensor, lies_in: BufferSpec | None = None) -> Node:
-        """Appends a tensor, which its buffer leads to; the buffer follows it if the capture has not seen it yet."""
+        """Appends a tensor and connects it to its buffer, which is appended first if the capture lacks it."""
         key = (tensor.number, tensor.address)
         if key in self._buffers:
             buffer = self.nodes[self._buffers[key]]
@@ -295,7 +293,7 @@ class _Writer:
             del self._buffers[key]
 
     def _begin_of_buffer(self, name: str, spec: TensorSpec | None) -> None:
-        """The function that asks for a buffer, or gives it back: what it makes of which tensor, if that is known."""
+        """Begins the function that allocates or frees a buffer, with the tensor's arguments if they are known."""
         if spec is None:
             self._begin(OperationBegin(name))
         elif name == TO_DEVICE:
@@ -308,14 +306,14 @@ class _Writer:
 
 
 def _number(event: Event) -> int:
-    """The largest number of a tensor that an event tells of."""
+    """The largest tensor number in an event."""
     if isinstance(event, OperationBegin):
-        return max((one.tensor.number for one in event.read), default=0)
+        return max((source.tensor.number for source in event.read), default=0)
     return event.number if isinstance(event, BufferAllocated) else 0
 
 
 def _buffer(params: Mapping[str, Any]) -> BufferSpec:
-    """The buffer that a node tells of."""
+    """The buffer that a node describes."""
     kind = BufferType(int(params["buffer_type"])) if "buffer_type" in params else BufferType[params["type"]]
     return BufferSpec(
         buffer_type=kind,
@@ -328,7 +326,7 @@ def _buffer(params: Mapping[str, Any]) -> BufferSpec:
 
 
 def captured_nodes(events: Sequence[Event], op_models: Meanings) -> list[Node]:
-    """The nodes of a capture of devices whose operations have such models; equal programs are looked into once."""
+    """The nodes of a capture, for devices whose operations have these models; equal programs are timed once."""
     known: dict[object, NodeText] = {}
 
     def tell(begin: OperationBegin, end: OperationEnd) -> NodeText:

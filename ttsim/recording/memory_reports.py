@@ -1,7 +1,7 @@
-"""How full a device's memories are, under ttnn's names, and the CSV files that the real library dumps of them.
+"""Statistics of a device's memories under ttnn's names, and the CSV files that the real library dumps.
 
 The block table is that of tt-metal's allocator: addresses count from the start of the bank's free range, and blocks
-have the numbers that they have there.
+have the allocator's own numbers.
 """
 
 from collections.abc import Iterator, Sequence
@@ -85,9 +85,9 @@ def dump_device_memory_state(device: Device, prefix: str = "") -> None:
 
 
 def memory_reports(device: Device, *, before_closing: bool = False) -> dict[str, str]:
-    """The texts of the real library's three memory reports, by the names of their files.
+    """The texts of the real library's three memory reports, by file name.
 
-    With `before_closing`, a closed device, whose memories are empty, is told as it was before.
+    With `before_closing`, a closed device, whose memories are empty, is reported as before closing.
     """
     last = device.machine.at_close if before_closing else None
     allocator = _as_it_is(device) if last is None else last
@@ -114,12 +114,12 @@ def memory_reports(device: Device, *, before_closing: bool = False) -> dict[str,
 
 
 def _as_it_is(device: Device) -> Allocator:
-    """The blocks of a device between two calls, whatever other threads do meanwhile."""
+    """A consistent copy of the device's blocks between two calls, whatever other threads do meanwhile."""
     return locked(device.machine, lambda: device.machine.allocator.copy())
 
 
 def _block_table(blocks: Sequence[Block], none: object) -> Iterator[tuple[object, ...]]:
-    """Number, address, size, blocks below and above, and whether in use, of blocks in the order of their numbers."""
+    """Number, address, size, neighbors and use of blocks, in the order of their numbers."""
     neighbors = zip(blocks, (None, *blocks[:-1]), (*blocks[1:], None), strict=True) if blocks else ()
     for block, before, after in sorted(neighbors, key=lambda three: three[0].number):
         yield (
@@ -133,7 +133,7 @@ def _block_table(blocks: Sequence[Block], none: object) -> Iterator[tuple[object
 
 
 def _details(allocator: Allocator, memory: BufferType) -> Iterator[str]:
-    """Totals of all banks of a memory, then the allocator's own account of one."""
+    """Totals over all banks of a memory, then the allocator's statistics of one bank."""
     statistics, blocks = allocator.statistics(memory), allocator.blocks(memory)
     banks = statistics.num_banks
     yield f",{memory.name}"

@@ -1,4 +1,4 @@
-"""Reports as users get them: notebooks show them as a page, and a page and a timeline are files of a saved report."""
+"""Report classes with HTML for notebooks, and the page and the timeline of a saved report."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,7 +13,7 @@ from ttsim.runtime.traces import RanCall
 
 
 def page_of_run(network: NetworkReport, report: CycleReport, calls: Sequence[RanCall], spec: DeviceSpec) -> Page:
-    """The page of all that a profile saw: its operations in order, and the cycles of the same calls."""
+    """The page of a profile: its operations in order, and the cycles of the same calls."""
     return page_of_network(network, report, spec, tuple(_sources(network, calls)))
 
 
@@ -30,10 +30,7 @@ def _sources(network: NetworkReport, calls: Sequence[RanCall]) -> Iterator[Sourc
 def page_files(
     network: NetworkReport, report: CycleReport, calls: Sequence[RanCall], spec: DeviceSpec
 ) -> dict[str, bytes]:
-    """Files by the ends of their names: ``html``, which needs nothing else, and ``trace.json.gz`` for Perfetto.
-
-    The arguments are those of `page_of_run`.
-    """
+    """Contents by extension: a self-contained ``html`` page and a Perfetto timeline ``trace.json.gz``."""
     page = page_of_run(network, report, calls, spec)
     return {
         "html": page_html(page).encode("utf-8"),
@@ -42,7 +39,7 @@ def page_files(
 
 
 class ShownCycles(CycleReport):
-    """A report on cycles."""
+    """A report on cycles with a notebook page."""
 
     __slots__ = ()
 
@@ -52,7 +49,7 @@ class ShownCycles(CycleReport):
 
 
 class ShownNetwork(NetworkReport):
-    """A report on a network."""
+    """A report on a network with a notebook page."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""What calls take: a profile of all calls of a ``with`` block, and the estimate of a single one."""
+"""Measures calls in simulated time: a profile of all calls of a ``with`` block, and the estimate of a single call."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -73,11 +73,11 @@ class Profile:
 
     def machine_advice(self, cycles: int) -> Advice:
         """What the calls depend on that have run so far, and take so many cycles; their plans are held."""
-        found = sensitivities(self.device.spec, self._cycles_on)
+        sensitivity = sensitivities(self.device.spec, self._cycles_on)
         return Advice(
             cycles=cycles,
-            machine=machine_changes(found, least_share=LEAST_SHARE, most=MOST_OF_MACHINE),
-            sensitivity=found,
+            machine=machine_changes(sensitivity, least_share=LEAST_SHARE, most=MOST_OF_MACHINE),
+            sensitivity=sensitivity,
         )
 
     def measured(self) -> Measured:
@@ -111,7 +111,7 @@ class Profile:
 
 
 def _most_rows(plan: Plan) -> int:
-    """Rows of the largest tensor of a plan."""
+    """The rows of the largest tensor of a plan."""
     return max((prod(tensor.shape[:-1]) for tensor in plan.tensors.values()), default=0)
 
 
@@ -168,17 +168,21 @@ def estimate_cycles(
 
 
 def _advice(
-    made: Profile, function: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any], device: Device
+    call_profile: Profile,
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    options: Mapping[str, Any],
+    device: Device,
 ) -> Advice:
-    """What would make an estimated call faster."""
+    """Suggestions that make an estimated call faster."""
 
     def measure(others: Mapping[str, Any]) -> Measured:
         return _tried(function, arguments, others, device, suggestions=False).measured()
 
-    before = made.measured()
-    machine = made.machine_advice(before.cycles)
-    found = Search(function, options, measure).run(before)
-    return replace(found, machine=machine.machine, sensitivity=machine.sensitivity)
+    before = call_profile.measured()
+    machine = call_profile.machine_advice(before.cycles)
+    advice = Search(function, options, measure).run(before)
+    return replace(advice, machine=machine.machine, sensitivity=machine.sensitivity)
 
 
 def _tried(
@@ -191,18 +195,18 @@ def _tried(
 ) -> Profile:
     """The profile of a call on a copy of the device."""
     with uncaptured(), copy_of(device, suggestions=suggestions) as copy:
-        given = [twin(value, device, copy) for value in arguments]
+        positional = [twin(value, device, copy) for value in arguments]
         named = {name: twin(value, device, copy) for name, value in options.items()}
         if "device" in signature(function).parameters:
             named["device"] = copy
         with profile(copy) as caught:
-            function(*given, **named)
+            function(*positional, **named)
     return caught
 
 
 @contextmanager
 def uncaptured() -> Iterator[None]:
-    """A ``with`` block that running graph captures do not see."""
+    """Hides a ``with`` block from running graph captures."""
     before = current()
     remember(replace(before, captures=()))
     try:
@@ -212,7 +216,7 @@ def uncaptured() -> Iterator[None]:
 
 
 def copy_of(device: Device, *, suggestions: bool = False) -> Device:
-    """Another device in the same state, without values, to try calls on."""
+    """A device in the same state, without values, for trial calls."""
     copy = Device(
         device.spec,
         device_id=device.device_id,
@@ -226,9 +230,9 @@ def copy_of(device: Device, *, suggestions: bool = False) -> Device:
 
 
 def twin(value: Any, device: Device, copy: Device) -> Any:
-    """A tensor on the device as one on its copy, one that is described made there, lists of them; all else as it is."""
-    if isinstance(value, list | tuple) and any(isinstance(one, Tensor | TensorDescription) for one in value):
-        return [twin(one, device, copy) for one in value]
+    """The same value for a call on the copy: tensors and descriptions become tensors there, also in lists."""
+    if isinstance(value, list | tuple) and any(isinstance(item, Tensor | TensorDescription) for item in value):
+        return [twin(item, device, copy) for item in value]
     if isinstance(value, TensorDescription):
         return tensor_like(value, copy)
     if not isinstance(value, Tensor) or value.device() is not device or not value.is_allocated():

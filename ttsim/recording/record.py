@@ -1,4 +1,4 @@
-"""The record of what a profile saw, from which files for other tools are written."""
+"""The record of a profile, from which the files for other tools are written."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -32,7 +32,7 @@ from ttsim.runtime.traces import RanCall
 
 
 def record_of(profile: Profile, name: str) -> Record:
-    """Everything that a profile has seen so far; the profile may go on."""
+    """The record of all calls of a profile so far; the profile may go on."""
     device, spec = profile.device, profile.device.spec
     text = [call for call in profile.calls if call.ran or call.error]
     taken = profile.taken()
@@ -78,7 +78,7 @@ def record_of(profile: Profile, name: str) -> Record:
 
 
 def _timelines(operations: Iterable[OpRun], profile: Profile) -> Iterator[tuple[int, Timeline]]:
-    """What programs send over the networks, each program once."""
+    """The network traffic of programs by program number, each program once."""
     first: dict[int, OpRun] = {}
     for op in operations:
         first.setdefault(op.program, op)
@@ -90,7 +90,7 @@ def _timelines(operations: Iterable[OpRun], profile: Profile) -> Iterator[tuple[
 
 
 def _tensors(call: RanCall) -> Iterator[MadeTensor]:
-    """Tensors on the device that a call read or made."""
+    """The device tensors that a call read or made."""
     yield from (tensor for _, tensor in call.inputs)  # what it writes into among them
     for end in ends_of_operations(call.events):
         yield from end.made
@@ -98,7 +98,7 @@ def _tensors(call: RanCall) -> Iterator[MadeTensor]:
 
 
 def _arguments(call: RanCall) -> Iterator[tuple[str, str]]:
-    """What a script gave to a call, or else the tensors of its plan; and what was chosen for the caller."""
+    """The arguments in the script, or else the tensors of the plan; then the planner's choices."""
     yield from texts(call.given)
     if not call.given:
         result = {result.tensor for step in call.plan.steps for result in _allocated(step)}
@@ -110,16 +110,15 @@ def _arguments(call: RanCall) -> Iterator[tuple[str, str]]:
 
 
 def _allocated(step: Step) -> tuple[Allocate, ...]:
-    """What a step allocates."""
     if isinstance(step, Operation):
         return (*step.outputs, *step.resident)
     return (step,) if isinstance(step, Allocate) else ()
 
 
 def _nodes(call: RanCall, operations: Sequence[OpRun], spec: DeviceSpec) -> list[Node]:
-    """The graph of a call: its function around all that it did, and what each of its device operations took.
+    """The graph of a call: a function around all its events, with the kernel time of each device operation.
 
-    Of a call that did not fit nothing ran but the device operation that could not be made.
+    If the call did not fit, only the device operation that could not be allocated is part of the graph.
     """
     inside: Iterable[Event] = _with_circular_buffers(call, spec)
     if call.error:
@@ -131,9 +130,9 @@ def _nodes(call: RanCall, operations: Sequence[OpRun], spec: DeviceSpec) -> list
 
 
 def _with_circular_buffers(call: RanCall, spec: DeviceSpec) -> Iterator[Event]:
-    """What a call did, every device operation with the circular buffers that take L1, which go at its end.
+    """The events of a call, with the circular buffers of every device operation that are no views, until its end.
 
-    A capture leaves those out of programs that were found in the cache, and of those that have dataflow buffers.
+    A capture leaves out circular buffers of programs from the cache and of programs with dataflow buffers.
     """
     steps = operations_of(call.plan, call.ran)
     text = False
@@ -148,7 +147,7 @@ def _with_circular_buffers(call: RanCall, spec: DeviceSpec) -> Iterator[Event]:
 
 
 def _local_buffers(step: Operation, spec: DeviceSpec) -> Iterator[CircularBufferAllocated]:
-    """The circular buffers of a program that are no views, where every program has them."""
+    """The circular buffers of a program that are no views, at the addresses of every program."""
     local = [buffer for buffer in step.circular_buffers if buffer.view_of is None]
     placed = place([(buffer.size_bytes, buffer.cores) for buffer in local], spec.l1)
     for buffer, address in zip(local, placed.addresses, strict=True):

@@ -22,7 +22,7 @@ from ttsim.runtime.traces import RanCall
 def timed_call(
     call: RanCall, spec: DeviceSpec, *, op_models: Meanings = OP_MODELS, plans: PlanCache | None = None
 ) -> CallRun:
-    """What a call took on a device, which may keep plans and what they take."""
+    """The cycles of a call on a device; `plans` caches the cycles of plans."""
 
     def run(operations: Sequence[TimedOperation]) -> CallRun:
         return CallRun(
@@ -45,20 +45,20 @@ def timed_call(
 
 
 def cycles_of(call: RanCall, spec: DeviceSpec, *, op_models: Meanings = OP_MODELS) -> float:
-    """Cycles of what a call ran, on any machine; operations without a model count nothing."""
+    """Cycles of a call's operations on any machine; operations without a model count 0."""
     ran = run_cycles(call.plan, spec, ran=call.ran, op_models=op_models).operations
     return fsum(op.cycles.cycles for op in ran if op.cycles is not None)
 
 
 def runs_of(calls: Sequence[RanCall], taken: Sequence[CallRun], spec: DeviceSpec) -> Runs:
-    """The device operations of calls that ran one after the other, each of which took what is `taken`."""
+    """The device operations of calls in sequence; `taken` has the cycles of each call."""
     makers: dict[int, tuple[str, str]] = {}
     runs = Runs(spec.clock_hz, spec)
     for number, (call, run, where) in enumerate(zip(calls, taken, places(calls), strict=True)):
         result = (event.number for event in call.events if isinstance(event, BufferAllocated))
         makers.update((buffer, (call.function, where)) for buffer in result)
-        steps, ends = operations_of(call.plan, call.ran), ends_of_operations(call.events)
-        of_calls = zip(steps, run.ran, run.in_order, fullest_moments(call), ends, strict=True)
+        steps, op_ends = operations_of(call.plan, call.ran), ends_of_operations(call.events)
+        of_calls = zip(steps, run.ran, run.in_order, fullest_moments(call), op_ends, strict=True)
         for step, timed, figures, live, end in of_calls:
             buffers = tuple(_living(event, *makers.get(event.number, ("", ""))) for event in live)
             circular = [buffer for buffer in step.circular_buffers if buffer.view_of is None]
@@ -80,7 +80,7 @@ def runs_of(calls: Sequence[RanCall], taken: Sequence[CallRun], spec: DeviceSpec
 
 
 def ends_of_operations(events: Sequence[Event]) -> Iterator[OperationEnd]:
-    """The ends of device operations, which functions of the library are not."""
+    """The events that end device operations, without the ends of the library's functions."""
     ops = []
     for event in events:
         if isinstance(event, OperationBegin):
@@ -101,8 +101,12 @@ def _living(event: BufferAllocated, function: str, where: str) -> LivingBuffer:
 
 
 def fullest_moments(call: RanCall) -> Iterator[tuple[BufferAllocated, ...]]:
-    """What lives in L1 at the fullest moment of each device operation of a call, oldest first."""
-    live = {one.number: one for one in call.before if one.buffer.buffer_type is not BufferType.DRAM}
+    """The buffers in L1 at the fullest moment of each device operation of a call, oldest first."""
+    live = {
+        allocation.number: allocation
+        for allocation in call.before
+        if allocation.buffer.buffer_type is not BufferType.DRAM
+    }
     most = 0
     fullest: tuple[BufferAllocated, ...] | None = None
     for event in call.events:
@@ -111,7 +115,7 @@ def fullest_moments(call: RanCall) -> Iterator[tuple[BufferAllocated, ...]]:
         elif isinstance(event, BufferFreed):
             live.pop(event.number, None)
         if isinstance(event, OperationBegin) or fullest is not None:
-            now = sum(one.buffer.bank_bytes for one in live.values())
+            now = sum(allocation.buffer.bank_bytes for allocation in live.values())
             if fullest is None or now > most:
                 most, fullest = now, tuple(live.values())
         if isinstance(event, OperationEnd) and fullest is not None:
@@ -120,10 +124,10 @@ def fullest_moments(call: RanCall) -> Iterator[tuple[BufferAllocated, ...]]:
 
 
 def places(calls: Sequence[RanCall]) -> list[str]:
-    """The lines that made each call, without those that all calls have in common, and without their folder.
+    """The lines that made each call, without the lines that all calls have in common.
 
-    So "net.py:12 > block.py:30" is the call that line 30 of block.py made when line 12 of net.py ran it; the innermost
-    line is always told. Files are told by their paths below the folder that holds all of them.
+    "net.py:12 > block.py:30" is the call that line 30 of block.py made when line 12 of net.py ran it; the innermost
+    line is always part of the text. File paths are relative to the folder that holds all files.
     """
     return [
         " > ".join(
@@ -134,12 +138,12 @@ def places(calls: Sequence[RanCall]) -> list[str]:
 
 
 def sources(calls: Sequence[RanCall]) -> list[tuple[str, int]]:
-    """The innermost line that made each call, its file told as in `places`; an empty name and 0 where none is known."""
+    """The innermost line that made each call, with the file names of `places`; ("", 0) if the line is unknown."""
     return [stack[-1] if stack else ("", 0) for stack in _stacks(calls)]
 
 
 def _stacks(calls: Sequence[RanCall]) -> list[list[tuple[str, int]]]:
-    """File and number of the lines that made each call, without those that all calls have in common."""
+    """File and line numbers of the lines that made each call, without the lines that all calls have in common."""
     stacks = [call.sites for call in calls]
     known = [stack for stack in stacks if stack]
     shared = 0
@@ -152,5 +156,5 @@ def _stacks(calls: Sequence[RanCall]) -> list[list[tuple[str, int]]]:
 
 
 def _file(file: str, folder: str) -> str:
-    """A file's path below a folder, with slashes; what is no path, such as <stdin>, as it is."""
+    """A file's path relative to a folder, with slashes; names that are no path, such as <stdin>, stay the same."""
     return PurePath(relpath(file, folder)).as_posix() if isabs(file) else basename(file)

@@ -62,7 +62,7 @@ def save_report(directory: str | Path, profile: Profile, *, name: str = "report"
         )
     folder = Path(directory)
     files = report_files(profile, name)
-    for path in {PERFORMANCE / name / one for one in (f"ops_perf_results_{name}.csv", *OF_TIME)} - set(files):
+    for path in {PERFORMANCE / name / file for file in (f"ops_perf_results_{name}.csv", *OF_TIME)} - set(files):
         _remove(folder / path)
     for path, content in files.items():
         try:
@@ -76,15 +76,10 @@ def save_report(directory: str | Path, profile: Profile, *, name: str = "report"
 
 
 def reserved_name(directory: str | Path, name: str) -> str:
-    """The first of ``<name>``, ``<name>-2``, ``<name>-3`` ... that no report of a directory has.
+    """The first name of ``<name>``, ``<name>-2``, ``<name>-3`` ... that no report of the directory has.
 
-    From now on a report has it: of several processes that ask at the same time each gets another name.
-
-    Args:
-        directory: Where reports are; it is made.
-
-    Raises:
-        OSError: The directory cannot be written to.
+    The name is reserved at once, so that processes that ask at the same time get different names; makes the directory;
+    raises OSError if the directory cannot be written to.
     """
     for number in count(1):
         free = name if number == 1 else f"{name}-{number}"
@@ -120,6 +115,6 @@ def report_files(profile: Profile, name: str) -> dict[Path, bytes]:
 
 
 def _remove(path: Path) -> None:
-    """Removes a file of an earlier report; where there is none, or can be none, nothing."""
+    """Removes a file of an earlier report, if the file exists."""
     with suppress(FileNotFoundError, NotADirectoryError, ValueError):
         path.unlink()

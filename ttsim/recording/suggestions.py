@@ -1,7 +1,7 @@
-"""What would make a call faster: other configs, each planned, placed and timed on a copy of the device.
+"""Searches for configs that make a call faster; each is planned, placed and timed on a copy of the device.
 
-The search is bounded and its order fixed, so that the same call gets the same advice: first every change alone, then
-the best one and every other on top of it, as long as that gains something.
+The search is bounded and deterministic: first every single change, then the best one combined with every other change,
+as long as the combination gains time.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -42,7 +42,7 @@ LESS_EXACT: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A changed call."""
+    """A call with changed arguments."""
 
     kind: str  # What is changed
     text: str  # The change in short
@@ -51,7 +51,7 @@ class Attempt:
 
 
 def attempts(function: Any, options: Mapping[str, Any]) -> Iterator[Attempt]:
-    """Changes of a call, one at a time; none for a function that takes no config of a convolution."""
+    """The single changes of a call; none if the function takes no convolution config."""
     known = signature(function).parameters
     if "conv_config" not in known:
         return
@@ -65,7 +65,7 @@ def attempts(function: Any, options: Mapping[str, Any]) -> Iterator[Attempt]:
 
 
 def arguments_source(options: Mapping[str, Any]) -> str:
-    """Changed arguments, as Python."""
+    """The changed arguments as Python source."""
 
     def source(value: Any) -> str:
         match value:
@@ -83,7 +83,7 @@ def arguments_source(options: Mapping[str, Any]) -> str:
 
 
 def _layouts(config: Conv2dConfig, options: Mapping[str, Any]) -> Iterator[Attempt]:
-    """Scheme, blocks, buffers, readers."""
+    """Changes of shard scheme, blocks, buffers and readers."""
     memory = _place(options.get("input_tensor"))
     sharded = memory is not None and memory.is_sharded()
     blocks = [rows * TILE for rows in BLOCK_TILES if rows * TILE != config.act_block_h_override]
@@ -105,12 +105,12 @@ def _layouts(config: Conv2dConfig, options: Mapping[str, Any]) -> Iterator[Attem
 
 
 def _slices(options: Mapping[str, Any], name: str) -> Iterator[Attempt]:
-    """Other slices of an input in DRAM or on the host, and none; the argument's name is the function's."""
-    memory, given = _place(options.get("input_tensor")), options.get(name)
+    """Other slices of an input in DRAM or on the host, and no slices; `name` is the function's argument for slices."""
+    memory, slices = _place(options.get("input_tensor")), options.get(name)
     if memory is not None and memory.buffer_type is not BufferType.DRAM:
         return
     axes = {"height": Conv2dDRAMSliceHeight, "width": Conv2dDRAMSliceWidth}
-    if given is not None:
+    if slices is not None:
         yield Attempt(kind=name, text="automatic slices", options={name: None})
     yield Attempt(kind=name, text="no slices", options={name: Conv2dL1FullSliceConfig})
     for side, axis in axes.items():
@@ -120,7 +120,7 @@ def _slices(options: Mapping[str, Any], name: str) -> Iterator[Attempt]:
 
 
 def _arithmetic(config: Conv2dConfig, options: Mapping[str, Any]) -> Iterator[Attempt]:
-    """Where partial sums are added; and fidelity and formats, at the price of precision."""
+    """Changes of partial sums; and changes of fidelity and formats, at the price of precision."""
     weights = options.get("weight_tensor")
     chosen = config.weights_dtype or getattr(weights, "dtype", None)
     source = getattr(options.get("input_tensor"), "dtype", None)
@@ -139,13 +139,13 @@ def _arithmetic(config: Conv2dConfig, options: Mapping[str, Any]) -> Iterator[At
 
 
 def _default_compute(source: DataType | None, weights: DataType | None) -> WormholeComputeKernelConfig:
-    """What a call computes with that says nothing; an input or weights that it lacks count as bfloat16."""
+    """The default compute config of a call; missing formats count as bfloat16."""
     default = default_compute_config((source or bfloat16).format, (weights or bfloat16).format)
     return WormholeComputeKernelConfig.of(default)
 
 
 def _place(tensor: Any) -> MemoryConfig | None:
-    """Where a tensor, or one that is described, lies on the device; None if it is on the host."""
+    """The memory config of a tensor or a tensor description; None on the host."""
     if isinstance(tensor, Tensor):
         return None if tensor.device() is None else tensor.memory_config()
     return tensor.memory_config if isinstance(tensor, TensorDescription) else None
@@ -167,7 +167,7 @@ LEAST_SHARE: Final = 0.01  # of the cycles: smaller gains are not told
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What a call takes."""
+    """The measured cost of a call."""
 
     cycles: int  # All operations that have a model
     untimed: int  # Operations without one
@@ -179,10 +179,7 @@ Tried = tuple[Attempt, Measured]
 
 
 class Search:
-    """Trials of one call, and how many there were.
-
-    `measure` says what the call takes with other keyword arguments, and raises what the call raises.
-    """
+    """The trials of one call and their number; `measure` returns the cost with other keyword arguments or raises."""
 
     def __init__(
         self, function: Callable[..., Any], options: Mapping[str, Any], measure: Callable[[Mapping[str, Any]], Measured]
@@ -194,7 +191,7 @@ class Search:
         self.effort = 0
 
     def run(self, before: Measured) -> Advice:
-        """Everything that is worth telling of a call that takes so much."""
+        """The advice for a call with this cost."""
         singles = self._tried(attempts(self.function, self.options), self.options, before)
         free, priced = (
             _best_of_each([single for single in singles if bool(single[0].price) is price], before)
@@ -203,17 +200,17 @@ class Search:
         together = self._together(*free[0], before) if free else None
         return Advice(
             cycles=before.cycles,
-            changes=tuple(_change(*one, before) for one in free),
+            changes=tuple(_change(*trial, before) for trial in free),
             together=together,
-            at_a_price=tuple(_change(*one, before) for one in priced),
+            at_a_price=tuple(_change(*trial, before) for trial in priced),
             tried=self.tried,
         )
 
     def _together(self, attempt: Attempt, best: Measured, before: Measured) -> Change | None:
-        """The best change, and more on top of it; None if nothing is gained by more."""
+        """The best single change combined with further changes; None if no combination gains time."""
         texts, used, options = [attempt.text], {attempt.kind}, {**self.options, **attempt.options}
         while True:
-            others = (one for one in attempts(self.function, options) if one.kind not in used and not one.price)
+            others = (other for other in attempts(self.function, options) if other.kind not in used and not other.price)
             better = _best_of_each(self._tried(others, options, before), best)
             if not better:
                 break
@@ -226,7 +223,7 @@ class Search:
         return _change(whole, best, before) if len(texts) > 1 else None
 
     def _tried(self, others: Iterable[Attempt], options: Mapping[str, Any], before: Measured) -> list[Tried]:
-        """What changed calls take; without those that do not fit, are refused, or hide operations without a model."""
+        """The costs of changed calls, without calls that fail or hide operations without a model."""
         tried = []
         for attempt in others:
             if self.tried >= TRIALS or self.effort >= EFFORT:
@@ -246,13 +243,13 @@ class Search:
 
 
 def _best_of_each(tried: Iterable[Tried], before: Measured) -> list[Tried]:
-    """Of each kind the best change that is worth it, the best of all first."""
+    """The best change of each kind that saves at least `LEAST_SHARE`, the best change first."""
     best: dict[str, Tried] = {}
     for attempt, took in tried:
         worth = took.cycles <= (1 - LEAST_SHARE) * before.cycles
         if worth and (attempt.kind not in best or took.cycles < best[attempt.kind][1].cycles):
             best[attempt.kind] = (attempt, took)
-    return sorted(best.values(), key=lambda one: one[1].cycles)
+    return sorted(best.values(), key=lambda trial: trial[1].cycles)
 
 
 def _change(attempt: Attempt, took: Measured, before: Measured) -> Change:

@@ -1,1 +1,1 @@
-"""What a run used and gave: one summary of frozen figures, and writers that lay it out."""
+"""Reports on a run: summaries of frozen figures, and writers that format them."""

@@ -1,4 +1,4 @@
-"""How close an output comes to float64."""
+"""The error of an output against float64."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ CHUNK = 1 << 20  # elements taken at a time, so that no float64 copy of a whole 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accuracy:
-    """An output against the exact one."""
+    """The error of an output against the exact output."""
 
     pcc: float  # Pearson correlation of all elements; 1 for equal constants
     max_abs_error: float  # Largest absolute difference
@@ -20,11 +20,7 @@ class Accuracy:
 
 
 def measure(output: npt.NDArray[Any], exact: npt.NDArray[Any]) -> Accuracy:
-    """Compare an output with the exact one of the same number of elements, in the same order.
-
-    Raises:
-        ValueError: The numbers of elements differ, or there are none.
-    """
+    """Compare an output with the exact one, element by element; raises ValueError for other or no elements."""
     if output.size != exact.size or not output.size:
         raise ValueError(f"accuracy compares arrays of equal, positive size, not {output.shape} and {exact.shape}")
     have, want = output.reshape(-1), exact.reshape(-1)

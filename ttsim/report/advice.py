@@ -1,4 +1,4 @@
-"""What would make calls faster: changes that were tried on the model, what they gained, and the same in words."""
+"""Suggestions that make calls faster, each simulated, and their text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from ttsim.report.formatting import TableColumn, count_of, cycles, percent, tabl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Another way to make the same call, tried on the model."""
+    """A change of a call's arguments, simulated."""
 
     kind: str  # What was changed
     text: str  # The change in short: "shard_layout=HEIGHT_SHARDED"
@@ -22,7 +22,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineChange:
-    """Another machine, with the plan as it is."""
+    """A change of a device's figure, with the same plan."""
 
     figure: str  # What is changed, as part.field
     factor: float  # 2 or 0.5
@@ -32,7 +32,7 @@ class MachineChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What would help."""
+    """All suggestions for a call."""
 
     cycles: int
     changes: tuple[Change, ...] = ()  # Changes of the call's configs: of each kind the best, the most helpful first
@@ -47,18 +47,18 @@ class Advice:
 def machine_changes(
     sensitivities: tuple[Sensitivity, ...], *, least_share: float, most: int
 ) -> tuple[MachineChange, ...]:
-    """Twice or half of each figure, whichever is better: the most that save at least a share of the time."""
-    found = []
+    """The best `most` doublings or halvings of a figure that save at least `least_share` of the time."""
+    changes = []
     for sensitivity in sensitivities:
         times = [
             (time, factor) for factor, time in ((2.0, sensitivity.doubled_time), (0.5, sensitivity.halved_time)) if time
         ]
         if times and 1 - min(times)[0] >= least_share:
             time, factor = min(times)
-            found.append(
+            changes.append(
                 MachineChange(figure=sensitivity.figure, factor=factor, value=sensitivity.value, saved_share=1 - time)
             )
-    return tuple(sorted(found, key=lambda one: (-one.saved_share, one.figure))[:most])
+    return tuple(sorted(changes, key=lambda change: (-change.saved_share, change.figure))[:most])
 
 
 TOLD_CHANGES = 4
@@ -67,23 +67,23 @@ TOLD_FIGURES = 8
 
 
 def advice_lines(advice: Advice) -> list[str]:
-    """What would help, a line for each change, also of the machine."""
-    return [*help_lines(advice), *(f"  on another machine, {_machine(one)}" for one in advice.machine)]
+    """A line for each change of the call and of the machine."""
+    return [*help_lines(advice), *(f"  on another machine, {_machine(change)}" for change in advice.machine)]
 
 
 def help_lines(advice: Advice) -> list[str]:
-    """What would help on the same machine, a line for each change."""
+    """A line for each change of the call."""
     tried = f"{advice.tried} calls tried on the model" if advice.tried else "tried on the model, with the plan held"
     text = [*advice.changes[:TOLD_CHANGES], *([advice.together] if advice.together else [])]
     lines = [f"What would help ({tried}; errors of the model are larger than small gains):"]
-    lines += [f"  {_change(one, advice)}" for one in text]
+    lines += [f"  {_change(change, advice)}" for change in text]
     if advice.tried and not text:
         lines.append("  no other config that was tried is faster")
-    return lines + [f"  at a price, {one.price}: {_change(one, advice)}" for one in advice.at_a_price]
+    return lines + [f"  at a price, {change.price}: {_change(change, advice)}" for change in advice.at_a_price]
 
 
 def paste_lines(advice: Advice) -> list[str]:
-    """The best way to make the call that was found, to paste."""
+    """The best arguments that were found, to paste into a script."""
     best = advice.together or (advice.changes[0] if advice.changes else None)
     return [f"  {best.arguments}"] if best else []
 
@@ -96,27 +96,27 @@ def _times(time: float | None) -> str:
 
 
 def figure_value(value: float) -> str:
-    """A figure of a machine: large ones with a prefix."""
+    """A figure of a machine; large numbers get a prefix."""
     return count_of(value).strip() if value >= LARGE else f"{value:g}"
 
 
 SENSITIVITY_TABLE: Final[Sequence[TableColumn[Sensitivity]]] = (
-    TableColumn("figure", lambda one: one.figure, words=True),
-    TableColumn("value", lambda one: figure_value(one.value), goes=4),
-    TableColumn("dlog cycles", lambda one: f"{one.cycles_elasticity:+.3f}", goes=1),
-    TableColumn("dlog time", lambda one: f"{one.time_elasticity:+.3f}"),
-    TableColumn("twice", lambda one: _times(one.doubled_time), goes=3),
-    TableColumn("half", lambda one: _times(one.halved_time), goes=2),
+    TableColumn("figure", lambda row: row.figure, words=True),
+    TableColumn("value", lambda row: figure_value(row.value), goes=4),
+    TableColumn("dlog cycles", lambda row: f"{row.cycles_elasticity:+.3f}", goes=1),
+    TableColumn("dlog time", lambda row: f"{row.time_elasticity:+.3f}"),
+    TableColumn("twice", lambda row: _times(row.doubled_time), goes=3),
+    TableColumn("half", lambda row: _times(row.halved_time), goes=2),
 )
 
 
 def explain_advice(advice: Advice) -> str:
-    """All of it in plain characters."""
+    """The advice as plain text."""
     return "\n".join([*advice_lines(advice), *paste_lines(advice), *sensitivity_lines(advice)])
 
 
 def sensitivity_lines(advice: Advice, width: int | None = None) -> list[str]:
-    """On which figures of the machine the call hangs, as a table of a width; none if nobody asked."""
+    """The table of the figures that the time depends on, `width` characters wide; empty without sensitivities."""
     if not advice.sensitivity:
         return []
     room = None if width is None else width - INDENT
@@ -125,10 +125,10 @@ def sensitivity_lines(advice: Advice, width: int | None = None) -> list[str]:
     return [*wrapped(head, width, indent=INDENT), *(" " * INDENT + line for line in table)]
 
 
-def _change(one: Change, advice: Advice) -> str:
-    return f"{one.text}: {cycles(advice.cycles)} -> {cycles(one.cycles)} cycles (-{percent(one.saved_share)})"
+def _change(change: Change, advice: Advice) -> str:
+    return f"{change.text}: {cycles(advice.cycles)} -> {cycles(change.cycles)} cycles (-{percent(change.saved_share)})"
 
 
-def _machine(one: MachineChange) -> str:
-    what = "twice" if one.factor > 1 else "half of"
-    return f"{what} {one.figure} ({figure_value(one.value)}): -{percent(one.saved_share)} of the time"
+def _machine(change: MachineChange) -> str:
+    what = "twice" if change.factor > 1 else "half of"
+    return f"{what} {change.figure} ({figure_value(change.value)}): -{percent(change.saved_share)} of the time"

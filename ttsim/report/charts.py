@@ -26,13 +26,13 @@ class Tick(NamedTuple):
 
 
 def steps(operations: int) -> tuple[Tick, ...]:
-    """The axis of so many operations, all of the same width: numbers in steps of 1, 2 or 5, tens ..."""
+    """The marks of an axis of operations, all of the same width, in steps of 1, 2, 5, 10, 20 ..."""
     step = _step(operations / MOST_STEPS)
     return tuple(Tick(f"#{at}", at / operations) for at in range(0, operations, step))
 
 
 def times(nanoseconds: float) -> tuple[Tick, ...]:
-    """The axis of so much time, in steps of 1, 2 or 5, tens ... of a unit."""
+    """The marks of a time axis, in steps of 1, 2, 5, 10, 20 ... of a unit."""
     if nanoseconds <= 0:
         return ()
     unit, name = next((unit for unit in UNITS if nanoseconds >= 2 * unit[0]), UNITS[-1])
@@ -41,7 +41,7 @@ def times(nanoseconds: float) -> tuple[Tick, ...]:
 
 
 def _step(least: float) -> int:
-    """The smallest of 1, 2, 5, 10, 20, 50 ... that is not smaller."""
+    """The smallest number of 1, 2, 5, 10, 20, 50 ... that is at least `least`."""
     ten = 1
     while 5 * ten < least:
         ten *= 10
@@ -49,7 +49,7 @@ def _step(least: float) -> int:
 
 
 class CoreMap(NamedTuple):
-    """A figure of every core, row by row, and how strong its color is."""
+    """A figure of every core, row by row, and the strength of its color."""
 
     name: str
     unit: str  # "cycles" or "B"
@@ -60,7 +60,7 @@ class CoreMap(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """The worker cores, row by row, those that do nothing among them."""
+    """The worker cores, row by row, idle cores included."""
 
     columns: int
     rows: int
@@ -69,7 +69,7 @@ class Grid:
 
     @property
     def maps(self) -> Iterator[CoreMap]:
-        """The figures that any core has; bytes that are moved are shares of the core that moves most of them."""
+        """The figures that are not 0 on all cores; bytes are shares of the core with most bytes."""
         cores = self.cores
         for name, figures, shares in (
             ("at work", [core.cycles for core in cores], [core.share for core in cores]),
@@ -89,23 +89,23 @@ class Grid:
 
 
 def grid_of(cores: Sequence[CoreTime], spec: DeviceSpec | None = None, l1: L1Map | None = None) -> Grid:
-    """Every worker core of a device, from the cores that did something and the map of L1, which has circular buffers.
+    """Every worker core of a device, from the busy cores and the circular buffers in the map of L1.
 
-    Without a device, the grid ends with the last core that did something.
+    Without a device, the grid ends with the last busy core.
     """
     known = {(core.column, core.row): core for core in cores}
     if spec is None:
         columns, rows = (max((place[axis] for place in known), default=-1) + 1 for axis in (0, 1))
     else:
         columns, rows = spec.grid.cols, spec.grid.rows
-    held = {} if l1 is None else _circular_bytes(l1)
+    circular_bytes = {} if l1 is None else _circular_bytes(l1)
     return Grid(
         columns=columns,
         rows=rows,
         cores=tuple(
             replace(
                 known.get((column, row)) or CoreTime(column=column, row=row, of_cycles=0),
-                circular_bytes=held.get((column, row), 0),
+                circular_bytes=circular_bytes.get((column, row), 0),
             )
             for row in range(rows)
             for column in range(columns)
@@ -115,29 +115,28 @@ def grid_of(cores: Sequence[CoreTime], spec: DeviceSpec | None = None, l1: L1Map
 
 
 def _circular_bytes(l1: L1Map) -> dict[Core, int]:
-    """Circular buffers of the operation that has most of them, by core."""
+    """The most bytes that the circular buffers of one operation take, by core."""
     of_operations: defaultdict[tuple[int, Core], int] = defaultdict(int)
     for block in l1.blocks:
         for core in cores_in(block.held.ranges) if block.held.kind == CIRCULAR else ():
             of_operations[block.first, core] += block.held.size_bytes
     most: defaultdict[Core, int] = defaultdict(int)
-    for (_, core), held in of_operations.items():
-        most[core] = max(most[core], held)
+    for (_, core), size_bytes in of_operations.items():
+        most[core] = max(most[core], size_bytes)
     return most
 
 
 class _Axis(NamedTuple):
-    """Powers of ten from one to another."""
+    """A logarithmic axis between two powers of ten."""
 
     low: int
     high: int
 
     def share(self, value: float) -> float:
-        """Where a value stands."""
+        """The share of the axis at which a value lies."""
         return (log10(value) - self.low) / (self.high - self.low)
 
     def ticks(self, unit: str) -> tuple[Tick, ...]:
-        """A mark for each power."""
         values = (10.0**power for power in range(self.low, self.high + 1))
         return tuple(Tick(f"{count_of(value)}{unit}", self.share(value)) for value in values)
 
@@ -151,7 +150,7 @@ Point = tuple[float, float]  # shares from the left and from the top
 
 
 class RoofChart(NamedTuple):
-    """Issued work by bytes of DRAM to the right, by time upward, in powers of ten."""
+    """The roofline chart, logarithmic: FLOP per byte of DRAM to the right, FLOP per second upward."""
 
     points: list[tuple[OpRun, Point]]  # Operations that multiply, and move bytes from or to DRAM
     lines: list[tuple[str, Point, Point]]  # Roofs with their names, DRAM first, and both of their ends
@@ -160,7 +159,7 @@ class RoofChart(NamedTuple):
 
 
 def roof_chart(operations: Sequence[OpRun]) -> RoofChart | None:
-    """The chart of some operations; None if none of them multiplies and moves bytes from or to DRAM."""
+    """The chart of some operations; None if no operation both multiplies and moves bytes from or to DRAM."""
     placed = [(op, op.time) for op in operations if op.time and op.time.roofline.issued_flops_per_dram_byte]
     if not placed:
         return None
@@ -175,8 +174,8 @@ def roof_chart(operations: Sequence[OpRun]) -> RoofChart | None:
     lines: list[tuple[str, Point, Point]] = []
     if slope and peaks:
         first, last = max(10.0**across.low, 10.0**upward.low / slope), max(peaks.values()) / slope
-        ends = (place(first, first * slope), place(last, last * slope))
-        lines.append((f"DRAM {count_of(slope)}B/s", *ends))
+        endpoints = (place(first, first * slope), place(last, last * slope))
+        lines.append((f"DRAM {count_of(slope)}B/s", *endpoints))
     for phases, peak in peaks.items():
         begins, height = place(peak / slope if slope else 10.0**across.low, peak)
         name = f"{FIDELITIES.get(phases, 'matrix units')} {count_of(peak)}FLOP/s"
@@ -192,7 +191,7 @@ def roof_chart(operations: Sequence[OpRun]) -> RoofChart | None:
 
 
 def _peaks(timed: Sequence[OperationTime]) -> dict[int, float]:
-    """The FLOP a second of all matrix units together, by fidelity phases, from the operation with most of them."""
+    """The peak FLOP/s of all matrix units by fidelity phases, from the operation with most matrix cycles."""
     peaks = {}
     for phases in sorted({time.fidelity_phases for time in timed}):
         most = max(
@@ -204,7 +203,7 @@ def _peaks(timed: Sequence[OperationTime]) -> dict[int, float]:
 
 
 def _dram_rate(timed: Sequence[OperationTime]) -> float:
-    """The bytes a second that DRAM delivers or takes at best; 0 if no operation has it busy for a cycle."""
+    """The peak DRAM bytes per second; 0 if no operation keeps DRAM busy for a cycle."""
     most = max(timed, key=lambda time: time.roofline.dram_cycles)
     if not most.roofline.dram_cycles:
         return 0.0

@@ -1,4 +1,4 @@
-"""Two reports side by side: operations matched in order, which took longer, and what about them is different."""
+"""Compares two reports: matches operations in order, and lists the differences in time and in configuration."""
 
 import re
 from collections import Counter
@@ -15,7 +15,7 @@ from ttsim.report.formatting import TableColumn, printable, short_name, table_li
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedTensor:
-    """A tensor that an operation reads or makes, in words; empty where a report does not say it."""
+    """A tensor that an operation reads or makes, as text; fields are empty if the report lacks them."""
 
     name: str  # INPUT_0, OUTPUT_0 ..
     shape: str = ""  # Its logical one, as 1x1x64x32
@@ -40,7 +40,7 @@ class ReportedOperation:
     stages: tuple[tuple[str, int], ...] = ()
 
     def taken(self, unit: str) -> int | None:
-        """Its cycles, or whole nanoseconds."""
+        """Its cycles, or its whole nanoseconds."""
         if unit == CYCLES:
             return self.cycles
         return None if self.nanoseconds is None else round(self.nanoseconds)
@@ -48,7 +48,7 @@ class ReportedOperation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
-    """A report that was read."""
+    """A report read from a file."""
 
     device: str  # Name of the device, or its architecture; empty if nobody says
     clock_hz: int  # Its clock; 0 where times are told and no cycles
@@ -71,7 +71,7 @@ CONFIGURED: Final = ("cores", "fidelity", *(what for what, _ in OF_TENSORS))  # 
 
 
 class Cause(NamedTuple):
-    """A difference."""
+    """A difference between two operations."""
 
     what: str  # Differs: cores, fidelity, shapes ..
     text: str  # How, in words
@@ -80,9 +80,9 @@ class Cause(NamedTuple):
 def causes_of(
     before: ReportedOperation | None, after: ReportedOperation | None, *, stages: bool = True
 ) -> tuple[Cause, ...]:
-    """What is different about an operation, None in a report that does not have it; the stages that changed most last.
+    """The differences of an operation between two reports; None is an operation missing in one of them.
 
-    Cycles of `stages` of two clocks do not compare.
+    The stages that changed most come last; cycles of `stages` do not compare between two clocks.
     """
     if before is None or after is None:
         return (Cause(MISSING, "only after" if before is None else "only before"),)
@@ -93,7 +93,7 @@ def causes_of(
 
 
 def _differences(before: ReportedOperation, after: ReportedOperation) -> Iterator[Cause]:
-    """What both tell otherwise."""
+    """The fields that both operations have and that differ."""
     for what, name, words in OF_OPERATIONS:
         was, now = getattr(before, name), getattr(after, name)
         if was and now and was != now:
@@ -120,16 +120,15 @@ FORMER: Final = {"OptimizedConvNew": "Conv2d", "UntilizeWithHaloV2": "Halo", "Un
 
 
 def kind_of(name: str) -> str:
-    """An operation's kind, by whatever name a version of tt-metal calls it: Conv2d, Halo ..."""
+    """The kind of an operation in any version of tt-metal: Conv2d, Halo ..."""
     short = ENDING.sub("", operation_name(name))
     return FORMER.get(short, short)
 
 
 def matched(before: Sequence[str], after: Sequence[str]) -> list[tuple[int | None, int | None]]:
-    """Numbers of operations of equal kinds, in order, as many as can be; before each pair those that have no other.
+    """The indices of operations of equal kinds, matched in order as far as possible; None stands for no partner.
 
-    Raises:
-        ArgumentError: Both are so long, and so different, that it would take too much memory.
+    Raises ArgumentError if the lists are so long and so different that the match would take too much memory.
     """
     same = min(len(before), len(after))
     head = next((at for at in range(same) if before[at] != after[at]), same)
@@ -148,7 +147,7 @@ def matched(before: Sequence[str], after: Sequence[str]) -> list[tuple[int | Non
 
 
 def _common(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int]]:
-    """The longest common subsequence, as numbers in both."""
+    """The longest common subsequence, as pairs of indices."""
     if (len(before) + 1) * (len(after) + 1) > MOST_CELLS or min(len(before), len(after)) > np.iinfo(np.int16).max:
         raise ArgumentError(
             f"compare: {len(before):,} and {len(after):,} operations that differ are too many to match; compare parts"
@@ -176,19 +175,19 @@ LONGEST_CAUSES: Final = 1000  # characters of what is different about one operat
 
 
 class Change(NamedTuple):
-    """What operations take in both reports, without those whose time one of them does not tell."""
+    """The time in both reports, of operations whose time both reports have."""
 
     before: int
     after: int
 
     @property
     def more(self) -> int:
-        """What the second has more."""
+        """The second time minus the first."""
         return self.after - self.before
 
     @property
     def share(self) -> float | None:
-        """The same, of the first; None if it has none."""
+        """The difference as a share of the first time; None if that is 0."""
         return self.more / self.before if self.before else None
 
 
@@ -202,7 +201,7 @@ class Pair(NamedTuple):
 
     @property
     def sides(self) -> list[ReportedOperation]:
-        """The operation in the reports that have it."""
+        """The operation in each report that has it."""
         return [side for side in (self.before, self.after) if side is not None]
 
     @property
@@ -212,7 +211,7 @@ class Pair(NamedTuple):
 
 
 class KindChange(NamedTuple):
-    """All operations of a kind."""
+    """The change of all operations of one kind."""
 
     kind: str  # Conv2d, Halo ..
     counts: tuple[int, int] | None  # How many there are in each report; None of all kinds together
@@ -221,7 +220,7 @@ class KindChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Two reports."""
+    """The differences between two reports."""
 
     # Cycles where both have one clock; whole nanoseconds where it differs, or only times are known, of which a profiler
     # writes whole ones
@@ -233,11 +232,11 @@ class Comparison:
     notes: tuple[str, ...]  # What else is to be known, in words
 
     def fails(self, most_share: float) -> bool:
-        """Whether the second takes longer than the first by more than a share of its time."""
+        """Whether the second report takes longer by more than this share of the first."""
         return self.change.more > most_share * self.change.before
 
     def table(self, width: int | None = None) -> str:
-        """Both sums, the kinds, and the operations that differ and why, on lines of a width as of a `Report`."""
+        """The sums, the kinds, and the operations that differ with the causes, in lines of `width` characters."""
         different = [pair for pair in self.pairs if pair.change.more or pair.causes]
         words = [self._head(), *self._counts(different), *self.notes]
         lines = [line for text in words for line in wrapped(text, width, indent=2)]
@@ -281,20 +280,20 @@ class Comparison:
         return f"{sums} {'cycles' if self.unit == CYCLES else 'us'}{share}, {first} before, {second} after"
 
     def _counts(self, different: Sequence[Pair]) -> Iterator[str]:
-        """How many operations are in both, and what differs in how many."""
+        """The number of operations in both reports, and the number that differ by each cause."""
         alone = Counter(pair.causes[0].text for pair in different if len(pair.sides) == 1)
         same = len(self.pairs) - len(different)
-        parts = [
+        counts = [
             f"{len(self.pairs) - alone.total()} operations are in both",
             f"{same} of them the same" if same else "",
         ]
         yield (
-            ", ".join(filter(None, (*parts, *(f"{alone[text]} {text}" for text in sorted(alone, reverse=True))))) + "."
+            ", ".join(filter(None, (*counts, *(f"{alone[text]} {text}" for text in sorted(alone, reverse=True))))) + "."
         )
         differs = Counter(what for pair in different for what in {cause.what for cause in pair.causes})
-        told = [f"{what} in {differs[what]}" for what in sorted(CONFIGURED) if differs[what]]
-        if told:
-            yield f"What differs: {', '.join(told)}."
+        differences = [f"{what} in {differs[what]}" for what in sorted(CONFIGURED) if differs[what]]
+        if differences:
+            yield f"What differs: {', '.join(differences)}."
 
     def _text(self, value: int, *, sign: str = "") -> str:
         return f"{value:{sign},}" if self.unit == CYCLES else f"{value / 1e3:{sign},.2f}"
@@ -305,11 +304,7 @@ class Comparison:
 
 
 def compare(before: Reported, after: Reported) -> Comparison:
-    """The comparison of two reports, whose operations are matched in order.
-
-    Raises:
-        ArgumentError: They are too long and too different to be matched.
-    """
+    """Compare two reports; raises ArgumentError if they are too long and too different to match."""
     unit = CYCLES if before.clock_hz == after.clock_hz != 0 else NANOSECONDS
     kinds = [[kind_of(op.name) for op in side.operations] for side in (before, after)]
     pairs = [
@@ -344,7 +339,7 @@ def _together(pairs: Iterable[Pair]) -> Change:
 
 
 def _notes(before: Reported, after: Reported) -> Iterator[str]:
-    """Where both are of different machines, and what is left out."""
+    """Differences of the machines, and rows that were left out."""
     if before.arch != after.arch and before.arch and after.arch:
         yield f"Architectures differ: {short_name(before.arch)} before, {short_name(after.arch)} after."
     elif before.clock_hz != after.clock_hz and before.clock_hz and after.clock_hz:

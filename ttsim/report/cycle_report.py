@@ -1,4 +1,4 @@
-"""The report on cycles that users get, with its table and the launch overhead between operations."""
+"""The report on cycles, its table, and the launch overhead between operations."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ BASES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchTime:
-    """The programs of a report in one queue, launched in one way."""
+    """The launch overhead of all programs of a report, launched in one way."""
 
     reading: str  # Which way: "trace replay", "warm program cache" or "first call"
     between_nanoseconds: int  # From the first command to the last kernel's end, what no kernel fills
@@ -43,7 +43,7 @@ class LaunchTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchTimes:
-    """Launch and dispatch of all programs of a report."""
+    """The launch overhead of all programs of a report, launched in each way."""
 
     programs: int  # How many were launched; those without a model of their cycles count as if they took none
     readings: tuple[LaunchTime, ...]  # Trace replay, warm program cache, first call; none if no program was launched
@@ -52,7 +52,7 @@ class LaunchTimes:
 
 
 def launch_times(launches: Sequence[Launch], kernel_nanoseconds: float, spec: DeviceSpec) -> LaunchTimes:
-    """The launches of all programs of a report, in order, whose kernels take so long."""
+    """The launch overhead of all programs of a report in order, whose kernels take `kernel_nanoseconds`."""
     between = between_kernels_nanoseconds(launches, spec)
     readings = (
         LaunchTime(
@@ -67,7 +67,7 @@ def launch_times(launches: Sequence[Launch], kernel_nanoseconds: float, spec: De
 
 
 def launch_lines(launches: LaunchTimes) -> list[str]:
-    """The line of a report; none if nothing was launched."""
+    """The line of a report about launches; empty if nothing was launched."""
     if not launches.readings:
         return []
     return [
@@ -78,7 +78,7 @@ def launch_lines(launches: LaunchTimes) -> list[str]:
 
 
 def launch_summary(launches: LaunchTimes) -> str:
-    """What passes between operations, in each reading."""
+    """The dispatch overhead of each way of launching."""
     return ", ".join(f"{reading.reading} {time(reading.between_nanoseconds)}" for reading in launches.readings)
 
 
@@ -90,7 +90,7 @@ def _of(line: Line) -> OperationTime | Totals:
 
 
 def _math(line: Line, share: Callable[[MathUse], float]) -> str:
-    """A share of what the matrix units do, where they do anything."""
+    """A share of the work of the matrix units; empty if they do nothing."""
     math = _of(line).math
     return percent(share(math)) if math.issued_flops else ""
 
@@ -122,7 +122,7 @@ CALL_TABLE: Final[Sequence[TableColumn[Line]]] = (
 
 
 def call_lines(calls: Sequence[CallTime], width: int | None = None) -> list[str]:
-    """The operations of each call; then all of it together, where it has several or is not alone in the table."""
+    """The operations of each call, then their sum if the call has several or is not alone in the table."""
     lines: list[Line] = []
     for call in calls:
         lines += call.operations
@@ -206,7 +206,7 @@ class CycleReport(Report):
         """
         if not self.calls:
             return self.explain()
-        missing = not_counting([one for call in self.calls for one in call.untimed])
+        missing = not_counting([op for call in self.calls for op in call.untimed])
         error = self.total.error
         bar = "" if error.share is None else f" (error expected: {percent(error.share)}{where_measured(error)})"
         taken = f"{cycles(self.cycles)} cycles{bar}, {time(self.nanoseconds)} at {self.clock_hz / 1e9:g} GHz"
@@ -218,7 +218,7 @@ class CycleReport(Report):
 
 
 def cycle_report(calls: Sequence[CallRun], spec: DeviceSpec, kind: type[CycleReport] = CycleReport) -> CycleReport:
-    """The report on calls that ran one after the other on a device, of some class."""
+    """The report, of class `kind`, on calls that ran in sequence on a device."""
     result = call_times(calls)
     total = result[0].total if len(result) == 1 else totals(calls, spec)
     return kind(

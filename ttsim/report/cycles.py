@@ -47,12 +47,12 @@ Core = tuple[int, int]  # column and row
 
 
 def share_of(part: float, whole: float) -> float:
-    """A part of a whole; 0 of nothing."""
+    """`part` / `whole`; 0 if `whole` is 0."""
     return part / whole if whole else 0.0
 
 
 def kernel_nanoseconds(cycles: float, spec: DeviceSpec) -> int:
-    """Cycles in whole nanoseconds; a kernel takes at least `LEAST_NANOSECONDS`."""
+    """Cycles as whole nanoseconds, at least `LEAST_NANOSECONDS`."""
     return max(round(nanoseconds(cycles, spec.clock_hz)), LEAST_NANOSECONDS)
 
 
@@ -80,8 +80,8 @@ def error_bar(description: Description, architecture: str) -> ErrorBar:
     """The expected error of an operation on an architecture."""
     error = expected_error(description.measured_as, architecture) if description.measured_as else None
     if error is None:
-        parts = f"; composed of {description.composed_of}" if description.composed_of else ""
-        return ErrorBar(share=None, configurations=0, text=f"{NO_MEASUREMENT}{parts}")
+        composition = f"; composed of {description.composed_of}" if description.composed_of else ""
+        return ErrorBar(share=None, configurations=0, text=f"{NO_MEASUREMENT}{composition}")
     text = f"{description.measured_as}: mean of {error.configurations} configurations that the fit had not seen"
     if error.architecture != architecture:
         text += f", all on {error.architecture}: on {architecture} nothing was measured"
@@ -90,21 +90,21 @@ def error_bar(description: Description, architecture: str) -> ErrorBar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TotalError:
-    """The expected error of the cycles of several operations."""
+    """The expected error of several operations together."""
 
     share: float | None  # Of the cycles whose models were measured; None if none was
     unmeasured_share: float  # Of all cycles, those of operations without a measurement
 
 
-def total_error(parts: Sequence[tuple[str, int, ErrorBar]]) -> TotalError:
-    """The expected error of operations in sequence, each with what it was measured as, its cycles and its error.
+def total_error(operations: Sequence[tuple[str, int, ErrorBar]]) -> TotalError:
+    """The expected error of operations in sequence, each with its measured kind, its cycles and its error.
 
-    Errors of one kind add up, those of different kinds in squares.
+    Errors of one kind are added, errors of different kinds are added in squares.
     """
-    cycles = sum(cycles for _, cycles, _ in parts)
-    measured = sum(cycles for _, cycles, bar in parts if bar.share is not None)
+    cycles = sum(cycles for _, cycles, _ in operations)
+    measured = sum(cycles for _, cycles, bar in operations if bar.share is not None)
     off: defaultdict[str, list[float]] = defaultdict(list)
-    for kind, own, bar in parts:
+    for kind, own, bar in operations:
         if bar.share is not None:
             off[kind].append(bar.share * own)
     return TotalError(
@@ -114,14 +114,14 @@ def total_error(parts: Sequence[tuple[str, int, ErrorBar]]) -> TotalError:
 
 
 def whole(cycles: float) -> int:
-    """The nearest whole number of cycles; of two the even one."""
+    """The nearest whole number of cycles; halves go to the even number."""
     if isinstance(cycles, int):
         return cycles
     return int(cycles) if cycles.is_integer() else round(round(cycles, DIGITS))
 
 
 def whole_operation(timed: OperationCycles) -> OperationCycles:
-    """An operation in whole cycles: no group of cores ends after it, and critical cycles still add up to its own."""
+    """An operation in whole cycles: no core group ends after the operation, and critical cycles add up to its own."""
     cycles = whole(timed.cycles)
     rounded: dict[str, Any] = {
         "cycles": cycles,
@@ -139,7 +139,7 @@ def _whole_group(group: CoreGroupCycles, most: int) -> CoreGroupCycles:
 
 
 def _whole_stages(stages: Iterable[StageCycles]) -> Iterable[StageCycles]:
-    """Critical cycles are rounded where they end on the path, one stage behind the other."""
+    """Rounds critical cycles at their ends on the path, one stage after the other."""
     end, whole_end = 0.0, 0
     for stage in stages:
         critical = 0
@@ -152,7 +152,7 @@ def _whole_stages(stages: Iterable[StageCycles]) -> Iterable[StageCycles]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StageTime(Row, figures="stage does busy_cycles stall_cycles critical_cycles"):
-    """One stage of a core, or of several operations together; shares are of the operations' cycles."""
+    """One stage of a core, or of several operations together; shares are shares of the operations' cycles."""
 
     of_cycles: float
     stage: str  # Its name: "reader", "math", "writer" ..
@@ -169,7 +169,7 @@ class StageTime(Row, figures="stage does busy_cycles stall_cycles critical_cycle
 def stage_times(
     stages: Iterable[StageCycles], *, of_cycles: float, words: Mapping[Stage, str] = DOES
 ) -> tuple[StageTime, ...]:
-    """Stages added up by name, in the order of the pipeline, with their shares of some cycles and what each does."""
+    """Stages added up by name in pipeline order, with their shares of `of_cycles` and their descriptions."""
     sums: defaultdict[Stage, list[int]] = defaultdict(lambda: [0, 0, 0])
     for stage in stages:
         for at, cycles in enumerate((stage.busy_cycles, stage.stall_cycles, stage.critical_cycles)):
@@ -178,11 +178,11 @@ def stage_times(
 
 
 def tied_stages(stages: Sequence[StageTime], bound_by: str, cycles: int) -> tuple[str, ...]:
-    """Stages that bind an operation as well as the one that is called so, the nearest first.
+    """Stages that bind an operation as much as its binding stage, the nearest first.
 
-    They have at least half of its cycles on the critical path, and differ from them by at most `TIE_SHARE` of the
-    operation's (what takes longer than the stage that binds, as the start may, binds nothing); where no path is known,
-    busy cycles count.
+    A tied stage has at least half of the binding stage's cycles on the critical path, and differs by at most
+    `TIE_SHARE` of the operation's cycles (a stage that takes longer than the binding stage, such as the start, binds
+    nothing). Busy cycles count if no critical path is known.
     """
     spent = spent_cycles(stages)
     most = spent.get(bound_by, 0)
@@ -195,7 +195,7 @@ def tied_stages(stages: Sequence[StageTime], bound_by: str, cycles: int) -> tupl
 
 
 def spent_cycles(stages: Sequence[StageTime]) -> dict[str, int]:
-    """Critical cycles of each stage, or busy cycles where no critical path is known."""
+    """Critical cycles of each stage, or busy cycles if no critical path is known."""
     walked = any(stage.critical_cycles for stage in stages)
     return {stage.stage: stage.critical_cycles if walked else stage.busy_cycles for stage in stages}
 
@@ -225,12 +225,12 @@ class CoreGroupTime(Row):
 
     @property
     def idle_share(self) -> float:
-        """The share of the operation's cycles after the end of their last stage."""
+        """The share of the operation's cycles after the end of the group's last stage."""
         return 1 - self.share
 
 
 class Sums(NamedTuple):
-    """What operations that ran one after the other do, added up; the roofs of each are its own."""
+    """The work of operations in sequence, added up; roofs are computed for each operation, then added."""
 
     cycles: int = 0  # Whole ones
     core_cycles: int = 0  # The same, of all cores that take part
@@ -246,22 +246,22 @@ class Sums(NamedTuple):
 
     @property
     def dram_bytes(self) -> int:
-        """Read and written bytes."""
+        """Bytes read and written."""
         return self.dram_read_bytes + self.dram_written_bytes
 
     def rate(self, count: float, spec: DeviceSpec) -> float:
-        """A count a second."""
+        """A count per second."""
         return share_of(count, nanoseconds(self.cycles, spec.clock_hz) / 1e9)
 
 
-def added(parts: Sequence[Sums]) -> Sums:
-    """What all of them do."""
-    return Sums(*map(sum, zip(*parts, strict=True)))
+def added(sums: Sequence[Sums]) -> Sums:
+    """The sum of several `Sums`."""
+    return Sums(*map(sum, zip(*sums, strict=True)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Traffic(Row):
-    """Bytes moved, and how fast on average."""
+    """Bytes moved, and their average rates."""
 
     sums: Sums
     spec: DeviceSpec
@@ -279,7 +279,7 @@ class Traffic(Row):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MathUse(Row, figures="issued_flops useful_flops"):
-    """What the matrix units do."""
+    """The work of the matrix units."""
 
     sums: Sums
     spec: DeviceSpec
@@ -301,7 +301,7 @@ class MathUse(Row, figures="issued_flops useful_flops"):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Roofline(Row):
-    """The least cycles each resource of the device needs for the work, all of it busy all the time."""
+    """The least cycles that each resource of the device needs for the work at full use."""
 
     sums: Sums
 
@@ -328,7 +328,7 @@ class Roofline(Row):
 
     @property
     def binding(self) -> str:
-        """The resource that needs most; "none" where nothing is needed."""
+        """The resource that needs most cycles; "none" if no resource needs any."""
         return max(self.limits, key=lambda name: self.limits[name]) if self.sums.roof else "none"
 
 
@@ -337,7 +337,7 @@ class CoreTime(
     Row,
     figures="column row cycles share busy_cycles busy_share stall_cycles stall_share dram_bytes network_bytes",
 ):
-    """One core over a call, or over all; shares are of all cycles."""
+    """One core over a call, or over all calls; shares are shares of all cycles."""
 
     column: int
     row: int
@@ -357,8 +357,8 @@ class CoreTime(
 def core_times(operations: Sequence[OperationCycles], of_cycles: int) -> tuple[CoreTime, ...]:
     """Every core's cycles and bytes, added up, row by row.
 
-    A core of several groups of an operation is there until the last of them ends. Bytes that the cores of a group do
-    not share evenly are moved by its first cores.
+    A core in several groups of an operation ends with the last of them. Bytes that do not divide evenly among the cores
+    of a group go to its first cores.
     """
     sums: defaultdict[Core, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
     for operation in operations:
@@ -387,7 +387,7 @@ def core_times(operations: Sequence[OperationCycles], of_cycles: int) -> tuple[C
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UntimedOperation:
-    """A device operation that ran and that no model knows."""
+    """A device operation that ran and that has no model."""
 
     name: str
     reason: str
@@ -396,7 +396,7 @@ class UntimedOperation:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class OperationTime(Row):
-    """One device operation that a model knows."""
+    """One device operation that has a model."""
 
     timed: TimedOperation  # What ran; its cycles are not None
     spec: DeviceSpec
@@ -424,7 +424,8 @@ class OperationTime(Row):
     )
     groups = Column["OperationTime", tuple[CoreGroupTime, ...]](  # All cores, the slowest first
         lambda op: tuple(
-            CoreGroupTime(group, op.cycles, op.words) for group in sorted(op.taken.groups, key=lambda one: -one.cycles)
+            CoreGroupTime(group, op.cycles, op.words)
+            for group in sorted(op.taken.groups, key=lambda group: -group.cycles)
         )
     )
     traffic = Column["OperationTime", Traffic](lambda op: Traffic(op.sums, op.spec))
@@ -435,23 +436,23 @@ class OperationTime(Row):
 
     @cached_property
     def taken(self) -> OperationCycles:
-        """Its cycles in whole ones."""
+        """Its cycles, rounded."""
         assert self.timed.cycles is not None
         return whole_operation(self.timed.cycles)
 
     @property
     def ties(self) -> tuple[str, ...]:
-        """Stages that bind it as well as the binding stage."""
+        """Stages that bind the operation as much as the binding stage."""
         return tied_stages(self.stages, self.bound_by, self.cycles)
 
     @property
     def words(self) -> Mapping[Stage, str]:
-        """What its stages do."""
+        """The descriptions of its stages."""
         return {**DOES, **self.timed.description.stages}
 
     @cached_property
     def sums(self) -> Sums:
-        """What it does; a tile product takes `phase_cycles` for each of its fidelity phases."""
+        """Its work; a tile product takes `phase_cycles` for each fidelity phase."""
         taken, spec = self.taken, self.spec
         phases = taken.issued_flops / FLOPS_OF_A_PRODUCT * max(self.fidelity_phases, 1)
         products = spec.compute.phase_cycles * phases
@@ -466,27 +467,27 @@ class OperationTime(Row):
 
     @property
     def limit_shares(self) -> dict[str, float]:
-        """The least cycles by resource, of its own cycles."""
+        """The least cycles by resource, as shares of the operation's cycles."""
         return {name: share_of(cycles, self.cycles) for name, cycles in self.roofline.limits.items()}
 
     @property
     def issued_flops_per_second(self) -> float:
-        """What its matrix units do in a second."""
+        """FLOP of the matrix units per second."""
         return self.math.issued_flops / self.nanoseconds * 1e9
 
     @property
     def cycles_above_roof(self) -> int:
-        """Its cycles above the least that the machine needs for it."""
+        """Its cycles above its roofline."""
         return self.cycles - self.roofline.cycles
 
     @cached_property
     def ends(self) -> dict[Core, int]:
         """The cycle in which each core ends, row by row; a core of several groups ends with the last of them."""
-        ends: dict[Core, int] = {}
+        end_cycles: dict[Core, int] = {}
         for group in self.groups:
             for core in group.coordinates:
-                ends[core] = max(ends.get(core, 0), group.cycles)
-        return dict(sorted(ends.items(), key=lambda end: end[0][::-1]))
+                end_cycles[core] = max(end_cycles.get(core, 0), group.cycles)
+        return dict(sorted(end_cycles.items(), key=lambda end: end[0][::-1]))
 
     @property
     def first_end(self) -> int:
@@ -499,11 +500,7 @@ class OperationTime(Row):
         return sum(self.ends.values()) / len(self.ends) if self.ends else self.cycles
 
     def on_core(self, column: int, row: int) -> CoreGroupTime:
-        """What one core does.
-
-        Raises:
-            ArgumentError: It takes no part.
-        """
+        """The work of one core; raises ArgumentError if the core takes no part."""
         for group in self.groups:
             if (column, row) in group.coordinates:
                 return group
@@ -512,7 +509,7 @@ class OperationTime(Row):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Totals(Row):
-    """Operations that ran one after the other, together."""
+    """Operations in sequence, together."""
 
     operations: tuple[OperationTime, ...]
     spec: DeviceSpec
@@ -542,7 +539,7 @@ class Totals(Row):
 
     @cached_property
     def sums(self) -> Sums:
-        """What all operations do."""
+        """The work of all operations."""
         return added([op.sums for op in self.operations])
 
 
@@ -564,7 +561,7 @@ class CallRun:
 
     @cached_property
     def in_order(self) -> tuple[OperationTime | UntimedOperation, ...]:
-        """All device operations that ran, those that no model knows at their places."""
+        """All device operations that ran, in order, with and without a model."""
         together = sum(whole(op.cycles.cycles) for op in self.ran if op.cycles is not None)
         return tuple(
             UntimedOperation(name=op.name, reason=op.reason, position=position)
@@ -575,12 +572,12 @@ class CallRun:
 
     @cached_property
     def operations(self) -> tuple[OperationTime, ...]:
-        """The operations that a model knows."""
+        """The operations that have a model."""
         return tuple(op for op in self.in_order if isinstance(op, OperationTime))
 
     @cached_property
     def untimed(self) -> tuple[UntimedOperation, ...]:
-        """The operations that no model knows; figures leave them out."""
+        """The operations that have no model; figures leave them out."""
         return tuple(op for op in self.in_order if isinstance(op, UntimedOperation))
 
     @cached_property
@@ -590,7 +587,7 @@ class CallRun:
 
 
 def totals(calls: Sequence[CallRun], spec: DeviceSpec) -> Totals:
-    """The figures of calls that ran one after the other; what a call without a definition needs, its operations say."""
+    """The figures of calls in sequence; a call without its own FLOP count is counted by its operations."""
     useful = (
         sum(op.taken.useful_flops for op in call.operations) if call.useful_flops is None else call.useful_flops
         for call in calls

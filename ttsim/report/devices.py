@@ -1,4 +1,4 @@
-"""The fields of a device as a report shows them: value, unit, effects, source; and what differs between two devices."""
+"""The fields of a device as a report shows them: value, unit, effects, source; and the differences of two devices."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ SHOWN_ELASTICITY = 0.0005  # a table shows thousandths
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldFigures:
-    """A field of a device."""
+    """A field of a device, with its meaning and its effects."""
 
     name: str  # As a file has it, with its table
     value: Any
@@ -31,7 +31,7 @@ class FieldFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceFigures:
-    """A device."""
+    """A device with all its fields."""
 
     name: str  # As its description has it
     fields: tuple[FieldFigures, ...]  # In the order of its file
@@ -40,15 +40,14 @@ class DeviceFigures:
 def explained(
     device: str | Path, only: str = "", *, watch: Callable[[int], Callable[[], object]] | None = None
 ) -> DeviceFigures:
-    """What the fields of a device are and move.
+    """The meanings and effects of a device's fields.
 
     Args:
         device: A name of the catalog, or the path of a TOML file, with changes as `load_spec` takes them.
-        only: Of its fields, those whose name contains this.
-        watch: Gets the number of fields, and gives what is called when one is done.
+        only: A text that the names of the fields contain.
+        watch: Called with the number of fields; returns the function that is called after each field.
 
-    Raises:
-        SpecError: There is no such device.
+    Raises SpecError if there is no such device.
     """
     spec, base = load_spec(device), split_changes(device)[0] if isinstance(device, str) else device
     sources, before = sources_of(base), {field.name: field.value for field in fields_of(load_spec(base))}
@@ -56,7 +55,7 @@ def explained(
     done = None if watch is None else watch(len(wanted))
 
     def source(field: Field) -> str:
-        """The comment behind a field; of one that was changed, what it was before."""
+        """The comment of a field; for a changed field its former value."""
         comment, value = source_of(field.name, sources), before.get(field.name, field.value)
         if value == field.value:
             return comment
@@ -79,7 +78,7 @@ def explained(
 
 
 def moved(field: FieldFigures) -> Iterator[str]:
-    """What a field moves, in words; cycles by program."""
+    """The effects of a field as text; cycles by program."""
     yield from (move for move in field.moves if move not in TIMED)
     shares = [(program, share) for program, share in field.elasticity.items() if abs(share) >= SHOWN_ELASTICITY]
     if shares:
@@ -90,7 +89,7 @@ def moved(field: FieldFigures) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldDifference:
-    """A field that differs."""
+    """A field that differs between two devices."""
 
     name: str  # As a file has it, with its table
     unit: str  # Of both values; empty of plain numbers, texts and flags
@@ -100,7 +99,7 @@ class FieldDifference:
 
 
 def differences(first: DeviceSpec, second: DeviceSpec) -> tuple[FieldDifference, ...]:
-    """Every field that differs, but for the name, in the order of a device's file."""
+    """Every field that differs, except the name, in the order of a device's file."""
     before, after = ({field.name: field for field in fields_of(spec)} for spec in (first, second))
 
     def difference(name: str) -> FieldDifference:
@@ -114,5 +113,5 @@ def differences(first: DeviceSpec, second: DeviceSpec) -> tuple[FieldDifference,
             ratio=now.value / was.value if was and now and was.numeric and now.numeric else None,
         )
 
-    found = (difference(name) for name in dict.fromkeys((*before, *after)) if name != "name")
-    return tuple(one for one in found if one.before != one.after)
+    changes = (difference(name) for name in dict.fromkeys((*before, *after)) if name != "name")
+    return tuple(change for change in changes if change.before != change.after)

@@ -1,7 +1,7 @@
 """Cycles in plain words.
 
-Every figure is taken from the report as it is. Only which of them to tell is decided here, and the shares of operations
-that are not told one by one are added up.
+All figures are those of the report. This module only chooses which figures to mention, and adds up the shares of the
+operations that are not mentioned one by one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ FIDELITIES = {1: "LoFi", 2: "HiFi2", 3: "HiFi3", 4: "HiFi4"}
 
 
 def explain_call(call: CallTime, device: str) -> str:
-    """One call: a paragraph for it, one for each operation that matters."""
+    """A call as text: a paragraph for the call, and a line for each operation that matters."""
     if not call.operations:
         return "\n".join(
             [f"{call.name} takes no cycles on {device}{not_counting(call.untimed)}.", *untimed_lines(call)]
@@ -41,7 +41,7 @@ def explain_call(call: CallTime, device: str) -> str:
 
 
 def operation_lines(call: CallTime) -> list[str]:
-    """A line for each operation that matters, the longest first, one for the others, and what the planner chose."""
+    """A line for each operation that matters, the longest first, one for the rest, and the planner's choices."""
     text = [op for op in call.operations if op.share >= TOLD_SHARE] or list(call.operations)
     rest = [op for op in call.operations if op.share < TOLD_SHARE] if len(text) < len(call.operations) else []
     others = f"- The others take {percent(sum(op.share for op in rest))}: {', '.join(op.name for op in rest)}."
@@ -53,18 +53,18 @@ def operation_lines(call: CallTime) -> list[str]:
 
 
 def untimed_lines(call: CallTime) -> list[str]:
-    """Operations that ran and that no figure counts."""
-    return [f"- Not counted: {one.name}, {one.reason}" for one in call.untimed]
+    """Operations that ran and that have no model."""
+    return [f"- Not counted: {op.name}, {op.reason}" for op in call.untimed]
 
 
 def not_counting(untimed: Sequence[UntimedOperation]) -> str:
-    """What the first line of a report adds where operations are missing in its figures; nothing where all are in."""
-    names = list(dict.fromkeys(one.name for one in untimed))
+    """The end of a report's first line if operations are missing in its figures; else empty."""
+    names = list(dict.fromkeys(op.name for op in untimed))
     return f", not counting {' and '.join(names)}" if names else ""
 
 
 def explain_inclusion(includes: Sequence[str], leaves_out: Sequence[str]) -> str:
-    """What the figures count."""
+    """What the cycles include and leave out."""
     return f"Cycles count {'; '.join(includes)}. They leave out {'; '.join(leaves_out)}."
 
 
@@ -90,14 +90,14 @@ def _overview(call: CallTime, device: str) -> str:
 
 
 def where_measured(error: TotalError) -> str:
-    """What goes behind an error: of which part of the cycles it says nothing."""
+    """The text behind an expected error: the part of the cycles without a measurement."""
     if not error.unmeasured_share:
         return ""
     return f" where models were measured; for {percent(error.unmeasured_share)} of the cycles there is no measurement"
 
 
 def _operation(op: OperationTime) -> str:
-    """All that is worth telling of an operation."""
+    """All notable facts of an operation."""
     math, roof, last = op.math, op.roofline, op.groups[-1]
     text = f"- {op.name}: {cycles(op.cycles)} cycles ({percent(op.share)}) on {counted(op.core_count, 'core')}, "
     text += f"{_bound(op)}{_path(op.stages)}"
@@ -124,20 +124,20 @@ def _operation(op: OperationTime) -> str:
     return text
 
 
-def _bound(one: OperationTime) -> str:
-    """What binds an operation, and what does so just as well."""
-    stages = {stage.stage: stage for stage in one.stages}
-    leads = stages.get(one.bound_by)
+def _bound(op: OperationTime) -> str:
+    """The binding stage of an operation, and the stages tied with it."""
+    stages = {stage.stage: stage for stage in op.stages}
+    leads = stages.get(op.bound_by)
     if leads is None:
-        return f"bound by {one.bound_by}."
-    if not one.tied_with:
-        return f"bound by {one.bound_by} ({leads.does})."
-    text = [_tied(stages[name], stages) for name in (one.bound_by, *one.tied_with)]
+        return f"bound by {op.bound_by}."
+    if not op.tied_with:
+        return f"bound by {op.bound_by} ({leads.does})."
+    text = [_tied(stages[name], stages) for name in (op.bound_by, *op.tied_with)]
     return f"bound by {text[0]}, nearly tied with {joined(text[1:])}."
 
 
 def _tied(stage: StageTime, stages: Mapping[str, StageTime]) -> str:
-    """A stage with its cycles, and with those in which the same processor sends on what it has read."""
+    """A stage with its cycles, and the cycles in which the same processor multicasts what it has read."""
     spent = spent_cycles(tuple(stages.values()))
     sent = SENT_ON.get(stage.stage, "")
     then = f", and {cycles(spent[sent])} for its multicast" if spent.get(sent) else ""
@@ -145,7 +145,7 @@ def _tied(stage: StageTime, stages: Mapping[str, StageTime]) -> str:
 
 
 def _path(stages: Sequence[StageTime]) -> str:
-    """Where the time goes: on the critical path, or else where cores are busy."""
+    """The shares of stages on the critical path, or else of busy cores."""
     known = any(stage.critical_cycles for stage in stages)
     shares = {stage.stage: stage.critical_share if known else stage.busy_share for stage in stages}
     ordered = sorted((name for name in shares if shares[name] >= TOLD_SHARE), key=lambda name: -shares[name])

@@ -1,4 +1,4 @@
-"""Text of reports: names without characters that steer a terminal, tables that fit a width, JSON and CSV."""
+"""Text of reports: names without control characters, tables that fit a width, JSON and CSV."""
 
 import csv
 import json
@@ -17,29 +17,31 @@ LONGEST_NAME: Final = 40  # places of a name in a table: it leaves room for figu
 
 
 def printable(text: str) -> str:
-    """The text with characters that steer a terminal, or break a line, written out by their numbers."""
+    """The text with escapes instead of characters that steer a terminal or break a line."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_written(one) if unicodedata.category(one) in STEERING else one for one in text)
+    return "".join(
+        _written(character) if unicodedata.category(character) in STEERING else character for character in text
+    )
 
 
 def printable_lines(text: str) -> str:
-    """The same, line by line."""
+    """`printable` for each line of a text."""
     return "\n".join(printable(line) for line in text.split("\n"))
 
 
 def short_name(text: str, longest: int = LONGEST_NAME) -> str:
-    """A name on one line of a table, in so many places of it: what is too long ends in an ellipsis."""
+    """A name for one line of a table; an ellipsis ends names of more than `longest` columns."""
     return _cut(printable(text[: longest + 1]), longest)
 
 
 def short_place(text: str, longest: int = LONGEST_NAME) -> str:
-    """A place in a script on one line of a table: what is too long begins with an ellipsis, its end has the line."""
+    """A place in a script for one line of a table; an ellipsis begins long places, so that the line number stays."""
     return _cut(printable(text[-longest - 1 :])[::-1], longest)[::-1]
 
 
 def cells_of(text: str) -> int:
-    """How many places of a line a text takes: some characters take two, others none of their own."""
+    """The columns that a text takes on a terminal; some characters take two columns, others none."""
     if text.isascii():
         return len(text)
     return sum(map(_cells, text))
@@ -48,8 +50,8 @@ def cells_of(text: str) -> int:
 def _cut(text: str, longest: int) -> str:
     if cells_of(text) <= longest:
         return text
-    ends = accumulate(map(_cells, text))
-    return "".join(one for one, end in zip(text, ends, strict=True) if end < longest) + "…"
+    end_cells = accumulate(map(_cells, text))
+    return "".join(character for character, end_cell in zip(text, end_cells, strict=True) if end_cell < longest) + "…"
 
 
 def _cells(character: str) -> int:
@@ -70,7 +72,7 @@ LEAST_WRAPPED = 40  # characters of a line of words, on a terminal that is narro
 
 
 def aligned(rows: Sequence[Sequence[str]], *, words: Collection[int]) -> list[str]:
-    """A table in plain characters, headings first: columns of words, by number, to the left, others to the right."""
+    """A plain-text table with headings first: columns in `words` are left-aligned, others right-aligned."""
     widths = [max(map(cells_of, column)) for column in zip(*rows, strict=True)]
     return [
         (" " * GAP)
@@ -83,28 +85,24 @@ def aligned(rows: Sequence[Sequence[str]], *, words: Collection[int]) -> list[st
 def fitted(
     rows: Sequence[Sequence[str]], width: int | None, *, words: Collection[str], least_needed: Sequence[str] = ()
 ) -> list[str]:
-    """A table in plain characters whose columns go, whole and the least needed first, until it fits.
+    """A plain-text table of `rows`, headings first, without the columns of `least_needed` that do not fit `width`.
 
-    Where the width is limited, columns without any entry below their heading go anyway.
-
-    Args:
-        rows: The cells, the headings first; a row may be shorter than the table.
-        width: Characters of a line; None: all columns stay.
-        words: Headings of the columns that hold words.
-        least_needed: Headings of the columns that may go, in this order.
+    Columns are dropped in the order of `least_needed`; with a limited width, columns without any entry below their
+    heading go as well; a width of None keeps all columns. `words` are the headings of left-aligned columns; rows may be
+    shorter than the headings.
     """
     headings = list(rows[0])
     columns = list(zip_longest(*rows, fillvalue=""))
-    kept = list(range(len(headings)))
+    indices = list(range(len(headings)))
     if width is not None:
-        kept = [at for at in kept if any(columns[at][1:]) or len(rows) == 1]
+        indices = [at for at in indices if any(columns[at][1:]) or len(rows) == 1]
         widths = [max(map(cells_of, column)) + GAP for column in columns]
         for name in least_needed:
             at = headings.index(name)
-            if at in kept and sum(widths[one] for one in kept) - GAP > width:
-                kept.remove(at)
-    shown = list(zip(*(columns[at] for at in kept), strict=True))
-    return aligned(shown, words=[at for at, column in enumerate(kept) if headings[column] in words])
+            if at in indices and sum(widths[index] for index in indices) - GAP > width:
+                indices.remove(at)
+    shown = list(zip(*(columns[at] for at in indices), strict=True))
+    return aligned(shown, words=[at for at, column in enumerate(indices) if headings[column] in words])
 
 
 @dataclass(frozen=True)
@@ -118,7 +116,7 @@ class TableColumn(Generic[RowT]):
 
 
 def table_lines(columns: Sequence[TableColumn[RowT]], rows: Iterable[RowT], width: int | None = None) -> list[str]:
-    """A table in plain characters, whose columns go until it fits so many characters; None: all columns stay."""
+    """A plain-text table that drops columns until it fits `width` characters; None keeps all columns."""
     cells = [[column.heading for column in columns], *([column.text(row) for column in columns] for row in rows)]
     going = sorted((column.goes, column.heading) for column in columns if column.goes)
     words = [column.heading for column in columns if column.words]
@@ -126,7 +124,7 @@ def table_lines(columns: Sequence[TableColumn[RowT]], rows: Iterable[RowT], widt
 
 
 def wrapped(text: str, width: int | None, *, indent: int = 0) -> list[str]:
-    """Words as lines of a width, those below indented, broken between words only, and not between figure and unit."""
+    """Words wrapped at `width`, with an indent below the first line and no break between a figure and its unit."""
     if width is None:
         return [text]
     first, *words = UNIT.sub(NO_BREAK, text).split(" ")
@@ -141,7 +139,7 @@ def wrapped(text: str, width: int | None, *, indent: int = 0) -> list[str]:
 
 
 def terminal_width() -> int | None:
-    """Characters of a line where output goes to a terminal; None elsewhere, where nothing need be left out."""
+    """The characters of a terminal's line; None if the output is no terminal."""
     return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else None
 
 
@@ -154,12 +152,12 @@ FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")  # what a cell begins with th
 
 
 def text(document: dict[str, Any]) -> str:
-    """Indented, without NaN (which is no JSON): an infinite or undefined figure becomes null."""
+    """Indented JSON without NaN: an infinite or undefined figure becomes null."""
     return json.dumps(plain(document), indent=1, allow_nan=False)
 
 
 def csv_text(columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> str:
-    """A line of column names, then one for each record; what a record does not know is empty.
+    """A header line, then a line for each record; unknown values are empty.
 
     A text that a spreadsheet would run as a formula begins with an apostrophe; numbers stay numbers.
     """
@@ -175,7 +173,7 @@ def _cell(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Only what JSON has."""
+    """The value as JSON types."""
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -185,13 +183,13 @@ def plain(value: Any) -> Any:
     return value
 
 
-def joined(parts: Sequence[str]) -> str:
-    """Parts of a sentence: a, b and c."""
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+def joined(phrases: Sequence[str]) -> str:
+    """A list of phrases: a, b and c."""
+    return " and ".join([", ".join(phrases[:-1]), phrases[-1]] if len(phrases) > 1 else phrases)
 
 
 def counted(count: int, what: str) -> str:
-    """How many there are: one core, 8 cores."""
+    """A count with its noun: one core, 8 cores."""
     return f"one {what}" if count == 1 else f"{count:,} {what}s"
 
 
@@ -201,7 +199,7 @@ def percent(share: float) -> str:
 
 
 def cycles(value: float) -> str:
-    """Cycles, without a fraction."""
+    """Cycles without a fraction."""
     return f"{value:,.0f}"
 
 
@@ -211,7 +209,7 @@ def time(nanoseconds: float) -> str:
 
 
 def count_of(value: float) -> str:
-    """A number with a decimal prefix, which the unit follows: 1.23 M."""
+    """A number with a decimal prefix: 1.23 M."""
     for power, prefix in ((15, "P"), (12, "T"), (9, "G"), (6, "M"), (3, "k")):
         if value >= 10**power:
             return f"{value / 10**power:.3g} {prefix}"

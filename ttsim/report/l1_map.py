@@ -1,4 +1,4 @@
-"""L1 of a core over device operations: which buffer lies where, and from which operation to which."""
+"""A map of a core's L1 over device operations: the address and the lifetime of each buffer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ CIRCULAR: Final = "circular buffer"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A buffer in L1 while a device operation runs."""
+    """A buffer in L1 during a device operation."""
 
     name: str
     kind: str  # "circular buffer", "L1" or "L1_SMALL"
@@ -26,7 +26,7 @@ class Held:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class L1Block(Row, figures="held first last"):
-    """A buffer from one device operation to another. Shares are those of a picture: time to the right, addresses up."""
+    """A buffer from one device operation to another; shares are those of a picture, time to the right, addresses up."""
 
     held: Held
     first: int  # Number of the first device operation that finds it
@@ -56,24 +56,24 @@ class L1Map:
 
 
 def l1_map(moments: Sequence[Sequence[Held]], spec: DeviceSpec) -> L1Map:
-    """The map over device operations in sequence, from what lies in L1 while each of them runs.
+    """The map over device operations in sequence, from the L1 buffers during each of them.
 
-    A circular buffer belongs to one operation; any other buffer lives on as long as each operation finds it.
+    A circular buffer belongs to one operation; any other buffer lives through consecutive operations that have it.
     """
     spans: list[tuple[Held, list[int]]] = []
     alive: dict[Held, list[int]] = {}
     for number, moment in enumerate(moments):
-        kept: dict[Held, list[int]] = {}
-        for held in moment:
-            span = alive.get(held) if held.kind != CIRCULAR else None
+        spanned: dict[Held, list[int]] = {}
+        for buffer in moment:
+            span = alive.get(buffer) if buffer.kind != CIRCULAR else None
             if span is None:
                 span = [number, number]
-                spans.append((held, span))
+                spans.append((buffer, span))
             span[1] = number
-            kept[held] = span
-        alive = kept
+            spanned[buffer] = span
+        alive = spanned
     base, end, count = spec.l1.base_bytes, spec.l1.bytes, len(moments)
     blocks = (
-        L1Block(held=held, first=first, last=last, operations=count, end_bytes=end) for held, (first, last) in spans
+        L1Block(held=buffer, first=first, last=last, operations=count, end_bytes=end) for buffer, (first, last) in spans
     )
     return L1Map(base_bytes=base, end_bytes=end, base_share=base / end, operations=count, blocks=tuple(blocks))

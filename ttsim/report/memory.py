@@ -55,7 +55,7 @@ class CircularBufferUse(Row):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BufferUse(Row):
-    """A buffer that is there while a device operation runs."""
+    """A buffer that exists while a device operation runs."""
 
     event: BufferAllocated
     usable_bytes: int
@@ -71,7 +71,7 @@ class BufferUse(Row):
 
     @property
     def in_l1(self) -> bool:
-        """Whether it lies in L1 or L1_SMALL."""
+        """Whether the buffer is in L1 or L1_SMALL."""
         return self.event.buffer.buffer_type in IN_L1
 
 
@@ -80,7 +80,7 @@ AnyBufferUse = CircularBufferUse | BufferUse
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OperationUse(Row, figures="name"):
-    """One device operation, its circular buffers, and the buffers that are there when it ends."""
+    """One device operation, its circular buffers, and the buffers at its end."""
 
     name: str  # As a graph capture shows it
     spec: DeviceSpec
@@ -124,7 +124,7 @@ class OperationUse(Row, figures="name"):
 
     @property
     def held(self) -> tuple[Held, ...]:
-        """What lies in L1: circular buffers, then buffers."""
+        """The contents of L1: circular buffers, then buffers."""
         circular = (
             Held(
                 name=use.name,
@@ -147,7 +147,7 @@ class OperationUse(Row, figures="name"):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class L1Use(Row, figures="usable_bytes"):
-    """L1 of a core over the whole call, with what lay there before it."""
+    """L1 of a core over the whole call, with the buffers from before the call."""
 
     usable_bytes: int  # What a program can use, L1_SMALL included
     usage: UsagePerCore  # Added up as ttnn's extract_resource_usage_per_core does
@@ -166,7 +166,7 @@ class L1Use(Row, figures="usable_bytes"):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Partition(Row):
-    """How a convolution was cut up."""
+    """The partition of a convolution."""
 
     layout: ConvPartition
     times: int = 1
@@ -227,7 +227,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerResult:
-    """One layer that was run."""
+    """The result of one layer that was run."""
 
     layer: Layer  # What was asked
     summary: Summary | None = None  # What it gave; None if it failed
@@ -248,9 +248,9 @@ def summarize(
     accuracy: Accuracy | None = None,
     cycles: CycleReport | None = None,
 ) -> Summary:
-    """All figures of one call: what happened on the device before it counts in peaks and headroom.
+    """All figures of one call; earlier events on the device count in peaks and headroom.
 
-    `layouts` are those of its convolutions, `output_size` the rows and columns of an output image.
+    `layouts` are the partitions of its convolutions, `output_size` the rows and columns of an output image.
     """
     operations = operation_uses(spec, before, events)
     partitions = Counter(map(Partition, layouts))
@@ -266,7 +266,7 @@ def summarize(
 
 
 def place_of(memory: MemoryConfig) -> str:
-    """Where a tensor lies, in a few words; its memory config names the cores."""
+    """The place of a tensor in a few words."""
     kind, shards = f"{memory.memory_layout.name} in {memory.buffer_type.name}", memory.shard_spec
     if shards is None:
         return kind
@@ -276,13 +276,13 @@ def place_of(memory: MemoryConfig) -> str:
 
 
 def l1_use(spec: DeviceSpec, events: Sequence[Event], operations: Sequence[OperationUse]) -> L1Use:
-    """L1 of a core, over events from the opening of the device on."""
+    """L1 of a core; `events` begin with the opening of the device."""
     tightest = min(operations, key=lambda operation: operation.headroom_bytes, default=None)
     return L1Use(spec.l1.usable_bytes, usage_per_core(events), tightest)
 
 
 def operation_uses(spec: DeviceSpec, before: Sequence[Event], events: Sequence[Event]) -> tuple[OperationUse, ...]:
-    """The device operations of a call, each with what lay in memory when it ended, or when it failed."""
+    """The device operations of a call, each with the memory contents at its end or at its failure."""
     live = living_after((), before)
     uses: list[OperationUse] = []
     circular: list[CircularBufferAllocated] = []
@@ -305,7 +305,7 @@ def operation_uses(spec: DeviceSpec, before: Sequence[Event], events: Sequence[E
 
 
 def living_after(before: Iterable[BufferAllocated], events: Iterable[Event]) -> dict[int, BufferAllocated]:
-    """The buffers that live after some events by their running number, oldest first; `before` lived at their start."""
+    """The buffers that live after some events by number, oldest first; `before` lived at their start."""
     live = {event.number: event for event in before}
     for event in events:
         _follow(live, event)
@@ -313,7 +313,7 @@ def living_after(before: Iterable[BufferAllocated], events: Iterable[Event]) -> 
 
 
 def _follow(live: dict[int, BufferAllocated], event: Event) -> None:
-    """Keeps the buffers that live up to date."""
+    """Updates the live buffers."""
     if isinstance(event, BufferAllocated):
         live[event.number] = event
     elif isinstance(event, BufferFreed):
@@ -321,7 +321,7 @@ def _follow(live: dict[int, BufferAllocated], event: Event) -> None:
 
 
 def fullest_core_bytes(local: Sequence[CircularBufferAllocated | CircularBuffer]) -> int:
-    """Bytes of circular buffers on the core that has most; cores are told apart only where the sets differ."""
+    """Bytes of circular buffers on the fullest core; cores are compared only if their sets differ."""
     by_cores: Counter[CoreRangeSet] = Counter()
     for buffer in local:
         by_cores[buffer.cores] += buffer.size_bytes

@@ -1,4 +1,4 @@
-"""The report on a network that users get: its device operations in order, their sums, and L1 at its fullest moment."""
+"""The report on a network: its device operations in order, their sums, and L1 at its fullest moment."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ from ttsim.report.runs import LivingBuffer, OpRun, Runs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LivingCircularBuffer:
-    """A circular buffer of a program that runs, if it has L1 of its own."""
+    """A circular buffer of a running program that is no view."""
 
     name: str
     size_bytes: int  # On each of its cores
@@ -39,7 +39,7 @@ class LivingCircularBuffer:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sum(Row, figures="name"):
-    """Operations that have something in common, together."""
+    """Operations of one kind or of one line of the script, together."""
 
     name: str  # The kind of operation, or the lines of the script
     parts: tuple[OpRun, ...]
@@ -58,10 +58,10 @@ class Sum(Row, figures="name"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HighWater:
-    """L1 of a core at the fullest moment of a pass, and what lives there.
+    """L1 of a core at the fullest moment of a pass, and its buffers.
 
-    Counted as ttnn's extract_resource_usage_per_core counts, with three differences: a program found in the program
-    cache has its circular buffers, too; those of the fullest core count; and so does what lay there before.
+    Counted as ttnn's extract_resource_usage_per_core does, with three differences: programs from the program cache
+    count with their circular buffers, those of the fullest core count, and buffers from before the pass count.
     """
 
     operation: int | None = None  # Number of the device operation that runs; None if no operation ran
@@ -74,15 +74,15 @@ class HighWater:
 
 
 def sums(operations: Sequence[OpRun], *, by: Callable[[OpRun], str]) -> tuple[Sum, ...]:
-    """Operations put together by what they have in common, in order of their first one."""
+    """Operations grouped by a key, in order of the first operation of each group."""
     together: defaultdict[str, list[OpRun]] = defaultdict(list)
     for op in operations:
         together[by(op)].append(op)
-    return tuple(Sum(name, tuple(parts)) for name, parts in together.items())
+    return tuple(Sum(name, tuple(ops)) for name, ops in together.items())
 
 
 def high_water(operations: Sequence[OpRun], spec: DeviceSpec) -> HighWater:
-    """The fullest moment of a pass; of several the first."""
+    """The first of the fullest moments of a pass."""
     usable = spec.l1.usable_bytes
     fullest = max(operations, key=lambda op: op.l1_bytes, default=None)
     if fullest is None:
@@ -102,7 +102,7 @@ def high_water(operations: Sequence[OpRun], spec: DeviceSpec) -> HighWater:
 
 
 def held(op: OpRun, spec: DeviceSpec) -> tuple[Held, ...]:
-    """What lies in L1 at the fullest moment of an operation: its circular buffers, and buffers, oldest first."""
+    """The contents of L1 at the fullest moment of an operation: its circular buffers, then buffers, oldest first."""
     addresses = place([(buffer.size_bytes, buffer.cores) for buffer in op.circular_buffers], spec.l1).addresses
     circular = (
         Held(
@@ -144,19 +144,19 @@ OPERATIONS: Final[Sequence[TableColumn[OpRun]]] = (
     TableColumn("cores", lambda op: "" if op.untimed else str(op.core_count), goes=3),
     TableColumn("L1 B", lambda op: f"{op.l1_bytes:,}", goes=6),
 )
-COUNT: Final[TableColumn[Sum]] = TableColumn("count", lambda one: str(one.count))
+COUNT: Final[TableColumn[Sum]] = TableColumn("count", lambda row: str(row.count))
 SUMS: Final[Sequence[TableColumn[Sum]]] = (
-    TableColumn("untimed", lambda one: str(one.untimed) if one.untimed else "", goes=4),
-    TableColumn("cycles", lambda one: cycles(one.cycles)),
-    TableColumn("time", lambda one: time(one.nanoseconds), goes=1),
-    TableColumn("share", lambda one: percent(one.share), goes=7),
-    TableColumn("L1 B", lambda one: f"{one.l1_bytes:,}", goes=3),
+    TableColumn("untimed", lambda row: str(row.untimed) if row.untimed else "", goes=4),
+    TableColumn("cycles", lambda row: cycles(row.cycles)),
+    TableColumn("time", lambda row: time(row.nanoseconds), goes=1),
+    TableColumn("share", lambda row: percent(row.share), goes=7),
+    TableColumn("L1 B", lambda row: f"{row.l1_bytes:,}", goes=3),
 )
-KINDS: Final = (TableColumn[Sum]("operation", lambda one: short_name(one.name), words=True), COUNT, *SUMS)
+KINDS: Final = (TableColumn[Sum]("operation", lambda row: short_name(row.name), words=True), COUNT, *SUMS)
 LAYERS: Final = (
-    TableColumn[Sum]("where", lambda one: short_place(one.name or NOWHERE), words=True),
-    TableColumn[Sum]("functions", lambda one: ", ".join(one.functions), words=True, goes=2),
-    TableColumn[Sum]("calls", lambda one: str(one.calls), goes=5),
+    TableColumn[Sum]("where", lambda row: short_place(row.name or NOWHERE), words=True),
+    TableColumn[Sum]("functions", lambda row: ", ".join(row.functions), words=True, goes=2),
+    TableColumn[Sum]("calls", lambda row: str(row.calls), goes=5),
     replace(COUNT, goes=6),
     *SUMS,
 )
@@ -222,7 +222,7 @@ class NetworkReport(Report):
         if not self.operations:
             return f"No device operation ran on {self.device}."
         below = [
-            *(f"Not counted: #{one.number} {one.name}, {one.untimed}" for one in self.untimed),
+            *(f"Not counted: #{op.number} {op.name}, {op.untimed}" for op in self.untimed),
             *launch_lines(self.launches),
             explain_inclusion(self.includes, self.leaves_out),
         ]
@@ -232,7 +232,7 @@ class NetworkReport(Report):
                 "",
                 *table_lines(OPERATIONS, self.operations, width),
                 "\nBy kind",
-                *table_lines(KINDS, sorted(self.kinds, key=lambda one: -one.cycles), width),
+                *table_lines(KINDS, sorted(self.kinds, key=lambda kind: -kind.cycles), width),
                 "\nBy line of the script",
                 *table_lines(LAYERS, self.layers, width),
                 "",
@@ -244,7 +244,7 @@ class NetworkReport(Report):
 
 
 def network_report(runs: Runs, spec: DeviceSpec, kind: type[NetworkReport] = NetworkReport) -> NetworkReport:
-    """The report on operations that ran one after the other on a device, of some class."""
+    """The report, of class `kind`, on operations in sequence on a device."""
     return kind(
         device=spec.name,
         clock_hz=spec.clock_hz,
@@ -261,7 +261,7 @@ def network_report(runs: Runs, spec: DeviceSpec, kind: type[NetworkReport] = Net
 
 
 def _fullest(report: NetworkReport) -> Iterator[str]:
-    """The fullest moment of L1, and a line for all that lives there."""
+    """The fullest moment of L1, and a line for each buffer in it."""
     mark = report.high_water
     if mark.operation is None:
         return

@@ -1,4 +1,4 @@
-"""Pages of reports: of calls, of a network that ran, and of layers, each as a list of parts."""
+"""Pages of reports on calls, on a network, and on layers, each as a list of parts."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A call, or a network."""
+    """A call, or a network, on a page."""
 
     name: str  # What the page calls it
     asked: Sequence[tuple[str, str]]  # What was to run, in lines of name and text
@@ -59,12 +59,12 @@ class Part:
 
     @cached_property
     def timed(self) -> Sequence[OpRun]:
-        """The operations with known cycles, if the part says more of each than its cycles."""
+        """The operations with known cycles; empty unless the part is detailed."""
         return [op for op in self.operations if op.time is not None] if self.detailed else ()
 
     @cached_property
     def stages(self) -> Sequence[str]:
-        """Stages in which any operation spends time, in the order of the pipeline."""
+        """Stages with busy or critical cycles, in pipeline order."""
         stages = (stage for op in self.timed if op.time for stage in op.time.stages)
         used = {stage.stage for stage in stages if stage.busy_cycles or stage.critical_cycles}
         return [stage.value for stage in Stage if stage.value in used]
@@ -76,23 +76,23 @@ class Part:
 
     @cached_property
     def excesses(self) -> Sequence[OpRun]:
-        """The operations that are farthest above their roofs, the farthest first: where there is most to gain."""
+        """The operations that are farthest above their roofs, the farthest first."""
         above = [(op.time.cycles_above_roof, op) for op in self.timed if op.time and op.time.cycles_above_roof > 0]
-        return [op for _, op in sorted(above, key=lambda one: -one[0])[:SHOWN_EXCESSES]]
+        return [op for _, op in sorted(above, key=lambda pair: -pair[0])[:SHOWN_EXCESSES]]
 
     @cached_property
     def chart(self) -> RoofChart | None:
-        """The roofline chart; None if no operation has a place in it."""
+        """The roofline chart; None if no operation has a point in it."""
         return roof_chart(self.timed)
 
     @property
     def steps(self) -> tuple[Tick, ...]:
-        """The axis of operations."""
+        """The marks of the axis of operations."""
         return steps(len(self.operations))
 
     @property
     def times(self) -> tuple[Tick, ...]:
-        """The axis of time."""
+        """The marks of the time axis."""
         return times(self.operations[0].runs.nanoseconds if self.operations else 0.0)
 
 
@@ -146,7 +146,7 @@ def page_of_pass(network: NetworkReport) -> Page:
 def page_of_network(
     network: NetworkReport, report: CycleReport, spec: DeviceSpec, sources: Iterable[Source] = ()
 ) -> Page:
-    """The page of a network that ran, and of the cycles of the same calls; `sources` are its convolutions as Python."""
+    """The page of a network and of the cycles of its calls; `sources` are its convolutions as Python."""
     page = page_of_pass(network)
     grid = grid_of(report.total.cores, spec, network.l1)
     part = replace(_with_cycles(page.parts[0], report), detailed=True, grid=grid, sources=tuple(sources))
@@ -154,7 +154,7 @@ def page_of_network(
 
 
 def page_of_layers(results: Sequence[LayerResult], spec: DeviceSpec) -> Page:
-    """The page of layers that were run, each with all that is known of it."""
+    """The page of layers that were run."""
     failed = sum(result.error is not None for result in results)
     name = results[0].layer.name if len(results) == 1 else f"{len(results)} layers"
     verdict = f", {failed} failed" if failed and len(results) > 1 else " failed" if failed else ""
@@ -171,7 +171,7 @@ def _page(report: CycleReport | NetworkReport, part: Part) -> Page:
 
 
 def _with_cycles(part: Part, report: CycleReport) -> Part:
-    """A part with what a report on cycles says of it."""
+    """The part with the figures of a report on cycles."""
     total = report.total if report.operations else None
     return replace(part, total=total, calls=report.calls, advice=report.advice)
 
@@ -188,7 +188,7 @@ def _part_of_layer(result: LayerResult, spec: DeviceSpec) -> Part:
     memory = l1_map([use.held for use in uses], spec)
     part = Part(
         name=result.layer.name,
-        asked=_asked(result.layer),
+        asked=_request(result.layer),
         verdict=() if summary is None else _layer_verdict(summary),
         error=result.error,
         operations=runs,
@@ -204,7 +204,7 @@ def _part_of_layer(result: LayerResult, spec: DeviceSpec) -> Part:
     return part if report is None else _with_cycles(part, report)
 
 
-def _asked(layer: Layer) -> list[tuple[str, str]]:
+def _request(layer: Layer) -> list[tuple[str, str]]:
     image = f"{layer.batch_size}x{layer.input_height}x{layer.input_width}x{layer.in_channels}"
     return [
         ("input", f"{image} {layer.input_dtype} {layer.input_layout} in {layer.input_memory}"),

@@ -34,7 +34,7 @@ class Chunk(NamedTuple):
 
 
 class Lifetime(NamedTuple):
-    """From when to when a tensor is there, in numbers of calls; None for none that was seen."""
+    """The lifetime of a tensor in numbers of calls; None if the call was not seen."""
 
     tensor: int
     made: int | None
@@ -46,7 +46,7 @@ class Lifetime(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedCall:
-    """A call of a function that ran device operations, or failed before it could."""
+    """A call that ran device operations, or failed before."""
 
     number: int  # Counted from 1
     function: str
@@ -64,13 +64,13 @@ class RecordedCall:
 
     @cached_property
     def living(self) -> tuple[BufferAllocated, ...]:
-        """The buffers that live when it has ended, or when something did not fit, oldest first."""
+        """The buffers that live at the end of the call, or at its failed allocation, oldest first."""
         fitted = takewhile(lambda event: not isinstance(event, Refused), self.events)
         return tuple(living_after(self.before, fitted).values())
 
 
 class Chunks:
-    """Finds the pages of buffers on their cores, of equal tensors once; `tensors` are those in buffers, by number."""
+    """Finds the pages of buffers on their cores, once for equal tensors; `tensors` maps buffer numbers to tensors."""
 
     def __init__(self, tensors: Mapping[int, TensorSpec], spec: DeviceSpec) -> None:
         self._tensors = tensors
@@ -78,7 +78,7 @@ class Chunks:
         self._known: dict[TensorSpec, tuple[tuple[int, int, int, int], ...]] = {}
 
     def of(self, living: Iterable[BufferAllocated]) -> Iterator[Chunk]:
-        """The pages in L1; L1_SMALL, which programs keep full of tables, and DRAM, which no core has, are left out."""
+        """The pages in L1, without L1_SMALL, which is full of index tables, and DRAM, which belongs to no core."""
         for event in living:
             tensor, page = self._tensors.get(event.number), event.buffer.page_bytes
             if event.buffer.buffer_type is not BufferType.L1 or tensor is None:
@@ -92,7 +92,7 @@ class Chunks:
 
 
 def _banks(tensor: TensorSpec, page_bytes: int, spec: DeviceSpec) -> Iterator[tuple[int, int, int, int]]:
-    """Bank, first offset, bytes to the end of the last page, and pages."""
+    """Bank, first offset, bytes to the end of the last page, and number of pages."""
     places = page_places(tensor, spec)
     for bank in np.unique(places.banks):
         offsets = places.offsets[places.banks == bank]
@@ -102,7 +102,7 @@ def _banks(tensor: TensorSpec, page_bytes: int, spec: DeviceSpec) -> Iterator[tu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """Everything that ran on a device between two moments."""
+    """All calls on a device between two moments."""
 
     name: str
     arch: str  # Architecture of the device, if viewers know it; empty otherwise
@@ -125,7 +125,7 @@ class Record:
 
 
 def numbered(tensors: Iterable[MadeTensor]) -> dict[MadeTensor, int]:
-    """A number for each tensor: that of its buffer; what sees a buffer as another tensor is counted behind the last."""
+    """A number for each tensor: that of its buffer; further tensors in the same buffer get numbers behind the last."""
     first: dict[int, MadeTensor] = {}
     views = [tensor for tensor in dict.fromkeys(tensors) if first.setdefault(tensor.number, tensor) != tensor]
     numbers = {tensor: number for number, tensor in first.items()}
@@ -133,10 +133,7 @@ def numbered(tensors: Iterable[MadeTensor]) -> dict[MadeTensor, int]:
 
 
 def device_figures(spec: DeviceSpec, l1_small_bytes: int) -> dict[str, int]:
-    """A device by the columns of the visualizer's table of devices; bytes are those of a core, totals of all.
-
-    `l1_small_bytes` of each core's L1 are set apart for index tables.
-    """
+    """A device by the columns of the visualizer's table of devices; `l1_small_bytes` are per core."""
     cores, bank = spec.grid.cores, spec.l1.usable_bytes - l1_small_bytes
     return {
         "device_id": 0,
@@ -161,18 +158,18 @@ def device_figures(spec: DeviceSpec, l1_small_bytes: int) -> dict[str, int]:
 
 
 def known_arch(spec: DeviceSpec) -> str:
-    """The family of a device if a device of the catalog has it, too; else nothing, for viewers refuse what is new."""
+    """The family of a device if a catalog device has it, else empty: viewers refuse unknown families."""
     return spec.family if any(load_spec(name).family == spec.family for name in catalog_names()) else ""
 
 
 def lifetimes(calls: Sequence[RecordedCall], tensors: Mapping[MadeTensor, int]) -> tuple[Lifetime, ...]:
-    """From when to when tensors are there, by their numbers."""
+    """The lifetimes of tensors, by their numbers."""
     result: dict[MadeTensor, RecordedCall] = {}
     read: dict[MadeTensor, RecordedCall] = {}
     for call in calls:
         for event in call.events:
             if isinstance(event, OperationBegin):
-                read.update((one.tensor, call) for one in event.read)
+                read.update((source.tensor, call) for source in event.read)
             elif isinstance(event, OperationEnd):
                 result.update((tensor, call) for tensor in event.made if tensor not in result and tensor not in read)
     freed = _freed(calls)
@@ -188,7 +185,7 @@ def lifetimes(calls: Sequence[RecordedCall], tensors: Mapping[MadeTensor, int]) 
 
 
 def _freed(calls: Sequence[RecordedCall]) -> dict[int, int]:
-    """The call in which each buffer was freed, or the last one before it was gone."""
+    """The call in which each buffer was freed, or the last call before it was gone."""
     freed: dict[int, int] = {}
     for call, after in pairwise((*calls, None)):
         assert call is not None

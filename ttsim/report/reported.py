@@ -1,7 +1,7 @@
-"""Device operations of a report in a file: JSON, or an ``ops_perf_results`` CSV of a real card's profiler or of ours.
+"""Reads device operations from a report: JSON, or an ``ops_perf_results`` CSV of a real card's profiler or of ttsim.
 
-Columns came and went with the profiler's versions: shapes are ``INPUT_0_W`` or ``INPUT_0_W_PAD[LOGICAL]``, and older
-files have no ``DEVICE ARCH``. Only the operation and its time are needed.
+The columns depend on the profiler's version: shapes are ``INPUT_0_W`` or ``INPUT_0_W_PAD[LOGICAL]``, and older files
+have no ``DEVICE ARCH``. Only the operation and its time are required.
 """
 
 import csv
@@ -40,11 +40,10 @@ Row = Mapping[str, str]
 
 
 def read_rows(path: Path, device_id: int | None = None) -> Reported:
-    """What a profiler's file tells; signposts and operations of the host are left out.
+    """The operations of a profiler's file, without signposts and host operations.
 
-    Raises:
-        ArgumentError: It is no such file, or has several devices, or not the one that is asked for.
-        OSError: It cannot be read.
+    Raises ArgumentError for any other file, and for several devices or no device `device_id`; OSError if it is
+    unreadable.
     """
     named = f"compare: {shown(str(path), LONGEST_PATH)}"
     try:
@@ -65,7 +64,7 @@ def read_rows(path: Path, device_id: int | None = None) -> Reported:
 
 
 def _rows(path: Path) -> list[Row]:
-    """All rows that say something, by column; a byte order mark and spaces around names do not count."""
+    """The rows that are not empty, by column; a byte order mark and spaces around names are ignored."""
     read = csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline=""), strict=True)
     head = [name.strip() for name in next(read, [])]
     missing = [name for name in NEEDED if name not in head]
@@ -85,7 +84,6 @@ def _on_device(row: Row) -> bool:
 
 
 def _of_device(rows: Sequence[Row], device_id: int | None) -> list[Row]:
-    """The rows of one device."""
     devices = sorted({row.get(DEVICE, "") for row in rows})
     listed = ", ".join(device if device.isdecimal() else shown(device) for device in devices[:8])
     listed += ", ..." * (len(devices) > 8)
@@ -98,7 +96,7 @@ def _of_device(rows: Sequence[Row], device_id: int | None) -> list[Row]:
 
 
 def _left_out(rows: Sequence[Row]) -> Iterator[str]:
-    """What is no operation of a device."""
+    """The rows that are no device operations."""
     kinds = Counter("signpost" if row.get(KIND) == SIGNPOST else "other row" for row in rows if not _on_device(row))
     for kind in ("signpost", "other row"):
         if kinds[kind]:
@@ -119,11 +117,7 @@ def _operation(row: Row) -> ReportedOperation:
 
 
 def _number(row: Row, column: str) -> float | None:
-    """A number from 0 on; None where there is none.
-
-    Raises:
-        ArgumentError: It is something else.
-    """
+    """A number from 0 on, or None for an empty cell; raises ArgumentError for anything else."""
     text = row.get(column, "")
     if not text:
         return None
@@ -137,7 +131,7 @@ def _number(row: Row, column: str) -> float | None:
 
 
 def _tensor(name: str, row: Row) -> ReportedTensor | None:
-    """One of the operation's; None if it has none there."""
+    """A tensor of the operation; None if the operation has none of this name."""
     sides = [
         LOGICAL.sub(r"\1", row.get(f"{name}_{axis}_PAD[LOGICAL]") or row.get(f"{name}_{axis}", "")) for axis in AXES
     ]
@@ -152,16 +146,11 @@ def _tensor(name: str, row: Row) -> ReportedTensor | None:
 
 
 def read_report(path: Path, device_id: int | None = None) -> Reported:
-    """What a report in a file tells.
+    """The operations of a report in a file.
 
-    Args:
-        path: What ``to_json()`` of a report, ``run --json``, ``exec --report`` or ``save_report`` wrote; or, ending in
-            .csv, the ops_perf_results of a card or of ours.
-        device_id: Which device of a CSV that has several.
-
-    Raises:
-        ArgumentError: It is no such report.
-        OSError: It cannot be read.
+    The file is the output of ``to_json()``, ``run --json``, ``exec --report`` or ``save_report``, or an
+    ops_perf_results file ending in .csv, in which `device_id` chooses one of several devices. Raises ArgumentError for
+    any other file, and OSError if it is unreadable.
     """
     try:
         if path.suffix.lower() == ".csv":
@@ -186,7 +175,7 @@ def read_report(path: Path, device_id: int | None = None) -> Reported:
 
 
 def _reports(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Those of the layers that ran, that on cycles of a saved report, or the document itself."""
+    """The reports of the layers that ran, the cycle report of a saved report, or the document itself."""
     if "cycles" in document and "network" in document:
         return [document["cycles"]]
     if "layers" not in document or "launches" in document:  # a network has layers of its own
@@ -196,21 +185,21 @@ def _reports(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _operations(report: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Of a network, or of calls."""
-    parts = [report] if "operations" in report else report["calls"]
-    return [op for part in parts for op in part["operations"]]
+    """The operations of a network, or of calls."""
+    calls = [report] if "operations" in report else report["calls"]
+    return [op for call in calls for op in call["operations"]]
 
 
-def _read_operation(one: Mapping[str, Any], clock_hz: int) -> ReportedOperation:
-    stages = [(stage["stage"], stage["critical_cycles"], stage["busy_cycles"]) for stage in one.get("stages", ())]
+def _read_operation(op: Mapping[str, Any], clock_hz: int) -> ReportedOperation:
+    stages = [(stage["stage"], stage["critical_cycles"], stage["busy_cycles"]) for stage in op.get("stages", ())]
     walked = any(critical for _, critical, _ in stages)
-    cycles = None if one.get("untimed") else int(one["cycles"])
+    cycles = None if op.get("untimed") else int(op["cycles"])
     return ReportedOperation(
-        name=str(one["name"]),
+        name=str(op["name"]),
         cycles=cycles,
         nanoseconds=None if cycles is None else nanoseconds(cycles, clock_hz),
-        bound_by=str(one["bound_by"]),
-        core_count=int(one["core_count"]),
-        fidelity=FIDELITIES.get(int(one.get("fidelity_phases", 0)), ""),
+        bound_by=str(op["bound_by"]),
+        core_count=int(op["core_count"]),
+        fidelity=FIDELITIES.get(int(op.get("fidelity_phases", 0)), ""),
         stages=tuple((str(name), int(critical if walked else busy)) for name, critical, busy in stages),
     )

@@ -1,4 +1,4 @@
-"""Rows of reports: records whose figures are columns, each said once and computed at the first look."""
+"""Rows of reports: records whose figures are columns, each declared once and computed on first access."""
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
@@ -11,7 +11,7 @@ ValueT = TypeVar("ValueT")
 
 
 class Column(Generic[RowT, ValueT]):
-    """A figure of a row, under the name that it has in the class, in JSON and to users; `of` computes it."""
+    """A figure of a row, computed by `of`, with the same name in the class, in JSON and to users."""
 
     def __init__(self, of: Callable[[RowT], ValueT]) -> None:
         self.of = of
@@ -27,7 +27,7 @@ class Column(Generic[RowT, ValueT]):
     def __get__(self, row: Any, owner: type) -> ValueT: ...
 
     def __get__(self, row: Any, owner: type) -> ValueT | Self:
-        """The figure, computed once; of the class itself the column."""
+        """The figure, computed once; on the class the column itself."""
         if row is None:
             return self
         value = row.__dict__[self.name] = self.of(row)
@@ -58,9 +58,9 @@ class Report:
 
 
 class Row:
-    """A frozen dataclass with columns: its figures are the fields that `figures` names, and then its columns.
+    """A frozen dataclass with columns: its figures are the fields that `figures` names, followed by its columns.
 
-    The other fields are what columns are computed from. Where `figures` names columns, too, it decides their order.
+    Columns are computed from the other fields. `figures` may name columns to decide their order.
     """
 
     figures: ClassVar[tuple[str, ...]] = ()
@@ -71,21 +71,19 @@ class Row:
         cls.figures = tuple(dict.fromkeys((*cls.figures, *figures.split(), *columns)))
 
     def __eq__(self, other: object) -> bool:
-        """Whether all figures are the same."""
         return type(self) is type(other) and as_dict(self) == as_dict(other)
 
     def __hash__(self) -> int:
-        """The hash of the figures."""
         return hash(tuple(getattr(self, name) for name in self.figures))
 
     def __repr__(self) -> str:
-        """All figures, as a dataclass shows its fields."""
+        """All figures, in the format of a dataclass."""
         shown = (f"{name}={getattr(self, name)!r}" for name in self.figures)
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
 def as_dict(record: Any) -> dict[str, Any]:
-    """The figures of a record by their names; records among the figures are dictionaries, too."""
+    """The figures of a record by name; records among the figures become dictionaries."""
     names = record.figures if isinstance(record, Row) else [field.name for field in fields(record)]
     return {name: _value(getattr(record, name)) for name in names}
 

@@ -1,4 +1,4 @@
-"""The device operations that ran, in order: a row for each, filled once while the events of calls are walked."""
+"""The device operations that ran, in order: one row each, built once from the events of calls."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ class LivingBuffer:
 
     @property
     def place(self) -> str:
-        """The function that made it, and the lines of the script."""
+        """The function that made the buffer, and the lines of the script."""
         return place_of(self.function, self.where)
 
 
@@ -71,64 +71,64 @@ class OpRun(Row, figures="number name call function where"):
 
     @property
     def time(self) -> OperationTime | None:
-        """All figures of its cycles; None where no model knows it."""
+        """The figures of its cycles; None without a model."""
         return self.taken if isinstance(self.taken, OperationTime) else None
 
     @property
     def reason(self) -> str:
-        """Why its cycles are not known; empty if they are."""
+        """Why its cycles are unknown; empty if they are known."""
         if self.taken is None:
             return "no cycles"
         return self.taken.reason if isinstance(self.taken, UntimedOperation) else ""
 
     @property
     def place(self) -> str:
-        """The function that ran it, and the lines of the script."""
+        """The function that ran the operation, and the lines of the script."""
         return place_of(self.function, self.where)
 
     @property
     def l1_bytes(self) -> int:
-        """Circular buffers and buffers together, on a core."""
+        """Bytes of circular buffers and buffers, on a core."""
         return sum(self.l1)
 
     @property
     def l1_share(self) -> float:
-        """The same, of what a program can use; 0 where no device is known."""
+        """`l1_bytes` as a share of the usable L1; 0 without a device."""
         return share_of(self.l1_bytes, self.runs.usable_bytes)
 
     @property
     def left_share(self) -> float:
-        """Of all kernel time, that before it."""
+        """The share of all kernel time before the operation."""
         return share_of(self.start_nanoseconds, self.runs.nanoseconds)
 
     @property
     def width_share(self) -> float:
-        """Of all kernel time, its own."""
+        """The share of all kernel time that the operation takes."""
         return share_of(self.nanoseconds, self.runs.nanoseconds)
 
     @property
     def circular_buffers(self) -> tuple[CircularBuffer, ...]:
-        """Those of its program that are no views, in order of allocation."""
+        """Circular buffers of its program that are no views, in order of allocation."""
         return tuple(buffer for buffer in self.step.circular_buffers if buffer.view_of is None)
 
     @property
     def inputs(self) -> tuple[TensorSpec, ...]:
-        """What it reads."""
+        """The tensors that it reads."""
         return tuple(self.tensors[name] for name in names_read(self.step))
 
     @property
     def output(self) -> TensorSpec:
-        """What it makes, or writes into."""
+        """The tensor that it makes, or writes into."""
         return self.tensors[self.step.outputs[0].tensor if self.step.outputs else self.step.inputs[-1]]
 
     @property
     def attributes(self) -> tuple[tuple[str, str], ...]:
-        """What the real library's profiler prints of it, by name."""
+        """The attributes that the real library's profiler prints, by name."""
         return self.timed.description.attributes
 
     @property
     def kernel_nanoseconds(self) -> int:
-        """Whole nanoseconds of its kernels; 0 where no model knows it."""
+        """Whole nanoseconds of its kernels; 0 without a model."""
         return 0 if self.time is None else kernel_nanoseconds(self.cycles, self.time.spec)
 
     @property
@@ -138,32 +138,32 @@ class OpRun(Row, figures="number name call function where"):
 
     @property
     def gap_nanoseconds(self) -> int:
-        """What no kernel fills before it, in a trace replay."""
+        """The dispatch gap before it, in a trace replay."""
         return round(self.runs.gaps[self.number])
 
     @property
     def start_cycle(self) -> int:
-        """When its kernels start, gaps before it included."""
+        """The cycle in which its kernels start, gaps included."""
         return self.runs.start_cycles[self.number]
 
     @property
     def end_cycle(self) -> int:
-        """When the last of its kernels ends."""
+        """The cycle in which the last of its kernels ends."""
         return self.start_cycle + self.cycles
 
     @property
     def core_ends(self) -> dict[Core, int]:
-        """The cycle in which each core ends its part; none where no model knows it."""
+        """The cycle in which each core ends its part; empty without a model."""
         return {} if self.time is None else {core: self.start_cycle + end for core, end in self.time.ends.items()}
 
     @property
     def above_roof_share(self) -> float:
-        """Its cycles above the least that the machine needs for it, of all cycles."""
+        """Its cycles above its roofline, as a share of all cycles."""
         return 0.0 if self.time is None else share_of(self.time.cycles_above_roof, self.runs.cycles)
 
     @property
     def call_count(self) -> int:
-        """The number by which the real library's profiler knows it."""
+        """The GLOBAL CALL COUNT of the real library's profiler."""
         return (self.number + 1) * CALL_COUNT_STEP
 
 
@@ -173,7 +173,7 @@ def place_of(function: str, where: str) -> str:
 
 
 def names_read(step: Operation) -> tuple[str, ...]:
-    """Names of tensors that an operation reads; one that makes nothing writes into the last of its inputs."""
+    """Names of the tensors that an operation reads; an operation without outputs writes into its last input."""
     return step.inputs if step.outputs or len(step.inputs) == 1 else step.inputs[:-1]
 
 
@@ -191,38 +191,38 @@ class Runs(list[OpRun]):
         self.launches = []
 
     def add(self, **facts: Any) -> None:
-        """Appends an operation, given the fields of its row but for its number."""
+        """Appends an operation with these fields and the next number."""
         self.append(OpRun(number=len(self), runs=self, **facts))
 
     @property
     def usable_bytes(self) -> int:
-        """L1 of a core that a program can use; 0 where no device is known."""
+        """The usable L1 of a core; 0 without a device."""
         return 0 if self.spec is None else self.spec.l1.usable_bytes
 
     @cached_property
     def starts(self) -> list[int]:
-        """Cycles before each operation, and at last those of all."""
+        """Cycles before each operation, and at the end the cycles of all."""
         return [0, *accumulate(op.cycles for op in self)]
 
     @property
     def cycles(self) -> int:
-        """Of all operations that a model knows."""
+        """Cycles of all operations that have a model."""
         return self.starts[-1]
 
     @property
     def nanoseconds(self) -> float:
-        """The same in time."""
+        """Nanoseconds of `cycles`."""
         return nanoseconds(self.cycles, self.clock_hz)
 
     @cached_property
     def programs(self) -> list[int]:
-        """The number of each operation's program: equal numbers are one program, counted from 1."""
+        """The program number of each operation, from 1; equal programs have equal numbers."""
         numbers: dict[Hashable, int] = {}
         return [numbers.setdefault((op.name, op.step.key), len(numbers) + 1) for op in self]
 
     @cached_property
     def gaps(self) -> list[float]:
-        """Nanoseconds before each operation that no kernel fills, in a trace replay."""
+        """The nanoseconds of dispatch gap before each operation, in a trace replay."""
         return [] if self.spec is None else list(gaps_nanoseconds(self.launches, self.spec, Replay.TRACE))
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What a device operation sends over the networks, link by link and step by step."""
+"""The network traffic of a device operation, link by link and step by step."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ FULL: Final = 100.0  # percent of what a link can carry
 
 
 class Transfer(NamedTuple):
-    """What goes from one node of the torus to another."""
+    """A transfer from one node of the torus to another."""
 
     number: int  # Counted from 0
     network: int  # 0 or 1
@@ -35,7 +35,7 @@ class Transfer(NamedTuple):
 
 
 class NetworkLoad(NamedTuple):
-    """The demand on links, in percent of what they can carry."""
+    """The demand on links, in percent of their capacity."""
 
     demand: float  # On average over all links, idle ones among them
     used: float  # The same, with no more of any link than it can carry
@@ -54,7 +54,7 @@ class TimelineStep(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """A device operation on the networks."""
+    """The network traffic of a device operation."""
 
     columns: int
     rows: int
@@ -66,10 +66,10 @@ class Timeline(NamedTuple):
 
 
 def timeline(sent: Sequence[Sent], spec: DeviceSpec) -> Timeline:
-    """The timeline of what the model of an operation sends, at least something."""
+    """The timeline of the transfers of an operation's model; `sent` is not empty."""
     torus = torus_of(spec)
     passed = zip(sent, _routes(sent, torus), strict=True)
-    transfers = tuple(_transfer(number, one, links, torus) for number, (one, links) in enumerate(passed))
+    transfers = tuple(_transfer(number, message, links, torus) for number, (message, links) in enumerate(passed))
     end = max(transfer.end_cycle for transfer in transfers)
     length = div_up(end, STEPS)
     links = 2 * torus.cols * torus.rows
@@ -90,32 +90,34 @@ def _transfer(number: int, sent: Sent, links: tuple[Link, ...], torus: Torus) ->
 
 
 def _routes(sent: Sequence[Sent], torus: Torus) -> list[tuple[Link, ...]]:
-    """The links of each, in the order of what is sent."""
-    found: dict[int, tuple[Link, ...]] = {}
+    """The links of each transfer, in the order of `sent`."""
+    links_of: dict[int, tuple[Link, ...]] = {}
     for number, network in enumerate(NETWORKS):
-        own = [at for at, one in enumerate(sent) if one.network == number]
-        ends = np.array([(*sent[at].source, *sent[at].destination) for at in own], np.int64).reshape(-1, 4).T
-        passed = routes(torus, network, torus.places(ends[0], ends[1]), torus.places(ends[2], ends[3]))
-        found.update(zip(own, passed, strict=True))
-    return [found[at] for at in range(len(sent))]
+        own = [at for at, message in enumerate(sent) if message.network == number]
+        nodes = np.array([(*sent[at].source, *sent[at].destination) for at in own], np.int64).reshape(-1, 4).T
+        passed = routes(torus, network, torus.places(nodes[0], nodes[1]), torus.places(nodes[2], nodes[3]))
+        links_of.update(zip(own, passed, strict=True))
+    return [links_of[at] for at in range(len(sent))]
 
 
 def _step(start: int, end: int, transfers: Iterable[Transfer], flit_bytes: int, links: int) -> TimelineStep:
-    """The demand from one cycle to another on networks with so many links each."""
+    """The demand from cycle `start` to cycle `end`, on networks of `links` links each."""
     live = [transfer for transfer in transfers if transfer.start_cycle < end and transfer.end_cycle > start]
     demand: defaultdict[tuple[int, Link], float] = defaultdict(float)
     for transfer in live:
         share = (min(end, transfer.end_cycle) - max(start, transfer.start_cycle)) / (end - start)
         for link in transfer.links:
             demand[transfer.network, link] += FULL * transfer.bytes_per_cycle / flit_bytes * share
-    of_networks = [[part for (number, _), part in demand.items() if number == one] for one in range(len(NETWORKS))]
+    of_networks = [
+        [demanded for (number, _), demanded in demand.items() if number == network] for network in range(len(NETWORKS))
+    ]
     return TimelineStep(
         start,
         end,
         transfers=tuple(transfer.number for transfer in live),
-        demand=tuple((network, link, part) for (network, link), part in sorted(demand.items())),
-        load=tuple(_load(parts, links) for parts in of_networks),
-        whole=_load([part for parts in of_networks for part in parts], links * len(NETWORKS)),
+        demand=tuple((network, link, demanded) for (network, link), demanded in sorted(demand.items())),
+        load=tuple(_load(demands, links) for demands in of_networks),
+        whole=_load([demanded for demands in of_networks for demanded in demands], links * len(NETWORKS)),
     )
 
 
@@ -125,6 +127,6 @@ def _load(demand: Sequence[float], links: int) -> NetworkLoad:
 
 
 def _average(loads: Sequence[NetworkLoad]) -> NetworkLoad:
-    """Over all steps, and the most of any."""
+    """The average over all steps, and the largest demand of any."""
     demand, used, most = zip(*loads, strict=True)
     return NetworkLoad(sum(demand) / len(loads), sum(used) / len(loads), max(most))

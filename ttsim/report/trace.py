@@ -1,7 +1,7 @@
-"""The timeline of what ran as a Chrome trace, which Perfetto and chrome://tracing open: cores' stages, L1, and flows.
+"""The timeline of a run as a Chrome trace for Perfetto and chrome://tracing: the cores' stages, L1, and flows.
 
-A process is a core, a thread one of its stages with the processor that it runs on; process 0 is the device. Times are
-microseconds with fractions, which keep single cycles. Equal runs give equal bytes.
+A process is a core, a thread is a stage with its processor; process 0 is the device. Times are microseconds with
+fractions, which keep single cycles. Equal runs give equal bytes.
 
 The models know how long a stage works and waits, not when each of its blocks begins: a slice begins with its operation
 and lasts as long as its stage works and waits. Groups of equal cores are timed once, and each core gets its slices.
@@ -86,7 +86,7 @@ def trace_events(operations: Sequence[OpRun], spec: DeviceSpec) -> Iterator[Even
 
 
 def _named(kind: str, process: int, name: str, thread: int | None = None) -> Iterator[Event]:
-    """The name of a process or a thread, and its place among others."""
+    """The name of a process or a thread, and its sort index."""
     where = {"pid": process} if thread is None else {"pid": process, "tid": thread}
     place = process if thread is None else thread
     yield {"ph": "M", "name": f"{kind}_name", **where, "args": {"name": name}}
@@ -96,7 +96,7 @@ def _named(kind: str, process: int, name: str, thread: int | None = None) -> Ite
 def _slices(
     op: OpRun, time: OperationTime, processes: Mapping[Core, int], threads: Mapping[str, int], spec: DeviceSpec
 ) -> Iterator[Event]:
-    """The operation on the device, then on every core, then its stages there."""
+    """The slices of an operation: on the device, then on every core, then its stages on the core."""
 
     def piece(process: int, stage: str, lasts: float, **arguments: int | str) -> Event:
         return {
@@ -128,20 +128,20 @@ def _slices(
 
 
 def _levels(operations: Sequence[OpRun], *, known: bool) -> Iterator[Event]:
-    """L1 of a core from each operation on, and empty behind the last where times are known."""
+    """The used L1 of a core from each operation on, and 0 behind the last if times are known."""
     levels = [(op.start_nanoseconds, op.circular_bytes, op.buffer_bytes) for op in operations]
     if operations and known:
         levels.append((operations[0].runs.nanoseconds, 0, 0))
     for start, circular, buffers in levels:
-        held = {"circular buffers": circular, "buffers": buffers}
-        yield {"ph": "C", "name": "L1 of a core (B)", "pid": DEVICE, "ts": _time(start), "args": held}
+        bytes_by_kind = {"circular buffers": circular, "buffers": buffers}
+        yield {"ph": "C", "name": "L1 of a core (B)", "pid": DEVICE, "ts": _time(start), "args": bytes_by_kind}
 
 
 Flow = tuple[str, Core, str, Core, float, float]  # name, sender, its stage, receiver, when it leaves and arrives
 
 
 def _flows(timed: Sequence[tuple[OpRun, OperationTime]], spec: DeviceSpec) -> Iterator[Flow]:
-    """What halos leave on each core for the next operation, and from who multicasts to groups that do not."""
+    """Flows from halos to the next operation on each core, and from multicasting cores to the other groups."""
     for at, (op, time) in enumerate(timed):
         if op.name == HALO and at + 1 < len(timed):
             after = timed[at + 1][0].start_nanoseconds
@@ -155,7 +155,7 @@ def _flows(timed: Sequence[tuple[OpRun, OperationTime]], spec: DeviceSpec) -> It
 
 
 def _multicast(op: OpRun, time: OperationTime, stage: Stage, spec: DeviceSpec) -> Iterator[Flow]:
-    """From the first core that sends to the first core of each group that does not."""
+    """Flows from the first core that runs the stage to the first core of each group that does not."""
     spent = [sum(own.busy_cycles for own in group.stages if own.stage == stage) for group in time.groups]
     first = next((at for at, cycles in enumerate(spent) if cycles), None)
     if first is None:

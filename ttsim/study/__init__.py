@@ -1,1 +1,1 @@
-"""Experiments: many calls with other configs on other devices, each planned, placed and timed, and kept as a row."""
+"""Studies: many calls with other configs on other devices, each planned, placed and timed, and stored as a row."""

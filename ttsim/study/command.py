@@ -1,4 +1,4 @@
-"""The commands sweep, tune and design: their flags, what they do, and what they print."""
+"""The commands sweep, tune and design: their flags, their actions, and their output."""
 
 import argparse
 import sys
@@ -26,7 +26,7 @@ from ttsim.study.tune.tune import EFFORT, short, tune
 
 
 def add_sweep(commands: Any) -> None:
-    """Adds the command to what `add_subparsers` gave."""
+    """Adds the command to the result of `add_subparsers`."""
     parser = commands.add_parser(
         "sweep",
         help="run layers with many configs on many devices",
@@ -61,16 +61,16 @@ def _add_results(parser: argparse.ArgumentParser, *, table: str, document: str) 
 
 
 def _write(options: argparse.Namespace, result: SweepResult | DesignResult) -> None:
-    """Writes the files of results that were asked for."""
+    """Writes the result files that the flags ask for."""
     for path, content in ((options.csv, result.to_csv), (options.json, result.to_json)):
         if path is not None:
             path.write_text(content(), encoding="utf-8", newline="")
 
 
 def sweep_command(options: argparse.Namespace) -> int:
-    """Runs a sweep. Returns the exit code: 0 though points do not fit, 1 if ttsim failed at one, 130 or 143 if ended.
+    """Runs a sweep and returns the exit code; raises TTSimError as `ttsim.sweep`, OSError for files.
 
-    Raises TTSimError as `ttsim.sweep`; OSError if a file cannot be read or written.
+    The exit code is 0 even if points do not fit, 1 if ttsim failed at a point, 130 or 143 if interrupted or terminated.
     """
     try:
         arguments = _arguments(options, {} if options.space is None else read_sweep(options.space))
@@ -79,8 +79,8 @@ def sweep_command(options: argparse.Namespace) -> int:
         with progress("points") as begin:
             result = sweep(**arguments, watch=_steps(begin))
     except KeyboardInterrupt as interrupt:
-        kept = "give --file to keep rows" if options.file is None else f"the same command goes on with {options.file}"
-        sys.stderr.write(f"ttsim: {word_for(interrupt)}; {printable(kept)}\n")
+        advice = "give --file to keep rows" if options.file is None else f"the same command goes on with {options.file}"
+        sys.stderr.write(f"ttsim: {word_for(interrupt)}; {printable(advice)}\n")
         return exit_code(interrupt)
     _write(options, result)
     if options.plot is not None:
@@ -92,7 +92,7 @@ def sweep_command(options: argparse.Namespace) -> int:
 
 
 def _steps(begin: Callable[[int], Callable[[], None]]) -> Watch:
-    """What shows how far a sweep is; rows that its file had are no work, and do not count."""
+    """A watch that shows the progress of a sweep, without the rows that its file already had."""
     steps: list[Callable[[], None]] = []
     shown = 0
 
@@ -108,7 +108,7 @@ def _steps(begin: Callable[[int], Callable[[], None]]) -> Watch:
 
 
 def varied(text: str) -> tuple[str, list[Any]]:
-    """A setting and its values; raises ArgumentTypeError without either."""
+    """A setting and its values; raises ArgumentTypeError if either is missing."""
     key, equals, values = text.partition("=")
     if not (key and equals and values):
         raise argparse.ArgumentTypeError(f"what is varied is KEY=VALUE,VALUE, not {shown(text)}")
@@ -116,7 +116,7 @@ def varied(text: str) -> tuple[str, list[Any]]:
 
 
 def _plain(key: str, text: str) -> Any:
-    """A value out of a text: none, true, false, a number, sizes such as 2x2, or words."""
+    """A value from text: none, true, false, a number, sizes such as 2x2, or words."""
     if text.lower() == "none":
         return None
     if key.removeprefix("layer.") in SEVERAL:
@@ -126,10 +126,7 @@ def _plain(key: str, text: str) -> Any:
 
 
 def _arguments(options: argparse.Namespace, file: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of a sweep: those of a file, above which those of flags stand.
-
-    Raises ArgumentError if they contradict each other; OSError if a file of layers cannot be read.
-    """
+    """Arguments of a sweep from a file, overridden by flags; raises ArgumentError if they contradict each other."""
     ways = {name: getattr(options, name) for name in ("file", "processes", "scheduler")}
     flags = {name: getattr(options, name) for name in ("values", "l1_small_size") if getattr(options, name) is not None}
     names = options.device or file.get("devices") or [default_spec()]
@@ -147,7 +144,7 @@ WORTH_TELLING: Final = 1.5  # times as fast: what `ttsim run` says in its last l
 
 
 def add_tune(commands: Any) -> None:
-    """Adds the command to what `add_subparsers` gave."""
+    """Adds the command to the result of `add_subparsers`."""
     parser = commands.add_parser(
         "tune",
         help="find the best config of layers",
@@ -166,13 +163,13 @@ def add_tune(commands: Any) -> None:
     parser.set_defaults(run=tune_command)
 
 
-def names(given: str) -> tuple[str, ...]:
+def names(text: str) -> tuple[str, ...]:
     """Comma-separated names."""
-    return tuple(part.strip() for part in given.split(",") if part.strip())
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def tune_command(options: argparse.Namespace) -> int:
-    """Tunes the chosen layers. Returns the exit code: 1 if one has no config that runs.
+    """Tunes the chosen layers and returns the exit code: 1 if a layer has no config that runs.
 
     Raises TTSimError if a flag, a file or a device is wrong; OSError if a file cannot be read.
     """
@@ -197,7 +194,7 @@ def tune_command(options: argparse.Namespace) -> int:
 
 
 def faster_line(layers: Sequence[Layer], settings: Settings) -> str:
-    """Which of some layers have a much faster config, found by a short search; empty if none has.
+    """The layers for which a short search finds a much faster config; empty if there is none.
 
     A layer that does not run, or whose search fails, is left out.
     """
@@ -214,7 +211,7 @@ def faster_line(layers: Sequence[Layer], settings: Settings) -> str:
 
 
 def add_design(commands: Any) -> None:
-    """Adds the command to what `add_subparsers` gave."""
+    """Adds the command to the result of `add_subparsers`."""
     parser = commands.add_parser(
         "design",
         help="vary fields of a device against costs",
@@ -230,10 +227,7 @@ def add_design(commands: Any) -> None:
 
 
 def design_command(options: argparse.Namespace) -> int:
-    """Designs a machine. Returns the exit code: 1 if no machine runs all layers.
-
-    Raises TTSimError as `ttsim.design`; OSError if a file cannot be read or written.
-    """
+    """Designs a machine and returns the exit code: 1 if no machine runs all layers; raises as `ttsim.design`."""
     with progress("layers") as begin:
         result = design(options.space, processes=options.processes, watch=begin)
     _write(options, result)

@@ -1,4 +1,4 @@
-"""ttsim.design: time and costs of every machine of a space, and the machines that no other beats."""
+"""ttsim.design: time and costs of every machine of a space, and the Pareto front."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ from ttsim.study.store import Row, Verdict, front
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeylessPoint(Point):
-    """A point on a device that notes which fields are read; its key, which nobody needs, would read all of them."""
+    """A point on a device that records field reads; computing a key would read all fields."""
 
     @property
     def key(self) -> str:
@@ -36,14 +36,14 @@ class KeylessPoint(Point):
 
 
 class Machine(NamedTuple):
-    """A device of a space, and its values by the names of axes, equal values with equal texts."""
+    """A device of a space, and its values by axis name; equal values have equal texts."""
 
     spec: DeviceSpec
     values: Mapping[str, str]
 
 
 class LayerRows(NamedTuple):
-    """What becomes of a layer on the machines of a space."""
+    """The rows of a layer on the machines of a space."""
 
     rows: tuple[Row, ...]  # In the order of the machines
     read: frozenset[str]  # Axes whose fields the layer reads on any machine
@@ -53,9 +53,9 @@ class LayerRows(NamedTuple):
 def rows_of(layer: Layer, machines: Sequence[Machine], axes: Sequence[DesignAxis]) -> LayerRows:
     """Evaluates a layer once for all machines that agree in every field that was read.
 
-    A point is evaluated on a device that notes which of its fields are read. A machine with the same values in these
-    fields gives the same row: the same calculation reads the same figures. The read fields are found for each point
-    anew, since a machine with less memory may take another way.
+    A point is evaluated on a device that records which of its fields are read. A machine with the same values in these
+    fields gives the same row, because the same calculation reads the same figures. The read fields are found again for
+    each point, since a machine with less memory may take another path.
     """
     known: dict[tuple[str, ...], dict[tuple[str, ...], Row]] = {}  # Rows by the axes that were read, then by values
     rows: list[Row] = []
@@ -73,7 +73,7 @@ def rows_of(layer: Layer, machines: Sequence[Machine], axes: Sequence[DesignAxis
 
 
 def _evaluated(layer: Layer, spec: DeviceSpec) -> tuple[Row, frozenset[str]]:
-    """The row of a layer on a device, and the fields of the device that were read for it."""
+    """The row of a layer on a device, and the device's fields that were read for the row."""
     rows: list[Row] = []
     point = KeylessPoint(layer=layer, spec=spec)
     read = fields_asked(lambda noting: rows.append(Evaluator().row(replace(point, spec=noting))), spec)
@@ -91,7 +91,7 @@ LONGEST_REASON: Final = 76  # characters of a line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerOutcome:
-    """A layer on a machine."""
+    """The result of a layer on a machine."""
 
     layer: str
     count: int  # How often a network runs it
@@ -121,7 +121,7 @@ class DesignPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AxisEffect:
-    """What a field means in the space."""
+    """The effect of a field in the space."""
 
     name: str
     values: int  # How many
@@ -215,17 +215,17 @@ class DesignResult:
         costs = list(self.points[self.front[0]].costs)
         names = [axis.name for axis in self.axes if axis.read or axis.priced]
         rows = [[*names, "time", "error", *costs, "alike"]]
-        for at, alike in zip(self.front, self.alike, strict=True):
+        for at, others in zip(self.front, self.alike, strict=True):
             point = self.points[at]
             share = "" if point.cycles_error_share is None else f"{100 * point.cycles_error_share:.1f} %"
             figures = [f"{point.costs[name]:.6g}" for name in costs]
             values = [point.values[name] for name in names]
-            rows.append([*values, f"{(point.nanoseconds or 0) / 1000:,.2f} us", share, *figures, f"{alike or ''}"])
+            rows.append([*values, f"{(point.nanoseconds or 0) / 1000:,.2f} us", share, *figures, f"{others or ''}"])
         return ["Pareto front, the fastest first:", *aligned(rows, words=range(len(names)))]
 
 
 def _means(axis: AxisEffect) -> str:
-    """What a field means, in words."""
+    """The effect of a field as text."""
     decided = "decides whether layers fit" if axis.decides else ""
     if not axis.read:
         return f"no layer reads it; its values ({axis.values}) were collapsed"
@@ -237,7 +237,7 @@ def _means(axis: AxisEffect) -> str:
 
 
 def _shortened(reason: str) -> str:
-    """The first line of a reason, as far as it has room."""
+    """The first line of a reason, shortened to `LONGEST_REASON`."""
     line = reason.splitlines()[0]
     return line if len(line) <= LONGEST_REASON else f"{line[: LONGEST_REASON - 3]}..."
 
@@ -281,7 +281,7 @@ def design(file: str | Path | Design, *, processes: int | None = 1, watch: Watch
     )
     timed = [(at, point) for at, point in enumerate(points) if point.nanoseconds is not None]
     aims = [(point.nanoseconds or 0.0, *point.costs.values()) for _, point in timed]
-    best, alike = front(aims), Counter(aims)
+    best, duplicates = front(aims), Counter(aims)
     ran = [(space.count(layer.name), call) for layer in space.layers for call in _ran(layer, space.base)]
     return DesignResult(
         base=space.base.name,
@@ -289,14 +289,14 @@ def design(file: str | Path | Design, *, processes: int | None = 1, watch: Watch
         axes=_effects(space, points, frozenset[str]().union(*(layer.read for layer in layers))),
         points=points,
         front=tuple(timed[place][0] for place in best),
-        alike=tuple(alike[aims[place]] - 1 for place in best),
+        alike=tuple(duplicates[aims[place]] - 1 for place in best),
         looked=sum(layer.evaluated for layer in layers),
         sensitivity=sensitivities(space.base, lambda spec: fsum(count * cycles_of(call, spec) for count, call in ran)),
     )
 
 
 def _rows(space: Design, machines: Sequence[Machine], processes: int | None, watch: Watch | None) -> list[LayerRows]:
-    """What becomes of each layer on each machine; raises DeviceError if a process died."""
+    """The rows of each layer on each machine; raises DeviceError if a process died."""
     quick = len(machines) * len(space.layers)
     with workers(processes=processes, scheduler=None, quick=quick) as team, team.start() as executor:
         done = (lambda: None) if watch is None else watch(len(space.layers))
@@ -317,7 +317,7 @@ def _rows(space: Design, machines: Sequence[Machine], processes: int | None, wat
 
 
 def _no_machine(values: Mapping[str, str], reason: str) -> DesignPoint:
-    """Values that contradict each other."""
+    """The point of values that contradict each other."""
     return DesignPoint(
         values=values, device="", reason=reason, costs={}, nanoseconds=None, cycles_error_share=None,
         untimed_operations=None, layers=(),
@@ -325,7 +325,7 @@ def _no_machine(values: Mapping[str, str], reason: str) -> DesignPoint:
 
 
 def _point(machine: Machine, rows: Sequence[Row], costs: Mapping[str, float], counts: Sequence[int]) -> DesignPoint:
-    """A machine with what becomes of its layers."""
+    """A machine with the results of its layers."""
     layers = tuple(
         LayerOutcome(count=count, verdict=row.verdict.value, **{name: getattr(row, name) for name in OF_ROWS})
         for row, count in zip(rows, counts, strict=True)
@@ -351,7 +351,7 @@ def _point(machine: Machine, rows: Sequence[Row], costs: Mapping[str, float], co
 
 
 def _error_share(layers: Sequence[LayerOutcome], times: Sequence[float]) -> float | None:
-    """The mean of the layers' expected errors by time; None if one is not known."""
+    """The mean of the layers' expected errors, weighted by time; None if an error is unknown."""
     known = [layer.cycles_error_share for layer in layers if layer.cycles_error_share is not None]
     if len(known) < len(layers) or not fsum(times):
         return None
@@ -359,7 +359,7 @@ def _error_share(layers: Sequence[LayerOutcome], times: Sequence[float]) -> floa
 
 
 def _costs(space: Design, spec: DeviceSpec) -> dict[str, float]:
-    """What a machine costs; raises ArgumentError where a formula has no value."""
+    """The costs of a machine; raises ArgumentError if a formula has no value."""
     fields = {field.name: field.value for field in numeric_fields(spec)} if space.costs else {}
     costs = {}
     for name, formula in space.costs.items():
@@ -371,7 +371,7 @@ def _costs(space: Design, spec: DeviceSpec) -> dict[str, float]:
 
 
 def _effects(space: Design, points: Sequence[DesignPoint], read: frozenset[str]) -> tuple[AxisEffect, ...]:
-    """What each field means in the space."""
+    """The effect of each field in the space."""
     effects = []
     priced = {name for formula in space.costs.values() for name in formula.names}
     for axis in space.axes:
@@ -396,7 +396,7 @@ def _effects(space: Design, points: Sequence[DesignPoint], read: frozenset[str])
 
 
 def _ran(layer: Layer, spec: DeviceSpec) -> list[RanCall]:
-    """What a layer runs on a device; nothing if it does not fit."""
+    """The calls of a layer on a device; empty if the layer does not fit."""
     settings = Settings(spec=spec, values="off", suggestions=False)
     try:
         placed = place(layer, make_inputs(layer, values=False), settings)

@@ -1,4 +1,4 @@
-"""One point of a study: a layer on a device with its settings; `evaluate` plans, times and measures it."""
+"""One point of a study: a layer on a device with its settings; `evaluate` plans, times and measures the point."""
 
 import json
 from collections.abc import Callable, Mapping, Set
@@ -47,10 +47,10 @@ PLAIN: Final = frozenset({int, bool, str, float, type(None), range})
 
 
 def plan_key(plan: Plan) -> str:
-    """The first digits of a SHA-256 over what a plan does.
+    """The first digits of a SHA-256 over the operations of a plan.
 
-    What was asked for and chosen, and why, does not count (`Plan.decisions`, `ASKED`), only what came of it: a config
-    that says what the planner would choose has the same plan.
+    Requests, choices and their reasons are left out (`Plan.decisions`, `ASKED`), so that a config that spells out the
+    planner's choice has the same key as the default config.
     """
     return sha256(canonical(replace(plan, decisions=())).encode()).hexdigest()[:DIGITS]
 
@@ -91,7 +91,7 @@ def canonical(value: object) -> str:
 
 @cache
 def _compared(kind: type) -> Callable[[Any], tuple[Any, ...]]:
-    """What gives the fields of a dataclass that two values are compared by, without those that only ask."""
+    """A getter of the fields of a dataclass that comparison uses, without fields that only hold requests."""
     names = [field.name for field in fields(kind) if field.compare and field.name not in ASKED.get(kind, ())]
     if len(names) < 2:
         return lambda value: tuple(getattr(value, name) for name in names)
@@ -117,16 +117,19 @@ class Point:
 
     @property
     def inputs(self) -> dict[str, Setting | None]:
-        """Everything but names and the device, flat; sizes of several axes as "2x2"."""
+        """All settings except names and the device, flat; sizes of several axes as "2x2"."""
         layer = {name: getattr(self.layer, name) for name in LAYER_INPUTS}
-        flat = {name: "x".join(map(str, one)) if isinstance(one, tuple | list) else one for name, one in layer.items()}
+        flat = {
+            name: "x".join(map(str, value)) if isinstance(value, tuple | list) else value
+            for name, value in layer.items()
+        }
         for name in SETTINGS:
             flat |= {f"{name}.{key}": value for key, value in sorted(getattr(self.layer, name).items())}
         return flat | {name: getattr(self, name) for name in OTHERS}
 
     @property
     def key(self) -> str:
-        """SHA-256, in hexadecimal, of all that the row hangs on: the layer without its source, and the whole device."""
+        """SHA-256, in hexadecimal, of all inputs of the row: the layer without its source, and the whole device."""
         layer = {name: getattr(self.layer, name) for name in ("name", *LAYER_INPUTS)}
         layer |= {name: dict(getattr(self.layer, name)) for name in SETTINGS}
         others = {name: getattr(self, name) for name in OTHERS}
@@ -135,7 +138,7 @@ class Point:
 
 
 class Evaluator:
-    """Evaluates points, and remembers what points share: the cycles of plans, and the exact output of a layer."""
+    """Evaluates points, and caches what points share: the cycles of plans, and the exact output of a layer."""
 
     def __init__(self) -> None:
         self.timed = 0  # How often cycles were worked out
@@ -143,7 +146,7 @@ class Evaluator:
         self._exact: tuple[Layer, Inputs, Doubles | None] | None = None
 
     def row(self, point: Point) -> Row:
-        """What becomes of a point; one that does not run is a row with its error, and so is a mistake of ours."""
+        """The row of a point; a point that does not run, or an internal error, becomes a row with the error."""
         try:
             return Context().run(self._row, point)  # in a context of its own, captures do not see the device
         except (OutOfMemoryError, CircularBufferError) as error:
@@ -154,7 +157,7 @@ class Evaluator:
             return refusal(point, Verdict.FAILED, f"{type(error).__name__}: {error}")
 
     def _row(self, point: Point) -> Row:
-        """The row of a call that runs; raises TTSimError if it does not."""
+        """The row of a call that runs; raises TTSimError if the call does not run."""
         settings = Settings(
             spec=point.spec,
             values=point.values,
@@ -187,7 +190,7 @@ class Evaluator:
         )
 
     def _timing(self, called: Called, spec: DeviceSpec) -> dict[str, Any]:
-        """Key and cycles of what ran; a plan that ran alike before on this device is not timed again."""
+        """Key and cycles of a call; an equal plan is not timed again on the same device."""
         (ran,) = called.profile.calls
         key = plan_key(ran.plan)
         same = (key, ran.ran, spec)
@@ -210,7 +213,7 @@ class Evaluator:
         return self._timings[same]
 
     def _inputs(self, point: Point) -> tuple[Inputs, Doubles | None]:
-        """The numbers of a layer, and its exact output; those of the last layer are kept."""
+        """The inputs of a layer, and its exact output; the last layer's are cached."""
         if point.values == "off":
             return make_inputs(point.layer, values=False), None
         config = {name: value for name, value in point.layer.config.items() if name in DEFINITION}

@@ -1,4 +1,4 @@
-"""Evaluates points in this process, in processes of its own or on a dask cluster, and survives workers that die."""
+"""Evaluates points in this process, in subprocesses or on a dask cluster, and survives workers that die."""
 
 import os
 import signal
@@ -44,7 +44,7 @@ Chunk: TypeAlias = tuple[Point, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workers:
-    """What evaluates points: this thread, processes of this machine, or a cluster."""
+    """The executor of points: this thread, processes of this machine, or a cluster."""
 
     start: Callable[[], Executor]  # Starts an executor; called again where one broke
     # How many chunks are under way at once: one for each process of this machine, so that no chunk waits in the process
@@ -55,7 +55,7 @@ class Workers:
 
 
 class InProcess(Executor):
-    """Runs what is submitted at once, in this thread, whose interrupts are not caught."""
+    """Runs submitted calls at once, in this thread, without catching its interrupts."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """A future that is done."""
@@ -68,10 +68,10 @@ class InProcess(Executor):
 
 
 class Pool(ProcessPoolExecutor):
-    """Processes that the keyboard does not interrupt, not even while they start."""
+    """Processes that Ctrl-C does not interrupt, even while they start."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """A future; a process that is started for it is started to the end."""
+        """A future; a process that is started for the future starts completely before an interrupt arrives."""
         with _children_without_sigint():
             return super().submit(fn, *args, **kwargs)
 
@@ -80,13 +80,9 @@ class Pool(ProcessPoolExecutor):
 def workers(*, processes: int | None, scheduler: str | None, quick: int | None = None) -> Iterator[Workers]:
     """The workers that a user asks for.
 
-    Args:
-        processes: How many; 1 for this process alone, None for one on each core.
-        scheduler: Address of a scheduler of dask.distributed, such as tcp://10.0.0.1:8786.
-        quick: How many points there are, if each is evaluated quickly; None where a point takes long.
-
-    Raises:
-        ArgumentError: There cannot be so many processes; dask.distributed is missing, or no scheduler answers.
+    `processes` is 1 for this process alone, None for one on each core; `scheduler` is the address of a dask.distributed
+    scheduler, such as tcp://10.0.0.1:8786; `quick` is the number of points if each is evaluated quickly, else None.
+    Raises ArgumentError for a wrong number of processes, or if dask.distributed is missing or no scheduler answers.
     """
     if scheduler is not None:
         if processes is not None:
@@ -116,7 +112,7 @@ def workers(*, processes: int | None, scheduler: str | None, quick: int | None =
 
 @contextmanager
 def _children_without_sigint() -> Iterator[None]:
-    """Processes that are started meanwhile inherit that SIGINT is blocked; this process hears of signals afterwards."""
+    """Processes started meanwhile inherit a blocked SIGINT; this process receives signals afterwards."""
     if current_thread() is not main_thread() or not hasattr(signal, "pthread_sigmask"):
         yield  # the keyboard never interrupts another thread
         return
@@ -136,7 +132,7 @@ def _children_without_sigint() -> Iterator[None]:
 
 
 def _begin() -> None:
-    """In a new process: the keyboard interrupts its parent, which ends it; a parent that is killed ends it as well."""
+    """Initializes a process: its parent handles Ctrl-C and ends the process, also when the parent is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     if parent is not None:
@@ -150,7 +146,7 @@ def _end_with(sentinel: int) -> None:
 
 @contextmanager
 def _cluster(address: str) -> Iterator[Workers]:
-    """The workers of a scheduler of dask.distributed."""
+    """The workers of a dask.distributed scheduler."""
     if find_spec("distributed") is None:
         raise ArgumentError("sweep: a scheduler needs dask.distributed; pip install 'ttsim[dask]'")
     try:
@@ -173,10 +169,7 @@ def _cluster(address: str) -> Iterator[Workers]:
 
 
 def evaluate_chunk(points: Sequence[Point], model: str) -> list[Row]:
-    """The rows of some points, in order; runs in a worker.
-
-    Raises ArgumentError if the sources there are not those of the model that asks.
-    """
+    """The rows of some points, in order; runs in a worker, and raises ArgumentError if its sources are not `model`."""
     if model_version() != model:
         raise ArgumentError(
             f"a worker has another version of ttsim (model {model_version()}) than this process (model {model}); "
@@ -187,12 +180,12 @@ def evaluate_chunk(points: Sequence[Point], model: str) -> list[Row]:
 
 @lru_cache(maxsize=64)
 def same_spec(spec: DeviceSpec) -> DeviceSpec:
-    """The first of equal devices that this process saw, with all that is cached for it."""
+    """The first of equal devices that this process saw, with its caches."""
     return spec
 
 
 def chunks_of(points: Sequence[Point], slots: int) -> Iterator[Chunk]:
-    """The points in order, in parts of one layer on one device, whose plans the process of a part remembers."""
+    """The points in order, in chunks of one layer on one device, so that a process caches the chunk's plans."""
     size = max(1, min(LONGEST_CHUNK, len(points) // (slots * CHUNKS_OF_A_SLOT)))
     if any(point.values != "off" for point in points):
         size = 1  # values are computed, which takes long
@@ -204,8 +197,8 @@ def chunks_of(points: Sequence[Point], slots: int) -> Iterator[Chunk]:
 class Run:
     """Evaluates points once; `take` gets rows as they come, in any order.
 
-    A chunk whose process died is taken apart, and each of its points is evaluated alone, with nothing else under way,
-    so that no other point is blamed; a point whose process dies again is a row that says so.
+    If a process dies, each point of its chunk is evaluated alone, with nothing else running, so that no other point is
+    blamed; a point whose process dies again gets a row with this error.
     """
 
     def __init__(self, points: Sequence[Point], team: Workers, take: Callable[[list[Row]], None]) -> None:
@@ -218,10 +211,9 @@ class Run:
         self.returned = False  # Whether any row ever came back
 
     def go(self) -> None:
-        """Evaluates all points.
+        """Evaluates all points; raises DeviceError if processes die whatever they evaluate.
 
-        Raises DeviceError if processes die whatever they evaluate; KeyboardInterrupt if the user wants no more; rows
-        that were ready were taken.
+        A KeyboardInterrupt ends the run after the finished rows were taken.
         """
         while self.waiting or self.suspects:
             executor = self.team.start()
@@ -240,7 +232,7 @@ class Run:
                     executor.shutdown(wait=True)
 
     def _submit(self, executor: Executor) -> bool:
-        """Sends what there is room for; False if the executor is broken."""
+        """Sends as many chunks as there is room for; False if the executor is broken."""
         queue, slots = (self.suspects, 1) if self.suspects else (self.waiting, self.team.slots)
         try:
             while queue and len(self.flying) < slots:
@@ -251,9 +243,9 @@ class Run:
         return True
 
     def _settle(self) -> None:
-        """Takes the rows that came back, at least some if something is under way, and notes points that were lost.
+        """Waits for at least one chunk, takes its rows, and notes lost points.
 
-        Raises DeviceError if no worker is there any more, or too much was lost.
+        Raises DeviceError if no worker is left, or too many points were lost.
         """
         done: set[Future[list[Row]]] = set()
         while self.flying and not done:
@@ -278,7 +270,7 @@ class Run:
                 self.take(rows)
 
     def _blame(self, point: Point, error: BaseException) -> None:
-        """Takes the row of a point whose process died while it was alone; raises DeviceError if all points do so."""
+        """Takes the row of a point whose process died while running alone; raises DeviceError if all points die."""
         self.lost += 1
         reason = f"{type(error).__name__}: {error}".strip().rstrip(":")
         if self.lost >= (LOST_IN_A_ROW if self.returned else LOST_AT_FIRST):
@@ -290,7 +282,7 @@ class Run:
         self.take([refusal(point, Verdict.LOST, f"the process that looked into this point died twice: {reason}")])
 
     def _harvest(self) -> None:
-        """Takes what is ready where the run ends early, and what is being evaluated, if that does not take long."""
+        """Takes finished rows when the run ends early, and waits shortly for running chunks."""
         running = [future for future in self.flying if not future.cancel()]
         for future in wait(running, timeout=GRACE_SECONDS).done:
             if future.exception() is None:

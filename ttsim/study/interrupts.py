@@ -1,6 +1,6 @@
-"""Ctrl-C, or SIGTERM, ends a command in one line, whatever it was at; the command line imports this before all else.
+"""Ends a command in one line after Ctrl-C or SIGTERM; the command line imports this module before all others.
 
-Most of the time before a command's first row goes into loading ttsim, where nothing could catch an interrupt.
+Most of the time before a command's first row is spent importing ttsim, where no other code could catch an interrupt.
 """
 
 import signal
@@ -17,7 +17,7 @@ LINE: Final = "ttsim: interrupted\n"
 
 
 class TerminatedError(KeyboardInterrupt):
-    """SIGTERM arrived: what Ctrl-C ends ends, in the same order."""
+    """SIGTERM arrived; handled as Ctrl-C."""
 
 
 def exit_code(interrupt: KeyboardInterrupt) -> int:
@@ -26,13 +26,13 @@ def exit_code(interrupt: KeyboardInterrupt) -> int:
 
 
 def word_for(interrupt: KeyboardInterrupt) -> str:
-    """What happened to the command: it was interrupted or terminated."""
+    """Whether the command was interrupted or terminated."""
     return "terminated" if isinstance(interrupt, TerminatedError) else "interrupted"
 
 
 @contextmanager
 def ending_on_sigterm() -> Iterator[None]:
-    """SIGTERM raises `TerminatedError` meanwhile, unless somebody else listens to it."""
+    """SIGTERM raises `TerminatedError` meanwhile, unless another handler is installed."""
     if current_thread() is not main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
@@ -48,7 +48,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 
 def in_one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """What Python does with an exception that nobody caught: an interrupt is a line, others are as they are."""
+    """An excepthook that prints an interrupt as one line and other exceptions as Python does."""
     if issubclass(kind, KeyboardInterrupt):
         sys.stderr.write(LINE)
     else:

@@ -1,4 +1,4 @@
-"""Heat maps, bars and scatter charts with a Pareto front, as SVG or HTML that needs nothing else."""
+"""Heat maps, bars and scatter charts with a Pareto front, as self-contained SVG or HTML."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from ttsim.study.store import front
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatMap:
-    """A value for each combination of two settings; less is better, and is drawn paler."""
+    """A value for each combination of two settings; smaller values are better and paler."""
 
     title: str  # What it shows
     x_name: str  # What changes from left to right
@@ -45,7 +45,7 @@ class Dot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scatter:
-    """Candidates by two costs, of each series the Pareto front joined by a line."""
+    """Candidates by two costs; a line joins the Pareto front of each series."""
 
     title: str  # What it shows
     x_name: str  # The first cost, with its unit
@@ -63,14 +63,14 @@ WIDE: Final = 50  # times as much at the upper end as at the lower one: then eac
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """An axis from one value to another; between, values lie evenly or, on a logarithmic one, their ratios do."""
+    """An axis from `low` to `high`, linear or logarithmic."""
 
     low: float  # At its beginning
     high: float  # At its end; above the beginning
     logarithmic: bool = False  # Whether ratios lie evenly
 
     def share(self, value: float) -> float:
-        """How far along the axis a value lies, 0 to 1."""
+        """The position of a value on the axis, 0 to 1."""
         if self.logarithmic:
             return (log10(value) - log10(self.low)) / (log10(self.high) - log10(self.low))
         return (value - self.low) / (self.high - self.low)
@@ -88,10 +88,9 @@ class Scale:
 
 
 def scale_of(values: list[float], *, from_zero: bool = False) -> Scale:
-    """An axis on which some values fit, with round ends; logarithmic where they are positive and far apart.
+    """An axis that covers some values, with round ends; logarithmic if the values are positive and far apart.
 
-    Args:
-        from_zero: Begin at 0, as bars do; then it is not logarithmic.
+    With `from_zero`, as for bars, the axis begins at 0 and is linear.
     """
     low, high = min(values), max(values)
     if from_zero:
@@ -115,13 +114,13 @@ def number(value: float) -> str:
 
 
 def _step(size: float) -> float:
-    """The least 1, 2 or 5 times a power of ten that is at least so much."""
+    """The least 1, 2 or 5 times a power of ten that is at least `size`."""
     power = 10.0 ** floor(log10(size))
     return power * next(factor for factor in STEPS if factor * power >= size * (1 - 1e-9))
 
 
 def _below(value: float) -> float:
-    """The greatest 1, 2 or 5 times a power of ten that is at most so much."""
+    """The greatest 1, 2 or 5 times a power of ten that is at most `value`."""
     power = 10.0 ** floor(log10(value))
     return power * max(factor for factor in STEPS if factor * power <= value * (1 + 1e-9))
 
@@ -151,7 +150,7 @@ text { font: 12px system-ui, sans-serif; fill: var(--ink); }
 
 
 class Frame(NamedTuple):
-    """Where values are drawn, in pixels."""
+    """The area of a chart's values, in pixels."""
 
     left: float
     top: float
@@ -163,14 +162,14 @@ class Frame(NamedTuple):
         return self.left + share * self.width
 
     def down(self, share: float) -> float:
-        """Pixels from the top, of a share from the bottom."""
+        """Pixels from the top, for a share from the bottom."""
         return self.top + (1 - share) * self.height
 
 
 def written(value: str, x: float, y: float, *classes: str) -> Markup:
-    """A text; its baseline begins, or with a class ends or has its middle, there."""
-    given = {"class_": " ".join(classes)} if classes else {}
-    return tag("text", label(value), x=pixels(x), y=pixels(y), **given)
+    """A text at a position; classes choose whether its start, middle or end is there."""
+    attributes = {"class_": " ".join(classes)} if classes else {}
+    return tag("text", label(value), x=pixels(x), y=pixels(y), **attributes)
 
 
 def line(x1: float, y1: float, x2: float, y2: float) -> Markup:
@@ -179,49 +178,49 @@ def line(x1: float, y1: float, x2: float, y2: float) -> Markup:
 
 
 def box(x: float, y: float, width: float, height: float, words: str, class_: str, opacity: float = 1.0) -> Markup:
-    """A rectangle that says what it is where the pointer rests on it."""
+    """A rectangle with a tooltip."""
     sides = {"x": pixels(x), "y": pixels(y), "width": pixels(width), "height": pixels(height)}
     return tag("rect", tag("title", text(words)), class_=class_, fill_opacity=f"{opacity:.3f}", **sides)
 
 
 def upward(frame: Frame, scale: Scale, name: str) -> Markup:
-    """Lines across a frame, with the values of an axis that goes up, and its name above."""
-    parts = [written(name, frame.left, frame.top - 8, "quiet")]
+    """Horizontal lines with the values of a vertical axis, and its name above."""
+    elements = [written(name, frame.left, frame.top - 8, "quiet")]
     for value in scale.ticks():
         y = frame.down(scale.share(value))
-        parts += [
+        elements += [
             line(frame.left, y, frame.left + frame.width, y),
             written(number(value), frame.left - 6, y + 4, "end"),
         ]
-    return joined(parts)
+    return joined(elements)
 
 
 def sideways(frame: Frame, scale: Scale, name: str) -> Markup:
-    """Lines up a frame, with the values of an axis that goes to the right, and its name below."""
-    parts, bottom = [], frame.top + frame.height
+    """Vertical lines with the values of a horizontal axis, and its name below."""
+    elements, bottom = [], frame.top + frame.height
     for value in scale.ticks():
         x = frame.across(scale.share(value))
-        parts += [line(x, frame.top, x, bottom), written(number(value), x, bottom + 16, "middle")]
-    return joined([*parts, written(name, frame.left + frame.width / 2, bottom + 34, "middle", "quiet")])
+        elements += [line(x, frame.top, x, bottom), written(number(value), x, bottom + 16, "middle")]
+    return joined([*elements, written(name, frame.left + frame.width / 2, bottom + 34, "middle", "quiet")])
 
 
 def key(names: Sequence[str], y: float) -> tuple[Markup, float]:
-    """Colors with the names of series, in lines from some height on, and their height; nothing for a single one."""
+    """A legend of the series' colors from height `y` on, and its height; empty for a single series."""
     if len(names) < 2:
         return Markup(""), 0.0
-    parts, x, lines = [], float(MARGIN), 1
+    elements, x, lines = [], float(MARGIN), 1
     for at, name in enumerate(names):
         room = 26 + LETTER * len(name)
         if x > MARGIN and x + room > WIDTH:
             x, lines = float(MARGIN), lines + 1
         top = y + 18 * (lines - 1)
-        parts += [box(x, top, 12, 12, name, color(at)), written(name, x + 17, top + 10)]
+        elements += [box(x, top, 12, 12, name, color(at)), written(name, x + 17, top + 10)]
         x += room
-    return joined(parts), 18.0 * lines + 6
+    return joined(elements), 18.0 * lines + 6
 
 
 def color(at: int) -> str:
-    """The class of a series."""
+    """The CSS class of a series."""
     return f"color{at % COLORS}"
 
 
@@ -231,7 +230,7 @@ def pixels(value: float) -> str:
 
 
 def cut(name: str, width: float) -> str:
-    """A name, shortened in its middle to what fits a width."""
+    """A name, shortened in its middle to fit a width."""
     room = max(4, int(width / LETTER))
     return name if len(name) <= room else f"{name[: (room - 1) // 2]}…{name[len(name) - room // 2 :]}"
 
@@ -245,16 +244,16 @@ PALEST, DARKEST = 0.08, 0.95
 
 def to_svg(charts: Sequence[Chart]) -> str:
     """Charts one below the other, as an SVG file."""
-    parts, top = [], 0.0
+    groups, top = [], 0.0
     for chart in charts:
         markup, height = drawn(chart)
-        parts.append(tag("g", markup, transform=f"translate(0 {pixels(top)})"))
+        groups.append(tag("g", markup, transform=f"translate(0 {pixels(top)})"))
         top += height
-    return str(_svg(joined(parts), max(top, 1.0), "charts")) + "\n"
+    return str(_svg(joined(groups), max(top, 1.0), "charts")) + "\n"
 
 
 def to_html(title: str, charts: Sequence[Chart]) -> str:
-    """Charts one below the other, as a page that needs nothing else."""
+    """Charts one below the other, as a self-contained page."""
     figures = joined(tag("figure", _svg(*drawn(chart), chart.title)) for chart in charts)
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     head = joined(
@@ -272,59 +271,59 @@ def to_html(title: str, charts: Sequence[Chart]) -> str:
 
 
 def _svg(markup: Markup, height: float, title: str) -> Markup:
-    ground = tag("rect", class_="ground", width=WIDTH, height=pixels(height))
+    background = tag("rect", class_="ground", width=WIDTH, height=pixels(height))
     sides = {"width": WIDTH, "height": pixels(height), "viewBox": f"0 0 {WIDTH} {pixels(height)}"}
     style = tag("style", Markup(STYLE))
-    return tag("svg", style, ground, markup, xmlns="http://www.w3.org/2000/svg", role="img", aria_label=title, **sides)
+    return tag(
+        "svg", style, background, markup, xmlns="http://www.w3.org/2000/svg", role="img", aria_label=title, **sides
+    )
 
 
 def drawn(chart: Chart) -> tuple[Markup, float]:
-    """A chart as elements of SVG, from the left upper corner on, and its height in pixels; all are as wide."""
+    """A chart as SVG elements from its upper left corner on, and its height in pixels."""
     if isinstance(chart, HeatMap):
-        parts, height = _heat_map(chart)
+        elements, height = _heat_map(chart)
     else:
-        parts, height = _bars(chart) if isinstance(chart, Bars) else _scatter(chart)
-    if not parts:
-        parts = [written("nothing to show: no value is known", MARGIN, TITLE_HEIGHT + 16, "quiet")]
+        elements, height = _bars(chart) if isinstance(chart, Bars) else _scatter(chart)
+    if not elements:
+        elements = [written("nothing to show: no value is known", MARGIN, TITLE_HEIGHT + 16, "quiet")]
         height = TITLE_HEIGHT + 40
-    return joined([written(chart.title, MARGIN, 22, "title"), *parts]), height
+    return joined([written(chart.title, MARGIN, 22, "title"), *elements]), height
 
 
 Drawn: TypeAlias = tuple[list[Markup], float]  # elements below the title, none without any value; and the height
 
 
 def _heat_map(chart: HeatMap) -> Drawn:
-    """A cell for each value, the darker the more, with the value in it."""
     known = [value for row in chart.cells for value in row if value is not None]
     if not known:
         return [], 0.0
     left = min(WIDTH / 3, MARGIN + 8 + LETTER * max(map(len, (chart.y_name, *chart.rows))))
     frame = Frame(left, TITLE_HEIGHT + 40, WIDTH - left - MARGIN, ROW_HEIGHT * len(chart.rows))
     scale, width = scale_of(known), frame.width / len(chart.columns)
-    parts = [
+    elements = [
         written(chart.x_name, frame.across(0.5), TITLE_HEIGHT + 10, "middle", "quiet"),
         written(cut(chart.y_name, left), left - 8, frame.top - 8, "end", "quiet"),
     ]
     for at, name in enumerate(chart.columns):
-        parts.append(written(cut(name, width), frame.left + (at + 0.5) * width, frame.top - 8, "middle"))
+        elements.append(written(cut(name, width), frame.left + (at + 0.5) * width, frame.top - 8, "middle"))
     for down, (name, cells) in enumerate(zip(chart.rows, chart.cells, strict=True)):
         top = frame.top + ROW_HEIGHT * down
-        parts.append(written(cut(name, left - 8), left - 8, top + 19, "end"))
+        elements.append(written(cut(name, left - 8), left - 8, top + 19, "end"))
         for at, value in enumerate(cells):
             x, words = frame.left + at * width, f"{chart.x_name} {chart.columns[at]}, {chart.y_name} {name}: "
             if value is None:
-                parts.append(box(x, top, width, ROW_HEIGHT, f"{words}does not run", "none"))
+                elements.append(box(x, top, width, ROW_HEIGHT, f"{words}does not run", "none"))
                 continue
             shade = PALEST + (DARKEST - PALEST) * scale.share(value)
-            parts.append(box(x, top, width, ROW_HEIGHT, f"{words}{number(value)} {chart.unit}", "cell", shade))
-            parts.append(written(cut(number(value), width), x + width / 2, top + 19, "middle"))
+            elements.append(box(x, top, width, ROW_HEIGHT, f"{words}{number(value)} {chart.unit}", "cell", shade))
+            elements.append(written(cut(number(value), width), x + width / 2, top + 19, "middle"))
     bottom = frame.top + frame.height
-    parts.append(written(f"{chart.unit}, least {number(min(known))}", left, bottom + 18, "quiet"))
-    return parts, bottom + 34
+    elements.append(written(f"{chart.unit}, least {number(min(known))}", left, bottom + 18, "quiet"))
+    return elements, bottom + 34
 
 
 def _bars(chart: Bars) -> Drawn:
-    """A bar for each value, groups from left to right."""
     known = [value for _, values in chart.series for value in values if value is not None]
     if not known:
         return [], 0.0
@@ -333,7 +332,7 @@ def _bars(chart: Bars) -> Drawn:
     scale, group = scale_of(known, from_zero=True), frame.width / len(chart.groups)
     width = 0.8 * group / len(chart.series)
     zero = frame.down(scale.share(0.0))
-    parts = [keys, upward(frame, scale, chart.value_name)]
+    elements = [keys, upward(frame, scale, chart.value_name)]
     for at, name in enumerate(chart.groups):
         left = frame.left + (at + 0.1) * group
         for order, (series, values) in enumerate(chart.series):
@@ -342,28 +341,28 @@ def _bars(chart: Bars) -> Drawn:
                 end = frame.down(scale.share(value))
                 words = f"{name}, {series}: {number(value)}"
                 x = left + order * width
-                parts.append(box(x, min(zero, end), width, max(abs(zero - end), 0.5), words, color(order)))
-        parts.append(written(cut(name, group), left + 0.4 * group, frame.top + frame.height + 16, "middle"))
-    return parts, frame.top + frame.height + 34
+                elements.append(box(x, min(zero, end), width, max(abs(zero - end), 0.5), words, color(order)))
+        elements.append(written(cut(name, group), left + 0.4 * group, frame.top + frame.height + 16, "middle"))
+    return elements, frame.top + frame.height + 34
 
 
 def _scatter(chart: Scatter) -> Drawn:
-    """A dot for each candidate, and a line that joins those of a series that no other of the series beats."""
+    """A dot for each candidate, and a line that joins the Pareto front of each series."""
     if not chart.dots:
         return [], 0.0
     names = list(dict.fromkeys(dot.series for dot in chart.dots))
     keys, key_height = key(names, TITLE_HEIGHT)
     frame = Frame(AXIS_WIDTH, TITLE_HEIGHT + key_height + 24, WIDTH - AXIS_WIDTH - 3 * MARGIN, DOTS_HEIGHT)
     across, up = scale_of([dot.x for dot in chart.dots]), scale_of([dot.y for dot in chart.dots])
-    parts = [keys, sideways(frame, across, chart.x_name), upward(frame, up, chart.y_name)]
+    elements = [keys, sideways(frame, across, chart.x_name), upward(frame, up, chart.y_name)]
     for at, name in enumerate(names):
         own = [dot for dot in chart.dots if dot.series == name]
         places = [(pixels(frame.across(across.share(dot.x))), pixels(frame.down(up.share(dot.y)))) for dot in own]
         best = front([(dot.x, dot.y) for dot in own])
         path = " ".join(",".join(places[order]) for order in best)
-        parts.append(tag("polyline", points=path, class_=f"front stroke{at % COLORS}"))
+        elements.append(tag("polyline", points=path, class_=f"front stroke{at % COLORS}"))
         for order, (dot, (x, y)) in enumerate(zip(own, places, strict=True)):
             words = f"{dot.name}: {number(dot.x)} {chart.x_name}, {number(dot.y)} {chart.y_name}"
             shape = {"r": 5, "fill_opacity": "1"} if order in best else {"r": 3, "fill_opacity": "0.45"}
-            parts.append(tag("circle", tag("title", text(words)), cx=x, cy=y, class_=color(at), **shape))
-    return parts, frame.top + frame.height + 46
+            elements.append(tag("circle", tag("title", text(words)), cx=x, cy=y, class_=color(at), **shape))
+    return elements, frame.top + frame.height + 46

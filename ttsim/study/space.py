@@ -71,7 +71,7 @@ class Axis(NamedTuple):
         return self.field if self.kind in (LAYER, LOWERING) else f"{self.kind}.{self.field}"
 
     def on(self, variant: Variant, value: Any) -> Variant:
-        """A variant with one of the values, of a setting that is no device's."""
+        """A variant with one of the values, for settings of layers and configs."""
         layer, labels = variant.layer, {**variant.labels, self.name: value}
         if self.kind == LOWERING:
             return Variant(layer, value, labels)
@@ -83,17 +83,12 @@ class Axis(NamedTuple):
 
 
 def axis(name: str, values: Sequence[Any], device: DeviceSpec) -> Axis:
-    """An axis by the name of its setting, whose values are checked; fields of devices by those of a device.
+    """An axis by the name of its setting, with checked values.
 
-    Args:
-        name: A field of a layer, of Conv2dConfig, of the compute config or of a device (`dram.banks`), or "lowering";
-            `layer.`, `config.`, `compute.` and `device.` may stand before it.
-        values: At least one, none of them twice.
-
-    Raises:
-        ArgumentError: There is no such setting, or a value is none of it.
-        ArgumentTypeError: A value of a config is of the wrong type.
-        SpecError: A value is none of the device's field.
+    The name is a field of a layer, of Conv2dConfig, of the compute config or of the device (`dram.banks`), or
+    "lowering", with an optional prefix `layer.`, `config.`, `compute.` or `device.`. At least one value is needed, and
+    none twice. Raises ArgumentError for an unknown setting or a wrong value; ArgumentTypeError for a wrong type in a
+    config; SpecError for a wrong value of a device's field.
     """
     if isinstance(values, str | Mapping) or not isinstance(values, Sequence) or not values:
         raise ArgumentError(f"sweep: {name} needs a list of values, not {shown(values)}")
@@ -104,7 +99,7 @@ def axis(name: str, values: Sequence[Any], device: DeviceSpec) -> Axis:
 
 
 def setting_of(name: str, device: DeviceSpec) -> tuple[str, str]:
-    """Kind and field of a setting; raises ArgumentError where there is none of that name, or more than one."""
+    """Kind and field of a setting; raises ArgumentError if the name is unknown or ambiguous."""
     known = {
         LAYER: tuple(field for field in LAYER_INPUTS if field != "seed"),
         CONFIG: tuple(vars(Conv2dConfig())),
@@ -131,7 +126,6 @@ def setting_of(name: str, device: DeviceSpec) -> tuple[str, str]:
 
 
 def _value(kind: str, field: str, value: Any, device: DeviceSpec) -> Any:
-    """A value of an axis, checked."""
     where = f"sweep: {kind}.{field}"
     if kind == DEVICE:
         value = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
@@ -154,13 +148,13 @@ def _value(kind: str, field: str, value: Any, device: DeviceSpec) -> Any:
 
 
 def _twice(values: Sequence[Any]) -> Any:
-    """The first value that another equals; None if all differ."""
+    """The first value that occurs twice; None if all differ."""
     return next((value for value in values if values.count(value) > 1), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """The layers, devices and axes of settings of a sweep, whose product are its points."""
+    """The layers, devices and axes of a sweep; its points are their product."""
 
     layers: tuple[Layer, ...]  # Each a transposed convolution
     devices: tuple[DeviceSpec, ...]  # Each with a name of its own
@@ -180,9 +174,9 @@ class Space:
                 raise ArgumentError(f"sweep: two of the {what} are called {shown(twice)}; give each a name of its own")
 
     def samples(self) -> Iterator[tuple[Point, Mapping[str, Any]]]:
-        """Each point with its values on the axes, layer by layer; the last axis changes fastest, devices slowest.
+        """Each point with its values on the axes; the last axis changes fastest, then devices, then layers slowest.
 
-        Raises SpecError if a device cannot have the values of some axes together.
+        Raises SpecError if a device cannot combine the values of some axes.
         """
         of_devices = [axis for axis in self.axes if axis.kind == DEVICE]
         machines = []
@@ -226,7 +220,7 @@ class Design:
     counts: Mapping[str, int] = field(default_factory=dict)  # How often a network runs layers that do not run once
 
     def __post_init__(self) -> None:
-        """Refuses a space of nothing, and one that is too large."""
+        """Refuses an empty or a too large space."""
         if not self.axes or not self.layers:
             raise ArgumentError("design: there is nothing to vary or nothing to run; give [space] and layers")
         twice = _twice([layer.name for layer in self.layers])
@@ -239,16 +233,16 @@ class Design:
             )
 
     def count(self, layer: str) -> int:
-        """How often a network runs a layer."""
+        """The number of times that a network runs a layer."""
         return self.counts.get(layer, 1)
 
     @property
     def devices(self) -> int:
-        """How many combinations of values there are."""
+        """The number of combinations of values."""
         return prod(len(axis.values) for axis in self.axes)
 
     def device(self, values: Mapping[str, str]) -> DeviceSpec | str:
-        """The device with some values, by the names of axes; or why there is no such device."""
+        """The device with these values by axis name, or the reason why there is none."""
         try:
             return changed(self.base, [f"{name}={value}" for name, value in values.items()])
         except SpecError as error:
@@ -256,21 +250,19 @@ class Design:
 
 
 def read_sweep(path: Path) -> dict[str, Any]:
-    """What a file says of a sweep, by the names of the arguments of `ttsim.sweep`.
+    """The arguments of `ttsim.sweep` from a file.
 
     A file holds ``layers = "FILE"``, or ``[[layer]]`` tables as a file of layers does; ``devices``, a list of names or
     files; a table ``[vary]`` with a list of values for each setting (the text "none" leaves it to the library); and
-    ``values``, ``l1_small_size``, ``strict``. Paths in it start at its own folder.
-
-    Raises ArgumentError if the file is no TOML, or says something else; the message names file and key; OSError if the
-    file cannot be read.
+    ``values``, ``l1_small_size``, ``strict``. Paths are relative to the file's folder. Raises ArgumentError, with file
+    and key, if an entry is wrong; OSError if the file cannot be read.
     """
     document = read_toml(path, "a sweep")
     check_keys(str(path), document, SWEEP_KEYS)
     for name, (kind, wanted) in SWEEP_KINDS.items():
-        given = document.get(name, kind())
-        if not isinstance(given, kind) or isinstance(given, bool) is not (kind is bool):
-            raise ArgumentError(f"{path}: {name} must be {wanted}, not {shown(given)}")
+        value = document.get(name, kind())
+        if not isinstance(value, kind) or isinstance(value, bool) is not (kind is bool):
+            raise ArgumentError(f"{path}: {name} must be {wanted}, not {shown(value)}")
     if document.get("values", "off") not in get_args(Values):
         known = ", ".join(get_args(Values))
         raise ArgumentError(f"{path}: values must be one of {known}, not {shown(document['values'])}")
@@ -289,7 +281,7 @@ def read_sweep(path: Path) -> dict[str, Any]:
 
 
 def _beside(path: Path, device: Any) -> str:
-    """A device, whose file, if it is one, lies in the folder of the sweep's."""
+    """A device; the path of a device file is relative to the sweep's folder."""
     if not isinstance(device, str):
         raise ArgumentError(f"{path}: devices must be names or files, not {shown(device)}")
     base, changes = split_changes(device)
@@ -297,12 +289,10 @@ def _beside(path: Path, device: Any) -> str:
 
 
 def read_design(path: Path) -> Design:
-    """The design that a file describes: `[device]`, `[space]`, `[costs]`, `[counts]`, and layers.
+    """The design of a file: `[device]`, `[space]`, `[costs]`, `[counts]`, and layers by path or table.
 
-    A path of layers in it starts at its folder.
-
-    Raises ArgumentError if the file is no TOML, or says something that is no design; SpecError if a device or a field
-    is unknown, or a value is none of the field; OSError if a file cannot be read.
+    Raises ArgumentError if an entry is wrong; SpecError for an unknown device or field, or a wrong value; OSError if a
+    file cannot be read.
     """
     document = read_toml(path, "a design")
     check_keys(str(path), document, DESIGN_KEYS)
@@ -333,7 +323,7 @@ def read_design(path: Path) -> Design:
 
 
 def _axes(table: Mapping[str, Any], base: DeviceSpec) -> Iterator[DesignAxis]:
-    """A field and its values; each in its shortest spelling."""
+    """Fields and their values, each in its shortest spelling."""
     known = {field.name: field for field in fields_of(base)}
     for name, values in leaves(table, whole=RANGE):
         if name != GRID and name not in known:
@@ -382,7 +372,7 @@ def _range(field: Field | None, name: str, table: Mapping[str, Any]) -> Iterator
 
 
 def _layers(path: Path, document: Mapping[str, Any]) -> tuple[Layer, ...]:
-    """Layers of the design itself, of another file, or the usual ones; those alone whose names contain a text."""
+    """The design's own layers, those of another file, or the default layers, filtered by name."""
     only = document.get("only", "")
     if not isinstance(only, str):
         raise ArgumentError(f"{path}: only must be a part of the names of layers, not {shown(only)}")
@@ -394,7 +384,7 @@ def _layers(path: Path, document: Mapping[str, Any]) -> tuple[Layer, ...]:
 
 
 def _text(value: Any) -> str:
-    """A value of TOML as `changed` reads it."""
+    """A TOML value as `changed` reads it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Sequence) and not isinstance(value, str):

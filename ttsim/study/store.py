@@ -1,4 +1,4 @@
-"""Rows of a study: what became of each point, and the file that keeps rows whatever ends the process that writes."""
+"""Rows of a study, one for each point, and a file of rows that survives a killed process."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from ttsim.runtime.types.layer import Setting
 
 
 class Verdict(StrEnum):
-    """Whether a call runs; the values are the words of files and tables."""
+    """Whether a call runs; the values appear in files and tables."""
 
     FITS = "fits"
     DOES_NOT_FIT = "does not fit"
@@ -31,9 +31,9 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What a call takes, or why it does not run. Nothing in it depends on when or where it was found out.
+    """The figures of a call, or why it does not run, independent of when and where the point was evaluated.
 
-    Figures are None where the call does not run, or nobody asked.
+    Figures are None if the call does not run, or nobody asked for them.
     """
 
     key: str
@@ -64,7 +64,7 @@ class Row:
 
     @property
     def nanoseconds(self) -> float | None:
-        """What the point takes, by the clock of its device; None where it has no cycles."""
+        """The time of the point by its device's clock; None without cycles."""
         return None if self.cycles is None or self.clock_hz is None else nanoseconds(self.cycles, self.clock_hz)
 
     def to_dict(self) -> dict[str, Any]:
@@ -73,18 +73,14 @@ class Row:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The row of such figures; raises TypeError or ValueError if they are not those of a row."""
+        """The row of these figures; raises TypeError or ValueError for others."""
         return cls(**{**values, "verdict": Verdict(values.get("verdict", ""))})
 
 
 def front(costs: Sequence[Sequence[float]]) -> tuple[int, ...]:
-    """Places of those that no other beats: none is at most as dear in all costs and cheaper in one.
+    """Indices of the Pareto front of candidates by their costs, less is better, sorted by cost.
 
-    Args:
-        costs: Of each candidate; all have as many, and less is better.
-
-    Returns:
-        In order of the first cost, then of the second, and so on; of equal candidates the first alone.
+    Only the first of equal candidates is on the front; all candidates have the same number of costs.
     """
     best: list[int] = []
     for place in sorted(range(len(costs)), key=lambda place: tuple(costs[place])):
@@ -101,10 +97,9 @@ VERSION_DIGITS: Final = 16
 
 @cache
 def model_version() -> str:
-    """The first digits of a SHA-256 over names and contents of all sources; read once in a process.
+    """The first digits of a SHA-256 over names and contents of all sources; computed once in a process.
 
-    Any change counts, of a comment, too: rows are never mixed that two different models may have made. Line ends do
-    not count.
+    Any change of a source counts, even in a comment, so that rows of two models never mix; line endings do not count.
     """
     return version_of((name, files(name)) for name in PACKAGES)
 
@@ -140,18 +135,14 @@ UNLOCKED: Final = "this system has no file locks that ttsim knows: let no two sw
 
 
 class Store:
-    """An open file of rows, one JSON value a line; a context manager that closes it.
+    """An open file of rows, one JSON value per line; a context manager that closes it.
 
-    The first line says what the file is and which model made its rows. Lines are only ever appended; a last line that
-    was not finished is cut off when the file is opened again. While the file is open no other process can open it.
+    The first line identifies the file and the model of its rows. Lines are only appended; opening the file cuts off an
+    unfinished last line. Only one process can open the file at a time.
     """
 
     def __init__(self, path: Path, model: str) -> None:
-        """Opens the file, or makes it.
-
-        Raises ArgumentError if it is open in another process, no file of rows, or one of another model; OSError if it
-        cannot be opened, read or written.
-        """
+        """Opens or creates the file; raises ArgumentError if it is locked, no file of rows, or of another model."""
         self.path = path
         self.rows: dict[str, Row] = {}  # What the file holds, by key
         # What the user should know of the file; empty if nothing
@@ -171,10 +162,7 @@ class Store:
             raise
 
     def append(self, rows: Iterable[Row]) -> None:
-        """Adds rows; when this returns they are the system's, whatever becomes of the process.
-
-        Raises OSError if they cannot be written; what was written of them is cut off when the file is opened again.
-        """
+        """Adds rows, which then survive the end of the process; raises OSError."""
         added = list(rows)
         self._write(b"".join(_line(row.to_dict()) for row in added))
         self.rows |= {row.key: row for row in added}
@@ -186,7 +174,7 @@ class Store:
         self._file.close()
 
     def _recover(self, head: bytes) -> None:
-        """Reads the rows, cuts off a line that was not finished, and begins a new file with its first line."""
+        """Reads the rows, cuts off an unfinished line, and writes the first line of a new file."""
         self._file.seek(0)
         content = self._file.readall()
         first, ended, _ = content.partition(b"\n")
@@ -226,7 +214,7 @@ def _line(values: dict[str, Any]) -> bytes:
 
 
 def _loaded(line: bytes) -> Any:
-    """The value of a line; None if it is no JSON."""
+    """The value of a line; None if the line is no JSON."""
     try:
         return json.loads(line)
     except ValueError:
@@ -234,7 +222,7 @@ def _loaded(line: bytes) -> Any:
 
 
 def _row(line: bytes) -> Row | None:
-    """The row of a line; None if it is none."""
+    """The row of a line; None if the line is no row."""
     values = _loaded(line)
     try:
         return Row.from_dict(values) if isinstance(values, dict) else None

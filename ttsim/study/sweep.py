@@ -1,4 +1,4 @@
-"""ttsim.sweep: evaluates every point of a space, keeps the rows in a file, and gives tables and charts of them."""
+"""ttsim.sweep: evaluates every point of a space, stores the rows in a file, and makes tables and charts."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -107,7 +107,7 @@ class SweepResult:
 
 
 def _best(samples: Sequence[Sample], top: int) -> Iterator[Best]:
-    """The fastest of some points of one layer on one device; one entry that says why, if none runs."""
+    """The fastest points of one layer on one device; one entry with the reason if none runs."""
     runs = [(labels, row) for labels, row in samples if row.verdict is Verdict.FITS]
     runs.sort(key=lambda run: (run[1].untimed_operations, run[1].cycles))
     best: Sequence[tuple[Mapping[str, Any] | None, Row | None]] = runs[:top] or [(None, None)]
@@ -126,7 +126,7 @@ def _best(samples: Sequence[Sample], top: int) -> Iterator[Best]:
 
 
 class Progress(NamedTuple):
-    """How far a sweep is."""
+    """The progress of a sweep."""
 
     total: int  # Points that differ
     done: int  # Those whose rows are there
@@ -211,12 +211,12 @@ def sweep(
 
 
 def _several(value: Any) -> Sequence[Any]:
-    """One thing as a list of it."""
+    """A list of a single value, or the sequence itself."""
     return [value] if isinstance(value, str | Path | Layer | DeviceSpec | Mapping) else list(value)
 
 
 def _layers(layers: Layers) -> tuple[Layer, ...]:
-    """Layers, from whatever names them."""
+    """Layers from any accepted argument."""
     if layers is None or isinstance(layers, str | Path):
         return read_layers(DEFAULT_LAYERS if layers is None else Path(layers))
     return tuple(layer if isinstance(layer, Layer) else layer_of(layer, where="sweep") for layer in _several(layers))
@@ -231,23 +231,21 @@ OF_DEVICE: Final = "device."
 
 
 def best_table(result: SweepResult, width: int | None = None, top: int = 1) -> str:
-    """A line for each layer on each device: the settings of its fastest point, what that takes, and how many run.
+    """A line for each layer on each device: the settings of its fastest point, its time, and how many points run.
 
-    Args:
-        width: Characters of a line; None: all columns stay.
-        top: Lines for each layer on each device, the fastest point first.
+    `width` is the characters of a line, None keeps all columns; `top` is the number of lines for each layer and device.
     """
     lines = fitted([HEADINGS, *map(_cells, result.best(top))], width, words=WORDS, least_needed=LEAST_NEEDED)
     counts = f"{counted(len(result.samples), 'point')}, {counted(result.plans, 'different plan')}"
-    parts = [f"{count} {what}" for what, count in result.verdicts.items()]
+    verdicts = [f"{count} {what}" for what, count in result.verdicts.items()]
     # The errors that are not the points' own, each once, the first few
     errors = dict.fromkeys(row.error for row in result.rows if row.verdict in (Verdict.FAILED, Verdict.LOST))
     mistakes = [f"{Verdict.FAILED}: {printable(error)}" for error in [*errors][:TOLD_MISTAKES]]
-    return "\n".join([*lines, f"{counts}: {', '.join(parts)}", *mistakes, ""])
+    return "\n".join([*lines, f"{counts}: {', '.join(verdicts)}", *mistakes, ""])
 
 
 def words_of(labels: Mapping[str, Any]) -> str:
-    """Values on the axes but those of devices, which their names have, as they would be given."""
+    """Values on the axes except those of devices, whose names include them, as users write them."""
     settings = [
         f"{name.split('.', 1)[-1]}={word_of(value)}" for name, value in labels.items() if not name.startswith(OF_DEVICE)
     ]
@@ -255,7 +253,7 @@ def words_of(labels: Mapping[str, Any]) -> str:
 
 
 def word_of(value: Any) -> str:
-    """A value of an axis, as it would be given."""
+    """A value of an axis as users write it."""
     if isinstance(value, tuple | list):
         return "x".join(map(str, value))
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)
@@ -285,16 +283,7 @@ MEMORY: Final = "L1 peak of a core, KiB"
 
 
 def write_plot(result: SweepResult, path: Path, across: Sequence[str] = ()) -> None:
-    """Writes the charts of a sweep.
-
-    Args:
-        path: A file whose name ends in .svg or .html.
-        across: As of `charts_of`.
-
-    Raises:
-        ArgumentError: The name ends in something else, or an axis is none of the sweep's.
-        OSError: The file cannot be written.
-    """
+    """Writes the charts of `charts_of` into a .svg or .html file; raises ArgumentError for another name, or OSError."""
     suffix = path.suffix.lower()
     if suffix not in (".svg", ".html"):
         raise ArgumentError(f"sweep: a plot is a file .svg or .html, not {shown(path.name)}")
@@ -303,13 +292,10 @@ def write_plot(result: SweepResult, path: Path, across: Sequence[str] = ()) -> N
 
 
 def charts_of(result: SweepResult, across: Sequence[str] = ()) -> list[Chart]:
-    """The charts that a sweep has figures for.
+    """The charts that a sweep has figures for; `across` names the two axes of heat maps.
 
-    Args:
-        across: Names of the two axes of heat maps, or "layer" and "device"; by default the first two that vary.
-
-    Raises:
-        ArgumentError: There are not two, or one is no axis of the sweep.
+    Axes include "layer" and "device"; the default is the first two that vary. Raises ArgumentError if there are not
+    two, or one is no axis.
     """
     names = axes_of(result)
     chosen = [_axis(name, names) for name in across] or [name for name in names if name not in (LAYER, DEVICE)][:2]
@@ -328,7 +314,7 @@ def charts_of(result: SweepResult, across: Sequence[str] = ()) -> list[Chart]:
 
 
 def axes_of(result: SweepResult) -> dict[str, list[Any]]:
-    """Values by axis of those axes that have more than one; layers and devices are axes, too."""
+    """Values by axis, for axes with more than one; layers and devices are axes as well."""
     values: dict[str, list[Any]] = {}
     for labels, row in result.samples:
         for name, value in _labels(labels, row).items():
@@ -338,7 +324,7 @@ def axes_of(result: SweepResult) -> dict[str, list[Any]]:
 
 
 def _memory_front(result: SweepResult, layer: str) -> Scatter:
-    """Time of a layer against L1, a series for each device."""
+    """The time of a layer against L1, a series for each device."""
     dots = [
         Dot(x=time, y=row.l1_peak_bytes / 1024, name=words_of(labels), series=row.device)
         for labels, row in result.samples
@@ -348,7 +334,7 @@ def _memory_front(result: SweepResult, layer: str) -> Scatter:
 
 
 def _heat_maps(result: SweepResult, x: str, y: str) -> list[HeatMap]:
-    """The least time of all points of a cell: a map for each layer on each device, where these are no axis."""
+    """Heat maps of the least time per cell, one for each layer and device that is no axis of the map."""
     layers, devices = (any(name.split(".")[0] == kind for name in (x, y)) for kind in (LAYER, DEVICE))
     groups: dict[str, dict[tuple[str, str], float | None]] = {}
     for labels, row in result.samples:
@@ -376,7 +362,7 @@ def _heat_maps(result: SweepResult, x: str, y: str) -> list[HeatMap]:
 
 
 def _axis(name: str, known: Iterable[str]) -> str:
-    """The axis of a name, which may leave out what stands before its first dot; ArgumentError if there is none."""
+    """The axis of a name, whose prefix may be left out; raises ArgumentError if there is none."""
     matching = [axis for axis in known if name in (axis, axis.split(".", 1)[-1])]
     if len(matching) != 1:
         raise ArgumentError(f"sweep: {shown(name)} is none of the axes that vary: {', '.join(known) or 'none does'}")

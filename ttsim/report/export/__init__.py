@@ -1,1 +1,1 @@
-"""Writers of files that other tools open, each from the one record of what ran; no figure is computed here."""
+"""Writers of files for other tools, all from the same record of a run; no figure is computed here."""

@@ -1,9 +1,9 @@
-"""npe_viz: what device operations send over the networks, as tt-npe writes it for ttnn-visualizer's page (form 1.0.0).
+"""npe_viz: network transfers of device operations as tt-npe writes them for ttnn-visualizer's page (form 1.0.0).
 
-A file for each program and a manifest that leads from device operations to them. There are those alone whose model
-knows routes: halos, with all that one core sends another on one network as one transfer. Programs whose models know
-bytes but no routes (multicasts of convolutions, pages from and to DRAM) are left out, and so is what stays on a core. A
-timeline has at most 16 steps, to keep it small. Nodes are told by device, row and column of the torus.
+Writes a file for each program, and a manifest that maps device operations to these files. Only programs whose model
+knows routes are written: halos, with all bytes from one core to another on one network as one transfer. Programs with
+known bytes but no routes (multicasts of convolutions, pages from and to DRAM) and copies within a core are left out. A
+timeline has at most 16 steps, to keep the file small. Nodes are device, row and column of the torus.
 """
 
 import json
@@ -22,7 +22,7 @@ DIGITS: Final = 6  # decimals of rates and percents
 
 
 def npe_files(record: Record) -> dict[str, str]:
-    """The files by their names; none if nothing is known to go over the networks."""
+    """The files by name; none if no transfer is known."""
     known = {program: f"program{program}.json" for program, _ in record.timelines}
     manifest = [
         {"global_call_count": op.call_count, "file": known[op.program]}
@@ -60,15 +60,15 @@ def _document(timeline: Timeline, record: Record) -> dict[str, Any]:
 
 
 def _transfer(transfer: Transfer, device: int) -> dict[str, Any]:
-    """A transfer, whose links lead from the interface of the sender to that of the receiver."""
+    """A transfer; its links lead from the sender's interface to the receiver's interface."""
     network = NETWORKS[transfer.network]
     source, destination = ([device, row, column] for column, row in (transfer.source, transfer.destination))
-    ends = {"src": source, "dst": [destination]}
+    endpoints = {"src": source, "dst": [destination]}
     times = {"start_cycle": transfer.start_cycle, "end_cycle": transfer.end_cycle}
     links = (_link(transfer.network, link, device) for link in transfer.links)
     segment = {
         "device_id": device,
-        **ends,
+        **endpoints,
         "noc_type": network,
         "injection_rate": _digits(transfer.bytes_per_cycle),
         **times,
@@ -79,7 +79,7 @@ def _transfer(transfer: Transfer, device: int) -> dict[str, Any]:
         "noc_event_type": WRITE,
         "fabric_event_type": False,
         "total_bytes": transfer.size_bytes,
-        **ends,
+        **endpoints,
         **times,
         "zones": "",
         "route": [segment],

@@ -1,11 +1,11 @@
-"""Files of tt-metal's profiler (v2.1): ops_perf_results.csv (a row a device operation), profile_log_device.csv.
+"""Files of tt-metal's profiler (v2.1): ops_perf_results.csv (a row per device operation), profile_log_device.csv.
 
-tt-perf-report and ttnn-visualizer read the first. FLOPs that they show of a convolution are issued ones: they know no
-inserted zeros. Rows are sorted by HOST START TS; the host's clock is not simulated, so that it counts them.
+tt-perf-report and ttnn-visualizer read the first file. The FLOPs that they show of a convolution are issued FLOPs,
+inserted zeros included. Rows are sorted by HOST START TS; the host's clock is not simulated, so rows are counted.
 
-The second tells when each core works on each device operation, in cycles. A core's BRISC launches the other processors
-and waits for them, so that its firmware zone is all that the core does; when each of them begins and ends within it is
-not simulated. Cores are counted from 0, by columns and rows of the grid.
+The second file has the cycles in which each core works on each device operation. A core's BRISC launches the other
+processors and waits for them, so its firmware zone covers all work of the core; the zones of the other processors
+within it are not simulated. Cores are counted from 0, by columns and rows of the grid.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,17 +25,16 @@ TENSORS: Final = ("INPUT_0", "INPUT_1", "INPUT_2", "OUTPUT_0")
 
 
 def _attributes(op: OpRun) -> str:
-    """As the profiler prints them: semicolons for commas."""
+    """The attributes as the profiler prints them, with semicolons instead of commas."""
     return printable("{" + ", ".join(f"'{name}': '{value}'" for name, value in op.attributes) + "}").replace(",", ";")
 
 
 def _timed(text: Callable[[OperationTime], object]) -> Cell:
-    """A cell that is empty where no model knows an operation."""
+    """A cell that is empty if an operation has no model."""
     return lambda op, record: "" if op.time is None else text(op.time)
 
 
 def _nanoseconds(cycles: Callable[[OperationTime], float]) -> Cell:
-    """Cycles of an operation in whole nanoseconds."""
     return _timed(lambda time: kernel_nanoseconds(cycles(time), time.spec))
 
 
@@ -69,7 +68,7 @@ COLUMNS: Final[Mapping[str, Cell]] = {
 
 
 def _shape_cell(axis: int) -> Callable[[TensorSpec], object]:
-    """An axis of the last four; axes before these are left out, those that a tensor does not have are 1."""
+    """One of the last four axes; axes that a tensor lacks are 1, earlier axes are left out."""
 
     def text(spec: TensorSpec) -> str:
         padded, logical = ((1, 1, 1, 1, *shape)[-len(AXES) :][axis] for shape in (spec.padded_shape, spec.shape))

@@ -1,4 +1,4 @@
-"""How the real library's tools spell tensors, memory configs and cores, as far as viewers read them."""
+"""The real library's spelling of tensors, memory configs and cores, as far as viewers read them."""
 
 import re
 from typing import Final
@@ -13,7 +13,7 @@ GENERATED: Final = "Codegen"  # in names such as UntilizeCodegenDeviceOperation
 
 
 def operation_name(name: str) -> str:
-    """A device operation as viewers know it: one with generated kernels as the one that it stands in for."""
+    """The name that viewers know; an operation with generated kernels has the name of the usual operation."""
     return printable(name.replace(GENERATED, ""))
 
 
@@ -28,12 +28,12 @@ def dtype_text(spec: TensorSpec) -> str:
 
 
 def place_text(config: MemoryConfig) -> str:
-    """A memory and the dealing to its banks: L1_HEIGHT_SHARDED."""
+    """A buffer type and its memory layout: L1_HEIGHT_SHARDED."""
     return f"{config.buffer_type.name}_{config.memory_layout.name}"
 
 
 def memory_config_text(config: MemoryConfig) -> str:
-    """A memory config, its shards with the ``halo`` that viewers look for."""
+    """A memory config; its shards have the ``halo`` that viewers look for."""
     shards = config.shard_spec
     dealt = "std::nullopt"
     if shards is not None:
@@ -49,5 +49,5 @@ def memory_config_text(config: MemoryConfig) -> str:
 
 
 def viewer_ranges(cores: str) -> str:
-    """Cores as a capture prints them, {[0-0 - 7-7]}, with named coordinates."""
+    """The cores {[0-0 - 7-7]} of a capture with named coordinates."""
     return CORE.sub(r"(x=\1,y=\2)", cores)

@@ -45,7 +45,7 @@ def _errors(record: Record) -> Rows:
 
 
 def _node(node: Mapping[str, Any], device_id: int) -> dict[str, Any]:
-    """A node whose parameters are texts, and whose cores and device are those of the other tables."""
+    """A node with text parameters, whose cores and device are those of the other tables."""
     params = {key: printable(str(value)) for key, value in (node["params"] or {}).items()}
     if "device_id" in params:
         params["device_id"] = str(device_id)
@@ -84,7 +84,7 @@ TABLES: Final[Mapping[str, Table]] = {
     ),
     "output_tensors": (
         "operation_id int, output_index int, tensor_id int",
-        lambda record: ((call.number, *made) for call in record.calls for made in enumerate(call.outputs)),
+        lambda record: ((call.number, *output) for call in record.calls for output in enumerate(call.outputs)),
     ),
     "buffers": (
         "operation_id int, device_id int, address int, max_size_per_bank int, buffer_type int, buffer_layout int",
@@ -139,7 +139,7 @@ TABLES: Final[Mapping[str, Table]] = {
 
 
 def database(record: Record) -> bytes:
-    """The bytes of db.sqlite; the same for the same record and version of SQLite."""
+    """The bytes of db.sqlite; equal for equal records and versions of SQLite."""
     devices = ", ".join(f"{name} int" for name in record.device)
     tables: dict[str, Table] = {"devices": (devices, lambda record: [tuple(record.device.values())]), **TABLES}
     with closing(sqlite3.connect(":memory:")) as connection:

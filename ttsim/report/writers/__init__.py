@@ -1,1 +1,1 @@
-"""Writers: they lay figures out for a terminal or as JSON, and compute none."""
+"""Writers: they format figures for a terminal or as JSON, and compute none."""

@@ -1,4 +1,4 @@
-"""Devices for a terminal, drawn with rich: a line for each, all fields of one, what differs between two."""
+"""Tables of devices for a terminal, drawn with rich: all devices, the fields of one, the differences of two."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ NUMBERS = ("cores", "clock", "L1 a core", "DRAM banks", "DRAM")
 
 
 def print_devices(console: Console, specs: Sequence[DeviceSpec]) -> None:
-    """One line for each device; all figures if there is only one, and the differences if there are two."""
+    """One line for each device; all figures of a single device, and the differences of two devices."""
     console.print(overview(specs))
     if len(specs) == 1:
         for field in fields_of(specs[0]):
@@ -48,38 +48,37 @@ def overview(specs: Sequence[DeviceSpec]) -> Table:
 
 def print_differences(console: Console, first: DeviceSpec, second: DeviceSpec) -> None:
     """A row for each field that differs, below the name of its table."""
-    found = differences(first, second)
-    text = "1 field differs" if len(found) == 1 else f"{len(found) or 'no'} fields differ"
+    changes = differences(first, second)
+    text = "1 field differs" if len(changes) == 1 else f"{len(changes) or 'no'} fields differ"
     console.print(escaped(f"\n{text}\nA: {first.name}\nB: {second.name}\n"), highlight=False)
     table = _plain_table()
     for heading in ("field", "unit", "A", "B", "B/A"):
         left = heading in ("field", "unit")
         table.add_column(heading, justify="left" if left else "right", no_wrap=left, overflow="fold")
     part = ""
-    for one in found:
-        inner, _, name = one.name.rpartition(".")
+    for change in changes:
+        inner, _, name = change.name.rpartition(".")
         if inner != part:
             table.add_row(escaped(f"[{inner}]"))
             part = inner
-        table.add_row(*map(escaped, (name, one.unit, _shown(one.before), _shown(one.after), _ratio(one))))
-    if found:
+        table.add_row(*map(escaped, (name, change.unit, _shown(change.before), _shown(change.after), _ratio(change))))
+    if changes:
         console.print(table)
 
 
 def _plain_table() -> Table:
-    """Columns without borders, which fit a terminal of 80 columns."""
+    """A table without borders, which fits a terminal of 80 columns."""
     return Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
 
 
 def _shown(value: Any) -> str:
-    """A value as a table has it."""
     if value is None:
         return "-"
     return f"{value:,}".removesuffix(".0") if type(value) in (int, float) else str(value)
 
 
-def _ratio(one: FieldDifference) -> str:
-    return "" if one.ratio is None else f"{one.ratio:.3g}"
+def _ratio(change: FieldDifference) -> str:
+    return "" if change.ratio is None else f"{change.ratio:.3g}"
 
 
 LEGEND = (
@@ -90,7 +89,7 @@ LEGEND = (
 
 
 def print_fields(console: Console, device: DeviceFigures) -> None:
-    """Each field with its value, and below it what it moves and where it is from."""
+    """Each field with its value, then its effects and its source."""
     show(console, [short_name(device.name, console.width)], style="bold")
     for field in device.fields:
         value = f"{field.value:,}" if type(field.value) in (int, float) else str(field.value)

@@ -1,4 +1,4 @@
-"""Reports as JSON: the fields of the figures under their own names, the same bytes for the same run."""
+"""Reports as JSON: the figures under their field names; equal runs give equal bytes."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -16,7 +16,7 @@ SAVED_FORMAT = 1  # of a saved report
 
 
 def layers_as_json(results: Sequence[LayerResult]) -> str:
-    """A document with one entry for each layer: what was asked, the summary, or the error and how far it came."""
+    """A document with one entry for each layer: its request, its summary, or its error and the last operations."""
     return text({"format": FORMAT, "layers": [entry(result) for result in results]})
 
 
@@ -31,7 +31,7 @@ def entry(result: LayerResult) -> dict[str, Any]:
 
 
 def devices_as_json(specs: Sequence[DeviceSpec]) -> str:
-    """A document with the figures of devices; of two, also what differs."""
+    """A document with the figures of devices; for two devices also their differences."""
     document: dict[str, Any] = {"format": FORMAT, "devices": [spec.to_dict() for spec in specs]}
     if len(specs) == 2:
         document["differences"] = [asdict(difference) for difference in differences(*specs)]
@@ -39,7 +39,7 @@ def devices_as_json(specs: Sequence[DeviceSpec]) -> str:
 
 
 def fields_as_json(devices: Sequence[DeviceFigures]) -> str:
-    """A document with every field of devices, and what it moves."""
+    """A document with every field of devices, and its effects."""
     return text({"format": FORMAT, "devices": [asdict(device) for device in devices]})
 
 

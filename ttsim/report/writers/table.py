@@ -1,4 +1,4 @@
-"""Reports for a terminal, drawn with rich. Every figure is taken from the summary as it is."""
+"""Reports for a terminal, drawn with rich. All figures are those of the summary."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -18,7 +18,7 @@ SHOWN_SHARE = 0.005  # stages below this share are left out: a table has room fo
 
 
 def print_call(console: Console, call: CallTime, *, details: bool) -> None:
-    """The operations of a call and which are missing; what their stages do, and both in words, if asked for."""
+    """The operations of a call and the untimed ones; with `details` their stages and an explanation."""
     show(console, call_lines([call], console.width))
     if details:
         for operation in call.operations:
@@ -32,7 +32,7 @@ def print_call(console: Console, call: CallTime, *, details: bool) -> None:
 
 
 def print_advice(console: Console, advice: Advice, *, details: bool) -> None:
-    """What would make the calls faster; and, if asked for, which part of the machine they hang on."""
+    """Suggestions for the calls; with `details` also the figures of the machine that they depend on."""
     console.print()
     for line in advice_lines(advice) if details else help_lines(advice):
         say(console, line, indent=4)
@@ -43,7 +43,7 @@ def print_advice(console: Console, advice: Advice, *, details: bool) -> None:
 
 
 def code_lines(code: str, width: int) -> list[str]:
-    """Arguments of a call over as many lines as they need; they break between arguments, or behind a bracket."""
+    """The arguments of a call, wrapped between arguments or behind a bracket."""
     spaced = wrapped(code.replace("(", "( "), width, indent=4)
     return [line.replace("( ", "(") for line in spaced]
 
@@ -53,7 +53,7 @@ def cycles_line(report: CycleReport, call: CallTime) -> str:
     total, missing = call.total, not_counting(call.untimed)
     if not call.operations:
         return f"no operation that takes cycles{missing}"
-    longest = max(call.operations, key=lambda one: one.cycles)
+    longest = max(call.operations, key=lambda op: op.cycles)
     return (
         f"{cycles(total.cycles)} in {time(total.nanoseconds)} at {report.clock_hz / 1e9:g} GHz{missing}, "
         f"{percent(longest.share)} of it {longest.name}, bound by {longest.bound_by}; matrix units of the device "
@@ -62,9 +62,9 @@ def cycles_line(report: CycleReport, call: CallTime) -> str:
 
 
 def stage_lines(operation: OperationTime, width: int) -> list[str]:
-    """What the stages of an operation's slowest cores do, as shares of its cycles.
+    """The stages of an operation's slowest cores, as shares of its cycles.
 
-    Who waits, and the critical path, are known of programs that were walked block by block.
+    Waits and the critical path are known if the program was simulated block by block.
     """
     walked = any(stage.critical_share for stage in operation.stages)  # otherwise it is the slowest of its stages
     columns = (
@@ -88,22 +88,22 @@ LONGEST_CORES = 28  # characters of a list of cores; of longer ones only the num
 
 
 def _cores(ranges: str) -> str:
-    """A list of cores where it is short."""
+    """A list of cores if it is short, else their number."""
     return ranges if len(ranges) <= LONGEST_CORES else ""
 
 
 def _of(text: Callable[[Summary], str]) -> Callable[[LayerResult], str]:
-    """The text of a layer that runs."""
+    """The text of a layer that runs; else empty."""
     return lambda result: "" if result.summary is None else text(result.summary)
 
 
 def _near(text: Callable[[Accuracy], str]) -> Callable[[LayerResult], str]:
-    """The text of a layer whose accuracy is known."""
+    """The text of a layer whose accuracy is known; else empty."""
     return _of(lambda summary: "" if summary.accuracy is None else text(summary.accuracy))
 
 
 def _taken(text: Callable[[CycleReport], str]) -> Callable[[LayerResult], str]:
-    """The text of a layer whose cycles are known."""
+    """The text of a layer whose cycles are known; else empty."""
     return _of(lambda summary: "" if summary.cycles is None else text(summary.cycles))
 
 
@@ -167,22 +167,22 @@ BUFFERS: Final[Sequence[TableColumn[AnyBufferUse]]] = (
 
 
 def print_layers(console: Console, results: Sequence[LayerResult], *, each: bool = True, details: bool = False) -> None:
-    """A line for each of several layers, then, with `each`, every layer by itself; why a layer failed is told anyway.
+    """A line for each of several layers, then, with `each`, every layer in full; errors are always printed.
 
-    Details are every buffer, what each stage does, and all advice.
+    `details` adds every buffer, every stage, and all advice.
     """
     if len(results) > 1:
         print_overview(console, results)
     for result in results:
         if each or result.summary is None or len(results) == 1:
             print_layer(console, result, details=details)
-    counted = next((one.summary.cycles for one in results if one.summary and one.summary.cycles), None)
+    counted = next((result.summary.cycles for result in results if result.summary and result.summary.cycles), None)
     if counted is not None:
         say(console, explain_inclusion(counted.includes, counted.leaves_out), indent=2)
 
 
 def print_layer(console: Console, result: LayerResult, *, details: bool = False) -> None:
-    """One layer: what was asked, what it gave, and its operations; details have their buffers and stages, too."""
+    """One layer: its request, its results, and its operations; `details` adds their buffers and stages."""
     layer = result.layer
     show(console, ["", short_name(layer.name, LONGEST_TITLE)], style="bold")
     image = by((layer.batch_size, layer.input_height, layer.input_width, layer.in_channels))
@@ -228,7 +228,7 @@ def headlines(summary: Summary) -> list[str]:
 
 
 def partition_line(partition: Partition) -> str:
-    """How a convolution was cut up."""
+    """The partition of a convolution."""
     cores = f"{partition.input_cores} -> {partition.output_cores} cores {_cores(partition.cores)}".rstrip()
     shards = f"shards {by(partition.input_shard)} -> {by(partition.output_shard)}"
     blocks = f"blocks of {by(partition.act_block_tiles)} tiles, sub-blocks of {by(partition.subblock_tiles)}"
@@ -255,7 +255,7 @@ def accuracy_line(accuracy: Accuracy) -> str:
 
 
 def print_operations(console: Console, operations: Sequence[OperationUse], *, details: bool) -> None:
-    """What the device operations keep in L1 of a core, a line each; in detail, every buffer of each."""
+    """The L1 use of each device operation, a line each; with `details` every buffer of each."""
     if not operations:
         return
     console.print()
@@ -267,7 +267,7 @@ def print_operations(console: Console, operations: Sequence[OperationUse], *, de
 
 
 def print_overview(console: Console, results: Sequence[LayerResult]) -> None:
-    """One line for each layer; columns that do not fit are left out, the least needed first."""
+    """One line for each layer; the least needed columns are dropped until the table fits."""
     head, *lines = table_lines(OVERVIEW, results, console.width)
     show(console, [head], style="bold")
     for result, line in zip(results, lines, strict=True):

@@ -1,4 +1,4 @@
-"""Lines on a terminal, in which nothing is markup, and the progress of long runs."""
+"""Lines on a terminal without markup, and the progress of long runs."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -13,19 +13,19 @@ from ttsim.report.formatting import printable_lines, short_name, wrapped
 
 
 def say(console: Console, text: str, *, indent: int = 0, style: str = "") -> None:
-    """Words, over as many lines as they need, all but the first indented; lines of their own stay so."""
+    """Words wrapped with an indent below the first line; line breaks in the text stay."""
     for line in printable_lines(text).split("\n"):
         show(console, wrapped(line, console.width, indent=indent), style=style)
 
 
 def show(console: Console, lines: Iterable[str], *, style: str = "") -> None:
-    """Lines as they are, such as those of a table."""
+    """Lines printed unchanged, such as those of a table."""
     for line in lines:
         console.print(escape(line), highlight=False, soft_wrap=True, style=style or None)
 
 
 def escaped(text: str) -> str:
-    """A text as a cell of a table shows it: nothing in it is markup, or steers the terminal."""
+    """A text as the cell of a table, without markup and control characters."""
     return escape(printable_lines(text))
 
 
@@ -33,7 +33,7 @@ PATIENCE_SECONDS = 1.0  # what is done sooner shows none
 
 
 class Rate(ProgressColumn):
-    """Steps in a second, once some are done."""
+    """Steps per second, once some are done."""
 
     def render(self, task: Task) -> Text:
         """The column."""
@@ -44,15 +44,10 @@ class Rate(ProgressColumn):
 def progress(
     what: str, *, console: Console | None = None, patience_seconds: float = PATIENCE_SECONDS
 ) -> Iterator[Callable[[int], Callable[[], None]]]:
-    """Shows how far something is while a ``with`` block runs, and leaves nothing behind.
+    """Shows the progress of `what` on a console (by default stderr) while a ``with`` block runs, then clears it.
 
-    Args:
-        what: Is done, in a word or two.
-        console: Where; the error output without one.
-        patience_seconds: How long it may take before anything is shown.
-
-    Returns:
-        A function that is told how many steps there are, and gives the function to call after each.
+    Nothing is shown in the first `patience_seconds`. The yielded function takes the number of steps and returns the
+    function to call after each.
     """
     shown = Console(stderr=True) if console is None else console
     words = TextColumn("{task.description}", markup=False)

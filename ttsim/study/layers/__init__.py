@@ -1,1 +1,1 @@
-"""Layers as data: what a layer is, TOML files of layers, and running them."""
+"""Layers as data: TOML files of layers, flags, and running layers."""

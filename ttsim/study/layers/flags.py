@@ -1,4 +1,4 @@
-"""Layers out of command-line flags: those of a file, or one by a flag for each field of `Layer`; and how they run."""
+"""Layers from command-line flags: the layers of a file, or one layer from a flag for each field of `Layer`."""
 
 import argparse
 from collections.abc import Sequence
@@ -24,11 +24,7 @@ def add_layers_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def add_opening_flags(parser: argparse.ArgumentParser, *, l1_small_size: int | None = USUAL_L1_SMALL_SIZE) -> None:
-    """Adds the flags of how a device is opened.
-
-    Args:
-        l1_small_size: Bytes that are kept without the flag; None where something else may say them.
-    """
+    """Adds the flags that open a device; `l1_small_size` is None if another source may set it."""
     parser.add_argument(
         "--l1-small-size", type=int, default=l1_small_size, metavar="BYTES", help="L1 kept for index tables"
     )
@@ -36,12 +32,12 @@ def add_opening_flags(parser: argparse.ArgumentParser, *, l1_small_size: int | N
 
 
 def add_layer_flags(parser: argparse.ArgumentParser) -> None:
-    """A flag for every field; none has a default, so that what was given can be told apart."""
+    """Adds a flag for every field; no flag has a default, so that given flags can be told apart."""
     group = parser.add_argument_group("one layer from flags")
     group.add_argument("--shape", type=integers, metavar="N,H,W,C", help="of the input, all four at once")
-    for name, one in FIELDS.items():
+    for name, field in FIELDS.items():
         if name != "source":
-            group.add_argument(flag(name), default=None, help=one.metadata["help"], **KINDS[name].flag)
+            group.add_argument(flag(name), default=None, help=field.metadata["help"], **KINDS[name].flag)
 
 
 def flag(name: str) -> str:
@@ -50,35 +46,31 @@ def flag(name: str) -> str:
 
 
 def layer_from_flags(options: argparse.Namespace, *, where: str) -> Layer | None:
-    """The layer that the flags describe, None if none of them was given; ArgumentError if they describe none."""
-    given: dict[str, Any] = {name: getattr(options, name, None) for name in ("shape", *FIELDS)}
-    given = {name: value for name, value in given.items() if value is not None}
-    if not given or set(given) == {"seed"}:
+    """The layer of the flags, None if none was given; raises ArgumentError if they describe no layer."""
+    settings: dict[str, Any] = {name: getattr(options, name, None) for name in ("shape", *FIELDS)}
+    settings = {name: value for name, value in settings.items() if value is not None}
+    if not settings or set(settings) == {"seed"}:
         return None
-    if "shape" in given:
-        shape = given.pop("shape")
+    if "shape" in settings:
+        shape = settings.pop("shape")
         if len(shape) != len(SHAPE):
             raise ArgumentError(f"{where}: --shape must be N,H,W,C, not {','.join(map(str, shape))}")
-        given.update(zip(SHAPE, shape, strict=True))
-    if "in_channels" in given:
-        given.setdefault("out_channels", given["in_channels"])
-    for name, value in given.items():
+        settings.update(zip(SHAPE, shape, strict=True))
+    if "in_channels" in settings:
+        settings.setdefault("out_channels", settings["in_channels"])
+    for name, value in settings.items():
         if KINDS[name] is TABLE:
-            given[name] = dict(value)
+            settings[name] = dict(value)
         elif isinstance(value, tuple) and len(value) == 1:
-            given[name] = value[0]
-    return layer_of(given, where=where)
+            settings[name] = value[0]
+    return layer_of(settings, where=where)
 
 
 def chosen_layers(options: argparse.Namespace, *, where: str, said: Sequence[Layer] | None = None) -> tuple[Layer, ...]:
-    """The layers of a command: the one that flags describe, or those of a file whose names have a text in them.
+    """The layers of a command: that of the flags, or those of a file, filtered by name.
 
-    Args:
-        said: Layers that something else says, where no flag does; those of the usual file without it.
-
-    Raises:
-        ArgumentError: Flags and a file were given together, or no layer is left.
-        OSError: The file cannot be read.
+    `said` are the layers of another source, used without flags instead of the default file. Raises ArgumentError if
+    both flags and a file are given, or no layer is left; OSError if the file cannot be read.
     """
     layer = layer_from_flags(options, where=where)
     if layer is not None:

@@ -1,7 +1,7 @@
-"""Layers out of TOML: what a file may say, and what it is told when it says something else.
+"""Reads layers from TOML, with errors that name the wrong entry.
 
-A file holds one ``[[layer]]`` table per layer, whose keys are the fields of `Layer`. A ``[common]`` table may hold what
-all of them share; ``config`` and ``compute`` of a layer add to the common ones key by key.
+A file holds one ``[[layer]]`` table per layer, whose keys are the fields of `Layer`. A ``[common]`` table may hold
+fields of all layers; ``config`` and ``compute`` of a layer are merged with the common tables key by key.
 """
 
 import tomllib
@@ -16,15 +16,7 @@ from ttsim.runtime.types.layer import FIELDS, Layer, checked
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
-    """What a file holds.
-
-    Args:
-        what: It should be, for messages, such as "a sweep".
-
-    Raises:
-        ArgumentError: The file is no TOML.
-        OSError: The file cannot be read.
-    """
+    """The document of a TOML file; `what` names it in messages. Raises ArgumentError or OSError."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError) as error:  # no TOML, no text, or no path at all
@@ -32,7 +24,7 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
 
 
 def check_keys(where: str, table: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Refuse a key that is not known, naming the nearest right spelling."""
+    """Refuse an unknown key and suggest the nearest known key."""
     for key in table:
         if key not in known:
             near = get_close_matches(key, known, n=1)
@@ -41,35 +33,34 @@ def check_keys(where: str, table: Mapping[str, Any], known: Sequence[str]) -> No
 
 
 def leaves(table: Mapping[str, Any], *, whole: Collection[str] = ()) -> Iterator[tuple[str, Any]]:
-    """Names and what stands there: `dram.banks = 16` is a table within a table, and so is a quoted name with dots.
+    """Dotted names and values: `dram.banks = 16` is a nested table, and so is a quoted name with dots.
 
-    Args:
-        whole: A table within it that has one of these keys is a value.
+    A nested table that has one of the keys `whole` is a value.
     """
     waiting = [*table.items()][::-1]
     while waiting:
         name, value = waiting.pop()
         if isinstance(value, Mapping) and not set(value) & set(whole):
-            waiting += [(f"{name}.{key}", one) for key, one in [*value.items()][::-1]]
+            waiting += [(f"{name}.{key}", inner) for key, inner in [*value.items()][::-1]]
         else:
             yield name, value
 
 
 DEFAULT_LAYERS = Path(__file__).parent / "unet_conv_transpose2d.toml"
-REQUIRED = tuple(name for name, one in FIELDS.items() if one.default is one.default_factory is MISSING)
+REQUIRED = tuple(name for name, field in FIELDS.items() if field.default is field.default_factory is MISSING)
 
 
 def read_layers(path: Path) -> tuple[Layer, ...]:
     """All layers of a file, in order.
 
-    Raises ArgumentError if the file is no TOML, or says something that is no layer; the message names file, layer and
-    key; OSError if the file cannot be read.
+    Raises ArgumentError, with file, layer and key, if the file is no TOML or has an invalid layer; OSError if
+    unreadable.
     """
     return layers_of(read_toml(path, "a file of layers"), str(path))
 
 
 def layers_of(document: Mapping[str, Any], path: str) -> tuple[Layer, ...]:
-    """All layers of what a file says, in order; raises ArgumentError if it says something that is no layer."""
+    """All layers of a document, in order; raises ArgumentError if a layer is invalid."""
     check_keys(path, document, ("common", "layer"))
     tables = document.get("layer", [])
     common = document.get("common", {})
@@ -84,17 +75,10 @@ def layers_of(document: Mapping[str, Any], path: str) -> tuple[Layer, ...]:
 
 
 def layers_said(document: Mapping[str, Any], path: Path) -> tuple[Layer, ...] | None:
-    """The layers that a file about something else says: tables of its own, or those of a file that it names.
+    """The layers of another document, from its own tables or the file ``layers = "FILE"`` in the same folder.
 
-    Args:
-        document: What it says; ``layers = "FILE"`` names a file, from the folder of this one.
-
-    Returns:
-        In order; None if it says nothing of layers.
-
-    Raises:
-        ArgumentError: It says both, or something that is no layer.
-        OSError: The file that it names cannot be read.
+    None if the document has neither. Raises ArgumentError if it has both, or an invalid layer; OSError if the file
+    cannot be read.
     """
     own = {name: document[name] for name in ("common", "layer") if name in document}
     if "layers" not in document:
@@ -108,7 +92,7 @@ def layers_said(document: Mapping[str, Any], path: Path) -> tuple[Layer, ...] | 
 
 
 def merged(common: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
-    """A layer's table on top of the common one; sub-tables are joined key by key."""
+    """A layer's table on top of the common one; sub-tables are merged key by key."""
     both = dict(common)
     for key, value in table.items():
         under = both.get(key)
@@ -117,10 +101,7 @@ def merged(common: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any
 
 
 def layer_of(table: Mapping[str, Any], *, where: str = "layer") -> Layer:
-    """A checked layer out of plain values.
-
-    Raises ArgumentError if a key is unknown or missing, or a value is not what its field takes.
-    """
+    """A checked layer from plain values; raises ArgumentError for an unknown or missing key or a wrong value."""
     check_keys(where, table, tuple(FIELDS))
     missing = [name for name in REQUIRED if name not in table]
     if missing:

@@ -52,7 +52,7 @@ Member = TypeVar("Member", bound=Enum)
 
 
 class Inputs(NamedTuple):
-    """The numbers a layer runs on, float32 of the precision of their data types (a block float counts as bfloat16)."""
+    """The tensors of a layer, float32 rounded to their data types (a block float counts as bfloat16)."""
 
     x: Floats  # [N, H, W, C]
     w: Floats  # [C, O / groups, KH, KW]
@@ -60,13 +60,9 @@ class Inputs(NamedTuple):
 
 
 def make_inputs(layer: Layer, *, values: bool = True) -> Inputs:
-    """Normal random numbers; the weights are scaled so that outputs are of the order of one.
+    """Normal random numbers; the weights are scaled so that outputs are of the order of 1.
 
-    Args:
-        values: False for zeros that take no memory, where nobody computes.
-
-    Raises:
-        ArgumentError: The groups do not divide the channels.
+    `values=False` makes zeros that take no memory. Raises ArgumentError if the groups do not divide the channels.
     """
     if layer.in_channels % layer.groups or layer.out_channels % layer.groups:
         raise ArgumentError(
@@ -90,12 +86,12 @@ def make_inputs(layer: Layer, *, values: bool = True) -> Inputs:
 
 
 def as_stored(values: Floats, dtype: str) -> Floats:
-    """Rounded to bfloat16 unless the data type is float32."""
+    """Values rounded to bfloat16 unless the data type is float32."""
     return values if dtype == "float32" else values.astype(ml_dtypes.bfloat16).astype(np.float32)
 
 
 def geometry_of(layer: Layer) -> Geometry:
-    """The sizes of a layer; raises ArgumentError if a size is below its least value."""
+    """The sizes of a layer; raises ArgumentError if a size is too small."""
     top, bottom, left, right = layer.padding if len(layer.padding) == 4 else np.repeat(layer.padding, 2).tolist()
     return plan_geometry(
         (layer.input_height, layer.input_width),
@@ -126,7 +122,7 @@ ACTIVATIONS: Mapping[str, Callable[[Doubles], Any]] = {
 
 
 def exact_output(layer: Layer, inputs: Inputs) -> Doubles | None:
-    """The layer in float64, [N, OH, OW, O]; None where no definition is at hand (an activation, replicated padding)."""
+    """The layer in float64, [N, OH, OW, O]; None without a reference (an activation, replicated padding)."""
     activation = str(layer.config.get("activation", "identity")).lower()
     replicated = str(layer.config.get("padding_mode", "zeros")).lower() != "zeros"
     if activation not in ACTIVATIONS or replicated:
@@ -142,7 +138,7 @@ MEMORY: Final = {"dram": "ttnn.DRAM_MEMORY_CONFIG", "l1": "ttnn.L1_MEMORY_CONFIG
 
 
 def layer_source(layer: Layer, arguments: Mapping[str, Any]) -> str:
-    """A layer as a script: its tensors are zeros, and it finds ``device`` open."""
+    """A layer as a script with zero tensors and an open ``device``."""
     tensors = {name: arguments[name] for name in TENSORS if arguments[name] is not None}
     lines = ["import numpy as np", "import ttsim as ttnn", ""]
     for name, tensor in tensors.items():
@@ -165,10 +161,7 @@ SLICE_AXES = {"H": Conv2dDRAMSliceHeight, "W": Conv2dDRAMSliceWidth}
 
 
 def member(kind: type[Member], field: str, value: Setting) -> Member:
-    """The member of an enumeration by its name, in either case.
-
-    Raises ArgumentError if there is none; the message lists the names if they are few.
-    """
+    """The member of an enumeration by name, in either case; raises ArgumentError if there is none."""
     names = {name.lower(): name for name in kind.__members__}
     name = names.get(str(value).lower())
     if name is None:
@@ -183,10 +176,7 @@ def dtype(name: Setting) -> DataType:
 
 
 def core_grid(value: Setting) -> CoreRangeSet:
-    """The cores of a grid from (0, 0) on, written columns by rows: "8x4".
-
-    Raises ArgumentError if it is written otherwise, or has no core.
-    """
+    """The cores of a grid "8x4", columns by rows, from (0, 0) on; raises ArgumentError for any other text."""
     size = _GRID_SIZE.fullmatch(str(value))
     if size is None or not (int(size[1]) and int(size[2])):
         raise ArgumentError(f"core_grid must be COLUMNSxROWS of at least 1x1, not {shown(value)}; such as '8x4'")
@@ -204,18 +194,16 @@ COMPUTE_MEMBERS: Final[Mapping[str, type[Enum]]] = {"math_fidelity": MathFidelit
 
 
 def _with_members(settings: Mapping[str, Setting], kinds: Mapping[str, type[Enum]]) -> dict[str, Any]:
-    """Fields of a config, those of enumerations as members."""
+    """The fields of a config, with members for the names of enumerations."""
     return {name: member(kinds[name], name, value) if name in kinds else value for name, value in settings.items()}
 
 
 def conv_config(layer: Layer) -> Conv2dConfig | None:
-    """The Conv2dConfig of a layer, None if it sets nothing.
+    """The Conv2dConfig of a layer, None if the layer sets nothing.
 
-    A core_grid is used: override_sharding_config, without which the real library does not look at one, is set with it
-    unless the layer says otherwise.
-
-    Raises ArgumentError if an enumeration has no member of that name, or a core_grid is none; ArgumentTypeError if a
-    field is unknown, or its value is of the wrong type.
+    A core_grid sets override_sharding_config as well, unless the layer sets it: the real library ignores the grid
+    without. Raises ArgumentError for a wrong member or core_grid; ArgumentTypeError for an unknown field or a wrong
+    type.
     """
     settings = _with_members(layer.config, CONFIG_MEMBERS)
     if "activation" in settings:
@@ -227,7 +215,7 @@ def conv_config(layer: Layer) -> Conv2dConfig | None:
 
 
 def compute_config(layer: Layer, arch: object) -> WormholeComputeKernelConfig | None:
-    """The compute kernel config of a layer for an architecture, None if it sets nothing; raises as `conv_config`."""
+    """The compute kernel config of a layer, None if the layer sets nothing; raises as `conv_config`."""
     settings = _with_members(layer.compute, COMPUTE_MEMBERS)
     if not settings:
         return None
@@ -251,7 +239,7 @@ def slice_config(layer: Layer) -> Conv2dSliceConfig | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How layers are run."""
+    """The settings of a run of layers."""
 
     spec: DeviceSpec
     values: Values = "exact"  # How values are computed; "off" plans only
@@ -265,7 +253,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """A call that is ready to be made."""
+    """A call with its device and arguments, ready to run."""
 
     device: Device
     arguments: dict[str, Any]  # Keyword arguments of conv_transpose2d; the input lies where the layer wants it
@@ -275,7 +263,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Called:
-    """What a call gave."""
+    """The result of a call."""
 
     output: Tensor
     size: tuple[int, int]  # Rows and columns of an output image
@@ -283,10 +271,9 @@ class Called:
 
 
 def run_layer(layer: Layer, settings: Settings, *, watch: Callable[[Profile], object] | None = None) -> LayerResult:
-    """Run one layer on a device of its own; the reason why it can not run is part of the result, too.
+    """Run one layer on its own device; a failure is part of the result.
 
-    Args:
-        watch: Gets the profile of a call that ran, while the device is open.
+    `watch` gets the profile of a call that ran, while the device is open.
     """
     try:
         inputs = make_inputs(layer, values=settings.values != "off")
@@ -314,17 +301,17 @@ def run_layer(layer: Layer, settings: Settings, *, watch: Callable[[Profile], ob
 
 @contextmanager
 def planned(layer: Layer, settings: Settings) -> Iterator[tuple[Device, dict[str, Any]]]:
-    """A device with a layer's input, without numbers, and the other arguments of its call; errors as of `place`."""
+    """A device with a layer's input, without values, and the other arguments of the call; errors as of `place`."""
     placed = place(layer, make_inputs(layer, values=False), replace(settings, values="off"))
     with placed.device as device:
         yield device, {name: value for name, value in placed.arguments.items() if name != "device"}
 
 
 def place(layer: Layer, inputs: Inputs, settings: Settings) -> Placed:
-    """A fresh device with the input where the layer wants it, and the arguments of the call.
+    """A fresh device with the layer's input, and the arguments of the call.
 
-    Raises ArgumentError if the layer names something that does not exist; ArgumentTypeError if a field of a config is
-    unknown or of the wrong type; DeviceError if the input does not fit.
+    Raises ArgumentError for an unknown name in the layer; ArgumentTypeError for an unknown field of a config or a wrong
+    type; DeviceError if the input does not fit.
     """
     device = Device(
         settings.spec,
@@ -342,11 +329,11 @@ def place(layer: Layer, inputs: Inputs, settings: Settings) -> Placed:
     )
     if layer.input_memory != "host":
         x = x.to(device, {"dram": DRAM_MEMORY_CONFIG, "l1": L1_MEMORY_CONFIG}[layer.input_memory])
-    given = dtype(layer.weights_dtype)
+    weights_dtype = dtype(layer.weights_dtype)
     own = {
         "input_tensor": x,
-        "weight_tensor": Tensor(inputs.w, given),
-        "bias_tensor": None if inputs.b is None else Tensor(inputs.b, given),
+        "weight_tensor": Tensor(inputs.w, weights_dtype),
+        "bias_tensor": None if inputs.b is None else Tensor(inputs.b, weights_dtype),
         "device": device,
         "dtype": None if layer.dtype is None else dtype(layer.dtype),
         "conv_config": conv_config(layer),
@@ -363,11 +350,7 @@ def place(layer: Layer, inputs: Inputs, settings: Settings) -> Placed:
 
 
 def call(placed: Placed) -> Called:
-    """Make the call.
-
-    Raises ArgumentError if its arguments contradict each other; ArgumentTypeError if an argument is of the wrong type,
-    or too large for it; DeviceError if it does not fit the device.
-    """
+    """Run the call; raises ArgumentError, ArgumentTypeError, or DeviceError if the call does not fit the device."""
     with profile(placed.device) as recorded:
         output, size = conv_transpose2d(**placed.arguments, return_output_dim=True)
     return Called(output=output, size=size, profile=recorded)
@@ -389,16 +372,16 @@ def summary_of(placed: Placed, called: Called, accuracy: Accuracy | None = None)
 
 
 def split(placed: Placed) -> tuple[list[Event], list[Event]]:
-    """What happened before the call, and in it."""
+    """The events before the call, and those of the call."""
     return placed.events[: placed.before], placed.events[placed.before :]
 
 
 def layouts_of(events: Iterable[Event]) -> list[ConvPartition]:
-    """The layouts of all convolutions that ran, in order."""
+    """The partitions of all convolutions that ran, in order."""
     ops = (event.op for event in events if isinstance(event, OperationBegin))
     return [op.layout for op in ops if isinstance(op, Conv2dOp | PhaseConv2dOp)]
 
 
 def accuracy_of(output: Tensor, exact: npt.NDArray[np.float64] | None) -> Accuracy | None:
-    """How close an output is to float64; None if that is not known."""
+    """The accuracy of an output against float64; None without an exact output."""
     return None if exact is None else measure(output.cpu().to_numpy(), exact)

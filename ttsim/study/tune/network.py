@@ -1,10 +1,9 @@
-"""Tuning the convolutions of a network that a profile recorded, together with the layouts of their outputs.
+"""Tuning the convolutions of a recorded network together with the layouts of their outputs.
 
-Convolutions that hand their outputs to each other alone form a chain, and every chain is solved by dynamic programming
-over the layouts of outputs: of every scheme the best call, for every layout that its input may have. What comes before
-and after a chain stays as it was: where its last output lies elsewhere than it did, the movement back counts; or, if a
-call follows that only moves the output, what that call takes more, or less. All other operations, arithmetic, formats,
-and tiles or rows of outputs stay.
+Consecutive convolutions whose outputs have no other reader form a chain. Every chain is solved by dynamic programming
+over output layouts: for every shard scheme the best call, for every layout of its input. The rest of the network stays
+the same: if a chain's last output lies elsewhere than before, the copy back counts; if the next call only moves the
+output, the change in its cycles counts. Other operations, arithmetic, formats, and TILE or ROW_MAJOR outputs stay.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,7 +49,7 @@ class Recorded:
 
 
 def chains(calls: Sequence[RanCall]) -> tuple[tuple[Recorded, ...], ...]:
-    """The convolutions in order, together where the output of one goes into the next and nowhere else."""
+    """The convolutions in order, joined where the output of one has the next one as its only reader."""
     readers: dict[int, list[RanCall]] = {}
     for call in calls:
         for number in {buffer.number for _, buffer in call.inputs}:
@@ -74,12 +73,12 @@ def chains(calls: Sequence[RanCall]) -> tuple[tuple[Recorded, ...], ...]:
 
 
 def _output(ran: RanCall) -> MadeTensor | None:
-    """What a call handed on, if that is on the device."""
+    """The output of a call on the device, or None."""
     return dict(ran.results).get(ran.plan.results.get("output", ""))
 
 
 def _moved(ran: RanCall, source: TensorSpec) -> TensorSpec | None:
-    """A tensor after a call that does nothing but bring it elsewhere; None for any other call."""
+    """A tensor after a call that only copies it elsewhere; None for any other call."""
     steps, output = [step for step in ran.plan.steps if isinstance(step, Operation)], _output(ran)
     if output is None or not steps or not all(isinstance(step.op, CopyTensor) for step in steps):
         return None
@@ -87,29 +86,29 @@ def _moved(ran: RanCall, source: TensorSpec) -> TensorSpec | None:
     return output.spec if same == (output.spec.shape, output.spec.data_format, output.spec.layout) else None
 
 
-def ground_of(recorded: Recorded, device: Device, source: TensorSpec) -> MachineSnapshot:
-    """A device as it was before a call, with the call's input laid out in some way.
+def snapshot_before(recorded: Recorded, device: Device, source: TensorSpec) -> MachineSnapshot:
+    """The device before a call, with another layout of the call's input.
 
-    What lived then is allocated anew, from one end of each memory to the other, so that gaps between buffers close.
+    Live buffers are allocated again, from one end of each memory to the other, so that gaps between buffers close.
     """
     machine = Machine(device.spec, l1_small_bytes=device.machine.l1_small_bytes)
-    number, held = _input_number(recorded.ran), {}
+    number, call_buffers = _input_number(recorded.ran), {}
     for buffer in sorted(recorded.ran.before, key=lambda before: fill_order(before.buffer.buffer_type, before.address)):
         own = buffer.number == number
         allocated = machine.allocate(source.buffer(device.spec) if own else buffer.buffer, buffer.name)
         if own:
-            held["input"] = allocated
-    return MachineSnapshot(machine, held, device.strict)
+            call_buffers["input"] = allocated
+    return MachineSnapshot(machine, call_buffers, device.strict)
 
 
 def _input_number(ran: RanCall) -> int | None:
-    """The buffer of a call's input; None if that is on the host."""
+    """The buffer number of a call's input; None on the host."""
     buffer = dict(ran.inputs).get("input")
     return None if buffer is None else buffer.number
 
 
 def _unprepared(call: ConvCall) -> ConvCall:
-    """The call with raw weights and bias on the host, prepared in the format that they had."""
+    """The call with raw weights and bias on the host, to be prepared in the same format."""
     prepared = call.weight_format
     data_format = FLOAT32 if prepared == FLOAT32 else BFLOAT16
 
@@ -124,14 +123,14 @@ def _unprepared(call: ConvCall) -> ConvCall:
     )
 
 
-KEPT: Final = frozenset(
+FIXED: Final = frozenset(
     {"shard_layout", "core_grid", "transpose_shards", "output_layout", "enable_activation_reuse", "full_inner_dim"}
 )
 EFFORT: Final = 24  # calls that are tried, for each layer, layout of its input, and scheme
 
 
 class _Way(NamedTuple):
-    """A way through the first layers of a chain."""
+    """A choice for the first layers of a chain."""
 
     cycles: int  # Of the layers, movements included
     steps: tuple[Candidate, ...]  # What each layer does
@@ -164,7 +163,7 @@ def tune_network(profile: Profile, *, effort: int = EFFORT) -> TunedNetwork:
 
 
 class _Chain:
-    """Convolutions that hand their outputs to each other alone."""
+    """Convolutions in a chain."""
 
     def __init__(self, recorded: tuple[Recorded, ...], device: Device, effort: int) -> None:
         self.recorded = recorded
@@ -172,34 +171,39 @@ class _Chain:
         self.effort = effort
 
     def layers(self, where: list[str]) -> Iterator[TunedLayer]:
-        """What is best for each; one that cannot be made again as it ran keeps its chain as it was."""
+        """The best choice for each layer; a chain stays as it is if a call cannot be repeated as it ran."""
         try:
-            before = [evaluate(one.call, ground_of(one, self.device, one.call.input.spec)) for one in self.recorded]
+            before = [
+                evaluate(recorded.call, snapshot_before(recorded, self.device, recorded.call.input.spec))
+                for recorded in self.recorded
+            ]
         except DeviceError as error:
             reason = str(error).splitlines()[0]
-            for one in self.recorded:
-                yield TunedLayer(where=where[one.number], function=one.ran.function, note=f"left as it is: {reason}")
+            for recorded in self.recorded:
+                yield TunedLayer(
+                    where=where[recorded.number], function=recorded.ran.function, note=f"left as it is: {reason}"
+                )
             return
         best = self._best(before)
         moved = best.cycles - sum(step.cycles for step in best.steps)
-        for one, old, new in zip(self.recorded, before, best.steps, strict=True):
+        for recorded, old, new in zip(self.recorded, before, best.steps, strict=True):
             yield TunedLayer(
-                where=where[one.number],
-                function=one.ran.function,
+                where=where[recorded.number],
+                function=recorded.ran.function,
                 cycles_before=old.cycles,
                 cycles=new.cycles,
-                moved_cycles=moved if one is self.recorded[-1] else 0,
+                moved_cycles=moved if recorded is self.recorded[-1] else 0,
                 choice=choice_of(new, self.device.spec, measured=False),
                 changed=new.call.conv_config != old.call.conv_config or new.call.slice_config != old.call.slice_config,
             )
 
     def _best(self, before: list[Candidate]) -> _Way:
-        """The best way through all layers, back to what was handed on before; at worst the one as it was."""
+        """The best choice for all layers with the copy back to the former output; at worst the calls as they were."""
         ways: Mapping[TensorSpec, _Way] = {self.recorded[0].call.input.spec: _Way(0, ())}
-        for at, (one, old) in enumerate(zip(self.recorded, before, strict=True)):
+        for at, (recorded, old) in enumerate(zip(self.recorded, before, strict=True)):
             further: dict[TensorSpec, _Way] = {}
             for source, way in ways.items():
-                for step in self._steps(one, old, source):
+                for step in self._steps(recorded, old, source):
                     output, cycles = step.output, way.cycles + step.cycles
                     if at + 1 < len(self.recorded):  # the next layer may take the tensor in another shape
                         shape = self.recorded[at + 1].call.input.spec.shape
@@ -217,24 +221,24 @@ class _Chain:
         return min([known, *back], key=lambda way: way.cycles)
 
     def _moved_cycles(self, output: TensorSpec) -> int | None:
-        """What it takes more than before to bring the last output to where it was expected, or moved to; None: unknown.
+        """Extra cycles to bring the last output to its former place or move target; None if they are unknown.
 
-        Less than nothing, where the call that moves it has an easier way.
+        Negative if the move has become cheaper.
         """
         last = self.recorded[-1]
         target = last.moved_to or last.output
         before, now = (moving_cycles(source, target, self.device.spec) for source in (last.output, output))
         return None if now is None or before is None else now - before
 
-    def _steps(self, one: Recorded, old: Candidate, source: TensorSpec) -> list[Candidate]:
-        """Of every scheme the best way to make a call with an input that is laid out in some way, and as it was."""
-        call = replace(one.call, input=replace(one.call.input, spec=source))
+    def _steps(self, recorded: Recorded, old: Candidate, source: TensorSpec) -> list[Candidate]:
+        """The best call of every scheme for an input of this layout, and the call as it was."""
+        call = replace(recorded.call, input=replace(recorded.call.input, spec=source))
         try:
-            ground = ground_of(one, self.device, source)
+            snapshot = snapshot_before(recorded, self.device, source)
         except DeviceError:  # an input laid out so does not fit beside what else is there
             return []
-        free = ground.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
-        steps = [old] if source == one.call.input.spec else []
+        free = snapshot.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
+        steps = [old] if source == recorded.call.input.spec else []
         for scheme in SCHEMES:
             config = replace(
                 call.conv_config,
@@ -243,15 +247,15 @@ class _Chain:
                 override_sharding_config=False,
                 core_grid=None,
             )
-            search = Search(ground=ground, effort=self.effort, most_cycles=inf)
-            space = Space(call=replace(call, conv_config=config), spec=self.device.spec, free_l1_bytes=free, kept=KEPT)
+            search = Search(snapshot=snapshot, effort=self.effort, most_cycles=inf)
+            space = Space(call=replace(call, conv_config=config), spec=self.device.spec, free_l1_bytes=free, keep=FIXED)
             search.run(space, most_untimed=old.untimed)
             steps += search.front[:1]
         return steps
 
 
 def moving_cycles(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> int | None:
-    """Cycles of ``to_memory_config`` from where a tensor lies to another place; None where no model knows them."""
+    """Cycles of ``to_memory_config`` between two places; None without a model."""
     if source.memory_config == target.memory_config:
         return 0
     try:
@@ -259,6 +263,6 @@ def moving_cycles(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> i
     except DeviceError:
         return None
     timed = run_cycles(plan, spec).operations
-    if any(one.cycles is None for one in timed):
+    if any(op.cycles is None for op in timed):
         return None
-    return sum(whole(one.cycles.cycles) for one in timed if one.cycles is not None)
+    return sum(whole(op.cycles.cycles) for op in timed if op.cycles is not None)

@@ -1,9 +1,9 @@
-"""The search for the best ways to make a call: every family of its space, the least first, the hopeless passed over.
+"""Searches the best calls of a space: families in order of their lower bounds, without those that cannot win.
 
-A family is passed over where a call that was tried takes neither more cycles than the family at least takes, nor more
-L1, nor is less exact (`ops.planners.conv.lower_bounds`): no member of the family could be better in any respect. So
-the result is the Pareto front of the whole space, unless the search ran out of its effort. A candidate is a call that
-was planned, placed and timed on a copy of the device.
+A family is skipped if a tried call takes neither more cycles than the family's lower bound, nor more L1, nor is less
+exact (`ops.planners.conv.lower_bounds`): no member of the family could be better in any respect. So the result is the
+Pareto front of the whole space, unless the search ran out of effort. A candidate is a call that was planned, placed and
+timed on a copy of the device.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ from ttsim.study.tune.space import Space
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A call that runs, and what it takes."""
+    """A call that runs, and its costs."""
 
     call: ConvCall
     cycles: int  # Of all its device operations that have a model
@@ -44,36 +44,33 @@ class Candidate:
 
     @property
     def output(self) -> TensorSpec:
-        """What it hands on."""
+        """The output tensor."""
         return self.plan.tensors[self.plan.results["output"]]
 
 
-def evaluate(call: ConvCall, ground: MachineSnapshot, *, rms_error: float = 0.0) -> Candidate:
-    """What a call takes on a device as it is.
-
-    Raises DeviceError if it is refused, or does not fit; the text is the call's own.
-    """
-    trial = attempt(call, ground, returns_weights=False)
+def evaluate(call: ConvCall, snapshot: MachineSnapshot, *, rms_error: float = 0.0) -> Candidate:
+    """The cost of a call on a device; raises DeviceError with the call's own text if the call fails."""
+    trial = attempt(call, snapshot, returns_weights=False)
     if trial.error is not None or trial.plan is None:
         raise DeviceError(trial.error or "it was not planned")
     ran = steps_that_ran(trial.events)
-    timed = run_cycles(trial.plan, ground.machine.spec, ran=ran, op_models=OP_MODELS).operations
-    took = [(one.name, whole(one.cycles.cycles)) for one in timed if one.cycles is not None]
+    timed = run_cycles(trial.plan, snapshot.machine.spec, ran=ran, op_models=OP_MODELS).operations
+    took = [(op.name, whole(op.cycles.cycles)) for op in timed if op.cycles is not None]
     return Candidate(
         call=call,
         cycles=sum(cycles for _, cycles in took),
         around_cycles=sum(cycles for name, cycles in took if name not in (CONV2D, MOVE)),
-        untimed=sum(one.cycles is None for one in timed),
-        l1_peak_bytes=l1_bytes_before(ground) + usage_per_core(trial.events).peak_total,
+        untimed=sum(op.cycles is None for op in timed),
+        l1_peak_bytes=l1_bytes_before(snapshot) + usage_per_core(trial.events).peak_total,
         rms_error=rms_error,
         plan=trial.plan,
         ran=ran,
     )
 
 
-def l1_bytes_before(ground: MachineSnapshot) -> int:
-    """Bytes of L1 on a core that lie there before a call."""
-    live = ground.machine.memory.live()
+def l1_bytes_before(snapshot: MachineSnapshot) -> int:
+    """Bytes of L1 on a core that are allocated before a call."""
+    live = snapshot.machine.memory.live()
     return sum(buffer.spec.bank_bytes for buffer in live if buffer.spec.buffer_type is not BufferType.DRAM)
 
 
@@ -82,7 +79,7 @@ GRAIN: Final = 0.01  # of the cycles, and of a core's L1: what is less than this
 
 @dataclass(slots=True, kw_only=True)
 class Count:
-    """What became of the calls of a space; the names are those of `Tuned`."""
+    """The number of calls of a space by outcome; the names are those of `Tuned`."""
 
     tried: int = 0  # Planned, placed and timed
     alike: int = 0  # Have the plan of one that was tried
@@ -96,7 +93,7 @@ class Count:
 class Search:
     """A search on one device."""
 
-    ground: MachineSnapshot
+    snapshot: MachineSnapshot
     effort: int  # Calls that may be tried
     most_cycles: float = inf  # What takes more is of no use to anybody
     most_families: int | None = None  # Families of a space that are looked at, the first ones; None for all
@@ -107,19 +104,17 @@ class Search:
     around: dict[Hashable, int] = field(default_factory=dict)
 
     def attempt(self, call: ConvCall, *, rms_error: float = 0.0) -> Candidate:
-        """A call that is tried whatever is known of it; raises what it raises."""
+        """Evaluates a call without looking at bounds; raises what the call raises."""
         self.count.tried += 1
-        candidate = evaluate(call, self.ground, rms_error=rms_error)
+        candidate = evaluate(call, self.snapshot, rms_error=rms_error)
         self.front = front([*self.front, candidate])
         return candidate
 
     def run(self, space: Space, *, most_untimed: int, rms_error: float = 0.0, begin: Iterable[ConvCall] = ()) -> None:
-        """Tries a space.
+        """Searches a space of calls with the arithmetic error `rms_error`; the calls `begin` are tried first.
 
-        Args:
-            most_untimed: Device operations without a model that a call may have: hiding some is no gain.
-            rms_error: Of the arithmetic of its calls.
-            begin: Calls of the space that are tried first, as far as the effort goes.
+        Calls with more than `most_untimed` device operations without a model are no candidates: hiding cycles is no
+        gain.
         """
         for call in begin:
             if self.count.tried < self.effort:
@@ -143,7 +138,7 @@ class Search:
                     self._try(member, space, most_untimed, rms_error)
 
     def _bounded(self, space: Space) -> Iterator[tuple[LowerBound, ConvCall]]:
-        """Every family that can be laid out, and what it takes at least."""
+        """Every family that can be partitioned, with its lower bound."""
         families = space.families()
         for first in islice(families, self.most_families):
             try:
@@ -155,7 +150,7 @@ class Search:
             self.count.least_untried_cycles = 0
 
     def _try(self, call: ConvCall, space: Space, most_untimed: int, rms_error: float) -> None:
-        """A member of a family, if it can be better and is not like another."""
+        """Evaluates a member of a family unless its bounds rule it out or its plan was tried."""
         try:
             least = lower_bound_of(call, space.spec, free_l1_bytes=space.free_l1_bytes)
             if least.plan_key is not None and (least.plan_key, rms_error) in self.seen:
@@ -165,7 +160,7 @@ class Search:
                 self.count.passed += 1
                 return
             self.count.tried += 1
-            candidate = evaluate(call, self.ground, rms_error=rms_error)
+            candidate = evaluate(call, self.snapshot, rms_error=rms_error)
         except (DeviceError, NoWindowError):
             self.count.refused += 1
             return
@@ -176,13 +171,13 @@ class Search:
             self.around[least.rest_key] = candidate.around_cycles
 
     def _floor(self, least: LowerBound) -> float:
-        """Cycles that a call is never below, with what is known of others like it."""
+        """A lower bound of a call's cycles, with the measured rest of similar calls."""
         return least.cycles + self.around.get(least.rest_key, 0)
 
     def _covers(self, least: LowerBound, call: ConvCall, rms_error: float) -> bool:
-        """Whether something found is as good as anything with these bounds, but for a gain too small to tell."""
-        machine = self.ground.machine
-        before = 0 if call.conv_config.deallocate_activation else l1_bytes_before(self.ground)
+        """Whether a candidate is at least as good as these bounds, up to `GRAIN`."""
+        machine = self.snapshot.machine
+        before = 0 if call.conv_config.deallocate_activation else l1_bytes_before(self.snapshot)
         l1_bytes, cycles = before + least.l1_bytes, self._floor(least)
         if cycles > self.most_cycles or l1_bytes > machine.spec.l1.usable_bytes:
             return True
@@ -196,7 +191,7 @@ class Search:
 
 
 def front(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """Those that nothing else beats or equals in cycles, L1 and error; of equals the first. The fastest first."""
+    """The Pareto front by cycles, L1 and error, the fastest first; of equal candidates the first."""
     return tuple(
         candidates[at]
         for at in unbeaten(

@@ -1,10 +1,10 @@
-"""What a convolution can be told that changes its plan and not its result (docs/planning.md, Arguments).
+"""The arguments of a convolution that change its plan and not its result (docs/planning.md, Arguments).
 
-A *family* is a call laid out in one way: slices, scheme, cores, blocks, readers. Its *members* differ in what is
-buffered twice, whether the halo's output is moved, and the layout of the output; its first member takes no more cycles
-and L1 at least (`ops.planners.conv.lower_bounds`) than any other.
+A *family* is a call with fixed slices, scheme, cores, blocks and readers. Its *members* differ in double buffering, in
+the halo's reallocation, and in the output layout; the lower bounds of its first member in cycles and L1
+(`ops.planners.conv.lower_bounds`) are the least of all members.
 
-Other arithmetic changes the result as well: it is faster at the price of precision. How exact an arithmetic is, is
+Other arithmetic changes the result as well: it is faster at the price of precision. The error of an arithmetic is
 measured: a small image with the call's own channels, kernel and formats is computed bit for bit and compared with
 float64. Sums over K blocks differ a little with shards and blocks, which is not counted.
 """
@@ -33,7 +33,7 @@ from ttsim.study.layers.run import Settings, accuracy_of, call as make_call, exa
 SCHEMES: Final = (HEIGHT, BLOCK, WIDTH)
 MOST_SLICES: Final = 32  # along an axis
 # What decides the result, or belongs to whoever calls, and stays as it is given.
-HELD: Final = (
+FIXED: Final = (
     "weights_format",
     "activation",
     "replicate_padding",
@@ -61,32 +61,32 @@ SEARCHED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """What is searched."""
+    """The space of a search."""
 
     call: ConvCall  # The call as it is given
     spec: DeviceSpec
     free_l1_bytes: int  # Free bytes of every L1 bank when the call begins
-    kept: frozenset[str] = frozenset()  # Fields of `SEARCHED` that stay as they are given
+    keep: frozenset[str] = frozenset()  # Fields of `SEARCHED` that stay as they are given
 
     def plain(self) -> ConvCall:
-        """The call with all that is searched left to the library, kept fields included."""
-        given = self.call.conv_config
-        config = ConvConfig(**{name: getattr(given, name) for name in HELD})
+        """The call with all searched fields left to the library, even those in `keep`."""
+        original = self.call.conv_config
+        config = ConvConfig(**{name: getattr(original, name) for name in FIXED})
         slices = self.call.slice_config if self.call.takes_l1_path else None
         return replace(self.call, conv_config=config, slice_config=slices)
 
     def families(self) -> Iterator[ConvCall]:
-        """The first member of every family, those that say least first."""
+        """The first member of every family, calls with the fewest settings first."""
         for sliced in self._slicings():
             for partitioned in self._schemes(sliced):
                 yield from self._blocks(partitioned)
 
     def members(self, first: ConvCall) -> Iterator[ConvCall]:
-        """All calls of a family, given its first."""
+        """All calls of a family, from its first member."""
         whole = first.takes_l1_path
-        given = self.call.conv_config.output_layout
+        layout = self.call.conv_config.output_layout
         choices: dict[str, Iterable[Any]] = {
-            "output_layout": (given, *(one for one in (Layout.TILE, Layout.ROW_MAJOR) if one is not given)),
+            "output_layout": (layout, *(other for other in (Layout.TILE, Layout.ROW_MAJOR) if other is not layout)),
             "reallocate_halo_output": (True, False) if whole else (True,),
             "enable_act_double_buffer": (False, True),
             "enable_weights_double_buffer": (False, True),
@@ -96,24 +96,24 @@ class Space:
         return self._varied(first, choices)
 
     def _varied(self, call: ConvCall, choices: Mapping[str, Iterable[Any]]) -> Iterator[ConvCall]:
-        """The call with every combination of values of the fields that are not kept; the first of all comes first."""
-        free = {name: values for name, values in choices.items() if name not in self.kept}
+        """The call with every combination of values of the fields not in `keep`; the unchanged call comes first."""
+        free = {name: values for name, values in choices.items() if name not in self.keep}
         for values in product(*free.values()):
             yield _with(call, **dict(zip(free, values, strict=True)))
 
     def _slicings(self) -> Iterator[ConvCall]:
-        """The call with every way to cut it, and all else of the config as in the first member of a family."""
-        given = self.call.conv_config
-        held = {name: getattr(given, name) for name in (*HELD, *self.kept & set(ConvConfig.__dataclass_fields__))}
-        if "core_grid" in self.kept:
-            held["override_sharding_config"] = given.override_sharding_config
-        base = replace(self.call, conv_config=ConvConfig(**held))
-        if "slices" in self.kept or replace(base, slice_config=None).takes_l1_path or base.is_matmul:
+        """The call with every slicing, and the rest of the config as in the first member of a family."""
+        original = self.call.conv_config
+        fixed = {name: getattr(original, name) for name in (*FIXED, *self.keep & set(ConvConfig.__dataclass_fields__))}
+        if "core_grid" in self.keep:
+            fixed["override_sharding_config"] = original.override_sharding_config
+        base = replace(self.call, conv_config=ConvConfig(**fixed))
+        if "slices" in self.keep or replace(base, slice_config=None).takes_l1_path or base.is_matmul:
             yield base
             return
         layouts = [base.conv_config.output_layout]
-        if "output_layout" not in self.kept:
-            layouts += [one for one in (Layout.TILE, Layout.ROW_MAJOR) if one is not layouts[0]]
+        if "output_layout" not in self.keep:
+            layouts += [other for other in (Layout.TILE, Layout.ROW_MAJOR) if other is not layouts[0]]
         yield replace(base, slice_config=None)
         yield replace(base, slice_config=SliceConfig(slice_type=SliceType.L1_FULL))
         for layout, kind in product(layouts, (SliceType.DRAM_HEIGHT, SliceType.DRAM_WIDTH)):
@@ -124,11 +124,11 @@ class Space:
     def _schemes(self, call: ConvCall) -> Iterator[ConvCall]:
         """Every scheme and every rectangle of cores, the library's choice first."""
         yield call
-        schemes = SCHEMES if "shard_layout" not in self.kept else filter(None, [call.conv_config.shard_layout])
+        schemes = SCHEMES if "shard_layout" not in self.keep else filter(None, [call.conv_config.shard_layout])
         place = call.input.spec.memory_config
         anew = not call.input.on_host and place.is_sharded() and place.buffer_type is BufferType.L1
         for scheme in schemes:
-            turned = (False, True) if scheme is BLOCK and "transpose_shards" not in self.kept else (False,)
+            turned = (False, True) if scheme is BLOCK and "transpose_shards" not in self.keep else (False,)
             for transposed in turned:
                 chosen = _with(
                     call,
@@ -137,22 +137,22 @@ class Space:
                     reshard_if_not_optimal=anew or call.conv_config.reshard_if_not_optimal,
                 )
                 yield chosen
-                if "core_grid" not in self.kept and call.takes_l1_path and not call.is_matmul:
+                if "core_grid" not in self.keep and call.takes_l1_path and not call.is_matmul:
                     for grid in _grids(self.spec):
                         yield _with(chosen, override_sharding_config=True, core_grid=grid)
 
     def _blocks(self, call: ConvCall) -> Iterator[ConvCall]:
-        """Every block that can differ, of one reader and of two; the call itself first."""
+        """Every block size that makes a difference, with one reader and with two; the call itself first."""
         yield call
         try:
-            pieces = l1_path_calls(call, self.spec, free_l1_bytes=self.free_l1_bytes)
-            partitioned = [partition_call(piece, self.spec) for piece, _ in pieces]
+            calls = l1_path_calls(call, self.spec, free_l1_bytes=self.free_l1_bytes)
+            partitioned = [partition_call(piece, self.spec) for piece, _ in calls]
         except (DeviceError, NoWindowError):
             return
         if not partitioned:
             return
         largest = max(partitioned, key=lambda piece: piece.layout.shards.out_rows)
-        heights = self._heights(call, largest, cut=sum(count for _, count in pieces) > 1)
+        heights = self._heights(call, largest, cut=sum(count for _, count in calls) > 1)
         choices: dict[str, Iterable[Any]] = {"act_block_h_override": (0, *(TILE * tiles for tiles in heights))}
         match largest.layout.scheme:
             case TensorMemoryLayout.WIDTH_SHARDED:
@@ -168,10 +168,10 @@ class Space:
         yield from islice(self._varied(call, choices), 1, None)
 
     def _heights(self, call: ConvCall, piece: PartitionedConv, *, cut: bool) -> list[int]:
-        """Heights of blocks in tiles that cut a core's share, or deal the rows to fewer cores, and may fit.
+        """Block heights in tiles that divide a core's rows or use fewer cores, and may fit.
 
-        Where the height does not choose the cores, because they are given or those of a slice, divisors of the share
-        alone: any other height is lowered to one of them.
+        If the height does not choose the cores, because they are given or are those of a slice, only divisors of the
+        rows count: the planner lowers any other height to a divisor.
         """
         share, layout = piece.layout.shards.out_row_tiles, piece.layout
         row_bytes = layout.blocks.act_w_tiles * piece.problem.out_format.tile_bytes  # of a tilized block
@@ -188,7 +188,7 @@ def _with(call: ConvCall, **changes: Any) -> ConvCall:
 
 
 def _slice_counts(call: ConvCall, kind: SliceType) -> list[int]:
-    """Numbers of slices of which the largest is smaller than with fewer."""
+    """Slice counts whose largest slice is smaller than with fewer slices."""
     try:
         most = most_slices(call, kind)
     except NoWindowError:
@@ -221,9 +221,9 @@ def allowed(names: Collection[str]) -> frozenset[str]:
 
 
 def arithmetics(call: ConvCall, allow: Collection[str]) -> Iterator[ConvCall]:
-    """The call with every arithmetic that is allowed, the given one first.
+    """The call with every allowed arithmetic, the original first.
 
-    Raises ArgumentError if something is allowed of a convolution whose accuracy is not measured here.
+    Raises ArgumentError if `allow` is set for a convolution whose accuracy is not measured here.
     """
     if allow and not call.rules.transposed:
         raise ArgumentError(
@@ -252,13 +252,13 @@ def arithmetics(call: ConvCall, allow: Collection[str]) -> Iterator[ConvCall]:
         )
 
 
-def _formats(given: Any) -> list[Any]:
-    """A format, and those with fewer bits that a convolution takes."""
-    return [given, *(one for one in (BFLOAT16, BFLOAT8_B) if one.element_bits < given.element_bits)]
+def _formats(data_format: Any) -> list[Any]:
+    """A format, and the formats of a convolution with fewer bits."""
+    return [data_format, *(other for other in (BFLOAT16, BFLOAT8_B) if other.element_bits < data_format.element_bits)]
 
 
 def measured_error(call: ConvCall, spec: DeviceSpec) -> float:
-    """Root mean squared error of a small image's output against float64, of its standard deviation."""
+    """RMS error of a small image's output against float64, relative to the output's standard deviation."""
     layer = _small(call)
     settings = Settings(spec=spec, suggestions=False)
     inputs = make_inputs(layer)
@@ -272,9 +272,9 @@ def measured_error(call: ConvCall, spec: DeviceSpec) -> float:
 
 
 def _small(call: ConvCall) -> Layer:
-    """A layer with a small image; without padding, so that there are outputs."""
+    """A layer with a small image, without padding, so that there are outputs."""
     compute = WormholeComputeKernelConfig.of(call.compute)
-    given = {"BFLOAT16": "bfloat16", "FLOAT32": "float32", "BFLOAT8_B": "bfloat8_b"}
+    names = {"BFLOAT16": "bfloat16", "FLOAT32": "float32", "BFLOAT8_B": "bfloat8_b"}
     weights = DataType.of(call.weight.spec.data_format).name
     return Layer(
         in_channels=call.in_channels,
@@ -286,10 +286,10 @@ def _small(call: ConvCall) -> Layer:
         dilation=call.dilation,
         groups=call.groups,
         bias=call.bias is not None,
-        input_dtype=given[DataType.of(call.input.spec.data_format).name],
+        input_dtype=names[DataType.of(call.input.spec.data_format).name],
         input_layout="TILE" if call.input.spec.data_format.is_block else "ROW_MAJOR",
         weights_dtype="float32" if weights == "FLOAT32" else "bfloat16",
-        dtype=given[DataType.of(call.output_format).name],
+        dtype=names[DataType.of(call.output_format).name],
         config={"weights_dtype": DataType.of(call.weight_format).name},
         compute={
             "math_fidelity": compute.math_fidelity.name,

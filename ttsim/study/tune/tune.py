@@ -1,4 +1,4 @@
-"""ttsim.tune: of all ways to make a call on a device those that are fastest, smallest and most exact, and why."""
+"""ttsim.tune: the fastest, smallest and most exact ways to make a call on a device, with reasons."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -32,27 +32,27 @@ TOLD_FACTS: Final = 5  # of those that an operation was planned apart in
 
 
 def report_on(candidate: Candidate, spec: DeviceSpec) -> CycleReport:
-    """The report on a call that was tried."""
+    """The report on a candidate."""
     ran = RanCall(function=f"ttnn.{candidate.call.rules.function}", plan=candidate.plan, ran=candidate.ran)
     return cycle_report([timed_call(ran, spec, op_models=OP_MODELS)], spec)
 
 
 def differences(after: CycleReport, before: CycleReport) -> tuple[str, ...]:
-    """What each kind of operation takes in both reports, where they were planned apart, and what is left to gain."""
+    """The change in cycles by operation kind between two reports, with the causes, and the remaining roofline."""
     names = dict.fromkeys(operation.name for report in (after, before) for operation in report.operations)
     gains = []
     for name in names:
         now, then = (
             [operation for operation in report.operations if operation.name == name] for report in (after, before)
         )
-        taken, took = sum(one.cycles for one in now), sum(one.cycles for one in then)
+        taken, took = sum(op.cycles for op in now), sum(op.cycles for op in then)
         if taken == took:
             continue
         text = f"{name}: {cycles(took)} -> {cycles(taken)} cycles"
         if len(now) != len(then):
             text += f", run {len(now)} times instead of {len(then)}"
         if now and then:
-            longest = (max(operations, key=lambda one: one.cycles) for operations in (now, then))
+            longest = (max(operations, key=lambda op: op.cycles) for operations in (now, then))
             text += "".join(f"; {difference}" for difference in _differences(*longest))
         gains.append((took - taken, text))
     roof = after.total.roofline
@@ -61,7 +61,7 @@ def differences(after: CycleReport, before: CycleReport) -> tuple[str, ...]:
 
 
 def _differences(now: OperationTime, then: OperationTime) -> Iterator[str]:
-    """Where an operation was planned apart from another, and what binds it."""
+    """The planning differences between two operations, and what binds them."""
     known = {fact.name: fact for fact in then.facts}
     changed = [
         f"{fact.text} instead of {known[fact.name].text}"
@@ -85,10 +85,10 @@ SHORT_FAMILIES: Final = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is asked of a tuner."""
+    """The inputs of a tuning."""
 
     call: ConvCall  # The call as it is given
-    ground: MachineSnapshot  # The device as it is before the call
+    snapshot: MachineSnapshot  # The device as it is before the call
     allow: frozenset[str] = frozenset()  # Fields that may change the result
     keep: frozenset[str] = frozenset()  # Searched fields that stay as they are given
     effort: int = EFFORT  # Calls that may be tried
@@ -131,22 +131,22 @@ def tune(
     for field in keep:
         if field not in SEARCHED:
             raise ArgumentError(f"tune: keep takes {', '.join(SEARCHED)}, not {shown(field)}")
-    question = asked(function, options, device)
+    question = question_of(function, options, device)
     return answer(replace(question, allow=allowed(allow), keep=frozenset(keep), effort=effort), name=name)
 
 
 def short(function: Callable[..., Any], options: Mapping[str, Any], device: Device) -> Tuned:
-    """What a short search finds, in the time of some tens of calls; arguments and errors as of `tune`."""
-    question = asked(function, options, device)
+    """The result of a short search, in the time of some tens of calls; arguments and errors as of `tune`."""
+    question = question_of(function, options, device)
     return answer(
         replace(question, keep=frozenset(SHORT_SEARCH_KEEPS), effort=SHORT_EFFORT, most_families=SHORT_FAMILIES)
     )
 
 
-def asked(function: Callable[..., Any], options: Mapping[str, Any], device: Device) -> Question:
-    """The convolution that a call asks for, and a copy of the device as it is before.
+def question_of(function: Callable[..., Any], options: Mapping[str, Any], device: Device) -> Question:
+    """The convolution that a call runs, and the device before it.
 
-    Raises ArgumentError if the call asks for none, or is refused before it is planned.
+    Raises ArgumentError if the call runs no convolution, or is refused before planning.
     """
     with uncaptured():
         with copy_of(device) as copy:
@@ -159,25 +159,27 @@ def asked(function: Callable[..., Any], options: Mapping[str, Any], device: Devi
         if call is None:
             raise ArgumentError(f"tune: {shown(function)} asks for no convolution that can be tuned")
         before = copy_of(device)
-        given = {name: twin(value, device, before) for name, value in options.items()}
+        arguments = {name: twin(value, device, before) for name, value in options.items()}
     names = {"input": "input_tensor", "weight": "weight_tensor", "bias": "bias_tensor"}
-    tensors = {name: given.get(option) for name, option in names.items()}
-    there = {name: one for name, one in tensors.items() if isinstance(one, Tensor) and one.device() is not None}
-    held = {name: tensor.buffer for name, tensor in there.items()}
+    tensors = {name: arguments.get(option) for name, option in names.items()}
+    there = {
+        name: tensor for name, tensor in tensors.items() if isinstance(tensor, Tensor) and tensor.device() is not None
+    }
+    buffers = {name: tensor.buffer for name, tensor in there.items()}
     return Question(
-        call=call, ground=MachineSnapshot(before.machine, held, device.strict), tensors=tuple(there.values())
+        call=call, snapshot=MachineSnapshot(before.machine, buffers, device.strict), tensors=tuple(there.values())
     )
 
 
 def answer(question: Question, *, name: str = "") -> Tuned:
-    """What a tuner finds."""
-    call, ground = question.call, question.ground
-    spec = ground.machine.spec
-    search = Search(ground=ground, effort=question.effort, most_families=question.most_families)
-    free = ground.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
+    """The result of a tuning."""
+    call, snapshot = question.call, question.snapshot
+    spec = snapshot.machine.spec
+    search = Search(snapshot=snapshot, effort=question.effort, most_families=question.most_families)
+    free = snapshot.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
     measured = bool(question.allow)
     error = measured_error(call, spec) if measured else 0.0
-    space = Space(call=call, spec=spec, free_l1_bytes=free, kept=question.keep)
+    space = Space(call=call, spec=spec, free_l1_bytes=free, keep=question.keep)
     given, given_error = _attempted(search, call, error)
     default, default_error = _attempted(search, space.plain(), error)
     run = [candidate for candidate in (given, default) if candidate is not None]
@@ -208,7 +210,7 @@ def answer(question: Question, *, name: str = "") -> Tuned:
 
 
 def _attempted(search: Search, call: ConvCall, error: float) -> tuple[Candidate | None, str]:
-    """A candidate, or why the call does not run."""
+    """A candidate, or the error of a call that does not run."""
     try:
         return search.attempt(call, rms_error=error), ""
     except DeviceError as refused:
@@ -216,7 +218,7 @@ def _attempted(search: Search, call: ConvCall, error: float) -> tuple[Candidate 
 
 
 def choice_of(candidate: Candidate, spec: DeviceSpec, *, measured: bool) -> Choice:
-    """A candidate as users get it; `measured` where the error of its arithmetic was."""
+    """A candidate as users get it; `measured` tells whether its arithmetic error was measured."""
     call, memory = candidate.call, candidate.output.memory_config
     conv_config = Conv2dConfig.of(call.conv_config)
     slices = None if call.slice_config is None else Conv2dSliceConfig.of(call.slice_config)

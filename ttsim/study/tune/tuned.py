@@ -218,7 +218,7 @@ class TunedNetwork:
 
     def __str__(self) -> str:
         """All of it in words."""
-        before, after = (time(nanoseconds(one, self.clock_hz)) for one in (self.cycles_before, self.cycles))
+        before, after = (time(nanoseconds(cycles, self.clock_hz)) for cycles in (self.cycles_before, self.cycles))
         lines = [
             f"{len(self.layers)} convolutions in {self.chains} chains on {self.device}: "
             f"{cycles(self.cycles_before)} -> {cycles(self.cycles)} cycles of the whole network ({before} -> {after}), "

@@ -17,24 +17,24 @@ FREE = 1_300_000
 
 def space(kind):
     asked = question(kind)
-    return Space(call=asked.call, spec=asked.ground.machine.spec, free_l1_bytes=FREE), asked.ground
+    return Space(call=asked.call, spec=asked.snapshot.machine.spec, free_l1_bytes=FREE), asked.snapshot
 
 
 @pytest.mark.parametrize(("kind", "every"), [("l1", 29), ("dram", 17), ("conv2d", 37)])
 def test_no_call_takes_less_than_its_bounds(kind, every):
-    searched, ground = space(kind)
+    searched, snapshot = space(kind)
     members = [member for first in list(searched.families())[::every] for member in searched.members(first)]
     around, plans, ran = {}, {}, 0
     for call in members[::11]:
         try:
-            result = evaluate(call, ground)
+            result = evaluate(call, snapshot)
         except DeviceError:
             continue
         ran += 1
         least = lower_bound_of(call, searched.spec, free_l1_bytes=FREE)
         walked = least.timed(searched.spec)
         assert 0 < least.cycles <= walked.cycles <= result.cycles
-        assert l1_bytes_before(ground) + least.l1_bytes <= result.l1_peak_bytes
+        assert l1_bytes_before(snapshot) + least.l1_bytes <= result.l1_peak_bytes
         assert around.setdefault(least.rest_key, result.around_cycles) == result.around_cycles
         assert walked.cycles + result.around_cycles <= result.cycles + 1
         assert plans.setdefault(least.plan_key, plan_key(result.plan)) == plan_key(result.plan)

@@ -212,7 +212,7 @@ def test_a_wider_dram_helps_many_readers_of_weights_and_not_one():
 def test_the_bound_is_below_the_walk_and_near(scheme, rows):
     """The bound of a program is that of its busiest processor."""
     asked = question("l1")
-    spec, config = asked.ground.machine.spec, asked.call.conv_config
+    spec, config = asked.snapshot.machine.spec, asked.call.conv_config
     layout = type(asked.call.input.spec.memory_config.memory_layout)[scheme]
     call = replace(asked.call, conv_config=replace(config, shard_layout=layout, act_block_h_override=rows))
     ((op, count),) = lower_bound_of(call, spec, free_l1_bytes=1_300_000).ops

@@ -5,7 +5,7 @@ import pytest
 
 import ttsim
 from tests.ttsim.study.tune.tuned_calls import L1, options
-from ttsim.study.tune.network import chains, ground_of, moving_cycles, tune_network
+from ttsim.study.tune.network import chains, moving_cycles, snapshot_before, tune_network
 
 SHARDS = ttsim.TensorMemoryLayout
 NAMES = ("dram_slice_config", "slice_config")
@@ -55,10 +55,10 @@ def test_two_that_follow_each_other_are_a_chain():
 def test_the_device_is_as_it_was_before_the_call():
     profile = recorded(block(), block())
     ((_, second),) = chains(profile.calls)
-    ground = ground_of(second, profile.device, second.call.input.spec)
-    live = sorted(one.spec.bank_bytes for one in ground.machine.memory.live())
+    snapshot = snapshot_before(second, profile.device, second.call.input.spec)
+    live = sorted(one.spec.bank_bytes for one in snapshot.machine.memory.live())
     assert live == sorted(one.buffer.bank_bytes for one in second.ran.before)
-    assert ground.held["input"].spec == second.call.input.spec.buffer(profile.device.spec)
+    assert snapshot.buffers["input"].spec == second.call.input.spec.buffer(profile.device.spec)
 
 
 def test_the_tuned_script_takes_what_was_promised():

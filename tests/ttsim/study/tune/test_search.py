@@ -18,7 +18,7 @@ from ttsim.study.tune.space import SEARCHED, Space, allowed, arithmetics, measur
 @pytest.mark.parametrize("kind", ["l1", "dram"])
 def test_cycles_are_those_of_the_report(kind):
     asked = question(kind)
-    result = evaluate(asked.call, asked.ground)
+    result = evaluate(asked.call, asked.snapshot)
     memory = ttsim.L1_MEMORY_CONFIG if kind == "l1" else ttsim.DRAM_MEMORY_CONFIG
     with ttsim.open_device(l1_small_size=32768, spec="wormhole_n150", values="off") as device:
         report = ttsim.estimate_cycles(ttsim.conv_transpose2d, device=device, **options(memory))
@@ -30,7 +30,7 @@ def test_cycles_are_those_of_the_report(kind):
 def test_what_is_refused_says_so():
     asked = question("dram")
     with pytest.raises(DeviceError, match="stride"):
-        evaluate(replace(asked.call, stride=(0, 0)), asked.ground)
+        evaluate(replace(asked.call, stride=(0, 0)), asked.snapshot)
 
 
 KEPT = frozenset({"core_grid", "output_layout", "transpose_shards"})
@@ -39,28 +39,28 @@ KEPT = frozenset({"core_grid", "output_layout", "transpose_shards"})
 def space(kind, **changes):
     asked = question(kind)
     call = replace(asked.call, conv_config=replace(asked.call.conv_config, **changes))
-    return Space(call=call, spec=asked.ground.machine.spec, free_l1_bytes=1_300_000)
+    return Space(call=call, spec=asked.snapshot.machine.spec, free_l1_bytes=1_300_000)
 
 
 def searched_on(kind):
-    return replace(space(kind), kept=KEPT), question(kind).ground
+    return replace(space(kind), keep=KEPT), question(kind).snapshot
 
 
-def everything(searched, ground):
+def everything(searched, snapshot):
     for first in searched.families():
         for member in searched.members(first):
             try:
-                yield evaluate(member, ground)
+                yield evaluate(member, snapshot)
             except DeviceError:
                 continue
 
 
 @pytest.mark.parametrize("kind", ["l1", "conv2d"])
 def test_the_front_is_that_of_everything_up_to_the_grain(kind):
-    searched, ground = searched_on(kind)
-    search = Search(ground=ground, effort=10_000)
+    searched, snapshot = searched_on(kind)
+    search = Search(snapshot=snapshot, effort=10_000)
     search.run(searched, most_untimed=0)
-    whole = front(list(everything(searched, ground)))
+    whole = front(list(everything(searched, snapshot)))
     grain = GRAIN * searched.spec.l1.usable_bytes
     for one in whole:
         assert any(
@@ -73,8 +73,8 @@ def test_the_front_is_that_of_everything_up_to_the_grain(kind):
 
 
 def test_a_search_that_ends_early_says_what_is_left():
-    searched, ground = searched_on("l1")
-    search = Search(ground=ground, effort=3)
+    searched, snapshot = searched_on("l1")
+    search = Search(snapshot=snapshot, effort=3)
     search.run(searched, most_untimed=0)
     assert search.count.tried >= 3
     assert search.count.untried > 0
@@ -82,16 +82,16 @@ def test_a_search_that_ends_early_says_what_is_left():
 
 
 def test_families_behind_the_first_ones_are_left_untried():
-    searched, ground = searched_on("l1")
-    search = Search(ground=ground, effort=10, most_families=2)
+    searched, snapshot = searched_on("l1")
+    search = Search(snapshot=snapshot, effort=10, most_families=2)
     search.run(searched, most_untimed=0)
     assert (search.count.untried, search.count.least_untried_cycles) == (1, 0)
     assert search.front
 
 
 def test_what_takes_more_than_is_of_use_is_left_out():
-    searched, ground = searched_on("l1")
-    search = Search(ground=ground, effort=100, most_cycles=1.0)
+    searched, snapshot = searched_on("l1")
+    search = Search(snapshot=snapshot, effort=100, most_cycles=1.0)
     search.run(searched, most_untimed=0)
     assert (search.front, search.count.tried) == ((), 0)
 
@@ -105,11 +105,11 @@ def test_a_front_keeps_what_nothing_beats():
 
 
 def test_calls_to_begin_with_are_tried_before_all_families():
-    searched, ground = searched_on("l1")
-    search = Search(ground=ground, effort=1)
+    searched, snapshot = searched_on("l1")
+    search = Search(snapshot=snapshot, effort=1)
     search.run(searched, most_untimed=0, begin=[searched.call])
     assert search.count.tried == 1
-    assert [one.cycles for one in search.front] == [evaluate(searched.call, ground).cycles]
+    assert [one.cycles for one in search.front] == [evaluate(searched.call, snapshot).cycles]
 
 
 def test_families_differ_and_begin_with_the_library_s_choice():
@@ -123,7 +123,7 @@ def test_families_differ_and_begin_with_the_library_s_choice():
 
 
 def test_everything_kept_is_the_call_itself():
-    kept = replace(space("l1", act_block_h_override=32), kept=frozenset(SEARCHED))
+    kept = replace(space("l1", act_block_h_override=32), keep=frozenset(SEARCHED))
     (only,) = {repr(family): family for family in kept.families()}.values()
     assert only == kept.call
     assert list(kept.members(only)) == [kept.call]
@@ -131,7 +131,7 @@ def test_everything_kept_is_the_call_itself():
 
 @pytest.mark.parametrize("name", ["act_block_h_override", "shard_layout", "core_grid", "transpose_shards"])
 def test_a_kept_field_stays(name):
-    searched = replace(space("l1"), kept=frozenset({name}))
+    searched = replace(space("l1"), keep=frozenset({name}))
     given = getattr(searched.call.conv_config, name)
     assert {repr(getattr(family.conv_config, name)) for family in searched.families()} == {repr(given)}
 
@@ -193,5 +193,5 @@ def test_fewer_bits_are_less_exact():
     asked = question("l1")
     call = replace(asked.call, in_channels=32, input_height=2, input_width=2)
     given, *_, least = arithmetics(call, {"math_fidelity"})
-    spec = asked.ground.machine.spec
+    spec = asked.snapshot.machine.spec
     assert 0 < measured_error(given, spec) < measured_error(least, spec) < 0.1

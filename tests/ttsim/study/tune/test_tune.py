@@ -15,12 +15,12 @@ from ttsim.study.tune.tuned import Choice, Tuned, TunedLayer, TunedNetwork
 def made(scheme):
     asked = question("l1")
     config = replace(asked.call.conv_config, shard_layout=TensorMemoryLayout[scheme])
-    return evaluate(replace(asked.call, conv_config=config), asked.ground)
+    return evaluate(replace(asked.call, conv_config=config), asked.snapshot)
 
 
 def test_the_greatest_gain_comes_first_with_what_was_planned_apart():
     best, before = made("HEIGHT_SHARDED"), made("BLOCK_SHARDED")
-    spec = question("l1").ground.machine.spec
+    spec = question("l1").snapshot.machine.spec
     first, *_, last = differences(report_on(best, spec), report_on(before, spec))
     after = report_on(best, spec)
     (conv,) = [operation for operation in after.operations if operation.name == "Conv2dDeviceOperation"]
@@ -32,7 +32,7 @@ def test_the_greatest_gain_comes_first_with_what_was_planned_apart():
 
 def test_a_call_beside_itself_differs_in_nothing():
     one = made("HEIGHT_SHARDED")
-    assert len(differences(*[report_on(one, question("l1").ground.machine.spec)] * 2)) == 1
+    assert len(differences(*[report_on(one, question("l1").snapshot.machine.spec)] * 2)) == 1
 
 
 QUICK = {"keep": ("core_grid", "transpose_shards"), "effort": 12}

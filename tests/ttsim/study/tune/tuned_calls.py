@@ -3,7 +3,7 @@
 from functools import cache
 
 import ttsim
-from ttsim.study.tune.tune import Question, asked
+from ttsim.study.tune.tune import Question, question_of
 
 L1, DRAM = ttsim.L1_MEMORY_CONFIG, ttsim.DRAM_MEMORY_CONFIG
 
@@ -37,4 +37,4 @@ def question(kind) -> Question:
     device = ttsim.open_device(l1_small_size=32768, spec="wormhole_n150", values="off")
     function = ttsim.conv2d if kind == "conv2d" else ttsim.conv_transpose2d
     given = {"l1": options, "dram": lambda: options(DRAM), "conv2d": conv2d_options}[kind]()
-    return asked(function, given, device)
+    return question_of(function, given, device)

@@ -1,1 +1,1 @@
-"""Writer of self-contained pages: text with inline style and pictures, no script and nothing from a network."""
+"""Writer of self-contained pages: text with inline style and pictures, and nothing loaded from a network."""

@@ -1,4 +1,4 @@
-"""The style of a page, and its script, which loads nothing and shows below a picture what its parts are."""
+"""The style and the script of a page; the script shows the hints of a picture below it and loads nothing."""
 
 from base64 import b64encode
 from hashlib import sha256

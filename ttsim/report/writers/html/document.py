@@ -51,7 +51,7 @@ def page_html(page: Page) -> str:
             tag("style", Markup(STYLE)),
         ]
     )
-    links = (tag("li", tag("a", label(one.name), href=f"#part{at}")) for at, one in enumerate(page.parts))
+    links = (tag("li", tag("a", label(part.name), href=f"#part{at}")) for at, part in enumerate(page.parts))
     body = joined(
         [
             tag("a", text("Skip to the report"), class_="skip", href="#report"),
@@ -60,7 +60,7 @@ def page_html(page: Page) -> str:
             tag(
                 "main",
                 table(*tables.OVERVIEW, page.parts) if several else NOTHING,
-                *(_part(one, at, one.name if several else "What ran") for at, one in enumerate(page.parts)),
+                *(_part(part, at, part.name if several else "What ran") for at, part in enumerate(page.parts)),
                 id="report",
             ),
             tag("footer", tag("p", text(page.counted))),
@@ -96,12 +96,12 @@ def _part(part: Part, at: int, heading: str) -> Markup:
 
 
 def _verdict(part: Part) -> Markup:
-    asked = joined(joined([tag("dt", text(name)), tag("dd", text(value))]) for name, value in part.asked)
+    request = joined(joined([tag("dt", text(name)), tag("dd", text(value))]) for name, value in part.asked)
     said, style = lines(part.verdict), "verdict"
     if part.error is not None:
         said = joined([tag("p", tag("strong", text("It failed."))), tag("pre", text(part.error), tabindex=0)])
         style = "verdict failed"
-    return joined([tag("div", said, class_=style), tag("dl", asked)])
+    return joined([tag("div", said, class_=style), tag("dl", request)])
 
 
 def _memory(part: Part) -> Iterator[Markup]:

@@ -1,4 +1,4 @@
-"""Elements of a page. What is not `Markup` is text of somebody's own, and is escaped here, once."""
+"""Elements of a page. Every text that is not `Markup` is escaped here, once."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -14,7 +14,7 @@ LONGEST_HINT: Final = 400  # characters of what a part of a picture says
 
 
 def text(value: str) -> Markup:
-    """A text, with its lines."""
+    """A text of several lines."""
     return Markup(escape(printable_lines(_cut(value, LONGEST_TEXT))))
 
 
@@ -24,18 +24,18 @@ def label(value: str) -> Markup:
 
 
 def short(name: str) -> str:
-    """A name within a longer text."""
+    """A name within a longer text, cut to `LONGEST_LABEL` characters."""
     return name if len(name) <= LONGEST_LABEL else f"{name[:LONGEST_LABEL]}..."
 
 
 def hint(value: str) -> Markup:
-    """What a part of a picture says of itself, as its first child."""
+    """The hint of a part of a picture, as its first child."""
     return tag("title", Markup(escape(printable(_cut(value, LONGEST_HINT)))))
 
 
 def picture(name: str, *children: Markup) -> Markup:
-    """A picture with its axes and keys, whose parts can be asked what they are; `script` sees to it."""
-    return tag("div", *(one for one in children if one), class_="picture", role="group", aria_label=name)
+    """A picture with its axes and keys; `script` shows the hints of its parts."""
+    return tag("div", *(child for child in children if child), class_="picture", role="group", aria_label=name)
 
 
 def image(name: str, *children: Markup, **attributes: object) -> Markup:
@@ -45,45 +45,47 @@ def image(name: str, *children: Markup, **attributes: object) -> Markup:
 
 def tag(name: str, *children: Markup, **attributes: object) -> Markup:
     """An element; `class_` is its class, other underscores are hyphens."""
-    given = "".join(f' {key.rstrip("_").replace("_", "-")}="{label(str(one))}"' for key, one in attributes.items())
-    return Markup(f"<{name}{given}>{''.join(children)}</{name}>")
+    attribute_text = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{label(str(value))}"' for key, value in attributes.items()
+    )
+    return Markup(f"<{name}{attribute_text}>{''.join(children)}</{name}>")
 
 
-def joined(parts: Iterable[Markup]) -> Markup:
+def joined(elements: Iterable[Markup]) -> Markup:
     """Elements one after the other."""
-    return Markup("\n".join(part for part in parts if part))
+    return Markup("\n".join(element for element in elements if element))
 
 
-def lines(found: Iterable[str]) -> Markup:
+def lines(texts: Iterable[str]) -> Markup:
     """A paragraph for each line."""
-    return joined(tag("p", text(one)) for one in found)
+    return joined(tag("p", text(line)) for line in texts)
 
 
 def section(heading: str, *children: Markup) -> Markup:
-    """A part of a page under a heading; nothing if there is nothing in it."""
+    """A section under a heading; empty without children."""
     if not any(children):
         return Markup("")
-    return tag("section", tag("h3", text(heading)), joined(one for one in children if one))
+    return tag("section", tag("h3", text(heading)), joined(child for child in children if child))
 
 
 def more(heading: str, content: Markup) -> Markup:
-    """What opens when asked for; nothing if there is nothing in it."""
+    """A collapsed section; empty without content."""
     if not content:
         return Markup("")
     return tag("details", tag("summary", text(heading)), content)
 
 
 def table(caption: str, columns: Sequence[TableColumn[RowT]], rows: Iterable[RowT]) -> Markup:
-    """A table that scrolls in itself if it is wider than the page; columns without any entry are left out."""
-    found = [[column.text(row) for column in columns] for row in rows]
-    kept = [at for at in range(len(columns)) if any(row[at] for row in found)]
-    if not kept:
+    """A table with its own scrollbar; columns without any entry are left out."""
+    cells = [[column.text(row) for column in columns] for row in rows]
+    filled = [at for at in range(len(columns)) if any(row[at] for row in cells)]
+    if not filled:
         return Markup("")
     words = [at for at, column in enumerate(columns) if column.words]
-    sides = {at: "words" if at in words else "figures" for at in kept}
-    named = next((at for at in kept if at in words), kept[0])  # what a row is about
-    head = tag("tr", *(tag("th", text(columns[at].heading), scope="col", class_=sides[at]) for at in kept))
-    body = (tag("tr", *(_cell(row[at], sides[at], heads_row=at == named) for at in kept)) for row in found)
+    sides = {at: "words" if at in words else "figures" for at in filled}
+    named = next((at for at in filled if at in words), filled[0])  # what a row is about
+    head = tag("tr", *(tag("th", text(columns[at].heading), scope="col", class_=sides[at]) for at in filled))
+    body = (tag("tr", *(_cell(row[at], sides[at], heads_row=at == named) for at in filled)) for row in cells)
     whole = tag("table", tag("caption", text(caption)), tag("thead", head), tag("tbody", joined(body)))
     return tag("div", whole, class_="wide", tabindex=0, role="region", aria_label=caption)
 

@@ -1,4 +1,4 @@
-"""Pictures of a page, as inline SVG in shares of their width and height; each is told in a table, too."""
+"""Pictures of a page, as inline SVG in shares of their width and height; a table has the same figures."""
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
@@ -19,16 +19,16 @@ NAMED_WIDTH: Final = 0.1  # nor have narrower ones
 
 
 def colors_of(operations: Sequence[OpRun]) -> dict[str, str]:
-    """A class for each name of an operation."""
+    """A CSS class for each name of an operation."""
     names = dict.fromkeys(operation.name for operation in operations)
     return dict(zip(names, cycle(COLORS), strict=False))
 
 
 def timeline(operations: Sequence[OpRun], stages: Sequence[str], times: Sequence[Tick]) -> Markup:
-    """A lane for operations, and one for each stage of their slowest cores: the darker, the busier."""
+    """A lane for operations, and a lane for each stage of their slowest cores; darker bars are busier."""
     colors = colors_of(operations)
     timed = [operation for operation in operations if not operation.untimed]
-    bars = [_bar(one, f"{_told(one)}, bound by {one.bound_by}{_by(one.place)}", colors[one.name]) for one in timed]
+    bars = [_bar(op, f"{_summary(op)}, bound by {op.bound_by}{_by(op.place)}", colors[op.name]) for op in timed]
     lanes = [_lane("operations", bars), *(_stage_lane(stage, timed) for stage in stages)]
     axis = tag("div", tag("span"), _axis(times), class_="lane")
     name = "Timeline of operations and of the stages of their slowest cores; the table below has the numbers"
@@ -36,7 +36,7 @@ def timeline(operations: Sequence[OpRun], stages: Sequence[str], times: Sequence
 
 
 def l1_picture(memory: L1Map, steps: Sequence[Tick]) -> Markup:
-    """Operations to the right, addresses of a core's L1 upward."""
+    """The map of L1: operations to the right, addresses upward."""
     firmware = tag(
         "rect",
         hint(f"firmware: {memory.base_bytes:,} B"),
@@ -52,13 +52,13 @@ def l1_picture(memory: L1Map, steps: Sequence[Tick]) -> Markup:
 
 
 def heat_maps(grid: Grid) -> Markup:
-    """Pictures of the same cores, one for each figure."""
-    maps = tag("div", *(_heat_map(one, grid) for one in grid.maps), class_="maps")
+    """Heat maps of the cores, one for each figure."""
+    maps = tag("div", *(_heat_map(core_map, grid) for core_map in grid.maps), class_="maps")
     return picture("Cores of the grid; the table below has the numbers", maps)
 
 
 def roof_bars(roofs: Sequence[OpRun]) -> Markup:
-    """For each operation what matrix units, DRAM and networks need at least; the full width is what it takes."""
+    """For each operation the least time of matrix units, DRAM and networks, as shares of the operation's time."""
     shown = []
     for op in roofs:
         shares = {} if op.time is None else op.time.limit_shares
@@ -81,7 +81,7 @@ def roof_bars(roofs: Sequence[OpRun]) -> Markup:
 
 
 def roof_chart_picture(chart: RoofChart) -> Markup:
-    """Work by bytes of DRAM to the right, work by time upward."""
+    """The roofline chart."""
     lines = (
         tag("line", hint(name), class_="roofline", x1=share(x1), y1=share(y1), x2=share(x2), y2=share(y2))
         for name, (x1, y1), (x2, y2) in chart.lines
@@ -101,17 +101,17 @@ def roof_chart_picture(chart: RoofChart) -> Markup:
 def _placed(op: OpRun) -> str:
     assert op.time is not None
     rate, intensity = count_of(op.time.issued_flops_per_second), count_of(op.time.roofline.issued_flops_per_dram_byte)
-    return f"{_told(op)}: issues {rate}FLOP/s, {intensity}FLOP of each byte from or to DRAM"
+    return f"{_summary(op)}: issues {rate}FLOP/s, {intensity}FLOP of each byte from or to DRAM"
 
 
 def _key(styles: Mapping[str, str]) -> Markup:
-    """What colors mean."""
+    """The meanings of colors."""
     return tag("ul", *(tag("li", tag("i", class_=style), label(name)) for name, style in styles.items()), class_="key")
 
 
-def _told(one: OpRun) -> str:
-    taken = "" if one.untimed else f", {cycles(one.cycles)} cycles, {time(one.nanoseconds)}"
-    return f"#{one.number} {short(one.name)}{taken}"
+def _summary(op: OpRun) -> str:
+    taken = "" if op.untimed else f", {cycles(op.cycles)} cycles, {time(op.nanoseconds)}"
+    return f"#{op.number} {short(op.name)}{taken}"
 
 
 def _by(place: str) -> str:
@@ -122,21 +122,21 @@ def _axis(ticks: Sequence[Tick]) -> Markup:
     """Marks below a picture."""
     sides = ("end" if tick.share > LAST_SHARE else "start" for tick in ticks)
     marks = (
-        tag("text", text(one.text), x=share(one.share), y=12, text_anchor=side)
-        for one, side in zip(ticks, sides, strict=True)
+        tag("text", text(tick.text), x=share(tick.share), y=12, text_anchor=side)
+        for tick, side in zip(ticks, sides, strict=True)
     )
     lines = (tag("line", x1=share(tick.share), x2=share(tick.share), y1=0, y2=3) for tick in ticks)
     return tag("svg", *lines, *marks, class_="axis", aria_hidden="true") if ticks else Markup("")
 
 
-def _bar(one: OpRun, told: str, style: str, opacity: str = "", *, y: str = "0", height: str = "100%") -> Markup:
+def _bar(op: OpRun, summary: str, style: str, opacity: str = "", *, y: str = "0", height: str = "100%") -> Markup:
     darkness = {"fill_opacity": opacity} if opacity else {}
     return tag(
         "rect",
-        hint(told),
+        hint(summary),
         class_=style,
-        x=share(one.left_share),
-        width=share(one.width_share),
+        x=share(op.left_share),
+        width=share(op.width_share),
         y=y,
         height=height,
         **darkness,
@@ -149,9 +149,9 @@ def _stage_lane(name: str, operations: Sequence[OpRun]) -> Markup:
         for own in operation.time.stages if operation.time else ():
             if own.stage == name and (own.busy_cycles or own.critical_cycles):
                 shares = f"busy {percent(own.busy_share)}, waiting {percent(own.stall_share)}"
-                told = f"{_told(operation)}: {name} {shares}, {percent(own.critical_share)} of the critical path"
-                bars += [_bar(operation, told, "busy", f"{own.busy_share:.3f}", height="65%")]
-                bars += [_bar(operation, told, "critical", f"{own.critical_share:.3f}", y="65%", height="35%")]
+                summary = f"{_summary(operation)}: {name} {shares}, {percent(own.critical_share)} of the critical path"
+                bars += [_bar(operation, summary, "busy", f"{own.busy_share:.3f}", height="65%")]
+                bars += [_bar(operation, summary, "critical", f"{own.critical_share:.3f}", y="65%", height="35%")]
     return _lane(name, bars)
 
 
@@ -159,22 +159,24 @@ def _lane(name: str, bars: Sequence[Markup]) -> Markup:
     return tag("div", tag("span", text(name)), tag("svg", *bars, class_="bars", aria_hidden="true"), class_="lane")
 
 
-def _block(one: L1Block) -> Markup:
-    held = one.held
-    until = f"#{one.first}" if one.first == one.last else f"#{one.first} to #{one.last}"
-    told = f"{short(held.name)}: {held.kind}, {held.size_bytes:,} B at {held.address:,}, {until}{_by(held.made)}"
-    style = KIND_CLASSES[held.kind]
-    room = one.height_share >= NAMED_HEIGHT and one.width_share >= NAMED_WIDTH
-    named = [tag("text", label(held.name), class_=f"on-{style}", x=4, y=12)] if room else []
+def _block(block: L1Block) -> Markup:
+    buffer = block.held
+    until = f"#{block.first}" if block.first == block.last else f"#{block.first} to #{block.last}"
+    summary = (
+        f"{short(buffer.name)}: {buffer.kind}, {buffer.size_bytes:,} B at {buffer.address:,}, {until}{_by(buffer.made)}"
+    )
+    style = KIND_CLASSES[buffer.kind]
+    room = block.height_share >= NAMED_HEIGHT and block.width_share >= NAMED_WIDTH
+    named = [tag("text", label(buffer.name), class_=f"on-{style}", x=4, y=12)] if room else []
     return tag(
         "svg",
-        hint(told),
+        hint(summary),
         tag("rect", class_=style, width="100%", height="100%"),
         *named,
-        x=share(one.left_share),
-        y=share(one.top_share),
-        width=share(one.width_share),
-        height=share(one.height_share),
+        x=share(block.left_share),
+        y=share(block.top_share),
+        width=share(block.width_share),
+        height=share(block.height_share),
     )
 
 

@@ -1,4 +1,4 @@
-"""Tables of a page, each a caption and a list of columns. Every figure is taken from the reports as it is."""
+"""Tables of a page, each a caption and a list of columns. All figures are those of the reports."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -28,22 +28,22 @@ OVERVIEW: Final = (
 
 
 def _timed(text: Callable[[OpRun], str]) -> Callable[[OpRun], str]:
-    """The text of an operation that a model knows."""
+    """The text of an operation that has a model; else empty."""
     return lambda op: "" if op.untimed else text(op)
 
 
 def _detail(text: Callable[[OperationTime], str]) -> Callable[[OpRun], str]:
-    """The text of an operation whose cycles are known in detail."""
+    """The text of an operation whose cycles are known in detail; else empty."""
     return lambda op: "" if op.time is None else text(op.time)
 
 
 def _count(figure: Callable[[OperationTime], float]) -> Callable[[OpRun], str]:
-    """A number with a prefix; empty for none."""
+    """A number with a prefix; empty for 0."""
     return _detail(lambda op: count_of(figure(op)) if figure(op) else "")
 
 
 def _flops(figure: Callable[[OperationTime], float]) -> Callable[[OpRun], str]:
-    """The same, of an operation that multiplies."""
+    """`_count` for operations that multiply; else empty."""
     return _detail(lambda op: count_of(figure(op)) if op.math.issued_flops else "")
 
 
@@ -87,7 +87,7 @@ IN_DETAIL: Final = ("Device operations in order", (*OPERATIONS, *DETAILS, *L1, *
 
 
 def stages_table(operations: Sequence[OpRun], stages: Sequence[str]) -> Markup:
-    """How busy each stage of an operation's slowest cores is."""
+    """The busy share of each stage on an operation's slowest cores."""
 
     def busy(name: str) -> TableColumn[OpRun]:
         shares = _detail(lambda op: next((percent(stage.busy_share) for stage in op.stages if stage.stage == name), ""))
@@ -139,7 +139,7 @@ GRID: Final = (
 
 
 def _least(name: str) -> TableColumn[OpRun]:
-    """What a resource needs at least, of what an operation takes."""
+    """The least time of a resource, as a share of the operation's time."""
     return TableColumn(name, _detail(lambda op: percent(op.limit_shares[name])))
 
 
@@ -187,7 +187,7 @@ TOLD: Final = (
 
 
 def flops_table(total: Totals) -> Markup:
-    """Issued against useful work."""
+    """Issued and useful FLOP."""
     math = total.math
     rows = [
         (
@@ -237,14 +237,14 @@ CHANGES: Final = (
 
 
 def advice_table(advice: Advice) -> Markup:
-    """Changes that were tried, with what they give."""
+    """Changes of the call that were tried, with their gains."""
     together = [] if advice.together is None else [advice.together]
     changes = (*advice.changes, *together, *advice.at_a_price)
     return table("Changes of the call, each tried on the model", CHANGES, changes)
 
 
 def machine_table(advice: Advice) -> Markup:
-    """Which part of the machine bounds the call."""
+    """Changes of the machine, with their gains."""
     caption = "Which part of the machine it hangs on (d log of cycles and time / d log of a figure)"
     return table(caption, SENSITIVITY_TABLE, advice.sensitivity[:TOLD_FIGURES])
 
@@ -261,5 +261,5 @@ SUMS: Final = (
 
 
 def sums_table(caption: str, sums: Sequence[Sum]) -> Markup:
-    """Operations put together, the longest first."""
-    return table(caption, SUMS, sorted(sums, key=lambda one: -one.cycles))
+    """Sums over operations, the longest first."""
+    return table(caption, SUMS, sorted(sums, key=lambda row: -row.cycles))
