@@ -66,11 +66,9 @@ def without(one: Columns, other: Columns) -> Columns:
 def combined(
     one: Sequence[Rectangle], other: Sequence[Rectangle], operation: Callable[[Columns, Columns], Columns]
 ) -> list[Rectangle]:
-    """What an operation makes of two areas, row by row: runs within a row, equal runs of neighboring rows together.
+    """The union, intersection or difference of two areas, as runs within a row; equal neighboring rows are joined.
 
-    Args:
-        other: Another one.
-        operation: ``operator.or_`` or ``and_``, or `without`.
+    ``operation`` is ``operator.or_``, ``operator.and_`` or `without`.
     """
     columns = sorted({edge for left, _, right, _ in (*one, *other) for edge in (left, right + 1)})
     rows = sorted({edge for _, top, _, bottom in (*one, *other) for edge in (top, bottom + 1)})
@@ -403,11 +401,7 @@ def _make_integers(made: CoreCoord | CoreGrid) -> None:
 
 @lru_cache(MOST_KEPT)
 def first_cores(count: int, grid_cols: int, grid_rows: int, row_wise: bool = True) -> CoreRangeSet:
-    """The first ``count`` cores of a grid, filled row by row (or column by column): full lines, then the begun one.
-
-    Raises:
-        ArgumentError: when the grid has fewer cores, or none is asked for.
-    """
+    """The first ``count`` cores of a grid, filled row by row (or column by column): full lines, then the begun one."""
     if not 1 <= count <= grid_cols * grid_rows:
         raise ArgumentError(
             f"first_cores: count must be 1 to {grid_cols * grid_rows} on a grid of {grid_cols}x{grid_rows} cores, "

@@ -158,13 +158,12 @@ class Machine:
         placed: bool = True,
         tensor: TensorSpec | None = None,
     ) -> Buffer:
-        """Make a buffer; it is poison until something is stored.
+        """Allocates a buffer; reading it is an error until something is stored.
 
         Args:
-            buffer: What is asked for.
             by: The function of the real library that asks.
-            placed: False: it gets address 0 and takes no memory, as in a capture without dispatch.
-            tensor: The tensor that it is for, for whoever listens.
+            placed: False: the buffer gets address 0 and takes no memory, as in a capture without dispatch.
+            tensor: The tensor in the buffer, for recorders.
 
         Raises:
             OutOfMemoryError: No free block is large enough.
@@ -209,23 +208,19 @@ class Machine:
         placed: bool = True,
         dataflow: bool = False,
     ) -> Program:
-        """Place the circular buffers of a new program; those of the program before are released.
+        """Places the circular buffers of a new program and releases those of the program before.
 
-        To be called after the operation's outputs and resident tensors were allocated, and for every operation that is
-        not found in the program cache, whether it has circular buffers or not.
+        Call it after the operation's outputs and resident tensors were allocated, for every operation that is not in
+        the program cache, whether it has circular buffers or not. The program has no resident buffers yet.
 
         Args:
-            operation: Name of the device operation.
             circular_buffers: In order of allocation.
             tensors: Address of each tensor that a circular buffer is a view of.
             placed: False: all get address 0 and nothing is checked, as in a capture without dispatch.
-            dataflow: They are dataflow buffers, which differ in name only, and in what a capture shows of them.
-
-        Returns:
-            The program, without resident buffers.
+            dataflow: They are dataflow buffers, which differ only in name and in how a capture shows them.
 
         Raises:
-            CircularBufferError: There are too many, they are larger than L1 or meet its buffers.
+            CircularBufferError: There are too many buffers, or they leave L1 or overlap its other buffers.
             DeviceClosedError: The device was closed.
         """
         self._require_open()
@@ -254,12 +249,7 @@ class Machine:
         return program
 
     def run_cached(self, key: Hashable) -> None:
-        """Check the circular buffers of a cached program against L1 as it is now; those of the program before go.
-
-        Raises:
-            CircularBufferError: They meet buffers in L1.
-            DeviceClosedError: The device was closed.
-        """
+        """Checks a cached program's circular buffers against L1 as it is now; releases those of the program before."""
         self._require_open()
         self.record(CircularBuffersFreed())
         self._check(self.program_cache[key])
@@ -289,16 +279,9 @@ class Machine:
             raise
 
     def read(self, buffer_type: BufferType, bank: int, address: int, size_bytes: int) -> NDArray[np.uint8]:
-        """Bytes at an address.
+        """Bytes at an address: uint8 [size_bytes], all of one buffer; L1 and L1_SMALL are one memory here.
 
-        Args:
-            buffer_type: Which memory; L1 and L1_SMALL are one here.
-            bank: DRAM bank, or core counted row by row.
-            address: First byte.
-            size_bytes: How many, all in one buffer.
-
-        Returns:
-            uint8 [size_bytes].
+        ``bank`` is a DRAM bank, or a core counted row by row.
 
         Raises:
             MemoryAccessError: Some bytes belong to no buffer.
@@ -321,11 +304,9 @@ class Machine:
         return Moment(self._buffers_made, len(self.program_cache), tuple(self.recorders))
 
     def roll_back(self, moment: "Moment", *, programs: bool) -> None:
-        """Frees what was made since and nobody keeps; may be repeated.
+        """Frees the buffers that were made since a moment and that nobody keeps; may be repeated.
 
-        Args:
-            moment: What ``begin`` returned.
-            programs: Forget the programs that were cached since, and who began to listen, too.
+        With ``programs``, it also forgets the programs that were cached and the recorders that were added since.
         """
         if programs:
             self.recorders[:] = moment.recorders

@@ -134,11 +134,7 @@ def _another(node: ast.expr) -> Iterator[str]:
 
 
 def drawn(root: Path, seed: int, count: int, only: str = "") -> list[Mutation]:
-    """Different mutations of a clone, each kind as often as the others as long as there are any.
-
-    Raises:
-        ValueError: No file of the packages has ``only`` in its path.
-    """
+    """Different mutations of a clone, each kind as often as the others as long as there are any."""
     rng = random.Random(seed)
     kinds: dict[str, list[Mutation]] = {}
     for path in sorted(path for package in PACKAGES for path in (root / package).rglob("*.py")):
@@ -204,12 +200,8 @@ def runs_for(root: Path, path: str, wider: Sequence[str], imported_by: Mapping[s
 def outcome(root: Path, mutation: Mutation, runs: Sequence[Sequence[str]], limit: float) -> Outcome:
     """Applies a mutation in a copy of a clone, runs the tests that can see it, and takes it back.
 
-    Args:
-        runs: Test files, run by run; a run follows where the one before has no failure.
-        limit: Seconds of a run.
-
-    Raises:
-        ValueError: pytest did not run the tests.
+    ``runs`` are groups of test files; a run follows where the one before has no failure. ``limit`` is the seconds of a
+    run.
     """
     path = root / mutation.path
     source, times = path.read_bytes(), path.stat()
@@ -230,8 +222,7 @@ def outcome(root: Path, mutation: Mutation, runs: Sequence[Sequence[str]], limit
 def _pytest(root: Path, tests: Sequence[str], limit: float, *, compiles: bool) -> int | None:
     """The exit status of a run of tests; None where it took longer than the limit, in seconds.
 
-    Args:
-        compiles: Whether loops have to be compiled anew: code that is kept does not notice changes in other files.
+    ``compiles`` compiles loops anew: cached code does not notice changes in other files.
     """
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}  # a stale file of another mutation may look fresh

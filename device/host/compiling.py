@@ -55,16 +55,11 @@ def numba_installed() -> bool:
 
 
 def worth_loading(module: str, seconds: float) -> bool:
-    """Whether a module of compiled loops is to do some work; if not, numpy is.
+    """Whether compiled loops do some work; if not, numpy does.
 
-    A short script should not wait for what it does not need, a long one not do without it: a module is loaded once
-    numpy has taken as long as loading takes, this work included, and once its code is there. A module that is loaded
-    costs nothing.
-
-    Args:
-        module: Its full name; it decorates its loops with `compiled`.
-        seconds: What numpy would take for this work, some 30 % more or less; infinity where numpy is not wanted, so
-            that this waits until the module is compiled.
+    ``module`` is the full name of a module of `compiled` loops. It is loaded once its code is on disk and numpy has
+    taken as long as loading takes, this work included: a short script then never waits for numba. ``seconds`` is what
+    numpy would take for this work, within 30 %; infinity waits until the module is compiled.
     """
     if module in _READY:
         return True
@@ -172,14 +167,11 @@ def _tell(sentence: str) -> None:
 
 
 def compiled(function: Function, *, fuses: bool = True) -> Function:
-    """``function`` as machine code that lets other threads run; without numba as it is.
+    """``function`` as machine code that lets other threads run; without numba the function itself.
 
-    The code is kept on disk, unless there is no place that may be written to. A function's cache does not notice
-    changes in other files: after editing what it takes from them, change its own file too.
-
-    Args:
-        function: What is compiled when it is first called, or by `called_with`.
-        fuses: Whether a multiplication and an addition may become one instruction, which rounds once.
+    The code is cached on disk where a place can be written. The cache does not notice changes in other files: after
+    editing what the function takes from them, change its own file too. With ``fuses``, a multiplication and an addition
+    may become one instruction, which rounds once.
     """
     numba = load_numba()
     if numba is None:
@@ -192,14 +184,10 @@ def compiled(function: Function, *, fuses: bool = True) -> Function:
 
 
 def called_with(*signatures: str) -> Callable[[Function], Function]:
-    """A decorator of loops that Python calls: before they are worth loading, their code is there.
+    """A decorator of loops that Python calls: it compiles one version for each of the numba signatures.
 
-    Calls of another kind work, too, but wait until they are compiled.
-
-    Args:
-        signatures: The arguments, in numba's words, one for each kind of call: "(int32[:,::1], int64)". The most usual
-            comes last: it is loaded with the module, the others when they are met. Where it is not kept, all are
-            compiled in this order, so that they are kept once it is.
+    Calls with other argument types wait until they are compiled. The most usual signature comes last: it is loaded with
+    the module, the others at their first call. Without a cache on disk, all are compiled in this order.
     """
 
     def load(loop: Function) -> Function:

@@ -18,11 +18,6 @@ PART_ELEMENTS: Final = 1 << 16  # a quarter of a MiB in float32
 
 
 def parts_of(rows: int, columns: int, elements: int = PART_ELEMENTS) -> Iterator[slice]:
-    """All rows in order, in slices of as many as have so many elements, one at least.
-
-    Args:
-        rows: How many there are.
-        columns: Elements of a row.
-    """
+    """Slices of rows of ``columns`` elements, each of about ``elements`` elements and at least one row."""
     step = max(1, elements // max(1, columns))
     return (slice(first, min(first + step, rows)) for first in range(0, rows, step))

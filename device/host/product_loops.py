@@ -22,15 +22,12 @@ _ir: Any = importlib.import_module("llvmlite.ir")
 def _one_product(
     typing: Any, address: Any, orders: Any, sizes: Any, left: Any, right: Any, kept: Any, total: Any
 ) -> tuple[Any, Callable[..., Any]]:
-    """A call of BLAS in a loop: ``total`` becomes ``kept`` times itself and the product.
+    """A call of BLAS in a loop: ``total`` becomes ``kept`` times itself plus the product.
 
-    Args:
-        address: Where the function is, as `device.host.products.sgemm_address` says.
-        orders: int64, the three of the call's first words: how rows lie, and whether a matrix is transposed.
-        sizes: int64, rows, columns and depth.
-        left: int64, the address of a float32 matrix and the elements from one of its rows to the next.
-        kept: float32.
-        total: As ``left``.
+    ``address`` is that of `device.host.products.sgemm_address`. ``orders`` are the three int64 words that begin the
+    call: the order of rows, and whether each matrix is transposed. ``sizes`` are rows, columns and depth. ``left``,
+    ``right`` and ``total`` are each the address of a float32 matrix and the number of elements between the starts of
+    its rows.
     """
     size = _numba.types.int64
     pair = _numba.types.UniTuple(size, 2)

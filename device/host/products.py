@@ -99,23 +99,15 @@ def sgemm_address() -> int | None:
 
 
 def blas_words(products: Products) -> Array:
-    """Where BLAS's product is and the words of its order, for compiled loops: int64 [4].
-
-    Raises:
-        NotImplementedError: There is no BLAS for it: `blas_adds` says so.
-    """
+    """The address of BLAS's product and the words of its order, for compiled loops: int64 [4]."""
     return np.array((_known_sgemm().address, BY_ROWS, products.left.order, products.right.order), np.int64)
 
 
 def add_products(products: Products, operands: Operands, first: int, last: int) -> None:
-    """Makes the products from ``first`` to before ``last`` in every repetition; what they reach has to be there.
-
-    Args:
-        operands: What is multiplied, and the sums.
-        last: The call behind the last.
+    """Adds the products from ``first`` to before ``last`` to the sums, in every repetition; all rows have to exist.
 
     Raises:
-        NotImplementedError: There is no BLAS for it: `blas_adds` says so.
+        NotImplementedError: No BLAS can do it: `blas_adds` says so.
     """
     sgemm = _known_sgemm()
     begins = (

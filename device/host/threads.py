@@ -35,15 +35,10 @@ def locked(op: Callable[[PieceT], None], pieces: Iterable[PieceT]) -> None:
 
 
 def on_all_cores(op: Callable[[PieceT], None], pieces: Iterable[PieceT], threads: int | None = None) -> None:
-    """All pieces, begun in order, in threads that use no BLAS; pieces of a piece are done in turn, by its thread.
+    """Runs ``op`` on all items, begun in order, in threads that use no BLAS; nested calls run in the item's own thread.
 
-    Args:
-        work: Does a piece; it must not depend on others.
-        pieces: What there is to do.
-        threads: How many, this one included; None: one for each core.
-
-    Raises:
-        Exception: The first that a piece raises; pieces that were not begun are left.
+    Items must not depend on each other. ``threads`` includes the calling one; None: one for each core. The first
+    exception of an item is raised; items that had not begun are left out.
     """
     every = list(pieces)
     workers = min(threads or cores(), len(every))
@@ -237,12 +232,7 @@ ValueT = TypeVar("ValueT")
 
 
 class Shared(Generic[ValueT]):
-    """What is made when it is taken first, by whatever thread, and given up as it is taken last.
-
-    Args:
-        make: Makes it.
-        uses: How often it will be taken.
-    """
+    """A value that the first of ``uses`` takers makes, in whatever thread, and that the last one gives up."""
 
     __slots__ = ("_lock", "_made", "_make", "_uses")
 
@@ -253,11 +243,7 @@ class Shared(Generic[ValueT]):
         self._made: ValueT | None = None
 
     def taken(self) -> ValueT:
-        """The value; after the last of its uses it lives as long as they keep it.
-
-        Raises:
-            ValueError: It was taken as often as was said.
-        """
+        """The value; after the last of its uses only the takers keep it alive. One more use is a ValueError."""
         with self._lock:
             if not self._uses:
                 raise ValueError("Shared: it is taken more often than its uses say, and is gone by then")

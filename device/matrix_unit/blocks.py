@@ -92,7 +92,7 @@ def block_product(
     engine: Engine = "auto",
     threads: int | None = None,
 ) -> Array:
-    """``dst + activations @ weights`` as the matrix unit computes it.
+    """``dst + activations @ weights`` as the matrix unit computes it: float32 [rows, cols].
 
     K runs over tiles of 32, each of two halves of 16. For every tile in order, for every fidelity phase, for every
     half, one step rounds Dst. A half whose activations are zero in all rows changes nothing and may be left out of both
@@ -101,15 +101,11 @@ def block_product(
     Args:
         activations: [rows, K], float32 or their bit patterns as uint32, already cut to what Src holds
             (``device.matrix_unit.packer.unpack``); K is 16 times the number of halves.
-        weights: [K, cols], likewise.
+        weights: [K, cols], cut to what Src holds as well.
         dst: [rows, cols], where Dst starts; None: +0. Denormals read as zero, NaN as infinity.
-        mode: Set-up of the unit.
         half_counts: Halves present in each K tile, 1 or 2 (0 for a tile that is left out); None: all tiles whole.
         engine: Who computes; "auto" takes the compiled engine when it can be loaded and the work is worth it.
-        threads: Threads of the compiled engine; None: as many as there are cores.
-
-    Returns:
-        float32 [rows, cols], the new Dst.
+        threads: Threads of the compiled engine; None: one for each core.
 
     Raises:
         ValueError: Shapes, ``half_counts``, the engine or the low bits of a 16-bit ``dst`` do not fit.

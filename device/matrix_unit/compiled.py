@@ -270,16 +270,16 @@ def multiply(
 ) -> None:
     """All steps for a rectangle of ``dst``, in place.
 
-    The last two are True or None, which is known when this is compiled, so that what is not needed takes no time then.
+    ``wide`` and ``narrow`` are True or None, which numba knows at compile time, so that unused branches take no time.
 
     Args:
         activations: int32 bit patterns [rows, halves, 16].
         weights: int32 bit patterns [halves * 16, cols], exponents at most ``MAX_WEIGHT_EXPONENT``.
         dst: int32 bit patterns [rows, blocks, LANES], as `begin` leaves it.
-        rows: First row of the rectangle and the one behind its last.
-        blocks: First block of columns and the one behind its last.
+        rows: First row of the rectangle and the one after its last.
+        blocks: First block of columns and the one after its last.
         tile_starts: First half of each K tile, and the number of halves at the end.
-        fidelity_phases: Fidelity phases, 1 to 4.
+        fidelity_phases: 1 to 4.
         minus_one: The sum that is normalized wrongly: -1, or 0 for none.
         wide: Whether Dst has 32 bits.
         narrow: Whether all numbers are narrow.

@@ -76,7 +76,7 @@ def phase_of(number: int) -> Phase:
 
 
 def mvmul(src_a: Array, src_b: Array, dst: Array, *, phase: int, fp32_dest: bool, arch: str | DeviceSpec) -> Array:
-    """One MVMUL instruction: ``dst + src_b @ src_a``.
+    """One MVMUL instruction: ``dst + src_b @ src_a``, the new Dst, uint32 [8, 16].
 
     Args:
         src_a: uint32 [16, 16] bit patterns of the weights; 10 bits of the mantissa are used.
@@ -86,12 +86,8 @@ def mvmul(src_a: Array, src_b: Array, dst: Array, *, phase: int, fp32_dest: bool
         fp32_dest: Whether Dst keeps 32 bits of a number, otherwise 16.
         arch: "wormhole_b0" or "blackhole"; or a device: its spec, its name in the catalog, or its TOML file.
 
-    Returns:
-        uint32 [8, 16], the new Dst.
-
     Raises:
         ValueError: A shape, the fidelity phase or the architecture is none of these.
-        SpecError: The file of the device cannot be read.
     """
     for name, array, shape in (("src_a", src_a, (16, 16)), ("src_b", src_b, (8, 16)), ("dst", dst, (8, 16))):
         if np.shape(array) != shape or np.asarray(array).dtype != np.uint32:
@@ -106,18 +102,10 @@ def mvmul(src_a: Array, src_b: Array, dst: Array, *, phase: int, fp32_dest: bool
 def accumulate_step(
     activations: Array, weights: Array, dst: Array, *, phase: Phase, fp32_dest: bool, minus_one_quirk: bool
 ) -> Array:
-    """One step of any number of rows and columns.
+    """One step for any number of rows and columns: the new Dst, uint32 [rows, cols].
 
-    Args:
-        activations: uint32 [rows, 16].
-        weights: uint32 [16, cols].
-        dst: uint32 [rows, cols].
-        phase: Parts that are multiplied.
-        fp32_dest: Whether Dst keeps 32 bits of a number, otherwise 16.
-        minus_one_quirk: See ``MatrixUnitMode``.
-
-    Returns:
-        uint32 [rows, cols], the new Dst.
+    ``activations`` are uint32 [rows, 16], ``weights`` uint32 [16, cols]; ``minus_one_quirk`` is that of
+    ``MatrixUnitMode``.
     """
     parts = (slice(0, GROUP_DEPTH), slice(GROUP_DEPTH, STEP_DEPTH))
     sums = tuple(_sum_of_products(activations[:, part, None], weights[None, part], phase) for part in parts)
@@ -127,14 +115,8 @@ def accumulate_step(
 def multiplied_elements(left: Array, right: Array, *, fp32_dest: bool, minus_one_quirk: bool) -> Array:
     """The element-wise product in all four fidelity phases, each added to what Dst holds after the one before.
 
-    Args:
-        left: uint32 bit patterns of the operand in SrcA, any shape.
-        right: Those of the operand in SrcB.
-        fp32_dest: Whether Dst keeps 32 bits of a number, otherwise 16.
-        minus_one_quirk: See ``MatrixUnitMode``.
-
-    Returns:
-        uint32, the same shape.
+    Operands are uint32 bit patterns of one shape: ``left`` is in SrcA, ``right`` in SrcB. ``minus_one_quirk`` is that
+    of ``MatrixUnitMode``.
     """
     dst = np.zeros((left.size, 1), np.uint32)
     activations, weights = right.reshape(-1, 1, 1), left.reshape(-1, 1, 1)

@@ -39,17 +39,10 @@ def product(
     mode: MatrixUnitMode,
     half_counts: Sequence[int] | None = None,
 ) -> Array:
-    """`dst + activations @ weights` in float32.
+    """`dst + activations @ weights` in float32 [rows, columns]; bfloat16 values when Dst is 16 bits wide.
 
-    Args:
-        activations: float32 [rows, depth], cut to their bits of `operand_masks`.
-        weights: float32 [depth, columns], likewise.
-        dst: float32 [rows, columns]; None for zeros.
-        mode: Fidelity phases and width of Dst.
-        half_counts: Not needed here: the order of steps makes no difference.
-
-    Returns:
-        float32 [rows, columns]; bfloat16 values when Dst is 16 bits wide.
+    Both operands are float32, cut to their bits of `operand_masks`; ``dst`` None is zeros. ``half_counts`` is not used:
+    the order of steps makes no difference here.
     """
     if mode.fidelity_phases == 3:
         high = _cut(activations, _ACTIVATION_HIGH)

@@ -70,11 +70,7 @@ FusedLoop: TypeAlias = Callable[[RunOperands, Array, Array], None]
 
 
 def fused_loop(k_loop: KLoop, elements: int) -> FusedLoop | None:
-    """`compute_run` for a K loop; None where it does not exist or is not worth loading.
-
-    Args:
-        elements: Elements of all products of a call.
-    """
+    """`compute_run` for a K loop of so many product elements; None where it does not exist or is not worth loading."""
     address = sgemm_address() if k_loop.made.storage in (BFLOAT16.storage, FLOAT32.storage) else None
     if address is None or not worth_loading("device.matrix_unit.fused_loops", elements * SUM_SECONDS):
         return None
@@ -82,15 +78,14 @@ def fused_loop(k_loop: KLoop, elements: int) -> FusedLoop | None:
 
 
 def compute_run(loops: Any, sgemm: int, words: tuple[Any, ...], run: RunOperands, result: Array, place: Array) -> None:
-    """Compute some rows of outputs.
+    """Computes some rows of outputs.
 
     Args:
-        loops: The compiled loops.
         sgemm: Address of BLAS's product.
         words: The K loop as compiled loops take it.
-        run: What is multiplied.
-        result: The output buffer, contiguous, in storage of what is made.
-        place: The part of it that is written: a view [rows, outputs of a row, phases, channels].
+        run: The operands.
+        result: The output buffer, contiguous, in the storage type of the output format.
+        place: The part of ``result`` that is written: a view [rows, outputs of a row, phases, channels].
     """
     columns, (rows, outputs), met = run.weights.shape[1], place.shape[:2], run.met
     step = min(rows, max(1, CHUNK_ELEMENTS // (outputs * columns)))
@@ -139,11 +134,9 @@ def _address(array: Array) -> int:
 
 
 def _spans(place: Array, width: int) -> tuple[int, ...]:
-    """Where rows of outputs go: what the loops take, in elements, with spans as long as can be.
+    """Where rows of outputs go, in elements as the loops take it, with spans as long as possible.
 
-    Args:
-        place: [rows, columns, phases, channels], a view of the output buffer.
-        width: Elements there are for the channels.
+    ``place`` is [rows, columns, phases, channels], a view of the output buffer; ``width`` elements hold the channels.
     """
     down, across, between = (stride // place.itemsize for stride in place.strides[:3])
     _, columns, phases, channels = place.shape

@@ -165,13 +165,9 @@ def _settle(
 
 @apart
 def _gather(pixels: Array, begin: int, lies: Any, taps: Array, mask: np.int32, room: Array) -> None:
-    """Pixels that some outputs meet become rows of float32 numbers, cut to the bits that are multiplied.
+    """Copies the pixels under ``outputs``' kernel positions to float32 rows, cut to the bits that are multiplied.
 
-    Args:
-        begin: How many outputs come before these.
-        lies: As of `run`.
-        taps: Those of one K block.
-        room: int32 [outputs, depth].
+    ``begin`` outputs come before these; ``lies`` is as in `run`; ``room`` is int32 [outputs, depth].
     """
     (first, down, across, outputs), depth, flat = lies, room.shape[1], room.reshape(-1)
     for n in range(room.shape[0]):

@@ -34,15 +34,10 @@ ELEMENT_SECONDS: Final = 1e-9  # that numpy takes for a number, half of it or fi
 
 
 def unpack(values: Array, fmt: DataFormat, *, fp32_dest: bool) -> Array:
-    """Values as the matrix unit reads them from L1: float32 is cut, never rounded, and denormals are zero.
+    """Values as the matrix unit reads them from L1: float32, cut to 11-bit significands; denormals are zero.
 
-    Args:
-        values: Any shape, exact in ``fmt``.
-        fmt: Format of the buffer.
-        fp32_dest: Whether Dst is 32 bits wide; float32 then keeps 10 bits of its mantissa (TF32), otherwise 7.
-
-    Returns:
-        float32, the same shape, operands of 11-bit significands.
+    ``values`` are exact in ``fmt``, the format of the buffer. With a 32-bit Dst (``fp32_dest``) float32 keeps 10 bits
+    of its mantissa (TF32), otherwise 7.
     """
     bits, mask = _bits(values), ALL_BITS
     if fmt == FLOAT32:
@@ -56,17 +51,14 @@ def unpack(values: Array, fmt: DataFormat, *, fp32_dest: bool) -> Array:
 
 
 def pack(dst: Array, fmt: DataFormat, *, fp32_dest: bool, relu: bool = False) -> Array:
-    """Dst as the packer writes it to L1.
+    """Dst as the packer writes it to L1: float32 of the same shape, values exact in ``fmt``.
 
     Args:
         dst: [..., cols]; bfloat16 values if Dst is 16 bits wide. Block floats group 16 neighbors of the last axis.
         fmt: float32, bfloat16 or a block float.
         fp32_dest: Whether Dst is 32 bits wide.
         relu: Whether negative numbers become zero. That happens on the way in, so that a block float's shared exponent
-            is the largest of those that stay.
-
-    Returns:
-        float32, the same shape, values exact in ``fmt``.
+            is the largest of the numbers that stay.
 
     Raises:
         ValueError: The packer does not write the format, or the last axis is no multiple of 16 for a block float.
@@ -82,7 +74,7 @@ def pack(dst: Array, fmt: DataFormat, *, fp32_dest: bool, relu: bool = False) ->
 
 
 def tilize(values: Array, source: DataFormat, target: DataFormat, *, fp32_dest: bool, keeps_tf32: bool) -> Array:
-    """Row-major values as they lie in tiles: a trip through the matrix unit's operands, Dst and the packer.
+    """Row-major values after the matrix unit's operands, Dst and the packer made tiles of them: exact in ``target``.
 
     Args:
         values: [..., cols], exact in ``source``; for a block float as target, cols are those of the K block.
@@ -93,9 +85,6 @@ def tilize(values: Array, source: DataFormat, target: DataFormat, *, fp32_dest: 
             16 bits of it: float32 keeps 7 bits of mantissa instead of 10, and block floats go straight to the shared
             exponent, because the packer then reads bfloat16. It serves blocks of two tiles width and more
             (``ComputeSpec.fast_tilize_keeps_tf32``; tt-metal 0.81, checked against recorded runs).
-
-    Returns:
-        float32, the same shape, values exact in ``target``.
     """
     if source == FLOAT32:
         wide = fp32_dest and (target == FLOAT32 or keeps_tf32)
@@ -112,30 +101,14 @@ def tilize(values: Array, source: DataFormat, target: DataFormat, *, fp32_dest: 
 def share_exponents(values: Array, fmt: DataFormat) -> Array:
     """Values rounded once, half up and limited, under the largest exponent of 16 neighbors; denormals are zero.
 
-    Args:
-        values: float32 [..., cols] of 11 significant bits at most.
-        fmt: A block float; one of fewer than 7 magnitude bits loses the lower ones.
-
-    Returns:
-        float32, the same shape, values exact in ``fmt``.
+    ``values`` are float32 [..., cols] of at most 11 significant bits; a block float of fewer than 7 magnitude bits
+    loses the lower ones.
     """
     return _share_exponents(_bits(values), fmt, rounds_first=False, relu=False)
 
 
 def accumulate_l1(stored: Array, packed: Array, fmt: DataFormat) -> Array:
-    """What L1 holds after the packer added to it: float32 or bfloat16, rounded to nearest even, denormals flushed.
-
-    Args:
-        stored: What L1 held, exact in ``fmt``.
-        packed: What is added, the same shape.
-        fmt: float32 or bfloat16.
-
-    Returns:
-        float32, the same shape, values exact in ``fmt``.
-
-    Raises:
-        ValueError: L1 does not add numbers of that format.
-    """
+    """L1 after the packer added ``packed`` to it: float32 or bfloat16, rounded to nearest even, denormals flushed."""
     if fmt not in (FLOAT32, BFLOAT16):
         raise ValueError(f"accumulate_l1: L1 adds float32 and bfloat16, not {fmt}")
     with np.errstate(over="ignore", invalid="ignore"):
@@ -147,18 +120,11 @@ def accumulate_l1(stored: Array, packed: Array, fmt: DataFormat) -> Array:
 
 
 def add_bias(dst: Array, bias: Array, *, fp32_dest: bool) -> Array:
-    """The matrix unit's element-wise addition of two operands, no float addition.
+    """The matrix unit's element-wise addition of two operands, no float addition: the new Dst, float32 [..., cols].
 
     The operand of smaller magnitude is shifted to the scale of the other's 11-bit significand, half up, without further
     guard bits; the sum of the two integers is exact in a 32-bit Dst and rounded half up to 8 bits in a 16-bit one.
-
-    Args:
-        dst: [..., cols] as ``unpack`` gives it.
-        bias: [cols] as ``unpack`` gives it.
-        fp32_dest: Whether Dst is 32 bits wide.
-
-    Returns:
-        float32 [..., cols], the new Dst.
+    ``dst`` [..., cols] and ``bias`` [cols] are as ``unpack`` returns them.
     """
     left, right = _bits(dst), _bits(bias)
     twins = _loops(left) if right.shape in (left.shape, left.shape[-1:]) else None
@@ -253,15 +219,10 @@ def _widened(bits: Array) -> Array:
 
 
 def _rounded(values: Array, exponents: Array, fraction_bits: int) -> Array:
-    """Values rounded half up to multiples of 2**(exponents - 127 - fraction_bits).
+    """Values rounded half up to multiples of 2**(exponents - 127 - fraction_bits); zeros are positive.
 
-    Args:
-        values: float32 or float64, of few significant bits.
-        exponents: int32, not smaller than those of the values; within ``MAX_NARROW_EXPONENT`` for float32.
-        fraction_bits: Bits after the leading one of a number of that exponent.
-
-    Returns:
-        The dtype of the values; zeros are positive.
+    ``values`` are float32 or float64 of few significant bits. ``exponents`` are int32, not smaller than those of the
+    values, and within ``MAX_NARROW_EXPONENT`` for float32.
     """
     return _rounded_by(values, _magic(exponents, fraction_bits, values.dtype))
 
@@ -285,11 +246,8 @@ def _rounded_by(values: Array, magic: Array) -> Array:
 def _share_exponents(bits: Array, fmt: DataFormat, *, rounds_first: bool, relu: bool) -> Array:
     """Magnitudes under the largest exponent of 16 neighbors, half up and limited; float32 values.
 
-    Args:
-        bits: [..., cols] bit patterns, of 11 significant bits at most where they are not rounded first.
-        fmt: A block float; one of fewer than 7 magnitude bits loses the lower ones.
-        rounds_first: Whether each is rounded to seven significant bits before, half up.
-        relu: Whether negative numbers become zero before the exponent is picked.
+    ``bits`` [..., cols] have at most 11 significant bits, unless ``rounds_first`` rounds each to seven, half up. A
+    block float of fewer than 7 magnitude bits loses the lower ones. ``relu`` acts before the exponent is chosen.
     """
     if bits.shape[-1] % GROUP:
         raise ValueError(

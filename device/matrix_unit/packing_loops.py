@@ -59,14 +59,9 @@ def exponent_range(bits: Array) -> tuple[np.int32, np.int32]:
 @called_with(f"({_GIVEN}, int32[:,::1])")
 @compiled
 def begin(start: Array, dst: Array) -> np.int32:
-    """Copies Dst as steps leave it: without denormals, negative zeros and NaNs, which are infinities.
+    """Copies int32 bits to Dst: no denormals or negative zeros, NaN as infinity; returns all bits or'ed.
 
-    Args:
-        start: int32 bit patterns [rows, cols].
-        dst: int32 [rows, columns of whole blocks], which is written.
-
-    Returns:
-        All bits of ``start`` or'ed together.
+    ``start`` is [rows, cols], ``dst`` [rows, columns of whole blocks].
     """
     seen = int32(0)
     cols = start.shape[1]
@@ -110,13 +105,7 @@ def _scaled(number: np.int32, exponent: np.int32, places: np.int32) -> np.int32:
 @called_with(*(f"({given}, int32, int32[::1])" for given in ("int32[::1]", readonly("int32", 1))))
 @compiled
 def cut(bits: Array, mask: np.int32, out: Array) -> None:
-    """Bits under a mask, zeros and denormals as +0.
-
-    Args:
-        bits: int32 bit patterns [elements].
-        mask: Of the bits that are kept.
-        out: int32 [elements], written.
-    """
+    """Writes int32 bits under a mask to ``out``, zeros and denormals as +0."""
     for n in range(len(bits)):
         out[n] = _flushed(int32(bits[n] & mask))
 
@@ -124,13 +113,9 @@ def cut(bits: Array, mask: np.int32, out: Array) -> None:
 @called_with(f"({readonly('int32', 1)}, boolean, boolean, int32[::1])")
 @compiled
 def to_bfloat16(bits: Array, rounds: bool, relu: bool, out: Array) -> None:
-    """bfloat16, half up, NaN as infinity. Zeros and denormals are +0.
+    """Writes int32 bits as bfloat16 to ``out``, half up, NaN as infinity; zeros and denormals are +0.
 
-    Args:
-        bits: int32 bit patterns [elements].
-        rounds: Whether they are wider than bfloat16.
-        relu: Whether negative numbers become zero.
-        out: int32 [elements], written.
+    ``rounds`` says whether the numbers are wider than bfloat16, ``relu`` whether negative numbers become zero.
     """
     for n in range(len(bits)):
         value = _without_nan(bits[n])
@@ -145,12 +130,9 @@ def to_bfloat16(bits: Array, rounds: bool, relu: bool, out: Array) -> None:
 def share_exponents(bits: Array, rounds_first: bool, dropped: int, relu: bool, out: Array) -> None:
     """Magnitudes of seven bits under the largest exponent of 16 neighbors, half up and limited, as float32.
 
-    Args:
-        bits: int32 bit patterns [groups, 16].
-        rounds_first: Whether each is rounded to seven significant bits before, half up, NaN as infinity.
-        dropped: Lowest bits of a magnitude that are cut.
-        relu: Whether negative numbers become zero before the exponent is picked.
-        out: int32 [groups, 16], written.
+    ``bits`` and ``out`` are int32 [groups, 16]. ``rounds_first`` rounds each number to seven significant bits, half up,
+    NaN as infinity; ``dropped`` is the number of lowest magnitude bits that are cut; ``relu`` acts before the exponent
+    is chosen.
     """
     for group in range(len(bits)):
         largest = int32(0)
@@ -180,11 +162,8 @@ def share_exponents(bits: Array, rounds_first: bool, dropped: int, relu: bool, o
 def add(left: Array, right: Array, fp32_dest: bool, out: Array) -> None:
     """Both shifted to the scale of the larger one's 11-bit significand, half up, and added; see ``packer.add_bias``.
 
-    Args:
-        left: int32 bit patterns [rows, cols], operands of the matrix unit.
-        right: int32 [rows, cols], or [1, cols] for every row.
-        fp32_dest: Whether the sum keeps 32 bits; otherwise it is rounded to bfloat16, half up.
-        out: int32 [rows, cols], written.
+    All are int32 bit patterns [rows, cols]; ``right`` may be [1, cols]. Without ``fp32_dest`` the sum is rounded to
+    bfloat16, half up.
     """
     for row in range(len(left)):
         other = row if len(right) > 1 else 0

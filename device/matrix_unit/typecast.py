@@ -19,16 +19,9 @@ STICKY: Final = np.uint32(0x00002000)  # the last of them, which stands for all 
 
 
 def typecast(values: Array, source: DataFormat, target: DataFormat) -> Array:
-    """Values in another format, as the device converts them.
+    """Values in another format, as the device converts them: the same shape, in storage of ``target``.
 
-    Args:
-        values: Any shape, exact in ``source``. Block floats group 16 neighbors of the last axis, the last group filled
-            up with zeros.
-        source: What they are.
-        target: What they become.
-
-    Returns:
-        The same shape, in storage of the target.
+    ``values`` are exact in ``source``. Block floats group 16 neighbors of the last axis; zeros fill up the last group.
 
     Raises:
         ArgumentError: An integer format is asked to hold an infinity or a NaN.

@@ -43,17 +43,10 @@ class _Half(NamedTuple):
 def multiply_rows(
     activations: Array, weights: Array, dst: Array, half_counts: tuple[int, ...], mode: MatrixUnitMode
 ) -> Array:
-    """Dst after all steps of a block.
+    """Dst after all steps of a block, uint32 [rows, cols].
 
-    Args:
-        activations: uint32 [rows, halves * 16].
-        weights: uint32 [halves * 16, cols].
-        dst: uint32 [rows, cols], without denormals, negative zeros and NaNs.
-        half_counts: Halves of each K tile, 1 or 2.
-        mode: Set-up of the unit.
-
-    Returns:
-        uint32 [rows, cols].
+    ``activations`` are uint32 [rows, halves * 16], ``weights`` uint32 [halves * 16, cols]. ``dst`` has no denormals,
+    negative zeros and NaNs; ``half_counts`` are the halves of each K tile, 1 or 2.
     """
     result = dst.copy()
     rows, cols = dst.shape

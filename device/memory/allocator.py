@@ -191,12 +191,7 @@ class BankStatistics:
 
 
 class Allocator:
-    """The free lists of one device.
-
-    Args:
-        spec: The device.
-        l1_small_bytes: Bytes at the top of L1 that only L1_SMALL buffers may use; rounded up to the allocation
-            alignment.
+    """The free lists of one device; only L1_SMALL buffers use the top ``l1_small_bytes`` of L1, which are aligned up.
 
     Raises:
         DeviceError: The region is negative or leaves no L1.

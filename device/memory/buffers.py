@@ -95,11 +95,10 @@ class Buffer:
         return self._values is not None
 
     def store(self, values: Array, tensor: TensorSpec) -> None:
-        """Fill the buffer; the array is kept, not copied, so it must not change any more.
+        """Fills the buffer; the array is kept, not copied, so it must not change any more.
 
-        Args:
-            values: Of the tensor's shape or padded shape, in its format's storage type.
-            tensor: What the buffer holds; its buffer must be this one's.
+        ``values`` have the tensor's shape or padded shape, in its format's storage type; the tensor's buffer is this
+        one.
 
         Raises:
             MemoryAccessError: The buffer was freed, or the tensor is larger or lies otherwise.
@@ -112,24 +111,14 @@ class Buffer:
 
     @property
     def values(self) -> Array:
-        """What was stored.
-
-        Raises:
-            PoisonError: Nothing was stored.
-            MemoryAccessError: The buffer was freed.
-        """
+        """What was stored; a PoisonError if nothing was, a MemoryAccessError if the buffer was freed."""
         self._require_allocated("read")
         if self._values is None:
             raise PoisonError(f"{self!r} is read before anything was written to it; store values first")
         return self._values
 
     def pages(self) -> Array:
-        """Bytes as they lie in memory: uint8 [pages, page_bytes]; made on the first call.
-
-        Raises:
-            PoisonError: Nothing was stored.
-            MemoryAccessError: The buffer was freed.
-        """
+        """Bytes as they lie in memory: uint8 [pages, page_bytes], made on the first call; errors as of `values`."""
         values = self.values
         if self._pages is None and self._tensor is not None:
             self._pages = encode_pages(values, self._tensor)
@@ -144,26 +133,16 @@ class Buffer:
         return decode_pages(pages, self._tensor)
 
     def page_location(self, page: int) -> PageLocation:
-        """Bank and address of a page of what was stored.
-
-        Raises:
-            MemoryAccessError: There is no such page.
-        """
+        """Bank and address of a page of what was stored."""
         if not 0 <= page < self.num_pages:
             raise MemoryAccessError(f"{self!r} has pages 0 to {self.num_pages - 1}, not {page}")
         places = self._places()
         return PageLocation(int(places.banks[page]), self.address + int(places.offsets[page]))
 
     def read(self, bank: int, address: int, size_bytes: int) -> Array:
-        """Bytes of one bank.
+        """Bytes of one bank: uint8 [size_bytes].
 
-        Args:
-            bank: DRAM bank, or core counted row by row.
-            address: First byte.
-            size_bytes: How many.
-
-        Returns:
-            uint8 [size_bytes].
+        ``bank`` is a DRAM bank, or a core counted row by row.
 
         Raises:
             MemoryAccessError: Some bytes lie outside the buffer, or it was freed.
@@ -241,11 +220,7 @@ class Memory:
         return tuple(sorted(self._buffers.values(), key=lambda buffer: buffer.number))
 
     def at(self, buffer_type: BufferType, address: int) -> Buffer:
-        """The buffer that an address belongs to; L1 and L1_SMALL are one memory here.
-
-        Raises:
-            MemoryAccessError: It belongs to none.
-        """
+        """The buffer that an address belongs to, or a MemoryAccessError; L1 and L1_SMALL are one memory here."""
         dram = buffer_type is BufferType.DRAM
         below_or_at = (start for of_dram, start in tuple(self._buffers) if of_dram is dram and start <= address)
         start = max(below_or_at, default=None)
@@ -275,14 +250,12 @@ class Placement(NamedTuple):
 
 
 def place(requests: Sequence[tuple[int, CoreRangeSet]], l1: L1Spec) -> Placement:
-    """Stack circular buffers, in the order of tt-metal's program (program.cpp).
+    """Stacks circular buffers, in the order of tt-metal's program (program.cpp).
 
     A fill level is kept for each distinct range of cores. A buffer starts at the highest level of its own ranges,
     aligned, and lifts every range that shares a core with it, unless that range is another one and already filled
-    beyond the buffer's start.
-
-    Args:
-        requests: Size in bytes on each core, and cores, of each circular buffer that is no view of a tensor.
+    beyond the buffer's start. ``requests`` are the bytes on each core, and the cores, of each buffer that is no view of
+    a tensor.
     """
     levels = {core_range: l1.base_bytes for _, cores in requests for core_range in cores.ranges}
     addresses = []
@@ -298,11 +271,7 @@ def place(requests: Sequence[tuple[int, CoreRangeSet]], l1: L1Spec) -> Placement
 
 
 def check_count(count: int, l1: L1Spec, *, noun: str = "circular buffer") -> None:
-    """Refuse a program of more circular buffers than a core has.
-
-    Args:
-        count: Of the program, numbered from 0.
-        noun: What the real library calls these buffers.
+    """Refuses a program of more circular buffers than a core has; ``noun`` is the real library's word for them.
 
     Raises:
         CircularBufferError: With the real library's text in the first line (tt-metal, circular_buffer_config.cpp).
@@ -323,16 +292,13 @@ def check(
     program: int,
     noun: str = "circular buffer",
 ) -> None:
-    """Refuse circular buffers that leave L1 or reach into the L1 buffers.
+    """Refuses circular buffers that leave L1 or reach into the L1 buffers.
 
     Args:
-        regions: Of one program.
+        regions: Those of one program.
         lowest_l1_address: Where the lowest L1 buffer begins; None if there is none.
         program: Running number, for the message.
-        noun: What the real library calls these buffers.
-
-    Raises:
-        CircularBufferError: With the real library's text in the first line.
+        noun: The real library's word for these buffers.
     """
     for cores, end in regions:
         if end > l1.bytes:

@@ -305,17 +305,9 @@ def page_places(tensor: TensorSpec, spec: DeviceSpec) -> PagePlaces:
 
 
 def encode_pages(values: Array, tensor: TensorSpec) -> Array:
-    """Bytes of a tensor's pages.
+    """Bytes of a tensor's pages: uint8 [pages, page_bytes].
 
-    Args:
-        values: Of the tensor's shape, or of its padded shape; what is missing is zero.
-        tensor: Shape, format and layout.
-
-    Returns:
-        uint8 [pages, page_bytes].
-
-    Raises:
-        ValueError: ``values`` has another shape.
+    ``values`` have the tensor's shape or padded shape; zeros fill up the rest.
     """
     matrix = _padded_values(values, tensor).reshape(tensor.matrix)
     _, _, page_bytes = _page_grid(tensor)
@@ -325,15 +317,7 @@ def encode_pages(values: Array, tensor: TensorSpec) -> Array:
 
 
 def decode_pages(pages: Array, tensor: TensorSpec) -> Array:
-    """Values of a tensor's pages; inverse of ``encode_pages``.
-
-    Args:
-        pages: uint8 [pages, page_bytes].
-        tensor: Shape, format and layout.
-
-    Returns:
-        The tensor's padded shape, in its format's storage type.
-    """
+    """Values of a tensor's pages, in its padded shape and its format's storage type; inverse of ``encode_pages``."""
     rows, cols = tensor.matrix
     if tensor.layout is Layout.TILE:
         tiles = decode_tiles(pages.reshape(div_up(rows, TILE), div_up(cols, TILE), -1), tensor.data_format)

@@ -21,14 +21,7 @@ FACE: Final = 16
 
 
 def pad_to_tiles(matrix: Array) -> Array:
-    """Zero rows and columns after the last, up to whole tiles; the array itself when nothing is missing.
-
-    Args:
-        matrix: [..., R, C].
-
-    Returns:
-        [..., round_up(R, 32), round_up(C, 32)].
-    """
+    """[..., R, C] with zero rows and columns up to whole tiles; the array itself when nothing is missing."""
     rows, cols = matrix.shape[-2:]
     padded = (round_up(rows, TILE), round_up(cols, TILE))
     if padded == (rows, cols):
@@ -39,13 +32,9 @@ def pad_to_tiles(matrix: Array) -> Array:
 
 
 def tilize(matrix: Array) -> Array:
-    """Cut a matrix into tiles, elements in face order; ragged edges are padded with zeros.
+    """Cuts [..., R, C] into tiles [..., tile_rows, tile_cols, 1024] in face order; zeros pad ragged edges.
 
-    Args:
-        matrix: [..., R, C].
-
-    Returns:
-        [..., tile_rows, tile_cols, 1024]: face (0, 0), (0, 1), (1, 0), (1, 1), each row by row.
+    Faces come in the order (0, 0), (0, 1), (1, 0), (1, 1), each row by row.
     """
     padded = pad_to_tiles(matrix)
     tile_rows, tile_cols = padded.shape[-2] // TILE, padded.shape[-1] // TILE
@@ -56,15 +45,9 @@ def tilize(matrix: Array) -> Array:
 
 
 def untilize(tiles: Array, rows: int | None = None, cols: int | None = None) -> Array:
-    """The matrix of which ``tiles`` are the tiles.
+    """The matrix [..., rows, cols] of tiles [..., tile_rows, tile_cols, 1024] in face order, C-contiguous unless cut.
 
-    Args:
-        tiles: [..., tile_rows, tile_cols, 1024] in face order.
-        rows: Rows to keep; None for all.
-        cols: Columns to keep; None for all.
-
-    Returns:
-        [..., rows, cols], C-contiguous unless cut.
+    ``rows`` and ``cols`` are those to keep; None: all.
     """
     lead = tiles.shape[:-3]
     tile_rows, tile_cols = tiles.shape[-3:-1]
@@ -268,11 +251,7 @@ L1_BLOCK_SHARDED_MEMORY_CONFIG = MemoryConfig(TensorMemoryLayout.BLOCK_SHARDED, 
 
 
 def check_shards(rows: int, cols: int, layout: Layout, memory_layout: TensorMemoryLayout, shards: ShardSpec) -> None:
-    """Refuses shards that do not hold a padded matrix of ``rows`` x ``cols`` elements.
-
-    Raises:
-        DeviceError: Its first line is that of the real library.
-    """
+    """Refuses shards that do not hold a padded ``rows`` x ``cols`` matrix; the first line is the real library's."""
     shard_rows, shard_cols = shards.shape
     high, wide, cores = div_up(rows, shard_rows), div_up(cols, shard_cols), shards.num_cores()
     problem = None
@@ -315,15 +294,10 @@ def _block_problem(high: int, wide: int, shards: ShardSpec) -> str | None:
 
 
 def check_cores(config: MemoryConfig, shards: ShardSpec, count: tuple[int, int], spec: DeviceSpec) -> None:
-    """Refuses shards on cores (or DRAM banks) that a device has not.
+    """Refuses shards on cores (or DRAM banks) that a device does not have; the first line is the real library's.
 
     Every core of a grid counts, whether it has a shard or not; of a BLOCK grid only those up to the last shard.
-
-    Args:
-        count: How many there are, along the rows and along the columns of the tensor.
-
-    Raises:
-        DeviceError: Its first line is that of the real library.
+    ``count`` is the number of shards along the rows and along the columns of the tensor.
     """
     in_dram = config.buffer_type is BufferType.DRAM
     cols, rows = (spec.dram.banks, 1) if in_dram else (spec.grid.cols, spec.grid.rows)

@@ -47,16 +47,10 @@ def whole_groups(values: Array) -> Array:
 
 
 def largest_exponents(bits: Array) -> Array:
-    """The largest exponent field of every 16 neighbors.
+    """The largest exponent field of every 16 neighbors, in place: uint32 [groups], bit patterns of powers of two.
 
-    Maxima of ever more neighbors slide over all numbers, although one in sixteen is kept: a loop over all is vector
-    instructions, one over sixteen is not.
-
-    Args:
-        bits: uint32 bit patterns of float32 numbers, a multiple of 16, in any shape.
-
-    Returns:
-        uint32 [groups], the fields in their place: bit patterns of powers of two.
+    Maxima of ever more neighbors slide over all numbers, although only one in sixteen is kept: a loop over all numbers
+    becomes vector instructions, a loop over sixteen does not. ``bits`` are uint32 bit patterns of float32 numbers.
     """
     fields = np.bitwise_and(bits, _EXPONENT_FIELD).reshape(-1)
     for distance in (8, 4, 2, 1):
@@ -77,12 +71,9 @@ def to_read(values: Array) -> Array:
 
 
 def round_groups(groups: Array, mantissa_bits: int, out: Array) -> None:
-    """Round every group to what a block float holds.
+    """Rounds groups [n, 16] to what a block float of ``mantissa_bits`` magnitude bits holds.
 
-    Args:
-        groups: [n, 16], float32 or of a dtype that fits it, which is widened chunk by chunk.
-        mantissa_bits: Width of a magnitude.
-        out: [n, 16] of a dtype that holds the results exactly (bfloat16, float32).
+    ``groups`` are float32 or a dtype that fits it, widened chunk by chunk; ``out`` holds the results exactly.
     """
     if _round_compiled(groups, mantissa_bits, out):
         return
@@ -101,11 +92,9 @@ def _round_compiled(groups: Array, mantissa_bits: int, out: Array) -> bool:
 
 
 def encode_groups(groups: Array, mantissa_bits: int) -> tuple[Array, Array]:
-    """Shared exponents [n] and sign-and-magnitude codes [n, 16], both uint8.
+    """Shared exponents [n] and sign-and-magnitude codes [n, 16], both uint8; the sign stands above the magnitude.
 
-    Args:
-        groups: [n, 16] as ``round_groups`` leaves them.
-        mantissa_bits: Width of a magnitude; the sign stands above it.
+    ``groups`` are [n, 16] as ``round_groups`` leaves them.
     """
     exponents = np.empty(len(groups), np.uint8)
     codes = np.empty(groups.shape, np.uint8)
@@ -115,14 +104,7 @@ def encode_groups(groups: Array, mantissa_bits: int) -> tuple[Array, Array]:
 
 
 def decode_groups(exponents: Array, codes: Array, mantissa_bits: int, out: Array) -> None:
-    """The inverse of ``encode_groups``.
-
-    Args:
-        exponents: uint8 [n].
-        codes: uint8 [n, 16].
-        mantissa_bits: Width of a magnitude.
-        out: [n, 16] of a dtype that holds the values exactly.
-    """
+    """The inverse of ``encode_groups``; ``out`` [n, 16] is of a dtype that holds the values exactly."""
     for chunk in _chunks(len(codes)):
         out[chunk] = _values(exponents[chunk], codes[chunk], mantissa_bits)
 
@@ -314,31 +296,17 @@ def quantize(values: Array, fmt: DataFormat) -> Array:
 
 
 def encode_rows(values: Array, fmt: DataFormat) -> Array:
-    """Row-major bytes of values.
-
-    Args:
-        values: [..., n]; converted with ``quantize`` first.
-        fmt: No block float: those exist in tiles only.
-
-    Returns:
-        uint8 [..., n * element_bytes], little-endian.
+    """Row-major bytes of values that ``quantize`` converts first: uint8 [..., n * element_bytes], little-endian.
 
     Raises:
-        ValueError: ``fmt`` is a block float.
+        ValueError: ``fmt`` is a block float, which exists in tiles only.
     """
     _refuse_block(fmt)
     return np.ascontiguousarray(quantize(values, fmt)).view(np.uint8)
 
 
 def decode_rows(data: Array, fmt: DataFormat) -> Array:
-    """Values of row-major bytes; the inverse of ``encode_rows``.
-
-    Args:
-        data: uint8 [..., n * element_bytes].
-        fmt: No block float.
-
-    Returns:
-        [..., n] in ``fmt.storage``.
+    """Values of row-major bytes, [..., n] in ``fmt.storage``; the inverse of ``encode_rows``.
 
     Raises:
         ValueError: ``fmt`` is a block float, or the last axis holds no whole number of elements.
@@ -352,20 +320,11 @@ def decode_rows(data: Array, fmt: DataFormat) -> Array:
 
 
 def encode_tiles(tiles: Array, fmt: DataFormat) -> Array:
-    """Bytes of tiles as they lie in memory.
+    """Bytes of tiles as they lie in memory: uint8 [..., tile_bytes].
 
     A block-float tile begins with 64 shared exponents, one for each row of 16 in face order; the elements follow as
-    sign and magnitude, two to a byte (first one low) in bfloat4_b.
-
-    Args:
-        tiles: [..., 1024] in face order (``device.memory.memory_config.tilize``); converted with ``quantize`` first.
-        fmt: Any format.
-
-    Returns:
-        uint8 [..., tile_bytes].
-
-    Raises:
-        ValueError: The last axis is not one tile.
+    sign and magnitude, two to a byte (first one low) in bfloat4_b. ``tiles`` are [..., 1024] in face order
+    (``device.memory.memory_config.tilize``); ``quantize`` converts them first.
     """
     if tiles.shape[-1] != TILE_ELEMENTS:
         raise ValueError(f"encode_tiles: the last axis must hold the 1024 elements of a tile, not {tiles.shape[-1]}")
@@ -381,18 +340,7 @@ def encode_tiles(tiles: Array, fmt: DataFormat) -> Array:
 
 
 def decode_tiles(data: Array, fmt: DataFormat) -> Array:
-    """Values of tiles' bytes, exactly; the inverse of ``encode_tiles``.
-
-    Args:
-        data: uint8 [..., tile_bytes].
-        fmt: Any format.
-
-    Returns:
-        [..., 1024] in ``fmt.storage``, face order.
-
-    Raises:
-        ValueError: The last axis is not one tile.
-    """
+    """Values of tiles' bytes, exactly: [..., 1024] in ``fmt.storage``, face order; the inverse of ``encode_tiles``."""
     if data.shape[-1] != fmt.tile_bytes:
         raise ValueError(f"decode_tiles: a {fmt} tile has {fmt.tile_bytes} bytes, not {data.shape[-1]}")
     if not fmt.is_block:
@@ -412,11 +360,9 @@ def bit_patterns(values: Array) -> Array:
 
 
 def write_exactly(values: Array, place: Array) -> None:
-    """Write numbers into a place of another dtype that holds each of them exactly.
+    """Writes float32 numbers to a place of a dtype that holds each exactly; bfloat16 gets the upper halves as they are.
 
-    Args:
-        values: float32, contiguous in its last axis.
-        place: The same shape, of a dtype that formats are held in; bfloat16 gets the upper halves as they are.
+    ``values`` are contiguous in their last axis.
     """
     if place.dtype == _BFLOAT16:
         place.view(np.uint16)[...] = values.view(np.uint16)[..., 1::2]

@@ -41,13 +41,7 @@ def round_half_up(bits: Array) -> None:
 @called_with(f"(float32[:,::1], {readonly('float32', 2)}, boolean)")
 @apart
 def add(values: Array, rows: Array, rounds: bool) -> None:
-    """``rows`` are added, and sums rounded half up to bfloat16 if so wished.
-
-    Args:
-        values: float32 [n, m].
-        rows: float32 [n, m], or [1, m] to be added to every row.
-        rounds: Whether Dst has 16 bits.
-    """
+    """Adds ``rows``, float32 [n, m] or [1, m], to ``values``; with ``rounds`` (a 16-bit Dst) half up to bfloat16."""
     for n in range(values.shape[0]):
         target, row = values[n], rows[min(n, rows.shape[0] - 1)]
         if rounds:
@@ -93,11 +87,8 @@ def share(bits: Array, smallest: np.int32, stretch: np.float32, magic: np.float3
 def round_together(bits: Array, mantissa_bits: int, tops: Array, out: Array) -> np.int32:
     """Groups as `round_even` rounds them, side by side; the largest exponent field of all, which says whether it could.
 
-    Args:
-        bits: int32 [16 * groups] of float32 numbers.
-        mantissa_bits: Width of a magnitude.
-        tops: int32 [at least as many], to work in.
-        out: uint16 [16 * groups], bit patterns of bfloat16.
+    ``bits`` are int32 [16 * groups] of float32 numbers, ``tops`` a work array as large, ``out`` bfloat16 bits as
+    uint16.
     """
     step, most = 1 << 23, int32(0)
     above, below = int32((24 - mantissa_bits) * step + step // 2), int32(step - (1 << (24 - mantissa_bits)))
@@ -120,12 +111,8 @@ def round_together(bits: Array, mantissa_bits: int, tops: Array, out: Array) -> 
 def round_even(bits: Array, mantissa_bits: int, out: Array) -> bool:
     """Groups as the host rounds them, to nearest even; False where one is too large for float32.
 
-    Denormals become zero: beside larger numbers they would be rounded to it, and else they are dropped.
-
-    Args:
-        bits: int32 [groups, 16] of float32 numbers.
-        mantissa_bits: Width of a magnitude.
-        out: uint16 [groups, 16], bit patterns of bfloat16.
+    Denormals become zero: beside larger numbers they would be rounded to it, and otherwise they are dropped. ``bits``
+    are int32 [groups, 16] of float32 numbers, ``out`` bfloat16 bits as uint16.
     """
     given, result, tops = bits.reshape(-1), out.reshape(-1), np.empty(_AT_A_TIME, np.int32)
     for first in range(0, given.size, _AT_A_TIME):

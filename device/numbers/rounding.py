@@ -47,13 +47,7 @@ def round_half_up(values: Array) -> Array:
 
 
 def add(values: Array, rows: Array, *, rounds: bool) -> Array:
-    """The sum, in place.
-
-    Args:
-        values: float32 [..., m].
-        rows: float32 of the same shape, or [m].
-        rounds: Whether sums are rounded half up to bfloat16.
-    """
+    """Adds rows, float32 [..., m] or [m], in place; ``rounds`` rounds the sums half up to bfloat16."""
     loops = _loops(values, 4 if rounds else 1)
     if loops is not None and rows.flags.c_contiguous:
         sums = values.reshape(-1, values.shape[-1])

@@ -17,13 +17,10 @@ _FIELD: Final = 0x7F800000
 
 
 def _spread_exponents(typing: Any, bits: Any, first: Any, added: Any, tops: Any) -> tuple[Any, Callable[..., Any]]:
-    """The largest exponent field of sixteen neighbors, sixteen times.
+    """Writes the largest exponent field of sixteen neighbors to ``tops``, sixteen times.
 
-    Args:
-        bits: int32, contiguous, with one axis: bit patterns of float32.
-        first: Where the neighbors begin; all of them are there.
-        added: int32, what is added to their bits before: half of what the lowest bit is worth that is kept.
-        tops: As ``bits``, the fields in their place; it is written where the neighbors are.
+    ``bits`` are contiguous int32 bit patterns of float32; all sixteen from ``first`` exist. ``added`` is added to them
+    before: half of the value of the lowest bit that is kept.
     """
     signature = _numba.types.void(bits, _numba.types.intp, _numba.types.int32, tops)
 

@@ -73,11 +73,7 @@ def cut_to_bfloat16(x: Array) -> Array:
 
 
 def short_exponential(x: Array, *, scale: float = LOG2_E, constant: float = TWO_TO_THE_FRACTION[0]) -> Array:
-    """E to the x, right to some 21 bits: 2 to the ``x * scale`` with a parabola for the fraction.
-
-    Args:
-        x: float32.
-    """
+    """E to the float32 x, right to some 21 bits: 2 to the ``x * scale`` with a parabola for the fraction."""
     shifted = np.clip(multiply_add(x, scale, BIAS), np.float32(0), np.float32(255))
     bits = _bits(shifted)
     places = (bits >> np.uint32(FRACTION_BITS)).astype(np.int64) - BIAS
@@ -100,13 +96,7 @@ def long_exponential(x: Array) -> Array:
 
 
 def reciprocal(x: Array, *, steps: int, from_table: bool) -> Array:
-    """One over x.
-
-    Args:
-        x: float32.
-        steps: Of Newton's method.
-        from_table: It starts from the vector unit's table of reciprocals, else from a parabola.
-    """
+    """One over float32 x by ``steps`` of Newton's method, from the vector unit's table or from a parabola."""
     return _from_table(x, steps) if from_table else _from_parabola(x, steps)
 
 

@@ -64,11 +64,7 @@ class Table:
     _read: dict[type[Costs], Costs] = field(default_factory=dict, repr=False, compare=False)
 
     def read(self, kind: type[CostsT]) -> CostsT:
-        """The costs of a kind; read once.
-
-        Raises:
-            SpecError: A key is missing, or a value is not what the costs want.
-        """
+        """The costs of a kind, read once; a SpecError where a key is missing or a value is not of the kind's type."""
         costs = self._read.get(kind)
         if costs is None:
             wanted = {item.name for item in fields(cast(Any, kind))}
@@ -77,21 +73,13 @@ class Table:
         return cast(CostsT, costs)
 
     def replace(self, changes: Mapping[str, object]) -> "Table":
-        """A copy with other values under some of its keys.
-
-        Raises:
-            SpecError: The table was checked, and a value is not what its costs want.
-        """
+        """A copy with other values under some of its keys; the values of a checked table are checked."""
         if self.kind is None:
             return Table(self.name, tuple({**dict(self.figures), **changes}.items()))
         return table_of(replace_fields(self.read(self.kind), changes, nested=False, where=self.name))
 
     def replace_all(self, values: Any) -> "Table":
-        """Another table under the same name: costs, or a mapping.
-
-        Raises:
-            SpecError: It is neither, or not what the costs want by which this table was checked.
-        """
+        """Another table under the same name, of costs or a mapping; checked as this one was."""
         if self.kind is not None:
             return table_of(convert(self.kind, values, self.name))
         return table_of(values) if isinstance(values, Costs) else unread_table(self.name, values)
@@ -103,21 +91,13 @@ def table_of(costs: Costs) -> Table:
 
 
 def unread_table(name: str, values: Any) -> Table:
-    """A table that nobody has checked.
-
-    Raises:
-        SpecError: It is none.
-    """
+    """An unchecked table; a SpecError if ``values`` are no table."""
     check_table("numbers", values, name)
     return Table(name, tuple(values.items()))
 
 
 def checked_table(kind: type[Costs], values: Any) -> Table:
-    """A table all of whose keys are those of some costs.
-
-    Raises:
-        SpecError: A key is unknown or missing, or a value is not what the costs want.
-    """
+    """A table that has exactly the keys of a kind of costs, with values of their types, or a SpecError."""
     return table_of(from_mapping(kind, values, kind.TABLE))
 
 
@@ -326,11 +306,7 @@ class DeviceFile:
 
 
 def device_file(device: str | Path, origin: Path = Path()) -> DeviceFile:
-    """The file of a name of the catalog, or at a path that starts at ``origin``.
-
-    Raises:
-        SpecError: The name is unknown, or the file can not be read.
-    """
+    """The file of a name of the catalog, or at a path that starts at ``origin``."""
     if not isinstance(device, str | Path):
         known = ", ".join(catalog_names())
         raise SpecError(f"a device is named by text, path or DeviceSpec, not by {shown(device)}; names are {known}")
@@ -360,11 +336,7 @@ def device_file(device: str | Path, origin: Path = Path()) -> DeviceFile:
 
 
 def extended_files(device: str | Path) -> tuple[DeviceFile, ...]:
-    """The file of a device, before it what it extends, and so on.
-
-    Raises:
-        SpecError: One of them can not be read, or extends itself.
-    """
+    """The file of a device, preceded by the file that it extends, and so on; a file must not extend itself."""
     found = [device_file(device)]
     while found[0].extends is not None:
         base = device_file(found[0].extends, found[0].folder)

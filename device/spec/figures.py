@@ -43,11 +43,7 @@ class Kind(NamedTuple):
 
 
 def kind_of(name: str) -> Kind:
-    """What kind of number the figure of a name is: `dram.banks`, `reader.tilize[0].dst_16bit_cycles`.
-
-    Raises:
-        SpecError: The name does not tell its unit.
-    """
+    """The kind of number of a figure's name, as `dram.banks` or `reader.tilize[0].dst_16bit_cycles`, or a SpecError."""
     if kind := _found(name):
         return kind
     raise SpecError(
@@ -128,16 +124,7 @@ _LONGEST_EXPONENT: Final = 3
 
 
 def read_number(name: str, text: str, *, whole: bool) -> int | float:
-    """The number that a text says a field is, in the field's own unit.
-
-    Args:
-        name: Of the field: `l1.bytes`.
-        text: A number, with a unit or in the field's own.
-        whole: Whether the field counts in whole numbers.
-
-    Raises:
-        SpecError: The text is no value of the field.
-    """
+    """The number in a text, with a unit or in the field's own, in the field's own unit; ``whole`` if it counts."""
     exact = _exact(name, text, whole)
     if not whole:
         return _nearest_float(name, exact)
@@ -186,11 +173,7 @@ def _split(name: str, text: str, whole: bool) -> tuple[Fraction, str]:
 
 
 def _factor(name: str, unit: str, text: str, whole: bool) -> Fraction:
-    """How much of the field's own unit one of a unit is.
-
-    Raises:
-        SpecError: There is no such unit, or it is of something else.
-    """
+    """How much of the field's own unit one of a unit is; a SpecError if the unit does not fit the field."""
     units, own = _units(name, whole), kind_of(name).unit
     if not unit or (unit == own and unit not in units):
         return Fraction(1)
@@ -230,11 +213,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_mapping(cls: Any, values: Mapping[str, Any], where: str = "") -> Any:
-    """A dataclass of plain dicts; inverse of ``to_plain``.
-
-    Args:
-        cls: The dataclass to make.
-        where: Key under which ``values`` stood, for messages.
+    """A dataclass of plain dicts; inverse of ``to_plain``. ``where`` is the key of ``values``, for messages.
 
     Raises:
         SpecError: A key is unknown or missing, or a value has the wrong type.
@@ -248,21 +227,13 @@ def from_mapping(cls: Any, values: Mapping[str, Any], where: str = "") -> Any:
 
 
 def check_table(kind: str, values: object, where: str) -> None:
-    """What stands under a key is a table; ``kind`` says of what.
-
-    Raises:
-        SpecError: It is none.
-    """
+    """Refuses what is no table; ``kind`` says what the table describes."""
     if not isinstance(values, Mapping):
         raise SpecError(f"{where or 'device'} must be a table of {kind}, not {shown(values)}; write it as [{where}]")
 
 
 def check_keys(values: Mapping[str, Any], *, known: Iterable[str], needed: Iterable[str], where: str = "") -> None:
-    """A table has the keys it needs, and none that nobody knows.
-
-    Raises:
-        SpecError: A key is unknown (the nearest right one is given) or missing.
-    """
+    """Refuses a table without a needed key, or with an unknown one; the error names the nearest known key."""
     names = list(known)
     for key in values:
         if key not in names:
@@ -281,10 +252,8 @@ def replace_fields(
     """A copy of a dataclass with changes, each ``field=value`` or, if ``nested``, ``part_field=value``.
 
     Args:
-        changes: By name.
-        nested: Whether fields of its parts can be changed, too.
-        other_names: What else could have been given, for suggestions.
-        where: Key under which the dataclass stands: of it hang the units of its numbers, and messages.
+        other_names: Further valid names, for suggestions.
+        where: Key of the dataclass, which determines the units of its numbers and stands in messages.
 
     Raises:
         SpecError: A name is unknown, or a value has the wrong type.

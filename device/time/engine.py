@@ -98,13 +98,7 @@ class Processor:
         return self.now
 
     def go_on(self, times: int, task: Task | None, pace: Task) -> None:
-        """Do a task several times over, each time as long after the last as another processor needs for its own.
-
-        Args:
-            times: How often.
-            task: The task; None if this processor only waits.
-            pace: The task of the processor that all wait for.
-        """
+        """Does a task ``times`` over, at the pace of the task of the processor that all wait for; None: only wait."""
         if task is not None:
             self._done[task] = self._done.get(task, 0) + times
         self.waited_cycles += times * (pace.cycles - (0.0 if task is None else task.cycles))
@@ -144,11 +138,7 @@ class Slots:
         self._emptied: list[Moment] = []
 
     def reserve(self) -> Moment:
-        """When there is room for the next block.
-
-        Raises:
-            DeviceError: Never, since nobody empties the buffer.
-        """
+        """When there is room for the next block; a DeviceError if nobody empties the buffer."""
         needed = len(self._filled) - self.blocks
         if needed < 0:
             return BEGIN
@@ -164,11 +154,7 @@ class Slots:
         self._filled.append(moment)
 
     def front(self) -> Moment:
-        """When the next block to be read is complete.
-
-        Raises:
-            DeviceError: Never, since nobody fills it.
-        """
+        """When the next block to be read is complete; a DeviceError if nobody fills the buffer."""
         if len(self._emptied) >= len(self._filled):
             raise DeviceError(
                 f"circular buffer {self.name!r} gets {len(self._filled)} blocks and its reader waits for one more; "
@@ -209,15 +195,7 @@ class Slots:
 
 
 def check_emptied(step: str, buffers: Iterable[Slots]) -> None:
-    """At the end of a program its circular buffers are empty, as the next program needs them.
-
-    Args:
-        step: The program, for the message.
-        buffers: All its circular buffers.
-
-    Raises:
-        DeviceError: One is not: its model loses a block, which is a mistake in the model.
-    """
+    """Refuses circular buffers that are not empty at the end of a program: the model of the program loses a block."""
     for buffer in buffers:
         if buffer.left:
             raise DeviceError(
@@ -229,12 +207,9 @@ def check_emptied(step: str, buffers: Iterable[Slots]) -> None:
 def stage_report(
     processors: Iterable[Processor], end: Moment, *, waits: Mapping[Stage, Processor]
 ) -> tuple[StageCycles, ...]:
-    """Busy, waiting and critical cycles of every stage of some processors.
+    """Busy, waiting and critical cycles of every stage; ``waits`` maps a stage to the processor whose waiting counts.
 
     What several processors do side by side, as their start, counts once.
-
-    Args:
-        waits: Whose waiting counts as a stage's.
     """
     critical = critical_cycles(end)
     busy: dict[Stage, float] = {}
@@ -266,13 +241,9 @@ class _Step(NamedTuple):
 
 
 def repeat(times: int, unit: Callable[[], object], processors: Sequence[Processor], buffers: Sequence[Slots]) -> None:
-    """Do a unit several times over.
+    """Does a unit ``times`` over; ``unit`` walks through the same tasks each time, in the same order.
 
-    Args:
-        times: How often.
-        unit: Walks through it; each time with the same tasks, in the same order.
-        processors: All that it works with, each once.
-        buffers: All circular buffers that it fills or empties.
+    ``processors`` and ``buffers`` are all that the unit works with, each once.
     """
     if times < FEWEST:
         for _ in range(times):
@@ -324,12 +295,9 @@ def _count(times: int, unit: Callable[[], object], processors: Sequence[Processo
 
 
 def _step(moment: Moment, then: Moment, numbers: Mapping[int, int]) -> _Step:
-    """How a moment comes about, which was another when the unit began.
+    """How a moment at the end of a unit follows from the moments at its beginning.
 
-    Args:
-        moment: At the end of the unit.
-        then: Of the same number, at its beginning.
-        numbers: Of the moments at its beginning, by their identity.
+    ``then`` is the moment of the same number at the beginning; ``numbers`` are those of the moments there, by identity.
     """
     path: dict[Stage, float] = {}
     here: Moment | None = moment

@@ -184,14 +184,10 @@ def _reaches(legs: Sequence[_Leg]) -> Booleans:
 
 
 def passing_bytes(shared: Booleans, sent_bytes: Floats) -> Floats:
-    """What passes on the links of each route: its own bytes, and those of all routes that share a link with it.
+    """Bytes on the links of each route, [routes, blocks]: its own, and those of all routes that share a link with it.
 
-    Args:
-        shared: [routes, routes] of `sharing`.
-        sent_bytes: [routes, blocks] bytes of each route in each block of transfers.
-
-    Returns:
-        [routes, blocks]; 0 where a route has nothing to send.
+    ``shared`` is [routes, routes] of `sharing`; ``sent_bytes`` is [routes, blocks of transfers]. A route without own
+    bytes has 0.
     """
     passing: Floats = np.where(sent_bytes > 0, shared.astype(np.float64) @ sent_bytes, 0.0)
     return passing
@@ -203,12 +199,7 @@ def bandwidth(spec: DeviceSpec) -> float:
 
 
 def shared_cycles(spec: DeviceSpec, moved_bytes: float, efficiency: float = 1.0) -> float:
-    """Cycles in which the banks together read or write so many bytes.
-
-    Args:
-        moved_bytes: By all cores.
-        efficiency: Part of the bandwidth that the pattern of pages leaves.
-    """
+    """Cycles in which the banks together move all cores' bytes; ``efficiency`` is the usable part of the bandwidth."""
     return moved_bytes / (bandwidth(spec) * efficiency)
 
 
@@ -218,11 +209,7 @@ def read_latency_cycles(spec: DeviceSpec) -> float:
 
 
 def page_cycles(spec: DeviceSpec, page_bytes: float, share: float = 1.0) -> float:
-    """Cycles in which the bytes of one page come from one bank, over one link.
-
-    Args:
-        share: Part of the bank's rate that one page gets.
-    """
+    """Cycles in which the bytes of one page come from one bank, over one link, at a ``share`` of the bank's rate."""
     return page_bytes / min(share * spec.dram.bank_bytes_per_second / spec.clock_hz, spec.noc.link_bytes_per_cycle)
 
 

@@ -16,13 +16,10 @@ ValueT = TypeVar("ValueT")
 
 
 class Lazy(Generic[ValueT]):
-    """A field of a frozen dataclass that is given its value, or a function that computes it at the first look.
+    """A field of a frozen dataclass whose value is given, or computed by ``derive`` at the first access.
 
-    The class has no slots: a field of its name would lie in front of this one. Whoever copies, compares or writes the
-    dataclass looks, and finds the value.
-
-    Args:
-        derive: What the value is of an instance that is given none, from its other fields; None: it has to be given.
+    The class has no slots: a slot of the field's name would hide this descriptor. Copying, comparing and writing the
+    dataclass access the field, and so find the value. With ``derive`` None, the value has to be given.
     """
 
     def __init__(self, derive: Callable[[Any], ValueT] | None = None) -> None:
@@ -161,11 +158,7 @@ class OperationCycles:
 
 
 def binding_stage(stages: Iterable[StageCycles]) -> Stage:
-    """The stage with most cycles on the critical path; among equals the busiest, then the first.
-
-    Raises:
-        ValueError: There are no stages.
-    """
+    """The stage with most cycles on the critical path; among equals the busiest, then the first."""
     return max(stages, key=lambda one: (one.critical_cycles, one.busy_cycles)).stage
 
 

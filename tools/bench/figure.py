@@ -46,11 +46,9 @@ def all_locked(
 ) -> dict[str, list[float]]:
     """Seconds of several works that take turns, so that what disturbs one of them disturbs all.
 
-    Args:
-        works: Each does something and says how many seconds of it count.
-        repeats: Turns that count; one more, before them, warms up.
-        pause_seconds: Before each work. Threads of some libraries turn for milliseconds after their work, on the core
-            that the next one needs.
+    Each work returns the seconds of it that count. One turn warms up before the ``repeats`` turns that count. Before
+    each work is a pause: threads of some libraries spin for milliseconds afterwards, on the core that the next work
+    needs.
     """
     seconds: dict[str, list[float]] = {name: [] for name in ops}
     for turn in range(repeats + 1):

@@ -55,15 +55,10 @@ def unseen(spec: DeviceSpec) -> DeviceSpec:
 def call_seconds(
     layer: Layer, inputs: Inputs, settings: Settings, *, read: bool, new: bool = False, again: bool = False
 ) -> float:
-    """One call on a new device with its input in place, the report of its figures included.
+    """Seconds of one call on a new device with its input in place, the report of its figures included.
 
-    What devices of its spec share, it finds where one of them made the call before.
-
-    Args:
-        layer: What to run.
-        read: Whether the output is read back.
-        new: Whether no device had its spec before.
-        again: Whether the same call ran, and was reported, on the device once before.
+    Devices of one spec share caches: ``new`` says that no device had the spec before, ``again`` that the same call ran,
+    and was reported, on the device once before. ``read`` reads the output back.
     """
     clock = clock_of(1 if settings.values == "off" else threads())
     settings = replace(settings, spec=unseen(settings.spec)) if new else settings

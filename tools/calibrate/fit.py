@@ -34,13 +34,12 @@ class Fit:
 
 
 def fit_constants(residuals: Residuals, priors: Mapping[str, float], *, rounds: int = ROUNDS) -> Fit:
-    """Fit constants to residuals.
+    """Fits constants to residuals.
 
     Args:
-        residuals: Logarithms of predicted over measured, of all cases, for some constants. It is told which one of
-            them was moved, and what came out before, so that it need not work out what does not depend on it.
-        priors: What the constants are expected to be, and where the fit begins. One whose name ends in ``_share`` is at
-            most 1.
+        residuals: Logarithms of predicted over measured, of all cases, for given constants. The function also gets the
+            constant that moved and the residuals before, so that it can skip the cases that do not depend on it.
+        priors: The expected constants, where the fit begins. One whose name ends in ``_share`` is at most 1.
         rounds: Most steps of the Levenberg-Marquardt method.
     """
     names = list(priors)

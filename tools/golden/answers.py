@@ -31,11 +31,7 @@ class Numbers:
         self.random = random
 
     def normal(self, seed: int, *shapes: Sequence[int], scales: Sequence[float] = ()) -> Any:
-        """float32 arrays of normally distributed numbers from one generator, each times its scale.
-
-        Returns:
-            An array for a single shape, else a list.
-        """
+        """float32 arrays of normal numbers, each times its scale; one array for a single shape, else a list."""
         rng = np.random.default_rng(seed)
         result = [
             (rng.standard_normal(shape) * scale).astype(np.float32) if self.random else zeros(shape)
@@ -168,15 +164,10 @@ READINGS_EVERY: Final = 10  # calls of a group of which one has all readings of 
 def answers(call: Call, device: str, *, strict: bool, known: Aspects | None = None) -> Aspects:
     """The texts of a call without values.
 
-    Args:
-        call: What is asked.
-        strict: Whether the device is strict.
-        known: The answers of another device; if result or error, captures and memory are the same, reports are not made
-            again, and one aspect says so instead of all.
-
-    Returns:
-        Result or error, capture, peaks, memory, and where device operations ran report, explanation, tables, network;
-        with the prefix "without dispatch: " what a capture without dispatch sees on a device of its own.
+    They are result or error, capture, peaks, memory, and where device operations ran report, explanation, tables,
+    network; with the prefix "without dispatch: " what a capture without dispatch sees on a device of its own. ``known``
+    are the answers of another device: if result or error, captures and memory are the same, one aspect says so instead
+    of all.
     """
     aspects: Aspects = {}
     with opened(call, device, strict=strict) as simulated, ttsim.profile(simulated) as profile:

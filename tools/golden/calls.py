@@ -80,11 +80,7 @@ PREPARED_WITHOUT: Final = {"input_tensor", "weight_tensor", "bias_tensor", "outp
 
 
 def recorded_calls(folder: Path) -> list[Call]:
-    """The recorded calls of a folder, in the order of its file; their values where the real library's are recorded.
-
-    Raises:
-        ValueError: The folder has no recorded calls.
-    """
+    """The recorded calls of a folder, in the order of its file; with values where the real library's are recorded."""
     path = next((folder / file for file in FILES if (folder / file).exists()), None)
     if path is None:
         raise ValueError(f"{folder} has no {FILES[0]}; name a folder of recorded calls, such as tests/data")

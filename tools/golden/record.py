@@ -42,16 +42,9 @@ def write_record(
     only: str = "",
     processes: int | None = None,
 ) -> float:
-    """Writes a record, or some of its files; returns the seconds that this took. Other files stay as they are.
+    """Writes a record, or the files of some parts whose path contains ``only``; returns the seconds that this took.
 
-    Args:
-        calls: All calls of the record.
-        parts: The parts that are written.
-        only: Of these, the files whose path contains this.
-        processes: At a time; None for one on each core.
-
-    Raises:
-        ValueError: There is no such file.
+    ``calls`` are all calls of the record. Other files stay as they are. ``processes`` None is one for each core.
     """
     begun = time.perf_counter()
     tasks = [task for part in dict.fromkeys(parts) for task in tasks_of(part, calls) if only in task.path]

@@ -95,8 +95,7 @@ class Difference:
 def read_renames(path: Path) -> dict[str, str]:
     """A rename map, old words to new ones, from TOML or JSON; tables in it are joined.
 
-    Raises:
-        ValueError: The file holds something else, or an entry without letters, which could hide a figure.
+    An entry without letters is a ValueError: it could hide a figure.
     """
     text = path.read_text(encoding="utf-8")
     try:
@@ -139,11 +138,7 @@ def compare_records(
     only: str = "",
     processes: int | None = None,
 ) -> list[Difference]:
-    """All sections that differ, of all files or of those of some parts whose path contains a text.
-
-    Raises:
-        ValueError: A folder holds no record, or no file is chosen.
-    """
+    """All sections that differ, of all files or of those of some parts whose path contains a text."""
     chosen = set(parts)
     files = sorted({*record_files(before), *record_files(after)})
     files = [file for file in files if only in file and (not chosen or file.split("/")[0] in chosen)]

@@ -29,10 +29,8 @@ def moved(
 ) -> Step:
     """A step whose result holds the numbers of a tensor, perhaps in another order or data type.
 
-    Args:
-        bits: What happens on the way without another data type: nothing, or a pass through the device's registers
-            in which block floats keep their neighbors or get others.
-        split: Whether block floats may be taken apart to bfloat16.
+    ``bits`` says what happens on the way without another data type: nothing, or a pass through the device's registers
+    in which block floats keep their neighbors or get others. ``split``: block floats may be taken apart to bfloat16.
     """
     dtype = call.dtype or x.dtype
     bound = np.zeros(values.shape)

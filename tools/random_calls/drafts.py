@@ -433,12 +433,9 @@ class CallText:
         frees: tuple[str, ...] = (),
         **more: Any,
     ) -> Step:
-        """The step, with what the result must be.
+        """The step with its expected result: computed late by ``expect``, or from the other fields of `Expected`.
 
-        Args:
-            expect: Gives what the result must be, where that is computed late; otherwise values, bound and the other
-                fields of `Expected` are given.
-            text: The call, where it is not `function(arguments)`.
+        ``text`` is the call, where it is not `function(arguments)`.
         """
         fields: dict[str, Any] = {"place": self.draft.required(self.place)} | more
         expected = None if expect is not None else Expected(values=values, bound=bound, **fields)
@@ -456,11 +453,9 @@ class CallText:
 def of_tensor(
     accept: Callable[[Shadow], bool] = lambda shadow: True, *, anywhere: bool = False
 ) -> Callable[[Callable[Concatenate[Draft, Shadow, P], StepT]], Callable[Concatenate[Draft, P], StepT | None]]:
-    """Makes a function of a draft and a live tensor one of a draft: it draws the tensor, and no step without any.
+    """Makes a function of a draft and a live tensor one of a draft: it draws the tensor, or makes no step.
 
-    Args:
-        accept: Which tensors may be drawn.
-        anywhere: Whether tensors on the host may be drawn as well.
+    ``accept`` filters the tensors; ``anywhere`` includes tensors on the host.
     """
 
     def decorate(

@@ -36,11 +36,7 @@ UNCHECKED: Final = (
 
 
 def spoiled(text: str, names: Mapping[str, Any], choices: Choices) -> str:
-    """A text with odd values for one to three arguments of its calls, or for arguments that they leave out.
-
-    Args:
-        names: What the text may name; an odd value is one of these, or needs no other.
-    """
+    """A text with odd values, which need no names but ``names``, for one to three arguments of its calls."""
     odd_values = [odd for odd in ODD if _NAMES[odd] <= names.keys()]
     tree = ast.parse(text)
     for _ in range(choices.pick((1, 1, 1, 2, 3))):

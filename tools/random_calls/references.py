@@ -109,9 +109,8 @@ def block_units(magnitudes: Array, bits: int) -> Array:
 def movement_error(values: Array, dtype: str, *, regrouped: bool = True) -> Array:
     """The error of a movement of numbers: none for bfloat16, the cut of a float32, a rounding of a block float.
 
-    Args:
-        regrouped: The elements of a block float may get other neighbors, perhaps in several passes: the error is
-            then that of the largest number of all.
+    ``regrouped``: the elements of a block float may get other neighbors, perhaps in several passes; the error is then
+    that of the largest number of all.
     """
     if dtype == "float32":
         return np.abs(values) * CUT_TO_TF32 + SMALLEST
@@ -131,14 +130,9 @@ def sum_error(values: Array, terms: Array, squares: Array, count: int, dtype: st
     """The error of a sum of products in the matrix unit.
 
     Errors of single steps have no sign of their own, so they add up as the root of their number; a partial sum is as
-    large as the result and three times its spread, or as the sum of all magnitudes.
-
-    Args:
-        terms: The sums of the magnitudes of the products.
-        squares: The sums of the squares of the products.
-        count: How many products each sum has.
-        dtype: Data type of the result.
-        low_fidelity: Whether the matrix unit may run in LoFi, which multiplies 5 and 7 bits of the operands.
+    large as the result and three times its spread, or as the sum of all magnitudes. ``terms`` are the sums of the
+    products' magnitudes, ``squares`` those of their squares, ``count`` the products of a sum. LoFi multiplies 5 and 7
+    bits of the operands.
     """
     scale = np.minimum(terms, np.abs(values) + 3 * np.sqrt(squares))
     steps = 4 * (-(-count // 16) + 2)  # 16 products a step, in up to four fidelity phases

@@ -35,12 +35,7 @@ class Outcome:
 
 
 def read_records(source: Path = DATA) -> list[Record]:
-    """All records of a file, or of the one in a directory, in file order.
-
-    Raises:
-        OSError: There is no such file, or it is no gzip file.
-        ValueError: It holds something else than records.
-    """
+    """All records of a file, or of the one in a directory, in file order."""
     path = source
     if source.is_dir():
         named = source / "recorded_runs.jsonl.gz"
@@ -77,10 +72,7 @@ def pair(value: Any) -> list[int]:
 
 
 def inputs(case: Mapping[str, Any]) -> tuple[Floats, Floats, Floats]:
-    """The seeded inputs of a case, in float32 but of the precision the call had.
-
-    Returns: x [N, H, W, C], w [C, O/groups, KH, KW], b [1, 1, 1, O].
-    """
+    """Seeded x [N, H, W, C], w [C, O/groups, KH, KW], b [1, 1, 1, O]: float32 of the precision the call had."""
     channels, outputs, groups = case["in_channels"], case["out_channels"], case.get("groups", 1)
     kernel = pair(case["kernel"])
     rng = np.random.default_rng(case.get("seed", 0))

@@ -59,11 +59,7 @@ def study(*, processes: int | None) -> Study:
 
 
 def invented_of(machines: DesignResult) -> DesignPoint:
-    """The fastest machine that costs no more than the card it was varied from.
-
-    Raises:
-        ArgumentError: That card is not in the space, or runs not all layers.
-    """
+    """The fastest machine that costs no more than the card it was varied from."""
     base = next(
         (point for point in machines.points if point.device == machines.base and point.nanoseconds is not None), None
     )

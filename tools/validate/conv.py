@@ -55,11 +55,7 @@ PROFILER = "measured (device profiler)"  # all such rows are of 2025
 
 
 def predict_conv(row: Row) -> Prediction:
-    """Predicts the kernel cycles of one row.
-
-    Raises:
-        NotPredictedError: The row is of another kernel, gives no shape, or names an unknown device.
-    """
+    """Predicts the kernel cycles of one row."""
     kernel = re.search(r"kernel=(\S+)", row["config"])
     if kernel is not None and kernel[1] != "main":
         raise NotPredictedError(f"kernel {kernel[1]} is a proposal, not the released one")

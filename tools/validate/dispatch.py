@@ -139,11 +139,7 @@ CONFIGURATION = (
 
 
 def predict_transfers(row: Row) -> Prediction:
-    """Predicts one row.
-
-    Raises:
-        NotPredictedError: It is no row of transfers of one core, but a bandwidth or a bound.
-    """
+    """Predicts one row of transfers of one core; a bandwidth or a bound is a NotPredictedError."""
     if not row["op"].startswith(MEASURED) or row["unit"] != "cycles":
         raise NotPredictedError("the row does not say how long one core waits for transfers of one size")
     spec = load_spec(CARDS[row["arch"]])
@@ -162,11 +158,7 @@ def predict_transfers(row: Row) -> Prediction:
 
 
 def read_transfers(row: Row, spec: DeviceSpec) -> Callable[[], float]:
-    """Works out the cycles from the first issue of a row's transfers until the last is answered.
-
-    Raises:
-        NotPredictedError: The mechanism is not known, or there are no transfers.
-    """
+    """The cycles from the first issue of a row's transfers until the last is answered."""
     count, transfer_bytes = int(row["num_transactions"]), int(row["transaction_bytes"])
     if min(count, transfer_bytes) < 1:
         raise NotPredictedError(f"there must be transfers of at least a byte, not {count} of {transfer_bytes}")

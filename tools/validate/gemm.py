@@ -59,11 +59,7 @@ CUTS: Final = {
 
 
 def benchmark_config(problem: MatmulProblem, grid: GridSpec, *, sharded: bool) -> MatmulConfig:
-    """The program of the benchmark for one of its shapes.
-
-    Raises:
-        NotPredictedError: The benchmark has no such shape.
-    """
+    """The program of the benchmark for one of its shapes."""
     down, across, deep = problem.m_tiles // grid.rows, problem.n_tiles // grid.cols, problem.k_tiles // grid.cols
     cut = CUTS[problem.in_format].get((down, deep, across))
     if cut is None:
@@ -114,11 +110,7 @@ class Gemm:
 
 
 def predict_gemm(row: Row) -> Prediction:
-    """Predicts the kernel cycles of one row.
-
-    Raises:
-        NotPredictedError: The row does not say what was multiplied, and how, or measures no kernel.
-    """
+    """Predicts the kernel cycles of one row that says what was multiplied, and how."""
     kind = kind_of(row)
     gemm = READERS[kind](row)
     copied = COPIED in row["notes"]

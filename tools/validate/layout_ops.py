@@ -52,11 +52,7 @@ def operation(row: Row) -> str:
 
 
 def predict_layout_op(row: Row) -> Prediction:
-    """Predicts the kernel cycles of one row.
-
-    Raises:
-        NotPredictedError: The operation is not of this kind, or the row is no plain measurement of it.
-    """
+    """Predicts the kernel cycles of one row."""
     name = operation(row)
     if name not in MODELED:
         if name.startswith(("Reshard ", "InterleavedToSharded (")):
@@ -103,11 +99,7 @@ def _movement(row: Row, source: TensorSpec, target: TensorSpec, spec: DeviceSpec
 
 
 def _unpadded(source: TensorSpec, target: TensorSpec) -> tuple[TensorSpec, TensorSpec]:
-    """Both sides of a reshape of which a row gives the padded shapes of tiles: with the most rows that fit both.
-
-    Raises:
-        NotPredictedError: No rows do.
-    """
+    """Both sides of a reshape of which a row gives the padded shapes of tiles: with the most rows that fit both."""
     if prod(source.shape) == prod(target.shape):
         return source, target
     found = [

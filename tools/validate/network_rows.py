@@ -51,11 +51,7 @@ class WholeFigure:
 
 
 def steps_of(model: str, layers: Sequence[Row], flow: Sequence[Row]) -> tuple[list[NetworkStep], list[tuple[Row, str]]]:
-    """The convolutions of a network in order.
-
-    Returns:
-        The steps, and rows of the network that are in one file only, each with the reason why it is left out.
-    """
+    """The convolutions of a network in order, and the rows that are left out, each with the reason."""
     rows = {row["layer"]: row for row in layers if row["model"] == model}
     order = [row for row in flow if row["model"] == model]
     known = {row["layer"] for row in order}

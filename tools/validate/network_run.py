@@ -95,11 +95,10 @@ class LayerTime:
 def run_network(
     steps: Iterable[NetworkStep], spec: DeviceSpec, software: Software = Software.RELEASE
 ) -> list[LayerTime]:
-    """Time all convolutions of a network on a fresh device.
+    """Times all convolutions of a network on a fresh device; plans are those of the release.
 
-    Args:
-        software: Whose kernels: those of 2025 tilize slower, and copy every stick twice when they shard a tensor, as
-            `tools.validate` takes them to for measured rows of that time. Plans are those of the release.
+    ``software`` says whose kernels: those of 2025 tilize slower, and copy every stick twice when they shard a tensor,
+    as `tools.validate` assumes for measured rows of that time.
     """
     if software is Software.OF_2025:
         spec = with_software_of_2025(spec)
@@ -167,12 +166,7 @@ def _untimed(calls: Iterable[RanCall], spec: DeviceSpec) -> str:
 
 
 def network_passed(walk: Walk, steps: Iterable[NetworkStep], operands: Mapping[str, tuple[Tensor, Tensor]]) -> Tensor:
-    """The output of a whole network, with the numbers of the walk's image.
-
-    Raises:
-        DeviceError: A step does not fit, or is refused.
-        KeyError: A row says something that is not known.
-    """
+    """The output of a whole network, with the numbers of the walk's image."""
     for step in steps:
         walk.begin(step)
         BETWEEN[step.before[0] if step.before else ""](walk, step)
@@ -190,12 +184,7 @@ def operand_shapes(row: Row) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def convolve(walk: Walk, step: NetworkStep, weight: Tensor, bias: Tensor) -> Tensor:
-    """The convolution of a layer, on what the last step left.
-
-    Raises:
-        DeviceError: It does not fit, or is refused.
-        KeyError: The row says something that is not known.
-    """
+    """The convolution of a layer, on the output of the last step."""
     row = step.row or {}
     transposed = row["op"] == "conv_transpose2d"
     ins, outs, size = int(row["in_c"]), int(row["out_c"]), int(row["k"])

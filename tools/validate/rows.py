@@ -82,11 +82,7 @@ def understood_rows(path: Path) -> tuple[list[Prediction], list[NotPredicted]]:
 
 
 def understood(row: Row, validator: Validator) -> Prediction:
-    """What a row says, to be predicted.
-
-    Raises:
-        NotPredictedError: It can not or should not be predicted, is not understood, or measured no time.
-    """
+    """A row as a prediction needs it; a NotPredictedError if it is not understood or measured no time."""
     require_plausible(row)
     try:
         prediction = validator(row)
@@ -100,12 +96,7 @@ def understood(row: Row, validator: Validator) -> Prediction:
 
 
 def require_plausible(row: Row) -> None:
-    """Refuses what no measurement can have said.
-
-    Raises:
-        NotPredictedError: A field is missing, a size is larger than any that was ever measured, or there is none of
-            something.
-    """
+    """Refuses a row without a field, with a size larger than any that was ever measured, or with none of something."""
     for name, value in row.items():
         if not isinstance(name, str) or not isinstance(value, str):
             raise NotPredictedError("the row has more or fewer fields than the header")

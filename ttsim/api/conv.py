@@ -54,10 +54,7 @@ class Convolution(Call):
     ) -> ConvCall:
         """The call in the machine's own types.
 
-        Args:
-            out: Data type of the output; None for the input's.
-            slices: Slices of inputs in DRAM.
-            own: Further arguments of `ConvCall`.
+        ``out`` is the output's data type, None for the input's; ``own`` are further arguments of `ConvCall`.
         """
         config, compute = self.conv_config, self.compute_config
         common: dict[str, Any] = {
@@ -119,12 +116,7 @@ class OfTensors(Convolution):
     def carry_out(
         self, rules: ConvRules, tensors: Mapping[str, Tensor | None], slices: Conv2dSliceConfig | None, **own: Any
     ) -> Any:
-        """What the function returns of a call, checked, planned and run.
-
-        Args:
-            tensors: "input", "weight" and "bias".
-            own: Further arguments of `ConvCall`.
-        """
+        """Checks, plans and runs a call of the tensors "input", "weight" and "bias"; returns the function's result."""
         given = {name: tensor for name, tensor in tensors.items() if tensor is not None}
         operands: dict[str, Any] = {name: operand(tensor) for name, tensor in given.items()}
         usual = {"groups": self.groups or 1, "memory_config": self.memory_config}

@@ -25,11 +25,10 @@ def required_device(owner: str, tensor: Tensor, *, lost: str = INPUT_LOST) -> De
 
 
 def kept_plan(planner: Callable[..., Plan], device: Device, *arguments: Hashable, **options: Hashable) -> Plan:
-    """The plan of a call, of those that are kept if an equal call came before.
+    """The plan of a call, from the cache if an equal call came before.
 
-    Args:
-        planner: Plans the call by its arguments, the spec of the device, and its options.
-        arguments: Of the planner, no fractions among them: 0.0 and -0.0 are equal, not the same.
+    ``planner`` plans by its arguments, the device's spec and its options. No argument is a fraction: 0.0 and -0.0 are
+    equal, but not the same.
     """
     spec, key = device.spec, ProgramKey((planner, arguments, *options.items()))
     return device.plans.plan_of(key, spec, lambda: planner(*arguments, spec, **options))

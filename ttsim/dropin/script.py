@@ -27,15 +27,12 @@ def run_script(
     *,
     tunes: bool = False,
 ) -> str:
-    """Runs a script; ``sys.argv`` and ``sys.path`` are those that Python itself would give it.
+    """Runs a script with Python's own ``sys.argv`` and ``sys.path``; returns what the tuner found, if it ran.
 
     Args:
         report: A folder for what its devices did; see `write_reports`. None for no report.
         tell: Gets a line about each device that made a call, once its report is written.
-        tunes: Tune the convolutions of what each device did, too.
-
-    Returns:
-        What the tuner found; empty if it was not asked.
+        tunes: Tune the convolutions that each device ran, too.
 
     Raises:
         OSError: The script cannot be read, or the folder cannot be written.

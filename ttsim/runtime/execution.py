@@ -195,18 +195,14 @@ def run(
     asked: ConvCall | None = None,
     input_shape: tuple[int, int] | None = None,
 ) -> dict[str, Tensor]:
-    """Runs a plan.
+    """Runs a plan; returns tensors by their roles in ``plan.results``, the caller's own ones as they are or as views.
 
     Args:
         tensors: The caller's tensors by their names in the plan, on the host or on the device.
         useful_flops: Multiplications and additions of the call's definition, for profiles.
         asked: The arguments of a convolution, for profiles.
-        input_shape: Sticks and channels that the call says its input has, if the input has other ones: what it has too
-            many is left out, what is missing reads as zero.
-
-    Returns:
-        Tensors by the role they have in ``plan.results``; one of the caller's own is given back as it is, or as
-        a view.
+        input_shape: Sticks and channels that the call says its input has, if they differ: a surplus is left out, what
+            is missing reads as zero.
 
     Raises:
         DeviceError: A buffer or the circular buffers of a program do not fit, or a tensor lives on another device.
@@ -277,18 +273,10 @@ def place(
     useful_flops: int | None = None,
     asked: ConvCall | None = None,
 ) -> dict[str, Buffer]:
-    """Allocates what a plan needs, and tells profiles which of its device operations ran.
+    """Allocates a plan's buffers and records the device operations that ran; returns the results' buffers by name.
 
-    Args:
-        held: Buffers of the plan's tensors that are on the device already, by name.
-        useful_flops: Multiplications and additions of the call's definition.
-        asked: The arguments of a convolution.
-
-    Returns:
-        The buffers of the plan's results, by name.
-
-    Raises:
-        DeviceError: A buffer or the circular buffers of a program do not fit.
+    ``held`` are the buffers of the plan's tensors that are on the device already; ``useful_flops`` and ``asked`` are
+    those of `run`.
     """
     dispatch = current().dispatch
     profiled = bool(device.profilers) and device.cycles and dispatch
@@ -355,12 +343,7 @@ def _distinguished(device: Device) -> str:
 
 
 def _array(name: str, tensor: Tensor, on_device: bool, input_shape: tuple[int, int] | None) -> Array:
-    """A tensor's values as a plan reads them: what was prepared with its padding, all else without.
-
-    Args:
-        on_device: Whether the plan has it on the device.
-        input_shape: As of `run`.
-    """
+    """A tensor's values as a plan reads them: prepared weights with their padding, all other tensors without."""
     array = tensor.padded_values() if on_device and name in PREPARED else tensor.values()
     return _sticks(array, *input_shape) if name == "input" and input_shape is not None else array
 

@@ -30,13 +30,7 @@ class Box:
 
 
 def box_of(asked: Any, shape: tuple[int, ...]) -> Box:
-    """The box that an index names: integers, slices and one `...`, as in numpy; what it does not name is whole.
-
-    Raises:
-        ArgumentError: There are two `...`.
-        ArgumentIndexError: There are more indices than axes, or an integer lies beyond its axis.
-        ArgumentTypeError: An index is something else.
-    """
+    """The box that an index names: integers, slices and one `...`, as in numpy; axes without an index are whole."""
     single = asked is Ellipsis or isinstance(asked, slice) or not isinstance(asked, tuple | list)
     given = [asked] if single else list(asked)
     if sum(one is Ellipsis for one in given) > 1:

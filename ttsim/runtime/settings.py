@@ -192,9 +192,5 @@ def add_changes(parser: ArgumentParser) -> None:
 
 
 def chosen_device(options: Namespace) -> str:
-    """The device that parsed flags name, or else the environment, with its changes: a text for `load_spec`.
-
-    Raises:
-        SpecError: A change is no FIELD=VALUE.
-    """
+    """The device that parsed flags name, or else the environment, with its changes: a text for `load_spec`."""
     return with_changes(options.device or default_spec(), options.changes)

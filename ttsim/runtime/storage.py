@@ -72,11 +72,9 @@ class DeviceStorage:
 
 
 def placed(device: Device, values: Array | None, spec: TensorSpec, *, by: str) -> DeviceStorage:
-    """A new buffer for a tensor, with values if there are any.
+    """A new buffer for a tensor, with values if there are any, in the logical or the padded shape.
 
-    Args:
-        values: In storage of the format, in the logical or the padded shape.
-        by: The function of the real library that asks for it.
+    ``by`` is the function of the real library that asks for the buffer.
     """
     if device.traces.capturing is not None:
         raise DeviceError(
@@ -94,12 +92,7 @@ def placed(device: Device, values: Array | None, spec: TensorSpec, *, by: str) -
 
 
 def record_fetched(storage: DeviceStorage, spec: TensorSpec, brought: TensorSpec) -> None:
-    """Tells whoever listens that a tensor was brought to the host.
-
-    Args:
-        storage: Where it lies.
-        brought: The same on the host.
-    """
+    """Records that a tensor was brought from ``storage`` to the host, where it is ``brought``."""
     buffer, machine = storage.buffer, storage.device.listened()
     read = ReadTensor(MadeTensor(buffer.number, buffer.address, spec), buffer.spec)
 
@@ -133,7 +126,7 @@ _DEFAULT_TYPES = {
 
 
 def numbers(data: Any) -> Array:
-    """Numbers of whatever holds them.
+    """An array of the numbers that an object holds.
 
     Raises:
         ArgumentTypeError: There are none.
@@ -181,15 +174,7 @@ def numpy_from_torch(tensor: Any) -> Array:
 
 
 def torch_from_numpy(values: Array, format_name: str) -> Any:
-    """A torch tensor of values.
-
-    Args:
-        values: float32 or integers.
-        format_name: "bfloat16" makes a bfloat16 tensor; other floats stay float32.
-
-    Raises:
-        ImportError: torch is not installed.
-    """
+    """A torch tensor of float32 or integers; ``format_name`` "bfloat16" makes a bfloat16 tensor of floats."""
     try:
         torch = import_module("torch")
     except ImportError as error:

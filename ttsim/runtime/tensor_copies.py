@@ -19,14 +19,12 @@ from ttsim.runtime.types.tensors import DataType, TensorDescription
 
 
 def stored_in(output_tensor: Tensor, made: Tensor, *, argument: str = "output_tensor") -> Tensor:
-    """A device tensor that took the values of another one of the same shape, data type and layout.
+    """``output_tensor`` with the values of a tensor of the same shape, data type and layout.
 
-    Args:
-        output_tensor: Where they go.
-        argument: What the caller calls the first, for its error.
+    ``argument`` is the caller's name of ``output_tensor``, for errors.
 
     Raises:
-        DeviceError: They differ, or ``output_tensor`` is on the host.
+        DeviceError: The two differ, or ``output_tensor`` is on the host.
     """
     require_type("output_tensor", Tensor, output_tensor=output_tensor)
     _require_alike(argument, output_tensor, made)
@@ -142,11 +140,7 @@ def _store(output_tensor: Tensor, made: Tensor) -> None:
 
 
 def tensor_like(tensor: Tensor | TensorDescription, device: Device) -> Tensor:
-    """A tensor without values like the one given or described, on the device or on the host.
-
-    Raises:
-        DeviceError: It does not fit.
-    """
+    """A tensor without values like the one given or described, on the device or on the host."""
     if isinstance(tensor, Tensor):
         spec, on_host = tensor.spec, tensor.device() is None
     else:

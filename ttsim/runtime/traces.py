@@ -36,11 +36,9 @@ class Trace:
     ran: list[object] = field(default_factory=list)  # The same calls as profiles remember them
 
     def replay(self, memory: Memory) -> None:
-        """Carries out the calls again.
+        """Runs the calls again on the live buffers in ``memory``.
 
-        Args:
-            memory: What lies on the device now: a buffer that is gone may have another of its kind in its place, which
-                is read instead of it.
+        A deallocated buffer may have another of its kind in its place, which is read instead.
 
         Raises:
             DeviceError: An input that no call of the trace makes was deallocated, and nothing like it lies there.

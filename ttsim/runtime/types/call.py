@@ -197,10 +197,7 @@ class Signature:
     def bind(
         self, args: tuple[object, ...], given: Mapping[str, object], by_position: Sequence[str] = ()
     ) -> dict[str, Any]:
-        """Every argument in its plain form, defaults filled in.
-
-        Args:
-            by_position: Names of those that may be given without.
+        """Every argument in its plain form, with defaults; ``by_position`` are the names of positional arguments.
 
         Raises:
             ArgumentTypeError: An argument is unknown, missing, given twice or of the wrong type; or one too many has no
@@ -286,10 +283,9 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def checked_as(prefix: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """`checked`, of a function to whose name the real library's errors put something in front.
+    """`checked`, for a function before whose name the real library's errors put a prefix.
 
-    Args:
-        prefix: "ttnn." and modules of operations; empty for a function of the bindings that is no operation.
+    The prefix is "ttnn." and the modules of an operation; a function of the bindings that is no operation has none.
     """
 
     def check(function: Callable[P, R]) -> Callable[P, R]:
@@ -423,10 +419,8 @@ class Call:
     def __init_subclass__(cls, *, name: str = "", parameters: str = "", prefix: str = OPERATIONS) -> None:
         """Reads the fields of the subclass.
 
-        Args:
-            parameters: Names of all fields in the order of the function's signature; inherited fields come first
-                without it.
-            prefix: What the real library's errors put before the name.
+        ``parameters`` are the names of all fields in the order of the function's signature (default: inherited fields
+        first); ``prefix`` is what the real library's errors put before the name.
         """
         params = {
             key: one for base in reversed(cls.__mro__) for key, one in vars(base).items() if isinstance(one, Param)

@@ -128,7 +128,7 @@ class Tile:
 
 
 def resolved_shape(sides: Sequence[SupportsIndex | Sequence[int]], volume: int) -> tuple[int, ...]:
-    """The shape asked of a reshape: numbers one by one or as one sequence, at most one of them -1.
+    """The shape asked of a reshape: integers one by one or as one sequence, at most one of them -1.
 
     Raises:
         ArgumentTypeError: These are no integers.
