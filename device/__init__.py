@@ -1,4 +1,1 @@
-"""A machine: memories, tiles, formats, a matrix unit, clocks.
-
-It knows bytes, tiles and cycles, and nothing of convolutions.
-"""
+"""A machine: memories, tiles, formats, a matrix unit and clocks, which know nothing of convolutions."""

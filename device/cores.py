@@ -58,23 +58,23 @@ Rectangle: TypeAlias = tuple[int, int, int, int]  # first column, first row, las
 Columns: TypeAlias = int  # a bit for each stretch between neighboring edges, the leftmost first
 
 
-def without(one: Columns, other: Columns) -> Columns:
-    """What one has and the other has not."""
-    return one & ~other
+def without(columns: Columns, other: Columns) -> Columns:
+    """The columns that only the first operand has."""
+    return columns & ~other
 
 
 def combined(
-    one: Sequence[Rectangle], other: Sequence[Rectangle], operation: Callable[[Columns, Columns], Columns]
+    area: Sequence[Rectangle], other: Sequence[Rectangle], operation: Callable[[Columns, Columns], Columns]
 ) -> list[Rectangle]:
     """The union, intersection or difference of two areas, as runs within a row; equal neighboring rows are joined.
 
     ``operation`` is ``operator.or_``, ``operator.and_`` or `without`.
     """
-    columns = sorted({edge for left, _, right, _ in (*one, *other) for edge in (left, right + 1)})
-    rows = sorted({edge for _, top, _, bottom in (*one, *other) for edge in (top, bottom + 1)})
+    columns = sorted({edge for left, _, right, _ in (*area, *other) for edge in (left, right + 1)})
+    rows = sorted({edge for _, top, _, bottom in (*area, *other) for edge in (top, bottom + 1)})
     open_runs: dict[tuple[int, int], int] = {}  # (first column, behind the last one) -> first row
     rectangles: list[Rectangle] = []
-    for row, *covered in zip(rows, _rows(one, columns, rows), _rows(other, columns, rows), strict=True):
+    for row, *covered in zip(rows, _rows(area, columns, rows), _rows(other, columns, rows), strict=True):
         runs = _runs(operation(*covered), columns)
         for first, end in [run for run in open_runs if run not in runs]:
             rectangles.append((first, open_runs.pop((first, end)), end - 1, row - 1))
@@ -84,7 +84,7 @@ def combined(
 
 
 def _rows(area: Sequence[Rectangle], columns: Sequence[int], rows: Sequence[int]) -> list[Columns]:
-    """What an area covers of each row between two edges, and of what is behind the last: nothing."""
+    """The columns that an area covers of each row between two edges, and none behind the last edge."""
     covered = [0] * len(rows)
     for left, top, right, bottom in area:
         wide = (1 << columns.index(right + 1)) - (1 << columns.index(left))
@@ -223,9 +223,11 @@ class CoreRangeSet:
             ordered = tuple(ranges)
         except TypeError:
             raise ArgumentTypeError(f"CoreRangeSet: ranges must be CoreRange objects, not {shown(ranges)}") from None
-        for one in ordered:
-            if not isinstance(one, CoreRange):
-                raise ArgumentTypeError(f"CoreRangeSet: ranges must be CoreRange objects, not {type(one).__name__}")
+        for core_range in ordered:
+            if not isinstance(core_range, CoreRange):
+                raise ArgumentTypeError(
+                    f"CoreRangeSet: ranges must be CoreRange objects, not {type(core_range).__name__}"
+                )
         if len(ordered) > 1 and not _are_rising_cores(ordered):
             _require_apart(ordered)
         if isinstance(ranges, set | frozenset):
@@ -233,10 +235,10 @@ class CoreRangeSet:
         object.__setattr__(self, "ranges", CalledList(ordered))
         object.__setattr__(self, "_box", ordered[0] if len(ordered) == 1 else None)
         object.__setattr__(self, "_hash", None)
-        object.__setattr__(self, "_num_cores", sum([one.num_cores() for one in ordered]))
+        object.__setattr__(self, "_num_cores", sum([core_range.num_cores() for core_range in ordered]))
 
     def __hash__(self) -> int:
-        """That of its ranges, worked out once: circular buffers by the dozen are told apart by their cores."""
+        """The hash of the ranges, cached: circular buffers by the dozen are distinguished by their cores."""
         if self._hash is None:
             object.__setattr__(self, "_hash", hash(self.ranges))
         return cast(int, self._hash)
@@ -375,27 +377,27 @@ class CoreGrid:
 def _are_rising_cores(ranges: tuple[CoreRange, ...]) -> bool:
     """Whether these are single cores in rising order, row by row: they can not overlap, which is seen at once."""
     places = [(core_range.start.y, core_range.start.x) for core_range in ranges if core_range.start == core_range.end]
-    return len(places) == len(ranges) and all(one < other for one, other in pairwise(places))
+    return len(places) == len(ranges) and all(place < other for place, other in pairwise(places))
 
 
 def _require_apart(ranges: tuple[CoreRange, ...]) -> None:
     """Each two ranges have no core in common; raises ArgumentError otherwise."""
-    for index, one in enumerate(ranges):
+    for index, core_range in enumerate(ranges):
         for other in ranges[:index]:
-            if one.overlaps(other):
-                raise ArgumentError(f"CoreRangeSet: ranges must not overlap, but {other} and {one} do")
+            if core_range.overlaps(other):
+                raise ArgumentError(f"CoreRangeSet: ranges must not overlap, but {other} and {core_range} do")
 
 
-def _make_integers(made: CoreCoord | CoreGrid) -> None:
+def _make_integers(coordinates: CoreCoord | CoreGrid) -> None:
     """Turns x and y into plain integers, whatever integers they are; raises ArgumentTypeError for anything else."""
     for name in ("x", "y"):
-        value = getattr(made, name)
+        value = getattr(coordinates, name)
         try:
             if isinstance(value, bool):
                 raise TypeError("no number")
-            object.__setattr__(made, name, integer(value))
+            object.__setattr__(coordinates, name, integer(value))
         except TypeError:
-            owner = type(made).__name__
+            owner = type(coordinates).__name__
             raise ArgumentTypeError(f"{owner}: {name} must be an integer, not {shown(value)}") from None
 
 
@@ -431,9 +433,11 @@ def _lines(first_line: int, lines: int, line_cores: int, row_wise: bool) -> Core
     return CoreRange(CoreCoord(first_line, 0), CoreCoord(last_line, line_cores - 1))
 
 
-def _combined(one: CoreRangeSet, other: CoreRangeSet, operation: Callable[[Columns, Columns], Columns]) -> CoreRangeSet:
-    """What a set operation makes of two sets, as few ranges as rows stacked on equal rows give."""
-    result = combined(_rectangles(one), _rectangles(other), operation)
+def _combined(
+    cores: CoreRangeSet, other: CoreRangeSet, operation: Callable[[Columns, Columns], Columns]
+) -> CoreRangeSet:
+    """The result of a set operation, in as few ranges as joining equal rows gives."""
+    result = combined(_rectangles(cores), _rectangles(other), operation)
     return CoreRangeSet(
         [CoreRange(CoreCoord(left, top), CoreCoord(right, bottom)) for left, top, right, bottom in result]
     )

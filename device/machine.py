@@ -37,11 +37,11 @@ class Turn:
     step of the interpreter. Taking it again is harmless, and giving it up once gives it up.
     """
 
-    __slots__ = ("_given", "_holder")
+    __slots__ = ("_holder", "_released")
 
     def __init__(self) -> None:
         self._holder: dict[str, int] = {}
-        self._given = threading.Event()
+        self._released = threading.Event()
 
     @property
     def mine(self) -> bool:
@@ -54,17 +54,17 @@ class Turn:
         while self._holder.setdefault(_HOLDER, mine) != mine:
             if not wait:
                 return False
-            self._given.clear()
+            self._released.clear()
             if _HOLDER in self._holder:
-                self._given.wait(_LONGEST_WAIT)
+                self._released.wait(_LONGEST_WAIT)
         return True
 
     def give(self) -> None:
         """Lets the next thread in; harmless for a thread that does not hold it."""
         if self.mine:
             self._holder.clear()
-            if not self._given.is_set():  # someone waits, who looks at the holder after taking the flag down
-                self._given.set()
+            if not self._released.is_set():  # someone waits, who looks at the holder after taking the flag down
+                self._released.set()
 
 
 class Program(NamedTuple):
@@ -128,18 +128,20 @@ class Machine:
         self.close()
 
     def copy(self) -> "Machine":
-        """Another device in the same state, to try things on: buffers have twins without contents, nobody listens."""
+        """Another device in the same state, to try things on: its buffers have no contents, and it has no recorders."""
         other = Machine(self.spec, l1_small_bytes=self.l1_small_bytes)
         other._allocator = self.allocator.copy()
         other.closed, other.keeps_programs = self.closed, self.keeps_programs
         other._buffers_made, other._programs_made = self._buffers_made, self._programs_made
         twins = {}
-        for one in self.memory.live():
-            twin = Buffer(one.spec, one.address, device_spec=self.spec, name=one.name, number=one.number)
+        for buffer in self.memory.live():
+            twin = Buffer(buffer.spec, buffer.address, device_spec=self.spec, name=buffer.name, number=buffer.number)
             other.memory.add(twin)
-            twins[one.number] = twin
+            twins[buffer.number] = twin
         other.program_cache = {
-            key: program._replace(resident=tuple(twins[one.number] for one in program.resident if one.number in twins))
+            key: program._replace(
+                resident=tuple(twins[buffer.number] for buffer in program.resident if buffer.number in twins)
+            )
             for key, program in self.program_cache.items()
         }
         return other
@@ -255,9 +257,10 @@ class Machine:
         self._check(self.program_cache[key])
 
     def cache_program(self, key: Hashable, program: Program, resident: Sequence[Buffer] = ()) -> None:
-        """Remember a program and the buffers that stay with it; a program of the same key is dropped.
+        """Caches a program and its resident buffers in place of an earlier program of the same key.
 
-        A machine that keeps no programs drops the program when it has run: its circular buffers and the buffers go.
+        A machine that keeps no programs drops the program, its circular buffers and its resident buffers when it has
+        run.
         """
         self._require_open()
         if not self.keeps_programs:
@@ -311,10 +314,10 @@ class Machine:
         if programs:
             self.recorders[:] = moment.recorders
             self._drop_programs(moment.programs)
-        kept = {buffer.number for program in self.program_cache.values() for buffer in program.resident}
+        resident = {buffer.number for program in self.program_cache.values() for buffer in program.resident}
         for buffer in self.memory.live():
             unowned = buffer.owner is None or buffer.owner() is None
-            if buffer.number > moment.buffers and unowned and buffer.number not in kept:
+            if buffer.number > moment.buffers and unowned and buffer.number not in resident:
                 self.free(buffer)
         self.collect()
 
@@ -334,10 +337,10 @@ class Machine:
         self._owners.collect(self.free)
 
     def own(self, buffer: Buffer, owner: object) -> None:
-        """From now on a buffer lives as long as its owner.
+        """Ties the lifetime of a buffer to its owner, which frees the buffer when it dies.
 
-        The owner frees it when it dies; where it cannot, because it is interrupted or another thread uses the device,
-        the buffer is freed by whoever uses the device next.
+        Where the owner cannot, because it is interrupted or another thread uses the device, the next user of the device
+        frees the buffer.
         """
         self._owners.own(buffer, owner)
 
@@ -345,14 +348,14 @@ class Machine:
     def allocator(self) -> Allocator:
         """Addresses."""
         if self._owners:
-            held = self.turn.mine
+            was_mine = self.turn.mine
             try:
                 if self.turn.take(wait=False):
                     self.collect()
-                if not held:
+                if not was_mine:
                     self.turn.give()
             except BaseException:  # an interrupt, wherever it came
-                if not held:
+                if not was_mine:
                     self.turn.give()
                 raise
         return self._allocator
@@ -370,9 +373,9 @@ class Machine:
             if not self.memory.has(buffer_type, address):
                 self._allocator.free(address, buffer_type)
 
-    def _drop_programs(self, kept: int) -> None:
-        """Forgets all programs but the oldest ``kept``, and frees their resident buffers; may be repeated."""
-        for key in list(self.program_cache)[kept:]:
+    def _drop_programs(self, count: int) -> None:
+        """Forgets all programs but the oldest ``count``, and frees their resident buffers; may be repeated."""
+        for key in list(self.program_cache)[count:]:
             for buffer in self.program_cache[key].resident:
                 self.free(buffer)
             del self.program_cache[key]

@@ -24,7 +24,7 @@ class ProgramKey(tuple[Hashable, ...]):
     """What decides a program or a plan; caches and queues ask for its hash, which is worked out once."""
 
     def __hash__(self) -> int:
-        """That of the tuple."""
+        """The hash of the tuple."""
         known: int | None = self.__dict__.get("known")
         if known is None:
             known = self.__dict__["known"] = super().__hash__()
@@ -113,7 +113,7 @@ Step = Allocate | Free | Operation | Relocate | Refuse
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a reader takes a tensor for that it finds on the device."""
+    """The view under which a reader takes a tensor on the device."""
 
     tensor: str
     op: DeviceOp  # What would have prepared it for this reader
@@ -131,7 +131,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What one call does, in order."""
+    """The steps of one call, in order."""
 
     steps: tuple[Step, ...]
     # Shape, format, layout and place of every named tensor (inputs included)
@@ -151,7 +151,7 @@ _L1: Final = (BufferType.L1, BufferType.L1_SMALL)
 
 
 class MadeTensor(NamedTuple):
-    """What a device operation made."""
+    """A tensor that a device operation wrote."""
 
     number: int  # Running number of its buffer on the device
     address: int  # Where the buffer begins in every bank

@@ -19,13 +19,13 @@ def run_tool(name: str, main: Callable[[], int | None]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except LookupError as error:
-        return _told(name, f"the file is not understood: {type(error).__name__}: {error}")
+        return _report(name, f"the file is not understood: {type(error).__name__}: {error}")
     except (OSError, ValueError, CsvError, EOFError, zlib.error, zipfile.BadZipFile) as error:
-        return _told(name, str(error) or type(error).__name__)
+        return _report(name, str(error) or type(error).__name__)
     return code
 
 
-def _told(name: str, text: str) -> int:
+def _report(name: str, text: str) -> int:
     """Says in one line why the tool ended."""
     print(f"{name}: {printable(text)}", file=sys.stderr)
     return 2

@@ -40,12 +40,12 @@ class Row:
     source: str  # Where the figures of the cards come from
 
     def __str__(self) -> str:
-        moves = ", ".join(one for one in ORDER if one in self.moves)
+        moves = ", ".join(name for name in ORDER if name in self.moves)
         return f"| `{self.name}` | {self.unit} | {_cell(self.meaning)} | {moves} | {self.source} |\n"
 
 
 def documented(text: str) -> dict[str, set[str]]:
-    """What the document says that each field moves."""
+    """The effects of each field according to the document."""
     said, table = {}, ""
     for line in text.splitlines():
         if line.startswith("### "):
@@ -56,9 +56,9 @@ def documented(text: str) -> dict[str, set[str]]:
 
 
 def measured(known: Collection[str] = ()) -> dict[str, set[str]]:
-    """What each field moves on any of the cards; entries of a list are one. Known ones are left out.
+    """The effects of each unknown field on any of the cards; entries of a list are one field.
 
-    What moves nothing on any of them at its double or its half is tried farther off.
+    A field that moves nothing at its double or its half is tried farther off.
     """
     result: dict[str, set[str]] = {}
     for far in ((), FAR):
@@ -68,8 +68,8 @@ def measured(known: Collection[str] = ()) -> dict[str, set[str]]:
             fields = [field for field in fields_of(spec) if general(field.name) not in known]
             fields = [field for field in fields if field.numeric or not far]
             moved = effects(fields, samples(), spec, planned=planners_samples(), far=far, elasticities=False)
-            for one in moved:
-                result.setdefault(general(one.field.name), set()).update(one.moves)
+            for effect in moved:
+                result.setdefault(general(effect.field.name), set()).update(effect.moves)
     return result
 
 
@@ -108,7 +108,7 @@ def _table(keys: Keys, rows: Iterable[Row]) -> str:
 
 def _source(name: str, sources: Mapping[str, dict[str, str]]) -> str:
     """Where a figure comes from on each card; once, where that is the same."""
-    said = {card: source_of(name, found).replace("|", "/") for card, found in sources.items()}
+    said = {card: source_of(name, source).replace("|", "/") for card, source in sources.items()}
     if len(set(said.values())) == 1:
         return said[MEASURED[0]]
     return "; ".join(f"{card}: {source}" for card, source in said.items())
@@ -121,7 +121,7 @@ def _cell(sentence: str) -> str:
 
 
 def _kind(value: object) -> str:
-    """What stands in place of a unit."""
+    """The text in place of a unit."""
     if isinstance(value, bool):
         return "true, false"
     return "list" if isinstance(value, list) else "text" if isinstance(value, str) else ""

@@ -147,7 +147,7 @@ def drawn(root: Path, seed: int, count: int, only: str = "") -> list[Mutation]:
     while kinds and len(chosen) < count:
         kind = rng.choice(sorted(kinds))
         chosen.append(kinds[kind].pop(rng.randrange(len(kinds[kind]))))
-        kinds = {kind: some for kind, some in kinds.items() if some}
+        kinds = {kind: places for kind, places in kinds.items() if places}
     return chosen
 
 
@@ -170,7 +170,7 @@ def importers(root: Path) -> dict[str, set[str]]:
 
 
 def runs_for(root: Path, path: str, wider: Sequence[str], imported_by: Mapping[str, set[str]]) -> list[list[str]]:
-    """The tests that can see a change of a file: those near to it, approved answers, all others by their distance.
+    """The tests that can see a change of a file: near tests, approved answers, and all others by their distance.
 
     Near are the test that mirrors the file, the other tests of the mirrored folder, and tests that import the file.
     """
@@ -279,10 +279,10 @@ def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
             finally:
                 copies.put(copy)
 
-        for mutation, one in zip(chosen, workers.map(run, chosen), strict=True):
-            outcomes.append(one)
-            print(f"{one}: {mutation}", flush=True)
-    survivors = [mutation for mutation, one in zip(chosen, outcomes, strict=True) if one == "survived"]
+        for mutation, end in zip(chosen, workers.map(run, chosen), strict=True):
+            outcomes.append(end)
+            print(f"{end}: {mutation}", flush=True)
+    survivors = [mutation for mutation, end in zip(chosen, outcomes, strict=True) if end == "survived"]
     not_ended = outcomes.count("not ended")
     print(
         f"{len(outcomes) - len(survivors)} of {len(outcomes)} noticed, {not_ended} of them as tests did not end in time"

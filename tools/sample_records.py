@@ -37,7 +37,7 @@ FLAG_TRAITS = ("fp32_dest_acc_en", "packer_l1_acc", "mirror_kernel", "has_bias",
 
 
 def traits(record: Record) -> Iterator[str]:
-    """What a record shows, as words."""
+    """The traits of a record, as words."""
     case = record["case"]
     yield f"set {record['set']}"
     arch_and = f"{record['arch']} {record['mode']}"
@@ -60,7 +60,7 @@ def traits(record: Record) -> Iterator[str]:
 
 
 def weight(trait: str, times: int) -> float:
-    """What one more record with this trait adds to a sample that shows it so many times."""
+    """The gain of one more record with a trait that the sample shows so many times."""
     if trait.startswith(("error", "later")):
         return 0.0 if times else RARE
     return 1 / (1 + times) if times < ENOUGH else 0.0
@@ -90,22 +90,22 @@ def choose(records: Sequence[Record], sizes: Mapping[str, int], count: int, budg
 
 def shorten(record: Record) -> dict[str, Any]:
     """A record with the fields that are compared, and no others."""
-    kept = {key: record[key] for key in KEPT if key in record}
+    sample = {key: record[key] for key in KEPT if key in record}
     for key in ("output", "weight_prepared", "bias_prepared"):
         if record.get(key):
-            kept[key] = {name: record[key][name] for name in SPEC_FIELDS}
+            sample[key] = {name: record[key][name] for name in SPEC_FIELDS}
     if "error" in record:
-        return {**kept, "error": reason(record["error"])}
-    kept["ops"] = device_operations(record)
-    kept["cbs"] = [
+        return {**sample, "error": reason(record["error"])}
+    sample["ops"] = device_operations(record)
+    sample["cbs"] = [
         {key: row[key] for key in ("op", "size", "address", "cores", "globally_allocated")}
         for row in record["cbs"]
         if row.get("kind", "circular_buffer_allocate") == "circular_buffer_allocate" and row["op"] in CB_OPERATIONS
     ]
-    kept["buffers"] = [
+    sample["buffers"] = [
         {key: row[key] for key in BUFFER_FIELDS if row.get(key) is not None} for row in record["buffers"]
     ]
-    return {**kept, **{key: record[key] for key in ("output_array", "defect") if key in record}}
+    return {**sample, **{key: record[key] for key in ("output_array", "defect") if key in record}}
 
 
 def write_records(path: Path, records: Sequence[Record]) -> None:

@@ -39,7 +39,7 @@ class Cost:
 
 
 def cost_of(layer: Layer, device: str, lowering: str) -> Cost:
-    """What a layer takes; raises DeviceError if it does not fit."""
+    """The cost of a layer; raises DeviceError if it does not fit."""
     placed = place(layer, make_inputs(layer, values=False), Settings(spec=load_spec(device), values="off"))
     placed = replace(placed, arguments=placed.arguments | {"lowering": lowering})
     with placed.device:
@@ -54,7 +54,7 @@ def cost_of(layer: Layer, device: str, lowering: str) -> Cost:
         cycles=result.total.cycles,
         halo=sum(halo.cycles for halo in halos),
         convolution=sum(convolution.cycles for convolution in convolutions),
-        bound_by=max(convolutions, key=lambda one: one.cycles).bound_by,
+        bound_by=max(convolutions, key=lambda convolution: convolution.cycles).bound_by,
         headroom_bytes=summary.l1.headroom_bytes,
     )
 

@@ -1,11 +1,9 @@
 """Loops as machine code where numba is installed: how a module of them is written, and when it is loaded.
 
-A module of compiled loops decorates them with `compiled`, those that Python calls with `called_with`, too, and is
-imported by nobody at the top of a file, but where `worth_loading` says so, since numba takes some 0.3 s to load. It
-holds loops alone; without numba its caller does the same in numpy, with the same numbers.
-
-Compiling takes seconds, once for a machine. Nobody waits for it: another process compiles and keeps the code on disk,
-and numpy does the work until it is there.
+A module of compiled loops holds loops alone. It decorates all of them with `compiled`, and those that Python calls
+with `called_with`. It is imported only where `worth_loading` says so, since numba takes some 0.3 s to load; without
+numba the caller computes the same numbers in numpy. Compiling takes seconds, once for a machine: another process
+compiles and caches the code on disk, and numpy does the work until then.
 """
 
 import atexit
@@ -46,7 +44,7 @@ _LOADS_KEPT_CODE_ONLY: Final = ContextVar("loads kept code only", default=False)
 
 
 class NotKeptError(Exception):
-    """A loop's code is not on disk, and nobody wants to wait for it; carries where it will be kept."""
+    """A loop's code is not on disk, and the caller does not wait for it; carries the path of the code."""
 
 
 def numba_installed() -> bool:

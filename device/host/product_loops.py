@@ -1,7 +1,6 @@
-"""Products of BLAS in compiled loops, without Python in between; loaded where it is worth it.
+"""Products of BLAS in compiled loops, without Python in between; importing this module needs numba.
 
-This module needs numba, also to be loaded. A change of `product` is seen by loops of other files once these change, too
-(`device.host.compiling`).
+Loops of other files notice a change of `product` only once their own file changes (`device.host.compiling`).
 """
 
 import importlib
@@ -20,9 +19,9 @@ _ir: Any = importlib.import_module("llvmlite.ir")
 
 
 def _one_product(
-    typing: Any, address: Any, orders: Any, sizes: Any, left: Any, right: Any, kept: Any, total: Any
+    typing: Any, address: Any, orders: Any, sizes: Any, left: Any, right: Any, scale: Any, total: Any
 ) -> tuple[Any, Callable[..., Any]]:
-    """A call of BLAS in a loop: ``total`` becomes ``kept`` times itself plus the product.
+    """A call of BLAS in a loop: ``total`` becomes ``scale`` times itself plus the product.
 
     ``address`` is that of `device.host.products.sgemm_address`. ``orders`` are the three int64 words that begin the
     call: the order of rows, and whether each matrix is transposed. ``sizes`` are rows, columns and depth. ``left``,
@@ -34,17 +33,17 @@ def _one_product(
     three = _numba.types.UniTuple(size, 3)
     signature = _numba.types.void(size, three, three, pair, pair, _numba.types.float32, pair)
 
-    def make(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+    def make(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         order, whole, number = _ir.IntType(32), _ir.IntType(64), _ir.FloatType()
-        one = _ir.Constant(number, 1.0)
+        alpha = _ir.Constant(number, 1.0)
         takes = [order] * 3 + [whole] * 3 + [number] + [whole] * 4 + [number] + [whole] * 2
-        function = builder.inttoptr(given[0], _ir.FunctionType(_ir.VoidType(), takes).as_pointer())
+        function = builder.inttoptr(arguments[0], _ir.FunctionType(_ir.VoidType(), takes).as_pointer())
         orders, sizes, left, right, total = (
             [builder.extract_value(several, at) for at in range(several.type.count)]
-            for several in (*given[1:5], given[6])
+            for several in (*arguments[1:5], arguments[6])
         )
         words = [builder.trunc(each, order) for each in orders]
-        builder.call(function, [*words, *sizes, one, *left, *right, given[5], *total])
+        builder.call(function, [*words, *sizes, alpha, *left, *right, arguments[5], *total])
         return context.get_dummy_value()
 
     return signature, make
@@ -55,7 +54,7 @@ _depth_of_part: Any = compiled(depth_of_part)
 
 
 @compiled
-def product_in_parts(sgemm: Any, orders: Any, sizes: Any, left: Any, right: Any, kept: np.float32, total: Any) -> None:
+def product_in_parts(sgemm: Any, orders: Any, sizes: Any, left: Any, right: Any, scale: np.float32, total: Any) -> None:
     """``product`` of matrices by rows, summed up in the parts of `device.host.pieces`."""
     rows, columns, depth = sizes
     done = 0
@@ -67,7 +66,7 @@ def product_in_parts(sgemm: Any, orders: Any, sizes: Any, left: Any, right: Any,
             (rows, columns, part),
             (left[0] + 4 * done, left[1]),
             (right[0] + 4 * done * right[1], right[1]),
-            kept if done == 0 else np.float32(1),
+            scale if done == 0 else np.float32(1),
             total,
         )
         done += part

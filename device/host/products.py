@@ -1,9 +1,9 @@
 """Many small products of matrices, each added to what is there: BLAS can do so, numpy's matmul cannot.
 
-A sum of products needs no pass of its own over its terms then, nor memory for them. OpenBLAS multiplies small matrices
-where they lie, faster than large ones that it has to copy first; but its call from Python takes as long as such a
-product, and threads wait for each other in between. So the calls are made by a compiled loop where that is loaded, and
-else one by one: the same calls in the same order, which give the same numbers.
+A sum of products then needs no further pass over its terms, and no memory for them. OpenBLAS multiplies small matrices
+in place, faster than large ones that it has to copy first; but a call from Python takes as long as a small product, and
+threads wait for each other in between. So a compiled loop makes the calls where it is loaded; otherwise Python makes
+the same calls in the same order, with the same numbers.
 """
 
 import ctypes
@@ -130,7 +130,9 @@ def add_products(products: Products, operands: Operands, first: int, last: int) 
 def _one_by_one(multiply: Callable[..., None], products: Products, begins: tuple[int, int, int], calls: Array) -> None:
     """The calls of BLAS by Python."""
     n, into = products.columns, products.total_distance
-    (one, of_one), (other, of_other) = ((lies.order, lies.distance) for lies in (products.left, products.right))
+    (left_order, left_distance), (right_order, right_distance) = (
+        (lies.order, lies.distance) for lies in (products.left, products.right)
+    )
     places = calls.copy()
     places[:, 2:] = 4 * calls[:, 2:] + begins
     numbers = places.tolist()
@@ -138,7 +140,20 @@ def _one_by_one(multiply: Callable[..., None], products: Products, begins: tuple
         a, b, c = (4 * elements for elements in on)
         for rows, depth, left, right, total in numbers:
             multiply(
-                BY_ROWS, one, other, rows, n, depth, 1.0, left + a, of_one, right + b, of_other, 1.0, total + c, into
+                BY_ROWS,
+                left_order,
+                right_order,
+                rows,
+                n,
+                depth,
+                1.0,
+                left + a,
+                left_distance,
+                right + b,
+                right_distance,
+                1.0,
+                total + c,
+                into,
             )
 
 

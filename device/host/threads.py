@@ -1,8 +1,7 @@
-"""Pieces of work side by side: a thread for each core, and products of BLAS that stay in their thread.
+"""Items of work in parallel: a thread for each core, and products of BLAS that stay in their thread.
 
-BLAS deals a product to threads of its own, which turn while they wait for each other. Products of a network's layers
-are short, so that on two cores that are not idle nine tenths of the time went there. How many pieces there are changes
-no bit, nor that each is computed in one thread.
+BLAS splits a product among its own threads, which spin while they wait for each other. Products of a network's layers
+are short: on two busy cores nine tenths of the time went to this. The number of items and of threads changes no bit.
 """
 
 import ctypes
@@ -28,19 +27,19 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
-def locked(op: Callable[[PieceT], None], pieces: Iterable[PieceT]) -> None:
-    """One piece after the other, in this thread."""
-    for piece in pieces:
-        op(piece)
+def locked(op: Callable[[PieceT], None], items: Iterable[PieceT]) -> None:
+    """Runs ``op`` on one item after the other, in this thread."""
+    for item in items:
+        op(item)
 
 
-def on_all_cores(op: Callable[[PieceT], None], pieces: Iterable[PieceT], threads: int | None = None) -> None:
+def on_all_cores(op: Callable[[PieceT], None], items: Iterable[PieceT], threads: int | None = None) -> None:
     """Runs ``op`` on all items, begun in order, in threads that use no BLAS; nested calls run in the item's own thread.
 
     Items must not depend on each other. ``threads`` includes the calling one; None: one for each core. The first
     exception of an item is raised; items that had not begun are left out.
     """
-    every = list(pieces)
+    every = list(items)
     workers = min(threads or cores(), len(every))
     if workers < 2 or _within_piece():
         locked(op, every)
@@ -59,25 +58,25 @@ def on_all_cores(op: Callable[[PieceT], None], pieces: Iterable[PieceT], threads
 
 
 class _Dealt(Generic[PieceT]):
-    """Pieces that several threads take one by one.
+    """Items that several threads take one by one.
 
     Attributes:
-        raised: What pieces raised, by their numbers.
+        raised: Errors by the numbers of their items.
     """
 
     __slots__ = ("_helpers", "_left", "_over", "_turn", "_waiting", "_work", "raised")
 
-    def __init__(self, op: Callable[[PieceT], None], pieces: list[PieceT]) -> None:
+    def __init__(self, op: Callable[[PieceT], None], items: list[PieceT]) -> None:
         self.raised: dict[int, BaseException] = {}
         self._work = op
-        self._waiting = enumerate(pieces)
+        self._waiting = enumerate(items)
         self._turn = Lock()
         self._helpers = 0
         self._over = False
         self._left: SimpleQueue[None] = SimpleQueue()
 
     def take(self) -> None:
-        """Does pieces until none waits, or one raised something."""
+        """Does items until none waits, or one raised an error."""
         _THREAD.within_piece = True
         with np.errstate(over="ignore", invalid="ignore"):
             while not self.raised:
@@ -85,14 +84,14 @@ class _Dealt(Generic[PieceT]):
                     taken = next(self._waiting, None)
                 if taken is None:
                     return
-                number, piece = taken
+                number, item = taken
                 try:
-                    self._work(piece)
+                    self._work(item)
                 except BaseException as error:
                     self.raised[number] = error
 
     def help_out(self) -> None:
-        """The same in another thread, unless all is over by then."""
+        """Takes items in another thread, unless all are done by then."""
         with self._turn:
             if self._over:
                 return
@@ -103,7 +102,7 @@ class _Dealt(Generic[PieceT]):
             self._left.put(None)
 
     def reraise(self) -> None:
-        """Raises what the first piece raised, if any did, and forgets it.
+        """Raises the error of the first item that raised one, if any, and forgets it.
 
         The frames in its traceback hold what was computed with, which must not live on with a helper that comes late.
         """
@@ -123,9 +122,9 @@ class _Dealt(Generic[PieceT]):
             self._left.get()
 
 
-def side_by_side(op: Callable[[PieceT], None], pieces: Iterable[PieceT]) -> None:
+def side_by_side(op: Callable[[PieceT], None], items: Iterable[PieceT]) -> None:
     """`on_all_cores` with one thread for each product of BLAS; in turn where numpy's BLAS is not OpenBLAS."""
-    every = list(pieces)
+    every = list(items)
     blas = openblas() if len(every) > 1 and free_threads() > 1 else None
     if blas is None:
         locked(op, every)
@@ -141,7 +140,7 @@ def side_by_side(op: Callable[[PieceT], None], pieces: Iterable[PieceT]) -> None
 
 
 def free_threads() -> int:
-    """Threads that work may be dealt to: as many as cores, or this one alone if it does a piece already."""
+    """The number of threads for new work: one for each core, or only this one if it does an item already."""
     return 1 if _within_piece() else cores()
 
 
@@ -159,10 +158,11 @@ class _Helpers:
 
     def __init__(self, threads: int) -> None:
         self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        several = [Thread(target=self._wait, name=f"pieces {number}", daemon=True) for number in range(threads)]
-        for one in several:
-            one.start()
-        self._numbers = [one.native_id for one in several if one.native_id is not None]  # as the system counts them
+        started = [Thread(target=self._wait, name=f"pieces {number}", daemon=True) for number in range(threads)]
+        for thread in started:
+            thread.start()
+        # Numbers as the operating system counts threads.
+        self._numbers = [thread.native_id for thread in started if thread.native_id is not None]
         self._others: set[int] = set()  # cores they may run on, once they are kept off one
 
     def call(self, function: Callable[[], None]) -> None:
@@ -234,20 +234,20 @@ ValueT = TypeVar("ValueT")
 class Shared(Generic[ValueT]):
     """A value that the first of ``uses`` takers makes, in whatever thread, and that the last one gives up."""
 
-    __slots__ = ("_lock", "_made", "_make", "_uses")
+    __slots__ = ("_lock", "_make", "_uses", "_value")
 
     def __init__(self, make: Callable[[], ValueT], *, uses: int) -> None:
         self._make = make
         self._uses = uses
         self._lock = Lock()
-        self._made: ValueT | None = None
+        self._value: ValueT | None = None
 
     def taken(self) -> ValueT:
         """The value; after the last of its uses only the takers keep it alive. One more use is a ValueError."""
         with self._lock:
             if not self._uses:
                 raise ValueError("Shared: it is taken more often than its uses say, and is gone by then")
-            result = self._make() if self._made is None else self._made
+            result = self._make() if self._value is None else self._value
             self._uses -= 1
-            self._made = result if self._uses else None
+            self._value = result if self._uses else None
             return result

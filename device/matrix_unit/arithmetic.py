@@ -39,7 +39,7 @@ class BlockProduct(Protocol):
 
 
 class Unpack(Protocol):
-    """What the matrix unit reads of values in L1."""
+    """Values in L1 as the matrix unit reads them."""
 
     def __call__(self, values: Array, fmt: DataFormat, *, fp32_dest: bool) -> Array:
         """Arguments as of `device.matrix_unit.packer.unpack`."""
@@ -47,7 +47,7 @@ class Unpack(Protocol):
 
 
 class Pack(Protocol):
-    """What the packer writes of Dst."""
+    """Dst as the packer writes it."""
 
     def __call__(self, dst: Array, fmt: DataFormat, *, fp32_dest: bool, relu: bool = False) -> Array:
         """Arguments as of `device.matrix_unit.packer.pack`; `dst` may be written over."""
@@ -128,9 +128,9 @@ FAST: Final = Arithmetic(
 
 
 def arithmetic_of(arithmetic: Arithmetic, *operands: Array | None) -> Arithmetic:
-    """The arithmetic that computes products of these operands: the exact one where some are infinite or no numbers.
+    """The arithmetic for these operands: the exact one where some are infinite or NaN.
 
-    The matrix unit takes those for numbers of the exponent 255, where floating point would spread them.
+    The matrix unit takes these for numbers of the exponent 255, where floating point would spread them.
     """
     if arithmetic is EXACT or all(operand is None or _is_finite(operand) for operand in operands):
         return arithmetic

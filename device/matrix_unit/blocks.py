@@ -1,6 +1,6 @@
 """Products of whole blocks through the matrix unit, bit for bit, in the hardware's order.
 
-This is what operations call. Three engines give the same bits: "truth" (`exact`, step by step), "numpy"
+Operations call this module. Three engines give the same bits: "truth" (`exact`, step by step), "numpy"
 (``device.matrix_unit.vectorized``) and "compiled" (``device.matrix_unit.compiled``, if numba can be imported).
 """
 
@@ -63,7 +63,7 @@ class _Work(NamedTuple):
 
     @property
     def numpy_seconds(self) -> float:
-        """What numpy would take: narrow operands have many steps of a few."""
+        """The seconds that numpy would take: narrow operands have many short steps."""
         steps = sum(self.half_counts) * self.mode.fidelity_phases
         return steps * STEP_SECONDS + self.multiply_adds * MULTIPLY_ADD_SECONDS
 

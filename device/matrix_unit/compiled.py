@@ -64,7 +64,7 @@ float32 = np.float32
 
 @compiled
 def _split_activations(
-    bits: Array, rows: tuple[int, int], start: int, count: int, parts: Array, exponents: Array, present: Array
+    bits: Array, rows: tuple[int, int], start: int, count: int, split: Array, exponents: Array, present: Array
 ) -> None:
     """Parts of the activations of a K tile, ``count`` halves from ``start``, and which halves have any."""
     for row in range(rows[1] - rows[0]):
@@ -77,14 +77,14 @@ def _split_activations(
                 value = value if exponent else int32(0)
                 high = int32(value & int32(_HIGH)).view(np.float32)
                 low = int32(value & int32(_ALL)).view(np.float32) - high
-                parts[0, slot, row, k] = high * float32(ACTIVATION_STRETCH)
-                parts[1, slot, row, k] = low * float32(ACTIVATION_STRETCH)
+                split[0, slot, row, k] = high * float32(ACTIVATION_STRETCH)
+                split[1, slot, row, k] = low * float32(ACTIVATION_STRETCH)
                 exponents[slot, row, k] = exponent if exponent else int32(ABSENT_EXPONENT)
             present[slot, row] = of_half
 
 
 @compiled
-def _split_weights(bits: Array, start: int, count: int, block: int, parts: Array, exponents: Array) -> None:
+def _split_weights(bits: Array, start: int, count: int, block: int, split: Array, exponents: Array) -> None:
     """Parts of the weights of a K tile for a block of columns, zeros where there are no more."""
     width = min(LANES, bits.shape[1] - block * LANES)
     for slot in range(count):
@@ -96,12 +96,12 @@ def _split_weights(bits: Array, start: int, count: int, block: int, parts: Array
                 value = value if exponent else int32(0)
                 high = int32(value & int32(_WEIGHT_HIGH)).view(np.float32)
                 low = int32(value & int32(_WEIGHT_ALL)).view(np.float32) - high
-                parts[0, slot, k * LANES + n] = high * float32(_WEIGHT_SCALE)
-                parts[1, slot, k * LANES + n] = low * float32(_WEIGHT_SCALE)
+                split[0, slot, k * LANES + n] = high * float32(_WEIGHT_SCALE)
+                split[1, slot, k * LANES + n] = low * float32(_WEIGHT_SCALE)
                 exponents[slot, k * LANES + n] = exponent if exponent else int32(ABSENT_EXPONENT)
             for n in range(width, LANES):
-                parts[0, slot, k * LANES + n] = float32(0)
-                parts[1, slot, k * LANES + n] = float32(0)
+                split[0, slot, k * LANES + n] = float32(0)
+                split[1, slot, k * LANES + n] = float32(0)
                 exponents[slot, k * LANES + n] = int16(ABSENT_EXPONENT)
 
 
@@ -177,12 +177,12 @@ def _group_sum(
     Two sums of four, which add without rounding, so that the second does not wait for the first.
     """
     start = int32(int32(exponent << 23) + int32(ANCHOR_BITS))
-    one = int32(start).view(np.float32)
-    other = one
+    first_four = int32(start).view(np.float32)
+    last_four = first_four
     for k in range(first, first + 4):
-        one += weights[part_a, slot, k * LANES + n] * activations[part_b, slot, row, k]
-        other += weights[part_a, slot, (k + 4) * LANES + n] * activations[part_b, slot, row, k + 4]
-    return int32(int32(float32(one).view(np.int32) - start) + int32(float32(other).view(np.int32) - start))
+        first_four += weights[part_a, slot, k * LANES + n] * activations[part_b, slot, row, k]
+        last_four += weights[part_a, slot, (k + 4) * LANES + n] * activations[part_b, slot, row, k + 4]
+    return int32(int32(float32(first_four).view(np.int32) - start) + int32(float32(last_four).view(np.int32) - start))
 
 
 @compiled

@@ -42,7 +42,7 @@ class Phase(NamedTuple):
 
     @property
     def lowered_by(self) -> int:
-        """What the parts' place takes off the exponent of a product."""
+        """How much the place of the parts lowers the exponent of a product."""
         return 5 * self.low_weight + 7 * self.low_activation
 
 
@@ -107,8 +107,8 @@ def accumulate_step(
     ``activations`` are uint32 [rows, 16], ``weights`` uint32 [16, cols]; ``minus_one_quirk`` is that of
     ``MatrixUnitMode``.
     """
-    parts = (slice(0, GROUP_DEPTH), slice(GROUP_DEPTH, STEP_DEPTH))
-    sums = tuple(_sum_of_products(activations[:, part, None], weights[None, part], phase) for part in parts)
+    halves = (slice(0, GROUP_DEPTH), slice(GROUP_DEPTH, STEP_DEPTH))
+    sums = tuple(_sum_of_products(activations[:, half, None], weights[None, half], phase) for half in halves)
     return _added_to_dst(sums, dst, fp32_dest=fp32_dest, minus_one_quirk=minus_one_quirk)
 
 
@@ -127,7 +127,7 @@ def multiplied_elements(left: Array, right: Array, *, fp32_dest: bool, minus_one
 
 
 def _minus_one_quirk(arch: str | DeviceSpec) -> bool:
-    """Of an architecture in the catalog, or of a device."""
+    """The quirk of an architecture in the catalog, or of a device."""
     quirks = _minus_one_quirks()
     if isinstance(arch, str) and arch in quirks:
         return quirks[arch]
@@ -139,7 +139,7 @@ def _minus_one_quirk(arch: str | DeviceSpec) -> bool:
 
 @cache
 def _minus_one_quirks() -> Mapping[str, bool]:
-    """Of every architecture in the catalog."""
+    """The quirk of every architecture in the catalog."""
     specs = map(load_spec, catalog_names())
     return MappingProxyType({spec.arch: spec.compute.minus_one_quirk for spec in specs})
 
@@ -177,10 +177,13 @@ def _added_to_dst(sums: tuple[_Term, ...], dst: Array, *, fp32_dest: bool, minus
     """Sums of products and what Dst holds, aligned to the largest of their exponents and added: the new Dst."""
     old = _read_dst(dst)
     exponent = old.exponent
-    for one in sums:
-        exponent = np.maximum(exponent, one.exponent)
+    for product_sum in sums:
+        exponent = np.maximum(exponent, product_sum.exponent)
     total = np.zeros(dst.shape, np.int64)
-    for term, half_down in (*((one, one.negative) for one in sums), (old, np.zeros_like(old.negative))):
+    for term, half_down in (
+        *((product_sum, product_sum.negative) for product_sum in sums),
+        (old, np.zeros_like(old.negative)),
+    ):
         magnitude = _align(term.magnitude, exponent - term.exponent, half_down)
         if not fp32_dest:
             magnitude = _shift_right(magnitude, GUARD_BITS, half_down) << GUARD_BITS
@@ -250,12 +253,12 @@ class Parts(NamedTuple):
 
 def weight_parts(bits: Array) -> Parts:
     """Parts of weights, scaled; ``bits`` is uint32 of any shape, exponents at most ``MAX_WEIGHT_EXPONENT``."""
-    return _parts(bits, WEIGHT_MASK, WEIGHT_HIGH_MASK, 2.0**WEIGHT_SCALE_EXPONENT)
+    return _split(bits, WEIGHT_MASK, WEIGHT_HIGH_MASK, 2.0**WEIGHT_SCALE_EXPONENT)
 
 
 def activation_parts(bits: Array) -> Parts:
     """Parts of activations, stretched; ``bits`` is uint32 of any shape, exponents at most 254."""
-    return _parts(bits, ACTIVATION_MASK, ACTIVATION_HIGH_MASK, ACTIVATION_STRETCH)
+    return _split(bits, ACTIVATION_MASK, ACTIVATION_HIGH_MASK, ACTIVATION_STRETCH)
 
 
 def largest_exponent(bits: Array) -> int:
@@ -272,7 +275,7 @@ def in_range(weight_exponent: int, activation_exponent: int) -> bool:
     )
 
 
-def _parts(bits: Array, mask: int, high_mask: int, factor: float) -> Parts:
+def _split(bits: Array, mask: int, high_mask: int, factor: float) -> Parts:
     exponents = ((bits >> np.uint32(23)) & np.uint32(0xFF)).astype(np.int16)
     absent = exponents == 0
     cut = np.where(absent, np.uint32(0), bits & np.uint32(mask))

@@ -28,7 +28,7 @@ _UPPER: Final = -0x10000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KLoop:
-    """What happens between products and outputs (docs/values.md, Partial sums, Bias, Packer)."""
+    """The steps between products and outputs (docs/values.md, Partial sums, Bias, Packer)."""
 
     fidelity_phases: int  # Of the products; not 3, where a block is two of them
     fp32_dest: bool  # Whether Dst has 32 bits
@@ -41,10 +41,10 @@ class KLoop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetPixels:
-    """The pixels that each output meets, and the K blocks that their channels belong to.
+    """The pixels under the kernel for each output, and the K blocks of their channels.
 
-    Output (row, column) of a run meets, for each line of `taps`, so many elements from `first + row * down +
-    column * across` plus the line's first number on.
+    For each line of `taps`, output (row, column) of a run reads as many elements as the line says, from `first + row *
+    down + column * across` plus the line's first number on.
     """
 
     first: int  # Element of the image
@@ -56,7 +56,7 @@ class MetPixels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOperands:
-    """What some rows of outputs are computed from."""
+    """The operands of some rows of outputs."""
 
     image: Array  # float32 or bfloat16 [rows, columns, channels], contiguous
     is_cut: bool  # Whether the image has no bits but those that are multiplied

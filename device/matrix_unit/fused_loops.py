@@ -1,8 +1,4 @@
-"""The K loop of a convolution as machine code.
-
-Loaded by ``device.matrix_unit.fused``, which says what happens on the way and in which order. Products are BLAS's,
-by the very function that numpy calls.
-"""
+"""The K loop of a convolution as machine code, for ``device.matrix_unit.fused``, with numpy's own BLAS function."""
 
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -63,7 +59,7 @@ def _add_bias(rows: Array, bias: Array) -> None:
 
 @apart
 def _cut(part: Array, mask: np.int32) -> None:
-    """What the matrix unit reads of partial sums."""
+    """Partial sums as the matrix unit reads them."""
     if mask != -1:
         bits = part.view(np.int32)
         for i in range(bits.size):
@@ -72,7 +68,7 @@ def _cut(part: Array, mask: np.int32) -> None:
 
 @apart
 def _pack(part: Array, kind: int, sharing: Any) -> None:
-    """What the packer writes: as it is (0), bfloat16 (1) or a block float (2)."""
+    """Sums as the packer writes them: unchanged (0), bfloat16 (1) or a block float (2)."""
     if kind == 1:
         _round(part)
     elif kind == 2:
@@ -136,7 +132,7 @@ def _settle(
     place: Any,
 ) -> None:
     """The sums of a row of outputs become outputs, from the first element on; otherwise as of `run`."""
-    _, outer, across, inner, between, span, kept, halves = place
+    _, outer, across, inner, between, span, count, halves = place
     if packs_last:
         _cut(part, mask)
     if bias.size:
@@ -150,22 +146,22 @@ def _settle(
         _rectify(part)
     _pack(part, kinds[1], sharing_out)
     bits = part.view(np.int32)
-    for one in range(outer):
-        for other in range(inner):
-            begin = first + one * across + other * between
-            target = out[begin : begin + kept]
-            source = bits[(one * inner + other) * span :]
+    for i_outer in range(outer):
+        for i_inner in range(inner):
+            begin = first + i_outer * across + i_inner * between
+            target = out[begin : begin + count]
+            source = bits[(i_outer * inner + i_inner) * span :]
             if halves:
-                for i in range(kept):
+                for i in range(count):
                     target[i] = source[i] >> 16
             else:
-                for i in range(kept):
+                for i in range(count):
                     target[i] = source[i]
 
 
 @apart
 def _gather(pixels: Array, begin: int, lies: Any, taps: Array, mask: np.int32, room: Array) -> None:
-    """Copies the pixels under ``outputs``' kernel positions to float32 rows, cut to the bits that are multiplied.
+    """Copies the pixels under each output's kernel positions to float32 rows, cut to the bits that are multiplied.
 
     ``begin`` outputs come before these; ``lies`` is as in `run`; ``room`` is int32 [outputs, depth].
     """
@@ -189,8 +185,8 @@ def _multiply(blas: Any, sizes: Any, left: int, right: Any, joins: bool, total: 
     rows, columns, depth = sizes
     lot, most = rows, blas[1] // (min(depth, DEPTH) * columns) // ROWS_OF_A_KERNEL * ROWS_OF_A_KERNEL
     if most >= LEAST_ROWS:
-        parts = (rows + most - 1) // most
-        lot = ((rows + parts - 1) // parts + ROWS_OF_A_KERNEL - 1) // ROWS_OF_A_KERNEL * ROWS_OF_A_KERNEL
+        lots = (rows + most - 1) // most
+        lot = ((rows + lots - 1) // lots + ROWS_OF_A_KERNEL - 1) // ROWS_OF_A_KERNEL * ROWS_OF_A_KERNEL
     for row in range(0, rows, lot):
         product_in_parts(
             blas[0],
@@ -204,7 +200,7 @@ def _multiply(blas: Any, sizes: Any, left: int, right: Any, joins: bool, total: 
 
 
 @called_with(*(
-    f"({_CALL})".format(readonly(held, 1), result) for held in ("int32", "uint16") for result in ("uint32", "uint16")
+    f"({_CALL})".format(readonly(pixel, 1), result) for pixel in ("int32", "uint16") for result in ("uint32", "uint16")
 ))  # fmt: skip
 @apart
 def run(

@@ -228,7 +228,7 @@ def _rounded(values: Array, exponents: Array, fraction_bits: int) -> Array:
 
 
 def _magic(exponents: Array, fraction_bits: int, dtype: Any) -> Array:
-    """What rounds to multiples of 2**(exponents - 127 - fraction_bits) when it is added and taken away again."""
+    """The numbers that round to multiples of 2**(exponents - 127 - fraction_bits) when added and subtracted again."""
     if dtype == np.float64:
         wide: Array = np.ldexp(1.5, exponents + (52 - 127 - fraction_bits))
         return wide

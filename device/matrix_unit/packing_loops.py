@@ -1,8 +1,7 @@
 """What happens to numbers between L1 and the matrix unit, compiled: the bits of ``device.matrix_unit.packer``.
 
-Loaded by ``device.matrix_unit.packer`` and ``device.matrix_unit.blocks`` where the work is worth it
-(``device.host.compiling``). Everything is done on int32 bit patterns, in integers as far as that is possible; all
-integers are forced to 32 bits, so that the loops become vector instructions.
+The loops work on int32 bit patterns, in integers as far as possible; all integers are forced to 32 bits, so that the
+loops become vector instructions.
 """
 
 from typing import Any, Final, TypeAlias
@@ -102,7 +101,7 @@ def _scaled(number: np.int32, exponent: np.int32, places: np.int32) -> np.int32:
     return float32(near * _power_of_two(rest)).view(np.int32)
 
 
-@called_with(*(f"({given}, int32, int32[::1])" for given in ("int32[::1]", readonly("int32", 1))))
+@called_with(*(f"({bits}, int32, int32[::1])" for bits in ("int32[::1]", readonly("int32", 1))))
 @compiled
 def cut(bits: Array, mask: np.int32, out: Array) -> None:
     """Writes int32 bits under a mask to ``out``, zeros and denormals as +0."""
@@ -168,13 +167,13 @@ def add(left: Array, right: Array, fp32_dest: bool, out: Array) -> None:
     for row in range(len(left)):
         other = row if len(right) > 1 else 0
         for n in range(left.shape[1]):
-            one, two = left[row, n], right[other, n]
-            exponent_1, exponent_2 = int32(int32(one >> 23) & int32(0xFF)), int32(int32(two >> 23) & int32(0xFF))
+            bits_1, bits_2 = left[row, n], right[other, n]
+            exponent_1, exponent_2 = int32(int32(bits_1 >> 23) & int32(0xFF)), int32(int32(bits_2 >> 23) & int32(0xFF))
             exponent = max(exponent_1, exponent_2)
             places = int32(_FRACTION_BITS - _OPERAND_FRACTION_BITS)
-            number_1 = _shifted_half_up(_significand(one, exponent_1), int32(int32(exponent - exponent_1) + places))
-            number_2 = _shifted_half_up(_significand(two, exponent_2), int32(int32(exponent - exponent_2) + places))
-            total = int32((-number_1 if one < 0 else number_1) + (-number_2 if two < 0 else number_2))
+            number_1 = _shifted_half_up(_significand(bits_1, exponent_1), int32(int32(exponent - exponent_1) + places))
+            number_2 = _shifted_half_up(_significand(bits_2, exponent_2), int32(int32(exponent - exponent_2) + places))
+            total = int32((-number_1 if bits_1 < 0 else number_1) + (-number_2 if bits_2 < 0 else number_2))
             value = _scaled(total, exponent, int32(_BIAS + _OPERAND_FRACTION_BITS))
             if not fp32_dest:
                 value = int32(int32(value + int32(0x8000)) & int32(-0x10000))

@@ -84,7 +84,7 @@ def _multiply_tile(activations: Array, weights: Array, dst: Array, mode: MatrixU
 
 
 def _half(activations: Array, weights: Array) -> _Half | None:
-    """What the fidelity phases of a half share; None if no row counts."""
+    """The values that the fidelity phases of a half share; None if no row counts."""
     present = ((activations & np.uint32(0x7F800000)) != 0).any(axis=1)
     share = present.mean() if present.size else 0.0
     if share == 0.0:

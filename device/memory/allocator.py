@@ -31,7 +31,7 @@ class Block(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """What a free list knows; never changed, but replaced as a whole, so that no interrupt leaves half a change."""
+    """The state of a free list; it is replaced as a whole, so that no interrupt leaves half a change."""
 
     free: tuple[tuple[int, int], ...]  # (start, end) of the free blocks, sorted, never touching
     used: Mapping[int, int]  # Bytes of the blocks in use, by address
@@ -224,12 +224,12 @@ class Allocator:
 
     def standing(self) -> tuple[Blocks, ...]:
         """The blocks of all memories."""
-        return tuple(one.known for one in self._lists.values())
+        return tuple(free_list.known for free_list in self._lists.values())
 
     def stand(self, standing: tuple[Blocks, ...]) -> None:
         """Lets all memories have other blocks, as `standing` gave them for this allocator."""
-        for one, blocks in zip(self._lists.values(), standing, strict=True):
-            one.known = blocks
+        for free_list, blocks in zip(self._lists.values(), standing, strict=True):
+            free_list.known = blocks
 
     def allocate(self, buffer: BufferSpec) -> int:
         """Address of a new buffer, the same in every bank.
@@ -323,7 +323,7 @@ class Allocator:
         return f"{text}\n{self._way_out(buffer, stats)}"
 
     def _way_out(self, buffer: BufferSpec, stats: BankStatistics) -> str:
-        """What would make room for a buffer that does not fit."""
+        """Advice that would make room for a buffer that does not fit."""
         unit = self.spec.l1.allocation_alignment_bytes
         wanted = round_up(buffer.bank_bytes, unit)
         if buffer.buffer_type is BufferType.L1_SMALL:

@@ -172,7 +172,7 @@ class Buffer:
         self._values = self._tensor = self._pages = self.owner = None
 
     def _image(self, bank: int) -> Array:
-        """int16 [bank_bytes]: the bytes of one bank, -1 where nobody has written."""
+        """int16 [bank_bytes]: the bytes of one bank, -1 for bytes that were never written."""
         pages, places = self.pages(), self._places()
         image = np.full(self.spec.bank_bytes, -1, np.int16)
         for page in np.flatnonzero(places.banks == bank):

@@ -45,7 +45,7 @@ from device.spec.device_spec import DeviceSpec
 
 
 class BufferSpec(NamedTuple):
-    """What is asked of an allocator."""
+    """The arguments of an allocation."""
 
     buffer_type: BufferType
     memory_layout: TensorMemoryLayout  # How pages are dealt to banks
@@ -226,24 +226,27 @@ def _padded(shape: tuple[int, ...], layout: Layout, config: MemoryConfig) -> tup
 
 
 def _least_alignment(layout: Layout, config: MemoryConfig) -> tuple[int, ...]:
-    """What the last axes are aligned to at least: tiles, or rows of shards."""
+    """The least alignment of the last axes: tiles, or rows of shards."""
     if layout is Layout.TILE:
         return TILE, TILE
     return (1,) if config.shard_spec is None else (config.shard_spec.shape[1],)
 
 
-def _joined(asked: tuple[int, ...], least: tuple[int, ...]) -> tuple[int, ...]:
+def _joined(wanted: tuple[int, ...], least: tuple[int, ...]) -> tuple[int, ...]:
     """An alignment raised to whole multiples of the least."""
-    rank = max(len(asked), len(least))
-    asked, least = ((1,) * (rank - len(one)) + one for one in (asked, least))
-    return tuple(round_up(one, unit) for one, unit in zip(asked, least, strict=True))
+    rank = max(len(wanted), len(least))
+    wanted, least = ((1,) * (rank - len(sides)) + sides for sides in (wanted, least))
+    return tuple(round_up(sides, unit) for sides, unit in zip(wanted, least, strict=True))
 
 
 def _rounded(shape: tuple[int, ...], alignment: tuple[int, ...]) -> tuple[int, ...]:
     """A shape of at least as many axes, its last ones rounded up to their alignment."""
     whole = (1,) * (len(alignment) - len(shape)) + shape
-    kept = len(whole) - len(alignment)
-    return (*whole[:kept], *(round_up(side, unit) for side, unit in zip(whole[kept:], alignment, strict=True)))
+    unaligned = len(whole) - len(alignment)
+    return (
+        *whole[:unaligned],
+        *(round_up(side, unit) for side, unit in zip(whole[unaligned:], alignment, strict=True)),
+    )
 
 
 def _alignment_of(shape: tuple[int, ...], padded: tuple[int, ...], least: tuple[int, ...]) -> tuple[int, ...]:
@@ -256,8 +259,8 @@ def _alignment_of(shape: tuple[int, ...], padded: tuple[int, ...], least: tuple[
     whole, last = (1,) * (len(padded) - len(shape)) + shape, min(2, len(padded))
     units = (1, *least)[-last:]
     sides = [
-        side if side > round_up(given, unit) or len(least) == 1 else unit
-        for given, side, unit in zip(whole[-last:], padded[-last:], units, strict=True)
+        side if side > round_up(length, unit) or len(least) == 1 else unit
+        for length, side, unit in zip(whole[-last:], padded[-last:], units, strict=True)
     ]
     if whole[:-2] == padded[:-2]:
         return _joined(tuple(sides), least)

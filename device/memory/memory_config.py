@@ -277,7 +277,7 @@ def check_shards(rows: int, cols: int, layout: Layout, memory_layout: TensorMemo
 
 
 def _block_problem(high: int, wide: int, shards: ShardSpec) -> str | None:
-    """What is wrong with ``high`` x ``wide`` block shards on their grid, if anything."""
+    """The error of ``high`` x ``wide`` block shards on their grid, if any."""
     if len(shards.grid.ranges) != 1:
         return "Shard grid must be one full rectangular grid for block sharded!"
     grid = shards.grid.bounding_box()

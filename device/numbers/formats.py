@@ -151,11 +151,11 @@ def _rounded_wide(groups: Array, exponents: Array, mantissa_bits: int) -> Array:
     unit = np.ldexp(1.0, _unit_exponents(exponents, mantissa_bits))
     unit[exponents == 0] = 1.0
     small = (exponents > 0) & (exponents <= mantissa_bits + 1)
-    kept = np.where(small[:, None] & (np.abs(groups) < _SMALLEST_NORMAL), np.float32(0), groups)
+    normal = np.where(small[:, None] & (np.abs(groups) < _SMALLEST_NORMAL), np.float32(0), groups)
     magic = (unit * (1.5 * 2.0**52))[:, None]
     limit = (unit * ((1 << mantissa_bits) - 1))[:, None]
-    rounded = np.clip(kept + magic - magic, -limit, limit)
-    np.copyto(rounded, kept, where=~np.isfinite(kept))
+    rounded = np.clip(normal + magic - magic, -limit, limit)
+    np.copyto(rounded, normal, where=~np.isfinite(normal))
     with np.errstate(over="ignore"):
         return rounded.astype(np.float32)
 
@@ -214,10 +214,12 @@ class DataFormat:
             return True
         if not isinstance(other, DataFormat):
             return NotImplemented
-        return self.name == other.name and all(getattr(self, one) == getattr(other, one) for one in self.__slots__)
+        return self.name == other.name and all(
+            getattr(self, field) == getattr(other, field) for field in self.__slots__
+        )
 
     def __hash__(self) -> int:
-        """That of the name: plans are looked up by many formats, and those of one name are nearly always one."""
+        """The hash of the name: formats are hashed often, and two formats of one name are nearly always the same."""
         return hash(self.name)
 
     @property

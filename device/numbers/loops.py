@@ -1,10 +1,8 @@
 """Roundings of float32 numbers as machine code: the bits that ``device.numbers.rounding`` gives without numba.
 
-Loaded by the modules beside it where the work is worth it (``device.host.compiling``). Each loop goes once over memory
-where numpy goes once for each operation. Multiplications and additions stay apart, as they are in numpy.
-
-The layout is what makes it fast: a loop sees one view of an array, as int32 bit patterns or as float32, and goes over
-many groups at a time, so that it becomes vector instructions.
+Each loop goes over memory once, where numpy goes once for each operation. Multiplications and additions stay apart, as
+they are in numpy. A loop sees one view of an array, as int32 bit patterns or as float32, and goes over many groups at a
+time, so that it becomes vector instructions.
 """
 
 from functools import partial
@@ -67,20 +65,20 @@ def share(bits: Array, smallest: np.int32, stretch: np.float32, magic: np.float3
     """
     flat, tops = bits.reshape(-1), np.empty(_AT_A_TIME, np.int32)
     for start in range(0, flat.size, _AT_A_TIME):
-        some = flat[start : min(start + _AT_A_TIME, flat.size)]
-        for first in range(0, some.size, SIXTEEN):
-            spread_exponents(some, first, _HALF_OF_SEVEN, tops)
-        for i in range(some.size):
+        chunk = flat[start : min(start + _AT_A_TIME, flat.size)]
+        for first in range(0, chunk.size, SIXTEEN):
+            spread_exponents(chunk, first, _HALF_OF_SEVEN, tops)
+        for i in range(chunk.size):
             top = int32(max(tops[i], smallest)).view(np.float32)
-            normal = some[i] if some[i] & _FIELD else int32(0)
+            normal = chunk[i] if chunk[i] & _FIELD else int32(0)
             seven = int32(int32(normal + _HALF_OF_SEVEN) & _SEVEN_BITS).view(np.float32)
             added = float32(top * magic)
-            some[i] = float32(float32(float32(seven * stretch) + added) - added).view(np.int32)
+            chunk[i] = float32(float32(float32(seven * stretch) + added) - added).view(np.int32)
         if unit > 0:
-            for i in range(some.size):
+            for i in range(chunk.size):
                 multiple = float32(int32(max(tops[i], smallest)).view(np.float32) * unit)
-                units = np.trunc(float32(int32(some[i]).view(np.float32) / multiple))
-                some[i] = float32(float32(float32(units) * multiple) + float32(0)).view(np.int32)  # no negative zero
+                units = np.trunc(float32(int32(chunk[i]).view(np.float32) / multiple))
+                chunk[i] = float32(float32(float32(units) * multiple) + float32(0)).view(np.int32)  # no negative zero
 
 
 @apart
@@ -98,8 +96,8 @@ def round_together(bits: Array, mantissa_bits: int, tops: Array, out: Array) -> 
         most = max(most, tops[i])
         magic = int32(tops[i] + above).view(np.float32)
         limit = int32(tops[i] | below).view(np.float32)
-        kept = bits[i] if bits[i] & _FIELD else int32(0)
-        rounded = float32(float32(int32(kept).view(np.float32) + magic) - magic)
+        number = bits[i] if bits[i] & _FIELD else int32(0)
+        rounded = float32(float32(int32(number).view(np.float32) + magic) - magic)
         rounded = limit if rounded > limit else rounded
         rounded = -limit if rounded < -limit else rounded
         out[i] = int32(float32(rounded).view(np.int32) >> 16)
@@ -114,10 +112,10 @@ def round_even(bits: Array, mantissa_bits: int, out: Array) -> bool:
     Denormals become zero: beside larger numbers they would be rounded to it, and otherwise they are dropped. ``bits``
     are int32 [groups, 16] of float32 numbers, ``out`` bfloat16 bits as uint16.
     """
-    given, result, tops = bits.reshape(-1), out.reshape(-1), np.empty(_AT_A_TIME, np.int32)
-    for first in range(0, given.size, _AT_A_TIME):
-        last = min(first + _AT_A_TIME, given.size)
-        if round_together(given[first:last], mantissa_bits, tops, result[first:last]) > MOST_NARROW:
+    flat, result, tops = bits.reshape(-1), out.reshape(-1), np.empty(_AT_A_TIME, np.int32)
+    for first in range(0, flat.size, _AT_A_TIME):
+        last = min(first + _AT_A_TIME, flat.size)
+        if round_together(flat[first:last], mantissa_bits, tops, result[first:last]) > MOST_NARROW:
             return False
     return True
 

@@ -1,7 +1,6 @@
 """float32 numbers rounded in place to what packers write: by machine code where it is worth loading, else by numpy.
 
-Both give the same bits. Infinities and NaN are not treated as the device does, nor are denormals where no exponent is
-shared.
+Both give the same bits. Infinities and NaN, and denormals where no exponent is shared, differ from the device's.
 """
 
 from collections.abc import Sequence
@@ -92,13 +91,13 @@ def share(values: Array, mantissa_bits: int) -> Array:
 
 
 def sharing(mantissa_bits: int) -> tuple[int, np.int32, np.float32, np.float32, np.float32]:
-    """What `share` rounds with: members of a group, and what `device.numbers.loops.share` is given of that name."""
+    """The numbers that `share` rounds with, under the parameter names of `device.numbers.loops.share`."""
     unit = 2.0 ** (1 - mantissa_bits) if mantissa_bits <= _FRACTION_BITS else 0.0
     return GROUP, _SMALLEST, _STRETCH, _MAGIC, np.float32(unit)
 
 
 def _loops(values: Array, passes: int) -> Any:
-    """The compiled loops, if they are to do what numpy would in so many passes; else None."""
+    """The compiled loops, if they are worth loading for the work of so many passes of numpy; else None."""
     if not values.flags.c_contiguous or not worth_loading("device.numbers.loops", passes * _PASS_SECONDS * values.size):
         return None
     return loops_of("device.numbers.loops")
@@ -123,20 +122,20 @@ def widen_rows(
     out = np.empty(several * count * (columns.stop - columns.start), np.float32)
     firsts = range(columns.start, columns.stop, width)
     widths = [several * (min(first + width, columns.stop) - first) for first in firsts]
-    ends = accumulate((count * wide for wide in widths), initial=0)
-    parts = [out[begin:end].reshape(count, wide) for (begin, end), wide in zip(pairwise(ends), widths, strict=True)]
+    edges = accumulate((count * wide for wide in widths), initial=0)
+    widened = [out[begin:end].reshape(count, wide) for (begin, end), wide in zip(pairwise(edges), widths, strict=True)]
     fits = values.itemsize == 2 and values.flags.c_contiguous
     if fits and worth_loading("device.numbers.loops", _WIDEN_SECONDS * out.size):
         loops, halves = loops_of("device.numbers.loops"), to_read(values.view(np.uint16))
         loops.widen_rows(halves, columns.start, columns.stop, width, numbers, np.int32(mask), out.view(np.int32))
-        return parts
-    for first, part in zip(firsts, parts, strict=True):
-        for target, rows in zip(np.split(part, several, axis=1), rows_of, strict=True):
+        return widened
+    for first, columns_of in zip(firsts, widened, strict=True):
+        for target, rows in zip(np.split(columns_of, several, axis=1), rows_of, strict=True):
             _copy_rows(values[:, first : min(first + width, columns.stop)], rows, target)
     if mask != -1:
         bits = out.view(np.int32)
         bits &= np.int32(mask)
-    return parts
+    return widened
 
 
 def _copy_rows(values: Array, rows: slice | Integers, target: Array) -> None:

@@ -1,7 +1,7 @@
 """The largest exponent of sixteen neighbors for each of them, in compiled loops.
 
-A loop over so few is no vector instruction, and takes longer than what is done to the numbers afterwards. This module
-needs numba, also to be loaded. A change of `spread_exponents` is seen by loops of other files once these change, too
+A loop over sixteen numbers is no vector instruction, and takes longer than the rounding that follows. Importing this
+module needs numba. Loops of other files notice a change of `spread_exponents` only once their own file changes
 (`device.host.compiling`).
 """
 
@@ -24,18 +24,20 @@ def _spread_exponents(typing: Any, bits: Any, first: Any, added: Any, tops: Any)
     """
     signature = _numba.types.void(bits, _numba.types.intp, _numba.types.int32, tops)
 
-    def make(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+    def make(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         sixteen = _ir.VectorType(_ir.IntType(32), SIXTEEN)
 
         def place(of: int) -> Any:
-            array = context.make_array(signature.args[of])(context, builder, given[of])
-            return builder.bitcast(builder.gep(array.data, [given[1]]), sixteen.as_pointer())
+            array = context.make_array(signature.args[of])(context, builder, arguments[of])
+            return builder.bitcast(builder.gep(array.data, [arguments[1]]), sixteen.as_pointer())
 
         def order(places: list[int]) -> Any:
             return _ir.Constant(sixteen, places)
 
-        one = builder.insert_element(_ir.Constant(sixteen, _ir.Undefined), given[2], _ir.Constant(_ir.IntType(32), 0))
-        halves = builder.shuffle_vector(one, one, order([0] * SIXTEEN))
+        vector = builder.insert_element(
+            _ir.Constant(sixteen, _ir.Undefined), arguments[2], _ir.Constant(_ir.IntType(32), 0)
+        )
+        halves = builder.shuffle_vector(vector, vector, order([0] * SIXTEEN))
         largest = builder.add(builder.load(place(0), align=4), halves)
         largest = builder.and_(largest, order([_FIELD] * SIXTEEN))
         for distance in (8, 4, 2, 1):

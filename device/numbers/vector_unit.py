@@ -68,7 +68,7 @@ def rounded_to_even_bfloat16(x: Array) -> Array:
 
 
 def cut_to_bfloat16(x: Array) -> Array:
-    """What a store into a 16-bit Dst leaves."""
+    """A float32 after a store into a 16-bit Dst."""
     return _floats(_bits(x) & UPPER_HALF)
 
 

@@ -46,7 +46,7 @@ class Costs:
 
     def __post_init__(self) -> None:
         require_positive(self.TABLE, self)
-        shares = [one.name for one in fields(cast(Any, self)) if one.name.endswith("_share")]
+        shares = [field.name for field in fields(cast(Any, self)) if field.name.endswith("_share")]
         require_share(self.TABLE, self, *shares)
 
 
@@ -337,15 +337,15 @@ def device_file(device: str | Path, origin: Path = Path()) -> DeviceFile:
 
 def extended_files(device: str | Path) -> tuple[DeviceFile, ...]:
     """The file of a device, preceded by the file that it extends, and so on; a file must not extend itself."""
-    found = [device_file(device)]
-    while found[0].extends is not None:
-        base = device_file(found[0].extends, found[0].folder)
-        if base.key in (keys := [one.key for one in reversed(found)]):
+    files = [device_file(device)]
+    while files[0].extends is not None:
+        base = device_file(files[0].extends, files[0].folder)
+        if base.key in (keys := [file.key for file in reversed(files)]):
             raise SpecError(
                 f"device {base.key!r} extends itself ({' -> '.join((*keys, base.key))}); cut one {_EXTENDS!r}"
             )
-        found.insert(0, base)
-    return tuple(found)
+        files.insert(0, base)
+    return tuple(files)
 
 
 def _values(device: str | Path) -> dict[str, Any]:

@@ -1,7 +1,4 @@
-"""Frozen dataclasses of figures: to and from plain dicts, copied with changes, and checked.
-
-Figures are numbers, texts, and such dataclasses again.
-"""
+"""Frozen dataclasses of numbers, texts and such dataclasses: to and from dicts, copied with changes, checked."""
 
 import re
 import sys
@@ -44,7 +41,7 @@ class Kind(NamedTuple):
 
 def kind_of(name: str) -> Kind:
     """The kind of number of a figure's name, as `dram.banks` or `reader.tilize[0].dst_16bit_cycles`, or a SpecError."""
-    if kind := _found(name):
+    if kind := _kind_or_none(name):
         return kind
     raise SpecError(
         f"{name}: nobody knows the unit of this figure; let its name end in one of {', '.join(_ENDINGS)}, or list it"
@@ -53,10 +50,10 @@ def kind_of(name: str) -> Kind:
 
 def has_kind(name: str) -> bool:
     """Whether the name of a figure tells its unit."""
-    return _found(name) is not None
+    return _kind_or_none(name) is not None
 
 
-def _found(name: str) -> Kind | None:
+def _kind_or_none(name: str) -> Kind | None:
     return _COUNTED.get(name) or next((kind for ending, kind in _ENDINGS.items() if name.endswith(ending)), None)
 
 
@@ -181,7 +178,7 @@ def _factor(name: str, unit: str, text: str, whole: bool) -> Fraction:
         return units[unit] / units[own]
     of = next((kind for kind, known in _KINDS.items() if unit in known), None)
     if of is None:
-        every = [one for known in _KINDS.values() for one in known if one]
+        every = [unit_name for known in _KINDS.values() for unit_name in known if unit_name]
         raise SpecError(f"{name}: unknown unit {shown(unit)}{nearest(unit, units or every)}; {_way_out(name, whole)}")
     raise SpecError(
         f"{name} is {f'in {own}' if own else 'a plain number'}, not {of} as {shown(text)} is; {_way_out(name, whole)}"
@@ -260,7 +257,7 @@ def replace_fields(
     """
     kinds = get_type_hints(type(spec))
     own: dict[str, Any] = {}
-    parts: dict[str, dict[str, object]] = {}
+    changes_by_part: dict[str, dict[str, object]] = {}
     for name, value in changes.items():
         if name in kinds:
             own[name] = convert(kinds[name], value, _join(where, name))
@@ -271,8 +268,8 @@ def replace_fields(
             raise SpecError(
                 f"unknown field {shown(name)}{guess}; give a field of the spec, or part_field of one of its parts"
             )
-        parts.setdefault(part, {})[field] = value
-    for part, part_changes in parts.items():
+        changes_by_part.setdefault(part, {})[field] = value
+    for part, part_changes in changes_by_part.items():
         own[part] = replace_fields(own.get(part, getattr(spec, part)), part_changes, nested=False, where=part)
     return dataclass_replace(spec, **own)
 

@@ -18,7 +18,7 @@ from device.time.stages import Stage, StageCycles
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """What a processor does to one block."""
+    """The work of a processor on one block."""
 
     cycles: float  # How long it takes
     path: Mapping[Stage, float]  # What that time is spent on, in cycles of each stage
@@ -173,7 +173,7 @@ class Slots:
 
     @property
     def moments(self) -> list[Moment]:
-        """What is still to be waited for: when its last blocks were emptied, and those in it filled."""
+        """The moments that can still be waited for: when the last blocks were emptied, and the present ones filled."""
         return self._emptied[-self.blocks :] + self._filled[len(self._emptied) :]
 
     @moments.setter
@@ -184,9 +184,9 @@ class Slots:
         self._emptied[-self.blocks :] = moments[:emptied]
 
     def go_on(self, times: int, pace: Task) -> None:
-        """As many blocks more come and go, at a pace as of `Processor.go_on`."""
-        kept = self._emptied[-self.blocks :]
-        self._emptied[-self.blocks :] = [later(moment, times, pace) for moment in kept]
+        """Passes ``times`` more blocks, at a pace as in `Processor.go_on`."""
+        last = self._emptied[-self.blocks :]
+        self._emptied[-self.blocks :] = [later(moment, times, pace) for moment in last]
 
     @property
     def left(self) -> int:
@@ -268,7 +268,7 @@ def _is_later(before: Sequence[float], after: Sequence[float]) -> bool:
     if len(before) != len(after):
         return False
     shift = after[0] - before[0]
-    return all(isclose(one + shift, other, rel_tol=SAME) for one, other in zip(before, after, strict=True))
+    return all(isclose(earlier + shift, later, rel_tol=SAME) for earlier, later in zip(before, after, strict=True))
 
 
 def _count(times: int, unit: Callable[[], object], processors: Sequence[Processor], buffers: Sequence[Slots]) -> None:

@@ -66,8 +66,8 @@ class Torus:
 def torus_of(spec: DeviceSpec) -> Torus:
     """The network of a device.
 
-    A grid with more columns than `NocSpec.worker_cols` names is no card's: its torus has as many columns besides those
-    of worker cores as the card's has, and they come first, as on the cards. The same of rows.
+    A grid with more columns than `NocSpec.worker_cols` is no card's: its torus has as many columns besides those of
+    worker cores as the card's torus, and they come first, as on the cards. The same holds for rows.
     """
     noc, grid = spec.noc, spec.grid
     cols, worker_cols = _axis(noc.cols, noc.worker_cols, grid.cols)
@@ -147,7 +147,7 @@ def routes(torus: Torus, network: Network, sources: Places, destinations: Places
 
 
 def _nodes_of_legs(leg: _Leg, step: int) -> Iterator[list[tuple[int, int]]]:
-    """Of each route the nodes that it leaves: their ring, and the position on it."""
+    """The nodes that each route leaves: their ring, and the position on it."""
     for ring, start, links in zip(leg.ring.tolist(), leg.start.tolist(), leg.links.tolist(), strict=True):
         yield [(ring, step * (start + passed) % leg.size) for passed in range(links)]
 

@@ -1,4 +1,4 @@
-"""What a device operation takes, as the reading of cycles reports it.
+"""The cycles of a device operation, as a report shows them.
 
 A *stage* is a part of a core that works by itself and waits for others at circular buffers and semaphores: a data
 movement processor, the unpackers, the matrix unit, the packer, or a network or memory that several cores share. Cores
@@ -59,10 +59,7 @@ class Lazy(Generic[ValueT]):
 
 
 class Stage(StrEnum):
-    """Parts of a core (or what cores share) that can bind an operation.
-
-    A report prints the value; an operation uses those that it has.
-    """
+    """Parts of a core, or resources that cores share, that can bind an operation; a report prints the value."""
 
     START = "start"
     READER = "reader"
@@ -159,7 +156,7 @@ class OperationCycles:
 
 def binding_stage(stages: Iterable[StageCycles]) -> Stage:
     """The stage with most cycles on the critical path; among equals the busiest, then the first."""
-    return max(stages, key=lambda one: (one.critical_cycles, one.busy_cycles)).stage
+    return max(stages, key=lambda stage: (stage.critical_cycles, stage.busy_cycles)).stage
 
 
 def nanoseconds(cycles: float, clock_hz: int) -> float:

@@ -93,10 +93,7 @@ def torch_call(layer: Layer, inputs: Inputs) -> Callable[[], object]:
 
 
 def bench_layers(repeats: int) -> Iterator[Figure]:
-    """Values, planning and report of every layer: on a new spec, on a new device, and again.
-
-    Beside torch where it is installed.
-    """
+    """Values, planning and report of every layer, and torch if installed: on a new spec, on a new device, and again."""
     settings = settings_of("fast", cycles=True)
     load_loops()
 
@@ -155,9 +152,9 @@ def bench_planning(repeats: int) -> Iterator[Figure]:
 
 
 def bench_cycles(repeats: int) -> Iterator[Figure]:
-    """Plan, memory map, cycles and their report, on a device of each generation: each layer, and the median of them.
+    """Plan, memory map, cycles and report of each layer, and the median, on a device of each generation.
 
-    On a new spec, on a new device, and where the same was done before.
+    Each is measured on a new spec, on a new device, and where the same was done before.
     """
     layers = read_layers(DEFAULT_LAYERS)
     inputs = {layer.name: make_inputs(layer) for layer in layers}
@@ -169,8 +166,8 @@ def bench_cycles(repeats: int) -> Iterator[Figure]:
                 layer.name: partial(call_seconds, layer, inputs[layer.name], settings, read=False, **options)
                 for layer in layers
             }
-            found = {case: 1e3 * min(seconds) for case, seconds in all_locked(ops, max(repeats, 5)).items()}
-            for case, shortest in found.items():
+            least = {case: 1e3 * min(seconds) for case, seconds in all_locked(ops, max(repeats, 5)).items()}
+            for case, shortest in least.items():
                 yield Figure(bench="cycles", case=f"{device} {case}", name=name, value=shortest, unit="ms")
-            middle = median(found.values())
+            middle = median(least.values())
             yield Figure(bench="cycles", case=f"{device}, median", name=name, value=middle, unit="ms", limit=limit)

@@ -47,8 +47,8 @@ def read_network(model: str) -> Network:
     operands = {}
     for row in (step.row for step in steps if step.row is not None):
         shape, of_bias = operand_shapes(row)
-        taps = int(row["in_c"]) * int(row["k"]) ** 2
-        met = taps // int(row["s"]) ** 2 if row["op"] == "conv_transpose2d" else taps
+        multiply_adds = int(row["in_c"]) * int(row["k"]) ** 2
+        met = multiply_adds // int(row["s"]) ** 2 if row["op"] == "conv_transpose2d" else multiply_adds
         weights = rng.standard_normal(shape, dtype=np.float32) * np.float32(sqrt(2 / met))
         operands[row["layer"]] = (weights, rng.standard_normal(of_bias, dtype=np.float32) / np.float32(10))
     first = steps[0].row or {}
@@ -123,10 +123,7 @@ def _layer(row: Mapping[str, str], x: Any, weights: Any, bias: Any) -> Any:
 
 
 def bench_networks(repeats: int) -> Iterator[Figure]:
-    """A pass of each network, beside torch where it is installed.
-
-    On a new spec, on a new device, and on a device that passed before.
-    """
+    """A pass of each network, and of torch if installed: on a new spec, on a new device, and on a used device."""
     load_loops()
     for model in NETWORKS:
         network = read_network(model)
@@ -144,7 +141,7 @@ def bench_networks(repeats: int) -> Iterator[Figure]:
 def _timed(model: str, passes: Mapping[str, Callable[[], Any]], repeats: int) -> Iterator[Figure]:
     """What passes take that take turns."""
     clock = clock_of(threads())
-    taken = all_locked({name: partial(least_seconds, one, 1, clock=clock) for name, one in passes.items()}, repeats)
+    taken = all_locked({name: partial(least_seconds, call, 1, clock=clock) for name, call in passes.items()}, repeats)
     for name, seconds in taken.items():
         yield run_times("networks", model, name, seconds)
     yield from of_torch("networks", model, {name: min(seconds) for name, seconds in taken.items()}, LIMITS_OF_TORCH)

@@ -99,7 +99,7 @@ def _works(case: Case, device: Device) -> Iterator[tuple[str, Callable[[], objec
     src = rng.standard_normal((case.batch, case.size, case.size, ins), np.float32)
     weights = rng.standard_normal((ins, outs // case.groups, case.kernel, case.kernel), np.float32)
     bias = rng.standard_normal(outs, np.float32)
-    given: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "strides": [case.stride] * 2,
         "pads_begin": [case.padding] * 2,
         "pads_end": [case.padding] * 2,
@@ -109,13 +109,13 @@ def _works(case: Case, device: Device) -> Iterator[tuple[str, Callable[[], objec
         "weights_format": "IOX",
         "device": device,
     }
-    shape = onednn.conv_transpose(src, weights, bias, **given).shape
+    shape = onednn.conv_transpose(src, weights, bias, **attributes).shape
     diff: Array = np.asarray(rng.standard_normal(shape, np.float32))
     theirs = {} if torch is None else _torch_works(case, src, weights, bias, diff)
     ours: dict[str, Callable[[], object]] = {
-        "forward": lambda: onednn.conv_transpose(src, weights, bias, **given),
-        "data": lambda: onednn.conv_transpose_backward_data(diff, weights, **given),
-        "weights": lambda: onednn.conv_transpose_backward_weights(src, diff, weights.shape, **given),
+        "forward": lambda: onednn.conv_transpose(src, weights, bias, **attributes),
+        "data": lambda: onednn.conv_transpose_backward_data(diff, weights, **attributes),
+        "weights": lambda: onednn.conv_transpose_backward_weights(src, diff, weights.shape, **attributes),
     }
     for direction, op in ours.items():
         yield direction, op, theirs.get(direction)

@@ -104,15 +104,17 @@ def bench_plans(repeats: int) -> Iterator[Figure]:
     times: defaultdict[str, list[float]] = defaultdict(list)
     for recorded in calls:
         times[recorded.group].append(plan_ms(recorded, repeats))
-    times["all"] = [one for found in list(times.values()) for one in found]
-    for group, found in times.items():
-        case, limit = f"{len(found)} calls, {group}", LIMIT_MS if group == "all" else None
-        ranks = statistics.quantiles(found, n=20) if len(found) > 1 else found
-        yield Figure(bench="plans", case=case, name="median", value=statistics.median(found), unit="ms")
+    times["all"] = [value for milliseconds in list(times.values()) for value in milliseconds]
+    for group, milliseconds in times.items():
+        case, limit = f"{len(milliseconds)} calls, {group}", LIMIT_MS if group == "all" else None
+        ranks = statistics.quantiles(milliseconds, n=20) if len(milliseconds) > 1 else milliseconds
+        yield Figure(bench="plans", case=case, name="median", value=statistics.median(milliseconds), unit="ms")
         yield Figure(bench="plans", case=case, name="95 of 100 within", value=ranks[-1], unit="ms")
-        yield Figure(bench="plans", case=case, name="mean", value=statistics.fmean(found), unit="ms", limit=limit)
-    case, kept = f"{repeats * len(calls)} plans", float(blocks_kept(calls, repeats))
-    yield Figure(bench="plans", case=case, name="kept", value=kept, unit="blocks", limit=LIMIT_BLOCKS)
+        yield Figure(
+            bench="plans", case=case, name="mean", value=statistics.fmean(milliseconds), unit="ms", limit=limit
+        )
+    case, blocks = f"{repeats * len(calls)} plans", float(blocks_kept(calls, repeats))
+    yield Figure(bench="plans", case=case, name="kept", value=blocks, unit="blocks", limit=LIMIT_BLOCKS)
 
 
 LIMIT_SECONDS = 0.15
@@ -192,14 +194,14 @@ def measure_apart(layer: Layer) -> dict[str, float]:
 def bench_memory(repeats: int) -> Iterator[Figure]:
     """Peak of every layer; once each, since allocations repeat."""
     for layer in read_layers(DEFAULT_LAYERS):
-        found = measure_apart(layer)
+        sizes = measure_apart(layer)
         case = layer.name
-        yield Figure(bench="memory", case=case, name="peak", value=found["peak"] / MIB, unit="MiB")
-        yield Figure(bench="memory", case=case, name="tensors as stored", value=found["stored"] / MIB, unit="MiB")
-        ratio = found["peak"] / found["stored"]
+        yield Figure(bench="memory", case=case, name="peak", value=sizes["peak"] / MIB, unit="MiB")
+        yield Figure(bench="memory", case=case, name="tensors as stored", value=sizes["stored"] / MIB, unit="MiB")
+        ratio = sizes["peak"] / sizes["stored"]
         limit = LIMIT_OF_STORED_BLOCKS if FORMATS[layer.input_dtype].is_block else LIMIT_OF_STORED
         yield Figure(bench="memory", case=case, name="of stored", value=ratio, unit="x", limit=limit)
-        ratio = found["peak"] / found["float32"]
+        ratio = sizes["peak"] / sizes["float32"]
         yield Figure(bench="memory", case=case, name="of float32", value=ratio, unit="x", limit=LIMIT_OF_TENSORS)
 
 

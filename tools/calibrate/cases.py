@@ -50,9 +50,9 @@ class Case:
         return self.prediction.cycles_on(spec)[0] / self.measured - 1.0
 
     def residuals(self, spec: DeviceSpec) -> list[float]:
-        """What a fit makes small: the logarithm of predicted over measured, and errors of end times by the whole."""
-        cycles, *ends = self.prediction.cycles_on(spec)
-        pairs = zip(ends, self.ends, strict=True)
+        """The residuals of a fit: the logarithm of predicted over measured, and errors of end times by the whole."""
+        cycles, *end_cycles = self.prediction.cycles_on(spec)
+        pairs = zip(end_cycles, self.ends, strict=True)
         late = [END_TIME_WEIGHT * (end - known) / self.measured for end, known in pairs if known is not None]
         return [math.log(cycles / self.measured), *late]
 
@@ -81,8 +81,8 @@ def cases_of(program: str, predictions: Iterable[Prediction]) -> list[Case]:
     ]
 
 
-def _ended(same: list[Prediction], column: str) -> float | None:
+def _ended(predictions: list[Prediction], column: str) -> float | None:
     """When a processor ended, if rows say so."""
-    if not same[0].row[column]:
+    if not predictions[0].row[column]:
         return None
-    return statistics.median(float(one.row[column]) * float(one.row["clock_mhz"]) / 1000 for one in same)
+    return statistics.median(float(case.row[column]) * float(case.row["clock_mhz"]) / 1000 for case in predictions)

@@ -46,28 +46,28 @@ def fit_constants(residuals: Residuals, priors: Mapping[str, float], *, rounds: 
     prior = np.array([priors[name] for name in names])
 
     def values_at(logs: Vector) -> dict[str, float]:
-        found = zip(names, (prior * np.exp(logs)).tolist(), strict=True)
-        return {name: min(value, 1.0) if name.endswith("_share") else value for name, value in found}
+        pairs = zip(names, (prior * np.exp(logs)).tolist(), strict=True)
+        return {name: min(value, 1.0) if name.endswith("_share") else value for name, value in pairs}
 
-    def costs_of(found: Vector, logs: Vector) -> Vector:
-        scaled = found / SPREAD
+    def costs_of(residuals_there: Vector, logs: Vector) -> Vector:
+        scaled = residuals_there / SPREAD
         size = np.maximum(np.abs(scaled), 1e-12)
         linear = np.sqrt(np.maximum(2 * LINEAR_BEYOND * size - LINEAR_BEYOND**2, 0.0)) / size
         return np.concatenate([scaled * np.where(size < LINEAR_BEYOND, 1.0, linear), logs / PRIOR_SPREAD])
 
     here = np.zeros(len(names))
-    found = residuals(values_at(here), None, None)
-    cost, damping = costs_of(found, here), 1e-2
+    errors = residuals(values_at(here), None, None)
+    cost, damping = costs_of(errors, here), 1e-2
     for _ in range(rounds):
         slopes = np.empty((len(cost), len(names)))
         for number, name in enumerate(names):
             moved = here.copy()
             moved[number] += STEP
-            slopes[:, number] = (costs_of(residuals(values_at(moved), name, found), moved) - cost) / STEP
+            slopes[:, number] = (costs_of(residuals(values_at(moved), name, errors), moved) - cost) / STEP
         step, damping = _step(residuals, values_at, costs_of, here, cost, slopes, damping)
         if step is None:
             break
-        there, found, lower = step
+        there, errors, lower = step
         gain = 1 - (lower @ lower) / (cost @ cost)
         here, cost, damping = there, lower, damping / 3
         if gain < LEAST_GAIN:
@@ -88,10 +88,10 @@ def _step(
     unit = np.eye(len(here))
     for _ in range(4):
         there = here + np.linalg.solve(slopes.T @ slopes + damping * unit, -slopes.T @ cost)
-        found = residuals(values_at(there), None, None)
-        lower = costs_of(found, there)
+        errors = residuals(values_at(there), None, None)
+        lower = costs_of(errors, there)
         if lower @ lower < cost @ cost:
-            return (there, found, lower), damping
+            return (there, errors, lower), damping
         damping *= 5
     return None, damping
 

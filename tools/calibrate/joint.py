@@ -1,7 +1,7 @@
 """One fit of all programs of an architecture: what they share is fitted to all of them.
 
-A program that does not read a figure does not change with it, so that most of the numerical derivatives are known to be
-zero after the first round.
+A program that does not read a figure does not change with it: after the first round most numerical derivatives are
+known to be zero.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,26 +31,26 @@ def changed_specs(cases: Sequence[Case], values: Mapping[str, float]) -> list[De
 
 def fit_jointly(cases: Sequence[Case], priors: Mapping[str, float]) -> Fit:
     """Fits figures to cases of one architecture, from what they are expected to be."""
-    parts = {
+    programs = {
         program: [case for case in cases if case.program == program]
         for program in sorted({case.program for case in cases})
     }
     reads: dict[tuple[str, str], bool] = {}
-    ends = np.cumsum([sum(case.count for case in part) for part in parts.values()])
+    last_rows = np.cumsum([sum(case.count for case in own) for own in programs.values()])
 
     def residuals(values: Mapping[str, float], moved: str | None, before: Vector | None) -> Vector:
         """All residuals; only those of programs that read the moved figure are worked out anew."""
-        known = [None] * len(parts) if before is None else np.split(before, ends[:-1])
-        found = []
-        for (program, part), same in zip(parts.items(), known, strict=True):
+        known = [None] * len(programs) if before is None else np.split(before, last_rows[:-1])
+        rows = []
+        for (program, own), same in zip(programs.items(), known, strict=True):
             if same is not None and moved is not None and not reads.get((program, moved), True):
-                found.append(same)
+                rows.append(same)
                 continue
-            pairs = zip(part, changed_specs(part, values), strict=True)
-            found.append(np.array(list(chain.from_iterable(case.residuals(spec) for case, spec in pairs))))
+            pairs = zip(own, changed_specs(own, values), strict=True)
+            rows.append(np.array(list(chain.from_iterable(case.residuals(spec) for case, spec in pairs))))
             if same is not None and moved is not None:
-                reads[program, moved] = bool((found[-1] != same).any())
-        return np.concatenate(found)
+                reads[program, moved] = bool((rows[-1] != same).any())
+        return np.concatenate(rows)
 
     return fit_constants(residuals, priors)
 
@@ -60,8 +60,8 @@ def cross_validated_errors(
 ) -> list[tuple[Case, float]]:
     """Errors of every case with figures that were fitted without its fold.
 
-    Every fit begins at the priors: one that began at the fit of all cases, and found nothing better nearby, would have
-    seen what it is to predict.
+    Every fit begins at the priors: a fit that begins at the fit of all cases, and finds nothing better nearby, would
+    have seen the cases that it predicts.
     """
     errors: list[tuple[Case, float]] = []
     for fold in folds_of(list(dict.fromkeys(case.fold for case in cases)), FOLDS, seed):

@@ -40,9 +40,10 @@ def block_tables(device: ttsim.Device) -> Table:
 def tried(
     run: Callable[[], object], *, expected: tuple[type[Exception], ...] = (ttsim.TTSimError,), again: str
 ) -> Finding:
-    """Runs something that may be refused, with errors of the given classes; what else it raises is a fault.
+    """Runs something that may be refused with errors of the given classes; any other error is a fault.
 
-    So is what takes too long, which is counted in calls of functions: seconds are those of a busy machine, too.
+    Too long a run is a fault, too. Its length is counted in calls of functions, because seconds depend on a busy
+    machine.
     """
     begun, profile = time.perf_counter(), Profile(builtins=False, subcalls=False)
     try:
@@ -63,7 +64,7 @@ def tried(
 
 
 def unreadable(text: str) -> str:
-    """What is wrong with the text of an error; empty if nothing is."""
+    """The fault of the text of an error; empty if there is none."""
     first = text.split("\n", 1)[0]
     if not first.strip():
         return f"an error without a first line: {text[:100]!r}"

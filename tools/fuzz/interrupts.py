@@ -72,7 +72,7 @@ class Interrupt:
         self.left = line
 
     def __call__(self, frame: FrameType, event: str, argument: object) -> Any:
-        """What ``sys.settrace`` calls."""
+        """The trace function for ``sys.settrace``."""
         name = frame.f_code.co_filename
         if not any(part in name for part in WATCHED) or "/tools/" in name:
             return None
@@ -147,7 +147,7 @@ def found_after(scene: str, line: int, *, warm: bool = False) -> tuple[bool, str
 
 
 def _unfinished(device: ttsim.Device, before: object) -> str:
-    """What a device should not have after all calls, which is then closed; empty if nothing."""
+    """The leftovers of a device after all calls, which is then closed; empty if there are none."""
     wrong = ""
     if block_tables(device) != before:
         wrong = f"blocks are left: {[buffer.name for buffer in device.machine.memory.live()][:3]}"
@@ -171,7 +171,7 @@ def check_threads(seed: int, index: int) -> Finding:
 
 
 def found_after_threads(plans: Sequence[Sequence[str]]) -> str:
-    """What does not hold after threads have run the scenes of each list; empty if all does."""
+    """The violations after threads have run the scenes of each list; empty if there are none."""
     device = opened()
     before = block_tables(device)
     failures: list[str] = []

@@ -31,7 +31,7 @@ ODDS: Final = np.cumsum([WEIGHTS.get(name, 1.0) for name in NAMES])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """What sequences of a kind are like."""
+    """The properties of a kind of sequences."""
 
     length: int = 20  # Steps
     plan: Sequence[tuple[str, Operation]] = ()  # The operations in order; none for drawn ones on a drawn device
@@ -158,8 +158,8 @@ class Run:
     def close(self) -> None:
         """Frees everything; raises Fault if something stays."""
         device = self.state.device
-        for held in (self.state.names, self.state.shadows, self.state.prepared):
-            held.clear()
+        for tensors in (self.state.names, self.state.shadows, self.state.prepared):
+            tensors.clear()
         gc.collect(1)
         device.clear_program_cache()
         left = [buffer.name for buffer in device.machine.memory.live()]
@@ -254,10 +254,7 @@ class Run:
             raise Fault(name, f"{type(error).__name__} of to_numpy", f"{which}: {error} ({_place_of(error)})") from None
 
     def _excused(self, step: Step) -> bool:
-        """Whether a call may be wrong: what the real library gets wrong, a device that is not strict copies.
-
-        A strict device must refuse the call.
-        """
+        """Whether a call may be wrong: a device that is not strict copies errors of ttnn, a strict one refuses."""
         device, names = self.state.device, dict(self.state.names)
         if device.strict:
             return False
@@ -456,8 +453,8 @@ def _simpler(outcome: Outcome) -> Iterator[Record]:
     record = outcome.record
     numbers = list(record.steps)
 
-    def only(kept: Sequence[int]) -> Record:
-        return replace(record, steps={number: record.steps[number] for number in kept})
+    def only(chosen: Sequence[int]) -> Record:
+        return replace(record, steps={number: record.steps[number] for number in chosen})
 
     if 0 < len(outcome.needed) < len(numbers):
         yield only([number for number in numbers if number in outcome.needed])

@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("--device", default=DEVICES[0], choices=DEVICES)
     show.add_argument("--no-strict", action="store_true")
     for command in (write, compare):
-        command.add_argument("--part", type=_parts, default=PARTS, metavar="PART,...", help=", ".join(PARTS))
+        command.add_argument("--part", type=_part_names, default=PARTS, metavar="PART,...", help=", ".join(PARTS))
         command.add_argument("--only", default="", metavar="TEXT", help="files whose path contains this: conv2d-003")
     for command in (write, show):
         command.add_argument("--count", type=int, default=ALL, help="random calls, about")
@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _parts(text: str) -> list[str]:
+def _part_names(text: str) -> list[str]:
     chosen = text.split(",")
     unknown = [part for part in chosen if part not in PARTS]
     if unknown:
@@ -89,15 +89,15 @@ def _write(options: argparse.Namespace) -> int:
 
 def _compare(options: argparse.Namespace) -> int:
     renames = {} if options.rename is None else read_renames(options.rename)
-    found = compare_records(
+    differences = compare_records(
         options.before, options.after, renames, parts=options.part, only=options.only, processes=options.processes
     )
-    for line in summary(found, most=options.most):
+    for line in summary(differences, most=options.most):
         print(line)
-    counts = Counter(difference.part for difference in found)
+    counts = Counter(difference.part for difference in differences)
     text = ", ".join(f"{part} {counts[part]}" for part in options.part)
-    print(f"{len(found)} differences: {text}")
-    return int(bool(found))
+    print(f"{len(differences)} differences: {text}")
+    return int(bool(differences))
 
 
 def _show(options: argparse.Namespace) -> int:

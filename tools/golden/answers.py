@@ -1,4 +1,4 @@
-"""What ttsim says to one call on one device: the texts of every public view of it."""
+"""The answers of ttsim to one call on one device: the texts of every public view of the call."""
 
 import gc
 import hashlib
@@ -25,7 +25,7 @@ DIGITS: Final = 20  # of a hash, hexadecimal
 
 
 class Numbers:
-    """The arrays of calls: random ones, or zeros where values are off and nobody looks at them."""
+    """The arrays of calls: random ones, or zeros where values are off."""
 
     def __init__(self, *, random: bool) -> None:
         self.random = random
@@ -59,16 +59,16 @@ def array_text(array: Array) -> str:
 
 def array_lines(array: Array) -> str:
     """`array_text` of an array, and of each image of a batch, so that a difference can be located."""
-    rows = [f"[{index}] {array_text(one)}" for index, one in enumerate(array)] if 1 < len(array) <= 8 else []
+    rows = [f"[{index}] {array_text(image)}" for index, image in enumerate(array)] if 1 < len(array) <= 8 else []
     return "\n".join([array_text(array), *rows])
 
 
 def column_text(column: Sequence[Any]) -> str:
     """A column of figures as their sum and a hash, one of words as the different words and a hash of their order."""
-    if all(isinstance(one, int | float) for one in column):
+    if all(isinstance(figure, int | float) for figure in column):
         return f"sum {sum(column)!r} hash {_digest(list(column))}"
     words = list(dict.fromkeys(map(repr, column)))
-    return f"{', '.join(words)} hash {_digest([words.index(repr(one)) for one in column])}"
+    return f"{', '.join(words)} hash {_digest([words.index(repr(figure)) for figure in column])}"
 
 
 def _digest(values: list[Any]) -> str:
@@ -119,13 +119,13 @@ MANY: Final = 17  # objects of a list from which on columns are hashed: more tha
 
 def _walk(path: str, value: Any, write: Callable[[str], None]) -> None:
     if isinstance(value, Mapping):
-        flat = {key: one for key, one in value.items() if _is_flat(one)}
-        inline = ", ".join(f"{key}: {one!r}" for key, one in flat.items())
+        flat = {key: item for key, item in value.items() if _is_flat(item)}
+        inline = ", ".join(f"{key}: {item!r}" for key, item in flat.items())
         if flat or not value:
             write(f"{path or 'all'} {inline}")
-        for key, one in value.items():
+        for key, item in value.items():
             if key not in flat:
-                _walk(f"{path}.{key}" if path else str(key), one, write)
+                _walk(f"{path}.{key}" if path else str(key), item, write)
     elif isinstance(value, list) and not _is_flat(value):
         keys = _shared_keys(value)
         if len(value) >= MANY and keys:
@@ -133,8 +133,8 @@ def _walk(path: str, value: Any, write: Callable[[str], None]) -> None:
             for key in keys:
                 write(f"{path}.{key} {column_text([row[key] for row in value])}")
         else:
-            for index, one in enumerate(value):
-                _walk(f"{path}[{index}]", one, write)
+            for index, item in enumerate(value):
+                _walk(f"{path}[{index}]", item, write)
     else:
         write(f"{path} {value!r}")
 
@@ -142,7 +142,7 @@ def _walk(path: str, value: Any, write: Callable[[str], None]) -> None:
 def _is_flat(value: Any) -> bool:
     """Whether a value is a figure, a word, or a list of these."""
     if isinstance(value, list):
-        return not any(isinstance(one, Mapping | list) for one in value)
+        return not any(isinstance(item, Mapping | list) for item in value)
     return not isinstance(value, Mapping)
 
 
@@ -184,14 +184,14 @@ def answers(call: Call, device: str, *, strict: bool, known: Aspects | None = No
 
 
 def _planned(call: Call, device: str, *, strict: bool) -> Aspects:
-    """What a capture without dispatch sees of a call on a device of its own."""
+    """The capture without dispatch of a call on a device of its own."""
     with opened(call, device, strict=strict) as simulated:
         names = namespace(simulated, random=False)
-        given = outcome(lambda: execute(call.given, names), named="given")
-        if "error of given" in given:
+        setup = outcome(lambda: execute(call.given, names), named="given")
+        if "error of given" in setup:
             return {}
-        found = captured(call, names, ttsim.graph.RunMode.NO_DISPATCH)
-    return {f"without dispatch: {aspect}": text for aspect, text in found.items()}
+        aspects = captured(call, names, ttsim.graph.RunMode.NO_DISPATCH)
+    return {f"without dispatch: {aspect}": text for aspect, text in aspects.items()}
 
 
 def computed(call: Call, device: str, values: Values, *, strict: bool) -> Aspects:
@@ -228,7 +228,7 @@ def execute(text: str, names: dict[str, Any]) -> Any:
 
 
 def outcome(run: Callable[[], Any], *, named: str, show: Callable[[Any], str] | None = None) -> Aspects:
-    """What something returns, or the whole error with its types; and what it prints, if anything."""
+    """The result of a function, or the whole error with its types; and the output, if any."""
     printed, errors = StringIO(), StringIO()
     try:
         with redirect_stdout(printed), redirect_stderr(errors):
@@ -279,7 +279,7 @@ def reports(profile: ttsim.Profile) -> Aspects:
 
 
 def memory(device: ttsim.Device) -> str:
-    """What lies in the memories of a device, and how many programs it keeps."""
+    """The contents of the memories of a device, and the number of cached programs."""
     gc.collect(0)
     kinds = (ttsim.BufferType.DRAM, ttsim.BufferType.L1, ttsim.BufferType.L1_SMALL)
     views = [f"{kind.name}: {ttsim.get_memory_view(device, kind)}" for kind in kinds]
@@ -289,9 +289,9 @@ def memory(device: ttsim.Device) -> str:
 def described(result: object) -> str:
     """A result as text: a tensor by its description and address, several one on each line."""
     if isinstance(result, tuple | list):
-        return "\n".join(described(one) for one in result) or repr(result)
+        return "\n".join(described(item) for item in result) or repr(result)
     if isinstance(result, set | frozenset):  # whose order changes from process to process
-        return "\n".join(sorted(described(one) for one in result)) or repr(result)
+        return "\n".join(sorted(described(item) for item in result)) or repr(result)
     if isinstance(result, ttsim.Tensor):
         return _tensor(result)
     if isinstance(result, np.ndarray):
@@ -299,7 +299,7 @@ def described(result: object) -> str:
     if isinstance(result, ttsim.CycleReport):
         return result.explain()
     if isinstance(result, Mapping):
-        return "\n".join(f"{key}: {described(one)}" for key, one in result.items())
+        return "\n".join(f"{key}: {described(item)}" for key, item in result.items())
     return repr(result)
 
 
@@ -315,7 +315,7 @@ def _tensor(tensor: ttsim.Tensor) -> str:
 def values_text(result: object) -> str:
     """Hashes of the values of all tensors and arrays of a result; other results as text."""
     if isinstance(result, tuple | list):
-        return "\n".join(values_text(one) for one in result) or repr(result)
+        return "\n".join(values_text(item) for item in result) or repr(result)
     if isinstance(result, ttsim.Tensor) and result.is_allocated():
         return array_lines(result.cpu().to_numpy())
     if isinstance(result, np.ndarray):

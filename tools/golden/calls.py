@@ -53,7 +53,7 @@ class Call:
 def write_calls(folder: Path, calls: Iterable[Call]) -> None:
     """Writes the calls of a record into its folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps(asdict(call), sort_keys=True) for call in sorted(calls, key=lambda one: one.name)]
+    lines = [json.dumps(asdict(call), sort_keys=True) for call in sorted(calls, key=lambda call: call.name)]
     (folder / FILE).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
 
 
@@ -91,22 +91,22 @@ def recorded_calls(folder: Path) -> list[Call]:
 def recorded_call(record: Mapping[str, Any], number: int) -> Call:
     """A recorded call as Python."""
     case = record["case"]
-    given = list(_given(case))
+    statements = list(_tensor_statements(case))
     arguments = dict(_arguments(case))
     if case.get("prep"):
-        given += _prepared(case, arguments)
+        statements += _prepared(case, arguments)
     text = ", ".join(f"{name}={value}" for name, value in arguments.items())
     with_values = record["mode"] == "sim" and "error" not in record and not record.get("defect")
     return Call(
         name=f"recorded/{number:04}",
-        given="\n".join(given),
+        given="\n".join(statements),
         text=f"y = ttnn.conv_transpose2d({text}, return_output_dim=True, return_weights_and_bias=True)",
         values=(DEVICE_OF[record["arch"]],) if with_values else (),
         l1_small_size=case.get("l1_small_size", 32768),
     )
 
 
-def _given(case: Mapping[str, Any]) -> Iterator[str]:
+def _tensor_statements(case: Mapping[str, Any]) -> Iterator[str]:
     """Statements that make the tensors of a case."""
     batch, height, width, channels = case.get("batch", 1), case["H"], case["W"], case["in_channels"]
     outputs, groups, kernel = case["out_channels"], case.get("groups", 1), _pair(case["kernel"])
@@ -120,9 +120,9 @@ def _given(case: Mapping[str, Any]) -> Iterator[str]:
     dtype, layout = case.get("input_dtype", "bfloat16"), case.get("input_layout", "ROW_MAJOR")
     host = f"ttnn.Tensor(x.reshape({shape}), ttnn.{dtype}, layout=ttnn.{layout}_LAYOUT)"
     yield f"x = {host}" + ("" if case.get("input_memory") == "host" else f".to(device, {_memory(case)})")
-    held = case.get("weights_in_dtype", "bfloat16")
-    yield f"w = ttnn.Tensor(w, ttnn.{held})"
-    yield f"b = ttnn.Tensor(b, ttnn.{held})" if case.get("has_bias") else "b = None"
+    dtype_name = case.get("weights_in_dtype", "bfloat16")
+    yield f"w = ttnn.Tensor(w, ttnn.{dtype_name})"
+    yield f"b = ttnn.Tensor(b, ttnn.{dtype_name})" if case.get("has_bias") else "b = None"
 
 
 def _memory(case: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What the command line prints and writes: every command, its help, and its errors."""
+"""The output and the files of the command line: every command, its help, and its errors."""
 
 import gzip
 import inspect
@@ -34,16 +34,16 @@ def export_sections(call: Call, device: str) -> Sections:
     """The files that `save_report` writes of a call, whether it runs or fails."""
     with opened(call, device, strict=False) as simulated, ttsim.profile(simulated) as profile:
         names = namespace(simulated, random=False)
-        found = {**outcome(lambda: execute(call.given, names), named="given")}
-        if not found:
-            found |= outcome(lambda: execute(call.text, names), named="result")
+        aspects = {**outcome(lambda: execute(call.given, names), named="given")}
+        if not aspects:
+            aspects |= outcome(lambda: execute(call.text, names), named="result")
         with tempfile.TemporaryDirectory(prefix="golden-") as temporary:
             folder = Path(temporary)
-            found |= outcome(lambda: ttsim.save_report(folder, profile), named="saving")
+            aspects |= outcome(lambda: ttsim.save_report(folder, profile), named="saving")
             paths = sorted(path for path in folder.rglob("*") if path.is_file())
-            found |= {f"file {path.relative_to(folder).as_posix()}": plain(file_text(path)) for path in paths}
+            aspects |= {f"file {path.relative_to(folder).as_posix()}": plain(file_text(path)) for path in paths}
     name = f"{call.name} {device}"
-    return {title(name, aspect): text for aspect, text in found.items()}
+    return {title(name, aspect): text for aspect, text in aspects.items()}
 
 
 def file_text(path: Path) -> str:
@@ -225,15 +225,15 @@ def command_sections(name: str) -> Sections:
         if arguments.startswith("compare"):
             _make_reports(folder)
         ended = _run(arguments, folder, columns)
-        found = {
+        aspects = {
             "arguments": arguments,
             "exit status": f"{ended.returncode}",
             "output": plain(ended.stdout),
             "error output": plain(ended.stderr),
         }
         written = sorted(path for path in (folder / "out").rglob("*") if path.is_file())
-        found |= {f"file {path.relative_to(folder).as_posix()}": plain(file_text(path)) for path in written}
-    return {title(name, aspect): text for aspect, text in found.items()}
+        aspects |= {f"file {path.relative_to(folder).as_posix()}": plain(file_text(path)) for path in written}
+    return {title(name, aspect): text for aspect, text in aspects.items()}
 
 
 def _make_reports(folder: Path) -> None:
@@ -245,11 +245,13 @@ def _make_reports(folder: Path) -> None:
 def _run(arguments: str, folder: Path, columns: int) -> subprocess.CompletedProcess[str]:
     """Runs the command line in a folder, as in a terminal without colors that is so many columns wide."""
     chosen = {"COLUMNS": f"{columns}", "NO_COLOR": "1", "PYTHONPATH": f"{ROOT}", "PYTHONWARNINGS": "ignore"}
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TTSIM_", "TTNN_", "PYTEST_"))}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("TTSIM_", "TTNN_", "PYTEST_"))
+    }
     return subprocess.run(
         [sys.executable, "-m", "ttsim", *arguments.split()],
         cwd=folder,
-        env={**kept, **chosen},
+        env={**environment, **chosen},
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -292,11 +294,11 @@ def public() -> Iterator[tuple[str, Any]]:
             yield from ((f"{name}.{member}", inspect.getattr_static(value, member)) for member in _members(value))
     for module in MODULES:
         try:
-            found = resolve_name(f"ttsim.{module}")
+            home = resolve_name(f"ttsim.{module}")
         except (ImportError, AttributeError):  # resolve_name asks the package where the import fails
             continue  # of an extra that is not installed
-        for name in sorted(getattr(found, "__all__", [one for one in vars(found) if not one.startswith("_")])):
-            value = getattr(found, name)
+        for name in sorted(getattr(home, "__all__", [name for name in vars(home) if not name.startswith("_")])):
+            value = getattr(home, name)
             if not isinstance(value, ModuleType):
                 yield f"{module}.{name}", value
 
@@ -304,12 +306,12 @@ def public() -> Iterator[tuple[str, Any]]:
 def _members(value: type) -> list[str]:
     """Public attributes of a class and of its bases, but for those of Python's own."""
     mine = {
-        one
+        member
         for base in value.__mro__
         if base.__module__.split(".")[0] in ("ttsim", "ops", "device")
-        for one in vars(base)
+        for member in vars(base)
     }
-    return sorted(one for one in mine if not one.startswith("_"))
+    return sorted(member for member in mine if not member.startswith("_"))
 
 
 def _aspects(value: Any) -> dict[str, str]:
@@ -347,6 +349,6 @@ def _plain(text: str) -> str:
 
 
 def _stub_names(path: Path) -> Iterator[str]:
-    """What a stub exports, a line each: the homes of the names are not public."""
+    """The names that a stub exports, a line each; the modules of the names are not public."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     yield from re.findall(r"\b(\w+) as \1\b", text)

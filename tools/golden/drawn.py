@@ -62,12 +62,12 @@ def drawn_call(group: str, number: int, seed: int) -> Call:
     names["device"] = _device()
     state = State(names, from_host=True)
     name = str(generator.choice(_NAMES)) if group == ODD else group
-    given = [text for at in range(TENSORS) if (text := _tensor(generator, state, at, name))]
+    statements = [text for at in range(TENSORS) if (text := _tensor(generator, state, at, name))]
     texts: list[str] = []
     result = "None"
     for at in range(TENSORS, TENSORS + LENGTH if group == NETWORK else TENSORS + 1):
         drawn = str(generator.choice(_NAMES)) if group == NETWORK else name
-        step = _step(generator, state, at * TRIES, drawn, given)
+        step = _step(generator, state, at * TRIES, drawn, statements)
         if step is None:
             continue
         text = step.text.partition(device_calls.REFERENCE)[0]
@@ -81,7 +81,7 @@ def drawn_call(group: str, number: int, seed: int) -> Call:
     values = (DEVICES[number % len(DEVICES)],) if number % VALUES_EVERY == 0 and group != ODD else ()
     return Call(
         name=f"{group.replace(' ', '_')}/{number:04}",
-        given="\n".join(given),
+        given="\n".join(statements),
         text="\n".join([*texts, f"y = {result}"]),
         values=values,
     )
@@ -94,13 +94,13 @@ def _tensor(generator: np.random.Generator, state: State, at: int, name: str) ->
     return step.text if _carried_out(step, state, at) else ""
 
 
-def _step(generator: np.random.Generator, state: State, at: int, name: str, given: list[str]) -> Step | None:
+def _step(generator: np.random.Generator, state: State, at: int, name: str, statements: list[str]) -> Step | None:
     """A step of an operation; while the operation takes none of the tensors, others are made."""
     for more in range(TRIES):
         step = OPERATIONS[name](Draft(generator, state, at))
         if step is not None:
             return step
-        given += filter(None, [_tensor(generator, state, at + more + 1, name)])
+        statements += filter(None, [_tensor(generator, state, at + more + 1, name)])
     return None
 
 
@@ -121,7 +121,7 @@ def _carried_out(step: Step, state: State, at: int) -> bool:
 
 
 def _result(step: Step, at: int) -> str:
-    """What a step leaves: its tensor, what it prepared, and its other answers; else what it wrote."""
+    """The results of a step: its tensor, prepared weights and other answers; else the tensor that it wrote."""
     names = [name for name in step.results if name == f"t{at}"] + [*step.opaque, *step.facts]
     names = names or list(step.results)[-1:]
     return f"[{', '.join(names)}]" if len(names) > 1 else names[0] if names else "None"

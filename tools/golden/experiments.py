@@ -124,5 +124,5 @@ def _call(layer: str) -> dict[str, Any]:
 
 
 def _data(value: Any) -> Any:
-    """What a result gives as a dictionary, as JSON would hold it."""
+    """The dictionary of a result, as JSON would hold it."""
     return json.loads(json.dumps(value, default=str))

@@ -90,11 +90,11 @@ def tasks_of(part: str, calls: Sequence[Call]) -> list[Task]:
     chunks = defaultdict[str, list[Call]](list)
     for call in wanted:
         chunks[call.chunk if part == "plans" else call.group].append(call)
-    return [Task(f"{part}/{chunk}", float(len(some)), partial(makes, tuple(some))) for chunk, some in chunks.items()]
+    return [Task(f"{part}/{chunk}", float(len(group)), partial(makes, tuple(group))) for chunk, group in chunks.items()]
 
 
 def plan_sections(calls: Sequence[Call]) -> Sections:
-    """What is said to calls without values, on both devices, strict and not."""
+    """The answers to calls without values, on both devices, strict and not."""
     sections: Sections = {}
     for call in calls:
         for device in DEVICES:

@@ -44,14 +44,14 @@ def read_sections(path: Path) -> Sections:
         text = lzma.decompress(path.read_bytes()).decode()
     except (lzma.LZMAError, UnicodeDecodeError):
         raise ValueError(f"{path} is no file of a record; `python -m tools.golden write` writes such files") from None
-    found: dict[str, list[str]] = {}
+    sections: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in text.split("\n")[:-1]:
         if line.startswith(" "):
             lines.append(line[1:])
         else:
-            lines = found[line] = []
-    return {name: "\n".join(lines) for name, lines in found.items()}
+            lines = sections[line] = []
+    return {name: "\n".join(lines) for name, lines in sections.items()}
 
 
 def record_files(folder: Path) -> list[str]:
@@ -147,10 +147,10 @@ def compare_records(
     workers = min(processes or os.cpu_count() or 1, len(files))
     compare = partial(compare_files, before, after, renames)
     if workers <= 1:
-        found = map(compare, files)
-        return [difference for some in found for difference in some]
+        by_file = map(compare, files)
+        return [difference for differences in by_file for difference in differences]
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        return [difference for some in pool.map(compare, files, chunksize=4) for difference in some]
+        return [difference for differences in pool.map(compare, files, chunksize=4) for difference in differences]
 
 
 def compare_files(before: Path, after: Path, renames: Mapping[str, str], file: str) -> list[Difference]:
@@ -163,7 +163,7 @@ def compare_files(before: Path, after: Path, renames: Mapping[str, str], file: s
 
 
 def differences(part: str, old: Sections, new: Sections, rename: Callable[[str], str]) -> Iterator[Difference]:
-    """What differs between the sections of two files."""
+    """The differences between the sections of two files."""
     wanted = {rename(name): text for name, text in old.items()}
     for name in sorted({*wanted, *new}):
         aspect = name.rpartition(" | ")[2]
@@ -200,7 +200,7 @@ def _difference(part: str, name: str, aspect: str, before: str, after: str, *, s
     """The class of a pair of lines: whether figures alone differ, and the words before the first difference."""
     kind: Kind = "figure" if _template(before) == _template(after) else "text"
     words, others = TOKEN.findall(before), TOKEN.findall(after)
-    same = next((i for i, (one, other) in enumerate(zip(words, others, strict=False)) if one != other), None)
+    same = next((i for i, (word, other) in enumerate(zip(words, others, strict=False)) if word != other), None)
     at = min(len(words), len(others)) if same is None else same
     context = _template(" ".join(words[max(0, at - CONTEXT) : at]))
     at_word = "" if kind == "figure" else f" {' '.join(words[at : at + 1])} -> {' '.join(others[at : at + 1])}"
@@ -211,7 +211,7 @@ def _difference(part: str, name: str, aspect: str, before: str, after: str, *, s
 
 def _around(line: str, before: str, after: str) -> str:
     """A line from shortly before the first character that differs."""
-    at = next((i for i, (one, other) in enumerate(zip(before, after, strict=False)) if one != other), 0)
+    at = next((i for i, (word, other) in enumerate(zip(before, after, strict=False)) if word != other), 0)
     return line if at < LONGEST // 2 else f"...{line[at - LONGEST // 3 :]}"
 
 
@@ -224,30 +224,32 @@ def _short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
-def summary(found: Iterable[Difference], *, most: int = 40) -> Iterator[str]:
+def summary(differences: Iterable[Difference], *, most: int = 40) -> Iterator[str]:
     """Lines about differences: how many there are of each part and class, and the smallest example of each class.
 
-    Where a call runs in one record and is refused in the other, everything else that is said to the call differs, too:
-    such sections are counted in a line, and not told one by one.
+    Where a call runs in one record and is refused in the other, all its other sections differ as well: these are
+    counted in one line.
     """
     entries: dict[tuple[str, str], list[Difference]] = {}
-    for difference in found:
+    for difference in differences:
         entries.setdefault((difference.part, difference.name.rpartition(" | ")[0]), []).append(difference)
     classes: dict[tuple[str, Kind, str], list[Difference]] = {}
     following = 0
-    for some in entries.values():
-        outcomes = [one for one in some if one.kind.startswith("only") and OUTCOME.search(one.name)]
-        following += len(some) - len(outcomes) if outcomes else 0
-        for difference in outcomes or some:
+    for group in entries.values():
+        outcomes = [
+            difference for difference in group if difference.kind.startswith("only") and OUTCOME.search(difference.name)
+        ]
+        following += len(group) - len(outcomes) if outcomes else 0
+        for difference in outcomes or group:
             classes.setdefault((difference.part, difference.kind, difference.of), []).append(difference)
     ordered = sorted(classes.items(), key=lambda item: (item[0][0], -len(item[1]), item[0]))
     left = dict[str, int]()
-    for (part, kind, of), some in ordered:
+    for (part, kind, of), group in ordered:
         left[part] = left.get(part, 0) + 1
         if left[part] > most:
             continue
-        smallest = min(some, key=lambda one: (one.size, one.name))
-        yield f"{part}, {len(some)} x {kind}: {of}"
+        smallest = min(group, key=lambda difference: (difference.size, difference.name))
+        yield f"{part}, {len(group)} x {kind}: {of}"
         yield f"    {smallest.name}"
         yield from (f"    {mark} {line}" for mark, line in zip("-+", smallest.lines, strict=True) if line)
     yield from (f"{part}: {number - most} more classes" for part, number in left.items() if number > most)

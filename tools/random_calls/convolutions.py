@@ -1,7 +1,4 @@
-"""Steps that convolve: the three convolutions, their rare arguments, and the functions that prepare weights.
-
-Arguments that people rarely write are drawn one or two at a time, beside ordinary ones.
-"""
+"""Steps that convolve: the three convolutions, one or two of their rare arguments at a time, and weight preparation."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -222,7 +219,7 @@ def window(function: str, draft: Draft, x: Shadow) -> Convolution | None:
     if function == "conv1d":
         height, width = 1, height * width
         kernel, stride, dilation = (1, kernel[1]), (1, stride[1]), (1, dilation[1])
-    reach = [step * (taps - 1) for step, taps in zip(dilation, kernel, strict=True)]
+    reach = [step * (size - 1) for step, size in zip(dilation, kernel, strict=True)]
     rings = [draft.between(0, min(far, 4)) if draft.chance(0.6) else 0 for far in reach for _ in range(2)]
     if function == "conv1d" or draft.chance(0.8):
         rings[1], rings[3] = rings[0], rings[2]

@@ -220,8 +220,8 @@ def squeeze(draft: Draft, x: Shadow) -> Step:
     """Without sides of 1."""
     axis: Any = draft.pick((None, 0, -1, 1))
     gone = range(len(x.shape)) if axis is None else [axis % len(x.shape)]
-    kept = [side for place, side in enumerate(x.shape) if side != 1 or place not in gone]
-    return moved(draft.call("squeeze", x, *() if axis is None else (axis,)), x, x.values.reshape(kept))
+    shape = [side for place, side in enumerate(x.shape) if side != 1 or place not in gone]
+    return moved(draft.call("squeeze", x, *() if axis is None else (axis,)), x, x.values.reshape(shape))
 
 
 @of_tensor()
@@ -254,14 +254,14 @@ def slice_(draft: Draft, x: Shadow) -> Step:
 @of_tensor(anywhere=True)
 def index(draft: Draft, x: Shadow) -> Step | None:
     """A part by brackets."""
-    parts = []
+    indices = []
     for side in x.shape[: draft.between(1, len(x.shape))]:
         form, end = draft.below(3), draft.between(1, side)
-        parts.append((":", f":{end}", str(end - 1))[form])
-    values = np.asarray(eval(f"values[{', '.join(parts)}]", {"values": x.values}))
+        indices.append((":", f":{end}", str(end - 1))[form])
+    values = np.asarray(eval(f"values[{', '.join(indices)}]", {"values": x.values}))
     if not values.ndim:
         return None
-    return moved(draft.call("slice", x), x, values, split=True, text=f"{x}[{', '.join(parts)}]")
+    return moved(draft.call("slice", x), x, values, split=True, text=f"{x}[{', '.join(indices)}]")
 
 
 @of_tensor()

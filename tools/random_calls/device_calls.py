@@ -113,12 +113,12 @@ def onednn(draft: Draft) -> Step:
     )
     inside, outside = groups * inside, groups * outside
     sizes = [draft.between(2, 6 if axes < 3 else 3) for _ in range(axes)]
-    taps, strides = [draft.between(1, 3) for _ in sizes], [draft.between(1, 2) for _ in sizes]
-    before = [draft.below(2) if count > 2 else 0 for count in taps]
-    outputs = [(s - 1) * step + t - p for s, step, t, p in zip(sizes, strides, taps, before, strict=True)]
+    kernel_sizes, strides = [draft.between(1, 3) for _ in sizes], [draft.between(1, 2) for _ in sizes]
+    before = [draft.below(2) if count > 2 else 0 for count in kernel_sizes]
+    outputs = [(s - 1) * step + t - p for s, step, t, p in zip(sizes, strides, kernel_sizes, before, strict=True)]
     image, delta = (batch, *sizes, inside), (batch, *outputs, outside)
-    kernel = (*taps, outside // groups, inside)
-    swapped = (*taps, inside, outside // groups)
+    kernel = (*kernel_sizes, outside // groups, inside)
+    swapped = (*kernel_sizes, inside, outside // groups)
     operands, shape, more = {
         "": ((image, kernel), delta, ()),
         "_backward_data": ((delta, kernel), image, ()),

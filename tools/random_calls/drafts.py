@@ -440,7 +440,7 @@ class CallText:
         fields: dict[str, Any] = {"place": self.draft.required(self.place)} | more
         expected = None if expect is not None else Expected(values=values, bound=bound, **fields)
         name = self.draft.name if self.target is None else self.target.name
-        results = {made: result for operand in self.operands for made, result in operand.result.items()}
+        results = {label: result for operand in self.operands for label, result in operand.result.items()}
         call = text or f"ttsim.{self.function}({', '.join(self.arguments)})"
         before = "".join(operand.text for operand in self.operands)
         return Step(

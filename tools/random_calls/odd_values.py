@@ -74,7 +74,8 @@ def _left_out(call: ast.Call, names: Mapping[str, Any]) -> list[str]:
             getattr(getattr(function, "_signature", None), "arguments", None) or inspect.signature(function).parameters
         )
         kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
-        taken = [name for name, one in known.items() if getattr(one, "kind", None) not in kinds][len(call.args) :]
+        named = [name for name, parameter in known.items() if getattr(parameter, "kind", None) not in kinds]
+        taken = named[len(call.args) :]
     except Exception:
         return []
     return [name for name in taken if all(keyword.arg != name for keyword in call.keywords)]

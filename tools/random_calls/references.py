@@ -41,7 +41,7 @@ def zeros_between(image: Array, stride: Pair) -> Array:
 
 def windows(image: Array, kernel: Pair, stride: Pair, dilation: Pair) -> Array:
     """[N, OH, OW, C, kernel height, kernel width] of an image that is padded already."""
-    reach = [step * (taps - 1) + 1 for step, taps in zip(dilation, kernel, strict=True)]
+    reach = [step * (size - 1) + 1 for step, size in zip(dilation, kernel, strict=True)]
     seen = sliding_window_view(image, reach, axis=(1, 2))
     return seen[:, :: stride[0], :: stride[1], :, :: dilation[0], :: dilation[1]]
 
@@ -49,18 +49,18 @@ def windows(image: Array, kernel: Pair, stride: Pair, dilation: Pair) -> Array:
 def convolved(image: Array, weights: Array, stride: Pair, dilation: Pair, groups: int) -> Array:
     """[N, OH, OW, O] of an image that is padded already and weights [O, C / groups, kernel height, kernel width]."""
     seen = windows(image, (weights.shape[2], weights.shape[3]), stride, dilation)
-    parts, kernels = seen.reshape(*seen.shape[:3], groups, -1), weights.reshape(groups, len(weights) // groups, -1)
-    sums: Array = np.einsum("nhwgk,gok->nhwgo", parts, kernels, optimize=True)
+    inputs, kernels = seen.reshape(*seen.shape[:3], groups, -1), weights.reshape(groups, len(weights) // groups, -1)
+    sums: Array = np.einsum("nhwgk,gok->nhwgo", inputs, kernels, optimize=True)
     return sums.reshape(*seen.shape[:3], len(weights))
 
 
 def largest(image: Array, kernel: Pair, stride: Pair, sides: Sides, dilation: Pair, *, ceil_mode: bool) -> Array:
     """The largest number under each window of an image, [N, OH, OW, C]; padding is below all numbers."""
     behind = []
-    for size, taps, step, before, after, apart in zip(
+    for size, extent, step, before, after, apart in zip(
         image.shape[1:3], kernel, stride, sides[::2], sides[1::2], dilation, strict=True
     ):
-        reach = apart * (taps - 1) + 1
+        reach = apart * (extent - 1) + 1
         count = (size + before + after - reach + (step - 1 if ceil_mode else 0)) // step + 1
         if ceil_mode and (count - 1) * step >= size + before:  # a window must begin in the image or its padding before
             count -= 1

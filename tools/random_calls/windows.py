@@ -17,8 +17,8 @@ def max_pool2d(draft: Draft, x: Shadow) -> Step:
         width //= height
     kernel, stride = draft.pair(1, 4), draft.pair(1, 3)
     dilation = (2, 1) if draft.chance(0.1) else (1, 1)
-    before = [draft.between(0, taps // 2) for taps in kernel]
-    after = [draft.between(0, taps // 2) for taps in kernel] if draft.chance(0.1) else before
+    before = [draft.between(0, size // 2) for size in kernel]
+    after = [draft.between(0, size // 2) for size in kernel] if draft.chance(0.1) else before
     sides = Sides(before[0], after[0], before[1], after[1])
     padding = tuple(before) if after == before else tuple(sides)
     call = draft.call("max_pool2d", x, batch, height, width, channels, kernel, stride, padding, dilation)
@@ -77,8 +77,8 @@ def fold(draft: Draft, x: Shadow) -> Step:
     call.option("padding", (ring, ring) if ring else "").option("collapse_output", collapse or "")
     if height % down or width % across:
         return Step(text=call.gives().text, contradictory="the windows do not fill the image")
-    parts = image.reshape(batch, height // down, down, width // across, across, channels)
-    values = parts.transpose(0, 1, 3, 2, 4, 5).reshape(batch, height // down, width // across, -1)
+    blocks = image.reshape(batch, height // down, down, width // across, across, channels)
+    values = blocks.transpose(0, 1, 3, 2, 4, 5).reshape(batch, height // down, width // across, -1)
     values = values.reshape(1, 1, -1, values.shape[-1]) if collapse else values
     return moved(call, x, values, dtypes=(in_rows(x.dtype), x.dtype), layout=None)
 

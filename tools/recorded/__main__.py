@@ -34,8 +34,8 @@ def main() -> None:
     options = parser.parse_args()
     equal: Counter[str] = Counter()
     total: Counter[str] = Counter()
-    for record, found in compare_all(options.directory, options.only):
-        for aspect, wrong in found.items():
+    for record, differences in compare_all(options.directory, options.only):
+        for aspect, wrong in differences.items():
             total[aspect] += 1
             equal[aspect] += wrong is None
             if wrong is not None and total[aspect] - equal[aspect] <= options.show:

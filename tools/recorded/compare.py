@@ -39,7 +39,7 @@ def compare(record: Record, outcome: Outcome, recorded: Floats | None) -> dict[s
 
 
 def value_difference(have: Floats | None, recorded: Floats) -> str | None:
-    """What is wrong with the values, bit for bit."""
+    """The difference of the values, bit for bit."""
     if have is None or have.shape != recorded.shape:
         return f"shape {None if have is None else have.shape}, want {recorded.shape}"
     same = np.ascontiguousarray(have).view(np.uint32) == np.ascontiguousarray(recorded).view(np.uint32)
@@ -47,10 +47,10 @@ def value_difference(have: Floats | None, recorded: Floats) -> str | None:
 
 
 def distance_from_float64(record: Record, have: Floats, definition: npt.NDArray[np.float64]) -> str | None:
-    """What is wrong with values that need not be exact: they must follow float64 as closely as the recorded ones do."""
+    """The error of values that need not be exact: they must follow float64 as closely as the recorded ones do."""
     least = min(LEAST_PCC, record["accuracy"]["pcc"] - (1 - LEAST_PCC))
-    found = correlation(have, definition)
-    return None if found >= least else f"PCC {found:.6f} with float64, at least {least:.6f} is wanted"
+    pcc = correlation(have, definition)
+    return None if pcc >= least else f"PCC {pcc:.6f} with float64, at least {least:.6f} is wanted"
 
 
 def correlation(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> float:
@@ -92,8 +92,8 @@ def specs(fields: Mapping[str, Any]) -> dict[str, Any]:
     def rows(info: Mapping[str, Any] | None) -> dict[str, Any] | None:
         if info is None:
             return None
-        kept = {key: info[key] for key in ("shape", "padded_shape", "dtype", "layout")}
-        return {**kept, "memory_config": re.sub(r",nd_shard_spec=.*$", ")", info["memory_config"])}
+        row = {key: info[key] for key in ("shape", "padded_shape", "dtype", "layout")}
+        return {**row, "memory_config": re.sub(r",nd_shard_spec=.*$", ")", info["memory_config"])}
 
     tensors = {key: rows(fields.get(key)) for key in ("output", "weight_prepared", "bias_prepared")}
     return {**tensors, "output_hw": fields["output_hw"]}
@@ -111,7 +111,7 @@ def difference(want: Any, got: Any) -> str | None:
 
 
 def buffer_difference(want: list[dict[str, Any]], got: list[dict[str, Any]]) -> str | None:
-    """As `difference`, over the fields a recorded buffer has."""
+    """The `difference` of the fields that a recorded buffer has."""
     rows = [{key: str(row[key]) for key in BUFFER_FIELDS if row.get(key) is not None} for row in want]
     have = [
         {key: str(row.get(key)) for key in (rows[i] if i < len(rows) else BUFFER_FIELDS)} for i, row in enumerate(got)

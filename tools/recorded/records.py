@@ -27,7 +27,7 @@ PEAK_FIELDS = ("peak_cb", "peak_l1", "peak_total")
 
 @dataclass(slots=True)
 class Outcome:
-    """What ttsim did in one run, in the record's own words; `error` is None when the call came back."""
+    """The run of one case in ttsim, under the record's own keys; `error` is None when the call returned."""
 
     fields: dict[str, Any] = field(default_factory=dict)
     values: Floats | None = None

@@ -27,13 +27,13 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help=f"renew {DOCUMENT.name} and its charts")
     parser.add_argument("--processes", type=int, metavar="N", help="how many (default: one on each core)")
     options = parser.parse_args()
-    found = study(processes=options.processes)
+    results = study(processes=options.processes)
     if not options.write:
-        print(tables(found), end="")
+        print(tables(results), end="")
         return
-    text = updated(DOCUMENT.read_text(encoding="utf-8"), f"\n{tables(found)}\n", BEGIN)
+    text = updated(DOCUMENT.read_text(encoding="utf-8"), f"\n{tables(results)}\n", BEGIN)
     DOCUMENT.write_text(text, encoding="utf-8")
-    for name, picture in charts(found).items():
+    for name, picture in charts(results).items():
         (DOCUMENT.parent / name).write_text(picture, encoding="utf-8")
 
 

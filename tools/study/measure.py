@@ -52,10 +52,10 @@ def study(*, processes: int | None) -> Study:
     """Everything, in minutes; so many processes work at it, None for one on each core."""
     machines = design(SPACE, processes=1)
     invented = invented_of(machines)
-    asked = [(layer, device) for device in (*CARDS, invented.device) for layer in LAYERS]
+    pairs = [(layer, device) for device in (*CARDS, invented.device) for layer in LAYERS]
     with workers(processes=processes, scheduler=None) as team, team.start() as executor:
-        found = tuple(executor.map(studied, *zip(*asked, strict=True)))
-    return Study(machines=machines, invented=invented, layers=found)
+        layers = tuple(executor.map(studied, *zip(*pairs, strict=True)))
+    return Study(machines=machines, invented=invented, layers=layers)
 
 
 def invented_of(machines: DesignResult) -> DesignPoint:
@@ -65,7 +65,7 @@ def invented_of(machines: DesignResult) -> DesignPoint:
     )
     if base is None:
         raise ArgumentError(f"study: the space of {SPACE.name} has to hold {machines.base} itself, and it must run all")
-    return next(one for one in _front(machines) if one.costs[COST] <= base.costs[COST])
+    return next(point for point in _front(machines) if point.costs[COST] <= base.costs[COST])
 
 
 def studied(layer: Layer, device: str) -> Studied:
@@ -99,10 +99,10 @@ def report_on(layer: Layer, device: str, choice: Choice) -> CycleReport:
         return estimate_cycles(conv_transpose2d, **(placed.arguments | dict(choice.options())))
 
 
-def best_of(one: Studied) -> Choice | None:
+def best_of(layer: Studied) -> Choice | None:
     """The fastest in either lowering."""
-    found = [made for made in (one.frame.best, one.phase.best) if made is not None]
-    return min(found, key=lambda made: made.cycles, default=None)
+    choices = [choice for choice in (layer.frame.best, layer.phase.best) if choice is not None]
+    return min(choices, key=lambda choice: choice.cycles, default=None)
 
 
 def _front(machines: DesignResult) -> Sequence[DesignPoint]:

@@ -43,11 +43,11 @@ def named(device: str) -> str:
     return device if device in CARDS else INVENTED
 
 
-def row(one: Studied) -> str:
+def row(layer: Studied) -> str:
     """A layer's line in the table of its device."""
-    frame, phase = one.frame, one.phase
+    frame, phase = layer.frame, layer.phase
     shown = [
-        one.layer,
+        layer.layer,
         _cycles(frame.default),
         _cycles(frame.given),
         _cycles(frame.best),
@@ -56,7 +56,7 @@ def row(one: Studied) -> str:
         _cycles(phase.best),
         _times(frame.given, phase.best),
         ", ".join(_kib(result) for result in (frame.given, frame.best, phase.best)),
-        "unknown" if one.error_share is None else f"{one.error_share:.1%}",
+        "unknown" if layer.error_share is None else f"{layer.error_share:.1%}",
     ]
     return _line(shown)
 
@@ -70,9 +70,9 @@ def sums(layers: Sequence[Studied]) -> str:
         [layer.phase.given for layer in layers],
         [layer.phase.best for layer in layers],
     ]
-    default, given, tuned, by_phases, best = map(_sum, columns)
-    shown = [f"{value:,}" if value else "not all fit" for value in (default, given, tuned, by_phases, best)]
-    gains = ["" if None in (given, to) else f"{(given or 0) / (to or 1):.2f}" for to in (tuned, best)]
+    default, configured, tuned, by_phases, best = map(_sum, columns)
+    shown = [f"{value:,}" if value else "not all fit" for value in (default, configured, tuned, by_phases, best)]
+    gains = ["" if None in (configured, to) else f"{(configured or 0) / (to or 1):.2f}" for to in (tuned, best)]
     return _line(["all", *shown[:3], gains[0], *shown[3:], gains[1], "", ""])
 
 
@@ -90,9 +90,9 @@ def _machines(study: Study) -> Iterator[str]:
         point = machines.points[at]
         text = INVENTED if point == study.invented else ""
         yield _line([*(point.values[name] for name in names), *_figures(point), text])
-    base = next(one for one in machines.points if one.device == machines.base)
+    base = next(point for point in machines.points if point.device == machines.base)
     yield _line([*(base.values[name] for name in names), *_figures(base), machines.base])
-    strongest = ", ".join(f"`{one.figure}` {one.time_elasticity:+.3f}" for one in machines.sensitivity[:5])
+    strongest = ", ".join(f"`{point.figure}` {point.time_elasticity:+.3f}" for point in machines.sensitivity[:5])
     yield from ("", f"The strongest figures of {machines.base}, log(time) over log(figure): {strongest}.")
     yield from (f"{len(machines.points)} machines; {INVENTED} is `{study.invented.device}`.", "")
 
@@ -112,11 +112,11 @@ def _sums(study: Study) -> Iterator[str]:
     for device in devices(study):
         own = [layer for layer in study.layers if layer.device == device]
         ways = [
-            [one.frame.given for one in own],
-            [one.frame.best for one in own],
-            [one.phase.given for one in own],
-            [one.phase.best for one in own],
-            [best_of(one) for one in own],
+            [layer.frame.given for layer in own],
+            [layer.frame.best for layer in own],
+            [layer.phase.given for layer in own],
+            [layer.phase.best for layer in own],
+            [best_of(layer) for layer in own],
         ]
         yield _line([named(device), *map(_microseconds, ways)])
     yield ""
@@ -130,13 +130,13 @@ def _microseconds(choices: Sequence[Choice | None]) -> str:
 def _gains(layers: Sequence[Studied]) -> Iterator[str]:
     """The largest gains of a device over the models' configs, with what the tuner says of them."""
     gained = [(layer.frame.gain_over_given or 0.0, layer) for layer in layers]
-    for gain, one in sorted(gained, key=lambda pair: -pair[0])[:TOLD_GAINS]:
-        if one.frame.best is None:
+    for gain, layer in sorted(gained, key=lambda pair: -pair[0])[:TOLD_GAINS]:
+        if layer.frame.best is None:
             continue
-        yield f"{one.layer}, {gain:.2f} times as fast as its model has it:"
+        yield f"{layer.layer}, {gain:.2f} times as fast as its model has it:"
         yield ""
-        yield from (f"* {reason}" for reason in one.reasons[:TOLD_REASONS])
-        yield from ("", "```text", one.frame.best.arguments, "```", "")
+        yield from (f"* {reason}" for reason in layer.reasons[:TOLD_REASONS])
+        yield from ("", "```text", layer.frame.best.arguments, "```", "")
 
 
 def _machine_front(study: Study) -> Scatter:
@@ -174,14 +174,14 @@ def _layer_front(study: Study) -> Scatter:
 def _bars(study: Study, device: str) -> Bars:
     """What is left of each layer's cycles."""
     own = [layer for layer in study.layers if layer.device == device]
-    ways = [("tuned", [one.frame for one in own]), ("by phases, tuned", [one.phase for one in own])]
+    ways = [("tuned", [layer.frame for layer in own]), ("by phases, tuned", [layer.phase for layer in own])]
     return Bars(
         title=f"{named(device)}: cycles that are left",
         value_name="of the cycles with the model's config, %",
-        groups=tuple(one.layer.partition(".")[2] for one in own),
+        groups=tuple(layer.layer.partition(".")[2] for layer in own),
         series=tuple(
-            (name, tuple(_left(one.frame.given, result.best) for one, result in zip(own, found, strict=True)))
-            for name, found in ways
+            (name, tuple(_left(layer.frame.given, result.best) for layer, result in zip(own, choices, strict=True)))
+            for name, choices in ways
         ),
     )
 
@@ -198,13 +198,13 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _cycles(made: Choice | None) -> str:
-    return "does not fit" if made is None else f"{made.cycles:,}"
+def _cycles(choice: Choice | None) -> str:
+    return "does not fit" if choice is None else f"{choice.cycles:,}"
 
 
 def _times(before: Choice | None, after: Choice | None) -> str:
     return "" if before is None or after is None else f"{before.cycles / after.cycles:.2f}"
 
 
-def _kib(made: Choice | None) -> str:
-    return "none" if made is None else f"{made.l1_peak_bytes / 1024:,.0f}"
+def _kib(choice: Choice | None) -> str:
+    return "none" if choice is None else f"{choice.l1_peak_bytes / 1024:,.0f}"

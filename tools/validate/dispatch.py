@@ -56,9 +56,9 @@ def predict_dispatch(row: Row) -> Prediction:
 
 def iteration_cycles(programs: tuple[Launch, ...], spec: DeviceSpec) -> tuple[float]:
     """Cycles from one iteration to the next, once the queue runs evenly."""
-    ends = kernel_end_nanoseconds(programs * ROUNDS, spec, Replay.TRACE)
+    end_ns = kernel_end_nanoseconds(programs * ROUNDS, spec, Replay.TRACE)
     counted = ROUNDS // 2
-    taken = ends[-1] - ends[len(ends) - 1 - counted * len(programs)]
+    taken = end_ns[-1] - end_ns[len(end_ns) - 1 - counted * len(programs)]
     return (taken / counted * spec.clock_hz / 1e9,)
 
 
@@ -191,7 +191,7 @@ def _is_linked(row: Row) -> bool:
 def _links(row: Row, torus: Torus) -> int:
     """Links that a transfer and its answer pass: of the column's ring, the row's, or both.
 
-    Whoever multicasts to others only (no loopback) lies off their row or column.
+    A sender that multicasts to others only (no loopback) lies off their row or column.
     """
     around = row["loopback"] == "true"
     if row["same_axis"] == "true" or (around and row["pattern"] == "L1 one-to-column"):

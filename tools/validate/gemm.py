@@ -223,7 +223,7 @@ def _read_profiled(row: Row) -> Gemm:
     spec, problem = device_spec(row), _problem(row)
     if "64-core" in row["device"] or "64 cores" in row["device"]:
         spec = spec.replace(grid_cols=8, grid_rows=8)
-    first, second, output = (PLACES.get(one, Place.OWN) for one in row["memory"].replace("->", ",").split(","))
+    first, second, output = (PLACES.get(memory, Place.OWN) for memory in row["memory"].replace("->", ",").split(","))
     places = Places(first=first, second=second, output=output)
     name = row["config"].split("(")[0]
     if name in PROGRAMS:

@@ -42,7 +42,7 @@ from tools.validate.prediction import (
     with_software_of_2025,
 )
 
-CONVERSIONS = {one.value: one for one in Conversion if one not in (Conversion.PAD, Conversion.UNTILIZE_CODEGEN)}
+CONVERSIONS = {kind.value: kind for kind in Conversion if kind not in (Conversion.PAD, Conversion.UNTILIZE_CODEGEN)}
 MODELED = {*CONVERSIONS, "Typecast", "PaddedSlice", "SliceWrite", "Reshape"}
 
 
@@ -102,15 +102,15 @@ def _unpadded(source: TensorSpec, target: TensorSpec) -> tuple[TensorSpec, Tenso
     """Both sides of a reshape of which a row gives the padded shapes of tiles: with the most rows that fit both."""
     if prod(source.shape) == prod(target.shape):
         return source, target
-    found = [
+    candidates = [
         (before * prod(source.shape[:-2]), before, after)
         for before in range(source.shape[-2], max(0, source.shape[-2] - TILE), -1)
         for after in range(target.shape[-2], max(0, target.shape[-2] - TILE), -1)
         if prod(source.shape) // source.shape[-2] * before == prod(target.shape) // target.shape[-2] * after
     ]
-    if not found or source.layout is not Layout.TILE:
+    if not candidates or source.layout is not Layout.TILE:
         raise NotPredictedError("a reshape whose shapes do not fit each other")
-    _, before, after = max(found)
+    _, before, after = max(candidates)
     return _with_rows(source, before), _with_rows(target, after)
 
 
@@ -152,10 +152,10 @@ def _shards(
     spec: DeviceSpec,
 ) -> ShardSpec:
     """The shards of one side: given for an output, else worked out; a move has the same on both."""
-    given = row["out_shard"]
-    size = re.match(r"(\d+)x(\d+) (\w+)", given)
+    recorded = row["out_shard"]
+    size = re.match(r"(\d+)x(\d+) (\w+)", recorded)
     if size is not None and (side == "out" or operation(row) in ("Move", "Tilize", "Untilize")):
-        return ShardSpec(core_ranges(given), (int(size[1]), int(size[2])), ShardOrientation[size[3]])
+        return ShardSpec(core_ranges(recorded), (int(size[1]), int(size[2])), ShardOrientation[size[3]])
     rows, width = prod(shape[:-1]), shape[-1]
     grain = TILE if layout is Layout.TILE else 1
     down, across = _split(scheme, rows, width, cores, spec)

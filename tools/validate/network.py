@@ -101,8 +101,8 @@ def layers_table(network: NetworkTime) -> Table:
         if layer.step.row is None:
             continue
         named = [[kind for kind in layer.operations if kind.name in names] for names in (("Halo",), ("Move",), KERNELS)]
-        parts = list(map(_sum, named))
-        cells = [*parts, layer.time_ns - sum(parts), layer.time_ns, *(other[number].time_ns for other in others)]
+        sums = list(map(_sum, named))
+        cells = [*sums, layer.time_ns - sum(sums), layer.time_ns, *(other[number].time_ns for other in others)]
         shown = [_us(cell) for cell in cells] if layer.operations else ["-"] * len(cells)
         before = _us(_sum(layer.between)) if layer.between else ""
         rows.append([layer.step.row["layer"], shape(layer), layer.scheme, *shown, before])
@@ -207,8 +207,8 @@ def _ms(time_ns: float) -> str:
 def document(network: NetworkTime) -> dict[str, Any]:
     """A network with all columns of its layers, times in nanoseconds."""
 
-    def kinds(some: Iterable[TimedKind]) -> list[dict[str, Any]]:
-        return [{"name": kind.name, "predicted_ns": kind.time_ns} for kind in some]
+    def kinds(operations: Iterable[TimedKind]) -> list[dict[str, Any]]:
+        return [{"name": kind.name, "predicted_ns": kind.time_ns} for kind in operations]
 
     softwares = []
     for software, times in network.times.items():
@@ -280,7 +280,7 @@ def main() -> None:
         for line in sentences(network):
             screen.print(line, highlight=False, soft_wrap=True)
         first = next(iter(network.times.values()))
-        troubles = [(f"{name}, {one.step.flow['layer'] or 'end'}", one.reason) for one in first if one.reason]
+        troubles = [(f"{name}, {layer.step.flow['layer'] or 'end'}", layer.reason) for layer in first if layer.reason]
         if troubles:
             screen.print(problems_table(troubles))
     for row in (step.flow for step in steps if step.flow["notes"]):

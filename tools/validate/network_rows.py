@@ -72,7 +72,7 @@ def figures_of(model: str, operations: Sequence[Row]) -> tuple[list[WholeFigure]
             figures.append(_figure(row))
         except NotPredictedError as error:
             left.append((row, str(error)))
-    return sorted(figures, key=lambda one: not one.measured), left
+    return sorted(figures, key=lambda figure: not figure.measured), left
 
 
 def _figure(row: Row) -> WholeFigure:
@@ -120,7 +120,7 @@ class Walk:
             raise DeviceError("the layer before has no output")
         return self.x
 
-    def kept(self, layer: str) -> Tensor:
+    def output_of(self, layer: str) -> Tensor:
         """The output of an earlier layer; raises DeviceError if there is none."""
         if layer not in self.outputs:
             raise DeviceError(f"the output of {layer} is not there")
@@ -138,7 +138,7 @@ class Walk:
     def becomes(self, tensor: Tensor, layer: str = "") -> None:
         """The next tensor takes the place of the last one, which is released unless it is needed later."""
         last, self.x = self.x, tensor
-        if last is not None and last is not tensor and all(last is not kept for kept in self.outputs.values()):
+        if last is not None and last is not tensor and all(last is not output for output in self.outputs.values()):
             last.deallocate()
         if layer in self.needed:
             self.outputs[layer] = tensor
@@ -149,19 +149,19 @@ def _start(walk: Walk, step: NetworkStep) -> None:
     grid, row = _grid(step.before[1]), _layer(step)
     batch, channels, height, width = (int(row[name]) for name in ("batch", "in_c", "in_h", "in_w"))
     rows, pixels = batch * INPUT_CHANNELS * height, batch * height * width
-    given = _made(
+    image = _empty_tensor(
         walk, (batch, channels, height, width), _sharded(HEIGHT, grid, (div_up(rows, grid.num_cores()), width))
     )
-    walk.becomes(given)
+    walk.becomes(image)
     try:
-        walk.becomes(ttsim.pad(given, [(0, 0), (0, INPUT_CHANNELS - channels), (0, 0), (0, 0)], 0.0))
+        walk.becomes(ttsim.pad(image, [(0, 0), (0, INPUT_CHANNELS - channels), (0, 0), (0, 0)], 0.0))
         turned = ttsim.permute(walk.current(), (0, 2, 3, 1))
         walk.outputs["padded input"] = walk.current()  # a variable of the script holds it to the end
         walk.becomes(turned)
         walk.becomes(ttsim.reshape(walk.current(), (1, 1, pixels, INPUT_CHANNELS)))
     except ArgumentError:  # shards that these are not simulated for
         memory = _sharded(HEIGHT, grid, (div_up(pixels, grid.num_cores()), INPUT_CHANNELS))
-        walk.becomes(_made(walk, (1, 1, pixels, INPUT_CHANNELS), memory))
+        walk.becomes(_empty_tensor(walk, (1, 1, pixels, INPUT_CHANNELS), memory))
         walk.left_out += ("Pad", "Transpose", "Transpose")
 
 
@@ -170,7 +170,7 @@ def _start_flat(walk: Walk, step: NetworkStep) -> None:
     grid, row = _grid(step.before[1]), _layer(step)
     batch, channels, pixels = int(row["batch"]), int(row["in_c"]), int(row["in_h"]) * int(row["in_w"])
     memory = _sharded(WIDTH, grid, (channels, div_up(pixels, grid.num_cores())))
-    walk.becomes(_made(walk, (batch, 1, channels, pixels), memory))
+    walk.becomes(_empty_tensor(walk, (batch, 1, channels, pixels), memory))
     walk.becomes(ttsim.experimental.convert_to_hwc(walk.current()))
 
 
@@ -208,12 +208,12 @@ def _block(walk: Walk, step: NetworkStep) -> None:
 def _concat(walk: Walk, step: NetworkStep) -> None:
     """With the output that is named: both height sharded over the grid that is named, then side by side."""
     name, grid = step.before[1], _grid(step.before[2])
-    parts = [walk.current(), walk.kept(name)]
-    height = div_up(parts[0].shape[-2], grid.num_cores())
-    ready = [ttsim.to_memory_config(part, _sharded(HEIGHT, grid, (height, part.shape[-1]))) for part in parts]
-    channels = sum(part.shape[-1] for part in parts)
+    tensors = [walk.current(), walk.output_of(name)]
+    height = div_up(tensors[0].shape[-2], grid.num_cores())
+    ready = [ttsim.to_memory_config(source, _sharded(HEIGHT, grid, (height, source.shape[-1]))) for source in tensors]
+    channels = sum(source.shape[-1] for source in tensors)
     output = ttsim.concat(ready, dim=3, memory_config=_sharded(HEIGHT, grid, (height, channels)))
-    for copy, source in zip(ready, parts, strict=True):
+    for copy, source in zip(ready, tensors, strict=True):
         if copy is not source:
             copy.deallocate()
     walk.becomes(output)
@@ -221,7 +221,7 @@ def _concat(walk: Walk, step: NetworkStep) -> None:
 
 def _concat_saved(walk: Walk, step: NetworkStep) -> None:
     """With the output that was saved in DRAM, on the shards of the last one; rows in between if "rows" is named."""
-    x, saved = walk.current(), walk.kept(step.before[1])
+    x, saved = walk.current(), walk.output_of(step.before[1])
     place = x.memory_config()
     if place.shard_spec is None:
         raise DeviceError("the layer before left no shards")
@@ -232,7 +232,7 @@ def _concat_saved(walk: Walk, step: NetworkStep) -> None:
         walk.becomes(ttsim.concat([x, skip], dim=3, memory_config=side_by_side))
         skip.deallocate()
         return
-    rows = [ttsim.to_layout(one, Layout.ROW_MAJOR) for one in (x, skip)]
+    rows = [ttsim.to_layout(tensor, Layout.ROW_MAJOR) for tensor in (x, skip)]
     skip.deallocate()
     walk.becomes(ttsim.concat(rows, dim=3, memory_config=side_by_side))
     for row in rows:
@@ -268,7 +268,7 @@ def _layer(step: NetworkStep) -> Row:
     return step.row
 
 
-def _made(walk: Walk, shape: tuple[int, ...], memory: MemoryConfig) -> Tensor:
+def _empty_tensor(walk: Walk, shape: tuple[int, ...], memory: MemoryConfig) -> Tensor:
     """A row-major tensor on the device, with the numbers of the image in their order if there are any."""
     spec = TensorSpec(shape, BFLOAT16, Layout.ROW_MAJOR, memory)
     buffer = walk.device.machine.allocate(spec.buffer(walk.device.spec), "tensor")

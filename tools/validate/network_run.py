@@ -105,7 +105,7 @@ def run_network(
     every = list(steps)
     with device_of(every, spec, "off") as device:
         walk = Walk(device, needed_again(every))
-        return [_step(walk, one, software) for one in every]
+        return [_step(walk, step, software) for step in every]
 
 
 def device_of(steps: Sequence[NetworkStep], spec: DeviceSpec, values: Values) -> Device:
@@ -161,8 +161,8 @@ def _times(calls: Iterable[RanCall], spec: DeviceSpec, software: Software) -> tu
 
 
 def _untimed(calls: Iterable[RanCall], spec: DeviceSpec) -> str:
-    missing = [one for call in calls for one in timed_call(call, spec).untimed]
-    return "; ".join(f"{one.name} is not timed: {one.reason}" for one in missing)
+    missing = [operation for call in calls for operation in timed_call(call, spec).untimed]
+    return "; ".join(f"{operation.name} is not timed: {operation.reason}" for operation in missing)
 
 
 def network_passed(walk: Walk, steps: Iterable[NetworkStep], operands: Mapping[str, tuple[Tensor, Tensor]]) -> Tensor:

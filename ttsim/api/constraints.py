@@ -124,4 +124,6 @@ def _tensors(returned: Any) -> list[Tensor]:
     """The device tensors among what a call returned."""
     if isinstance(returned, Tensor):
         return [returned]
-    return [tensor for one in returned if one is not None and not isinstance(one, int) for tensor in _tensors(one)]
+    return [
+        tensor for value in returned if value is not None and not isinstance(value, int) for tensor in _tensors(value)
+    ]

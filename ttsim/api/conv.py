@@ -117,13 +117,13 @@ class OfTensors(Convolution):
         self, rules: ConvRules, tensors: Mapping[str, Tensor | None], slices: Conv2dSliceConfig | None, **own: Any
     ) -> Any:
         """Checks, plans and runs a call of the tensors "input", "weight" and "bias"; returns the function's result."""
-        given = {name: tensor for name, tensor in tensors.items() if tensor is not None}
-        operands: dict[str, Any] = {name: operand(tensor) for name, tensor in given.items()}
+        operand_tensors = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+        operands: dict[str, Any] = {name: operand(tensor) for name, tensor in operand_tensors.items()}
         usual = {"groups": self.groups or 1, "memory_config": self.memory_config}
         call = self.arguments(rules, out=self.dtype, slices=slices, **usual | operands | own)
-        require_allocated(*given.values())
+        require_allocated(*operand_tensors.values())
         name = "ttsim.conv_transpose2d" if rules.by_phases else f"ttnn.{self._name}"
-        results = run_call(name, call, given, self.device, returns_weights=self.return_weights_and_bias)
+        results = run_call(name, call, operand_tensors, self.device, returns_weights=self.return_weights_and_bias)
         returned: list[Any] = [results["output"]]
         if self.return_output_dim:
             returned.append(self.output_dim(*output_size(call)))
@@ -268,8 +268,8 @@ class Conv1d(
         require_allocated(self.input_tensor, self.weight_tensor, self.bias_tensor)
         weight = fetched(self.weight_tensor)
         if len(weight.shape) == 3 and weight.device() is None:
-            outs, ins, taps = weight.shape
-            weight = weight.reshape(outs, ins, 1, taps)
+            outs, ins, kernel_width = weight.shape
+            weight = weight.reshape(outs, ins, 1, kernel_width)
         bias = None if self.bias_tensor is None else fetched(self.bias_tensor)
         image = _image(self.input_tensor, (self.batch_size, 1, self.input_length, self.in_channels))
         tensors = {"input": image, "weight": weight, "bias": bias}
@@ -315,7 +315,7 @@ def _image(rows: Tensor, shape: tuple[int, int, int, int]) -> Tensor:
 
 def lowering_of(name: str) -> Lowering:
     """The lowering of a name; raises ArgumentError if there is none."""
-    known = [one.value for one in Lowering]
+    known = [lowering.value for lowering in Lowering]
     if not isinstance(name, str) or name not in known:
         raise ArgumentError(f"conv_transpose2d: lowering must be one of {', '.join(known)}, not {shown(name)}")
     return Lowering(name)
@@ -359,8 +359,8 @@ def useful_flops(call: ConvCall) -> int:
     Inputs that padding cuts off count, and so does padding around an image.
     """
     height, width = (call.input_height, call.input_width) if call.rules.transposed else output_size(call)
-    pixels, taps = call.batch_size * height * width, call.kernel_size[0] * call.kernel_size[1]
-    return 2 * pixels * taps * call.in_channels * call.out_channels // call.groups
+    pixels, kernel_area = call.batch_size * height * width, call.kernel_size[0] * call.kernel_size[1]
+    return 2 * pixels * kernel_area * call.in_channels * call.out_channels // call.groups
 
 
 conv_transpose2d = on_device(function_of(ConvTranspose2d))

@@ -65,7 +65,7 @@ def from_torch(
         raise ArgumentError("from_torch: col_tilize: block floats along columns are not simulated; leave it out")
     if spec is not None:
         require_type("from_torch", TensorSpec, spec=spec)
-        if any(one is not None for one in (dtype, layout, memory_config)):
+        if any(option is not None for option in (dtype, layout, memory_config)):
             raise ArgumentError("from_torch: spec says dtype, layout and memory_config; leave them out")
         dtype, layout = DataType.of(spec.data_format), spec.layout
         memory_config = None if device is None else spec.memory_config

@@ -40,7 +40,7 @@ def full(
         DeviceError: Block floats in row-major layout, or no room.
     """
     require_type("full", Real, fill_value=fill_value)
-    return _made(
+    return _filled_tensor(
         "full", np.broadcast_to(np.float64(fill_value), _sides("full", shape)), dtype, layout, device, memory_config
     )
 
@@ -158,7 +158,7 @@ def arange(
     if not step:
         raise ArgumentError("arange: step must not be 0")
     values = np.arange(start, step=step) if end is None else np.arange(start, end, step)
-    return _made("arange", values.astype(np.float64), dtype, layout, device, memory_config)
+    return _filled_tensor("arange", values.astype(np.float64), dtype, layout, device, memory_config)
 
 
 def rand(
@@ -231,7 +231,7 @@ def _sides(function: str, shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _made(
+def _filled_tensor(
     function: str,
     values: Array,
     dtype: DataType | None,

@@ -56,15 +56,15 @@ class Combination(Call):
         if scalar_first:
             left, right = right, left
         tensors = {}
-        for role, given in (("input", left), ("input_b", right)):
-            if isinstance(given, Tensor):
-                tensors[role] = given
-            elif role == "input" or not isinstance(given, Real):
+        for role, operand in (("input", left), ("input_b", right)):
+            if isinstance(operand, Tensor):
+                tensors[role] = operand
+            elif role == "input" or not isinstance(operand, Real):
                 wanted = "a Tensor or a number" if role == "input_b" else "a Tensor"
                 raise ArgumentTypeError(
                     f"{incompatible(OPERATIONS + name)}\n"
                     f"{name}: {'input_tensor_b' if role == 'input_b' else 'input_tensor_a'} must be {wanted}, "
-                    f"not {shown(given)}"
+                    f"not {shown(operand)}"
                 )
         if target is not None:
             tensors["target"] = target
@@ -222,22 +222,22 @@ def device_of(tensors: Mapping[str, Tensor]) -> Device:
     return result
 
 
-def _activations(owner: str, given: object) -> tuple[tuple[str, tuple[float, ...]], ...]:
+def _activations(owner: str, activations: object) -> tuple[tuple[str, tuple[float, ...]], ...]:
     """Activations by their names in lower case, and their parameters; a single one may stand alone."""
-    if given is None:
+    if activations is None:
         return ()
-    several = isinstance(given, Sequence) and not isinstance(given, str)
-    return tuple(_activation(owner, one) for one in (given if several else (given,)))  # type: ignore[attr-defined]
+    several = isinstance(activations, Sequence) and not isinstance(activations, str)
+    return tuple(_activation(owner, activation) for activation in (activations if several else (activations,)))  # type: ignore[attr-defined]
 
 
-def _activation(owner: str, given: object) -> tuple[str, tuple[float, ...]]:
+def _activation(owner: str, activation: object) -> tuple[str, tuple[float, ...]]:
     """An activation by its name in lower case, and its parameters."""
-    if isinstance(given, UnaryWithParam):
-        name, parameters = given.op_type.name.lower(), given.params
+    if isinstance(activation, UnaryWithParam):
+        name, parameters = activation.op_type.name.lower(), activation.params
     else:
-        name, parameters = (given.name if isinstance(given, UnaryOpType) else str(given)).lower(), ()
+        name, parameters = (activation.name if isinstance(activation, UnaryOpType) else str(activation)).lower(), ()
     if name not in FUNCTIONS:
-        raise ArgumentError(f"{owner}: there is no activation {shown(given)}; for example 'relu', 'gelu', 'silu'")
+        raise ArgumentError(f"{owner}: there is no activation {shown(activation)}; for example 'relu', 'gelu', 'silu'")
     return name, parameters
 
 
@@ -274,8 +274,8 @@ def _unary(name: str, activation: str) -> Callable[..., Tensor]:
     @on_device
     def function(input_tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         for key, value in fixed.items():
-            if (given := kwargs.pop(key, value)) != value:
-                raise ArgumentError(f"{name}: {key}={shown(given)} is not simulated; {value} is")
+            if (argument := kwargs.pop(key, value)) != value:
+                raise ArgumentError(f"{name}: {key}={shown(argument)} is not simulated; {value} is")
         values = {**parameters, **dict(zip(placed, args, strict=False))}
         values.update({key: kwargs.pop(key) for key in parameters if key in kwargs})
         wrong = f"{incompatible(OPERATIONS + name)}\n{name}: "

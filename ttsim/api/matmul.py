@@ -126,11 +126,11 @@ def _device(*tensors: Tensor) -> Device:
     return device
 
 
-def _activation(given: str | UnaryWithParam | None) -> tuple[str, tuple[float, ...]] | None:
-    if given is None:
+def _activation(activation: str | UnaryWithParam | None) -> tuple[str, tuple[float, ...]] | None:
+    if activation is None:
         return None
-    if isinstance(given, UnaryWithParam):
-        return given.op_type.name.lower(), given.params
-    if given.upper() not in UnaryOpType.__members__:
-        raise ArgumentError(f"matmul: there is no activation {shown(given)}; for example 'relu', 'gelu', 'silu'")
-    return given.lower(), ()
+    if isinstance(activation, UnaryWithParam):
+        return activation.op_type.name.lower(), activation.params
+    if activation.upper() not in UnaryOpType.__members__:
+        raise ArgumentError(f"matmul: there is no activation {shown(activation)}; for example 'relu', 'gelu', 'silu'")
+    return activation.lower(), ()

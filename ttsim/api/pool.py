@@ -136,12 +136,12 @@ def upsample(
     return carried_out("upsample", plan, input_tensor, device)
 
 
-def _factors(given: object) -> tuple[float, float]:
+def _factors(scale_factor: object) -> tuple[float, float]:
     """How often, down and across."""
-    both = list(given) if isinstance(given, Sequence) else [given, given]
-    factors = [float(one) for one in both if isinstance(one, Real) and not isinstance(one, bool)]
-    if not len(both) == len(factors) == 2:
-        raise ArgumentTypeError(f"upsample: scale_factor must be a number or two of them, not {shown(given)}")
+    numbers = list(scale_factor) if isinstance(scale_factor, Sequence) else [scale_factor, scale_factor]
+    factors = [float(number) for number in numbers if isinstance(number, Real) and not isinstance(number, bool)]
+    if not len(numbers) == len(factors) == 2:
+        raise ArgumentTypeError(f"upsample: scale_factor must be a number or two of them, not {shown(scale_factor)}")
     for axis, factor in zip("hw", factors, strict=True):
         if not factor > 0:
             raise DeviceError(f"scale_factor_{axis} must be positive, got {factor:g}\nupsample: give a number above 0")

@@ -50,7 +50,7 @@ def concat(
         OutOfMemoryError: No room.
     """
     require_type_or_none("concat", MemoryConfig, memory_config=memory_config)
-    index, parts = required_integer("concat", "dim", dim), required_integer("concat", "groups", groups)
+    index, group_count = required_integer("concat", "dim", dim), required_integer("concat", "groups", groups)
     if not isinstance(tensors, Sequence) or not tensors or not all(isinstance(tensor, Tensor) for tensor in tensors):
         raise ArgumentTypeError(f"concat: tensors must be a sequence of tensors, not {shown(tensors)}")
     require_left_out("concat", output_tensor=output_tensor, sub_core_grids=sub_core_grids)
@@ -60,9 +60,9 @@ def concat(
     device = devices[0]
 
     def call() -> Tensor:
-        plan = kept_plan(plan_concat, device, specs, axis, place=memory_config, groups=parts)
+        plan = kept_plan(plan_concat, device, specs, axis, place=memory_config, groups=group_count)
         with device.function("ttnn.concat"):
-            return run(plan, {f"input_{number}": one for number, one in enumerate(tensors)}, device)["output"]
+            return run(plan, {f"input_{number}": tensor for number, tensor in enumerate(tensors)}, device)["output"]
 
     return locked_on(device, call)
 
@@ -107,7 +107,7 @@ def fold(
         )
     if not isinstance(padding, Sequence) or len(padding) not in (2, 4, 6):
         raise ArgumentTypeError(f"fold: padding must be 2, 4 or 6 numbers, not {shown(padding)}")
-    sides = [required_integer("fold", "padding", one) for one in padding]
+    sides = [required_integer("fold", "padding", side) for side in padding]
     if len(sides) == 2:
         sides = [sides[0], sides[0], sides[1], sides[1]]
     sides += [0] * (6 - len(sides))
@@ -160,7 +160,7 @@ def transpose(
     require_type("transpose", Tensor, input_tensor=input_tensor)
     require_type_or_none("transpose", MemoryConfig, memory_config=memory_config)
     rank = len(input_tensor.shape)
-    first, second = (required_integer("transpose", name, one) for name, one in (("dim1", dim1), ("dim2", dim2)))
+    first, second = (required_integer("transpose", name, axis) for name, axis in (("dim1", dim1), ("dim2", dim2)))
     device = required_device("transpose", input_tensor)
     axes = axis_of(first, rank, "dim1"), axis_of(second, rank, "dim2")
     plan = kept_plan(plan_transpose, device, input_tensor.spec, *axes, place=memory_config)
@@ -203,7 +203,7 @@ def pad(
     rank = len(input_tensor.shape)
     if not isinstance(padding, Sequence) or len(padding) > rank or not isinstance(value, Real):
         raise ArgumentTypeError(f"pad: padding must be pairs for at most {rank} axes, not {shown(padding)}")
-    pairs = [tuple(required_integer("pad", "padding", one) for one in pair) for pair in padding]
+    pairs = [tuple(required_integer("pad", "padding", side) for side in pair) for pair in padding]
     if any(len(pair) != 2 or min(pair) < 0 for pair in pairs):
         raise ArgumentTypeError(f"pad: padding must be pairs of numbers of at least 0, not {shown(padding)}")
     around = tuple([(0, 0)] * (rank - len(pairs)) + [(pair[0], pair[1]) for pair in pairs])
@@ -324,8 +324,8 @@ def squeeze(input_tensor: Tensor, dim: int | Sequence[int] | None = None) -> Ten
     """
     require_type("squeeze", Tensor, input_tensor=input_tensor)
     shape = input_tensor.shape
-    asked = range(len(shape)) if dim is None else dim if isinstance(dim, Sequence) else (dim,)
-    gone = {axis for one in asked if shape[axis := _axis("squeeze", one, len(shape))] == 1}
+    axes = range(len(shape)) if dim is None else dim if isinstance(dim, Sequence) else (dim,)
+    gone = {axis for dim_index in axes if shape[axis := _axis("squeeze", dim_index, len(shape))] == 1}
     device = input_tensor.device()
     if not gone:
         return input_tensor
@@ -442,7 +442,7 @@ def slice(
     return carried_out("slice", plan, input_tensor, device)
 
 
-def _indices(name: str, given: object) -> tuple[int, ...]:
-    if not isinstance(given, Sequence) or not all(isinstance(one, int) for one in given):
-        raise ArgumentTypeError(f"slice: {name} must be a sequence of integers, not {shown(given)}")
-    return tuple(given)
+def _indices(name: str, indices: object) -> tuple[int, ...]:
+    if not isinstance(indices, Sequence) or not all(isinstance(index, int) for index in indices):
+        raise ArgumentTypeError(f"slice: {name} must be a sequence of integers, not {shown(indices)}")
+    return tuple(indices)

@@ -197,9 +197,15 @@ class LayoutChange(Call):
 
     def changed(self, planner: Callable[..., Plan], *sizes: Hashable, **options: Hashable) -> Tensor:
         """The result of a plan, by the planner of the tensor's spec, sizes and the spec of the device."""
-        device, one = self.device(), not self.use_multicore
+        device, single_core = self.device(), not self.use_multicore
         plan = kept_plan(
-            planner, device, self.input_tensor.spec, *sizes, place=self.memory_config, on_one_core=one, **options
+            planner,
+            device,
+            self.input_tensor.spec,
+            *sizes,
+            place=self.memory_config,
+            on_one_core=single_core,
+            **options,
         )
         return carried_out(self._name, plan, self.input_tensor, device)
 
@@ -311,7 +317,7 @@ class UntilizeWithUnpadding(
         require_left_out(self._name, sub_core_grids=self.sub_core_grids)
         shape = tuple(end + 1 for end in _integers("output_tensor_end", self.output_tensor_end))
         sides = tuple(self.input_tensor.shape)
-        if len(shape) != len(sides) or any(kept > side for kept, side in zip(shape, sides, strict=True)):
+        if len(shape) != len(sides) or any(length > side for length, side in zip(shape, sides, strict=True)):
             raise ArgumentError(f"{self._name}: output_tensor_end must lie within {list(sides)}, before padding")
         return self.changed(plan_untilize_with_unpadding, shape)
 
@@ -323,7 +329,7 @@ untilize = on_device(function_of(Untilize))
 untilize_with_unpadding = on_device(function_of(UntilizeWithUnpadding))
 
 
-def _integers(name: str, given: object) -> tuple[int, ...]:
-    if not isinstance(given, Sequence) or not all(isinstance(one, int) for one in given):
-        raise ArgumentTypeError(f"{name} must be a sequence of integers, not {shown(given)}")
-    return tuple(given)
+def _integers(name: str, values: object) -> tuple[int, ...]:
+    if not isinstance(values, Sequence) or not all(isinstance(value, int) for value in values):
+        raise ArgumentTypeError(f"{name} must be a sequence of integers, not {shown(values)}")
+    return tuple(values)

@@ -96,7 +96,7 @@ def execute_trace(
         raise ArgumentError("execute_trace: a trace is still being captured on this device; end it first")
     locked(mesh_device.machine, lambda: trace.replay(mesh_device.machine.memory))
     for profiler in mesh_device.profilers:
-        profiler.extend(one for one in trace.ran if isinstance(one, RanCall))
+        profiler.extend(call for call in trace.ran if isinstance(call, RanCall))
 
 
 def release_trace(mesh_device: Device, trace_id: MeshTraceId) -> None:

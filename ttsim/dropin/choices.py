@@ -21,17 +21,14 @@ def add_choices(parser: ArgumentParser) -> None:
 
 
 def chosen(options: Namespace) -> dict[str, str]:
-    """The environment variables that parsed flags stand for; none for a flag that was not given.
-
-    Raises SpecError if there is no such device to change, or a change of it is refused.
-    """
+    """The environment variables of the given flags; raises SpecError for an unknown device or a bad change."""
     device = options.device
     if options.changes:
         device = chosen_device(options)
         load_spec(device)  # refused before the script runs
-    given = {SPEC_VARIABLE: device, VALUES_VARIABLE: options.values}
+    variables = {SPEC_VARIABLE: device, VALUES_VARIABLE: options.values}
     strict = {STRICT_VARIABLE: "0"} if options.no_strict else {}
-    return {name: value for name, value in given.items() if value is not None} | strict
+    return {name: value for name, value in variables.items() if value is not None} | strict
 
 
 @contextmanager

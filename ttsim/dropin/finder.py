@@ -109,10 +109,7 @@ class TtnnFinder(MetaPathFinder):
     """Finds ttnn and the modules of it that ttsim has names of."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """How to load a module of ttnn; None for all other modules.
-
-        Raises ModuleNotFoundError if it is one that ttsim has nothing of.
-        """
+        """How to load a module of ttnn that ttsim has, else ModuleNotFoundError; None for all other modules."""
         package, _, module = name.partition(".")
         if package != PACKAGE:
             return None
@@ -123,10 +120,7 @@ class TtnnFinder(MetaPathFinder):
 
 
 def install() -> TtnnFinder:
-    """Puts a finder before all others, so that it also goes before a real ttnn; ``uninstall`` takes it away.
-
-    Raises ImportError if the real library is loaded already.
-    """
+    """Puts a finder before all others, until `uninstall`; raises ImportError if the real library is loaded already."""
     loaded = sys.modules.get(PACKAGE)
     if loaded is not None and not isinstance(loaded, Face):
         raise ImportError(
@@ -139,8 +133,8 @@ def install() -> TtnnFinder:
 
 def uninstall(finder: TtnnFinder) -> None:
     """Takes a finder away, and with the last one the faces."""
-    sys.meta_path[:] = [one for one in sys.meta_path if one is not finder]
-    if not any(isinstance(one, TtnnFinder) for one in sys.meta_path):
+    sys.meta_path[:] = [meta_finder for meta_finder in sys.meta_path if meta_finder is not finder]
+    if not any(isinstance(meta_finder, TtnnFinder) for meta_finder in sys.meta_path):
         for name in [name for name, module in sys.modules.items() if isinstance(module, Face)]:
             del sys.modules[name]
 

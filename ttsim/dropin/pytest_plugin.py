@@ -82,8 +82,8 @@ def device_params(request: pytest.FixtureRequest) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def _module_device(request: pytest.FixtureRequest) -> Iterator[Device]:
     marker = request.node.get_closest_marker("use_module_device")
-    given = {} if marker is None else marker.args[0] if marker.args else marker.kwargs.get("device_params", {})
-    with _default_device(given) as opened:
+    params = {} if marker is None else marker.args[0] if marker.args else marker.kwargs.get("device_params", {})
+    with _default_device(params) as opened:
         yield opened
 
 
@@ -112,9 +112,9 @@ def mesh_device(request: pytest.FixtureRequest, device_params: dict[str, Any]) -
 
 
 @contextmanager
-def _default_device(given: Mapping[str, Any]) -> Iterator[Device]:
+def _default_device(params: Mapping[str, Any]) -> Iterator[Device]:
     before = GetDefaultDevice()
-    opened = CreateDevice(device_id=0, **_meaningful(given))
+    opened = CreateDevice(device_id=0, **_meaningful(params))
     SetDefaultDevice(opened)
     try:
         yield opened
@@ -123,14 +123,14 @@ def _default_device(given: Mapping[str, Any]) -> Iterator[Device]:
         close_device(opened)
 
 
-def _meaningful(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if name not in WITHOUT_MEANING}
+def _meaningful(params: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in params.items() if name not in WITHOUT_MEANING}
 
 
 @pytest.fixture(autouse=True)
 def _large_enough(request: pytest.FixtureRequest) -> None:
     marker = request.node.get_closest_marker("requires_grid_size")
-    name = next((one for one in ("mesh_device", "device") if one in request.fixturenames), None)
+    name = next((fixture for fixture in ("mesh_device", "device") if fixture in request.fixturenames), None)
     if marker is None or not marker.args or name is None:
         return
     grid, wanted = request.getfixturevalue(name).compute_with_storage_grid_size(), marker.args[0]

@@ -97,14 +97,14 @@ def watched(*, listens: bool) -> Iterator[list[Profile]]:
 
 
 def write_reports(profiles: Sequence[Profile], folder: Path) -> Iterator[str]:
-    """Writes what each device did that made a call, in order of opening, and gives a line about each.
+    """Writes the report of each device that made a call, in order of opening, and yields a line about each.
 
-    device0.txt and device0.json hold its cycles, call by call; network0.txt and network0.json all of it as one network;
-    report0.html is a page about it that needs nothing else; it, report0.json, report0.trace.json.gz and what lies in
-    generated, for other tools, come from `save_report`.
+    device0.txt and device0.json hold the cycles call by call; network0.txt and network0.json all calls as one network;
+    report0.html is a self-contained page; `save_report` writes it, report0.json, report0.trace.json.gz and the files
+    for other tools in the folder generated.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for number, profile in enumerate(one for one in profiles if one.calls):
+    for number, profile in enumerate(profile for profile in profiles if profile.calls):
         report = profile.report()
         (folder / f"device{number}.txt").write_text(f"{report.table()}\n\n{report.explain()}\n", encoding="utf-8")
         (folder / f"device{number}.json").write_text(report.to_json() + "\n", encoding="utf-8")

@@ -98,9 +98,11 @@ def convert_torch_model_to_ttnn_model(
         )
     if custom_preprocessor is not None:
         extras = {"ttnn_module_args": ttnn_module_args, "convert_to_ttnn": convert_to_ttnn}
-        given = custom_preprocessor(model, name, **{extra: extras[extra] for extra in _extras(custom_preprocessor)})
-        if given:
-            return make_parameter_dict(given)
+        parameters = custom_preprocessor(
+            model, name, **{extra: extras[extra] for extra in _extras(custom_preprocessor)}
+        )
+        if parameters:
+            return make_parameter_dict(parameters)
     converts = convert_to_ttnn(model, name)
     usual = default_preprocessor(model, name, ttnn_module_args) if converts else {}
     if usual:
@@ -134,7 +136,7 @@ def _own_parameters(model: Any, *, converts: bool) -> dict[str, Any]:
     """The parameters of a module itself; those of a Linear that stays torch's are transposed all the same."""
     own = {name: parameter for name, parameter in model.named_parameters() if "." not in name}
     if converts:
-        return {name: from_torch(one, DTYPES[str(one.dtype).rpartition(".")[2]]) for name, one in own.items()}
+        return {name: from_torch(tensor, DTYPES[str(tensor.dtype).rpartition(".")[2]]) for name, tensor in own.items()}
     if isinstance(model, import_module("torch").nn.Linear):
         own["weight"] = own["weight"].T.contiguous()
     return own
@@ -145,7 +147,7 @@ def _inside(name: str, child: object) -> str:
 
 
 def _extras(custom_preprocessor: Preprocessor) -> list[str]:
-    """What a user's function asks for besides model and name."""
+    """The parameters of a user's function besides model and name."""
     names = list(signature(custom_preprocessor).parameters)
     unknown = [name for name in names[2:] if name not in EXTRAS]
     if len(names) < 2:

@@ -43,9 +43,9 @@ def infer_ttnn_module_args(*, model: Any, run_model: Callable[[Any], Any] | None
     if run_model is None:
         return None
     torch = import_module("torch")
-    found: dict[str, Any] = {}
+    args_by_module: dict[str, Any] = {}
     hooks = [
-        module.register_forward_pre_hook(partial(_note, found, name, device))
+        module.register_forward_pre_hook(partial(_note, args_by_module, name, device))
         for name, module in model.named_modules()
         if name
     ]
@@ -55,14 +55,14 @@ def infer_ttnn_module_args(*, model: Any, run_model: Callable[[Any], Any] | None
     finally:
         for hook in hooks:
             hook.remove()
-    return _nested(found)
+    return _nested(args_by_module)
 
 
-def _note(found: dict[str, Any], name: str, device: Any, module: Any, inputs: tuple[Any, ...]) -> None:
+def _note(args_by_module: dict[str, Any], name: str, device: Any, module: Any, inputs: tuple[Any, ...]) -> None:
     """Before a module runs: notes its arguments by its name."""
-    kind = next((one for one in type(module).__mro__ if one.__name__ in FIELDS and _is_torch(one)), None)
+    kind = next((base for base in type(module).__mro__ if base.__name__ in FIELDS and _is_torch(base)), None)
     if kind is None or not inputs:
-        found[name] = None
+        args_by_module[name] = None
         return
     args, fields = FIELDS[kind.__name__]
     shape = tuple(inputs[0].shape)
@@ -80,17 +80,17 @@ def _note(found: dict[str, Any], name: str, device: Any, module: Any, inputs: tu
             "conv_blocking_and_parallelization_config_override": {},
             "device": device,
         }
-    found[name] = args(noted | {"dtype": DataType.BFLOAT16})
+    args_by_module[name] = args(noted | {"dtype": DataType.BFLOAT16})
 
 
 def _is_torch(kind: type) -> bool:
     return kind.__module__.startswith("torch.nn.")
 
 
-def _nested(found: dict[str, Any]) -> DotDict:
-    """What was noted, by the parts of its names."""
+def _nested(args_by_module: dict[str, Any]) -> DotDict:
+    """The notes as nested dicts, by the parts of the names."""
     root = DotDict()
-    for path, noted in found.items():
+    for path, noted in args_by_module.items():
         *outer, last = path.split(".")
         place = root
         for part in outer:
@@ -103,7 +103,7 @@ def _nested(found: dict[str, Any]) -> DotDict:
 
 
 def _child(place: DotDict, name: str) -> DotDict:
-    """What lies there under a name; made if there is nothing."""
+    """The child under a name; a new one if there is none."""
     if name not in place:
         _put(place, name, DotDict())
     child: DotDict = place[name]

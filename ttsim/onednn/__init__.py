@@ -79,8 +79,8 @@ def conv_transpose(
         ArgumentError: An argument breaks a rule of the text.
         DeviceError: The call does not fit the device.
     """
-    given = _attributes(locals())
-    call = forward(src, weights, bias, given, precision, lowering, dst_shape, strict=strict)
+    attributes = _attributes(locals())
+    call = forward(src, weights, bias, attributes, precision, lowering, dst_shape, strict=strict)
     return run(call, device)
 
 
@@ -115,8 +115,8 @@ def conv_transpose_backward_data(
         ArgumentError: An argument breaks a rule of the text.
         DeviceError: The call does not fit the device.
     """
-    given = _attributes(locals())
-    return run(backward_data(diff_dst, weights, given, precision, src_shape), device)
+    attributes = _attributes(locals())
+    return run(backward_data(diff_dst, weights, attributes, precision, src_shape), device)
 
 
 def conv_transpose_backward_weights(
@@ -153,9 +153,10 @@ def conv_transpose_backward_weights(
         ArgumentError: An argument breaks a rule of the text.
         DeviceError: The call does not fit the device.
     """
-    given = _attributes(locals())
+    attributes = _attributes(locals())
     return run(
-        backward_weights(BACKWARD_WEIGHTS, src, diff_dst, weights_shape, given, precision, diff_weights_shape), device
+        backward_weights(BACKWARD_WEIGHTS, src, diff_dst, weights_shape, attributes, precision, diff_weights_shape),
+        device,
     )
 
 
@@ -191,8 +192,10 @@ def conv_transpose_backprop_filters(
         ArgumentError: An argument breaks a rule of the text.
         DeviceError: The call does not fit the device.
     """
-    given = _attributes(locals())
-    return run(backward_weights(BACKPROP_FILTERS, input_forward, output_delta, filter_shape, given, precision), device)
+    attributes = _attributes(locals())
+    return run(
+        backward_weights(BACKPROP_FILTERS, input_forward, output_delta, filter_shape, attributes, precision), device
+    )
 
 
 ATTRIBUTES: Final = (

@@ -35,7 +35,7 @@ from ttsim.runtime.session import current
 from ttsim.runtime.system import GetDefaultDevice
 from ttsim.runtime.types.call import require_type, require_type_or_none
 
-LOWERINGS: Final = tuple(one.value for one in Lowering)
+LOWERINGS: Final = tuple(lowering.value for lowering in Lowering)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -105,18 +105,18 @@ def forward(
     src: Any,
     weights: Any,
     bias: Any,
-    given: dict[str, Any],
+    attributes: dict[str, Any],
     precision: Any,
     lowering: Any,
     dst_shape: Any = None,
     *,
     strict: bool = False,
 ) -> Call:
-    """A call of ConvTranspose; ``given`` are its attributes. Raises ArgumentError."""
+    """A call of ConvTranspose with the attributes of the text; raises ArgumentError."""
     require_type(FORWARD.operation, bool, strict=strict)
     if not isinstance(lowering, str) or lowering not in LOWERINGS:
         raise FORWARD.error(f"lowering must be one of {', '.join(LOWERINGS)}, not {shown(lowering)}")
-    settings = (given, lowering, dst_shape, strict)
+    settings = (attributes, lowering, dst_shape, strict)
     return _call(_forward, FORWARD, precision, *settings, src=src, weights=weights, bias=bias)
 
 
@@ -125,13 +125,13 @@ def _forward(
     operands: dict[str, Operand],
     names: Names,
     precision: Any,
-    given: dict[str, Any],
+    attributes: dict[str, Any],
     lowering: str,
     dst_shape: Any,
     strict: bool,
 ) -> Prepared:
     src, weights, bias = operands["src"], operands["weights"], operands.get("bias")
-    problem = checks.forward(src, weights, bias, given, precision=precision, dst_shape=dst_shape, strict=strict)
+    problem = checks.forward(src, weights, bias, attributes, precision=precision, dst_shape=dst_shape, strict=strict)
     return Prepared(
         name=names.operation,
         problem=problem,
@@ -141,17 +141,19 @@ def _forward(
     )
 
 
-def backward_data(diff_dst: Any, weights: Any, given: dict[str, Any], precision: Any, src_shape: Any = None) -> Call:
-    """A call of ConvTransposeBackwardData; ``given`` are its attributes. Raises ArgumentError."""
-    return _call(_backward_data, BACKWARD_DATA, precision, given, src_shape, diff_dst=diff_dst, weights=weights)
+def backward_data(
+    diff_dst: Any, weights: Any, attributes: dict[str, Any], precision: Any, src_shape: Any = None
+) -> Call:
+    """A call of ConvTransposeBackwardData with the attributes of the text; raises ArgumentError."""
+    return _call(_backward_data, BACKWARD_DATA, precision, attributes, src_shape, diff_dst=diff_dst, weights=weights)
 
 
 @once_for_alike
 def _backward_data(
-    operands: dict[str, Operand], names: Names, precision: Any, given: dict[str, Any], src_shape: Any
+    operands: dict[str, Operand], names: Names, precision: Any, attributes: dict[str, Any], src_shape: Any
 ) -> Prepared:
     diff_dst, weights = operands["diff_dst"], operands["weights"]
-    problem = checks.backward_data(diff_dst, weights, given, precision=precision, src_shape=src_shape)
+    problem = checks.backward_data(diff_dst, weights, attributes, precision=precision, src_shape=src_shape)
     return Prepared(
         name=names.operation,
         problem=problem,
@@ -166,12 +168,12 @@ def backward_weights(
     src: Any,
     diff_dst: Any,
     weights_shape: Any,
-    given: dict[str, Any],
+    attributes: dict[str, Any],
     precision: Any,
     declared: Any = None,
 ) -> Call:
-    """A call of the weights' gradient, newer or older form; ``given`` are its attributes. Raises ArgumentError."""
-    return _call(_backward_weights, names, precision, given, weights_shape, declared, src=src, diff_dst=diff_dst)
+    """A call of the weights' gradient, newer or older form, with the attributes of the text; raises ArgumentError."""
+    return _call(_backward_weights, names, precision, attributes, weights_shape, declared, src=src, diff_dst=diff_dst)
 
 
 @once_for_alike
@@ -179,13 +181,13 @@ def _backward_weights(
     operands: dict[str, Operand],
     names: Names,
     precision: Any,
-    given: dict[str, Any],
+    attributes: dict[str, Any],
     weights_shape: Any,
     declared: Any,
 ) -> Prepared:
     src, diff_dst = operands["src"], operands["diff_dst"]
     problem = checks.backward_weights(
-        src, diff_dst, weights_shape, given, precision=precision, names=names, declared=declared
+        src, diff_dst, weights_shape, attributes, precision=precision, names=names, declared=declared
     )
     canonical = (problem.in_channels, problem.out_channels // problem.groups, *problem.geometry.kernel_shape)
     return Prepared(
@@ -193,7 +195,7 @@ def _backward_weights(
         problem=problem,
         plan=partial(plan_backward_weights, problem),
         shape=from_canonical(np.broadcast_to(0, canonical), problem.weights_format).shape,
-        finish=lambda made: weights_of(made.reshape(made.shape[-len(canonical) - 1 :]), problem.weights_format),
+        finish=lambda array: weights_of(array.reshape(array.shape[-len(canonical) - 1 :]), problem.weights_format),
     )
 
 
@@ -267,13 +269,15 @@ class GraphOperation:
         Raises:
             ArgumentError: An argument breaks a rule of the text.
         """
-        given = list(inputs)
-        if not self.required <= len(given) <= len(self.inputs) or any(one is None for one in given[: self.required]):
+        tensors = list(inputs)
+        if not self.required <= len(tensors) <= len(self.inputs) or any(
+            tensor is None for tensor in tensors[: self.required]
+        ):
             raise ArgumentError(
                 f"{self.name}: inputs must be {self.required} to {len(self.inputs)} tensors "
-                f"({', '.join(self.inputs)}), not {len([one for one in given if one is not None])}"
+                f"({', '.join(self.inputs)}), not {len([tensor for tensor in tensors if tensor is not None])}"
             )
-        padded = given + [None] * (len(self.inputs) - len(given))
+        padded = tensors + [None] * (len(self.inputs) - len(tensors))
         return self.prepare(padded, dict(attributes), precision, lowering)
 
     def __call__(
@@ -289,25 +293,31 @@ class GraphOperation:
         return run(self.call(inputs, attributes, precision=precision, lowering=lowering), device)
 
 
-def _graph_forward(names: Names, inputs: Sequence[Any], given: dict[str, Any], precision: str, lowering: str) -> Call:
+def _graph_forward(
+    names: Names, inputs: Sequence[Any], attributes: dict[str, Any], precision: str, lowering: str
+) -> Call:
     src, weights, bias = inputs
-    return forward(src, weights, bias, {names.weights_format: names.usual_format} | given, precision, lowering)
+    return forward(src, weights, bias, {names.weights_format: names.usual_format} | attributes, precision, lowering)
 
 
-def _graph_backward_data(names: Names, inputs: Sequence[Any], given: dict[str, Any], precision: str, _: str) -> Call:
+def _graph_backward_data(
+    names: Names, inputs: Sequence[Any], attributes: dict[str, Any], precision: str, _: str
+) -> Call:
     diff_dst, weights = inputs
-    return backward_data(diff_dst, weights, {names.weights_format: names.usual_format} | given, precision)
+    return backward_data(diff_dst, weights, {names.weights_format: names.usual_format} | attributes, precision)
 
 
-def _graph_backward_weights(names: Names, inputs: Sequence[Any], given: dict[str, Any], precision: str, _: str) -> Call:
+def _graph_backward_weights(
+    names: Names, inputs: Sequence[Any], attributes: dict[str, Any], precision: str, _: str
+) -> Call:
     src, diff_dst, shape = inputs
-    attribute = given.pop(names.weights_shape, None)
+    attribute = attributes.pop(names.weights_shape, None)
     return backward_weights(
         names,
         src,
         diff_dst,
         attribute if shape is None else shape,
-        {names.weights_format: names.usual_format} | given,
+        {names.weights_format: names.usual_format} | attributes,
         precision,
     )
 

@@ -18,30 +18,36 @@ _DEFAULTS = {"stride": (1, 1), "padding": (0, 0, 0, 0), "output_padding": (0, 0)
 
 
 def estimate_source(call: ConvCall) -> str:
-    """A convolution as an estimate of it: the call with descriptions for its tensors, on a ``device`` that is open.
+    """Source of an estimate of a convolution, with descriptions for its tensors, on an open ``device``.
 
-    Prepared weights are described as they were before: raw, and to be prepared in the same format.
+    Prepared weights are described as raw weights that are to be prepared in the same format.
     """
     weights = call.conv_config.weights_format if call.weight.on_host else call.weight.spec.data_format
-    given = {"input_tensor": _description(call.input.spec, on_host=call.input.on_host)}
-    given["weight_tensor"] = _raw(call.weight, raw_weight_shape(call))
+    arguments_by_name = {"input_tensor": _description(call.input.spec, on_host=call.input.on_host)}
+    arguments_by_name["weight_tensor"] = _raw(call.weight, raw_weight_shape(call))
     if call.bias is not None:
-        given["bias_tensor"] = _raw(call.bias, (1, 1, 1, call.out_channels))
-    given |= {name: str(getattr(call, name)) for name in _AS_GIVEN}
-    given |= {name: str(getattr(call, name)) for name, usual in _DEFAULTS.items() if getattr(call, name) != usual}
+        arguments_by_name["bias_tensor"] = _raw(call.bias, (1, 1, 1, call.out_channels))
+    arguments_by_name |= {name: str(getattr(call, name)) for name in _AS_GIVEN}
+    arguments_by_name |= {
+        name: str(getattr(call, name)) for name, usual in _DEFAULTS.items() if getattr(call, name) != usual
+    }
     if call.out_format is not None:
-        given["dtype"] = source(call.out_format)
+        arguments_by_name["dtype"] = source(call.out_format)
     if (config := replace(call.conv_config, weights_format=weights)) != ConvConfig():
-        given["conv_config"] = conv_config_source(config)
+        arguments_by_name["conv_config"] = conv_config_source(config)
     if call.compute_config is not None:
-        given["compute_config"] = compute_config_source(WormholeComputeKernelConfig.of(call.compute_config))
+        arguments_by_name["compute_config"] = compute_config_source(WormholeComputeKernelConfig.of(call.compute_config))
     if call.memory_config is not None:
-        given["memory_config"] = memory_config_source(call.memory_config)
+        arguments_by_name["memory_config"] = memory_config_source(call.memory_config)
     if call.slice_config is not None:
-        given[slice_argument(call)] = slice_config_source(call.slice_config)
+        arguments_by_name[slice_argument(call)] = slice_config_source(call.slice_config)
     if call.rules.by_phases:
-        given["lowering"] = '"phase"'
-    arguments = [f"ttnn.{call.rules.function}", "device=device", *(f"{name}={text}" for name, text in given.items())]
+        arguments_by_name["lowering"] = '"phase"'
+    arguments = [
+        f"ttnn.{call.rules.function}",
+        "device=device",
+        *(f"{name}={text}" for name, text in arguments_by_name.items()),
+    ]
     return "\n".join(["ttnn.estimate_cycles(", *(f"    {argument}," for argument in arguments), ")"])
 
 
@@ -66,10 +72,10 @@ def memory_config_source(config: MemoryConfig) -> str:
     for name, named in (("DRAM_MEMORY_CONFIG", DRAM_MEMORY_CONFIG), ("L1_MEMORY_CONFIG", L1_MEMORY_CONFIG)):
         if config == named:
             return f"ttnn.{name}"
-    parts = [source(config.memory_layout), source(config.buffer_type)]
+    arguments = [source(config.memory_layout), source(config.buffer_type)]
     if (shards := config.shard_spec) is not None:
-        parts.append(f"ttnn.ShardSpec({source(shards.grid)}, {list(shards.shape)}, {source(shards.orientation)})")
-    return f"ttnn.MemoryConfig({', '.join(parts)})"
+        arguments.append(f"ttnn.ShardSpec({source(shards.grid)}, {list(shards.shape)}, {source(shards.orientation)})")
+    return f"ttnn.MemoryConfig({', '.join(arguments)})"
 
 
 def conv_config_source(config: ConvConfig) -> str:
@@ -99,7 +105,7 @@ def raw_weight_shape(call: ConvCall) -> tuple[int, ...]:
 
 
 def slice_argument(call: ConvCall) -> str:
-    """What the call's function names its slices."""
+    """The parameter name of the slices in the call's function."""
     return "dram_slice_config" if call.rules.transposed else "slice_config"
 
 

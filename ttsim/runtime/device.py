@@ -33,9 +33,9 @@ class _Sides:
 
     def __init__(self, *sides: int | Sequence[int]) -> None:
         """Takes the numbers; raises ArgumentTypeError for what is no integer."""
-        given = sides[0] if len(sides) == 1 and not isinstance(sides[0], int) else sides
+        lengths = sides[0] if len(sides) == 1 and not isinstance(sides[0], int) else sides
         try:
-            self._sides: tuple[int, ...] = tuple(index(one) for one in given)  # type: ignore[arg-type]
+            self._sides: tuple[int, ...] = tuple(index(length) for length in lengths)  # type: ignore[arg-type]
         except TypeError:
             raise ArgumentTypeError(f"{type(self).__name__}: sides must be integers, not {shown(sides)}") from None
 

@@ -41,7 +41,7 @@ class _Words(NamedTuple):
 
 
 class _SeenTensor(NamedTuple):
-    """What is told of a tensor, as it was then."""
+    """The description of a tensor at the time of a call."""
 
     spec: TensorSpec
     storage_type: StorageType
@@ -49,24 +49,23 @@ class _SeenTensor(NamedTuple):
     device_id: int | None
 
 
-def remembered(given: Iterable[tuple[str, object]]) -> tuple[tuple[str, object], ...]:
-    """Names and values of arguments as `texts` writes them later, whatever becomes of them until then.
+def remembered(arguments: Iterable[tuple[str, object]]) -> tuple[tuple[str, object], ...]:
+    """Names and values of arguments, to be written by `texts` later, whatever happens to the values until then.
 
-    Most calls are never written out, and that takes longer than to remember what the words are made of. No values of
-    tensors and arrays are kept.
+    Most calls are never written out, and writing takes longer than this. Values of tensors and arrays are left out.
     """
-    return tuple((name, _kept(value)) for name, value in given)
+    return tuple((name, _without_values(value)) for name, value in arguments)
 
 
-def texts(given: Iterable[tuple[str, object]]) -> tuple[tuple[str, str], ...]:
-    """Arguments, or what is `remembered` of them, in words: keywords in the script's order, then those by position.
+def texts(arguments: Iterable[tuple[str, object]]) -> tuple[tuple[str, str], ...]:
+    """Arguments, or `remembered` ones, as text: keywords in the script's order, then positional arguments.
 
-    Of tensors and arrays the words say what they are, never what is in them.
+    The text describes tensors and arrays without their values.
     """
-    return tuple((name, _text(value)) for name, value in given)
+    return tuple((name, _text(value)) for name, value in arguments)
 
 
-def _kept(value: Any) -> object:
+def _without_values(value: Any) -> object:
     """A value, or what its words are made of."""
     if type(value) in _PLAIN or isinstance(value, Enum):
         return value
@@ -75,7 +74,7 @@ def _kept(value: Any) -> object:
     if isinstance(value, CheckedRecord):  # its fields can be assigned; what is in them does not change
         return copy(value)
     if type(value) is tuple:
-        return tuple(map(_kept, value))
+        return tuple(map(_without_values, value))
     return _Words(_text(value))
 
 
@@ -96,7 +95,7 @@ def _text(value: Any) -> str:
         inner = ", ".join(map(_text, value))
         return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' if len(value) == 1 else ''})"
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{_text(name)}: {_text(one)}' for name, one in value.items())}}}"
+        return f"{{{', '.join(f'{_text(name)}: {_text(item)}' for name, item in value.items())}}}"
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         kind = type(value)
         return f"{kind.__module__.partition('.')[0]}.{kind.__name__}(shape={list(value.shape)}, dtype={value.dtype})"
@@ -127,7 +126,7 @@ ARITHMETIC: Mapping[str, Arithmetic] = MappingProxyType({"exact": EXACT, "fast":
 def on_device(function: Callable[P, R]) -> Callable[P, R]:
     """A function of the library that waits for its turn on its device, and leaves no trace there when it fails.
 
-    The device is the argument of this name, or else that of the first tensor that lives on one.
+    The device is the argument of this name, or else the device of the first tensor that lives on one.
     """
 
     @wraps(function)
@@ -135,12 +134,12 @@ def on_device(function: Callable[P, R]) -> Callable[P, R]:
         device = _device_among((*args, *kwargs.values()))
         if device is None:
             return function(*args, **kwargs)
-        given = (*kwargs.items(), *((str(at), one) for at, one in enumerate(args)))
+        arguments = (*kwargs.items(), *((str(at), value) for at, value in enumerate(args)))
 
         def called() -> R:
             if device.given:
                 return function(*args, **kwargs)
-            device.given = given
+            device.given = arguments
             result = function(*args, **kwargs)
             device.given = ()
             return result
@@ -148,7 +147,7 @@ def on_device(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return locked_on(device, called)
         except BaseException:
-            if device.given is given:
+            if device.given is arguments:
                 device.given = ()
             raise
 
@@ -167,7 +166,7 @@ def _device_among(values: Iterable[object]) -> Device | None:
 
 
 def locked_on(device: Device, function: Callable[[], R]) -> R:
-    """What a function returns that runs while no other thread uses the device; see `locked`."""
+    """The result of a function that runs while no other thread uses the device; see `locked`."""
     running = len(device.functions)
     try:
         return locked(device.listened(), function)
@@ -212,24 +211,24 @@ def run(
     computes = dispatch and device.values != "off"
     arrays = {}
     if computes:
-        arrays = {name: _array(name, one, _lives(one), input_shape) for name, one in tensors.items()}
-    held = {name: tensor.buffer for name, tensor in tensors.items() if _lives(tensor)}
-    buffers = held | place(plan, held, device, useful_flops=useful_flops, asked=asked)
+        arrays = {name: _array(name, tensor, _lives(tensor), input_shape) for name, tensor in tensors.items()}
+    on_device = {name: tensor.buffer for name, tensor in tensors.items() if _lives(tensor)}
+    buffers = on_device | place(plan, on_device, device, useful_flops=useful_flops, asked=asked)
     results = {}
     prepared = {step.tensor: step.op for step in plan.steps if isinstance(step, Allocate)}
     for role, name in plan.results.items():
         own = tensors.get(name)
-        if own is None or buffers.get(name) is not held.get(name):  # its own, or moved to another place
+        if own is None or buffers.get(name) is not on_device.get(name):  # its own, or moved to another place
             own = Tensor.of_buffer(device, buffers[name], plan.tensors[name], made_by=prepared.get(name))
         elif plan.tensors[name] != own.spec:
             own = own.seen_as(plan.tensors[name])
         results[role] = own
     if dispatch and device.traces.capturing is not None:
-        device.traces.capturing.calls.append(_traced(plan, tensors, held, arrays, results, device, input_shape))
+        device.traces.capturing.calls.append(_traced(plan, tensors, on_device, arrays, results, device, input_shape))
     if computes:
         result = run_values(plan, arrays, values_context(device), op_models=device.op_models, kept=device.kept)
         for name in set(plan.results.values()):
-            if result[name] is arrays.get(name) and buffers.get(name) is held.get(name):
+            if result[name] is arrays.get(name) and buffers.get(name) is on_device.get(name):
                 continue
             buffers[name].store(result[name], plan.tensors[name])
     return results
@@ -238,27 +237,29 @@ def run(
 def _traced(
     plan: Plan,
     tensors: Mapping[str, Tensor],
-    held: Mapping[str, Buffer],
+    on_device: Mapping[str, Buffer],
     arrays: Mapping[str, Array],
     results: Mapping[str, Tensor],
     device: Device,
     input_shape: tuple[int, int] | None,
 ) -> TracedCall:
     """A call, to be carried out again on what its inputs on the device hold then; it may have released them."""
-    specs = {name: tensors[name].spec for name in held}
+    specs = {name: tensors[name].spec for name in on_device}
     result = {plan.results[role]: tensor for role, tensor in results.items()}
     written = {name: (tensor.buffer, tensor.spec) for name, tensor in result.items() if _lives(tensor)}
-    host = {name: array for name, array in arrays.items() if name not in held}
+    host = {name: array for name, array in arrays.items() if name not in on_device}
 
     def values(stored: Mapping[str, Array]) -> Mapping[str, Array]:
         """The arrays that are written, of those that lie in the buffers that are read."""
         there = {name: Tensor.of_host(stored[name], spec) for name, spec in specs.items()}
-        given = host | {name: _array(name, tensor, True, input_shape) for name, tensor in there.items()}
-        computed = run_values(plan, given, values_context(device), op_models=device.op_models, kept=device.kept)
-        given_back = {name for name in held if name in written and written[name][0] is held[name]}
-        return {name: computed[name] for name in written if name not in given_back or computed[name] is not given[name]}
+        operands = host | {name: _array(name, tensor, True, input_shape) for name, tensor in there.items()}
+        computed = run_values(plan, operands, values_context(device), op_models=device.op_models, kept=device.kept)
+        given_back = {name for name in on_device if name in written and written[name][0] is on_device[name]}
+        return {
+            name: computed[name] for name in written if name not in given_back or computed[name] is not operands[name]
+        }
 
-    return TracedCall(read=held, written=written, values=None if device.values == "off" else values)
+    return TracedCall(read=on_device, written=written, values=None if device.values == "off" else values)
 
 
 def _lives(tensor: Tensor) -> bool:
@@ -267,7 +268,7 @@ def _lives(tensor: Tensor) -> bool:
 
 def place(
     plan: Plan,
-    held: Mapping[str, Buffer],
+    on_device: Mapping[str, Buffer],
     device: Device,
     *,
     useful_flops: int | None = None,
@@ -275,16 +276,16 @@ def place(
 ) -> dict[str, Buffer]:
     """Allocates a plan's buffers and records the device operations that ran; returns the results' buffers by name.
 
-    ``held`` are the buffers of the plan's tensors that are on the device already; ``useful_flops`` and ``asked`` are
-    those of `run`.
+    ``on_device`` are the buffers of the plan's tensors that are on the device already; ``useful_flops`` and ``asked``
+    are those of `run`.
     """
     dispatch = current().dispatch
     profiled = bool(device.profilers) and device.cycles and dispatch
     before = _living(device.machine) if profiled else ()
-    given = remembered(device.given) if profiled else ()  # before a tensor that it names is released
+    arguments = remembered(device.given) if profiled else ()  # before a tensor that it names is released
     events: list[Event] = []
 
-    def told(*, ran: tuple[int, ...] = (), buffers: Mapping[str, Buffer] | None = None, error: str = "") -> None:
+    def record(*, ran: tuple[int, ...] = (), buffers: Mapping[str, Buffer] | None = None, error: str = "") -> None:
         if not profiled:
             return
         call = RanCall(
@@ -293,11 +294,11 @@ def place(
             ran=ran,
             useful_flops=useful_flops,
             asked=asked,
-            given=given,
+            given=arguments,
             sites=script_sites(),
             before=before,
             events=tuple(events),
-            inputs=_tensors(plan, held, held),
+            inputs=_tensors(plan, on_device, on_device),
             results=_tensors(plan, buffers or {}, dict.fromkeys(plan.results.values())),
             error=error,
         )
@@ -306,23 +307,25 @@ def place(
 
     with device.recording(events) as machine:
         try:
-            buffers = run_memory(plan, machine, held, dispatch=dispatch)
+            buffers = run_memory(plan, machine, on_device, dispatch=dispatch)
         except DeviceError as error:
-            told(error=str(error))
+            record(error=str(error))
             raise
-    told(ran=steps_that_ran(events), buffers=buffers)
+    record(ran=steps_that_ran(events), buffers=buffers)
     return buffers
 
 
 def _living(machine: Machine) -> tuple[BufferAllocated, ...]:
-    """What lies in its memories, oldest first, as its allocations; a profile that keeps them keeps no values."""
-    return tuple(BufferAllocated(one.number, one.name, one.address, one.spec) for one in machine.memory.live())
+    """The buffers in the memories, oldest first, as allocations, so that a profile keeps no values."""
+    return tuple(
+        BufferAllocated(buffer.number, buffer.name, buffer.address, buffer.spec) for buffer in machine.memory.live()
+    )
 
 
 def _tensors(plan: Plan, buffers: Mapping[str, Buffer], names: Iterable[str]) -> tuple[tuple[str, MadeTensor], ...]:
     """Tensors of a plan that are on the device, each as its buffer and what the plan knows of it."""
     there = ((name, buffers[name]) for name in names if name in buffers and name in plan.tensors)
-    return tuple((name, MadeTensor(one.number, one.address, plan.tensors[name])) for name, one in there)
+    return tuple((name, MadeTensor(buffer.number, buffer.address, plan.tensors[name])) for name, buffer in there)
 
 
 def require_here(device: Device, tensors: Mapping[str, Tensor]) -> None:

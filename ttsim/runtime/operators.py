@@ -1,7 +1,6 @@
 """Operators of tensors: the functions of the library under their signs, as ttnn has them.
 
-A tensor knows no function. Those of the package are looked up when an operator is used, so that nothing here depends
-on them.
+The functions are looked up in the package when an operator is used, so that this module does not depend on them.
 """
 
 import sys
@@ -29,36 +28,36 @@ class Box:
         return self.begins, self.ends, self.steps
 
 
-def box_of(asked: Any, shape: tuple[int, ...]) -> Box:
+def box_of(index: Any, shape: tuple[int, ...]) -> Box:
     """The box that an index names: integers, slices and one `...`, as in numpy; axes without an index are whole."""
-    single = asked is Ellipsis or isinstance(asked, slice) or not isinstance(asked, tuple | list)
-    given = [asked] if single else list(asked)
-    if sum(one is Ellipsis for one in given) > 1:
+    single = index is Ellipsis or isinstance(index, slice) or not isinstance(index, tuple | list)
+    items = [index] if single else list(index)
+    if sum(item is Ellipsis for item in items) > 1:
         raise ArgumentError("Only one ellipsis ('...') is allowed in a slice.\nwrite out the axes of the other")
-    at = next((place for place, one in enumerate(given) if one is Ellipsis), len(given))
-    given = [one for one in given if one is not Ellipsis]
-    if len(given) > len(shape):
-        raise ArgumentIndexError(f"Too many indices for tensor of dimension {len(shape)}\n{len(given)} are given")
-    given[at:at] = [slice(None)] * (len(shape) - len(given))
-    begins, ends, steps = zip(*(_one(one, axis, shape[axis]) for axis, one in enumerate(given)), strict=True)
-    gone = tuple(axis for axis, one in enumerate(given) if not isinstance(one, slice))
+    at = next((place for place, item in enumerate(items) if item is Ellipsis), len(items))
+    items = [item for item in items if item is not Ellipsis]
+    if len(items) > len(shape):
+        raise ArgumentIndexError(f"Too many indices for tensor of dimension {len(shape)}\n{len(items)} are given")
+    items[at:at] = [slice(None)] * (len(shape) - len(items))
+    begins, ends, steps = zip(*(_span(item, axis, shape[axis]) for axis, item in enumerate(items)), strict=True)
+    gone = tuple(axis for axis, item in enumerate(items) if not isinstance(item, slice))
     return Box(begins=begins, ends=ends, steps=steps, gone=gone)
 
 
-def _one(given: Any, axis: int, side: int) -> tuple[int, int, int]:
+def _span(part: Any, axis: int, side: int) -> tuple[int, int, int]:
     """First index, one past the last, and step of an axis."""
-    if isinstance(given, slice):
-        begin = 0 if given.start is None else integer(given.start)
-        end = side if given.stop is None else integer(given.stop)
-        return begin, end, 1 if given.step is None else integer(given.step)
+    if isinstance(part, slice):
+        begin = 0 if part.start is None else integer(part.start)
+        end = side if part.stop is None else integer(part.stop)
+        return begin, end, 1 if part.step is None else integer(part.step)
     try:
-        asked = integer(given)
+        position = integer(part)
     except TypeError:
-        raise ArgumentTypeError(f"Invalid slice type: {shown(given)}\ngive integers, slices and one '...'") from None
-    at = asked + side if asked < 0 else asked
+        raise ArgumentTypeError(f"Invalid slice type: {shown(part)}\ngive integers, slices and one '...'") from None
+    at = position + side if position < 0 else position
     if not 0 <= at < side:
         raise ArgumentIndexError(
-            f"Index {asked} (converted to {at}) is out of bounds for dimension {axis} of size {side}\n"
+            f"Index {position} (converted to {at}) is out of bounds for dimension {axis} of size {side}\n"
             "index: count from 0, or from -1 backwards"
         )
     return at, at + 1, 1

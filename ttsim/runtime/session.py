@@ -43,7 +43,7 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What is remembered between calls."""
+    """The state between calls."""
 
     captures: tuple[Capture, ...] = ()  # Running captures, outermost first
     default_device: object = None  # The device set by SetDefaultDevice, as an object of ttsim
@@ -61,7 +61,7 @@ _SESSION: ContextVar[Session] = ContextVar("ttsim session", default=Session())  
 
 
 def current() -> Session:
-    """What is remembered now."""
+    """The state of this thread."""
     return _SESSION.get()
 
 
@@ -74,7 +74,7 @@ R = TypeVar("R")
 
 
 def locked(machine: Machine, function: Callable[[], R]) -> R:
-    """What ``function`` returns, run while no other thread uses the machine; nothing of it stays if it fails."""
+    """The result of ``function``, run while no other thread uses the machine; a failure undoes its effects."""
     mine = get_ident()
     if machine.caller == mine:
         return function()

@@ -157,19 +157,19 @@ def default_spec() -> str:
 
 def default_values() -> Values:
     """What devices compute; raises ArgumentError where the variable has no such value."""
-    given = os.environ.get(VALUES_VARIABLE) or "exact"
+    text = os.environ.get(VALUES_VARIABLE) or "exact"
     for arg in get_args(Values):
-        if given == arg:
+        if text == arg:
             return arg  # type: ignore[no-any-return]
-    raise ArgumentError(f"{VALUES_VARIABLE} must be one of {', '.join(get_args(Values))}, not {shown(given)}")
+    raise ArgumentError(f"{VALUES_VARIABLE} must be one of {', '.join(get_args(Values))}, not {shown(text)}")
 
 
 def default_strict() -> bool:
     """Whether devices are strict; raises ArgumentError where the variable is no switch."""
-    given = os.environ.get(STRICT_VARIABLE) or "1"
-    if given.lower() not in _SWITCHES:
-        raise ArgumentError(f"{STRICT_VARIABLE} must be one of {', '.join(_SWITCHES)}, not {shown(given)}")
-    return _SWITCHES[given.lower()]
+    text = os.environ.get(STRICT_VARIABLE) or "1"
+    if text.lower() not in _SWITCHES:
+        raise ArgumentError(f"{STRICT_VARIABLE} must be one of {', '.join(_SWITCHES)}, not {shown(text)}")
+    return _SWITCHES[text.lower()]
 
 
 def add_device(parser: ArgumentParser) -> None:

@@ -59,14 +59,14 @@ class DeviceStorage:
         if buffer is None or not buffer.allocated:
             return
         turn = self.device.machine.turn
-        held = turn.mine
+        was_mine = turn.mine
         try:
             if turn.take(wait=False):
                 self.device.machine.free(buffer)
-            if not held:
+            if not was_mine:
                 turn.give()
         except BaseException:  # an interrupt, wherever it came
-            if not held:
+            if not was_mine:
                 turn.give()
             raise
 
@@ -104,7 +104,7 @@ def record_fetched(storage: DeviceStorage, spec: TensorSpec, brought: TensorSpec
 
 
 def not_allocated(first_line: str = "Tensor is not allocated") -> DeviceError:
-    """What using a deallocated tensor raises, with the real library's first line."""
+    """The error of using a deallocated tensor, with the real library's first line."""
     return DeviceError(
         f"{first_line}\nit was deallocated, by deallocate() or because an operation was told to consume it "
         "(deallocate_activation); keep it allocated, or make it again"

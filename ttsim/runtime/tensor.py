@@ -72,11 +72,11 @@ def _block(values: Array, number_format: str, indent: int) -> str:
         return number_format.format(values.item())
     count = len(values)
     shown = range(count) if count <= LONGEST else (*range(EDGE_ITEMS), *range(count - EDGE_ITEMS, count))
-    parts = [_block(values[place], number_format, indent + 1) for place in shown]
+    blocks = [_block(values[place], number_format, indent + 1) for place in shown]
     if count > LONGEST:
-        parts.insert(EDGE_ITEMS, " ..." if values.ndim == 1 else "...")
+        blocks.insert(EDGE_ITEMS, " ..." if values.ndim == 1 else "...")
     between = ", " if values.ndim == 1 else "," + "\n" * (values.ndim - 1) + " " * (indent + 1)
-    return f"[{between.join(parts)}]"
+    return f"[{between.join(blocks)}]"
 
 
 class Tensor(Operators):
@@ -339,8 +339,8 @@ class Tensor(Operators):
 
     def _spec_in(self, place: MemoryConfig) -> TensorSpec:
         """The tensor in another place."""
-        kept = None if self.made_by is None else self.spec.padded_shape
-        return TensorSpec(self.spec.shape, self.spec.data_format, self.layout, place, kept)
+        padded_shape = None if self.made_by is None else self.spec.padded_shape
+        return TensorSpec(self.spec.shape, self.spec.data_format, self.layout, place, padded_shape)
 
     def to_numpy(self) -> Array:
         """A copy of the values: float32 for floats, else integers; raises as ``values``."""
@@ -395,8 +395,8 @@ class Tensor(Operators):
             OutOfMemoryError: No room.
             DeviceError: The shards do not fit the tensor, or it was deallocated.
         """
-        given = [one for one in (target, device, target_layout) if one is not None]
-        target = given[0] if len(given) == 1 else None
+        targets = [argument for argument in (target, device, target_layout) if argument is not None]
+        target = targets[0] if len(targets) == 1 else None
         if isinstance(target, Layout):
             return self._changed(TensorSpec(self.spec.shape, self.spec.data_format, target, self.spec.memory_config))
         if not isinstance(target, Device):
@@ -483,8 +483,8 @@ class Tensor(Operators):
                 "Input shape must match output shape apart from last 2 dims\n"
                 f"unpad_from_tile: {shown(wanted)} differs from {list(spec.shape)} in another axis"
             )
-        ends = zip(wanted[-2:], spec.shape[-2:], spec.padded_shape[-2:], strict=True)
-        if any(part > side or round_up(part, TILE) < filled for part, side, filled in ends):
+        sides = zip(wanted[-2:], spec.shape[-2:], spec.padded_shape[-2:], strict=True)
+        if any(part > side or round_up(part, TILE) < filled for part, side, filled in sides):
             raise DeviceError(
                 "Last 2 dims of output must be within range to have been padded to input\n"
                 f"unpad_from_tile: {shown(wanted)} does not fill the tiles of {list(spec.shape)}"

@@ -18,7 +18,7 @@ from ttsim.runtime.types.call import require_type
 from ttsim.runtime.types.tensors import DataType, TensorDescription
 
 
-def stored_in(output_tensor: Tensor, made: Tensor, *, argument: str = "output_tensor") -> Tensor:
+def stored_in(output_tensor: Tensor, result: Tensor, *, argument: str = "output_tensor") -> Tensor:
     """``output_tensor`` with the values of a tensor of the same shape, data type and layout.
 
     ``argument`` is the caller's name of ``output_tensor``, for errors.
@@ -27,9 +27,9 @@ def stored_in(output_tensor: Tensor, made: Tensor, *, argument: str = "output_te
         DeviceError: The two differ, or ``output_tensor`` is on the host.
     """
     require_type("output_tensor", Tensor, output_tensor=output_tensor)
-    _require_alike(argument, output_tensor, made)
-    if made.device() is None or made.buffer.written:
-        _store(output_tensor, made)
+    _require_same_spec(argument, output_tensor, result)
+    if result.device() is None or result.buffer.written:
+        _store(output_tensor, result)
     return output_tensor
 
 
@@ -64,7 +64,7 @@ def copy_device_to_host_tensor(
     require_type("copy_device_to_host_tensor", Tensor, device_tensor=device_tensor, host_tensor=host_tensor)
     if host_tensor.device() is not None or device_tensor.device() is None:
         raise DeviceError("copy_device_to_host_tensor: it goes from a device tensor to a host tensor, in this order")
-    _require_alike("copy_device_to_host_tensor: host_tensor", host_tensor, device_tensor)
+    _require_same_spec("copy_device_to_host_tensor: host_tensor", host_tensor, device_tensor)
     host_tensor.take(frozen(device_tensor.values().copy()))
 
 
@@ -89,11 +89,11 @@ def allocate_tensor_on_device(spec: TensorSpec | Sequence[int], *place: Any) -> 
         return allocate_tensor_on_device(TensorSpec(tuple(spec), dtype.format, layout, config), place[2])
     if len(place) != 1:
         raise ArgumentTypeError("allocate_tensor_on_device: give a spec and a device")
-    device, asked = place[0], spec
+    device, tensor_spec = place[0], spec
     require_type("allocate_tensor_on_device", Device, device=device)
     machine = device.listened()
-    buffer = locked(machine, lambda: machine.allocate(asked.buffer(device.spec), "tensor", by=CREATED))
-    return Tensor.of_buffer(device, buffer, asked)
+    buffer = locked(machine, lambda: machine.allocate(tensor_spec.buffer(device.spec), "tensor", by=CREATED))
+    return Tensor.of_buffer(device, buffer, tensor_spec)
 
 
 def allocate_tensor_on_host(spec: TensorSpec, device: Device) -> Tensor:
@@ -123,18 +123,18 @@ def get_device_tensors(tensor: Tensor) -> list[Tensor]:
     return [tensor]
 
 
-def _require_alike(name: str, output_tensor: Tensor, made: Tensor) -> None:
+def _require_same_spec(name: str, output_tensor: Tensor, result: Tensor) -> None:
     """Raises DeviceError, with the name of the first tensor, where it can not take the values of the second."""
-    wanted, given = output_tensor.spec, made.spec
-    if (wanted.shape, wanted.data_format, wanted.layout) != (given.shape, given.data_format, given.layout):
+    target, source = output_tensor.spec, result.spec
+    if (target.shape, target.data_format, target.layout) != (source.shape, source.data_format, source.layout):
         raise DeviceError(
-            f"{name} must have shape {list(given.shape)}, {made.dtype} and {given.layout}, not "
-            f"{list(wanted.shape)}, {output_tensor.dtype} and {wanted.layout}"
+            f"{name} must have shape {list(source.shape)}, {result.dtype} and {source.layout}, not "
+            f"{list(target.shape)}, {output_tensor.dtype} and {target.layout}"
         )
 
 
-def _store(output_tensor: Tensor, made: Tensor) -> None:
-    values, buffer, device = made.values(), output_tensor.buffer, output_tensor.device()
+def _store(output_tensor: Tensor, result: Tensor) -> None:
+    values, buffer, device = result.values(), output_tensor.buffer, output_tensor.device()
     if device is not None:
         locked(device.listened(), lambda: buffer.store(values, output_tensor.spec))
 

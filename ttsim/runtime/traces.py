@@ -119,14 +119,14 @@ class CallSite(NamedTuple):
 
 def script_sites() -> tuple[CallSite, ...]:
     """The lines that run in this thread, outermost first, without this library's and those of installed packages."""
-    found = []
+    sites = []
     frame = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
         if _of_a_script(file):
-            found.append(CallSite(file, frame.f_lineno))
+            sites.append(CallSite(file, frame.f_lineno))
         frame = frame.f_back  # type: ignore[assignment]
-    return tuple(reversed(found))
+    return tuple(reversed(sites))
 
 
 @lru_cache(_MOST_FILES)

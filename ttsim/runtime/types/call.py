@@ -44,7 +44,7 @@ OPERATIONS = "ttnn."  # what the real library's names of operations begin with
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What an argument may be."""
+    """The values that an argument may have."""
 
     text: str  # How a message names it
     convert: Callable[[Any], Any]  # Gives the value in its plain form; raises TypeError when it is not of this kind
@@ -77,12 +77,12 @@ def param(text: str, *, default: Any = REQUIRED, kw_only: bool = True) -> Any:
 def documented(doc: str, heading: str, params: Mapping[str, Param]) -> str:
     """A docstring with the texts of parameters, which stand before what a function returns or raises."""
     texts = (
-        fill(f"{name}: {one.text}", DOC_COLUMNS, initial_indent="    ", subsequent_indent="        ")
-        for name, one in params.items()
+        fill(f"{name}: {param.text}", DOC_COLUMNS, initial_indent="    ", subsequent_indent="        ")
+        for name, param in params.items()
     )
     text = cleandoc(doc)
     at = min(
-        (found for found in (text.find("\nReturns:\n"), text.find("\nRaises:\n")) if found >= 0), default=len(text)
+        (place for place in (text.find("\nReturns:\n"), text.find("\nRaises:\n")) if place >= 0), default=len(text)
     )
     return f"{text[:at].rstrip()}\n\n{heading}:\n" + "\n".join(texts) + f"\n{text[at:]}"
 
@@ -171,8 +171,8 @@ def kind_of(hint: Any) -> Kind:
     if get_origin(hint) is Annotated:
         return next(extra for extra in get_args(hint) if isinstance(extra, Kind))
     if get_origin(hint) in (Union, UnionType):
-        parts = get_args(hint)
-        return _either([kind_of(part) for part in parts], optional=NoneType in parts)
+        options = get_args(hint)
+        return _either([kind_of(option) for option in options], optional=NoneType in options)
     if hint is int:
         return Kind("non-negative int", _integer)
     if hint is bool:
@@ -195,7 +195,7 @@ class Signature:
     retired: Mapping[str, str] = field(default_factory=dict)
 
     def bind(
-        self, args: tuple[object, ...], given: Mapping[str, object], by_position: Sequence[str] = ()
+        self, args: tuple[object, ...], arguments: Mapping[str, object], by_position: Sequence[str] = ()
     ) -> dict[str, Any]:
         """Every argument in its plain form, with defaults; ``by_position`` are the names of positional arguments.
 
@@ -204,33 +204,33 @@ class Signature:
                 name.
         """
         named = dict(zip(by_position, args, strict=False))
-        for one in named:
-            if one in given:
-                raise ArgumentTypeError(self.refusal(given, f"{one} is given twice, by position and by name"))
-        args, given = args[len(named) :], {**named, **given}
+        for name in named:
+            if name in arguments:
+                raise ArgumentTypeError(self.refusal(arguments, f"{name} is given twice, by position and by name"))
+        args, arguments = args[len(named) :], {**named, **arguments}
         if args:
             raise ArgumentTypeError(
-                self.refusal(given, f"arguments are keyword-only, but {len(args)} came without a name")
+                self.refusal(arguments, f"arguments are keyword-only, but {len(args)} came without a name")
             )
-        for name in given:
+        for name in arguments:
             if name not in self.arguments and not self.known(name, stack_level=4):
-                raise ArgumentTypeError(self.refusal(given, f"there is no {name!r}{self.nearest(name)}"))
+                raise ArgumentTypeError(self.refusal(arguments, f"there is no {name!r}{self.nearest(name)}"))
         bound = {}
         for name, argument in self.arguments.items():
-            value = given.get(name, argument.default)
+            value = arguments.get(name, argument.default)
             if value is REQUIRED:
-                raise ArgumentTypeError(self.refusal(given, f"{name} is missing; it must be {argument.kind.text}"))
-            bound[name] = self.convert(name, value, given) if name in given else value
+                raise ArgumentTypeError(self.refusal(arguments, f"{name} is missing; it must be {argument.kind.text}"))
+            bound[name] = self.convert(name, value, arguments) if name in arguments else value
         return bound
 
-    def convert(self, name: str, value: object, given: Mapping[str, object] | None = None) -> Any:
+    def convert(self, name: str, value: object, arguments: Mapping[str, object] | None = None) -> Any:
         """One argument in its plain form; raises ArgumentTypeError if it is of the wrong type."""
         kind = self.arguments[name].kind
         try:
             return kind.convert(value)
         except (TypeError, ValueError):
             what = f"{name} must be {kind.text}, not {shown(value)}{kind.hint(value)}"
-            raise ArgumentTypeError(self.refusal(given or {name: value}, what)) from None
+            raise ArgumentTypeError(self.refusal(arguments or {name: value}, what)) from None
 
     def known(self, name: str, *, stack_level: int) -> bool:
         """Whether a name means something; warns if it is a retired one."""
@@ -244,21 +244,21 @@ class Signature:
         close = get_close_matches(name, self.arguments, n=1)
         return f"; did you mean {close[0]!r}?" if close else ""
 
-    def refusal(self, given: Mapping[str, object], what: str) -> str:
+    def refusal(self, arguments: Mapping[str, object], what: str) -> str:
         """The first line of the real library, what is wrong in our words, and the rest of the library's text."""
         wanted = ", ".join(
-            f"{name}: {one.kind.text}" + ("" if one.default is REQUIRED else f" = {one.default}")
-            for name, one in self.arguments.items()
+            f"{name}: {argument.kind.text}" + ("" if argument.default is REQUIRED else f" = {argument.default}")
+            for name, argument in self.arguments.items()
         )
         first = incompatible(self.entry)
         if self.entry.startswith(OPERATIONS):
-            received = ", ".join(f"{name}={shown(value)}" for name, value in given.items())
+            received = ", ".join(f"{name}={shown(value)}" for name, value in arguments.items())
             short = self.entry.rpartition(".")[2]
             return (
                 f"{first}\n{self.name}: {what}\n\nCalled with:\n  {short}({received})\n\n"
                 f"Available signatures:\n  {short}(*, {wanted})"
             )
-        received = ", ".join(f"{name}: {type(value).__name__}" for name, value in given.items())
+        received = ", ".join(f"{name}: {type(value).__name__}" for name, value in arguments.items())
         return (
             f"{first}\n"
             f"{self.name}: {what}\n"
@@ -276,8 +276,8 @@ def incompatible(entry: str) -> str:
 def checked(function: Callable[P, R]) -> Callable[P, R]:
     """Checks the arguments of an operation by its annotations before calling it.
 
-    All are given by keyword, but for those that the function itself takes by position. Errors have the name that the
-    function has when it is called.
+    All are keyword arguments, but for those that the function itself takes by position. Errors name the function as it
+    is named at the time of the call.
     """
     return checked_as(OPERATIONS)(function)
 
@@ -291,12 +291,16 @@ def checked_as(prefix: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     def check(function: Callable[P, R]) -> Callable[P, R]:
         hints = get_type_hints(function, include_extras=True)
         arguments = {
-            name: Argument(kind_of(hints[name]), REQUIRED if one.default is Parameter.empty else one.default)
-            for name, one in signature(function).parameters.items()
+            name: Argument(
+                kind_of(hints[name]), REQUIRED if parameter.default is Parameter.empty else parameter.default
+            )
+            for name, parameter in signature(function).parameters.items()
         }
         expected = Signature(prefix + function.__name__, function.__name__, arguments)
         by_position = [
-            name for name, one in signature(function).parameters.items() if one.kind is not Parameter.KEYWORD_ONLY
+            name
+            for name, parameter in signature(function).parameters.items()
+            if parameter.kind is not Parameter.KEYWORD_ONLY
         ]
 
         @wraps(function)
@@ -319,7 +323,7 @@ def require_type(owner: str, kind: type, **arguments: object) -> None:
 
 
 def require_type_or_none(owner: str, kind: type, **arguments: object) -> None:
-    """The same for arguments that may be left out."""
+    """Checks the types of arguments that may be None, as `require_type` does."""
     require_type(owner, kind, **{name: value for name, value in arguments.items() if value is not None})
 
 
@@ -346,13 +350,13 @@ class CheckedRecord:
 
     def __init_subclass__(cls) -> None:
         """Reads the fields of the subclass; their defaults stay its attributes."""
-        if params := {name: one for name, one in vars(cls).items() if isinstance(one, Param)}:
+        if params := {name: parameter for name, parameter in vars(cls).items() if isinstance(parameter, Param)}:
             cls.__doc__ = documented(cls.__doc__ or "", "Attributes", params)
-        for name, one in params.items():
-            if one.default is REQUIRED:
+        for name, parameter in params.items():
+            if parameter.default is REQUIRED:
                 delattr(cls, name)
             else:
-                setattr(cls, name, one.default)
+                setattr(cls, name, parameter.default)
         arguments = {
             name: Argument(kind_of(hint), getattr(cls, name, REQUIRED))
             for name, hint in get_type_hints(cls, include_extras=True).items()
@@ -423,15 +427,20 @@ class Call:
         first); ``prefix`` is what the real library's errors put before the name.
         """
         params = {
-            key: one for base in reversed(cls.__mro__) for key, one in vars(base).items() if isinstance(one, Param)
+            key: parameter
+            for base in reversed(cls.__mro__)
+            for key, parameter in vars(base).items()
+            if isinstance(parameter, Param)
         }
         if name:
             cls._name, order = name, parameters.split() or list(params)
             assert set(order) == set(params), set(order) ^ set(params)
             cls._params = {key: params[key] for key in order}
-            cls._by_position = tuple(key for key, one in cls._params.items() if not one.kw_only)
+            cls._by_position = tuple(key for key, parameter in cls._params.items() if not parameter.kw_only)
             hints = get_type_hints(cls, include_extras=True)
-            arguments = {key: Argument(kind_of(hints[key]), one.default) for key, one in cls._params.items()}
+            arguments = {
+                key: Argument(kind_of(hints[key]), parameter.default) for key, parameter in cls._params.items()
+            }
             cls._signature = Signature(prefix + name, name, arguments)
 
     @classmethod
@@ -463,11 +472,11 @@ def function_of(call: Callable[P, Runs[R]]) -> Callable[P, R]:
     parameters = [
         Parameter(
             name,
-            Parameter.KEYWORD_ONLY if one.kw_only else Parameter.POSITIONAL_OR_KEYWORD,
-            default=Parameter.empty if one.default is REQUIRED else one.default,
+            Parameter.KEYWORD_ONLY if parameter.kw_only else Parameter.POSITIONAL_OR_KEYWORD,
+            default=Parameter.empty if parameter.default is REQUIRED else parameter.default,
             annotation=hints[name],
         )
-        for name, one in kind._params.items()
+        for name, parameter in kind._params.items()
     ]
     returns = get_type_hints(kind.run)["return"]
     function.__name__ = function.__qualname__ = kind._name

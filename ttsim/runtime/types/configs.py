@@ -51,14 +51,14 @@ class UnaryWithParam:
         Raises:
             ArgumentTypeError: There is no UnaryOpType, or its parameters are not up to two numbers.
         """
-        given: object = op_type
+        op: object = op_type
         if isinstance(op_type, tuple) and len(op_type) == MOST_PARAMETERS and not params:
-            given, params = op_type[0], op_type[1:]
-        if not isinstance(given, UnaryOpType):
-            near = str(given).upper()
+            op, params = op_type[0], op_type[1:]
+        if not isinstance(op, UnaryOpType):
+            near = str(op).upper()
             hint = f"; did you mean UnaryOpType.{near}?" if near in UnaryOpType.__members__ else ""
             raise ArgumentTypeError(
-                f"{WRONG_ARGUMENTS}\nUnaryWithParam: op_type must be a UnaryOpType, not {shown(given)}{hint}\n"
+                f"{WRONG_ARGUMENTS}\nUnaryWithParam: op_type must be a UnaryOpType, not {shown(op)}{hint}\n"
                 "    1. __init__(op_type: UnaryOpType, *params: float)"
             )
         if len(params) > MOST_PARAMETERS:
@@ -73,7 +73,7 @@ class UnaryWithParam:
             raise ArgumentTypeError(
                 f"{WRONG_ARGUMENTS}\nUnaryWithParam: params must be numbers, not {shown(params)}"
             ) from None
-        object.__setattr__(self, "op_type", given)
+        object.__setattr__(self, "op_type", op)
         object.__setattr__(self, "params", plain)
 
     def __repr__(self) -> str:
@@ -160,13 +160,13 @@ class Conv2dConfig(CheckedRecord):
 
     def argument(self) -> ConvConfig:
         """The config in the machine's own types."""
-        given = dict(vars(self))
-        weights, activation = given.pop("weights_dtype"), given.pop("activation")
+        settings = dict(vars(self))
+        weights, activation = settings.pop("weights_dtype"), settings.pop("activation")
         return ConvConfig(
             weights_format=None if weights is None else weights.format,
             activation=None if activation is None else (activation.op_type.name.lower(), activation.params),
-            replicate_padding=given.pop("padding_mode") is PaddingMode.Replicate,
-            **given,
+            replicate_padding=settings.pop("padding_mode") is PaddingMode.Replicate,
+            **settings,
         )
 
     @classmethod
@@ -301,7 +301,7 @@ class WormholeComputeKernelConfig(CheckedRecord):
     @classmethod
     def of(cls, config: ComputeConfig) -> "WormholeComputeKernelConfig":
         """The config that means this one of the machine."""
-        fidelity = next(one for one in MathFidelity if one.fidelity_phases == config.fidelity_phases)
+        fidelity = next(fidelity for fidelity in MathFidelity if fidelity.fidelity_phases == config.fidelity_phases)
         return cls(
             math_fidelity=MathFidelity.Invalid if config.fidelity_left_out else fidelity,
             math_approx_mode=config.math_approx,

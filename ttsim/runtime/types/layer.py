@@ -1,6 +1,6 @@
 """One transposed convolution to run, as a table: what files of layers, flags and sweeps may say, and how it is checked.
 
-Fields named as parameters of conv_transpose2d are its arguments. Names only; no tensor and no device.
+Fields named as parameters of conv_transpose2d are its arguments; there is no tensor and no device.
 """
 
 from argparse import ArgumentTypeError, BooleanOptionalAction
@@ -35,7 +35,7 @@ def setting(text: str) -> tuple[str, Setting]:
 
 @dataclass(frozen=True, slots=True)
 class FieldKind:
-    """What a field of a layer may be, in a file and as a flag."""
+    """The values that a field of a layer may have, in a file and as a flag."""
 
     wanted: str  # How a message names it
     accepts: Callable[[Any], bool]
@@ -67,7 +67,7 @@ def _one_of(*names: str) -> FieldKind:
 
 
 def _is_table(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(isinstance(one, Setting) for one in value.values())
+    return isinstance(value, Mapping) and all(isinstance(setting, Setting) for setting in value.values())
 
 
 SIZE: Final = _at_least(1)
@@ -124,8 +124,8 @@ class Layer:
     seed: int = _field(_at_least(0), "of the random numbers", default=0)
 
 
-FIELDS: Final = {one.name: one for one in fields(Layer)}
-KINDS: Final[Mapping[str, FieldKind]] = {name: one.metadata["kind"] for name, one in FIELDS.items()}
+FIELDS: Final = {field.name: field for field in fields(Layer)}
+KINDS: Final[Mapping[str, FieldKind]] = {name: field.metadata["kind"] for name, field in FIELDS.items()}
 SETTINGS: Final = tuple(name for name, kind in KINDS.items() if kind is TABLE)
 SEVERAL: Final = tuple(name for name, kind in KINDS.items() if kind.flag.get("type") is integers)
 

@@ -74,17 +74,21 @@ def create_sharded_memory_config(
     return MemoryConfig(_LAYOUTS[strategy], BufferType.L1, ShardSpec(cores, shard, dealt))
 
 
-def _cores(given: object) -> CoreRangeSet:
-    if isinstance(given, CoreRangeSet):
-        return given
-    if isinstance(given, CoreGrid):
-        return given.core_range_set()
-    if not isinstance(given, list | tuple) or len(given) != 2 or not all(isinstance(one, CoreGrid) for one in given):
+def _cores(grid: object) -> CoreRangeSet:
+    if isinstance(grid, CoreRangeSet):
+        return grid
+    if isinstance(grid, CoreGrid):
+        return grid.core_range_set()
+    if (
+        not isinstance(grid, list | tuple)
+        or len(grid) != 2
+        or not all(isinstance(core_grid, CoreGrid) for core_grid in grid)
+    ):
         raise ArgumentError(
             f"Invalid core_grid type\ncreate_sharded_memory_config: core_grid: a CoreGrid, two of them or a "
-            f"CoreRangeSet, not {shown(given)}"
+            f"CoreRangeSet, not {shown(grid)}"
         )
-    whole, rest = cast("Sequence[CoreGrid]", given)
+    whole, rest = cast("Sequence[CoreGrid]", grid)
     row = CoreRange(CoreCoord(0, whole.y), CoreCoord(rest.x - 1, whole.y))
     return CoreRangeSet((CoreRange(CoreCoord(0, 0), CoreCoord(whole.x - 1, whole.y - 1)), row))
 
@@ -94,17 +98,17 @@ def _even_shard(
 ) -> tuple[int, int]:
     """The part of a matrix that each core of a grid has."""
     down, across = (grid.y, grid.x) if dealt is ShardOrientation.ROW_MAJOR else (grid.x, grid.y)
-    parts = {
+    counts = {
         ShardStrategy.HEIGHT: (grid.num_cores, 1),
         ShardStrategy.WIDTH: (1, grid.num_cores),
         ShardStrategy.BLOCK: (down, across),
     }[strategy]
-    if any(side % count for side, count in zip(matrix, parts, strict=True)):
+    if any(side % count for side, count in zip(matrix, counts, strict=True)):
         raise ArgumentError(
             f"Invalid sharding core_grid\ncreate_sharded_memory_config: {matrix[0]} x {matrix[1]} elements do not "
-            f"divide into {parts[0]} x {parts[1]} shards; take another grid"
+            f"divide into {counts[0]} x {counts[1]} shards; take another grid"
         )
-    return matrix[0] // parts[0], matrix[1] // parts[1]
+    return matrix[0] // counts[0], matrix[1] // counts[1]
 
 
 def num_cores_to_corerangeset(target_num_cores: int, grid_size: CoreCoord, row_wise: bool = False) -> CoreRangeSet:
@@ -127,10 +131,10 @@ def num_cores_to_corerangeset(target_num_cores: int, grid_size: CoreCoord, row_w
         )
     length = grid_size.x if row_wise else grid_size.y
     whole, rest = divmod(count, length)
-    parts = []
+    rectangles = []
     if whole:
-        parts.append((0, 0, length - 1, whole - 1))
+        rectangles.append((0, 0, length - 1, whole - 1))
     if rest:
-        parts.append((0, whole, rest - 1, whole))
-    corners = parts if row_wise else [(b, a, d, c) for a, b, c, d in parts]
+        rectangles.append((0, whole, rest - 1, whole))
+    corners = rectangles if row_wise else [(b, a, d, c) for a, b, c, d in rectangles]
     return CoreRangeSet([CoreRange(CoreCoord(a, b), CoreCoord(c, d)) for a, b, c, d in corners])

@@ -54,7 +54,8 @@ class DataType(PlainEnum):
 
 
 _FORMATS = {
-    one.name.upper(): one for one in (BFLOAT16, FLOAT32, UINT32, BFLOAT8_B, BFLOAT4_B, UINT8, UINT16, INT32, INT8)
+    data_format.name.upper(): data_format
+    for data_format in (BFLOAT16, FLOAT32, UINT32, BFLOAT8_B, BFLOAT4_B, UINT8, UINT16, INT32, INT8)
 }
 
 bfloat16 = DataType.BFLOAT16
