@@ -108,7 +108,7 @@ class PlanTensor(NamedTuple):
 
     @property
     def in_l1(self) -> bool:
-        """Whether it lies in L1."""
+        """Whether the tensor lies in L1."""
         return self.spec.memory_config.buffer_type is BufferType.L1
 
 
@@ -121,17 +121,15 @@ class PlanBuilder:
         self._inputs = dict(inputs)
         self._tensors = dict(inputs)
         self._steps: list[Step] = []
-        self._own_l1_bytes: dict[
-            str, int
-        ] = {}  # what the plan allocated and has not released, with its bytes of an L1 bank
+        self._own_l1_bytes: dict[str, int] = {}  # bytes per L1 bank of the plan's own live tensors
         self._freed: set[str] = set()
         self._adopted: list[str] = []
         self._expected: list[Expected] = []
         self._decisions: dict[Decision, None] = {}
-        self._buffers: dict[int, tuple[TensorSpec, BufferSpec]] = {}  # of tensors, by the identity of what they are
+        self._buffers: dict[int, tuple[TensorSpec, BufferSpec]] = {}  # by the id of a spec
 
     def tensor(self, name: str) -> PlanTensor:
-        """A tensor of the plan as it was made, or of the caller's."""
+        """A tensor of the plan or of the caller, with its original spec."""
         return PlanTensor(name, self._tensors[name])
 
     def decide(self, decision: Decision) -> None:
@@ -264,7 +262,7 @@ class PlanBuilder:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """What has been written so far."""
+        """All steps so far."""
         return tuple(self._steps)
 
     @property
@@ -273,12 +271,12 @@ class PlanBuilder:
         return sum(self._own_l1_bytes.values())
 
     def free_others(self, *survivors: PlanTensor) -> None:
-        """Releases all tensors of the plan but some, in the order in which they came into being."""
+        """Releases all tensors of the plan except ``survivors``, in the order of allocation."""
         names = {tensor.name for tensor in survivors}
         self.free(*(self.tensor(name) for name in list(self._own_l1_bytes) if name not in names))
 
     def free_adopted(self) -> None:
-        """Releases what was adopted and still lives."""
+        """Releases the adopted tensors that are still live."""
         self.free(*(self.tensor(name) for name in self._adopted if name in self._own_l1_bytes))
 
     def finish(
@@ -299,7 +297,7 @@ class PlanBuilder:
         """The buffer of a tensor, by the spec's identity: several tensors often share one spec."""
         known = self._buffers.get(id(spec))
         if known is None:
-            known = self._buffers[id(spec)] = spec, spec.buffer(self.device_spec)  # kept, so is its identity
+            known = self._buffers[id(spec)] = spec, spec.buffer(self.device_spec)  # keeps the id valid
         return known[1]
 
     def _allocated(self, step: Allocate, spec: TensorSpec) -> PlanTensor:

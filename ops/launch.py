@@ -59,7 +59,7 @@ SEMAPHORE_BYTES: Final = 16  # each has a line of L1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchedProgram:
-    """What of a program has to reach the cores."""
+    """The parts of a program that the launch sends to the cores."""
 
     name: str  # The device operation
     cores: int
@@ -86,7 +86,7 @@ class LaunchedProgram:
 
     @property
     def shared_bytes(self) -> int:
-        """Configuration that all cores of a group get alike: circular buffers, common arguments, semaphores."""
+        """Configuration that all cores of a group share: circular buffers, common arguments, semaphores."""
         return (
             self.circular_buffers * BUFFER_CONFIG_BYTES
             + self.processors * self.common_arguments * WORD_BYTES
@@ -95,13 +95,13 @@ class LaunchedProgram:
 
     @property
     def core_bytes(self) -> int:
-        """What lies in the configuration buffer of each core as long as the program has not ended."""
+        """Bytes in the configuration buffer of each core until the program ends."""
         return self.processors * self.binary_bytes + self.argument_bytes + self.shared_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchCycles:
-    """What the launch of one program takes."""
+    """The cycles of one program's launch."""
 
     fetch: float  # The prefetching core is busy
     write: float  # The dispatching core is busy
@@ -162,12 +162,12 @@ class Launch:
 
 
 def kernel_end_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Replay) -> list[float]:
-    """When the kernels of each program of a queue end, from when its first command can be made or fetched on."""
+    """The end of the kernels of each program of a queue, from the time its first command can be made or fetched."""
     return _ends(_brought(queue, spec), _made_nanoseconds(queue, spec, replay), spec)
 
 
 def between_kernels_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec) -> dict[Replay, float]:
-    """Of the time from the first command to the last kernel's end, what no kernel fills, however the commands come."""
+    """The time without kernels between the first command and the last kernel's end."""
     if not queue:
         return dict.fromkeys(Replay, 0.0)
     kernels = sum(nanoseconds(launch.kernel_cycles, spec.clock_hz) for launch in queue)
@@ -176,7 +176,7 @@ def between_kernels_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec) -> di
 
 
 class _Brought(NamedTuple):
-    """What a launch takes, in nanoseconds, however its commands come."""
+    """The duration of a launch's steps, in nanoseconds, for any replay."""
 
     fetch: float  # The prefetching core is busy
     write: float  # The dispatching core is busy
@@ -199,7 +199,7 @@ def _brought(queue: Sequence[Launch], spec: DeviceSpec) -> list[_Brought]:
 
 
 def _ends(launched: Sequence[_Brought], made_nanoseconds: Sequence[float], spec: DeviceSpec) -> list[float]:
-    """As `kernel_end_nanoseconds`, by what each launch takes and when its commands are made."""
+    """As `kernel_end_nanoseconds`, from the durations of each launch and the times when its commands are made."""
     room = spec.costs_of(DispatchCosts).config_buffer_bytes
     fetched = written = ended = 0.0
     kernel_ends: list[float] = []
@@ -218,7 +218,7 @@ def _ends(launched: Sequence[_Brought], made_nanoseconds: Sequence[float], spec:
 
 
 def gaps_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Replay) -> list[float]:
-    """What no kernel fills before each program of a queue; together `between_kernels_nanoseconds`."""
+    """The time without kernels before each program of a queue; the sum is `between_kernels_nanoseconds`."""
     kernel_ends = kernel_end_nanoseconds(queue, spec, replay)
     return [
         end - before - nanoseconds(launch.kernel_cycles, spec.clock_hz)
@@ -227,7 +227,7 @@ def gaps_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Replay) 
 
 
 def _made_nanoseconds(queue: Sequence[Launch], spec: DeviceSpec, replay: Replay) -> list[float]:
-    """When the host has made the commands of each program; it works ahead of the device without end."""
+    """The times when the host has made the commands of each program, ahead of the device without limit."""
     if replay is Replay.TRACE:
         return [0.0] * len(queue)
     costs, now, known = spec.costs_of(DispatchCosts), 0.0, set()

@@ -22,7 +22,7 @@ ON_HOST: Final = "the host does it, whose time is not counted"
 
 
 class NoModelError(TTSimError, RuntimeError):
-    """Nobody has modeled the cycles of a device operation; the text says of which, or why."""
+    """A device operation has no model of its cycles; the text names the operation or the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +69,7 @@ class Description:
 
     facts: Lazy[tuple[Detail, ...]] = Lazy(lambda description: ())  # noqa: RUF009 (a descriptor, not a default)
     stages: Lazy[Mapping[Stage, str]] = Lazy(lambda description: {})  # noqa: RUF009
-    # Under which name its model was held against measurements (`ops/passes/expected_errors.toml`); empty if nothing
-    # like it was measured
+    # The name of its measured kind in `ops/passes/expected_errors.toml`; empty if its kind was not measured
     measured_as: str = ""
     composed_of: str = ""  # What its model is made of, if it was not measured
     attributes: Lazy[tuple[tuple[str, str], ...]] = Lazy(lambda description: ())  # noqa: RUF009
@@ -80,13 +79,13 @@ class Description:
 class Ends:
     """The tensors at both ends of a device operation."""
 
-    read: TensorSpec  # The one it reads first
-    written: TensorSpec  # The one it makes first, or else writes into
+    read: TensorSpec  # The first input
+    written: TensorSpec  # The first output, or else the input it writes into
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """What one core sends to another."""
+    """Data that one core sends to another."""
 
     network: int  # Which of `device.time.network.NETWORKS`
     source: tuple[int, int]  # Column and row of the core that sends
@@ -96,7 +95,7 @@ class Sent:
     end_cycle: float  # When the last of it has arrived
 
 
-# The array of the result of those of the inputs; None is an input that nobody has written.
+# The array of the result from the arrays of the inputs; None is an input without numbers.
 ValuesOf: TypeAlias = Callable[[W, Sequence[Array | None], ValuesContext], Array]
 # From the first core's start to the last core's end.
 CyclesOf: TypeAlias = Callable[[W, Ends, CyclesContext], OperationCycles]
@@ -108,7 +107,7 @@ NO_DESCRIPTION: Final = Description()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpModel(Generic[W]):
-    """What the operations of one class compute, take and say, for each pass over a plan."""
+    """The behavior of a class of operations in each pass over a plan."""
 
     op: type[W]
     # The array of the result, or of the last input that the operation writes into: logical numbers in storage of their
@@ -124,20 +123,20 @@ class OpModel(Generic[W]):
 
 
 class ModeledOp(DeviceOp):
-    """The base of operations that say themselves what they compute and take: `model_of` makes their model."""
+    """The base of operations whose own methods are their model (`model_of`)."""
 
     __slots__ = ()
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
-        """The numbers that the operation makes, as `OpModel.values`; of operations of one input, `moved` says them."""
+        """The numbers that the operation computes, as `OpModel.values`; operations of one input implement `moved`."""
         return self.moved(given(inputs[0]))
 
     def moved(self, values: Array) -> Array:
-        """What the operation makes of its first input: by default the same numbers, which it puts elsewhere."""
+        """The result of the operation on its first input: by default the same numbers in another place."""
         return values
 
     def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
-        """What the operation takes."""
+        """The cycles of the operation."""
         raise NotImplementedError
 
     def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
@@ -149,7 +148,7 @@ M = TypeVar("M", bound=ModeledOp)
 
 
 def model_of(op: type[M]) -> OpModel[M]:
-    """The model of a class of operations whose methods say all of it."""
+    """The model of a class of operations whose methods state all of it."""
     return OpModel(op=op, values=op.values, cycles=op.cycles, describe=op.describe)
 
 
@@ -165,7 +164,7 @@ def op_model_of(op: DeviceOp | None, op_models: Meanings) -> OpModel[Any]:
 
 
 def cycles_of_work(cycles: Callable[..., OperationCycles]) -> CyclesOf[Any]:
-    """Cycles of an operation whose ends tell nothing that it does not know itself: of (op, spec, contention=)."""
+    """The cycle model of an operation whose cycles do not depend on its tensors: of (op, spec, contention=)."""
     return lambda op, ends, context: cycles(op, context.spec, contention=context.contention)
 
 

@@ -38,7 +38,7 @@ from ops.programs.phase_conv2d.model import OP_MODELS as PHASE_CONV2D
 from ops.programs.pool import MaxPool
 from ops.programs.rand import EvenlyDistributed
 
-# Operations whose own methods say what they compute and take.
+# Operations whose own methods are their models.
 MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
     Activate,
     AddRow,

@@ -52,7 +52,7 @@ class TransposedAxis:
 
     @property
     def output_size(self) -> int:
-        """Positions of the output; may come out at zero or below, which the caller refuses."""
+        """Positions of the output; zero or less is possible, and refused by the caller."""
         return self.strided_size + self.span - self.pad_before - self.pad_after + self.output_padding
 
     def reach(self, tap: int) -> Reach:
@@ -136,7 +136,7 @@ def input_size_of(output_size: int, axis: TransposedAxis) -> int:
     return (output_size + padding - axis.span - 1) // axis.stride + 1
 
 
-AnyIndex: TypeAlias = Any  # what picks a part of an array: an ellipsis and slices, or an ellipsis and indices
+AnyIndex: TypeAlias = Any  # an index of an array: an ellipsis and slices, or an ellipsis and indices
 
 
 def data_gradient(diff_dst: Array, weights: Array, geometry: Geometry, *, groups: int = 1) -> Array:
@@ -166,7 +166,7 @@ def weights_gradient(src: Array, diff_dst: Array, geometry: Geometry, *, groups:
 
 
 def _meetings(geometry: Geometry) -> Iterator[tuple[AnyIndex, AnyIndex, AnyIndex]]:
-    """The index of every tap that meets anything, the inputs under it, and the outputs they meet there."""
+    """The index of every tap that meets inputs, the inputs, and the outputs."""
     for tap in np.ndindex(*geometry.kernel_shape):
         reaches = [axis.reach(k) for axis, k in zip(geometry.axes, tap, strict=True)]
         if all(reach.inputs for reach in reaches):

@@ -11,7 +11,7 @@ import numpy as np
 from device.cores import CoreRangeSet
 from device.numbers.formats import Integers, div_up
 
-MOST_KEPT: Final = 256  # axes whose margins are kept
+MOST_KEPT: Final = 256  # axes whose margins are cached
 
 
 class NoWindowError(ValueError):
@@ -35,7 +35,7 @@ class PaddedAxis:
     input_dilation: int = 1  # Distance between neighboring inputs; the positions in between are zeros
     trailing: int = 0  # Zeros behind those, the output padding of a transposed convolution
     kernel: int  # Window positions; none in an output phase that meets no input
-    # Distance from one tap to the next: negative if they run backwards; with 0 they all meet the same input
+    # Distance from one tap to the next: negative if taps run backwards; with 0 all taps meet the same input
     dilation: int = 1
     stride: int = 1  # Distance between neighboring windows; 1 for a transposed convolution
     output_offset: int = 0  # Where the first output lies in the result
@@ -151,7 +151,7 @@ def axis_of_windows(
 
 
 def margins(axes: Iterable[PaddedAxis]) -> tuple[int, int]:
-    """Zeros that windows of some axes reach ahead of the same inputs and behind them, none of which are inserted."""
+    """Zeros, none of them inserted, that windows of some axes reach ahead of the same inputs and behind them."""
     with_taps = [axis for axis in axes if axis.kernel]
     before = max((axis.before for axis in with_taps), default=0)
     after = max((axis.last - (axis.input_length - 1) for axis in with_taps), default=0)
@@ -189,7 +189,7 @@ def phase_margins(axis: PaddedAxis) -> tuple[int, int, bool]:
 
 
 def count_met_taps(axis: PaddedAxis) -> int:
-    """Taps of all outputs together that meet an input or the zeros around: those of the `output_phases`."""
+    """Taps of all outputs together that meet an input or the zeros around, as in the `output_phases`."""
     distance = _period(axis)
     return sum(
         div_up(axis.outputs - first, distance) * len(_met_taps(axis, first, distance))
@@ -198,12 +198,12 @@ def count_met_taps(axis: PaddedAxis) -> int:
 
 
 def _period(axis: PaddedAxis) -> int:
-    """How far outputs lie apart that meet inputs under the same taps."""
+    """The distance of outputs that meet inputs under the same taps."""
     return axis.input_dilation // gcd(axis.input_dilation, axis.stride)
 
 
 def tap_classes(axis: PaddedAxis) -> tuple[range, ...]:
-    """Taps that meet inputs together, by the first of each: those of all whole output phases, whatever is computed."""
+    """Taps that meet inputs together, in the order of their first taps, for all whole output phases."""
     classes: dict[int, list[int]] = {}
     for tap in range(axis.kernel):
         classes.setdefault(tap * axis.dilation % axis.input_dilation, []).append(tap)
@@ -211,7 +211,7 @@ def tap_classes(axis: PaddedAxis) -> tuple[range, ...]:
 
 
 def _evenly(taps: list[int]) -> range:
-    """Some taps, of which there is one at least: those that meet inputs together lie evenly."""
+    """A nonempty list of taps that meet inputs together as a range: their distances are equal."""
     return range(taps[0], taps[-1] + 1, taps[1] - taps[0] if len(taps) > 1 else 1)
 
 
@@ -233,7 +233,7 @@ def _phase(axis: PaddedAxis, first: int, distance: int, *, whole: bool) -> Outpu
 
 
 def _met_taps(axis: PaddedAxis, first: int, distance: int, *, whole: bool = False) -> list[int]:
-    """The taps that meet inputs under these outputs; if whole, those as well that reach zeros around alone."""
+    """The taps that meet inputs under these outputs; if ``whole``, also the taps that meet only padding."""
     begin = first * axis.stride + axis.start
     farthest = (div_up(axis.outputs - first, distance) - 1) * axis.stride * distance // axis.input_dilation
     met = []
@@ -245,7 +245,7 @@ def _met_taps(axis: PaddedAxis, first: int, distance: int, *, whole: bool = Fals
 
 
 def index_of(taps: range) -> slice:
-    """The slice that picks some taps from an array."""
+    """The slice that selects some taps from an array."""
     stop = taps[-1] + taps.step if taps else taps.start
     return slice(taps.start, None if stop < 0 else stop, taps.step)
 
@@ -276,7 +276,7 @@ class PaddedInput:
 
     @property
     def cuts_inputs(self) -> bool:
-        """Whether padding cuts inputs off, which renumbers the sticks of those that stay."""
+        """Whether padding cuts inputs off, which renumbers the remaining sticks."""
         return any(axis.data < axis.input_length for axis in (self.rows, self.columns))
 
     @property
@@ -298,7 +298,7 @@ class PaddedInput:
 
 
 def window_starts(frame: PaddedInput, outputs: Places) -> Places:
-    """The stick in the upper left corner of the window of each output, flattened over image, row, column, or of one."""
+    """The stick in the upper left corner of each output's window; outputs are flattened over image, row, column."""
     rows, columns = frame.rows, frame.columns
     line = outputs // columns.outputs
     to_line = rows.stride * columns.length - columns.outputs * columns.stride  # beyond what its outputs step over
@@ -342,7 +342,7 @@ class Breaks(NamedTuple):
 
 
 def data_breaks(frame: PaddedInput) -> Breaks:
-    """Between which data sticks of the frame there is padding."""
+    """The places of the frame where padding separates data sticks."""
     rows, columns = frame.rows, frame.columns
     data_rows, data_columns = frame.data_shape
     row_wraps = columns.before == 0 and (data_columns - 1) * columns.input_dilation + 1 == columns.length
@@ -390,7 +390,7 @@ def frame_sources(frame: PaddedInput, start: int, stop: int) -> Integers:
 
 
 def _nearest_inside(frame: PaddedInput, sticks: Integers) -> Integers:
-    """The stick nearest to each of ``sticks`` that lies between the first and the last input of both axes."""
+    """The stick nearest to each of ``sticks`` between the first and the last input of both axes."""
     line, column = np.divmod(sticks, frame.columns.length)
     image, row = np.divmod(line, frame.rows.length)
     inside_row, inside_column = (
@@ -442,7 +442,7 @@ def dense_bounds(frame: PaddedInput, *, output_rows: int, cores: int) -> tuple[I
 
 
 def _read(axis: PaddedAxis, dense: PaddedAxis) -> tuple[Integers, Integers]:
-    """[outputs] first and last dense position that each output or one behind it, or ahead of it, reads."""
+    """[outputs] first dense position that an output or a later one reads, and last that it or an earlier one reads."""
     first, last = np.full(axis.outputs, dense.length - 1), np.zeros(axis.outputs, np.int64)
     for phase in output_phases(axis, whole=True):
         phase_axis = phase.axis
@@ -470,7 +470,7 @@ def phase_outputs(frame: PaddedInput, phase: PaddedInput, *, output_rows: int, c
 
 
 def _before(axis: PaddedAxis, places: Integers) -> Integers:
-    """Outputs of a phase that lie below each of some places."""
+    """The number of a phase's outputs before each of some places."""
     below: Integers = (places - axis.output_offset + (axis.output_stride - 1)) // axis.output_stride
     return np.clip(below, 0, axis.outputs)
 

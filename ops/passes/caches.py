@@ -36,11 +36,11 @@ class BoundedCache(Generic[K, V]):
 
     @property
     def size(self) -> int:
-        """Of all values."""
+        """Total size of all values."""
         return sum(map(self._size_of, list(self._values.values())))
 
     def latest_first(self) -> Iterator[V]:
-        """All values, the one that was used last first."""
+        """All values, the most recently used first."""
         return reversed(list(self._values.values()))
 
     def get(self, key: K) -> V | None:
@@ -60,16 +60,16 @@ class BoundedCache(Generic[K, V]):
                 self._values.pop(oldest, None)
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Drops all values."""
         self._values.clear()
 
 
-MOST_BYTES: Final = 256 << 20  # weights of thirty million parameters, and what was made of them: a U-Net
+MOST_BYTES: Final = 256 << 20  # thirty million raw weights and the prepared weights: a U-Net
 FEW: Final = 16  # numbers that tell most arrays apart
 
 
 class _PreparedArray(NamedTuple):
-    """A raw array, and what was made of it."""
+    """A raw array, and the array that was prepared from it."""
 
     raw: Array
     prepared: Array
@@ -90,7 +90,7 @@ class WeightCache:
 
     @property
     def bytes(self) -> int:
-        """Of all that is kept."""
+        """Bytes of all cached arrays."""
         return self._arrays.size
 
     def made_of(self, raw: Array, op: DeviceOp, make: Callable[[], Array]) -> Array:
@@ -107,7 +107,7 @@ class WeightCache:
         return entry.prepared
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Drops all arrays."""
         self._arrays.clear()
 
 
@@ -122,7 +122,7 @@ def _lasting(array: Array) -> bool:
 
 
 def _same_memory(cached: Array, raw: Array) -> bool:
-    """Whether two arrays of one shape and type are the same numbers in the same place."""
+    """Whether two arrays of one shape and type are the same memory."""
     here, there = cached.__array_interface__, raw.__array_interface__
     return (here["data"], here["strides"]) == (there["data"], there["strides"])
 
@@ -137,13 +137,13 @@ MOST_BUFFERS: Final = 64  # on the device besides: to compare more of them would
 
 
 class _Moves(NamedTuple):
-    """What a call did."""
+    """The effect of a call on the machine."""
 
     plan: Plan
-    # What it found in the program cache, which fitted into L1 from the same blocks
+    # Its programs in the program cache, which fitted into L1 from the same blocks
     programs: tuple[tuple[Hashable, Program], ...]
-    after: tuple[Blocks, ...]  # The blocks when it was done
-    buffers: int  # How many it made
+    after: tuple[Blocks, ...]  # The blocks after the call
+    buffers: int  # The number of buffers it allocated
 
 
 class ReplayCache:
@@ -178,7 +178,7 @@ class ReplayCache:
         return plan
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Drops all calls."""
         self._moves.clear()
 
 
@@ -197,13 +197,13 @@ def _repeats(plan: Plan, before: Standing, after: Standing) -> bool:
 
 
 MOST_STEPS: Final = 2000  # 5 KB each with their cycles, 15 KB once reports on them are read in full
-MOST_MADE: Final = 8  # of a plan: tensors may move in one call and stay in another, so that it takes other cycles
-MOST_SPECS: Final = 64  # that are equal, but written in different ways
+MOST_MADE: Final = 8  # results of a plan: tensors may move in one call and stay in another, with other cycles
+MOST_SPECS: Final = 64  # equal specs with different texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CachedPlan:
-    """A plan, for which device, and what was made of both: its cycles and texts on them, each under a key."""
+    """A plan with its device, and the cached results of both: cycles and texts, each under a key."""
 
     plan: Plan
     spec: DeviceSpec
@@ -220,18 +220,18 @@ class PlanCache:
     """
 
     def __init__(self, most_steps: int = MOST_STEPS) -> None:
-        # By the number of a spec that is held there
+        # By the id of a spec, which the cached plan keeps alive
         self._plans = BoundedCache[tuple[int, ProgramKey], _CachedPlan](
             most_steps, lambda cached: len(cached.plan.steps)
         )
 
     @property
     def steps(self) -> int:
-        """Steps of all plans that are kept."""
+        """Steps of all cached plans."""
         return self._plans.size
 
     def holds(self, key: ProgramKey, spec: DeviceSpec) -> bool:
-        """Whether the plan of a call is kept; arguments as of `plan_of`."""
+        """Whether the plan of a call is cached; arguments as of `plan_of`."""
         return (id(spec), key) in self._plans
 
     def plan_of(self, key: ProgramKey, spec: DeviceSpec, make: Callable[[], Plan]) -> Plan:
@@ -245,7 +245,7 @@ class PlanCache:
         return plan
 
     def cycles_of(self, plan: Plan, spec: DeviceSpec, *, ran: tuple[int, ...]) -> PlanCycles:
-        """What the device operations of a plan take that ran; arguments as of `run_cycles`."""
+        """Cycles of the device operations of a plan that ran; arguments as of `run_cycles`."""
         return self.made_of(plan, spec, ran, lambda: run_cycles(plan, spec, ran=ran))
 
     def made_of(self, plan: Plan, spec: DeviceSpec, key: Hashable, make: Callable[[], T]) -> T:

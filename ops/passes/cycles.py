@@ -27,10 +27,10 @@ class TimedOperation:
     """A device operation of a plan and its cycles."""
 
     name: str  # As a graph capture shows it
-    cycles: OperationCycles | None  # What it takes; None where there is no model of it
-    reason: str = ""  # Why there is none; empty if there is
+    cycles: OperationCycles | None  # None without a model
+    reason: str = ""  # Why there is no model; empty if there is one
     fidelity_phases: int = 0  # Fidelity phases of its tile products, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
-    description: Description = NO_DESCRIPTION  # What its program tells of it
+    description: Description = NO_DESCRIPTION  # How it was planned
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def run_cycles(
 def timed_operation(
     name: str, op: DeviceOp | None, ends: Ends, context: CyclesContext, op_models: Meanings = OP_MODELS
 ) -> TimedOperation:
-    """One operation: without cycles where there is no model, and only there."""
+    """One operation; without cycles only if it has no model."""
     model = op_model_of(op, op_models)
     phases, description = model.fidelity_phases(op), model.describe(op, ends, context.spec)
     try:
@@ -118,14 +118,13 @@ def steps_that_ran(events: Iterable[Event]) -> tuple[int, ...]:
 
 
 def _ends(step: Operation, plan: Plan) -> Ends:
-    """The tensor an operation reads first and the one that it writes, which stands for both if it reads none."""
+    """The first tensor that an operation reads, and the tensor that it writes; the latter for both if it reads none."""
     written = step.outputs[0].tensor if step.outputs else step.inputs[-1]
     read = step.inputs[0] if step.inputs else written
     return Ends(read=plan.tensors[read], written=plan.tensors[written])
 
 
 def _cycles(model: OpModel[Any], op: DeviceOp | None, ends: Ends, context: CyclesContext) -> OperationCycles:
-    """What an operation takes."""
     if model.cycles is None:
         raise NoModelError(model.no_model)
     return model.cycles(op, ends, context)
@@ -142,7 +141,7 @@ class ExpectedError:
 
 @cache
 def expected_errors() -> Mapping[str, tuple[ExpectedError, ...]]:
-    """All errors, by what was measured."""
+    """All errors of models, by the name of the measured kind."""
     table = tomllib.loads(files("ops.passes").joinpath("expected_errors.toml").read_text(encoding="utf-8"))
     return MappingProxyType(
         {
@@ -189,7 +188,7 @@ def launches_of(
 
 
 def _program(step: Operation, cycles: OperationCycles | None, spec: DeviceSpec) -> LaunchedProgram:
-    """One program; an operation without a model of its cycles counts as one that uses all processors."""
+    """One program; an operation without a model of its cycles counts as using all processors."""
     places = {buffer.cores for buffer in step.circular_buffers}
     stages = frozenset(Stage) - MULTICAST_STAGES if cycles is None else cycles.working
     processors = hands(spec, MOVING_KERNELS) + (COMPUTE_PROCESSORS if stages & COMPUTE_STAGES else 0)

@@ -64,7 +64,7 @@ def _overlap(before: Buffer, after: Buffer, spec: DeviceSpec) -> bool:
 
 
 def _whole_pages_refusal(buffers: tuple[CircularBuffer, ...]) -> str | None:
-    """Why the library does not make circular buffers, if one has no whole number of pages."""
+    """The library's refusal of circular buffers without a whole number of pages; else None."""
     for buffer in buffers:
         if buffer.size_bytes % buffer.page_bytes:
             return (
@@ -89,7 +89,7 @@ class _MemoryPass:
         self.index = 0
 
     def take(self, index: int, step: Step) -> None:
-        """Do one step."""
+        """Runs one step."""
         self.index = index
         match step:
             case Allocate():
@@ -104,7 +104,7 @@ class _MemoryPass:
                 raise error(text)
 
     def undo(self, *, keep: Mapping[str, Buffer]) -> None:
-        """Release what was allocated, the latest first."""
+        """Releases what was allocated, the latest first."""
         for name, buffer in reversed(self.buffers.items()):
             if name not in keep:
                 self.device.free(buffer)
@@ -172,7 +172,7 @@ class _MemoryPass:
         return MadeTensor(buffer.number, buffer.address, self.tensors[name])
 
     def _abort(self, step: Operation) -> None:
-        """Release what an operation made that could not be built: what its program would have kept, its outputs."""
+        """Releases the outputs and the resident tensors of an operation whose program could not be built."""
         for buffer in self.unkept:
             self.device.free(buffer)
         for output in reversed(step.outputs):

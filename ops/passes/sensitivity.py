@@ -25,10 +25,10 @@ CyclesOn: TypeAlias = Callable[[DeviceSpec], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
-    """What one figure of the machine means for the time of some plans."""
+    """The effect of one figure of the machine on the time of some plans."""
 
     figure: str  # The figure, as part.field; of entries in a list, all of them together
-    value: float  # What it is; the first, of entries in a list
+    value: float  # The value of the figure; of a list, the first entry's
     cycles_elasticity: float  # d log(cycles) / d log(figure)
     time_elasticity: float  # d log(time) / d log(figure), which differs where the figure is the clock
     doubled_time: float | None  # Time with twice the figure, of the time as it is; None if no machine can have it
@@ -71,7 +71,7 @@ def _paths(value: Any, path: str) -> Iterator[str]:
         for field in fields(value):
             yield from _paths(getattr(value, field.name), f"{path}.{field.name}")
     elif isinstance(value, tuple) and value and all(map(is_dataclass, value)):
-        yield from _paths(value[0], path)  # entries are alike
+        yield from _paths(value[0], path)  # entries have the same fields
 
 
 def _scaled(value: Any, path: list[str], factor: float) -> Any:
@@ -96,7 +96,7 @@ def _value(spec: DeviceSpec, path: str) -> float:
 
 
 def _sensitivity(spec: DeviceSpec, path: str, before: float, cycles_on: CyclesOn) -> Sensitivity | None:
-    """What a figure means; None if neither twice nor half of it moves anything, or if it can not be changed alone."""
+    """The effect of a figure; None if twice and half of it change nothing, or if it cannot be changed alone."""
 
     def at(factor: float) -> tuple[float, float, float] | None:
         """The figure, cycles and seconds on a changed machine."""

@@ -52,6 +52,5 @@ def _run(
 
 
 def _made(raw: Array, op: DeviceOp, context: ValuesContext, op_models: Meanings) -> Array:
-    """What an operation makes of a host tensor."""
     array: Array = op_model_of(op, op_models).values(op, [raw], context)
     return array

@@ -55,7 +55,7 @@ def require_one_shape(sources: Sequence[TensorSpec], axis: int) -> None:
 
 
 def joins_in_place(source: TensorSpec, axis: int) -> bool:
-    """Whether shards are whole along an axis, so that they can be joined on their cores."""
+    """Whether shards hold an axis whole and can be joined on their cores."""
     scheme, rank = source.memory_config.memory_layout, len(source.shape)
     return (axis == rank - 1 and scheme in (HEIGHT, BLOCK)) or (axis == rank - 2 and scheme in (WIDTH, BLOCK))
 
@@ -171,7 +171,7 @@ def plan_concat(
 def _concatenated(
     builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, groups: int
 ) -> PlanTensor:
-    """The tensors joined in their place; tiles with padding along the axis as rows, if no program joins those."""
+    """The tensors joined in place; tiles with padding along the axis become rows, if no program joins them."""
     sources = [tensor.spec for tensor in inputs]
     if len(inputs) == 1:
         return placed(builder, inputs[0], place, "output")
@@ -192,7 +192,7 @@ def _concatenated(
 
 
 def _is_ragged(sources: Sequence[TensorSpec], axis: int) -> bool:
-    """Whether tiles hold padding along an axis; those of a vector always do, in the rows that it does not have."""
+    """Whether tiles hold padding along an axis; tiles of a vector always pad the rows that a vector lacks."""
     return any(
         tensor.layout is Layout.TILE and (len(tensor.shape) == 1 or tensor.shape[axis] != tensor.padded_shape[axis])
         for tensor in sources
@@ -200,7 +200,7 @@ def _is_ragged(sources: Sequence[TensorSpec], axis: int) -> bool:
 
 
 def _joins_bands(sources: Sequence[TensorSpec], axis: int, place: MemoryConfig, groups: int, spec: DeviceSpec) -> bool:
-    """Whether one program joins the rows of interleaved tiles with padding; of L1 it must find room for its buffers."""
+    """Whether one program joins the rows of padded interleaved tiles; its buffers must fit L1."""
     rank, places = len(sources[0].shape), [place, *(tensor.memory_config for tensor in sources)]
     if groups != 1 or not 2 <= len(sources) <= MOST_BANDS or rank < 2 or axis != rank - 1:
         return False
@@ -213,7 +213,7 @@ def _joins_bands(sources: Sequence[TensorSpec], axis: int, place: MemoryConfig, 
 
 
 def _ends_unaligned(inputs: Sequence[PlanTensor], axis: int, spec: DeviceSpec) -> bool:
-    """Whether tensors are joined behind rows that end within what their memory aligns; a block float is one byte."""
+    """Whether the joined rows end between the memory's aligned addresses; a block float counts as one byte."""
     if axis != len(inputs[0].spec.shape) - 1:
         return False
     for tensor in inputs:
@@ -246,9 +246,8 @@ def _aligned(
     last = max(axis, 1)
     turned = [transposed_by(builder, tensor, (last - 1, last), None, f"{tensor.name}.turned") for tensor in matrices]
     input_names = {tensor.name for tensor in inputs}
-    copies = [
-        tensor for tensor in turned if consumed or tensor.name not in input_names
-    ]  # a single element stays where it is
+    # The transposed tensor of a single element is the input itself
+    copies = [tensor for tensor in turned if consumed or tensor.name not in input_names]
     if consumed:
         turned_names = {tensor.name for tensor in turned}
         builder.free(*(tensor for tensor in inputs if tensor.name not in turned_names))
@@ -295,7 +294,7 @@ def _joined(sources: Sequence[TensorSpec], axis: int, place: MemoryConfig) -> Te
 def _of_shards(
     builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, groups: int, name: str
 ) -> PlanTensor:
-    """Shards are joined on their cores; an interleaved result is dealt by a program of its own."""
+    """Shards joined on their cores; another program distributes an interleaved result."""
     last, tiled = len(inputs[0].spec.shape) - 1, inputs[0].spec.layout is Layout.TILE
     specs = [tensor.spec for tensor in inputs]
     sharded = place if place.is_sharded() else _shards_of_result(inputs, axis == last)
@@ -343,7 +342,7 @@ def _shards_of_result(inputs: Sequence[PlanTensor], by_columns: bool) -> MemoryC
 def _interleaved(
     builder: PlanBuilder, inputs: list[PlanTensor], axis: int, place: MemoryConfig, name: str
 ) -> PlanTensor:
-    """Pages are joined; rows that are to lie in columns of shards are dealt to them afterwards."""
+    """Pages joined; rows for columns of shards are distributed afterwards."""
     if _ends_unaligned(inputs, axis, builder.device_spec) and inputs[0].spec.layout is Layout.ROW_MAJOR:
         raise DeviceError(
             "Current concat implementation requires aligned last dim when concatting on last dim\n"

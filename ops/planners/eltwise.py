@@ -36,7 +36,7 @@ class BinaryArguments:
     op: Binary  # What is done, of which formats
     left: TensorSpec  # The first tensor, "input"
     right: TensorSpec | None = None  # The second, "input_b"; None for a number
-    out_format: DataFormat | None = None  # Format that the caller asks for; None for that of the result
+    out_format: DataFormat | None = None  # The caller's format; None for the format of the result
     place: MemoryConfig | None = None  # Where the result goes; None lets the call choose
     target: TensorSpec | None = None  # The caller's tensor "target" that the result is written into, if there is one
 
@@ -73,7 +73,7 @@ def require_formats(op: Binary, out_format: DataFormat) -> None:
 
 
 def _require_integer(number: float, data_format: DataFormat, operation: BinaryOperation) -> None:
-    """A number that is combined with a tensor of integers must be one of the tensor's format."""
+    """Raises for a number that the format of a tensor of integers does not hold."""
     least, most = RANGES.get(data_format, (0, 2**16 - 1))
     if number.is_integer() and least <= number <= most:
         return
@@ -141,7 +141,7 @@ def repeated(left: tuple[int, ...], right: tuple[int, ...]) -> Repeated:
 
 
 def works_on_shards(left: TensorSpec, right: TensorSpec | None, result: TensorSpec) -> bool:
-    """Whether a program works on shards where they lie, rather than page by page."""
+    """Whether a program works on shards in place, rather than page by page."""
     if not _may_work_on_shards(left, right, result):
         return False
     if not is_uneven(result):
@@ -248,7 +248,6 @@ def plan_binary(call: BinaryArguments, spec: DeviceSpec) -> Plan:
 
 
 def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor], *, by_rows: bool) -> PlanTensor:
-    """The one device operation."""
     op, left, right, spec = call.op, read[0], read[1] if len(read) > 1 else None, builder.device_spec
     other = None if right is None else right.spec
     kind = Repeated.NONE if other is None else repeated(left.spec.shape, other.shape)
@@ -302,7 +301,7 @@ def _broadcast(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]
 
 
 def _require_target(target: TensorSpec, shape: tuple[int, ...]) -> None:
-    """Raises DeviceError if a given tensor has not the shape of the result, up to leading ones."""
+    """Raises DeviceError if a given tensor does not have the shape of the result, up to leading ones."""
     rank = max(len(target.shape), len(shape))
     if (1,) * (rank - len(target.shape)) + target.shape != (1,) * (rank - len(shape)) + shape:
         raise DeviceError(
@@ -314,7 +313,7 @@ def _require_target(target: TensorSpec, shape: tuple[int, ...]) -> None:
 def _place(
     call: BinaryArguments, left: TensorSpec, right: TensorSpec | None, shape: tuple[int, ...], spec: DeviceSpec
 ) -> MemoryConfig:
-    """Where the result goes: where the caller says, else where the operand with more cores lies."""
+    """The place of the result: the caller's, else the place of the operand with more cores."""
     if call.place is not None and (not call.place.is_sharded() or call.place.shard_spec is not None):
         return call.place
     padded = TensorSpec(shape, left.data_format, left.layout).padded_shape
@@ -334,7 +333,7 @@ def _place(
 
 
 def _holder(left: TensorSpec, right: TensorSpec) -> TensorSpec:
-    """The operand where the result of two goes if nobody says where."""
+    """The operand whose place the result of two operands takes by default."""
     left_shards, right_shards = left.memory_config.shard_spec, right.memory_config.shard_spec
     if right_shards is None:
         return left
@@ -405,7 +404,7 @@ def _require_format(source: TensorSpec, name: str, target: TensorSpec | None) ->
 
 
 def _result(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) -> TensorSpec:
-    """What the result is: padded as the tensor is, unless its shards say otherwise."""
+    """The spec of the result, padded as the tensor is, unless its shards demand otherwise."""
     where = source.memory_config if place is None else place
     if not where.is_sharded():
         return TensorSpec(source.shape, source.data_format, source.layout, where, source.padded_shape)

@@ -94,7 +94,7 @@ MAX_TRANSPOSED_AXES = 4
 
 
 def check_arguments(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig) -> None:
-    """Refuses what a program of single tiles can not do, or not rightly."""
+    """Raises ArgumentError for a call that a program of single tiles cannot run, or runs wrongly."""
     if config.program is not MatmulProgram.SINGLE_TILES:
         return
     if problem.keeps_first:
@@ -169,7 +169,7 @@ def plan_matmul(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_
 
 
 def _program(call: MatmulArguments, device_spec: DeviceSpec, free_l1_bytes: int) -> tuple[MatmulProblem, MatmulConfig]:
-    """What is multiplied, and how; a program of single tiles leaves the bias to an operation of its own."""
+    """The problem and the config of a matmul; a program of single tiles leaves the bias to another operation."""
     (rows, depth), columns = call.first_sides, call.second_sides[1]
     places = (call.first.memory_config, call.second.memory_config, call.memory_config)
     in_dram = all(place.buffer_type is BufferType.DRAM for place in places)
@@ -202,7 +202,7 @@ def _program(call: MatmulArguments, device_spec: DeviceSpec, free_l1_bytes: int)
 
 
 def _operand(builder: PlanBuilder, name: str, *, turned: bool) -> PlanTensor:
-    """An operand; transposed by an operation of its own if asked for, in its own kind of memory."""
+    """An operand, transposed by an operation of its own on demand, in its own kind of memory."""
     operand = builder.tensor(name)
     if not turned:
         return operand
@@ -226,7 +226,7 @@ def run_matmul(
     key: tuple[Hashable, ...],
     refused: str | None = None,
 ) -> PlanTensor:
-    """One matmul program from two operands, and perhaps a bias, to the tensor "output"."""
+    """One matmul program from two operands, and a bias if given, to the tensor "output"."""
     first = inputs[0]
     buffers = matmul_circular_buffers(
         op.problem,

@@ -56,13 +56,13 @@ class PoolArguments:
     reallocate_halo: bool = True  # The sticks are moved up into the room that it leaves
     data_format: DataFormat = BFLOAT16
     tiled: bool = False  # The result is in tiles
-    # What tells the programs where windows lie is kept in DRAM, and read from there
+    # The programs read the reader indices from DRAM
     config_tensor_in_dram: bool = False
     return_indices: bool = False  # The place of each maximum in its image is wanted as well, which is not simulated
 
     @property
     def frame(self) -> PaddedInput:
-        """The images with what lies around them."""
+        """The images with their padding."""
         top, bottom, left, right = self.padding
         rows, columns = (
             self._axis(axis, before, after) for axis, (before, after) in enumerate(((top, bottom), (left, right)))
@@ -196,7 +196,7 @@ def pool_shards(call: PoolArguments, config: ParallelConfig) -> PoolShards:
 
 
 def pool_cores(call: PoolArguments, scheme: Scheme, grid: GridSpec, *, alignment: int) -> ParallelConfig:
-    """The cores of a scheme; ``alignment`` is what channels of BLOCK shards are a multiple of."""
+    """The cores of a scheme; channels of BLOCK shards are a multiple of ``alignment``."""
     in_tiles = call.tiled or call.source.layout is Layout.TILE
     rows = div_up(call.frame.outputs, TILE if call.tiled else 1)
     channel_parts = div_up(call.channels, TILE if in_tiles else TILE // 2)
@@ -218,7 +218,7 @@ def pool_cores(call: PoolArguments, scheme: Scheme, grid: GridSpec, *, alignment
 
 
 def chosen_cores(call: PoolArguments, grid: GridSpec) -> ParallelConfig:
-    """The cores of the caller's scheme, or of the one whose program takes least L1: HEIGHT if equal, then WIDTH."""
+    """The cores of the caller's scheme, or of the scheme whose program takes least L1: HEIGHT if equal, then WIDTH."""
     if call.scheme is not None:
         return pool_cores(call, call.scheme, grid, alignment=_alignment(call))
     configs = [pool_cores(call, scheme, grid, alignment=TILE) for scheme in SCHEMES]

@@ -82,7 +82,7 @@ def plan_tilize(
         _check_padded_shape(source.shape, padded_shape)
     _check_rows(source, spec)
     where = source.memory_config if place is None else place
-    if pads and padded_shape is None and not where.is_sharded():  # what shards pad stays, and is rounded up
+    if pads and padded_shape is None and not where.is_sharded():  # the padding of shards stays, and is rounded up
         padded_shape = TensorSpec(source.padded_shape, source.data_format, Layout.TILE).padded_shape
     write = partial(
         tilized_by,
@@ -252,12 +252,12 @@ def placed(
         copy = copied(builder, Conversion.INTERLEAVED_TO_SHARDED, between, result, name)
         builder.free(between)
         return copy
-    builder.free(between)  # it is of no use
+    builder.free(between)  # of no use here
     return copied(builder, Conversion.COPY, source, result, name)
 
 
 def _changes_width(source: TensorSpec, place: MemoryConfig) -> bool:
-    """Whether rows are dealt in another scheme to shards of another width, which goes by way of DRAM."""
+    """Whether rows move to another scheme with shards of another width, which goes by way of DRAM."""
     source_shards, target_shards = source.memory_config.shard_spec, place.shard_spec
     if source.layout is Layout.TILE or source_shards is None or target_shards is None:
         return False

@@ -98,7 +98,7 @@ def require_whole_numbers(plan: Plan) -> None:
 
 
 def _program(source: TensorSpec, scale: tuple[float, float]) -> UpsampleProgram | None:
-    """Which program the library takes; None if it has none."""
+    """The program that the library takes; None if it has none."""
     if source.layout is Layout.TILE:
         simple = _is_whole(scale) and not source.memory_config.is_sharded()
         return UpsampleProgram.TILES if simple else None
@@ -114,7 +114,7 @@ def _is_whole(scale: tuple[float, float]) -> bool:
 def _shards(
     source: TensorSpec, place: MemoryConfig, scale: tuple[float, float], program: UpsampleProgram | None
 ) -> MemoryConfig:
-    """The shards of the result: those of the source, repeated; or its cores, that share all pixels."""
+    """The shards of the result: the source's, repeated; or the source's cores, which share all pixels."""
     source_shards = source.memory_config.shard_spec
     if source_shards is None:
         raise DeviceError(

@@ -103,7 +103,6 @@ def _value(node: ast.expr, fields: Mapping[str, float]) -> Any:
 
 
 def _function(node: ast.Call) -> str | None:
-    """The function that is called; None if there is no such one."""
     return node.func.id if isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS else None
 
 
@@ -138,7 +137,7 @@ def read_value(field: Field, text: str) -> Value:
 
 
 def spelled(field: Field, value: Value) -> str:
-    """The shortest text by which `read_value` gives a value."""
+    """The shortest text that `read_value` reads as a value."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
@@ -250,7 +249,7 @@ def read_change(text: str, fields: Mapping[str, Field]) -> tuple[tuple[Field, Va
 
 
 def _name(before: DeviceSpec, after: DeviceSpec) -> str:
-    """The name of a changed device: what it was, and every field that is another, in the order of the device's file."""
+    """The name of a changed device: its name, and every changed field in the order of the device's file."""
     base, earlier = split_changes(before.name)
     changes = dict(change.split("=", 1) for change in earlier)
     old = {field.name: field.value for field in fields_of(before)}

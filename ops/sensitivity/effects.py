@@ -34,7 +34,7 @@ SAME = 1e-9  # of cycles
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FixedOperation:
-    """A device operation as one device's plan has it; its cycles have a model."""
+    """A device operation as planned on one device; its cycles have a model."""
 
     program: str
     name: str
@@ -54,7 +54,7 @@ class FixedOperation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FixedLaunches:
-    """Programs with the cycles that their kernels take on one device, one after the other."""
+    """Programs with the cycles of their kernels on one device, one after the other."""
 
     queue: tuple[Launch, ...]
     program: str = "launch"
@@ -94,7 +94,7 @@ def fixed_launches(calls: Iterable[Sample], spec: DeviceSpec) -> FixedLaunches:
 
 
 def plan_or_refusal(call: Sample, spec: DeviceSpec) -> Plan | str:
-    """The plan of a call, or why there is none."""
+    """The plan of a call, or the text of its refusal."""
     try:
         return call.plan(spec)
     except TTSimError as error:
@@ -120,7 +120,7 @@ def _fixed(step: Operation | Relocate, plan: Plan) -> FixedOperation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """What a field moves."""
+    """The effects of a field."""
 
     field: Field
     moves: tuple[str, ...]  # Of plan, memory, values, cycles, launches and report
@@ -196,13 +196,13 @@ def effects(
 
 
 def _effect(field: Field, far: Sequence[float], before: _Before, *, elasticities: bool) -> Effect:
-    """What a field moves: a number at its double and its half, or as far from it as it takes to move something."""
+    """The effects of a number at its double and its half, or at the first factor of ``far`` with an effect."""
     moves: set[str] = set()
     elasticity: dict[str, float] = {}
     if field.numeric:
         further = ({factor: device} for factor, device in _scaled(before.spec, field, far))
         rounds: Iterable[Mapping[float, DeviceSpec]] = chain([dict(_scaled(before.spec, field, NEAR))], further)
-    else:  # a flag moves values, a text what is shown
+    else:  # a flag changes values, a text changes reports
         moves = {VALUES} if isinstance(field.value, bool) else {REPORT} if isinstance(field.value, str) else set()
         rounds = [dict(enumerate(others(before.spec, field)))]
     for devices in rounds:
@@ -222,14 +222,14 @@ def _effect(field: Field, far: Sequence[float], before: _Before, *, elasticities
 
 
 def _scaled(spec: DeviceSpec, field: Field, factors: Iterable[float]) -> Iterator[tuple[float, DeviceSpec]]:
-    """Devices with so many times as much of a field, as far as there are such devices."""
+    """Valid devices with a field multiplied by each factor."""
     for factor in factors:
         if (device := scaled(spec, field, factor)) is not None:
             yield factor, device
 
 
 def _elasticity(field: Field, devices: Mapping[float, DeviceSpec], before: _Before) -> dict[str, float]:
-    """Of each program that moves; the mean of its operations."""
+    """The mean elasticity of the operations of each program whose cycles change."""
     slopes: dict[Fixed, list[float]] = {fixed: [0.0] for fixed, _, _ in before.cycles}
     for factor, device in devices.items():
         for fixed, ratio in before.retimed(field, device):
@@ -245,7 +245,7 @@ def _elasticity(field: Field, devices: Mapping[float, DeviceSpec], before: _Befo
 
 
 def _outcome(call: Sample, spec: DeviceSpec) -> tuple[object, object]:
-    """What is decided of a call: its operations with their circular buffers; and where everything lies."""
+    """The decisions about a call: its operations with their circular buffers, and the places of all tensors."""
     plan = plan_or_refusal(call, spec)
     if isinstance(plan, str):
         return plan, None

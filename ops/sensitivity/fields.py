@@ -44,7 +44,7 @@ def fields_of(spec: DeviceSpec) -> tuple[Field, ...]:
 
 
 def numeric_fields(spec: DeviceSpec) -> tuple[Field, ...]:
-    """Those that are numbers; arguments as of `fields_of`."""
+    """The fields that are numbers; arguments as of `fields_of`."""
     return tuple(field for field in fields_of(spec) if field.numeric)
 
 
@@ -71,7 +71,7 @@ def scaled(spec: DeviceSpec, field: Field, factor: float) -> DeviceSpec | None:
 
 
 def others(spec: DeviceSpec, field: Field) -> tuple[DeviceSpec, ...]:
-    """Copies in which a field that is no number is another: a flag the other way, places without gaps or with one."""
+    """Copies with another value of a field that is no number: an inverted flag, places without gaps or with a gap."""
     if isinstance(field.value, bool):
         return (with_values(spec, {field.path: not field.value}),)
     if not isinstance(field.value, list):
@@ -81,7 +81,7 @@ def others(spec: DeviceSpec, field: Field) -> tuple[DeviceSpec, ...]:
 
 
 def _leaves(values: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
-    """Whatever is no table, with the keys that lead to it; a list of numbers is one value."""
+    """All values that are no tables, with their paths of keys; a list of numbers is one value."""
     if isinstance(values, dict):
         for key, value in values.items():
             yield from _leaves(value, (*path, key))
@@ -168,7 +168,7 @@ def sources_of(device: str | Path) -> dict[str, str]:
 
 
 def source_of(name: str, sources: dict[str, str]) -> str:
-    """The comment of a field: its own, or that of the table or list in which it stands."""
+    """The comment of a field, or of its table or list."""
     return next((sources[key] for key in sorted(sources, key=len, reverse=True) if _within(name, key)), "")
 
 

@@ -23,7 +23,7 @@ def fields_asked(run: Callable[[DeviceSpec], object], spec: DeviceSpec) -> froze
     reads: set[str] = set()
     recorded = {name: _heard(getattr(spec, name), name, reads) for name in PARTS if name != TABLES}
     listening = _Listening(**recorded, tables=spec.tables, plain=spec, reads=reads)
-    reads.clear()  # of what making it read
+    reads.clear()  # drop the reads of the constructor
     run(listening)
     names = [field.name for field in fields_of(spec)]
     if TABLES in reads:  # the tables were read as they are, and so all of their fields
@@ -33,12 +33,12 @@ def fields_asked(run: Callable[[DeviceSpec], object], spec: DeviceSpec) -> froze
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Listening(DeviceSpec):
-    """A device that notes what it is asked for."""
+    """A device that records which of its parts and fields are read."""
 
     plain: DeviceSpec = field(repr=False)  # The device itself
     reads: set[str] = field(repr=False)  # Parts, tables of programs, and their fields
 
-    __hash__ = object.__hash__  # what is remembered for a device by its figures is worked out anew, and heard
+    __hash__ = object.__hash__  # caches by a device's figures miss, so that their reads are recorded
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -49,17 +49,17 @@ class _Listening(DeviceSpec):
         return object.__getattribute__(self, name)
 
     def costs_of(self, kind: type[CostsT]) -> CostsT:
-        """The constants of a program's model: of the tables, one is asked for."""
+        """The constants of a program's model, which count as a read of that table alone."""
         return _heard(self.plain.costs_of(kind), kind.TABLE, self.reads)
 
     def checked(self, costs: Sequence[type[Costs]]) -> Self:
-        """The device, whose tables are those of some costs; no figure is read for that."""
+        """The device with the tables of some costs; the check counts as no read."""
         self.plain.checked(costs)
         return self
 
 
 def _heard(value: PartT, path: str, reads: set[str]) -> PartT:
-    """A part that notes which of its fields are read, and so do its parts; other values as they are."""
+    """A part that records which of its fields are read, including nested parts; other values are unchanged."""
     if isinstance(value, tuple):
         return tuple(_heard(entry, f"{path}[{number}]", reads) for number, entry in enumerate(value))  # type: ignore[return-value]
     if not is_dataclass(value):
@@ -74,7 +74,7 @@ def _heard(value: PartT, path: str, reads: set[str]) -> PartT:
 
 @cache
 def _hearing(kind: Any) -> Any:
-    """A class of parts that note what is read; a copy of one with changes notes no more, for making it read all."""
+    """A class of parts that record reads; a changed copy no longer records, because copying reads every field."""
     names = frozenset(kind.__dataclass_fields__)
 
     def read(self: Any, name: str) -> Any:

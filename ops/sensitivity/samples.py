@@ -121,7 +121,6 @@ def _convolution(
     config: ConvConfig,
     **others: Any,
 ) -> Sample:
-    """A convolution of one image."""
     sides = channels if rules.transposed else channels[::-1]
     image = TensorSpec((1, 1, size[0] * size[1], channels[0]), data_format, layout, place)
     call = ConvCall(
@@ -148,7 +147,7 @@ def _convolution(
 
 
 def _convolutions() -> Iterator[Sample]:
-    """Each scheme and path of a convolution."""
+    """The schemes and paths of a convolution."""
     height, width = ConvConfig(shard_layout=HEIGHT), ConvConfig(shard_layout=WIDTH)
     doubled = partial(ConvConfig, enable_act_double_buffer=True, enable_weights_double_buffer=True)
     by_two = partial(_convolution, kernel=2, stride=2)
@@ -189,7 +188,6 @@ def _convolutions() -> Iterator[Sample]:
 
 
 def _matmuls() -> Iterator[Sample]:
-    """Each program of a matmul."""
     for name, first, second, data_format, place in (
         ("both operands sent", (8192, 1024), (1024, 1024), BFLOAT16, DRAM),
         ("few rows", (32, 512), (512, 2048), BFLOAT8_B, DRAM),
@@ -215,7 +213,6 @@ def _matmul(
     bias: tuple[int, int] | None = None,
     **others: Any,
 ) -> Sample:
-    """A product of two matrices."""
     shapes = {"input": first, "weight": second} | ({} if bias is None else {"bias": bias})
     operands = {operand: TensorSpec(shape, data_format, TILES, place) for operand, shape in shapes.items()}
     call = MatmulArguments(
@@ -263,7 +260,7 @@ def _matrix(
 
 
 def _sharded(layout: Layout, *, rows: int = SIDE * SIDE, width: int = CHANNELS, cores: int = CORES) -> TensorSpec:
-    """A matrix whose rows some cores share."""
+    """A matrix whose rows are sharded over some cores."""
     high = round_up(div_up(rows, cores), TILE)
     place = MemoryConfig(HEIGHT, BufferType.L1, ShardSpec(first_cores(cores, 2, 2), (high, width)))
     return TensorSpec((1, 1, rows, width), BFLOAT16, layout, place, (1, 1, high * cores, width))
@@ -274,7 +271,7 @@ def _image(layout: Layout, *, down: int = SIDE, across: int = SIDE, channels: in
 
 
 def _movements() -> Iterator[Sample]:
-    """Programs that only move, each a plan of one operation from tensor "x" to tensor "y"."""
+    """Data movement programs, each a plan of one operation from tensor "x" to tensor "y"."""
     for conversion, source, target in (
         (Conversion.INTERLEAVED_TO_SHARDED, _matrix(TILES), _sharded(TILES)),
         (Conversion.INTERLEAVED_TO_SHARDED, _matrix(ROWS), _sharded(ROWS)),
@@ -315,7 +312,7 @@ def _movements() -> Iterator[Sample]:
 
 
 def _movement(name: str, op: DeviceOp, source: TensorSpec, target: TensorSpec) -> Sample:
-    """One operation, whose plan no device changes."""
+    """A plan of one operation, the same on every device."""
     places = []
     for tensor in (source, target):
         config = tensor.memory_config

@@ -26,7 +26,7 @@ MOST_SLICES: Final = 32  # more of them are not looked at: each is a plan of its
 class Alternative(NamedTuple):
     """A call that computes the same, and may fit."""
 
-    kind: str  # What is changed; of alternatives of one kind the first that fits is the nearest
+    kind: str  # The changed setting; the first alternative of a kind that fits is the nearest
     arguments: ConvCall
 
 
@@ -51,7 +51,7 @@ def alternatives(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int)
 
 
 def automatic(call: ConvCall) -> Iterator[Alternative]:
-    """The call with everything left to the library, as it lies and from DRAM; then with each scheme, from DRAM."""
+    """The call with all settings left to the library, from its place and from DRAM; then each scheme, from DRAM."""
     config = ConvConfig(weights_format=call.weight_format, activation=call.conv_config.activation)
     plain = replace(call, conv_config=config, slice_config=None, memory_config=None)
     lying = [plain] if call.input.spec.memory_config.is_sharded() or not _in_l1(plain) else [plain, _from_dram(plain)]
@@ -73,7 +73,7 @@ def index_tensors_in_dram(call: ConvCall) -> Alternative | None:
 
 
 def costs(call: ConvCall, other: ConvCall) -> tuple[str, ...]:
-    """What an alternative to a call costs beyond time."""
+    """The costs of an alternative to a call, beyond time."""
     before, after = call.conv_config, other.conv_config
     texts = []
     if _in_l1(other) and after.deallocate_activation and not before.deallocate_activation:
@@ -177,7 +177,7 @@ def _sliced(base: Alternative, device_spec: DeviceSpec, free_l1_bytes: int) -> I
 
 
 def _from_dram(call: ConvCall) -> ConvCall:
-    """The call with its input in DRAM, which slices are cut from."""
+    """The call with its input in DRAM, where slices are cut."""
     if not _in_l1(call):
         return call
     spec = call.input.spec
@@ -187,7 +187,7 @@ def _from_dram(call: ConvCall) -> ConvCall:
 
 
 def _slice_counts(call: ConvCall, kind: SliceType, device_spec: DeviceSpec, free_l1_bytes: int) -> Iterator[int]:
-    """The smallest count, beyond one that did not fit, whose first slice fits as far as it is estimated; its double."""
+    """The smallest larger count whose first slice fits as far as it is estimated, and twice that count."""
 
     def fits(slices: int) -> bool:
         part = next(output_slices(call, SliceConfig(slice_type=kind, num_slices=slices)))

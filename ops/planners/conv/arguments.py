@@ -16,7 +16,7 @@ from ops.window import PaddedAxis, PaddedInput, convolution_axis, count_windows,
 
 
 class SliceType(Enum):
-    """Along which axis of the output a call is cut into slices."""
+    """The axis of the output along which a call is cut into slices."""
 
     L1_FULL = 0
     DRAM_HEIGHT = 1
@@ -80,11 +80,11 @@ class Operand:
     spec: TensorSpec  # Its shape, format, layout and place (of a host tensor the place says nothing)
     on_host: bool
     name: str = ""  # Its name in a plan, where that is not the argument's own
-    made_by: DeviceOp | None = None  # What prepared it, if it is prepared weights or a prepared bias
+    made_by: DeviceOp | None = None  # The op that prepared the weights or the bias
 
 
 class Freed(Enum):
-    """After which step of the L1 path a tensor of it is released."""
+    """The step of the L1 path after which a tensor is released."""
 
     AFTER_HALO = 0
     AFTER_PROGRAM = 1
@@ -93,7 +93,7 @@ class Freed(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvRules:
-    """What tells conv2d from conv_transpose2d; everything else is the same for both."""
+    """The differences between conv2d and conv_transpose2d."""
 
     function: str  # The function of the library, without its prefix
     transposed: bool  # Zeros are inserted between inputs, and raw weights begin with the input channels
@@ -106,7 +106,7 @@ class ConvRules:
     skips_halo: bool  # The micro-op reads a WIDTH sharded input itself if it has no padding
     orders_full_inner_dim: bool  # Weights are prepared in the order that full_inner_dim reads them in
     reuses_activations: bool  # The micro-op obeys enable_activation_reuse; else only estimates count on it
-    # Where zeros are inserted, output phases are computed one after the other without them, which no library does
+    # Output phases are computed one after the other without inserted zeros, which no library does
     by_phases: bool = False
 
 
@@ -134,7 +134,7 @@ CONV_TRANSPOSE2D: Final = ConvRules(
     orders_full_inner_dim=False,
     reuses_activations=False,
 )
-# The same without inserted zeros: all else is planned alike, so that the two differ by what zeros cost.
+# The same without inserted zeros: everything else is planned equally, so that both differ by the cost of zeros.
 CONV_TRANSPOSE2D_BY_PHASES: Final = replace(CONV_TRANSPOSE2D, orders_full_inner_dim=True, by_phases=True)
 
 
@@ -149,15 +149,15 @@ def default_compute_config(in_format: DataFormat, weights: DataFormat) -> Comput
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folding:
-    """Windows that became channels, so that a convolution of stride 1 with a smaller kernel is left."""
+    """Windows that became channels and leave a convolution of stride 1 with a smaller kernel."""
 
     kernel: tuple[int, int]  # Kernel of the raw weight
     stride: tuple[int, int]  # Rows and columns that became channels, the strides of the caller
-    weights: bool  # Whether the weights are folded alike; on the DRAM path the real library prepares them as they are
+    weights: bool  # Whether the weights are folded too; on the DRAM path the real library does not fold them
 
     @property
     def whole(self) -> bool:
-        """Whether windows lie side by side, so that a 1x1 kernel is left."""
+        """Whether windows are adjacent, so that a 1x1 kernel is left."""
         return self.kernel == self.stride
 
 
@@ -232,7 +232,7 @@ class ConvCall:
         return PaddedInput(batch=self.batch_size, rows=self.axis(0), columns=self.axis(1), replicate=replicate)
 
     def lower(self, frame: PaddedInput | None = None) -> tuple[ConvProblem, ConvOptions]:
-        """The convolution that computes the call, and the choices that lay it out; its frame may be at hand."""
+        """The convolution that computes the call, and its partition options; ``frame`` may be known already."""
         config, compute, output_grid = self.conv_config, self.compute, None
         if config.override_output_sharding_config and config.core_grid is not None:
             box = config.core_grid.bounding_box()
@@ -273,7 +273,7 @@ class ConvCall:
         return channels > self.in_channels and channels == round_up(self.in_channels, unit)
 
     def placed_options(self, estimated: ConvOptions) -> ConvOptions:
-        """The options that the conv2d program is built with, which can differ from those of the estimates."""
+        """The options of the conv2d program, which can differ from the options of the estimates."""
         if not estimated.activation_reuse:
             return estimated
         if not self.rules.reuses_activations:
@@ -334,7 +334,7 @@ class ConvCall:
 
     @property
     def takes_l1_path(self) -> bool:
-        """Whether the call runs in one piece on an input in L1: asked for, or because the input is there."""
+        """Whether the call runs in one piece on an input in L1, as the config demands or because the input is in L1."""
         if self.slice_config is None:
             return not self.input.on_host and self.input.spec.memory_config.buffer_type is not BufferType.DRAM
         return self.slice_config.slice_type is SliceType.L1_FULL or self.slices_skip_dram(self.slice_config.num_slices)
@@ -355,7 +355,7 @@ class ConvCall:
         )
 
     def needs_new_shards(self, memory: MemoryConfig) -> bool:
-        """Whether the L1 path deals its input to cores anew: unless its shards lie as a convolution reads them."""
+        """Whether the L1 path redistributes its input: its shards do not suit a convolution."""
         shards, config = memory.shard_spec, self.conv_config
         if shards is None or config.reshard_if_not_optimal or config.override_sharding_config:
             return True
@@ -366,7 +366,7 @@ class ConvCall:
 
     @property
     def flattened_memory(self) -> MemoryConfig:
-        """Where an input on the device lies as rows of channels."""
+        """The place of an input on the device as rows of channels."""
         return memory_after(self.input.spec, flattened(self.input.spec.shape))
 
     def output_lengths(self, *, unsigned: bool = False) -> tuple[int, int]:
@@ -391,7 +391,7 @@ class ConvCall:
 
     @property
     def wraps(self) -> bool:
-        """Whether the real library takes a call without outputs for one of billions."""
+        """Whether the real library takes a call without outputs for a call with billions of outputs."""
         return self.output_lengths() != self.output_lengths(unsigned=True)
 
     @property
@@ -401,7 +401,7 @@ class ConvCall:
         return huge and not self.takes_l1_path and not self.is_matmul
 
     def describe_no_outputs(self) -> str:
-        """What is to be done about a call that `wraps`."""
+        """Advice about a call that `wraps`."""
         real, counted = (" x ".join(map(str, self.output_lengths(unsigned=unsigned))) for unsigned in (False, True))
         return (
             f"{self.rules.function}: there is no output of {real} pixels, which the real library takes for {counted}; "

@@ -53,7 +53,7 @@ def check_arguments(call: ConvCall) -> None:
 
 
 def check_folded(call: ConvCall) -> None:
-    """The checks of conv2d that come once windows are folded, if they are: of what is left of the call."""
+    """The checks of conv2d on the call that remains after windows are folded, if they are."""
     whole_windows = call.folding is not None and call.folding.whole  # of which no slices are cut
     refuse_first(call, () if call.is_matmul or whole_windows else INPUT_CHECKS)
     refuse_first(call, (sliced_weight_rank, placing, input_rank))
@@ -80,7 +80,7 @@ def check_strict(call: ConvCall) -> None:
     refuse_first(call, (*own, *STRICT_OPERANDS), call.rules.function)
 
 
-# Of the input
+# Checks of the input
 
 
 def image_refusals(call: ConvCall) -> Iterator[str]:
@@ -110,12 +110,12 @@ def image_refusals(call: ConvCall) -> Iterator[str]:
 
 
 def _slices(call: ConvCall) -> int:
-    """How many slices are given; 0 if that is left to the library."""
+    """The number of slices; 0 if the library chooses it."""
     return call.slice_config.num_slices if call.slice_config else 0
 
 
 def _may_skip_dram(call: ConvCall) -> bool:
-    """Whether a search for a number of slices may end with one, which means the L1 path."""
+    """Whether a search for a number of slices may end with one slice, which means the L1 path."""
     return call.slice_config is not None and not _slices(call) and call.rules.one_slice_skips_dram
 
 
@@ -142,7 +142,7 @@ def rows_refusal(data_format: DataFormat) -> str | None:
 
 
 def input_in_dram(call: ConvCall) -> Iterator[str]:
-    """An input of slices that is not where they are cut out; with no number given, it may be the L1 path."""
+    """An input outside DRAM, where slices are cut; without a given number, the call may take the L1 path."""
     in_one_piece = call.takes_l1_path or call.is_matmul
     if not in_one_piece and not call.input.on_host and not _may_skip_dram(call):
         yield from image_refusals(call)
@@ -182,11 +182,11 @@ def input_rank(call: ConvCall) -> Iterator[str]:
     yield f"ShapeBase[] index out of range. {axes} not in [-4, {axes})\n{ours}"
 
 
-# Of cores and blocks
+# Checks of cores and blocks
 
 
 def output_override(call: ConvCall) -> Iterator[str]:
-    """Cores of the output that are to be given, for a scheme that has none of its own."""
+    """An override of the output's sharding without a core grid, or with another scheme than BLOCK_SHARDED."""
     config = call.conv_config
     if not config.override_output_sharding_config:
         return
@@ -205,7 +205,7 @@ def output_override(call: ConvCall) -> Iterator[str]:
 
 
 def _sharded_in_l1(call: ConvCall) -> bool:
-    """Whether the call runs in one piece on shards that are in L1 already."""
+    """Whether the call runs in one piece on shards that are already in L1."""
     in_one_piece = call.takes_l1_path or call.is_matmul
     return in_one_piece and not call.input.on_host and call.input.spec.memory_config.is_sharded()
 
@@ -217,7 +217,7 @@ def _shard_layout(call: ConvCall) -> Iterator[str]:
 
 
 def _new_shard_layout(call: ConvCall) -> Iterator[str]:
-    """Of shards that are dealt anew; the plan of a matmul asks for others."""
+    """Layouts of redistributed shards; the plan of a matmul checks its own."""
     if not call.is_matmul:
         yield from _no_shard_layout(call.conv_config.shard_layout or TensorMemoryLayout.INTERLEAVED)
 
@@ -233,7 +233,7 @@ def _no_shard_layout(layout: TensorMemoryLayout) -> Iterator[str]:
 def _core_grid(call: ConvCall) -> Iterator[str]:
     config, sharded = call.conv_config, _sharded_in_l1(call)
     slices = None if call.takes_l1_path or call.is_matmul else _slices(call)
-    if not config.override_sharding_config or slices == 0:  # once their number is known, it is asked again
+    if not config.override_sharding_config or slices == 0:  # checked again once the number of slices is known
         return
     if config.core_grid is None:
         yield (
@@ -298,13 +298,13 @@ def placing(call: ConvCall) -> Iterator[str]:
 
 
 def _searching(call: ConvCall) -> Iterator[str]:
-    """What the estimates for a number of slices meet."""
+    """The errors of the estimates for a number of slices."""
     config = call.conv_config
     yield from block_height(call)
     if config.shard_layout is None:
         yield from output_override(call)
     yield from block_width(call)
-    if config.core_grid is not None:  # else it is refused once the number is known
+    if config.core_grid is not None:  # else the call is refused once the number is known
         yield from output_override(call)
 
 
@@ -316,7 +316,7 @@ def _search_format(call: ConvCall) -> Iterator[str]:
         )
 
 
-# Of sizes
+# Checks of sizes
 
 
 def stride_given(call: ConvCall) -> Iterator[str]:
@@ -350,7 +350,7 @@ def _dilation(call: ConvCall) -> Iterator[str]:
 
 
 def _no_outputs(call: ConvCall) -> str | None:
-    """What we say of a call without outputs."""
+    """Our text for a call without outputs."""
     height, width = output_size(call)
     if height > 0 and width > 0:
         return None
@@ -437,7 +437,7 @@ def check_slices(call: ConvCall) -> None:
             ) from None
 
 
-# Of windows that are folded
+# Checks of folded windows
 
 
 def _folded_override(call: ConvCall) -> Iterator[str]:
@@ -449,7 +449,7 @@ def _folded_override(call: ConvCall) -> Iterator[str]:
 
 
 def folded_lengths(call: ConvCall) -> Iterator[str]:
-    """Images that are not made of whole windows."""
+    """Images that do not consist of whole windows."""
     top, bottom, left, right = call.padding
     for name, length, stride in (
         ("height", call.input_height + top + bottom, call.stride[0]),
@@ -510,7 +510,7 @@ def _slices_with_input(call: ConvCall) -> Iterator[str]:
 
 
 def _not_simulated(call: ConvCall) -> Iterator[str]:
-    """Windows that are folded in some shards, and depthwise convolutions of one row."""
+    """Folded windows in some shards, and depthwise convolutions of one row."""
     spec, place = call.input.spec, call.input.spec.memory_config
     in_shards = folds(call) and not call.input.on_host and place.is_sharded()
     if in_shards and any(call.padding) and place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
@@ -530,5 +530,5 @@ def _not_simulated(call: ConvCall) -> Iterator[str]:
 
 
 INPUT_CHECKS: Final[tuple[Check, ...]] = (_rows_of_blocks, input_in_dram, _input_volume)
-# Before a number of slices is looked for
+# Checks before the search for a number of slices
 SEARCH_CHECKS: Final[tuple[Check, ...]] = (stride_given, _shard_layout, _searching, _search_format)

@@ -73,7 +73,7 @@ def dram_path(builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, free_
         if builder.refused:
             return target
         return image_output(builder, target, "output.rows")
-    builder.free(target)  # allocated before the number of slices was known, and given up when one is enough
+    builder.free(target)  # allocated before the number of slices was known, and not needed for one slice
     output = l1_path(builder, call.as_slice(Operand(spec=image.spec, on_host=False)), image, frame=frame)
     if builder.refused:
         return output
@@ -123,14 +123,14 @@ def _slices(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PlannedSlice:
-    """One slice, computed."""
+    """A slice whose steps are planned."""
 
-    prefix: str  # What the names of its tensors begin with
+    prefix: str  # Prefix of the names of its tensors
     window: PlanTensor  # Its part of the input
-    scheme: TensorMemoryLayout  # How that is sharded
-    steps: tuple[Step, ...]  # From there to the output
+    scheme: TensorMemoryLayout  # The sharding of the window
+    steps: tuple[Step, ...]  # From the window to the output
     output: PlanTensor
-    columns: int  # Columns of the output, which may be more than those that the slice stands for
+    columns: int  # Columns of the output, which may exceed the slice's own
 
 
 def _one_slice(
@@ -143,7 +143,7 @@ def _one_slice(
     cores = dealt.cores
     place = input_memory(call, part, cores)
     window = sliced_input(builder, image, _input_window(call, part), place, f"{prefix}input")
-    sliced = dealt.call.as_slice(Operand(spec=window.spec, on_host=False), cores.scheme)  # it is not chosen again
+    sliced = dealt.call.as_slice(Operand(spec=window.spec, on_host=False), cores.scheme)  # the scheme is fixed
     begin = len(builder.steps)
     output = l1_path(builder, sliced, window, prefix=prefix, frame=dealt.problem.frame)
     return _PlannedSlice(
@@ -159,7 +159,7 @@ def _one_slice(
 def _once_more(
     builder: PlanBuilder, earlier: _PlannedSlice, input_window: Window, prefix: str, image: PlanTensor
 ) -> _PlannedSlice:
-    """A slice that differs from an earlier one in nothing but its place: the same steps, with tensors of its own."""
+    """A slice that differs from an earlier slice only in its place: the same steps, on its own tensors."""
     window = sliced_input(builder, image, input_window, earlier.window.spec.memory_config, f"{prefix}input")
     begin = len(builder.steps)
     builder.repeat(earlier.steps, earlier.prefix, prefix)

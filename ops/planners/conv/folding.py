@@ -67,7 +67,7 @@ def folded_input(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
 
 
 def _padded(builder: PlanBuilder, call: ConvCall, image: PlanTensor) -> PlanTensor:
-    """The image with zeros around it; itself if there is no padding."""
+    """The image with zeros around it; the image itself without padding."""
     if not any(call.padding):
         return image
     (batch, height, width, channels), (top, bottom, left, right) = image.spec.shape, call.padding
@@ -78,7 +78,7 @@ def _padded(builder: PlanBuilder, call: ConvCall, image: PlanTensor) -> PlanTens
 
 
 def _as_rows(builder: PlanBuilder, image: PlanTensor, original: PlanTensor) -> PlanTensor:
-    """Tiles that Fold does not read as rows: those in shards, and those whose rows split words."""
+    """Rows of tiles that Fold does not read: tiles in shards, and tiles whose rows split words."""
     spec, place = image.spec, image.spec.memory_config
     row_bytes = spec.shape[-1] * (_row_format(spec).element_bytes or 0)
     splits_words = row_bytes % builder.device_spec.l1.alignment_bytes != 0
@@ -110,7 +110,7 @@ def _untiled_rows(spec: TensorSpec, shards: ShardSpec) -> int:
 
 
 def _dealt(builder: PlanBuilder, call: ConvCall, image: PlanTensor, original: PlanTensor) -> PlanTensor:
-    """HEIGHT shards that do not hold whole rows of windows, dealt anew to as many cores as there can be."""
+    """The image in HEIGHT shards of whole rows of windows, on as many cores as possible."""
     if image.spec.memory_config.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
         return image
     dealt = whole_windows(image.spec, call.stride, builder.device_spec)
@@ -118,7 +118,7 @@ def _dealt(builder: PlanBuilder, call: ConvCall, image: PlanTensor, original: Pl
 
 
 def _replaced(builder: PlanBuilder, old: PlanTensor, new: PlanTensor, original: PlanTensor) -> PlanTensor:
-    """The new tensor; what it was made from is released at once, but for one that is kept."""
+    """The new tensor; the old tensor is released at once unless it is the original."""
     if old.name not in (original.name, new.name):
         builder.free(old)
     return new
@@ -144,7 +144,7 @@ def _folded(builder: PlanBuilder, call: ConvCall, image: PlanTensor) -> PlanTens
 
 
 def _row_format(spec: TensorSpec) -> DataFormat:
-    """Format of rows: bfloat16 where there were block floats."""
+    """Format of rows: bfloat16 instead of block floats."""
     return BFLOAT16 if spec.data_format.is_block else spec.data_format
 
 
@@ -173,7 +173,7 @@ def sliced_as(folded: ConvCall, call: ConvCall) -> ConvCall:
 
 
 def left_of(call: ConvCall, plan: Plan) -> ConvCall:
-    """What the plan of a call carries out of it: itself, or what was left when its windows were folded."""
+    """The call that a plan runs: the call itself, or the remaining call after its windows were folded."""
     return folded_call(call, plan.tensors[FOLDED]) if folds(call) else call
 
 

@@ -63,7 +63,7 @@ def l1_path(
         upload_phase_weights(builder, partitioned)
     if builder.refused:
         return sharded
-    owned: dict[Freed, list[PlanTensor]] = {freed: [] for freed in Freed}  # what the path releases, and when
+    owned: dict[Freed, list[PlanTensor]] = {freed: [] for freed in Freed}  # the tensors that the path releases, by step
     if sharded.name != source.name:
         owned[call.rules.copy_freed].append(sharded)
         owned[Freed.AFTER_MOVE].append(sharded)  # where there is no halo
@@ -78,7 +78,7 @@ def l1_path(
     activations, dealt = sharded, None
     if not reads_input(partitioned):
         activations, dealt = _halo(builder, partitioned, sharded)
-        if activations.name == sharded.name:  # it is refused, and nothing after it is reached
+        if activations.name == sharded.name:  # the halo is refused, and no later step runs
             return activations
         release(Freed.AFTER_HALO)
         owned[call.rules.halo_freed].insert(0, activations)
@@ -136,7 +136,7 @@ def halo_arguments(
 def _halo(
     builder: PlanBuilder, partitioned: PartitionedConv, sharded: PlanTensor
 ) -> tuple[PlanTensor, HaloArguments | None]:
-    """The halo, and what decided it; the input itself, and nothing, where it is refused."""
+    """The halo and its arguments; the input and None if the halo is refused."""
     name = f"{partitioned.prefix}halo"
     try:
         arguments = halo_arguments(partitioned, builder.device_spec, sharded.spec.matrix)
@@ -146,7 +146,7 @@ def _halo(
         return refused, None
     op = HaloOp(plan=plan, fp32_dest=partitioned.options.fp32_dest)
     output = plan.output
-    if not sharded.in_l1:  # it is made where the input lies, and refused then
+    if not sharded.in_l1:  # the halo is allocated in the input's memory, and then refused
         place = replace(output.memory_config, buffer_type=sharded.spec.memory_config.buffer_type)
         output = replace(output, memory_config=place)
     halo = builder.run(
@@ -199,7 +199,7 @@ def _channels_refusal(partitioned: PartitionedConv) -> str | None:
 
 
 def _reader_indices(partitioned: PartitionedConv, halo: HaloArguments) -> PlanTensor:
-    """The index tensor of the program's activation readers, which lies like those of the halo."""
+    """The index tensor of the program's activation readers, sharded as the halo's index tensors."""
     layout, height = partitioned.layout, partitioned.layout.blocks.act_h_tiles
     second = height // 2 if layout.split_reader else 0
     rows = tuple(tiles * TILE for tiles in (height - second, second) if tiles)
@@ -276,7 +276,7 @@ def _window(call: ConvCall) -> tuple[Hashable, ...]:
 
 
 def _program(partitioned: PartitionedConv) -> tuple[Hashable, ...]:
-    """The rest of the key of a conv2d program: the blocks and cores that it got, not those that were asked for."""
+    """The rest of the key of a conv2d program: the blocks and cores it runs with, not the requested ones."""
     call, options, layout = partitioned.call, partitioned.options, partitioned.layout
     return (
         call.conv_config.activation,

@@ -24,15 +24,14 @@ from ops.programs.halo.transfers import most_sticks
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LowerBound:
-    """What a call is never below."""
+    """Lower bounds of a call."""
 
     cycles: float = 0.0  # Of its convolutions alone
-    # Of a core: a halo's output, and what is there beside it, its input or the convolution's circular buffers and
-    # output
+    # On a core: a halo's output with its input, or with the convolution's circular buffers and output
     l1_bytes: int = 0
-    # Calls that differ in their configs alone, and have this in common, have equal plans; None if only a plan can tell
+    # Calls that differ only in their configs and share this key have equal plans; None if unknown
     plan_key: Hashable = None
-    # Such calls that have this in common take as long beside their convolutions and moves within L1; None likewise
+    # Such calls with the same key take equally long besides convolutions and moves within L1; None if unknown
     rest_key: Hashable = None
     ops: tuple[tuple[Conv2dOp, int], ...] = ()  # Its convolutions, each with how often it runs
 
@@ -135,7 +134,7 @@ def _input_bytes(partitioned: PartitionedConv) -> int:
 
 
 def _plan_key(partitioned: PartitionedConv) -> Hashable:
-    """All of a layout, with what was asked for left out where the layout says what came of it."""
+    """All of a layout, without settings whose consequences the layout states."""
     config = replace(
         partitioned.call.conv_config,
         act_block_h_override=0,

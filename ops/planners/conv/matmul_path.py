@@ -85,7 +85,7 @@ def _place_refusals(
 ) -> Iterator[str]:
     """Why the cores of the input do not suit any program."""
     cores = partitioned.layout.config.channel_cores
-    if memory.memory_layout is WIDTH and cores > device_grid.cols:  # its output goes to one row of so many cores
+    if memory.memory_layout is WIDTH and cores > device_grid.cols:  # its output goes to one row of cores
         outside = no_bank(CoreCoord(device_grid.cols, 0), device_grid.cores, "L1")
         yield f"{outside}{device_grid.cols}x{device_grid.rows}"
     if memory.memory_layout is HEIGHT and memory.buffer_type is not BufferType.L1:
@@ -262,7 +262,7 @@ def partition_matmul(call: ConvCall, device_spec: DeviceSpec) -> tuple[Partition
     config = choose_cores(problem, options, device_spec, chosen, alignment=TILE, matmul=True)
     layout = partition_conv(problem, options, device_spec, config, alignment=TILE, matmul=True)
     place = dealt_anew(call, problem, config, matmul=True)
-    elsewhere = replace(place, buffer_type=memory.buffer_type) != memory  # the shards alone are asked for
+    elsewhere = replace(place, buffer_type=memory.buffer_type) != memory  # only the shards differ
     reshards = scheme is None or elsewhere or _parts_channels(call, memory)
     partitioned = PartitionedConv(
         call=call,
@@ -275,7 +275,7 @@ def partition_matmul(call: ConvCall, device_spec: DeviceSpec) -> tuple[Partition
 
 
 def _must_reshard(call: ConvCall, memory: MemoryConfig) -> bool:
-    """Whether a sharded input does not suit a matmul: shards must be whole tiles, BLOCK ones hold just the channels."""
+    """Whether a sharded input must be resharded: a matmul needs whole tiles, and in BLOCK shards just the channels."""
     shards, config = memory.shard_spec, call.conv_config
     if shards is None or config.reshard_if_not_optimal or config.override_sharding_config:
         return True
@@ -306,9 +306,9 @@ def _problem(partitioned: PartitionedConv, tiles: PlanTensor, *, bias: bool) -> 
 
 
 def _sharded_matmul(builder: PlanBuilder, partitioned: PartitionedConv, tiles: PlanTensor) -> PlanTensor:
-    """A matmul with the blocks of the convolution; its output lies as the convolution's does."""
+    """A matmul with the blocks of the convolution, and an output sharded as the convolution's."""
     problem = _problem(partitioned, tiles, bias=partitioned.problem.bias)
-    # To the real library, what PadDeviceOperation adds is part of the tensor, so the output has those rows, too.
+    # The real library counts the rows that PadDeviceOperation adds as rows of the tensor, and of the output.
     rows, columns = tiles.spec.shape[-2], partitioned.problem.out_channels
     padded = (1, 1, round_up(rows, TILE), round_up(columns, TILE))
     place = _cores_with_blocks(partitioned.layout, problem)
@@ -318,7 +318,7 @@ def _sharded_matmul(builder: PlanBuilder, partitioned: PartitionedConv, tiles: P
 
 
 def _cores_with_blocks(layout: ConvPartition, problem: MatmulProblem) -> MemoryConfig:
-    """Where the output lies: on as many cores as there are output blocks, from the input's first one on."""
+    """The cores of the output: as many as there are output blocks, from the input's first core on."""
     place, box = layout.output_memory, layout.out_config.cores.bounding_box()
     shards = place.shard_spec
     if shards is None or layout.scheme is WIDTH:

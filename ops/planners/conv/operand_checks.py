@@ -12,14 +12,14 @@ from device.numbers.formats import BFLOAT16, FLOAT32, UINT32
 from ops.builder import PlanBuilder
 from ops.planners.conv.arguments import ConvCall, Operand
 
-Check = Callable[[ConvCall], Iterator[str]]  # gives the texts of what is wrong, the first one first
+Check = Callable[[ConvCall], Iterator[str]]  # yields the texts of the faults, in order
 
 WAY_OUT = "put input_tensor in DRAM, or leave dram_slice_config out"
 HOST_WEIGHT_FORMATS = (BFLOAT16, FLOAT32, UINT32)
 
 
 def refuse_first(call: ConvCall, checks: tuple[Check, ...], operation: str = "") -> None:
-    """Raises ArgumentError with the first text that a check gives, in the name of an operation if one is given."""
+    """Raises ArgumentError with the first text of the checks, in the name of an operation if given."""
     for check in checks:
         for text in check(call):
             raise ArgumentError(f"{operation}: {text}" if operation else text)
@@ -186,7 +186,7 @@ def view_refusal(spec: TensorSpec, shape: tuple[int, ...]) -> str | None:
 
 
 def claimed_shape(call: ConvCall) -> str:
-    """What the call says of its input, as text."""
+    """The shape of the input according to the call, as text."""
     return (
         f"batch_size={call.batch_size}, input_height={call.input_height}, input_width={call.input_width}, "
         f"in_channels={call.in_channels}"
@@ -194,7 +194,7 @@ def claimed_shape(call: ConvCall) -> str:
 
 
 def claimed_volume(call: ConvCall) -> int:
-    """Elements that the call says its input has."""
+    """The number of elements of the input according to the call."""
     return prod(call.image_shape)
 
 
@@ -215,7 +215,7 @@ def _strict_input(call: ConvCall) -> Iterator[str]:
 
 
 def _pads_channels(call: ConvCall) -> bool:
-    """Whether the input has channels behind those of the call that meet zero weights: it fills its shards in L1."""
+    """Whether the input has more channels than the call, which meet zero weights: it fills its shards in L1."""
     spec, place = call.input.spec, call.input.spec.memory_config
     same_sticks = spec.volume * call.in_channels == claimed_volume(call) * spec.shape[-1]
     if not same_sticks or not call.fills_alignment or not call.takes_l1_path or call.input.on_host:
@@ -284,5 +284,5 @@ def _strict_bias(call: ConvCall) -> Iterator[str]:
         )
 
 
-# What the real library accepts of tensors and computes nonsense for
+# Tensors that the real library accepts and computes nonsense for
 STRICT_OPERANDS: Final[tuple[Check, ...]] = (_strict_input, _strict_formats, _strict_weight, _strict_bias)

@@ -44,14 +44,14 @@ from ops.window import PaddedInput
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionedConv:
-    """A call and how it lies on the device."""
+    """A call and its partition on the device."""
 
     call: ConvCall
     layout: ConvPartition  # Sizes, options, partition, shards and blocks
     input_memory: MemoryConfig  # Where the halo finds its input
     sharded: bool = True  # The input is sharded; else the layout says only how weights are prepared for a plain matmul
-    reshards: bool = True  # The input on the device is dealt to shards anew
-    prefix: str = ""  # What the names of its tensors begin with: empty, or the slice it is
+    reshards: bool = True  # The input on the device is resharded
+    prefix: str = ""  # Prefix of the names of its tensors: empty, or the slice
     choice: SchemeChoice | None = None  # Of its scheme, where the library made it
     refused: str | None = None  # Why no program can be built of the layout, if none can
 
@@ -260,7 +260,7 @@ def _made_of(
 
 
 def read_layout(partitioned: PartitionedConv) -> WeightsLayout:
-    """What the program of a call takes its weights for."""
+    """The layout that the program of a call expects of its weights."""
     call, layout = partitioned.call, partitioned.layout
     shards, rules = layout.shards, call.rules
     columns = shards.out_channels
@@ -286,7 +286,7 @@ def read_layout(partitioned: PartitionedConv) -> WeightsLayout:
 
 
 def operand_names(call: ConvCall) -> tuple[str, ...]:
-    """Names of the prepared weights and, if there is one, of the prepared bias."""
+    """Names of the prepared weights and of the prepared bias, if the call has one."""
     weight = "weight.prepared" if call.weight.on_host else call.weight.name or "weight"
     if call.bias is None:
         return (weight,)
@@ -294,7 +294,7 @@ def operand_names(call: ConvCall) -> tuple[str, ...]:
 
 
 def operands(builder: PlanBuilder, call: ConvCall) -> list[PlanTensor]:
-    """The prepared weights and, if there is one, the prepared bias, as the plan has them by then."""
+    """The prepared weights, and the prepared bias if the call has one, at this point of the plan."""
     return [builder.tensor(name) for name in operand_names(call)]
 
 

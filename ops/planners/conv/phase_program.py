@@ -42,7 +42,7 @@ PHASE_CONV2D: Final = "PhaseConv2dDeviceOperation"
 
 
 def runs_by_phases(call: ConvCall) -> bool:
-    """Whether a call is computed phase by phase: where there is one phase only, the conv2d program computes it."""
+    """Whether a call runs phase by phase: the conv2d program computes a call with only one phase."""
     return call.rules.by_phases and call.stride != (1, 1)
 
 
@@ -170,7 +170,7 @@ def _requests(
 
 
 def _buffers(groups: tuple[PhaseGroup, ...]) -> list[ConvBuffers]:
-    """What decides the circular buffers of every group; partial sums of all are kept as those of the longest are."""
+    """The circular buffer parameters of every group; all groups take the partial sums of the longest group."""
     buffers = []
     for group in groups:
         rows, columns = group.kernel

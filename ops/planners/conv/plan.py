@@ -52,7 +52,7 @@ def check_call(call: ConvCall, spec: DeviceSpec, *, strict: bool, free_l1_bytes:
 
 
 def _not_by_phases(call: ConvCall) -> Iterator[str]:
-    """What this lowering can not carry out."""
+    """Settings that this lowering does not support."""
     config = call.conv_config
     for name, setting, why in (
         ("padding_mode", config.replicate_padding, "padding is zero"),
@@ -78,7 +78,7 @@ def plan_call(call: ConvCall, spec: DeviceSpec, *, free_l1_bytes: int, returns_w
 
 
 def reads_free_l1(call: ConvCall) -> bool:
-    """Whether the free bytes of L1 can change the plan of a call: of slices, a matmul, or what folding leaves."""
+    """Whether the free bytes of L1 can change the plan of a call: with slices, a matmul, or folded windows."""
     return folds(call) or call.is_matmul or not call.takes_l1_path
 
 
@@ -124,7 +124,7 @@ def builder_of(call: ConvCall, device_spec: DeviceSpec) -> PlanBuilder:
 
 
 def finished(builder: PlanBuilder, call: ConvCall, output: PlanTensor, *, returns_weights: bool) -> Plan:
-    """The plan of a call whose steps are written: what it releases at the end, and what it returns, if anything."""
+    """The plan of a call whose steps are written, with its last releases and its results, if any."""
     if builder.refused:
         return builder.finish({})
     names = operand_names(call)

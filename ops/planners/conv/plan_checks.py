@@ -26,7 +26,7 @@ from ops.window import PaddedAxis
 
 DEALS_ROWS: Final = frozenset({Conversion.INTERLEAVED_TO_SHARDED, Conversion.RESHARD, Conversion.COPY})
 PHASES: Final = 'conv_transpose2d, lowering="phase"'
-MOST_IDLE: Final = 8  # one core in so many may be idle in a slice of the caller's cores
+MOST_IDLE: Final = 8  # at most 1 / MOST_IDLE of the caller's cores may be idle in a slice
 
 
 def check_strict_plan(plan: Plan, call: ConvCall) -> None:
@@ -37,7 +37,7 @@ def check_strict_plan(plan: Plan, call: ConvCall) -> None:
 
 
 def plan_fault(plan: Plan, call: ConvCall) -> str | None:
-    """What is wrong with the results of a plan; None if nothing is."""
+    """The fault in the results of a plan; None if they are right."""
     operations = [step for step in plan.steps if isinstance(step, Operation)]
     if plan.refused or any(
         operation.refused or operation.unfinished for operation in operations
@@ -46,7 +46,7 @@ def plan_fault(plan: Plan, call: ConvCall) -> str | None:
     ops = [operation.op for operation in operations]
     faults = chain(_misused(plan, call), _faults(ops, call), _unwritten_channels(plan, operations))
     text = next(faults, None)
-    if text is None and (misplaced := misplaced_rows(plan)) is not None:  # of an input dealt to other shards
+    if text is None and (misplaced := misplaced_rows(plan)) is not None:  # of a resharded input
         text = f"input_tensor: {misplaced}"
     return None if text is None else f"{call.rules.function}: {text}"
 
@@ -148,7 +148,7 @@ def _program_faults(op: Conv2dOp, call: ConvCall) -> Iterator[str]:
 
 
 def _shard_faults(halo: HaloOp, op: Conv2dOp) -> Iterator[str]:
-    """BLOCK shards of other channels than those that the rows of weights of each core stand for."""
+    """BLOCK shards whose channels are not the channels of each core's weights."""
     shard_channels, weight_channels = halo.plan.arguments.shard_width, op.layout.shards.in_width
     if op.layout.scheme is BLOCK and shard_channels != weight_channels:
         yield (
@@ -160,7 +160,7 @@ def _shard_faults(halo: HaloOp, op: Conv2dOp) -> Iterator[str]:
 
 
 def _slice_faults(op: Conv2dOp | PhaseConv2dOp, window: Window, call: ConvCall) -> Iterator[str]:
-    """A slice that computes other outputs than those it stands for."""
+    """A slice that computes other outputs than its own."""
     frame = op.problem.frame
     wanted, computed = _size(window), (frame.rows.outputs, frame.columns.outputs)
     if computed[0] != wanted[0] or computed[1] < wanted[1]:
@@ -238,7 +238,7 @@ def _slices_name(call: ConvCall) -> str:
 
 
 def way_out(call: ConvCall) -> str:
-    """What to do about slices that come out wrong; slices that were not given cannot be left out."""
+    """Advice about wrong slices; a call without given slices cannot leave them out."""
     if call.slice_config is not None and call.slice_config.num_slices:
         return f"give another number of slices, cut along the other axis, or leave {_slices_name(call)} out"
     return f"give a {_slices_name(call)} with another number of slices, or one that cuts along the other axis"

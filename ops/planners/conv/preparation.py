@@ -43,7 +43,7 @@ def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, f
     """
     if not call.rules.transposed:
         refuse_first(call, (stride_given,), function)
-    if call.conv_config.core_grid is None:  # what the call's own checks refuse of its cores is left to them
+    if call.conv_config.core_grid is None:  # the call's own checks refuse a wrong core grid
         call = replace(call, conv_config=replace(call.conv_config, override_sharding_config=False))
     if call.rules.transposed:
         refuse_first(call, transposed_checks(call, role))
@@ -66,7 +66,7 @@ def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, f
 
 
 def transposed_checks(call: ConvCall, role: str) -> tuple[Check, ...]:
-    """What the real library checks before it prepares for a transposed convolution."""
+    """The real library's checks before it prepares for a transposed convolution."""
     if role == "bias":
         return (_bias_format, _bias_on_host, _bias_of_dram_input, placing, bias_refusals)
     config = call.slice_config
@@ -131,7 +131,7 @@ def _slice_shards(call: ConvCall) -> Iterator[str]:
 
 
 def _missing_shard_layout(call: ConvCall) -> Iterator[str]:
-    """Shards, those of a slice too, whose layout is neither given nor kept."""
+    """Shards, or shards of a slice, whose layout is neither given nor preserved."""
     if call.conv_config.reshard_if_not_optimal and call.conv_config.shard_layout is None:
         yield (
             "bad optional access\nconv_config.shard_layout: with reshard_if_not_optimal, set it to what the call will "
@@ -140,7 +140,7 @@ def _missing_shard_layout(call: ConvCall) -> Iterator[str]:
 
 
 def _within_reach(call: ConvCall) -> ConvCall:
-    """The call with an input that slices can be cut out of, and no more slices than there can be."""
+    """The call with an input that can be cut into slices, and at most as many slices as possible."""
     config = call.slice_config
     if config is None or call.takes_l1_path or call.is_matmul:
         return call
@@ -151,7 +151,7 @@ def _within_reach(call: ConvCall) -> ConvCall:
 
 
 def _in_one_piece(call: ConvCall) -> ConvCall:
-    """A convolution of a single row, which the real library takes for one that is never cut into slices."""
+    """A convolution of a single row, which the real library never cuts into slices."""
     if call.slice_config is not None or call.input_height != 1 or call.kernel_size[0] != 1:
         return call
     return replace(call, slice_config=SliceConfig(slice_type=SliceType.L1_FULL))
@@ -167,7 +167,7 @@ def _with_kept_shards(call: ConvCall) -> ConvCall:
 
 
 def _folded(call: ConvCall) -> ConvCall:
-    """What is left of a call whose windows are folded into channels."""
+    """The remaining call after its windows are folded into channels."""
     (rows, columns), (top, bottom, left, right), spec = call.stride, call.padding, call.input.spec
     height, width = (call.input_height + top + bottom) // rows, (call.input_width + left + right) // columns
     shape = (call.batch_size, height, width, rows * columns * call.in_channels)

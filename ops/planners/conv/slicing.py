@@ -36,7 +36,7 @@ from ops.window import NoWindowError, PaddedAxis, PaddedInput
 
 
 class AxisWindow(NamedTuple):
-    """What a slice takes of the input along one axis, and how it is padded."""
+    """The part of the input that a slice reads along one axis, and its padding."""
 
     start: int  # First input position
     stop: int  # One past the last
@@ -108,7 +108,7 @@ def _filling(call: ConvCall, part: OutputSlice) -> int:
 
 
 def rounding_of(call: ConvCall, slice_type: SliceType) -> int:
-    """Outputs along the axis that is cut of which slices take whole multiples."""
+    """The number of outputs along the sliced axis that slices hold multiples of."""
     return TILE if call.conv_config.output_layout is Layout.TILE and slice_type is SliceType.DRAM_WIDTH else 1
 
 
@@ -118,12 +118,12 @@ def sliced_length(frame: PaddedInput, slice_type: SliceType) -> int:
 
 
 def most_slices(call: ConvCall, slice_type: SliceType, frame: PaddedInput | None = None) -> int:
-    """The most slices a call can be cut into; its frame may be at hand."""
+    """The largest number of slices of a call; ``frame`` may be known already."""
     return div_up(sliced_length(frame or call.frame(), slice_type), rounding_of(call, slice_type))
 
 
 def output_slices(call: ConvCall, config: SliceConfig, frame: PaddedInput | None = None) -> Iterator[OutputSlice]:
-    """The slices of a call, in order; those without outputs are left out."""
+    """The slices of a call, in order, without slices that have no outputs."""
     frame, rounding = frame or call.frame(), rounding_of(call, config.slice_type)
     length, uncut = sliced_length(frame, config.slice_type), _uncut_window(call, frame, config.slice_type)
     base, rest = divmod(div_up(length, rounding), config.num_slices)
@@ -147,7 +147,7 @@ def first_slice(call: ConvCall, config: SliceConfig) -> OutputSlice:
 
 
 def _uncut_window(call: ConvCall, frame: PaddedInput, slice_type: SliceType) -> AxisWindow:
-    """What a slice reads along the axis that is not cut, the same for all."""
+    """The window that all slices read along the axis that is not cut."""
     axis = 1 if slice_type is SliceType.DRAM_HEIGHT else 0
     outputs = (frame.rows.outputs, frame.columns.outputs)[axis]
     return _window(call, axis, (0, outputs), outputs)
@@ -156,7 +156,7 @@ def _uncut_window(call: ConvCall, frame: PaddedInput, slice_type: SliceType) -> 
 def _slice(
     call: ConvCall, frame: PaddedInput, slice_type: SliceType, bounds: tuple[int, int], uncut: AxisWindow
 ) -> OutputSlice:
-    """The slice of some outputs along the axis that is cut."""
+    """The slice of some outputs along the sliced axis."""
     if slice_type is SliceType.DRAM_HEIGHT:
         down = _window(call, 0, bounds, frame.rows.outputs)
         part = OutputSlice(bounds, (0, frame.columns.outputs), down, uncut)
@@ -181,14 +181,14 @@ def slice_call(call: ConvCall, part: OutputSlice) -> ConvCall:
 
 
 def given_slices(call: ConvCall) -> SliceConfig | None:
-    """Several slices that the caller counted, each of which comes to its own call in shards."""
+    """The slices that the caller counted, if there are several and each becomes a call in shards."""
     config = call.slice_config
     several = config is not None and config.num_slices > 1 and not call.takes_l1_path and not call.is_matmul
     return config if several and 0 not in call.stride else None
 
 
 def too_many(call: ConvCall, slices: SliceConfig) -> bool:
-    """Whether a call cannot be cut into so many slices, of which its plan tells first."""
+    """Whether a call cannot be cut into this number of slices; its plan reports this first."""
     try:
         return slices.num_slices > most_slices(call, slices.slice_type)
     except NoWindowError:
@@ -207,7 +207,7 @@ def check_slice_count(call: ConvCall, config: SliceConfig, frame: PaddedInput) -
 
 
 def too_many_line(slices: int, most: int) -> str:
-    """The real library's first line of more slices than there can be."""
+    """The first line of the real library's error for too many slices."""
     return (
         f"Number of slices ({slices}) exceeds the maximum allowed ({most}) "
         "for the given output dimension and alignment."
@@ -215,7 +215,7 @@ def too_many_line(slices: int, most: int) -> str:
 
 
 class SliceCores(NamedTuple):
-    """Cores among which the input window of a slice is dealt."""
+    """The cores that the input window of a slice is distributed to."""
 
     call: ConvCall  # The slice's own call
     cores: ParallelConfig
@@ -225,7 +225,7 @@ class SliceCores(NamedTuple):
 
 
 def input_cores(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec) -> SliceCores:
-    """Cores among which the input window of a slice is dealt."""
+    """The cores that the input window of a slice is distributed to."""
     own = slice_call(call, part)
     problem, options = own.lower()
     nominal = _over(problem, _nominal(problem.frame, part, filling=_filling(call, part)))
@@ -259,7 +259,7 @@ def input_memory(call: ConvCall, part: OutputSlice, config: ParallelConfig) -> M
 
 
 def slice_l1_bytes(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec, *, slices: int) -> int:
-    """L1 that one slice takes, as the real library estimates it when it looks for a number of slices."""
+    """L1 of one slice, as the real library estimates it in the search for a number of slices."""
     _, config, _, problem, options = input_cores(call, part, device_spec)
     shards = input_memory(call, part, config).shard_spec
     if shards is None:
@@ -312,7 +312,7 @@ TALL_RATIO = 3  # row-major outputs of images taller than this times their width
 
 
 def guess_slice_type(call: ConvCall) -> SliceType:
-    """Along which axis a call is cut if the caller does not say."""
+    """The sliced axis of a call whose caller gives none."""
     if call.conv_config.output_layout is Layout.ROW_MAJOR:
         tall = call.input_height > TALL_RATIO * call.input_width
     else:
@@ -325,7 +325,7 @@ class ChosenSlices:
     """Slices that the library chose."""
 
     config: SliceConfig  # Axis and number
-    decision: Decision  # What decided, for whoever asks
+    decision: Decision  # The reason for the choice
 
 
 def _chosen(config: SliceConfig, refused: Sequence[tuple[SliceConfig, int]], free_l1_bytes: int) -> ChosenSlices:
@@ -359,9 +359,8 @@ def choose_slices(
     Raises OutOfMemoryError, with the real library's text, if no number of slices fits.
     """
     kinds = _kinds(call)
-    need = cache(
-        lambda part, several: slice_l1_bytes(call, part, device_spec, slices=1 + several)
-    )  # most slices are alike
+    # Most slices are equal except for their place
+    need = cache(lambda part, several: slice_l1_bytes(call, part, device_spec, slices=1 + several))
     frame, refused = frame or call.frame(), list[tuple[SliceConfig, int]]()
     for kind in kinds:
         for count in range(1, most_slices(call, kind, frame) + 1):
@@ -416,7 +415,7 @@ def _slices_of_nothing(call: ConvCall, outputs: tuple[int, int], free_l1_bytes: 
 
 
 def _kinds(call: ConvCall) -> list[SliceType]:
-    """The axes along which slices are looked for, in order."""
+    """The sliced axes that the search tries, in order."""
     if call.slice_config is not None:
         return [call.slice_config.slice_type]
     guess = guess_slice_type(call)

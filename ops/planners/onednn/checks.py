@@ -126,7 +126,7 @@ def backward_weights(
 
 
 class _Checks:
-    """What the three directions check alike, of a call whose first tensor and attributes are checked."""
+    """The checks that the three directions share, of a call with checked attributes and first tensor."""
 
     def __init__(self, names: Names, attributes: Mapping[str, Any], first: Operand, *others: Operand) -> None:
         self.names, self.first, self.rank = names, first, len(first.shape) - 2

@@ -42,7 +42,7 @@ class Lowering(Enum):
 
 
 def frame_axis(axis: TransposedAxis) -> PaddedAxis:
-    """One axis of the zero-filled frame; its taps are mirrored. Output padding is so much less padding."""
+    """One axis of the zero-filled frame, with mirrored taps; output padding is subtracted from the padding behind."""
     return transposed_axis(
         input_length=axis.input_size,
         kernel=axis.kernel,
@@ -65,7 +65,7 @@ def strided_axis(axis: TransposedAxis) -> PaddedAxis:
 
 
 def _patches(d: Deconvolution, axes: Sequence[PaddedAxis], channels: int) -> Patches:
-    """What windows along some axes gather of an image of so many channels."""
+    """The patches that windows along some axes gather from an image of ``channels`` channels."""
     bundles = bundle_count(d.groups, d.in_channels, d.out_channels)
     return Patches(batch=d.batch, axes=tuple(axes), channels=channels, groups=d.groups, bundles=bundles)
 
@@ -98,7 +98,7 @@ def plan_forward(d: Deconvolution, device_spec: DeviceSpec, *, bias: bool, lower
 
 
 def _weights(builder: PlanBuilder, d: Deconvolution, part: Sequence[OutputPhase], name: str) -> PlanTensor | None:
-    """The weights of one output phase or of the frame, if it needs any; taps are mirrored."""
+    """The mirrored weights of one output phase or of the frame; None if it has no taps."""
     patches = _patches(d, [phase.axis for phase in part], d.in_channels)
     if not all(axis.kernel for axis in patches.axes):
         return None

@@ -19,7 +19,7 @@ from ops.reference import Geometry, automatic_padding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deconvolution:
-    """A transposed convolution; source and destination are always those of the forward operation."""
+    """A transposed convolution; source and destination are always the forward operation's."""
 
     geometry: Geometry  # Its axes, with all padding resolved: the output size is that of the destination
     batch: int
@@ -27,7 +27,7 @@ class Deconvolution:
     out_channels: int  # O, of the destination
     groups: int  # Groups; they divide both
     data_format: DataFormat  # Type of all tensors
-    out_format: DataFormat | None = None  # Type of the destination, if it is another one
+    out_format: DataFormat | None = None  # Type of the destination, if it differs
     precision: Precision = Precision.IEEE  # What results should be like
     fidelity_phases: int = ALL_PHASES  # Fidelity phases, where precision is that of the device
     channels_last: bool = True  # Tensors are [N, *spatial, C], not [N, C, *spatial]
@@ -77,7 +77,7 @@ LEAST: Final = {"strides": 1, "pads_begin": 0, "pads_end": 0, "dilations": 1, "o
 
 
 class Names(NamedTuple):
-    """What an operation calls its arguments, and how the weights lie where nothing is said."""
+    """The names of an operation's arguments, and its default layout of weights."""
 
     operation: str
     src: str = "src"
@@ -240,7 +240,7 @@ _PLAIN: Final = frozenset(
 
 
 class _UnlikeError(Exception):
-    """An argument that may change, or that is equal to one of another kind."""
+    """A mutable argument, or an argument that is equal to a value of another type."""
 
 
 class _Call(tuple[Hashable, ...]):

@@ -48,7 +48,7 @@ def plan_fold(
         raise DeviceError(
             f"Fold: stride_h ({window[0]}) and stride_w ({window[1]}) must be > 0.\nstride_h, stride_w: give windows"
         )
-    # the halo of HEIGHT shards leaves its zeros to whoever reads it
+    # the halo of HEIGHT shards does not write its zeros; Fold does
     halo = (*padding[0], *padding[1]) if in_high_shards(source) else (0, 0, 0, 0)
 
     def write(builder: PlanBuilder, images: PlanTensor) -> PlanTensor:
@@ -83,7 +83,7 @@ def _ready(builder: PlanBuilder, images: PlanTensor, window: tuple[int, int], pa
 
 
 def _haloed(builder: PlanBuilder, images: PlanTensor, padding: Around) -> PlanTensor:
-    """The images of HEIGHT shards with zeros around them, by a halo of windows of one stick."""
+    """The images of HEIGHT shards with zeros around them, by a halo with windows of one stick."""
     (top, bottom), (left, right), channels = padding
     if not any((top, bottom, left, right)):
         return images
@@ -143,7 +143,7 @@ def _around(builder: PlanBuilder, image: PlanTensor, padding: Around, original: 
 
 
 def _next(builder: PlanBuilder, old: PlanTensor, new: PlanTensor, original: PlanTensor) -> PlanTensor:
-    """The new tensor; what it was made of is released, but for one that is kept."""
+    """The new tensor; the old tensor is released unless it is the original."""
     if old.name not in (new.name, original.name):
         builder.free(old)
     return new
@@ -157,7 +157,7 @@ def _folded(
     *,
     collapsed: bool,
 ) -> PlanTensor:
-    """The program itself; of the image, the zeros of a halo are not there."""
+    """The Fold program; the image does not contain the zeros of a halo."""
     _check_sides(image.spec, window)
     (batch, height, width, channels), place = image.spec.shape, image.spec.memory_config
     positions, data_format = prod(window), folded_format(image.spec)

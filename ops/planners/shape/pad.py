@@ -18,7 +18,7 @@ from ops.programs.data_movement.reshape_plan import refuse_other_width
 from ops.programs.data_movement.typecast import typecast_by
 
 PADDED_FORMATS = (BFLOAT16, FLOAT32, INT32, UINT32, UINT16)  # of rows, and of tiles beside bfloat8_b
-KERNEL_RANK = 4  # axes that the program knows; those before the first of them count with it
+KERNEL_RANK = 4  # axes of the program; leading axes are folded into its first
 
 Around = tuple[tuple[int, int], ...]  # before and behind, for each axis
 
@@ -67,7 +67,7 @@ def padded_by(
     *,
     place: MemoryConfig | None = None,
 ) -> PlanTensor:
-    """The tensor with a number around it, under the source's name if it lies where the source does."""
+    """The padded tensor, under the source's name if it lies in the source's buffer."""
     if not any(map(any, padding)):
         return source
     where = source.spec.memory_config if place is None else place
@@ -85,7 +85,7 @@ def padded_by(
 
 
 def _parts(padding: Around) -> list[Around]:
-    """The padding that is put by one program after the other: first axes one by one, and then the last three."""
+    """The padding of each program in turn: the leading axes one by one, and then the last three together."""
     last = len(padding) - KERNEL_RANK + 1
     if last < 2:
         return [padding]
@@ -97,7 +97,7 @@ def _parts(padding: Around) -> list[Around]:
 def _padded_rows(
     builder: PlanBuilder, source: PlanTensor, padding: Around, value: float, name: str, place: MemoryConfig | None
 ) -> PlanTensor:
-    """Rows, or tiles without padding, in one program; HEIGHT shards that grow both ways across first, and then down."""
+    """Rows, or tiles without padding, in one program; HEIGHT shards that grow along both axes take two programs."""
     shape = source.spec.padded_shape if source.spec.layout is Layout.TILE else source.spec.shape
     result_shape = tuple(side + sum(around) for side, around in zip(shape, padding, strict=True))
     where = _wider_shards(source.spec, result_shape, place)
@@ -122,7 +122,7 @@ def _padded_rows(
 
 
 def _wider_shards(source: TensorSpec, shape: tuple[int, ...], place: MemoryConfig | None) -> MemoryConfig | None:
-    """HEIGHT shards of rows that grow across, on the cores of the source, whatever is asked for; None of others."""
+    """HEIGHT shards of rows that grow across, on the cores of the source, whatever place is wanted; else None."""
     current, where = source.memory_config, source.memory_config if place is None else place
     by_height = current.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED and current.buffer_type is BufferType.L1
     if not by_height or not where.is_sharded() or source.shape[-1] == shape[-1]:
@@ -145,7 +145,6 @@ def _one_program(
     where: MemoryConfig,
     shape: tuple[int, ...],
 ) -> PlanTensor:
-    """The program itself."""
     source_spec, spec = source.spec, builder.device_spec
     if source_spec.data_format not in PADDED_FORMATS and (source_spec.layout, source_spec.data_format) != (
         Layout.TILE,
@@ -242,7 +241,7 @@ def _padded_tiles(
 def _settled(
     builder: PlanBuilder, result: PlanTensor, source: PlanTensor, name: str, place: MemoryConfig | None
 ) -> PlanTensor:
-    """The result, brought to the place asked for if it is sharded and the place is not, or the other way round."""
+    """The result, moved to its place if only one of both is sharded."""
     where = source.spec.memory_config if place is None else place
     if result.spec.memory_config.is_sharded() is where.is_sharded():
         return result

@@ -36,7 +36,7 @@ RANK: Final = 4
 FIRST_TWO: Final = (0, 1)
 Swaps = tuple[tuple[int, int], ...]
 
-# Orders of four axes that are reached by swaps, one after the other.
+# Orders of four axes that a sequence of swaps produces.
 OF_INTERLEAVED: Final = MappingProxyType[tuple[int, ...], Swaps](
     {(0, 1, 3, 2): (LAST_TWO,), (0, 2, 1, 3): (MIDDLE_TWO,), (1, 0, 2, 3): (FIRST_TWO,)}
 )
@@ -115,7 +115,7 @@ def _in_columns(tensor: TensorSpec) -> bool:
 def _gathered(
     builder: PlanBuilder, source: PlanTensor, name: str, turn: Callable[[PlanTensor], PlanTensor]
 ) -> PlanTensor:
-    """What ``turn`` makes of the tensor once it is interleaved in L1."""
+    """The result of ``turn`` on the tensor interleaved in L1."""
     read = placed(builder, source, L1_MEMORY_CONFIG, f"{name}.gathered")
     result = turn(read)
     if result.name != read.name:
@@ -124,7 +124,7 @@ def _gathered(
 
 
 def _stays(tensor: TensorSpec, axes: tuple[int, ...]) -> bool:
-    """Whether the order changes nothing: only sides of 1 move, and none of those that pages are made of."""
+    """Whether the order changes nothing: only axes of length 1 move, and no axis of a page."""
     rank = len(axes)
     if rank < 2 or axes == tuple(range(rank)):
         return True
@@ -185,7 +185,7 @@ def _ordered(
 def _by_swaps(
     builder: PlanBuilder, source: PlanTensor, swaps: Swaps, place: MemoryConfig | None, name: str
 ) -> PlanTensor:
-    """Swaps one after the other; what lies between them is released at the end, the last first."""
+    """Swaps one after the other; intermediate tensors are released at the end, the last first."""
     current, between = source, []
     for number, swapped in enumerate(swaps, 1):
         is_last = number == len(swaps)
@@ -202,7 +202,7 @@ def _by_swaps(
 def _as_before(
     builder: PlanBuilder, source: PlanTensor, wide: PlanTensor, permuted: PlanTensor, name: str
 ) -> PlanTensor:
-    """What was made of a converted tensor in the format of the source; both are released."""
+    """The permuted tensor in the format of the source; the converted tensors are released."""
     result = typecast_by(builder, permuted, source.spec.data_format, name)
     builder.free(*{tensor.name: tensor for tensor in (permuted, wide) if tensor.name != source.name}.values())
     return result
@@ -277,7 +277,7 @@ def _order_of(swapped: tuple[int, int], rank: int = RANK) -> tuple[int, ...]:
 
 
 def _is_too_large(tensor: TensorSpec, spec: DeviceSpec) -> bool:
-    """Whether an image of rows does not fit L1 as tiles; of what lies there only the tensor itself is known."""
+    """Whether an image of rows does not fit L1 as tiles; of the tensors in L1, only this one counts."""
     high, wide = (round_up(side, TILE) for side in tensor.shape[-2:])
     needed = (2 * wide + 2 * high + high * wide) * (tensor.data_format.element_bytes or 0)
     return needed > spec.l1.usable_bytes - tensor.buffer(spec).bank_bytes

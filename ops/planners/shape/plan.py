@@ -55,7 +55,7 @@ def _converted(
     refused: str | None,
     spec: DeviceSpec,
 ) -> Plan:
-    """The plan of one program, whose buffers are worked out unless it is refused."""
+    """The plan of one program, whose buffers are computed unless the program is refused."""
 
     def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
         buffers = () if refused else buffers_of(tensor, result)

@@ -84,7 +84,7 @@ def plan_squeeze(source: TensorSpec, gone: Collection[int], spec: DeviceSpec) ->
 
 
 def plan_unsqueeze_to_4d(source: TensorSpec, spec: DeviceSpec) -> Plan:
-    """Plan the tensor "input" seen in four axes: the buffer stays with its padding, whatever its shards are."""
+    """Plan a view of the tensor "input" with four axes: the buffer keeps its padding, whatever its shards are."""
     more, padding = [1] * (RANK - len(source.shape)), [1] * (RANK - len(source.padded_shape))
     return _plan_view(source, (*more, *source.shape), (*padding, *source.padded_shape), spec)
 

@@ -96,7 +96,7 @@ def _check_box(op: Cut, source: TensorSpec) -> None:
 
 
 def _cut(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: MemoryConfig | None) -> PlanTensor:
-    """The box as a tensor, in the layout of the source; what is made on the way is released, the last first."""
+    """The box as a tensor, in the layout of the source; intermediate tensors are released, the last first."""
     spec, source_spec = builder.device_spec, source.spec
     where = source_spec.memory_config if place is None else place
     if where.is_sharded() and where.shard_spec is None:
