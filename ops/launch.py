@@ -141,7 +141,7 @@ def launch_cycles(program: LaunchedProgram, spec: DeviceSpec) -> LaunchCycles:
 
 
 class Replay(StrEnum):
-    """How the commands of programs come to the device."""
+    """The way in which the commands of programs come to the device."""
 
     FIRST_CALL = "first call"  # the host makes them and copies the binaries; compiling is not counted
     WARM_CACHE = "warm program cache"  # the host makes them

@@ -18,7 +18,7 @@ class Reach(NamedTuple):
 
     @property
     def inputs(self) -> int:
-        """How many inputs land inside the output."""
+        """The number of inputs inside the output."""
         return self.input_stop - self.input_start
 
 
@@ -35,7 +35,7 @@ class TransposedAxis:
     output_padding: int = 0  # Outputs added at the high end, after the cut
 
     def __post_init__(self) -> None:
-        """Refuses what the formulas have no meaning for."""
+        """Raises ValueError for sizes outside the formulas' range."""
         for name, least in (("input_size", 1), ("kernel", 1), ("stride", 1), ("dilation", 0)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")

@@ -25,7 +25,7 @@ def count_windows(length: int, reach: int, stride: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaddedAxis:
-    """One axis."""
+    """One axis of a frame: inputs, the zeros between and around them, and the windows over them."""
 
     input_length: int
     # Zeros ahead of the first input. Negative, windows begin behind the first input (padding by more than the window of
@@ -70,7 +70,7 @@ class PaddedAxis:
 
     @property
     def start(self) -> int:
-        """Where the first tap of the first window lies, counted from the first input."""
+        """The position of the first tap of the first window, counted from the first input."""
         return -self.before if self.dilation >= 0 else self.reach - self.before
 
     @property
@@ -80,7 +80,7 @@ class PaddedAxis:
 
     @property
     def places(self) -> slice:
-        """Where the outputs lie in the result."""
+        """The positions of the outputs in the result."""
         return slice(
             self.output_offset, self.output_offset + (self.outputs - 1) * self.output_stride + 1, self.output_stride
         )
@@ -255,7 +255,7 @@ Places = TypeVar("Places", int, Integers)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaddedInput:
-    """The full frame."""
+    """The frame: a batch of images with the zeros between and around their inputs."""
 
     batch: int
     rows: PaddedAxis
@@ -355,7 +355,7 @@ def data_breaks(frame: PaddedInput) -> Breaks:
 
 
 def count_breaks(frame: PaddedInput, numbers: Integers) -> Integers:
-    """How many of the data sticks below each of ``numbers`` are followed by padding."""
+    """The number of data sticks below each of ``numbers`` that padding follows."""
     data_rows, data_columns = frame.data_shape
     if not data_columns:
         return np.zeros_like(numbers)

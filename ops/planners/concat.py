@@ -121,7 +121,7 @@ def _block_refusal(sources: Sequence[TensorSpec], alignment_bytes: int) -> str |
 
 
 def _pair_refusal(sources: Sequence[TensorSpec], groups: int) -> str | None:
-    """What the two programs that join two tensors of HEIGHT shards do not take."""
+    """The refusal of the two programs that join two tensors of HEIGHT shards; None if one takes them."""
     for number, tensor in enumerate(sources):
         columns, rows = tensor.padded_shape[-1], tensor.shards.shape[0]
         if tensor.layout is Layout.TILE:

@@ -99,7 +99,7 @@ DST_TILES = 8  # of 16 bits that a half of Dst holds
 
 
 class Repeated(Enum):
-    """Which operand has a side of length 1 within its tiles, and which side."""
+    """The operand with a side of length 1 within its tiles, and the side."""
 
     NONE = "none"
     SCALAR_LEFT = "a number on the left"
@@ -118,7 +118,7 @@ WHOLE_ROWS_ONLY = (Repeated.SCALAR_LEFT, Repeated.SCALAR_RIGHT, Repeated.COLUMN_
 
 
 def repeated(left: tuple[int, ...], right: tuple[int, ...]) -> Repeated:
-    """How the last two axes of two shapes are repeated; raises DeviceError if neither has sides to repeat."""
+    """The repetition of the last two axes of two shapes; raises DeviceError if neither has sides to repeat."""
     (a_rows, a_columns), (b_rows, b_columns) = ((1, 1, *shape)[-2:] for shape in (left, right))
     if (a_rows, a_columns) == (b_rows, b_columns):
         return Repeated.NONE

@@ -181,7 +181,7 @@ class PoolShards:
 
     @property
     def memory(self) -> MemoryConfig:
-        """Where the result lies."""
+        """The place of the result."""
         shards = ShardSpec(self.config.cores, (self.rows, self.columns), ShardOrientation.ROW_MAJOR)
         return MemoryConfig(self.config.scheme, BufferType.L1, shards)
 

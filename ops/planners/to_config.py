@@ -40,10 +40,9 @@ def plan_to_layout(
 ) -> Plan:
     """Plan the tensor "input" in a layout; the tensor itself, whatever else is asked for, if it has that layout.
 
-    Raises:
-        ArgumentError: The library would take padding of shards for rows.
-        DeviceError: Rows in another format than the tiles are asked for, shards do not hold whole tiles, or the library
-            can not see rows of more than four axes in four.
+    Raises ArgumentError if the library would take padding of shards for rows. Raises DeviceError for rows in another
+    format than the tiles, for shards without whole tiles, and for rows of more than four axes that the library cannot
+    view in four.
     """
     source_format, target_format = source.data_format, data_format or source.data_format
     untilizes = layout is Layout.ROW_MAJOR and source.layout is Layout.TILE
@@ -72,9 +71,8 @@ def plan_tilize(
 ) -> Plan:
     """Plan the rows of the tensor "input" as tiles; a ``place`` of None is the place of the rows.
 
-    Raises:
-        ArgumentError: The library would take padding of shards for rows.
-        DeviceError: Rows or shards are no whole tiles, or the library cannot view rows of more than four axes in four.
+    Raises ArgumentError if the library would take padding of shards for rows. Raises DeviceError if rows or shards are
+    no whole tiles, or the library cannot view rows of more than four axes in four.
     """
     if source.layout is not Layout.ROW_MAJOR:
         raise DeviceError("Can only tilize row major data\ninput_tensor: it has tiles already")

@@ -1,1 +1,1 @@
-"""How results depend on each figure of a device."""
+"""Sensitivity of results to each figure of a device."""

@@ -38,7 +38,7 @@ class Formula:
     tree: ast.expr  # The same, parsed
 
     def value(self, fields: Mapping[str, float]) -> float:
-        """What it gives; raises ArgumentError if that is no finite number."""
+        """The value of the formula; raises ArgumentError if it is no finite number."""
         try:
             result = _value(self.tree, fields)
         except (ArithmeticError, TypeError) as error:  # a root of a negative number is complex, and has no order
@@ -90,7 +90,7 @@ def _check(node: ast.expr, known: Collection[str], names: set[str]) -> None:
 
 
 def _value(node: ast.expr, fields: Mapping[str, float]) -> Any:
-    """What a checked node gives."""
+    """The value of a checked node."""
     if isinstance(node, ast.Constant):
         return _number(node)
     if isinstance(node, ast.BinOp):

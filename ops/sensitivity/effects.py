@@ -1,4 +1,4 @@
-"""What a field moves: the plans of a set of calls, where their tensors lie, and the cycles of plans that are fixed."""
+"""The effects of a field on the plans of a set of calls, the places of their tensors, and the cycles of fixed plans."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,13 +42,13 @@ class FixedOperation:
     moves: str = CYCLES  # What moves with its cycles
 
     def operation(self, spec: DeviceSpec) -> OperationCycles:
-        """What the operation takes on a device, in all detail."""
+        """The detailed cycles of the operation on a device."""
         (timed,) = run_cycles(self.plan, spec).operations
         assert timed.cycles is not None
         return timed.cycles
 
     def cycles(self, spec: DeviceSpec) -> float:
-        """What the operation takes on a device."""
+        """The cycles of the operation on a device."""
         return self.operation(spec).cycles
 
 
@@ -62,7 +62,7 @@ class FixedLaunches:
     name: str = "programs of all calls"
 
     def cycles(self, spec: DeviceSpec) -> float:
-        """What passes between the kernels, in all ways to launch them together."""
+        """Dispatch overhead on a device, in all ways to launch the programs together."""
         passed = sum(between_kernels_nanoseconds(self.queue, spec).values())
         return passed * spec.clock_hz / 1e9
 
@@ -131,7 +131,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """How things are before a field is changed."""
+    """Decisions and cycles before a field is changed."""
 
     spec: DeviceSpec
     # Each call with its decisions, the places of its tensors, and the fields of the device that it depends on
@@ -152,7 +152,7 @@ class _Before:
                     yield fixed, fixed.cycles(device) / cycles
 
     def replanned(self, field: Field, device: DeviceSpec) -> set[str]:
-        """Whether plans, and places in memory, are others on a device with another value of a field."""
+        """Kinds of decisions, plans or places, that differ on a device with another value of a field."""
         moves: set[str] = set()
         for call, outcome, read in self.calls:
             if field.name in read:

@@ -1,4 +1,4 @@
-"""Which fields of a device a computation asks for: whatever else changes, it gives the same."""
+"""The fields of a device that a computation reads: no other field can change its result."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass

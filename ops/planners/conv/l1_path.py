@@ -109,7 +109,7 @@ def reads_input(partitioned: PartitionedConv) -> bool:
 def halo_arguments(
     partitioned: PartitionedConv, spec: DeviceSpec, input_matrix: tuple[int, int] | None = None
 ) -> HaloArguments:
-    """What decides the halo of a call, whose padded input has these rows and columns; DeviceError without shards."""
+    """The arguments of a call's halo, whose padded input has these rows and columns; DeviceError without shards."""
     layout, place, shards = partitioned.layout, partitioned.input_memory, partitioned.input_memory.shard_spec
     if shards is None:
         raise DeviceError(f"bad optional access\n{NO_SHARDS}")

@@ -1,4 +1,4 @@
-"""What is refused of a convolution's tensors: by the real library once it prepares them, or by a strict device."""
+"""Refused tensors of a convolution: by the real library when it prepares them, or by a strict device."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace

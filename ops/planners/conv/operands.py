@@ -1,4 +1,4 @@
-"""What a convolution takes: its partition, the halo's input, weights and bias as given or prepared."""
+"""The operands of a convolution: its partition, the halo's input, raw or prepared weights and bias."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What a strict device refuses of a plan: what the real library carries out and computes nonsense for."""
+"""Plans that a strict device refuses: the real library carries them out and computes nonsense."""
 
 from collections.abc import Iterator
 from itertools import chain

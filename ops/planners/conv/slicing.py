@@ -80,7 +80,7 @@ def _window(call: ConvCall, axis: int, bounds: tuple[int, int], outputs: int) ->
 
 
 class OutputSlice(NamedTuple):
-    """One slice."""
+    """A slice of the output, with the window of the input that it reads."""
 
     rows: tuple[int, int]  # First row of the output, one past the last
     columns: tuple[int, int]  # First column, one past the last
@@ -249,7 +249,7 @@ def _window_alignment(call: ConvCall, part: OutputSlice, scheme: TensorMemoryLay
 
 
 def input_memory(call: ConvCall, part: OutputSlice, config: ParallelConfig) -> MemoryConfig:
-    """Where the input window of a slice is put in L1."""
+    """The place of a slice's input window in L1."""
     rows = call.batch_size * part.down.length * part.across.length
     unit = 1 if config.scheme is WIDTH and call.input.spec.layout is Layout.ROW_MAJOR else TILE
     shard_rows = round_up(rows, config.nhw_cores * unit) // config.nhw_cores

@@ -35,7 +35,7 @@ HOST_TENSOR = TensorSpec((1,), FLOAT32, Layout.ROW_MAJOR)
 
 
 class Lowering(Enum):
-    """How the forward operation is computed; the names are the values users give."""
+    """Lowerings of the forward operation; the names are the values that users give."""
 
     FRAME = "frame"
     PHASE = "phase"

@@ -28,9 +28,8 @@ def plan_pad(
 ) -> Plan:
     """Plan padding of the tensor "input"; without padding, the tensor itself in its place.
 
-    Raises:
-        ArgumentError: The library takes programs that are not simulated.
-        DeviceError: Tiles are padded in front, or shards do not hold the result.
+    Raises ArgumentError if the library takes programs that are not simulated, and DeviceError if tiles are padded in
+    front or shards do not hold the result.
     """
     write = partial(padded_by, padding=padding, value=value, name="output", place=place)
     return plan_of(source, spec, write, attempts=True)

@@ -41,11 +41,8 @@ def plan_reshape(
 ) -> Plan:
     """Plan the tensor "input" in another shape: the same buffer where its pages stay, else by a program.
 
-        ``filler`` is the number in the padding of tiles; None if it does not matter.
-
-    Raises:
-        ArgumentError: The case is not simulated.
-        DeviceError: The volumes differ, or the result has no shards.
+    ``filler`` is the number in the padding of tiles; None if it does not matter. Raises ArgumentError for cases that
+    are not simulated, and DeviceError if the volumes differ or the result has no shards.
     """
     if prod(shape) != source.volume:
         raise DeviceError(
@@ -96,7 +93,7 @@ def _plan_view(source: TensorSpec, shape: Shape, padded: Shape, spec: DeviceSpec
 
 
 class _Reshape(RowMover):
-    """A reshape that a user asks for: with a place and a number for the padding, by programs that check their rows."""
+    """A reshape with a place and a number for the padding, by programs that check their rows."""
 
     def __init__(
         self,
@@ -108,14 +105,14 @@ class _Reshape(RowMover):
         explicit: bool,
         filler: float | None,
     ) -> None:
-        """Prepares a reshape; ``where`` is the source's place unless somebody asked for it, ``explicit``ly."""
+        """Prepares a reshape; ``explicit`` means that the caller gave ``where``, which else is the source's place."""
         self.explicit, self.filler = explicit and source.spec.layout is Layout.TILE, filler
         super().__init__(builder, source, shape, where, "output")
 
     wide_name = "bfloat16"
 
     def sharded_place(self, flat: TensorSpec) -> MemoryConfig:
-        """The place asked for, or shards like the source's; BLOCK shards that were asked for stay if they fit."""
+        """The caller's place, or shards like the source's; BLOCK shards of the caller stay if they fit."""
         where = self.where
         if where.shard_spec is None:
             shards = self.source.spec.memory_config.shard_spec
@@ -148,7 +145,7 @@ class _Reshape(RowMover):
         return copied(self.builder, Conversion.SHARDED_TO_INTERLEAVED, self.source, result, "gathered")
 
     def dealt(self, tensor: PlanTensor) -> PlanTensor:
-        """A tensor dealt to the shards of the result; raises DeviceError as `gathered`."""
+        """A tensor in the shards of the result; raises DeviceError as `gathered`."""
         spec, shards = self.builder.device_spec, self.place.shard_spec
         in_rows = tensor.spec.layout is Layout.ROW_MAJOR
         if in_rows and shards is not None and not rows_follow(tensor.spec, shards.shape[1], spec):
@@ -165,7 +162,7 @@ class _Reshape(RowMover):
         return fill_padding(self.builder, tensor, self.filler or 0.0, tensor.name)
 
     def filled_tiles(self, tensor: PlanTensor) -> PlanTensor:
-        """Tiles that are not block floats, with the filler in their padding if there is one."""
+        """Tiles that are not block floats, with the filler in their padding if given."""
         if self.filler is None or not is_ragged(self.shape):
             return tensor
         if self.place.is_sharded():
