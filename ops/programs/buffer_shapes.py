@@ -34,14 +34,14 @@ def buffer(
 def tile_buffer(
     name: str, tiles: int, data_format: DataFormat, cores: CoreRangeSet, view_of: str | None = None
 ) -> CircularBuffer:
-    """A buffer of so many tiles, each a page."""
+    """A buffer of tiles, each of them a page."""
     return paged_buffer(name, tiles, data_format.tile_bytes, data_format, cores, view_of)
 
 
 def paged_buffer(
     name: str, pages: int, page_bytes: int, data_format: DataFormat, cores: CoreRangeSet, view_of: str | None = None
 ) -> CircularBuffer:
-    """A buffer of so many pages on each of its cores; ``view_of`` is the tensor whose shards it lies on, if any."""
+    """A buffer of pages on each of its cores; ``view_of`` is the tensor whose shards hold the buffer, if any."""
     return CircularBuffer(
         name=name,
         size_bytes=pages * page_bytes,
@@ -83,22 +83,22 @@ def shard_view(name: str, tensor: PlanTensor, spec: DeviceSpec, cores: CoreRange
 
 
 def row_bytes(tensor: TensorSpec, columns: int | None = None) -> int:
-    """Bytes of so many elements of a tensor without shared exponents; of a whole row by default."""
+    """Bytes of some elements (by default a whole row) of a tensor without shared exponents."""
     return (tensor.matrix[1] if columns is None else columns) * (tensor.data_format.element_bytes or 0)
 
 
 def shard_row_bytes(tensor: TensorSpec, place: MemoryConfig) -> int:
-    """Bytes of a row of the shards of a place, if a tensor without shared exponents goes there; 0 if it has none."""
+    """Bytes of a row of a place's shards, for a tensor without shared exponents; 0 if the place has no shards."""
     return 0 if place.shard_spec is None else row_bytes(tensor, place.shard_spec.shape[1])
 
 
 def rows_follow(tensor: TensorSpec, columns: int, spec: DeviceSpec) -> bool:
-    """Whether rows of so many columns lie behind one another in L1 without a gap."""
+    """Whether rows with so many columns are contiguous in L1."""
     return row_bytes(tensor, columns) % spec.l1.alignment_bytes == 0
 
 
 def page_alignment_bytes(place: MemoryConfig, spec: DeviceSpec) -> int:
-    """What pages of a memory are padded to."""
+    """Alignment of the pages of a memory."""
     return (spec.dram if place.buffer_type is BufferType.DRAM else spec.l1).alignment_bytes
 
 
@@ -119,7 +119,7 @@ def shard_counts(scheme: TensorMemoryLayout, shards: ShardSpec) -> tuple[int, in
 
 
 def dealt_evenly(items: int, cores: int) -> tuple[int, int]:
-    """How many of some cores have items, and how many items each of them has; the last may have fewer."""
+    """(cores with items, items of each of them) when items are distributed evenly; the last core may have fewer."""
     core_items = div_up(items, cores)
     return div_up(items, core_items), core_items
 
@@ -130,7 +130,7 @@ def page_cores(pages: int, grid: GridSpec, *, row_wise: bool = False) -> CoreRan
 
 
 def pipelined_cycles(parts: Sequence[float], count: int) -> float:
-    """Cycles of so many pieces of which each goes through all parts: one alone, and the slowest part of the others."""
+    """Cycles of `count` items in a pipeline: all stages for one item, and the slowest stage for each of the others."""
     return sum(parts) + (count - 1) * max(parts)
 
 

@@ -116,7 +116,7 @@ def tilize_tile_cycles(spec: DeviceSpec, source: DataFormat, target: DataFormat)
 
 
 def convert_tile_cycles(spec: DeviceSpec, source: DataFormat, target: DataFormat) -> float:
-    """A tile is unpacked from one format and packed in another; a turn on the way is taken to cost nothing."""
+    """A tile is unpacked from one format and packed in another; transposing in between is assumed to cost nothing."""
     return unpack_tile_cycles(spec, source.tile_bytes) + pack_tile_cycles(spec, target.tile_bytes)
 
 
@@ -126,7 +126,7 @@ def untilize_row_cycles(spec: DeviceSpec, width_tiles: int) -> float:
 
 
 def untilize_tile_cycles(spec: DeviceSpec, width_tiles: int) -> float:
-    """One tile of a row of so many."""
+    """One tile of a row with the given number of tiles."""
     costs = spec.costs_of(ComputeCosts)
     narrow = width_tiles <= spec.compute.dst_half_tiles(fp32_dest=False)
     return costs.untilize_narrow_tile_cycles if narrow else costs.untilize_wide_tile_cycles
@@ -140,7 +140,7 @@ def add_row_cycles(spec: DeviceSpec, tiles: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductBlock:
-    """What a core multiplies in one K block, in tiles."""
+    """The tiles that a core multiplies in one K block."""
 
     subblock_height: int  # Rows of a sub-block, what one half of the destination registers holds
     subblock_width: int
@@ -228,7 +228,7 @@ def waited_write_cycles(spec: DeviceSpec, page_bytes: float, *, in_dram: bool) -
 
 
 def read_stick_cycles(spec: DeviceSpec, stick_bytes: float, *, readers: int = 0) -> float:
-    """A stick of DRAM, of a group that is asked for and then waited for; arguments as of `waited_read_cycles`."""
+    """A stick of DRAM in a group that is requested and then waited for; arguments as of `waited_read_cycles`."""
     costs = spec.costs_of(StickCosts)
     behind = costs.group_wait_share * shared_cycles(spec, readers * stick_bytes)
     return costs.stick_cycles + page_cycles(spec, stick_bytes, costs.page_rate_share) + behind
@@ -266,7 +266,7 @@ def write_page_cycles(spec: DeviceSpec, page_bytes: float) -> float:
 
 
 def multicast_cycles(spec: DeviceSpec, sent_bytes: float, receivers: int) -> float:
-    """A block goes to several cores at once, on a path that is reserved; every packet of it is taken in by each."""
+    """A block goes to several cores at once, on a reserved path; every receiver takes in every packet."""
     packets = math.ceil(sent_bytes / spec.noc.packet_bytes)
     receiving = spec.costs_of(TransferCosts).multicast_receiver_cycles * receivers
     return packets * receiving + sent_bytes / spec.noc.link_bytes_per_cycle

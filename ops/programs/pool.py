@@ -24,13 +24,13 @@ from ops.window import PaddedInput
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaxPool(ModeledOp):
-    """One program."""
+    """A max pool program."""
 
     frame: PaddedInput  # The images with what lies around them, which is less than every number, and their windows
     channels: int
     channel_cores: int  # Cores that split them
     core_outputs: int
-    in_format: DataFormat  # Format of the sticks that it reads
+    in_format: DataFormat  # Format of the sticks of the input
     data_format: DataFormat
     tiled: bool  # The result is in tiles
 
@@ -64,7 +64,7 @@ class MaxPool(ModeledOp):
         return result.reshape(1, 1, -1, self.channels)
 
     def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
-        """Cycles of the core that has most outputs; all have as many, but for the last."""
+        """Cycles of the core with the most outputs; all cores but the last have equally many."""
         spec = context.spec
         read, reduced, packed = window_cycles(self, spec)
         outputs = self.core_outputs
@@ -86,7 +86,7 @@ class MaxPool(ModeledOp):
 
 
 def _framed(image: Array, frame: PaddedInput, first: int, outputs: int) -> Array:
-    """The frame's rows [rows, columns, C] under so many rows of windows, float32: less than every number around."""
+    """Frame rows [rows, columns, C] under a number of window rows, float32, surrounded by -infinity."""
     rows, columns = frame.rows, frame.columns
     begin = first * rows.stride - rows.before  # in the image, where both may lie outside
     end = begin + (outputs - 1) * rows.stride + rows.reach + 1
@@ -100,12 +100,12 @@ def _framed(image: Array, frame: PaddedInput, first: int, outputs: int) -> Array
 
 
 def _ordered(values: Array) -> Array:
-    """float32 with the infinity of its sign for every NaN."""
+    """float32 with every NaN replaced by the infinity of its sign."""
     return without_nan(values.view(np.uint32)).view(np.float32)
 
 
 def _largest(framed: Array, frame: PaddedInput, outputs: int) -> Array:
-    """[outputs, columns, C] the largest under each window of rows of a frame."""
+    """[outputs, columns, C] maxima of the windows over rows of a frame."""
     rows, columns = frame.rows, frame.columns
     result = np.full((outputs, columns.outputs, framed.shape[-1]), -np.inf, np.float32)
     for down in range(rows.kernel):
@@ -125,7 +125,7 @@ ENTRY_BYTES = 6  # of a list in DRAM for each row of the result, by the library'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSizes:
-    """What decides the buffers."""
+    """The sizes that decide the buffers."""
 
     taps: int  # Numbers under a window
     channels: int
@@ -142,7 +142,7 @@ class PoolSizes:
     @property
     def window_bytes(self) -> int:
         """Bytes of the sticks under a window, whole tiles."""
-        rows = self.taps if self.taps <= FACE else TILE  # those of a face are tilized without the rest of their tile
+        rows = self.taps if self.taps <= FACE else TILE  # rows of one face are tilized without the rest of their tile
         elements = min(self.channel_tiles, WIDEST) * TILE * rows
         return 2 * round_up(elements, TILE**2)
 
@@ -156,7 +156,7 @@ class PoolSizes:
 
     @property
     def l1_bytes(self) -> int:
-        """Bytes of all that is no view of an input."""
+        """Bytes of all buffers except views of inputs."""
         pre_tilized = BFLOAT16.tile_bytes * self.channel_tiles if self.tiled else 0
         lists = ENTRY_BYTES * self.out_shard[0] + 2 if self.config_tensor_in_dram else 0
         windows = 2 * BUFFERING * self.window_bytes

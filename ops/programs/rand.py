@@ -1,7 +1,7 @@
-"""What a program computes that makes evenly distributed numbers, its buffer, and what it takes.
+"""A program of uniformly distributed random numbers: values, buffer and cycles.
 
-Cycles are composed: pages are written as in measured movements. The numbers are not those of a device, whose generators
-start anywhere.
+Cycles are composed: pages are written as in measured movements. The numbers differ from those of a device, whose
+generators start anywhere.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from ops.programs.data_movement.movement_cycles import DataMovement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvenlyDistributed(DataMovement):
-    """Numbers from ``low`` up to ``high``, which is left out."""
+    """Uniformly distributed numbers from ``low`` up to but not including ``high``."""
 
     shape: tuple[int, ...]
     low: float
@@ -35,19 +35,19 @@ class EvenlyDistributed(DataMovement):
         return quantize(np.random.default_rng(self.seed).uniform(self.low, self.high, self.shape), self.data_format)
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
-        """Each tile is written once the one before has arrived."""
+        """Each tile is written once the tile before it has arrived."""
         (tiles,) = rand_buffers(written, spec)
         pages = pages_of(written, tiles.cores.num_cores())
         return Movement(cores=tiles.cores, writes=replace(pages, access=Access.WAIT), blocks=pages.core_pages)
 
     def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
-        """As of every movement, but for what it is composed of."""
+        """The description of a movement, except for the parts that its cycles are composed of."""
         text = DataMovement.describe(self, ends, spec)
         return replace(text, composed_of="pages that are written as in other movements; making the numbers is left out")
 
 
 def rand_buffers(target: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Two tiles on as many cores as there are, column by column; source: tt-metal 0.81.1 (rand)."""
+    """Two tiles on all cores that have tiles, column by column; source: tt-metal 0.81.1 (rand)."""
     used = min(pages_of(target, 1).all_pages, spec.grid.cores)
     cores = first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False)
     return (tile_buffer("tiles", BUFFERING, target.data_format, cores),)

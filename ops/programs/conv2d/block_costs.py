@@ -1,7 +1,6 @@
-"""A core of the conv2d program, and what each step takes on it in cycles; `cycles` puts the steps in order.
+"""A core of the conv2d program and the cycles of each step on it; `cycles` puts the steps in order.
 
-The constants are `ConvCosts` of the device and those of `ops.programs.kernel_costs`; how they were fitted,
-`tools.calibrate` shows.
+The constants are `ConvCosts` and those of `ops.programs.kernel_costs`; `tools.calibrate` fits them.
 """
 
 from collections.abc import Callable, Sequence
@@ -107,8 +106,8 @@ def _read_cycles(op: Conv2dOp, spec: DeviceSpec, tile_rows: int, *, kernel_rows:
     """Gather some tile rows of an activation block from the core's own L1.
 
     A burst is a kernel row of a window, or a single tap where taps are not neighbors (dilation) or belong to a channel
-    shard of which each core takes all taps (WIDTH). Where kernel rows are joined, all of a window are read, or as many
-    as told.
+    shard of which each core takes all taps (WIDTH). Where kernel rows are joined, `kernel_rows` of a window are read;
+    by default all.
     """
     problem, layout = op.problem, op.layout
     kernel_rows, kernel_columns = kernel_rows or problem.kernel[0], problem.kernel[1]
@@ -135,7 +134,7 @@ def _tilize_cycles(op: Conv2dOp, spec: DeviceSpec, tile_rows: int) -> float:
 
 
 def _weights(op: Conv2dOp, spec: DeviceSpec, tiles: int, *, contention: bool) -> tuple[Task, Shipment]:
-    """Some tiles of weights come from DRAM, one by one, and go to all cores that multiply with them.
+    """Read some tiles of weights from DRAM, one by one, and send them to all cores that multiply with them.
 
     HEIGHT has one reader for all cores, BLOCK one for each column of cores, WIDTH one on every core.
     """
@@ -167,7 +166,7 @@ def _hops(op: Conv2dOp, spec: DeviceSpec, *, across: bool) -> float:
 
 
 def _shipment(spec: DeviceSpec, stage: Stage, sent_bytes: float, receivers: int, hops: float) -> Shipment:
-    """A multicast: half of its handshake keeps the sender, the other half passes until receivers see its flag."""
+    """A multicast: the sender spends half of the handshake, the other half passes until receivers see its flag."""
     way, half = hops * spec.noc.hop_cycles, spec.costs_of(ConvCosts).multicast_cycles / 2
     return Shipment(
         notice=task_of({stage: way}),
@@ -208,7 +207,7 @@ class Core:
 
     reader: Processor  # Reads and multicasts activations
     second: Processor  # Reads or receives weights
-    splitter: Processor  # Reads activations if the reader is split: the second one, unless there is a third
+    splitter: Processor  # Reads activations if the reader is split: the second processor, unless there is a third
     compute: Processor = field(default_factory=Processor)
     # Activation blocks as they are multiplied (BLOCK, WIDTH) or gathered (HEIGHT; with activation reuse the tile rows
     # of a row of the image)
@@ -234,16 +233,16 @@ OnCores: TypeAlias = Callable[[Sequence[Core]], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """What becomes of an output block besides its products."""
+    """The steps of an output block after its products."""
 
-    begun: OnCores  # Its first weights are there
+    begun: OnCores  # The first weights have arrived
     finish: OnCores  # Its products are
     buffers: Sequence[Slots] = ()  # Circular buffers that they use beyond those of the cores
 
 
 @dataclass(frozen=True, slots=True)
 class ConvTiming:
-    """Cores after the program."""
+    """The cores of a program after its end."""
 
     sender: Core  # One that reads weights from DRAM
     receivers: tuple[Core, ...]  # One that gets them by multicast, if there are such
@@ -260,7 +259,7 @@ class ConvTiming:
 
 
 def processors_of(cores: Sequence[Core]) -> list[Processor]:
-    """Those of all cores."""
+    """The processors of all cores."""
     return [processor for core in cores for processor in core.processors]
 
 

@@ -94,7 +94,7 @@ class KBlock(NamedTuple):
 
 
 def weight_rows_of(blocks: Sequence[KBlock], columns: Sequence[Integers], kernel: tuple[int, int]) -> Integers:
-    """The row of the prepared matrix that each column of some K blocks meets; -1 for those that meet none."""
+    """The row of the prepared matrix that each column of some K blocks meets; -1 for columns that meet none."""
     if not blocks:
         return np.empty(0, np.int64)
     facts = [(b.weight_channels, len(b.kernel_rows) * kernel[1], b.weight_row, b.weight_stride) for b in blocks]

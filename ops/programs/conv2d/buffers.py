@@ -18,7 +18,7 @@ from ops.window import PaddedInput
 def reuse_tiles(
     data_format: DataFormat, *, act_h_tiles: int, act_w_tiles: int, columns: int, channels: int, kernel: tuple[int, int]
 ) -> int:
-    """Tiles of the buffer of one reader."""
+    """Tiles of a reader's buffer."""
     row_tiles = div_up(columns, TILE)
     element_bytes = data_format.element_bytes or 0
     added = channels * kernel[1] * (1 + -columns % TILE * kernel[0]) * element_bytes
@@ -60,7 +60,7 @@ class ConvBuffers:
 
     @classmethod
     def of(cls, layout: ConvPartition, *, reader_indices_bytes: int = 0, halo_bytes: int = 0) -> "ConvBuffers":
-        """Those of the program of a convolution."""
+        """The buffers' sizes for the program of a convolution."""
         blocks, kernel = layout.blocks, layout.problem.kernel
         reuses = layout.options.activation_reuse
         return cls(
@@ -112,7 +112,7 @@ def placed_buffers(
 
 
 def buffer_requests(conv: ConvBuffers) -> list[BufferRequest]:
-    """What one conv2d program asks for, in order of allocation."""
+    """The circular buffers of a conv2d program, in order of allocation."""
     layout, problem, options = conv.layout, conv.layout.problem, conv.layout.options
     scheme, blocks, shards = layout.scheme, layout.blocks, layout.shards
     act_h, act_w, out_w = blocks.act_h_tiles, blocks.act_w_tiles, shards.out_col_tiles
@@ -153,7 +153,7 @@ def buffer_requests(conv: ConvBuffers) -> list[BufferRequest]:
 
 
 def _gathered(conv: ConvBuffers) -> tuple[int, int]:
-    """Tiles that the first reader gathers, and the second."""
+    """Tiles that the first reader gathers, and tiles that the second reader gathers."""
     layout, problem, options = conv.layout, conv.layout.problem, conv.layout.options
     blocks, double = layout.blocks, 2 if options.act_double_buffer else 1
     second = blocks.act_h_tiles // 2 if layout.split_reader else 0
@@ -175,7 +175,7 @@ def _gathered(conv: ConvBuffers) -> tuple[int, int]:
 
 
 def _partials(conv: ConvBuffers) -> BufferRequest:
-    """Partial sums of one block; on the last block of the output where they have its format."""
+    """Partial sums of one block; they share the last output block if they have the output's format."""
     layout, partials, out_w = conv.layout, conv.partials_format, conv.layout.shards.out_col_tiles
     request = _tiles("partials", layout.blocks.act_h_tiles * out_w, partials)
     if layout.options.untilize_out or partials != layout.problem.out_format:

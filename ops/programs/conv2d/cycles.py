@@ -38,7 +38,7 @@ from ops.window import PaddedAxis, count_met_taps
 
 
 def time_conv(op: Conv2dOp, spec: DeviceSpec, *, contention: bool = True) -> ConvTiming:
-    """Walk through a program."""
+    """The cores of a program after its end."""
     steps = conv_steps(op, spec, contention=contention)
     timing = begin([op], steps, spec)
     biases = iter([steps.bias])  # read behind the first block's weights
@@ -55,7 +55,7 @@ def time_conv(op: Conv2dOp, spec: DeviceSpec, *, contention: bool = True) -> Con
 
 
 def begin(ops: Sequence[Conv2dOp], steps: ConvSteps, spec: DeviceSpec) -> ConvTiming:
-    """Cores at the beginning of a program of some convolutions on the same cores, one after the other."""
+    """Cores at the beginning of a program that runs some convolutions in sequence on the same cores."""
     layout = ops[0].layout
     shared = layout.scheme is not WIDTH and layout.out_config.nhw_cores > 1
     timing = ConvTiming(_core(ops, spec), (_core(ops, spec),) if shared else ())
@@ -69,7 +69,7 @@ def begin(ops: Sequence[Conv2dOp], steps: ConvSteps, spec: DeviceSpec) -> ConvTi
 
 
 def walk_blocks(op: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], ending: Ending) -> None:
-    """All output blocks of a convolution; only the first one's weights, and what ends it, may differ."""
+    """All output blocks of a convolution; only the weights of the first block, and the end of a block, may differ."""
     if op.layout.scheme is HEIGHT:
         _height_block(op, steps, cores, ending, first=True)
         again = partial(_height_block, op, steps, cores, ending, first=False)
@@ -80,7 +80,7 @@ def walk_blocks(op: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], ending: E
 
 
 def _core(ops: Sequence[Conv2dOp], spec: DeviceSpec) -> Core:
-    """A core whose buffers serve some convolutions: all weights of one with several output blocks stay, of HEIGHT."""
+    """A core whose buffers serve several convolutions; HEIGHT with several output blocks keeps all weights of each."""
     reader, second, splitter = movers(spec.data_movement.processors, 3)
     options, scheme = ops[0].options, ops[0].layout.scheme
     act_blocks = 2 if options.act_double_buffer else 1
@@ -134,7 +134,7 @@ def _height_block(op: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], ending:
 
 
 def _gather_reusing(op: Conv2dOp, steps: ConvSteps, again: tuple[Task, Task], core: Core) -> None:
-    """A block whose readers keep what they have of the row of the image above, and hold one such row.
+    """A block whose readers keep the data that the row of the image above shares, and hold one such row.
 
     Each reader begins its part with whole windows; of every further row of the image it reads the last kernel row, as
     soon as all of the row before is tilized. Tile rows of the two readers are tilized in turn.
@@ -158,7 +158,7 @@ def _gather_reusing(op: Conv2dOp, steps: ConvSteps, again: tuple[Task, Task], co
 
 
 def _multicast_block(op: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], ending: Ending) -> None:
-    """BLOCK and WIDTH: cores tilize their own channels, then one after the other sends its block to all of its row."""
+    """BLOCK and WIDTH: every core tilizes its own channels, then the cores of a row send their blocks in turn."""
     layout = op.layout
     senders = layout.config.channel_cores
     sends = layout.multicasts_activations
@@ -186,7 +186,7 @@ def _multicast_block(op: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], endi
 
 
 def _gather(steps: ConvSteps, core: Core, tile_rows: int) -> None:
-    """A block of a core's own channels is gathered and tilized."""
+    """Gather and tilize a block of a core's own channels."""
     reader, splitter, compute = core.reader, core.splitter, core.compute
     splitter.wait(core.row_major.reserve())
     begun = reader.now
@@ -206,7 +206,7 @@ def _gather(steps: ConvSteps, core: Core, tile_rows: int) -> None:
 
 
 def _pass_on(shipment: Shipment, core: Core, *, own: bool) -> None:
-    """A core of a row sends its tilized block to all, itself included: this one, or one that is as far as it."""
+    """A core of a row sends its tilized block to the whole row: this core, or one as far into the row."""
     reader = core.reader
     ready = after(reader.now, shipment.notice)
     front = core.tilized.front()
@@ -247,16 +247,13 @@ def _matmul(op: Conv2dOp, steps: ConvSteps, k_block: int) -> Task:
 
 
 def fetches_partials(op: Conv2dOp, k_block: int) -> bool:
-    """Whether a K block fetches partial sums back.
-
-    Not if the packer adds them in L1, which leaves the last one to fetch.
-    """
+    """Whether a K block fetches partial sums back; if the packer adds them in L1, only the last K block does."""
     last = k_block == op.layout.blocks.k_blocks - 1
     return k_block > 0 and (not op.l1_accumulation or (last and not op.problem.bias))
 
 
 def bring_bias(bias: tuple[Task, Shipment] | None, cores: Sequence[Core]) -> None:
-    """The bias is read and sent, if there is one that has not been yet."""
+    """Read and send the bias, unless there is none or it has been sent already."""
     if bias is None:
         return
     read, shipment = bias
@@ -282,23 +279,23 @@ MULTIPLIES = frozenset(
 )
 READS = (Stage.READER, Stage.SECOND_READER)
 READS_WEIGHTS = frozenset({Stage.WEIGHT_READER, Stage.WEIGHT_MULTICAST, Stage.DRAM})
-Share: TypeAlias = tuple[float, float]  # of the first reader's and of the second one's tile rows
+Share: TypeAlias = tuple[float, float]  # of the tile rows of the first and of the second reader
 WHOLE: Final[Share] = (1.0, 1.0)
 
 
 class Role(NamedTuple):
-    """Cores that are like one of the walk, but for stages in which they only wait or have less to do."""
+    """Cores that are like a core of the walk, except for stages in which they only wait or have less to do."""
 
     cores: CoreRangeSet
-    core: tuple[Processor, ...]  # Processors of the one of the walk, as `Core.processors`
+    core: tuple[Processor, ...]  # Processors of the core of the walk, as `Core.processors`
     waits: tuple[tuple[Stage, Processor], ...]  # Whose waiting counts as a stage's
     end: Moment  # When they are done
     idle: frozenset[Stage]  # Stages in which they only wait
-    share: Share  # Of the tile rows, those that their readers read
+    share: Share  # The part of the tile rows that their readers read
 
 
 def conv_cycles(op: Conv2dOp, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
-    """What a convolution takes on a device."""
+    """Cycles of a convolution on a device."""
     timing = time_conv(op, spec, contention=contention)
     roles = core_roles(op, timing)
     slowest = slowest_group(roles)
@@ -318,10 +315,10 @@ def conv_cycles(op: Conv2dOp, spec: DeviceSpec, *, contention: bool = True) -> O
 
 
 def core_roles(op: Conv2dOp, timing: ConvTiming) -> tuple[Role, ...]:
-    """Cores that read weights from DRAM and those that get them, apart by what else they do.
+    """Cores that read weights from DRAM and cores that receive them, by what else they do.
 
-    BLOCK and WIDTH: where inputs and outputs are dealt to different numbers of cores, some only gather and tilize for
-    the others, and some only multiply.
+    In BLOCK and WIDTH programs inputs and outputs can lie on different numbers of cores: some cores only gather and
+    tilize for the others, and some only multiply.
     """
     multiplying, context = op.layout.out_config.cores, _weight_readers(op)
     roles = [(multiplying.without(op.layout.config.cores), GATHERS, WHOLE)]
@@ -343,7 +340,7 @@ def core_roles(op: Conv2dOp, timing: ConvTiming) -> tuple[Role, ...]:
 
 
 def _role(cores: CoreRangeSet, core: Core, idle: frozenset[Stage], share: Share) -> Role:
-    """What some cores do; those that multiply nothing are done with their reader. Arguments as of `Role`."""
+    """The role of some cores; cores that multiply nothing end with their reader."""
     end = core.reader.now if idle >= MULTIPLIES else core.compute.now
     waits = ((Stage.READER, core.reader), (Stage.WEIGHT_READER, core.second), (Stage.MATH, core.compute))
     return Role(cores, core.processors, waits, end, idle, share)
@@ -365,12 +362,12 @@ def slowest_group(roles: Sequence[Role]) -> CoreGroupCycles:
 
 
 def _stages(role: Role) -> tuple[StageCycles, ...]:
-    """Those of the core of the walk that some cores are like."""
+    """Stages of the core of the walk that the role's cores are like."""
     return stage_report(role.core, role.end, waits=dict(role.waits))
 
 
 def _group(role: Role, stages: Sequence[StageCycles]) -> CoreGroupCycles:
-    """What some cores do, by the stages of the core of the walk that they are like."""
+    """The cores of a role with the stages of the core of the walk that they are like."""
     parts = dict.fromkeys(role.idle, 0.0) | {
         stage: part for stage, part in zip(READS, role.share, strict=True) if stage not in role.idle
     }
@@ -385,7 +382,7 @@ def _part_of(stage: StageCycles, part: float) -> StageCycles:
 
 
 def _gathering(op: Conv2dOp) -> dict[Share, CoreRangeSet]:
-    """Cores of the input by the part of their tile rows that have outputs: those behind the last one are not read."""
+    """Cores of the input by the share of their tile rows with outputs: rows behind the last output are not read."""
     config = op.layout.config
     full = op.problem.out_rows // op.layout.shards.out_rows  # slices before the last rows
     shares = [_share(op, 0)] * min(full, config.nhw_cores)
@@ -403,7 +400,7 @@ def _gathering(op: Conv2dOp) -> dict[Share, CoreRangeSet]:
 
 
 def _share(op: Conv2dOp, number: int) -> Share:
-    """The parts of a slice of the rows that readers find outputs for; a reader without tile rows has all of them."""
+    """The parts of a slice of the rows with outputs for each reader; a reader without tile rows has the whole slice."""
     layout = op.layout
     height = layout.blocks.act_h_tiles * TILE
     second = layout.blocks.act_h_tiles // 2 * TILE if layout.split_reader else 0
@@ -492,7 +489,7 @@ def _taps(axis: PaddedAxis) -> int:
 
 
 def least_cycles(op: Conv2dOp, spec: DeviceSpec) -> float:
-    """Cycles that a program is never faster than: the busiest of its processors, as if it never waited.
+    """A lower bound of a program's cycles: the busiest of its processors, if it never waited.
 
     Where readers keep what neighboring rows share, only the products count.
     """
@@ -513,7 +510,6 @@ def least_cycles(op: Conv2dOp, spec: DeviceSpec) -> float:
 
 
 def _products(op: Conv2dOp, steps: ConvSteps) -> float:
-    """The products of one output block."""
     fetching = sum(fetches_partials(op, number) for number in range(op.layout.blocks.k_blocks))
     plain = op.layout.blocks.k_blocks - fetching
     return plain * steps.matmul.cycles + fetching * steps.matmul_reload.cycles

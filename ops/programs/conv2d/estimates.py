@@ -128,10 +128,7 @@ class SchemeChoice:
 
 
 def choose_scheme(problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, *, matmul: bool) -> SchemeChoice:
-    """The shard scheme the real library picks when none is given: least L1, with two conditions.
-
-    BLOCK must reach a grid row of cores, WIDTH cannot run a matmul. Arguments as of `estimate_l1`.
-    """
+    """The shard scheme the real library picks by default: least L1, if BLOCK has a grid row and WIDTH is no matmul."""
     height, block, width = (
         estimate_l1(problem, options, spec, scheme, matmul=matmul) for scheme in (HEIGHT, BLOCK, WIDTH)
     )
@@ -144,7 +141,7 @@ def choose_scheme(problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, 
 
 
 def _decision(best: L1Estimate, all_three: tuple[L1Estimate, ...]) -> Decision:
-    """Why one of the schemes is taken: of those that may be, it is estimated to take least L1."""
+    """Why a scheme is taken: of the schemes that can run, it is estimated to take the least L1."""
     name = best.layout.scheme.name
     text = ", ".join(
         f"{estimate.layout.scheme.name} {estimate.total_bytes:,} B on "

@@ -87,7 +87,7 @@ class Tap:
 
 @dataclass(frozen=True, slots=True)
 class MetBlock:
-    """A K block as far as an output phase meets it."""
+    """The part of a K block that an output phase meets."""
 
     taps: tuple[Tap, ...]  # The taps that the phase meets; none if it does not meet the block
     channels: slice
@@ -106,7 +106,7 @@ class Strip:
 
     down: OutputPhase  # The output phase of the rows
     across: tuple[OutputPhase, ...]  # The output phases of the columns, in their order
-    # For each of those the K blocks as it meets them; they differ in their columns alone
+    # The K blocks as each of the phases meets them; they differ only in their columns
     met: tuple[tuple[MetBlock, ...], ...]
 
     @property
@@ -140,7 +140,7 @@ class Run:
 
     strip: Strip
     image: int
-    first: int  # First row, of those of the output phase
+    first: int  # First row, among the rows of the output phase
     count: int  # How many rows
 
     @property
@@ -149,12 +149,12 @@ class Run:
         return self.count * self.strip.width
 
     def place(self, result: Array) -> Array:
-        """Where they belong in [N, OH, OW, O]: a view [count, columns, phases, O]."""
+        """Where the run's outputs belong in [N, OH, OW, O]: a view [count, columns, phases, O]."""
         return self.strip.place(result, self.image, self.first, self.count)
 
 
 def runs(batch: int, strip: Strip, outputs: int) -> Iterator[Run]:
-    """About even runs of at most so many outputs in each phase of the columns, a row at least, over all images."""
+    """Runs of about equal size, at most so many outputs in each phase of the columns, at least a row, of all images."""
     rows = strip.down.axis.outputs
     step = div_up(rows, div_up(rows, max(1, outputs // strip.width)))
     for image in range(batch):
@@ -163,7 +163,7 @@ def runs(batch: int, strip: Strip, outputs: int) -> Iterator[Run]:
 
 
 def strips(blocks: Sequence[KBlock], down: OutputPhase, columns: PaddedAxis, corner: tuple[int, int]) -> list[Strip]:
-    """All outputs of an output phase of the rows; ``corner`` is where the first input lies in the image."""
+    """All outputs of an output phase of the rows; ``corner`` is the place of the first input in the image."""
     result: list[Strip] = []
     for across in output_phases(columns):
         met = met_blocks(blocks, columns.kernel, down, across, corner)
@@ -185,7 +185,7 @@ def _together(strip: Strip, across: OutputPhase, met: Sequence[MetBlock]) -> boo
 
 
 def _with_a_view(strip: Strip) -> list[Strip]:
-    """A strip whose outputs lie side by side in the result; else each of its phases by itself."""
+    """A strip whose outputs lie side by side in the result; otherwise a strip for each of its phases."""
     firsts = [across.axis.output_offset for across in strip.across]
     if len(firsts) == 1 or firsts == list(range(firsts[0], firsts[0] + strip.across[0].axis.output_stride)):
         return [strip]
@@ -276,7 +276,7 @@ def _met_block(
 
 
 def views(image: Image, block: MetBlock, run: Run) -> list[Array]:
-    """What each tap of a block meets of the image, [run.count, outputs of a row, channels of the block]."""
+    """The inputs in the image that each tap of a block meets, [run.count, outputs of a row, channels of the block]."""
     pixels, down, across = image.pixels[run.image], run.strip.down.axis, run.strip.across[0].axis
     arrays = []
     for tap in block.taps:

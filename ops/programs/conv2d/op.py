@@ -36,7 +36,7 @@ class Conv2dOp(DeviceOp):
         buffers: ConvBuffers | None = None,
         k_blocks: tuple[KBlock, ...] | None = None,
     ) -> "Conv2dOp":
-        """The program of a convolution; its buffers and its order of K blocks are the usual ones if left out."""
+        """The program of a convolution; without buffers or K blocks it has the usual ones."""
         buffers = buffers or ConvBuffers.of(layout)
         if k_blocks is None:
             k_blocks = k_block_order(layout, layout.problem.kernel)
@@ -60,7 +60,7 @@ class Conv2dOp(DeviceOp):
         return self.layout.options
 
     def with_problem(self, **changes: Any) -> "Conv2dOp":
-        """The same program of other sizes or formats."""
+        """The same program for other sizes or formats."""
         return replace(self, layout=replace(self.layout, problem=replace(self.problem, **changes)))
 
     @property
@@ -75,7 +75,7 @@ class Conv2dOp(DeviceOp):
 
     @property
     def weight_passes(self) -> int:
-        """How often each of them reads its part: once where all blocks stay in L1, else for every output block."""
+        """How often a weight reader reads its part: once where all blocks stay in L1, else for every output block."""
         return 1 if self.layout.scheme is HEIGHT else self.out_blocks
 
 

@@ -20,7 +20,7 @@ WeightRows: TypeAlias = slice | Integers  # of a prepared matrix; -1 for none
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedStrip:
-    """A strip and what it is multiplied by."""
+    """A strip and the weights it is multiplied by."""
 
     strip: Strip
     # For each of its output phases of the columns, the row of the prepared matrix under each column of the gathered
@@ -32,9 +32,9 @@ class WeightedStrip:
 
 @lru_cache(MOST_KEPT)
 def met_pixels(strip: WeightedStrip, row: int, pixel: int) -> tuple[Integers, Integers]:
-    """Taps and blocks of `MetPixels` in an image of so many elements in a row and in a pixel.
+    """Taps and blocks of `MetPixels` in an image with `row` elements in a row and `pixel` elements in a pixel.
 
-    Taps side by side in the image and in the K block are one.
+    Taps that are neighbors both in the image and in the K block are joined.
     """
     taps, blocks = list[list[int]](), list[tuple[int, ...]]()
     for block in strip.met:
@@ -67,7 +67,7 @@ def weighted_strips(
 
 
 def _weighted(blocks: Sequence[KBlock], strip: Strip, kernel: tuple[int, int], matrix_rows: int) -> WeightedStrip:
-    """A strip with the rows under the columns of all blocks as each of its output phases meets them."""
+    """A strip with the weight rows under the columns of all blocks, as each of its output phases meets them."""
     phase_rows = [weight_rows_of(blocks, [met_block.columns for met_block in met], kernel) for met in strip.met]
     for rows in phase_rows:
         rows.flags.writeable = False
@@ -80,7 +80,7 @@ def _weighted(blocks: Sequence[KBlock], strip: Strip, kernel: tuple[int, int], m
 
 
 def rows_in_place(rows: Integers, end: int) -> WeightRows:
-    """Rows as a slice where they follow each other in a matrix of ``end`` rows, else as they are."""
+    """A slice if the rows follow each other in a matrix of ``end`` rows, else the rows as they are."""
     follow = len(rows) > 0 and rows[0] >= 0 and rows[-1] < end and (np.diff(rows) == 1).all()
     return slice(int(rows[0]), int(rows[-1]) + 1) if follow else rows
 

@@ -25,7 +25,7 @@ class ParallelConfig(NamedTuple):
 
 
 def most_cores(tiles: int, limit: int, multiple: int = 1) -> int:
-    """The most cores, at most `limit`, among which `tiles` can be dealt with no core left with padding only.
+    """The most cores, at most `limit`, that share `tiles` so that every core has more than padding.
 
     Each core gets the same number of tiles, rounded up to `multiple` tiles. Shares only grow when cores are left out,
     so the cores that the smallest share needs are the most there can be.

@@ -1,8 +1,4 @@
-"""How a convolution lies on a device: its sizes and options, cores, shards and blocks in one value.
-
-The circular buffers, the choice of a shard scheme, the estimates of L1, the plan, values and cycles all read a
-`ConvPartition`.
-"""
+"""How a convolution lies on a device: its sizes and options, cores, shards and blocks in one value."""
 
 from dataclasses import dataclass, replace
 
@@ -97,7 +93,7 @@ class ConvPartition:
     def program_cores(self) -> CoreRangeSet:
         """The rectangle on which the conv2d program runs, around all input and output cores.
 
-        A WIDTH program runs around the more of the two alone, the output's if they are as many.
+        A WIDTH program runs around the larger of both sets only; around the output's if they have equally many cores.
         """
         ends = [self.out_config, self.config]
         if self.scheme is WIDTH:
@@ -106,9 +102,9 @@ class ConvPartition:
         return core_rectangle(max([core.x for core in last]) + 1, max([core.y for core in last]) + 1)
 
     def unplaced_core(self, device_cols: int) -> CoreCoord | None:
-        """The first core of a WIDTH program that it does not run on, as the real library numbers them.
+        """The first core of a WIDTH program that lies outside the cores it runs on, in the real library's numbering.
 
-        They are numbered row by row over the whole device, not over the grid in use.
+        The library numbers cores row by row over the whole device, not over the grid in use.
         """
         if self.scheme is not WIDTH:
             return None
@@ -132,7 +128,7 @@ class ConvPartition:
 
 
 def sharded_memory(config: ParallelConfig, rows: int, width: int) -> MemoryConfig:
-    """L1 shards of so many rows and columns on the cores of an input or an output."""
+    """L1 shards of the given rows and columns on the cores of an input or an output."""
     return MemoryConfig(config.scheme, BufferType.L1, ShardSpec(config.cores, (rows, width), config.orientation))
 
 
@@ -226,7 +222,7 @@ def output_cores(
 def input_shard(
     config: ParallelConfig, *, rows: int, channels: int, alignment: int, row_major: bool
 ) -> tuple[int, int]:
-    """(rows, channels) of one shard of a matrix of rows and channels that is dealt to the cores of an input."""
+    """(rows, channels) of one shard of a matrix on the cores of an input."""
     width = round_up(channels, config.channel_cores * alignment) // config.channel_cores
     if config.scheme is WIDTH:
         return rows if row_major else round_up(rows, TILE), width

@@ -45,7 +45,7 @@ def reader_indices_refusal(page_bytes: int, *, output_rows: int) -> str | None:
 def _blocks(
     frame: PaddedInput, *, output_rows: int, cores: int, block_rows: tuple[int, ...]
 ) -> tuple[Integers, Integers]:
-    """[cores, blocks] first output, and last output + 1, of every block; no more than the first where it has none."""
+    """[cores, blocks] first output and last output + 1 of every block; the latter is no larger in an empty block."""
     ends = [0]
     while ends[-1] < output_rows:
         ends.append(ends[-1] + block_rows[(len(ends) - 1) % len(block_rows)])
@@ -55,7 +55,7 @@ def _blocks(
 
 
 def _breaks_before(frame: PaddedInput, outputs: Integers) -> Integers:
-    """How many outputs, up to each of ``outputs``, do not lie one step behind the output before them."""
+    """The number of outputs, up to each of ``outputs``, that do not lie one step behind the output before them."""
     rows, columns = frame.rows, frame.columns
     row, image = columns.outputs, columns.outputs * rows.outputs
     to_row = rows.stride * columns.length - (columns.outputs - 1) * columns.stride

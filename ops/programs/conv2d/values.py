@@ -1,7 +1,6 @@
-"""What a conv2d program computes: the numbers of its output, K block by K block in the plan's order.
+"""The values of a conv2d program: K block by K block in the plan's order.
 
-How a block is multiplied and what is rounded where is the arithmetic's choice (`arithmetic`): exactly as the
-device does, or fast in floats.
+The arithmetic (`arithmetic`) multiplies and rounds a block: exactly as the device does, or fast in floats.
 """
 
 from collections.abc import Iterator, Sequence
@@ -108,7 +107,7 @@ def convolve_into(
 
 
 def _pieces(context: GatheredInput, weighted: WeightedStrip, weights: Array, end: int) -> Iterator[Piece]:
-    """The outputs of one strip in runs of rows and parts of the channels; some share their weights."""
+    """The outputs of a strip in runs of rows and parts of the channels; some pieces share their weights."""
     strip, phases = weighted.strip, len(weighted.strip.across)
     columns = max(LEAST_COLUMNS, OPERAND_ELEMENTS // max(1, weighted.depth))
     step, width = (round_up(div_up(count, phases), HALF) for count in (columns, min(columns, PART_COLUMNS)))
@@ -128,10 +127,10 @@ def _pieces(context: GatheredInput, weighted: WeightedStrip, weights: Array, end
 def _operands(
     context: GatheredInput, weights: Array, channels: slice, width: int, rows: Sequence[WeightRows]
 ) -> list[Array]:
-    """The weights of all K blocks as they are multiplied, in parts of so many channels.
+    """The weights of all K blocks as they are multiplied, in parts of `width` channels.
 
-    Each is float32 [columns of the blocks, phases * channels], zero where there is no row: none is meant, or they were
-    prepared for another use and end before it.
+    Each part is float32 [columns of the blocks, phases * channels], zero where there is no weight row: a column has
+    none, or the weights were prepared for another use and end before it.
     """
     parts = widen_rows(weights, channels, width, rows, context.arithmetic.operand_masks(context.mode)[1])
     return [_unpacked(context, part) for part in parts]
@@ -144,12 +143,12 @@ def _unpacked(context: GatheredInput, values: Array) -> Array:
 
 
 def _filled(bias: Array, width: int) -> Array:
-    """A bias with zeros behind it, where it was prepared for fewer columns."""
+    """A bias, with zeros behind it if it was prepared for fewer columns."""
     return np.pad(bias, (0, width - len(bias))) if len(bias) < width else bias
 
 
 def _written_out(op: Conv2dOp, sticks: Array) -> tuple[Conv2dOp, Array]:
-    """The same convolution over its frame written out in full, where it is more than the image and zeros around it."""
+    """The same convolution over a frame written out in full, if the frame is more than an image amid zeros."""
     frame = op.problem.frame
     sources = frame_sources(frame, 0, frame.sticks)
     filled = np.where((sources >= 0)[:, None], sticks[np.maximum(sources, 0)], sticks.dtype.type(0))

@@ -194,7 +194,7 @@ def prepare_weights(weights: Array, layout: WeightsLayout) -> Array:
 
 
 def _laid_out_compiled(weights: Array, layout: WeightsLayout) -> Array | None:
-    """A weight of block floats as `prepare_weights` gives it, by compiled loops; None where they are not worth it."""
+    """A weight of block floats as `prepare_weights` lays it out, by compiled loops; None where loops do not pay."""
     fmt, shape = layout.data_format, (layout.rows, layout.padded_out_channels)
     fits = fmt.is_block and weights.dtype in (np.float32, fmt.storage)
     if not fits or not worth_loading("ops.programs.conv2d.weight_loops", _LAY_OUT_SECONDS * prod(shape)):
@@ -221,9 +221,9 @@ def _laid_out_compiled(weights: Array, layout: WeightsLayout) -> Array | None:
 
 
 def _words(weights: Array, parts: int, numbers: int) -> Array:
-    """The bit patterns of a weight as unsigned [parts, output channels, words], to read.
+    """The bit patterns of a weight as read-only unsigned [parts, output channels, words].
 
-    A word is one, two or four of so many numbers that lie side by side in each part's output channel.
+    A word holds one, two or four of the numbers that are contiguous in each part's output channel.
     """
     size = gcd(numbers * weights.itemsize, 8)
     flat = np.ascontiguousarray(weights).reshape(-1).view(f"u{size}")
@@ -285,7 +285,7 @@ def _fill(target: Array, kernel_row: Array, shard: int, layout: WeightsLayout) -
 
 @dataclass(frozen=True, slots=True)
 class AsWanted(DeviceOp):
-    """Prepared as whoever reads it wants it: the record of a tensor that was only described."""
+    """The record of a tensor that was only described: prepared as its reader wants it."""
 
 
 def misfit(prepared: DeviceOp | None, spec: TensorSpec, wanted: PrepareWeights | PrepareBias) -> str | None:
@@ -315,7 +315,7 @@ def misfit(prepared: DeviceOp | None, spec: TensorSpec, wanted: PrepareWeights |
 
 
 def described(layout: WeightsLayout) -> str:
-    """What of a layout decides whether weights fit, as text."""
+    """The parts of a layout that decide whether weights fit, as text."""
     function = "conv2d" if layout.out_first else "conv_transpose2d"
     kernel = layout.raw_kernel or layout.kernel
     groups = "" if layout.groups == 1 else f" in {layout.groups} groups"
@@ -332,7 +332,7 @@ def described(layout: WeightsLayout) -> str:
 def row_order(layout: WeightsLayout) -> Integers:
     """The kernel tap and input channel, tap * channels + channel, of each row of the matrix; -1 for a row of zeros.
 
-    Taps that were folded into channels count as the taps of the raw kernel that they are.
+    Taps that were folded into channels count as taps of the raw kernel.
     """
     order = np.full(layout.rows, -1, np.int64)
     rows, columns = layout.kernel
@@ -347,7 +347,7 @@ def row_order(layout: WeightsLayout) -> Integers:
 
 
 def _raw_rows(layout: WeightsLayout, tap: tuple[int, int], rows: Integers) -> Integers:
-    """What some input channels of a tap are in the raw weight; -1 for none."""
+    """The rows of the raw weight for some input channels of a tap; -1 for none."""
     channels = layout.in_channels // prod(layout.folded)
     position, channel = np.divmod(rows, channels)
     row = tap[0] * layout.folded[0] + position // layout.folded[1]
@@ -367,7 +367,7 @@ def _same_rows(prepared: WeightsLayout, wanted: WeightsLayout) -> bool:
 
 
 def _is_plain(order: Integers) -> bool:
-    """Whether the rows are taps and channels in order, and then zeros that fill the last tile."""
+    """Whether the rows are taps and channels in order, followed only by zeros that fill the last tile."""
     count = int((order >= 0).sum())
     return len(order) - count < TILE and np.array_equal(order[:count], np.arange(count))
 

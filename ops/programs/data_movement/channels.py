@@ -1,6 +1,6 @@
-"""Channels put last or first, in shards: operations, buffers, cycles and values.
+"""Programs that move channels of shards last or first: operations, buffers, cycles and values.
 
-Cycles are composed of measured actions: sticks are gathered, tilized, turned while they are untilized, and copied
+Cycles are composed of measured steps: sticks are gathered, tilized, transposed while they are untilized, and copied
 within the core. The whole is not measured. Source: tt-metal 0.81.1 (experimental/cnn), compared with recorded plans.
 """
 

@@ -37,7 +37,7 @@ COPIED_TOGETHER: Final = 1 << 20  # numbers that one thread copies at a time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concatenate(DataMovement):
-    """Tensors one behind the other."""
+    """Tensors joined along an axis."""
 
     axis: int
     shapes: tuple[tuple[int, ...], ...]
@@ -103,9 +103,9 @@ def shard_views(inputs: Sequence[PlanTensor], result: PlanTensor, spec: DeviceSp
 
 
 def turned_buffers(inputs: Sequence[PlanTensor], result: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Of two tensors in tiles of HEIGHT shards: views, and rows of tiles that are turned, joined and turned back.
+    """Buffers for two HEIGHT-sharded tensors in tiles: views, and rows of tiles that are transposed, joined, put back.
 
-    bfloat8_b is bfloat16 while it is turned.
+    bfloat8_b is bfloat16 while it is transposed.
     """
     views = shard_views(inputs, result, spec)
     data_format = result.spec.data_format
@@ -117,9 +117,9 @@ def turned_buffers(inputs: Sequence[PlanTensor], result: PlanTensor, spec: Devic
 
 
 def page_buffers(inputs: Sequence[TensorSpec], result: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Two pages on their way through each core, on as many cores as there are pages, column by column.
+    """Two pages in transit through each core, on as many cores as there are pages, column by column.
 
-    Pages are aligned as in DRAM if the first tensor or the result lies there.
+    Pages are aligned as in DRAM if the first tensor or the result lies in DRAM.
     """
     tiled = result.layout is Layout.TILE
     page_bytes, pages = (
@@ -131,7 +131,7 @@ def page_buffers(inputs: Sequence[TensorSpec], result: TensorSpec, spec: DeviceS
 
 
 def ragged_buffers(inputs: Sequence[TensorSpec], result: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Of tiles whose columns end within tiles: a row of tiles is untilized, joined stick by stick and tilized."""
+    """Buffers for columns that end within tiles: a row of tiles is untilized, joined stick by stick and tilized."""
     read, (rows, written) = sum(tensor.matrix[1] // TILE for tensor in inputs), (side // TILE for side in result.matrix)
     used, _ = dealt_evenly(rows, spec.grid.cores)
     chosen = first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False)
@@ -141,7 +141,7 @@ def ragged_buffers(inputs: Sequence[TensorSpec], result: TensorSpec, spec: Devic
 
 
 def is_turned(op: Concatenate, ends: Ends) -> bool:
-    """Whether tiles are turned: those of two tensors of HEIGHT shards, side by side."""
+    """Whether tiles are transposed: tiles of two HEIGHT-sharded tensors that are joined side by side."""
     by_height = ends.written.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
     side_by_side = len(op.shapes) == 2 and op.axis == len(op.shapes[0]) - 1
     return by_height and side_by_side and ends.written.layout is Layout.TILE
@@ -166,7 +166,7 @@ def _copied(op: Concatenate, ends: Ends, spec: DeviceSpec) -> tuple[float, dict[
 
 
 def _turned(op: Concatenate, ends: Ends, spec: DeviceSpec) -> tuple[float, dict[Stage, float]]:
-    """For each row of tiles: turned, put side by side by a reader, turned back; one after the other."""
+    """Each row of tiles is transposed, joined by a reader and transposed back, in sequence."""
     rows, columns = ends.written.shards.shape
     tile_rows, tiles = div_up(rows, TILE), div_up(columns, TILE)
     data_format = ends.written.data_format

@@ -1,4 +1,4 @@
-"""Programs that bring a tensor to another layout or place by themselves: what they make, and what they refuse.
+"""Programs that only change the layout or place of a tensor: their results, and the calls that the library refuses.
 
 Rules: ttnn 0.81.1 (to_layout, tilize, untilize, untilize_with_unpadding, to_memory_config), compared with recorded
 plans. All functions leave their source allocated.
@@ -50,7 +50,7 @@ def copied(
 
 
 def in_memory(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
-    """The same tensor in another place, padded as it is there."""
+    """The spec of the same tensor in another place, with the padding that the place needs."""
     return TensorSpec(spec.shape, spec.data_format, spec.layout, config)
 
 
@@ -62,13 +62,13 @@ def converted(
     name: str,
     circular_buffers: tuple[CircularBuffer, ...] = (),
 ) -> PlanTensor:
-    """A program of a convolution that makes a tensor of another in a new place, layout or format."""
+    """A program of a convolution that copies a tensor to a new place, layout or format."""
     op, output = CopyTensor(conversion), PlanTensor(name, target)
     return builder.run(op.name, op, [source], output=output, circular_buffers=circular_buffers)
 
 
 def fill(builder: PlanBuilder, conversion: Conversion, source: PlanTensor, target: PlanTensor) -> None:
-    """A program of a convolution that writes a tensor into another that is allocated already."""
+    """A program of a convolution that writes a tensor into another, already allocated tensor."""
     op = CopyTensor(conversion)
     builder.run(op.name, op, [source, target])
 
@@ -103,7 +103,7 @@ def keeps_padding(source: TensorSpec, place: MemoryConfig) -> bool:
 
 
 def _refusal(op: CopyTensor, source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> str | None:
-    """Why the library does not build a program, if it does not; said once the result is allocated."""
+    """Why the library does not build a program, if it refuses; it says so once the result is allocated."""
     shards, alignment_bytes = source.memory_config.shard_spec, spec.l1.alignment_bytes
     match op.conversion:
         case Conversion.TILIZE:
@@ -208,7 +208,7 @@ def in_other_layout(
 def rows_of(
     spec: TensorSpec, shape: tuple[int, ...], place: MemoryConfig, padded: tuple[int, ...] | None = None
 ) -> TensorSpec:
-    """What tiles become as rows: bfloat8_b becomes bfloat16; raises DeviceError for other block floats."""
+    """Format of tiles once they are rows: bfloat8_b becomes bfloat16; raises DeviceError for other block floats."""
     data_format = BFLOAT16 if spec.data_format == BFLOAT8_B else spec.data_format
     return TensorSpec(shape, data_format, Layout.ROW_MAJOR, place, padded)
 
@@ -238,7 +238,7 @@ def tilized_by(
         stays = stays and place.memory_layout is Scheme.WIDTH_SHARDED and as_many
         stays = stays and spec.padded_shape[-1] == padded[-1]
     if shards is not None and stays:
-        rows = prod(padded[:-1]) if len(spec.shape) > 1 else 1  # those of a vector are not padded
+        rows = prod(padded[:-1]) if len(spec.shape) > 1 else 1  # rows of a vector are not padded
         shape = shards.shape if whole else (rows, shards.shape[1])
         same_shards = replace(place, shard_spec=ShardSpec(shards.grid, shape, shards.orientation))
         tensor_spec = TensorSpec(spec.shape, tile_format, Layout.TILE, same_shards)

@@ -170,7 +170,7 @@ def _block_side(core_tiles: int, high: int, wide: int, cores: int) -> int:
 
 
 def _in_blocks(sides: Sides, blocks: TileBlocks, spec: DeviceSpec) -> Sides:
-    """Both sides of a program that works in blocks; the core counted is one with a whole block of every image."""
+    """Both sides of a program that works in blocks; the counted core has a whole block of every image."""
     rows, columns = (min(side, blocks.side) for side in (blocks.high, blocks.wide))
 
     def of_block(pages: Pages, tensor: TensorSpec) -> Pages:
@@ -286,7 +286,7 @@ def tensor_copy_movement(
 
 
 def _into_shards(sides: Sides, spec: DeviceSpec, *, bounces_always: bool) -> Pages:
-    """What an interleaved-to-sharded program reads; of a stick that DRAM does not align, it reads parts that bounce."""
+    """Reads of an interleaved-to-sharded program; a stick that DRAM does not align is read in parts that bounce."""
     read, written, alignment = sides.read, sides.written, spec.dram.alignment_bytes
     moved = replace(written, all_pages=min(read.all_pages, written.all_pages), in_dram=read.in_dram)
     if sides.from_tiles:
@@ -301,7 +301,7 @@ def _into_shards(sides: Sides, spec: DeviceSpec, *, bounces_always: bool) -> Pag
 
 
 def _resharded(sides: Sides) -> Pages:
-    """What a reshard reads: runs of whole rows where shards are as wide as before, page by page where they are not.
+    """Reads of a reshard: runs of whole rows where shards keep their width, otherwise page by page.
 
     A core whose shard several others read answers them on both networks.
     """
@@ -314,7 +314,7 @@ def _resharded(sides: Sides) -> Pages:
 
 
 def _shared_out(sides: Sides, spec: DeviceSpec) -> Movement:
-    """A copy whose rows, or tiles, are shared out over all cores, wherever shards lie."""
+    """A copy whose rows, or tiles, are distributed over all cores, wherever shards lie."""
     rows = sides.source.matrix[0] if sides.source.layout is Layout.ROW_MAJOR else sides.read.all_pages
     cores = page_cores(rows, spec.grid)
     count = cores.num_cores()

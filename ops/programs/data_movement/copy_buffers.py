@@ -35,9 +35,9 @@ Buffers = tuple[CircularBuffer, ...]
 
 
 def copy_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Buffers:
-    """Dataflow buffers of Copy: two pages on their way through each core, and two of the other format if there is one.
+    """Dataflow buffers of Copy: two pages in transit through each core, and two of the other format if there is one.
 
-    Rows whose place is another are put together from pages of the source, one at a time.
+    Rows that move to another place are put together from pages of the source, one at a time.
     """
     read, written = source.buffer(spec), target.buffer(spec)
     if source.layout is Layout.ROW_MAJOR and source.memory_config != target.memory_config:
@@ -55,15 +55,15 @@ def copy_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Bu
 
 
 def clone_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Buffers:
-    """Dataflow buffers of Clone: two pages on their way through each core."""
+    """Dataflow buffers of Clone: two pages in transit through each core."""
     page_bytes = _aligned(source.buffer(spec), spec)
     return (paged_buffer("pages", BUFFERING, page_bytes, source.data_format, page_cores(_pages(target), spec.grid)),)
 
 
 def move_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> tuple[Buffers, Buffers]:
-    """Circular buffers of Move: two pages on their way through each core; and where both places overlap.
+    """Circular buffers of Move: two pages in transit through each core; and the buffers where both places overlap.
 
-    Then all pages of a core are read before the first is written.
+    With an overlap all pages of a core are read before the first is written.
     """
     read, written, alignment = source.buffer(spec), target.buffer(spec), spec.l1.alignment_bytes
     used = min(_pages(target), spec.grid.cores)
@@ -75,7 +75,7 @@ def move_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> tu
 
 
 def _pages(tensor: TensorSpec) -> int:
-    """Tiles, or rows."""
+    """Pages of a tensor: its tiles, or its rows."""
     rows, columns = tensor.matrix
     return rows * columns // TILE**2 if tensor.layout is Layout.TILE else prod(tensor.padded_shape[:-1])
 
@@ -136,7 +136,7 @@ def _block_buffers(blocks: TileBlocks, read: TensorSpec, written: TensorSpec, sp
 
 
 def _tilized_shards(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> Buffers:
-    """Of shards that are tilized where they lie: those that stay in their scheme, and rows of whole tiles for L1."""
+    """Buffers of shards tilized in place: shards that stay in their scheme, and rows of whole tiles for L1."""
     before, after = read.spec.memory_config, written.spec.memory_config
     if not before.is_sharded():
         return ()
@@ -150,7 +150,7 @@ def _tilized_shards(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> 
 
 
 def _padded_shards(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> Buffers:
-    """Of WIDTH shards that are padded and stay: the rows of an image on their way, and a stick of the padding."""
+    """Buffers of WIDTH shards that are padded and stay: the rows of an image in transit, and a stick of the padding."""
     places = {tensor.spec.memory_config.memory_layout for tensor in (read, written)}
     if places != {TensorMemoryLayout.WIDTH_SHARDED} or len(written.spec.shape) == 1:
         return ()
@@ -168,7 +168,7 @@ def _padded_shards(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> B
 
 
 def _untilized_shards(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> Buffers:
-    """Of shards that are untilized: where they lie, if they stay; otherwise rows of tiles on their way."""
+    """Buffers of shards that are untilized: in place, if they stay; otherwise rows of tiles in transit."""
     place, shards = read.spec.memory_config, read.spec.memory_config.shard_spec
     if shards is None:
         return ()
@@ -183,7 +183,7 @@ def _untilized_shards(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -
 
 
 def _unpadded_shards(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> Buffers:
-    """Of shards whose padding is cut off: all rows of an image at a time if they stay shards, otherwise one."""
+    """Buffers of shards whose padding is cut off: all rows of an image at a time if they stay shards, else one row."""
     place = read.spec.memory_config
     if not place.is_sharded():
         return ()
@@ -211,7 +211,7 @@ def _shard_tiles(tensor: TensorSpec) -> tuple[int, int]:
 
 
 def _view(name: str, tensor: PlanTensor, spec: DeviceSpec, cores: CoreRangeSet | None = None) -> CircularBuffer:
-    """A buffer on the shards of a tensor, of as many pages as they have."""
+    """A buffer on the shards of a tensor, with as many pages as the shards."""
     shards, data_format = tensor.spec.shards, tensor.spec.data_format
     page_bytes, size = data_format.tile_bytes, prod(shards.shape) * data_format.tile_bytes // TILE**2
     if tensor.spec.layout is Layout.ROW_MAJOR:
@@ -247,7 +247,7 @@ def shard_buffers(conversion: Conversion, read: PlanTensor, written: PlanTensor,
 
 
 def resharded_bytes(target: TensorSpec, shard_bytes: int, spec: DeviceSpec) -> int:
-    """Bytes of a reshard's view of a shard: as many whole pages, aligned, as the tensor has bytes for without that."""
+    """Bytes of a reshard's view of a shard: as many whole aligned pages as the tensor's unaligned bytes fill."""
     tensor = target.buffer(spec)
     page_bytes = _aligned(tensor, spec)
     return min(shard_bytes, tensor.size_bytes // page_bytes * page_bytes)

@@ -1,4 +1,4 @@
-"""Windows of images that become channels: the operation, the shards that it wants, its buffers and its pages.
+"""Programs that fold windows of images into channels: the operation, its shards, buffers and pages.
 
 Source: tt-metal 0.81.1 (data_movement/fold), compared with recorded plans.
 """
@@ -44,10 +44,9 @@ class FoldWindows(DataMovement):
         return folded.astype(self.data_format.storage, copy=False)
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
-        """Sticks of a window are laid side by side.
+        """Sticks of a window are joined; processors of a core copy sticks of shards in place.
 
-        The processors of a core copy sticks of shards where they are. Tiles are untilized, and sticks of rows are
-        waited for by windows.
+        Tiles are untilized, and sticks of rows are waited for by windows.
         """
         sides = sides_of(read, written, spec)
         pages, writes = sides.read, replace(sides.written, access=Access.WAIT)
@@ -78,7 +77,7 @@ def folded_format(tensor: TensorSpec) -> DataFormat:
 
 
 def folds_tiles(image: TensorSpec, window: tuple[int, int], spec: DeviceSpec) -> bool:
-    """Whether the program takes tiles as they are: interleaved ones, whose channels fill words and L1 holds a row."""
+    """Whether the program reads tiles: interleaved tiles whose channels fill words and of which L1 holds a row."""
     if image.layout is not Layout.TILE or image.memory_config.is_sharded():
         return False
     row = image.shape[-1] * (folded_format(image).element_bytes or 0)
@@ -87,7 +86,7 @@ def folds_tiles(image: TensorSpec, window: tuple[int, int], spec: DeviceSpec) ->
 
 
 def whole_windows(image: TensorSpec, window: tuple[int, int], spec: DeviceSpec) -> MemoryConfig:
-    """HEIGHT shards that hold whole rows of windows: those of the image, or as many as share its rows evenly."""
+    """HEIGHT shards that hold whole rows of windows: the image's shards, or as many as share its rows evenly."""
     place, (batch, height, width, _) = image.memory_config, image.shape
     shards, pixels = place.shard_spec, window[0] * width
     if shards is None or shards.shape[0] % pixels == 0:
@@ -130,5 +129,5 @@ def _tile_buffers(image: TensorSpec, window: tuple[int, int], spec: DeviceSpec) 
 
 
 def _sharing(parts: int, spec: DeviceSpec) -> CoreRangeSet:
-    """As many cores as share parts evenly, but for the last, row by row."""
+    """As many cores, row by row, as share the items evenly except for the last core."""
     return first_cores(dealt_evenly(parts, spec.grid.cores)[0], spec.grid.cols, spec.grid.rows)

@@ -12,7 +12,7 @@ from ops.programs.buffer_shapes import dealt_evenly, row_bytes
 
 
 class Access(Enum):
-    """How a core gets at pages."""
+    """How a core accesses pages."""
 
     STREAM = "stream"  # One request after the other
     STICKS = "sticks"  # The same for rows of a row-major tensor; those read from DRAM are waited for in groups
@@ -62,7 +62,7 @@ class Movement:
 
     @property
     def sides(self) -> tuple[Pages, ...]:
-        """The pages that are read, and those that are written, as far as there are any."""
+        """The read pages and the written pages, if there are any."""
         return tuple(pages for pages in (self.reads, self.writes) if pages is not None)
 
 
@@ -150,7 +150,7 @@ def pages_of(tensor: TensorSpec, cores: int) -> Pages:
 
 
 def shard_width(width: int, *tensors: TensorSpec) -> int:
-    """Columns of a core's part of so many: those of the first tensor that is sharded, if one is."""
+    """Columns of a core's part of a tensor `width` wide: those of the first sharded tensor, if there is one."""
     shards = (tensor.memory_config.shard_spec for tensor in tensors)
     return next((min(width, shard_spec.shape[1]) for shard_spec in shards if shard_spec is not None), width)
 
@@ -161,6 +161,6 @@ def copy_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> M
 
 
 def copy_pages(sides: Sides) -> Movement:
-    """Every page is waited for, and written while the next one comes."""
+    """Every page is waited for, and written while the next page arrives."""
     reads, writes = replace(sides.read, access=Access.WAIT), replace(sides.written, access=Access.WAIT)
     return Movement(cores=sides.cores, reads=reads, writes=writes, blocks=reads.core_pages)

@@ -82,7 +82,7 @@ def movement_cycles(movement: Movement, spec: DeviceSpec, *, contention: bool = 
 
 
 def _start_cycles(movement: Movement, spec: DeviceSpec) -> float:
-    """Until kernels run, and after the last page is written, where pages are not waited for one by one."""
+    """Cycles until kernels run, and after the last page is written, where pages are not waited for one by one."""
     costs, writes = spec.costs_of(MovementCosts), movement.writes
     start = costs.start_cycles + (costs.reshard_cycles if movement.reshards else 0.0)
     if writes is not None and writes.in_dram and writes.access in STREAMS:
@@ -91,7 +91,7 @@ def _start_cycles(movement: Movement, spec: DeviceSpec) -> float:
 
 
 def _overlapped(stages: dict[Stage, float], movement: Movement, spec: DeviceSpec) -> float:
-    """The slowest stage, and a block of each other; DRAM works for all of them at any time.
+    """The slowest stage, plus a block of every other stage; DRAM works for all stages at any time.
 
     Reading and writing are one stage where one data movement processor does both.
     """
@@ -103,7 +103,6 @@ def _overlapped(stages: dict[Stage, float], movement: Movement, spec: DeviceSpec
 
 
 def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[Stage, float]:
-    """Cycles of a core's stages."""
     costs, reads, writes = spec.costs_of(MovementCosts), movement.reads, movement.writes
     others = movement.cores.num_cores() if contention else 0
     stages = dict.fromkeys((Stage.READER, Stage.TILIZE, Stage.MATH, Stage.UNTILIZE, Stage.WRITER, Stage.DRAM), 0.0)
@@ -136,7 +135,7 @@ def _cast_cycles(spec: DeviceSpec, before: DataFormat, after: DataFormat) -> flo
 
 
 def _read_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
-    """Cycles of a page on the reading side of a core, besides as many cores that read."""
+    """Cycles of a page on the reading side of a core, while the given number of other cores read."""
     wire = pages.page_bytes / spec.noc.link_bytes_per_cycle
     match pages.access:
         case Access.LOCAL:
@@ -160,7 +159,7 @@ def _read_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
 
 
 def _write_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
-    """Cycles of all pages on the writing side of a core, besides as many cores that write."""
+    """Cycles of all pages on the writing side of a core, while the given number of other cores write."""
     costs, wire = spec.costs_of(MovementCosts), pages.page_bytes / spec.noc.link_bytes_per_cycle
     match pages.access:
         case Access.WAIT:
@@ -196,7 +195,7 @@ HOW: Final = {
 def describe_movement(
     movement: Callable[[], Movement], *, measured_as: str = "", details: tuple[Detail, ...] = ()
 ) -> Description:
-    """How a data movement was planned; `movement` is worked out when the description is read.
+    """How a data movement was planned; `movement` is computed when the description is read.
 
     `measured_as` is the name under which such programs were measured; `details` follow the pages of both sides.
     """
@@ -244,7 +243,7 @@ def _kind(pages: Pages) -> str:
 
 
 def _place(movement: Movement, pages: Pages) -> str:
-    """Where the pages of one side come from, or go to."""
+    """The memory that the pages of one side come from, or go to."""
     preposition = "from" if pages is movement.reads else "to"
     if not pages.in_dram and movement.reshards:
         return "from the L1 of other cores"

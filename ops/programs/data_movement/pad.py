@@ -1,7 +1,7 @@
-"""A number around a tensor, or in the padding of its tiles: operations, buffers, pages and values.
+"""Programs that pad a tensor or fill the padding of its tiles: operations, buffers, pages and values.
 
 Source: tt-metal 0.81.1 (data_movement/pad, fill_pad), compared with recorded plans. Cycles are composed: pages of the
-source are waited for and those of the result written, as in measured copies.
+source are waited for and pages of the result written, as in measured copies.
 """
 
 from dataclasses import dataclass, replace
@@ -76,7 +76,7 @@ def pads_shards(source: TensorSpec, target: TensorSpec) -> bool:
 
 
 def writes_halves(source: TensorSpec, target: TensorSpec) -> bool:
-    """Whether the program writes a 32-bit number as two bfloat16 ones: every program of rows but that which widens."""
+    """Whether the program writes a 32-bit number as two bfloat16 numbers: all programs of rows but the widening one."""
     widens = pads_shards(source, target) and source.shape[-1] != target.shape[-1]
     return source.layout is Layout.ROW_MAJOR and source.data_format == FLOAT32 and not widens
 
@@ -112,7 +112,7 @@ def _shard_buffers(source: PlanTensor, target: PlanTensor, spec: DeviceSpec) -> 
 
 
 def _row_buffers(source: TensorSpec, target: TensorSpec, front: int, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Rows by groups that are waited for together, a row of the number, and one in which rows are aligned."""
+    """Groups of rows that are waited for together, a row of the number, and a row for alignment."""
     data_format, cores = target.data_format, page_cores(target.matrix[0], spec.grid)
     row = target.shape[-1] * (data_format.element_bytes or 0)
     apart, in_dram = round_up(row, spec.l1.alignment_bytes), round_up(row, spec.dram.alignment_bytes)
@@ -127,7 +127,7 @@ def _row_buffers(source: TensorSpec, target: TensorSpec, front: int, spec: Devic
 
 
 def row_room_bytes(spec: DeviceSpec) -> int:
-    """Bytes that rows on their way through a core may take: half of its L1, but for what lies below all programs."""
+    """Bytes that rows in transit through a core may take: half of the L1 above the base of all programs."""
     return spec.l1.bytes // 2 - spec.l1.base_bytes
 
 

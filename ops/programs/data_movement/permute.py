@@ -140,7 +140,7 @@ def _blocks(sides: Sides, axes: tuple[int, ...], spec: DeviceSpec) -> Movement:
 
 
 def _pieces(pages: Pages, count: int, piece_bytes: int, cores: int) -> Pages:
-    """A side whose pages are got at in pieces, one behind the other."""
+    """A side whose pages are accessed in pieces, one after the other."""
     return replace(
         pages,
         access=Access.STICKS,
@@ -162,7 +162,7 @@ Model = Callable[[Permute, Ends, DeviceSpec], tuple[CoreRangeSet, float, Stages]
 
 
 def _model(op: Permute, ends: Ends) -> Model | None:
-    """How rows move; None for tiles, for rows that stay whole, and for shards whose axes move otherwise."""
+    """The movement of rows; None for tiles, for rows that stay whole, and for shards whose axes move otherwise."""
     rank = len(op.axes)
     sharded = [tensor.memory_config.is_sharded() for tensor in (ends.read, ends.written)]
     if ends.read.layout is not Layout.ROW_MAJOR or rank < 3:
@@ -174,7 +174,7 @@ def _model(op: Permute, ends: Ends) -> Model | None:
 
 
 def _by_tiles(op: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet, float, Stages]:
-    """Part of a tile after the other: rows along the axis that becomes the last, as far as a tile reaches."""
+    """One part of a tile after the other: rows along the axis that becomes the last, up to the end of a tile."""
     last, moved = op.shape[-1], op.shape[op.axes[-1]]
     count = prod(op.shape) // (last * moved) * div_up(last, TILE) * div_up(moved, TILE)
     used = min(count, spec.grid.cores)
@@ -197,7 +197,7 @@ def _in_stages(read: float, tilized: float, turned: float, written: float, block
 
 
 def _fetched(op: Permute, ends: Ends, spec: DeviceSpec) -> tuple[CoreRangeSet, float, Stages]:
-    """Two kernels fetch half of a core's sticks each from where they lie, one after the other; or one all."""
+    """Two kernels fetch half of a core's sticks each, one stick after the other; or one kernel fetches all."""
     kernels = (Stage.READER, Stage.SECOND_READER)[: spec.data_movement.processors]
     shards = ends.written.shards
     rows, columns = shards.shape

@@ -1,4 +1,4 @@
-"""The buffers of programs that put axes in another order, and the shards that their results go to.
+"""Buffers of permute and transpose programs, and the shards of their results.
 
 Source: tt-metal 0.81.1 (data_movement/permute, transpose and common), compared with recorded plans.
 """
@@ -37,7 +37,7 @@ FACE_ROW = 16  # elements of a row of a face
 
 
 def keeps_tiles(axes: tuple[int, ...]) -> bool:
-    """Whether whole tiles go elsewhere, turned or not: the last two axes stay the last two."""
+    """Whether tiles stay whole, transposed or not: the last two axes stay the last two."""
     return set(axes[-2:]) == {len(axes) - 2, len(axes) - 1}
 
 
@@ -103,7 +103,7 @@ def _side_is_native(place: MemoryConfig, layout: Layout) -> bool:
 
 
 def place_of_swap(tensor: TensorSpec, swapped: tuple[int, int]) -> MemoryConfig:
-    """Where a tensor of rank 4 goes whose two axes are swapped: without shards where the program is to choose them."""
+    """The place of a tensor of rank 4 with two axes swapped: without shards where the program chooses them."""
     place, shards = tensor.memory_config, tensor.memory_config.shard_spec
     if not place.is_sharded():
         return place
@@ -126,7 +126,7 @@ def place_of_swap(tensor: TensorSpec, swapped: tuple[int, int]) -> MemoryConfig:
 
 
 def adjusted(shards: ShardSpec, before: Shape, after: Shape) -> ShardSpec | None:
-    """As many shards as before, each its part of another shape; None if that is no whole number of rows or columns."""
+    """The same number of shards for another shape; None if a shard has no whole number of rows or columns."""
     rows, left = divmod(shards.shape[0] * prod(after[:-1]), prod(before[:-1]))
     columns, over = divmod(shards.shape[1] * after[-1], before[-1])
     return None if left or over else replace(shards, shape=(rows, columns))
@@ -149,7 +149,7 @@ def with_shards(tensor: TensorSpec, after: Shape, place: MemoryConfig, spec: Dev
 
 
 def even_shards(shape: Shape, layout: TensorMemoryLayout, orientation: ShardOrientation, grid: GridSpec) -> ShardSpec:
-    """Shards of whole tiles that share a tensor on all cores, on as many of them as have some."""
+    """Shards of whole tiles that share a tensor evenly on all cores, without empty shards."""
     rows, columns, along = prod(shape[:-1]), shape[-1], orientation is ShardOrientation.ROW_MAJOR
     by_blocks = layout is TensorMemoryLayout.BLOCK_SHARDED
     if by_blocks:
@@ -240,20 +240,19 @@ def _views(source: PlanTensor, target: PlanTensor, size: int, cores: CoreRangeSe
 
 
 def _rows_stay(source: TensorSpec, target: TensorSpec, after: Shape) -> bool:
-    """Whether shards on both sides hold whole rows, and the program works on them where they lie."""
+    """Whether shards on both sides hold whole rows that the program reorders in place."""
     if target.memory_config.shard_spec is None or not is_native(source, target.memory_config):
         return False
     return source.shards.shape[1] == source.padded_shape[-1] and target.shards.shape[1] == after[-1]
 
 
 def _images_stay(source: TensorSpec, target: TensorSpec, after: Shape) -> bool:
-    """Whether shards on both sides hold whole images."""
     whole_rows = _rows_stay(source, target, after)
     return whole_rows and source.shards.shape[0] % source.padded_shape[-2] == target.shards.shape[0] % after[-2] == 0
 
 
 def _turns_shards(source: TensorSpec, target: TensorSpec, after: Shape) -> bool:
-    """Whether tiles are turned in their shards: whole images, or the rows of one that become columns."""
+    """Whether tiles are transposed in their shards: whole images, or the rows of an image that become columns."""
     if target.memory_config.shard_spec is None or not is_native(source, target.memory_config):
         return False
     alone = source.padded_shape[:2] == (1, 1) and source.shards.shape[1] == source.padded_shape[-1]

@@ -1,7 +1,6 @@
-"""Moving a tensor between host, DRAM and L1, interleaved and sharded: what is allocated, and in which order.
+"""Moving a tensor between host, DRAM and L1, interleaved and sharded: allocations and their order.
 
-Rules: tt-metal 0.81.1, compared with recorded runs. All functions leave their source allocated unless they say
-otherwise.
+Rules: tt-metal 0.81.1, compared with recorded runs. Functions leave their source allocated unless they say otherwise.
 """
 
 from collections.abc import Mapping
@@ -119,7 +118,7 @@ def resharding(before: TensorSpec, config: MemoryConfig, spec: DeviceSpec) -> Co
 
 
 def convert(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
-    """A tensor in another place; the tensor itself if it is there."""
+    """A tensor in another place; the tensor itself if it is already in that place."""
     if config == source.spec.memory_config:
         return source
     result = in_memory(source.spec, config)
@@ -134,10 +133,10 @@ def convert(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name
 
 
 def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
-    """The result of a convolution where the caller wants it; the source is released when it is copied.
+    """The result of a convolution in the caller's memory config; the source is released when it is copied.
 
-    A sharded config that the output, or the device, does not fit is refused only when all before it has run, as by the
-    real library.
+    A sharded config that does not fit the output or the device is refused only when all steps before have run, as by
+    the real library.
     """
     refused, scheme = None, config.memory_layout
     if config.is_sharded() and config.shard_spec is None:
@@ -236,10 +235,10 @@ def sharded_input(
 def replace_input(
     builder: PlanBuilder, source: PlanTensor, old: PlanTensor, new: PlanTensor, *, deallocate: bool
 ) -> None:
-    """``new``, made from ``old``, takes its place.
+    """``new``, made from ``old``, takes the place of ``old``.
 
-    A copy that the call made is released; so is the caller's tensor in L1 with ``deallocate``, and then ``new`` is
-    moved up into the room that it leaves.
+    A copy that the call made is released. With ``deallocate`` the caller's tensor in L1 is released, too, and ``new``
+    is moved up into the freed room.
     """
     if deallocate and old.in_l1:
         builder.free(old)

@@ -100,7 +100,7 @@ class Reshape(DataMovement):
         return values.reshape(self.shape)
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
-        """Rows move between pages, since they lie differently under another shape."""
+        """Rows move between pages, because their places differ under another shape."""
         sides = sides_of(read, written, spec)
         return _reshaped_tiles(sides) if sides.from_tiles else _reshaped_sticks(sides, spec)
 
@@ -119,7 +119,7 @@ def _reshaped_tiles(sides: Sides) -> Movement:
 
 
 def _reshaped_sticks(sides: Sides, spec: DeviceSpec) -> Movement:
-    """The processors of a core read sticks, copy pieces, byte by byte where they do not lie alike, and write."""
+    """The processors of a core read sticks, copy pieces (byte by byte where alignments differ) and write."""
     read, written, cores = sides.read, sides.written, sides.cores.num_cores()
     parts = min(hands(spec, RESHAPE_KERNELS) * cores, read.all_pages)
     share = div_up(read.all_pages, parts)
@@ -145,9 +145,9 @@ SEGMENT_ALIGNMENT = 16  # alignment of L1 in bytes, which the real library takes
 
 
 def stick_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Scratchpads of the program that moves rows, of one processor or both: rows as they are read, and as they become.
+    """Scratchpads for one or both processors of the program that moves rows: rows as read, and rows as written.
 
-    Both work where pages of one side divide those of the other and can be written as they are.
+    Both processors work where pages of one side divide those of the other and can be written unchanged.
     """
     read, written = row_bytes(source, source.shape[-1]), row_bytes(target, target.shape[-1])
     cores = first_cores(spec.grid.cores, spec.grid.cols, spec.grid.rows)
@@ -174,7 +174,7 @@ def stick_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> t
 
 
 def tile_buffers(source: TensorSpec, target: TensorSpec, segments: int, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Dataflow buffers of the program that moves rows of tiles: a page of the map, a tile, and one put together."""
+    """Dataflow buffers of the program that moves rows of tiles: a page of the map, an input and an output tile."""
     cores = page_cores(volume_tiles(target), spec.grid)
     return (
         buffer("map", segments * SEGMENT_BYTES, target.data_format, cores),
@@ -200,7 +200,7 @@ def segments_per_page(before: tuple[int, int, int], after: tuple[int, int, int])
 
 
 def _most_of_tiles(tiles: Integers, before: tuple[int, int, int], after: tuple[int, int, int]) -> int:
-    """The most segments among some output tiles, whose rows have another length."""
+    """The most segments of any output tile, when rows change their length."""
     elements = _elements(tiles, before, after)
     begins = np.ones(len(elements.number), np.bool_)
     keys = (elements.number, elements.in_tile)

@@ -80,7 +80,7 @@ def resharded_place(spec: TensorSpec, before: MemoryConfig) -> MemoryConfig:
 
 
 def _equal_parts(length: int, most: int, unit: int) -> int:
-    """The most equal parts of whole units; 0 if there are none."""
+    """The largest number of equal parts of whole units; 0 if there are none."""
     return next((parts for parts in range(most, 0, -1) if length % (parts * unit) == 0), 0)
 
 
@@ -133,10 +133,7 @@ def reshaped(builder: PlanBuilder, source: PlanTensor, shape: Shape, name: str) 
 
 
 class RowMover:
-    """Moves the rows of a tensor of the device to where they lie under another shape; the source stays allocated.
-
-    This is what a convolution does; `ops.planners.shape.reshape` does more.
-    """
+    """Moves the rows of a tensor to their places under another shape, as a convolution does; the source stays."""
 
     def __init__(self, builder: PlanBuilder, source: PlanTensor, shape: Shape, where: MemoryConfig, name: str) -> None:
         """Prepares the move of ``source`` to the place ``where``, whose shards follow from the shape."""
@@ -149,14 +146,14 @@ class RowMover:
 
     @cached_property
     def place(self) -> MemoryConfig:
-        """Where the result goes; the library works this out, and may fail to, once it is needed."""
+        """The place of the result; the library computes it when it is needed, and may fail to."""
         if not self.where.is_sharded():
             return self.where
         spec = self.source.spec
         return self.sharded_place(TensorSpec(self.shape, spec.data_format, spec.layout, without_shards(self.where)))
 
     def sharded_place(self, flat: TensorSpec) -> MemoryConfig:
-        """Where the result goes, which has no shards yet, if it is to be sharded."""
+        """The place of a sharded result that has no shards yet."""
         return resharded_place(flat, self.where)
 
     def gathered(self) -> PlanTensor:
@@ -165,18 +162,18 @@ class RowMover:
         return to_interleaved(self.builder, self.source, place, f"{self.name}.interleaved")
 
     def dealt(self, tensor: PlanTensor) -> PlanTensor:
-        """A tensor dealt to the shards of the result."""
+        """A tensor copied to the shards of the result."""
         result, name = in_memory(tensor.spec, self.place), self.name
         return converted(self.builder, Conversion.INTERLEAVED_TO_SHARDED, tensor, result, name)
 
     def filled(self, tensor: PlanTensor) -> PlanTensor:
-        """Tiles of which some have padding, which shares exponents with numbers, with zeros in it."""
+        """Tiles with zeros in their padding, if they have any, since padding shares exponents with numbers."""
         buffers = fill_buffers(tensor.spec, self.builder.device_spec)
         self.builder.run("FillPadDeviceOperation", FillPad(), [tensor], circular_buffers=buffers, dataflow=True)
         return tensor
 
     def moved(self) -> PlanTensor:
-        """The result: in its place, whatever lay in between released."""
+        """The result in its place; intermediates are released."""
         spec, from_shards = self.source.spec, self.source.spec.memory_config.is_sharded()
         if spec.layout is Layout.ROW_MAJOR:
             read, name = self.gathered() if from_shards else self.source, self._before_dealing("moved")
@@ -193,7 +190,7 @@ class RowMover:
         return result
 
     def filled_tiles(self, tensor: PlanTensor) -> PlanTensor:
-        """Tiles that are not block floats, with what is to be in their padding."""
+        """Tiles that are not block floats, with the filling of their padding."""
         return tensor
 
     def _block_floats(self, read: PlanTensor) -> PlanTensor:
@@ -212,11 +209,11 @@ class RowMover:
         return result
 
     def _before_dealing(self, step: str) -> str:
-        """The name of what is dealt to shards, or else is the result."""
+        """Name of the tensor before it is sharded; the result's name if it is not sharded."""
         return f"{self.name}.{step}" if self.place.is_sharded() else self.name
 
     def _in_place(self, tensor: PlanTensor) -> PlanTensor:
-        """An interleaved tensor dealt to shards, and released; itself if the result stays interleaved."""
+        """An interleaved tensor copied to shards and released; the tensor itself if the result stays interleaved."""
         if not self.place.is_sharded():
             return tensor
         result = self.dealt(tensor)
@@ -231,7 +228,7 @@ def is_ragged(shape: Shape) -> bool:
 
 def moved_rows(builder: PlanBuilder, source: PlanTensor, shape: Shape, place: MemoryConfig, name: str) -> PlanTensor:
     """Interleaved rows of another length, by one program; raises DeviceError for elements that it does not move."""
-    result = _made(source.spec, shape, place)
+    result = _moved_spec(source.spec, shape, place)
     return builder.run(
         "ReshapeViewDeviceOperation",
         Reshape(shape),
@@ -242,8 +239,8 @@ def moved_rows(builder: PlanBuilder, source: PlanTensor, shape: Shape, place: Me
     )
 
 
-def _made(spec: TensorSpec, shape: Shape, place: MemoryConfig) -> TensorSpec:
-    """What the program makes; raises DeviceError for elements that it does not move, of rows and of tiles."""
+def _moved_spec(spec: TensorSpec, shape: Shape, place: MemoryConfig) -> TensorSpec:
+    """Tensor spec of the program's result; raises DeviceError for rows or tiles of elements that it does not move."""
     if spec.data_format not in MOVED_FORMATS:
         raise DeviceError(
             "Can only work with bfloat16/float32 or int32/uint32 tensors\n"
@@ -257,7 +254,7 @@ def moved_tiles(builder: PlanBuilder, source: PlanTensor, shape: Shape, place: M
 
     A DeviceError refuses formats whose elements the program does not move.
     """
-    spec, result = source.spec, _made(source.spec, shape, place)
+    spec, result = source.spec, _moved_spec(source.spec, shape, place)
     before, after = three_axes(spec.shape), three_axes(shape)
     segments = segments_per_page(before, after)
     rows_map = TensorSpec((map_tiles(after), SEGMENT_WORDS * segments), UINT32, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)

@@ -25,7 +25,7 @@ CORES = 1 << 12  # more than there are in a row or column of cores
 
 
 class Uneven(Enum):
-    """What becomes of the units."""
+    """The fate of uneven units."""
 
     MOVED = auto()
     MISPLACED = auto()
@@ -41,7 +41,7 @@ class _Rows(NamedTuple):
 
 
 def uneven(source: TensorSpec, target: TensorSpec) -> Uneven:
-    """What Reshard makes of sharded rows that go to shards of another width; all else is moved."""
+    """How Reshard treats uneven rows in shards of another width; other rows are moved."""
     pages = [row_bytes(tensor, tensor.shards.shape[1]) for tensor in (source, target)]
     same_scheme = source.memory_config.memory_layout is target.memory_config.memory_layout
     by_block = source.memory_config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED
@@ -56,7 +56,7 @@ def uneven(source: TensorSpec, target: TensorSpec) -> Uneven:
     if set(_cores(target).ravel().tolist()) - set((wanted // WORD).tolist()):
         return Uneven.LOST
     moved = dict(zip(wanted.tolist(), counted.tolist(), strict=True))
-    right = zip(_held(target, rows).tolist(), _held(source, rows).tolist(), strict=True)
+    right = zip(_unit_places(target, rows).tolist(), _unit_places(source, rows).tolist(), strict=True)
     return Uneven.MOVED if all(moved.get(at) == unit for at, unit in right) else Uneven.MISPLACED
 
 
@@ -95,8 +95,8 @@ def _cores(tensor: TensorSpec) -> Integers:
     return np.array([core.x * CORES + core.y for core in cores], np.int64).reshape(down, across)
 
 
-def _held(tensor: TensorSpec, rows: _Rows) -> Integers:
-    """Where every unit lies, row by row: its core and its place among the core's units, as one number."""
+def _unit_places(tensor: TensorSpec, rows: _Rows) -> Integers:
+    """The place of every unit, row by row, as one number: its core and its place among the core's units."""
     high, wide = tensor.shards.shape
     per_page = row_bytes(tensor, wide) // rows.unit_bytes
     row, unit = np.indices((rows.lines, rows.units))
@@ -105,7 +105,7 @@ def _held(tensor: TensorSpec, rows: _Rows) -> Integers:
 
 
 def _counted(tensor: TensorSpec, rows: _Rows) -> Integers:
-    """Where the library takes every unit to lie; units that it does not count lie first on the first core."""
+    """The place at which the library expects every unit; units that it does not count lie first on the first core."""
     high, wide = tensor.shards.shape
     per_page, cores = row_bytes(tensor, wide) // rows.unit_bytes, _cores(tensor)
     per_row = per_page * cores.shape[1]
@@ -129,7 +129,7 @@ def _counted(tensor: TensorSpec, rows: _Rows) -> Integers:
 
 
 def _padding(tensor: TensorSpec, cores: Integers, left: Integers, per_page: int) -> Iterator[int]:
-    """Units of padding in pages of the last cores of the grid, page by page, where there are any."""
+    """Units of padding in pages of the last cores of the grid, page by page."""
     first = tensor.shards.grid.ranges[0]
     if tensor.shards.orientation is ShardOrientation.ROW_MAJOR:
         last = cores // CORES == first.end.x - first.start.x

@@ -64,7 +64,7 @@ class Cut(DataMovement):
 
     @property
     def has_steps(self) -> bool:
-        """Whether elements between those that are kept are left out."""
+        """Whether elements between the kept elements are left out."""
         return any(step != 1 for step in self.steps)
 
     @property
@@ -126,14 +126,14 @@ def cuts_shards(op: Cut, source: TensorSpec, target: TensorSpec, spec: DeviceSpe
 
 
 def row_buffer_bytes(op: Cut, source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> int:
-    """Bytes that one row takes on its way; rows that begin between aligned addresses take more."""
+    """Bytes of a row in transit; rows that begin between aligned addresses take more."""
     alignment = _alignment(source, target, spec)
     apart = row_bytes(source, op.begins[-1]) % page_alignment_bytes(source.memory_config, spec) != 0
     return round_up(row_bytes(target), BUFFERING * alignment if apart else alignment)
 
 
 def rows_together(rows: int, size: int, spec: DeviceSpec) -> int:
-    """Rows that a core waits for together: as many of a size as one read brings, and as divide all rows of a core."""
+    """Rows that a core waits for together: as many as one read brings, and as divide the rows of the core."""
     core_rows = round_up(div_up(rows, spec.grid.cores), ROW_GROUP)
     most = min(core_rows, max(1, READ_BYTES // size))
     return next(count for count in range(most, 0, -1) if core_rows % count == 0)
@@ -234,7 +234,7 @@ def slice_write_movement(source: TensorSpec, part: TensorSpec, spec: DeviceSpec)
 def slice_movement(
     image: TensorSpec, part: TensorSpec, spec: DeviceSpec, *, columns: tuple[int, int] | None = None
 ) -> Movement:
-    """A program that cuts a part, in L1, out of an image in DRAM: all columns, or those from one to before another."""
+    """A program that cuts a part, in L1, out of an image in DRAM: all columns, or a range of columns."""
     sides = sides_of(image, part, spec)
     if sides.from_tiles:
         return _cut_from_tiles(sides, *(columns or (0, image.shape[-2])))
@@ -359,7 +359,7 @@ def sliced_input(
 
 
 def _narrow_rows(image: TensorSpec, target: TensorSpec, alignment_bytes: int) -> str | None:
-    """Why rows can not be cut out of an image of rows, in the real library's words and ours; None if they can."""
+    """Why rows cannot be cut out of an image of rows, in the real library's words and ours; None if they can."""
     size = row_bytes(target, target.shards.shape[1])
     if image.layout is Layout.TILE or size % alignment_bytes == 0:
         return None

@@ -20,7 +20,7 @@ from ops.programs.data_movement.movement_cycles import DataMovement
 
 @dataclass(frozen=True, slots=True)
 class Typecast(DataMovement):
-    """The same shape in another format."""
+    """The same tensor in another format."""
 
     MEASURED = True
 
@@ -41,7 +41,7 @@ class Typecast(DataMovement):
 def typecast_by(
     builder: PlanBuilder, read: PlanTensor, data_format: DataFormat, name: str, *, place: MemoryConfig | None = None
 ) -> PlanTensor:
-    """A tensor in another format, in a place or where it is; raises DeviceError if that is sharded in another way."""
+    """A tensor in another format, by default in its place; raises DeviceError if the place has another sharding."""
     source, spec = read.spec, builder.device_spec
     where = source.memory_config if place is None else place
     result = PlanTensor(name, TensorSpec(source.shape, data_format, source.layout, where))

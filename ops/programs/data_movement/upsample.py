@@ -29,7 +29,7 @@ FIXED_ONE: Final = 1 << 16  # of the numbers that a reader finds its pixel with
 
 
 class UpsampleProgram(Enum):
-    """How pixels get to their places."""
+    """How pixels reach their places."""
 
     STICKS = "sticks"  # Every stick is read once and written to all its places
     TILES = "tiles"  # The same, behind an untilize
@@ -99,7 +99,7 @@ def upsampled_shape(shape: tuple[int, ...], scale: tuple[float, float]) -> tuple
 
 
 def _taken(length: int, side: int, factor: float) -> Indices:
-    """[made] which pixel of ``side`` each pixel of the result is; by a reciprocal rounded up to 16 bits."""
+    """[length] pixel of ``side`` that each pixel of the result takes; by a reciprocal rounded up to 16 bits."""
     reciprocal = int(np.ceil(np.float32(1) / np.float32(factor) * np.float32(FIXED_ONE)))
     places = np.arange(length, dtype=np.int64)
     taken = places // int(factor) if float(factor).is_integer() else places * reciprocal // FIXED_ONE
@@ -110,7 +110,7 @@ PAGES_IN_FLIGHT = 4  # pages of the result on their way through a core
 
 
 def interleaved_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Of a source that is not sharded: two sticks or rows of tiles, or one where no core has more."""
+    """Buffers for an interleaved source: two sticks or rows of tiles, or one where no core has more."""
     rows, columns = source.matrix
     if source.layout is Layout.TILE:
         units, pages = rows // TILE, columns // TILE
@@ -127,7 +127,7 @@ def interleaved_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec
 
 
 def page_buffers(target: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Of a program that reads every page of the result where it comes from."""
+    """Buffers of a program that reads every page of the result at its origin."""
     pages = target.buffer(spec)
     page_bytes = aligned_page_bytes(pages.page_bytes, pages.buffer_type, spec)
     cores = page_cores(pages.size_bytes // pages.page_bytes, spec.grid)

@@ -1,7 +1,4 @@
-"""The circular buffers of element-wise programs, in order of allocation.
-
-Source: tt-metal 0.81.1, compared with recorded runs and with its planner.
-"""
+"""The circular buffers of element-wise programs, in order of allocation (tt-metal 0.81.1, compared with recordings)."""
 
 from math import prod
 
@@ -27,7 +24,7 @@ def is_uneven(tensor: TensorSpec) -> bool:
 
 
 def rescaled(shards: ShardSpec, before: TensorSpec, padded_shape: tuple[int, ...]) -> ShardSpec:
-    """The shards of a tensor, made as much higher and wider as another shape is; never less than a tile."""
+    """The shards of a tensor, scaled like the tensor's shape to another shape; at least a tile."""
     rows, columns = before.matrix
     high = max(shards.shape[0] * prod(padded_shape[:-1]) // rows, TILE)
     wide = max(shards.shape[1] * padded_shape[-1] // columns, TILE)
@@ -35,7 +32,7 @@ def rescaled(shards: ShardSpec, before: TensorSpec, padded_shape: tuple[int, ...
 
 
 def on_all_cores(padded_shape: tuple[int, ...], layout: TensorMemoryLayout, spec: DeviceSpec) -> ShardSpec:
-    """Shards on all cores of a device, as the library deals a result that says its sharding but not its shards."""
+    """Shards on all cores of a device, as the library chooses them for a result with a sharding but no shards."""
     rows, columns = prod(padded_shape[:-1]), padded_shape[-1]
     cores = first_cores(spec.grid.cores, spec.grid.cols, spec.grid.rows)
     match layout:
@@ -52,10 +49,10 @@ def on_all_cores(padded_shape: tuple[int, ...], layout: TensorMemoryLayout, spec
 
 
 def lies_in_place(read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> bool:
-    """Whether a function of single elements works on the shards of both its tensors where they lie.
+    """Whether an element-wise function works on the shards of both its tensors in place.
 
-    Both are sharded in L1, in one way over the same cores, and fill their shards; rows must be whole pages of a tile's
-    elements, and end where L1 is aligned.
+    Both are sharded in L1, in the same way over the same cores, and fill their shards; rows must be whole pages of a
+    tile's elements, and end where L1 is aligned.
     """
     before, after = read.memory_config, written.memory_config
     if before.memory_layout is not after.memory_layout:
@@ -81,7 +78,7 @@ def shard_view(name: str, tensor: PlanTensor, spec: DeviceSpec) -> CircularBuffe
 def tiles_of(
     name: str, tiles: int, data_format: DataFormat, spec: DeviceSpec, *, view_of: str | None = None
 ) -> CircularBuffer:
-    """So many tiles of a format on all cores of a device; a view of a tensor's shards if it is named."""
+    """A number of tiles of a format on all cores of a device; a view of a tensor's shards if the tensor is named."""
     grid = spec.grid
     return tile_buffer(name, tiles, data_format, first_cores(grid.cores, grid.cols, grid.rows), view_of)
 

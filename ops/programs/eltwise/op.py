@@ -66,7 +66,7 @@ class Eltwise(ModeledOp):
         raise NotImplementedError
 
     def math_cycles(self, costs: ComputeCosts) -> float:
-        """Cycles in which the tiles of the operands become one."""
+        """Cycles in which the tiles of the operands are combined."""
         raise NotImplementedError
 
     def spread_cycles(self, spec: DeviceSpec) -> float:
@@ -74,11 +74,11 @@ class Eltwise(ModeledOp):
         return 0.0
 
     def details(self) -> tuple[Detail, ...]:
-        """What of the numbers was never compared with recordings."""
+        """The parts of the values that were never compared with recordings."""
         return ()
 
     def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
-        """All tiles of the core that has most of them, and of all cores together.
+        """Cycles of the core with the most tiles, and the bytes of all cores together.
 
         Tiles of shards are neither read nor written. Packing is one tile behind; one data movement processor reads and
         writes in turn.
@@ -299,7 +299,7 @@ class Binary(Eltwise):
         return (other, tensor) if self.scalar_first else (tensor, other)
 
     def _of_integers(self, operands: Sequence[Array]) -> Array:
-        """The result of operands that are integers of one format, modulo two to the power of its bits."""
+        """The result for integer operands of one format, modulo two to the power of its bits."""
         left, right = operands
         for name, _ in self.left_activations:
             left = applied_to_integers(left, name, self.left_format)
@@ -320,7 +320,7 @@ class Binary(Eltwise):
         arithmetic: Arithmetic,
         mode: VectorUnitMode,
     ) -> Array:
-        """An operand where it is computed on, float32, after its functions, which are packed in its format.
+        """An operand as the operation computes on it: float32, after its functions, which are packed in its format.
 
         It is whole in a 32-bit Dst of the vector unit, else as the matrix unit has it.
         """

@@ -62,7 +62,7 @@ def fused_by_conv_refusal(activation: Activation) -> str | None:
 
 
 def fused_by_matmul_refusal(activation: Activation) -> str | None:
-    """The same of a matmul program, whatever the parameters."""
+    """Why a matmul program cannot end with a function, whatever its parameters; None if it can."""
     if activation[0] in FUSED_BY_MATMUL:
         return None
     return (
@@ -73,7 +73,7 @@ def fused_by_matmul_refusal(activation: Activation) -> str | None:
 
 
 def operation_refusal(activation: Activation, data_format: DataFormat) -> str | None:
-    """The same of an operation of its own on a tensor of this format, and what is not simulated as one."""
+    """Why a separate operation on a tensor of this format cannot apply the function; some are not simulated as one."""
     name, parameters = activation
     if name in NOT_SIMULATED:
         return f"activation: {name.upper()} is not simulated as an operation of its own"

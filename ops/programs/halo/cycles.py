@@ -137,12 +137,12 @@ def halo_times(plan: HaloPlan, traffic: HaloTraffic, spec: DeviceSpec, *, filled
 
 
 def _locked(cycles: Floats, *, alone: bool) -> Floats:
-    """[processors, ...] cycles of both processors; of a single one, those of both together."""
+    """[processors, ...] cycles of both processors; a single processor has the sum of both."""
     return np.broadcast_to(cycles.sum(axis=0), cycles.shape) if alone else cycles
 
 
 def _config_cycles(plan: HaloPlan, spec: DeviceSpec) -> Floats:
-    """[processors] cycles until its two lists are there: all cores fetch theirs from DRAM at once, or have them."""
+    """[processors] cycles until the lists of a core have arrived: all cores read from DRAM at once, or have them."""
     if not plan.arguments.config_tensors_in_dram:
         return np.zeros(PROCESSORS)
     sizes = np.array([result.shape[-1] * WORD_BYTES for _, result in plan.resident]).reshape(-1, PROCESSORS)
@@ -151,14 +151,14 @@ def _config_cycles(plan: HaloPlan, spec: DeviceSpec) -> Floats:
 
 
 def _filling_cycles(spec: DeviceSpec, filling: Filling, stick: int, *, zero: bool) -> Floats:
-    """[cores] cycles until all padding is filled: a run sets up what its copies have in common."""
+    """[cores] cycles until all padding is filled; the copies of a run share their setup."""
     setup, copy = spec.costs_of(TransferCosts).read_issue_cycles, spec.costs_of(HaloCosts).pad_issue_cycles
     wire = filling.sticks * stick / spec.noc.link_bytes_per_cycle
     return setup * filling.runs + np.maximum(copy * filling.copies(zero=zero), wire)
 
 
 def _answer_cycles(spec: DeviceSpec, filling: Filling, sending: Sending) -> Floats:
-    """[cores] cycles from the last write until it is answered; none where there was nothing to do."""
+    """[cores] cycles from the last write to its answer; none where there was nothing to do."""
     busy = (sending.transfers.sum(axis=1) > 0) | (filling.runs > 0)
     answered: Floats = busy * answer_cycles(spec.noc, sending.farthest_links.astype(np.float64))
     return answered
@@ -187,7 +187,6 @@ def _config_bytes(plan: HaloPlan) -> int:
 
 
 def _busy_cycles(halo: HaloArguments, spec: DeviceSpec, traffic: HaloTraffic, times: HaloTimes) -> dict[Stage, Floats]:
-    """[cores] cycles of each stage."""
     working = times.padded - times.begun[:, None] + times.sending
     return {
         Stage.START: np.full(halo.nhw_cores, float(times.begun.max())),
@@ -213,7 +212,7 @@ def _moved(
 def _groups(
     halo: HaloArguments, order: CoreOrder, stages: Sequence[Stage], table: Floats
 ) -> tuple[CoreGroupCycles, ...]:
-    """Cores whose end and stages take the same cycles: equal rows of a table with a column for each."""
+    """Groups of cores whose end and stages take the same cycles: equal rows of a table with a column for each."""
     kinds, kind = np.unique(table, axis=0, return_inverse=True)
     members = kind.ravel()
     return tuple(
@@ -224,7 +223,7 @@ def _groups(
 def _group(
     halo: HaloArguments, order: CoreOrder, stages: Sequence[Stage], row: Sequence[float], numbers: Integers
 ) -> CoreGroupCycles:
-    """The group of the cores of these numbers, with its row of the table."""
+    """The group of the cores with these numbers, from its row of the table."""
     end, *spent = row
     return CoreGroupCycles(
         cores=_core_set(halo, order, numbers),
@@ -234,7 +233,7 @@ def _group(
 
 
 def _core_set(halo: HaloArguments, order: CoreOrder, numbers: Integers) -> CoreRangeSet:
-    """What cores stand for: BLOCK repeats a halo in every column (or row)."""
+    """The cores that the numbers stand for: BLOCK repeats a halo in every column (or row)."""
     if len(numbers) == halo.nhw_cores:
         return halo.cores
     box, down = halo.cores.bounding_box(), bool(order.y.any())
@@ -248,10 +247,10 @@ def _core_set(halo: HaloArguments, order: CoreOrder, numbers: Integers) -> CoreR
 
 
 def halo_sent(op: HaloOp, spec: DeviceSpec) -> tuple[Sent, ...]:
-    """What goes from core to core, by network, sender and receiver.
+    """Bytes from core to core, by network, sender and receiver.
 
-    All that a core sends to another on one network is one entry, from the start of the first block of it to the end
-    of the last. What stays on its core is left out.
+    All that a core sends to another on one network is one entry, from the start of its first block to the end of its
+    last. What stays on its core is left out.
     """
     plan = op.plan
     times = halo_times(plan, halo_traffic(plan, spec), spec, filled_by_stick=op.filled_by_stick)

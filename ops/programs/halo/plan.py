@@ -46,7 +46,7 @@ class HaloArguments:
     channel_cores: int  # Cores that split the channels; 1 for HEIGHT
     input_rows: int  # Sticks of an input shard
     output_rows: int  # Rows of a shard of the *convolution's* output
-    shard_width: int  # Channels of a shard, of input and output alike
+    shard_width: int  # Channels of a shard, of input and output
     data_format: DataFormat
     stick_alignment_bytes: int  # Sticks lie this far apart, or a multiple: what the device pads pages in L1 to
     tiled: bool  # The input is in tiles
@@ -102,7 +102,9 @@ def plan_halo(halo: HaloArguments, *, input_tensor: str, output_tensor: str) -> 
     max_sticks = ranges.max_sticks
     output = halo_output(halo, max_sticks)
     counts = config_words(halo.frame, ranges, order, input_rows=halo.input_rows, tiled=halo.tiled)
-    specs = {count: config_tensor_spec(halo, count) for count in set(counts)}  # both processors' are mostly alike
+    specs = {
+        count: config_tensor_spec(halo, count) for count in set(counts)
+    }  # both processors' counts are mostly equal
     resident = tuple(
         (f"{output_tensor}.{name}", specs[count]) for name, count in zip(CONFIG_NAMES, counts, strict=True)
     )
@@ -118,7 +120,7 @@ def plan_halo(halo: HaloArguments, *, input_tensor: str, output_tensor: str) -> 
 
 
 def _ranges(halo: HaloArguments) -> StickRanges:
-    """What every core needs."""
+    """The sticks that every core needs."""
     if halo.outputs_of is None:
         return stick_ranges(halo.frame, output_rows=halo.output_rows, cores=halo.nhw_cores)
     bounds = dense_bounds(halo.outputs_of, output_rows=halo.output_rows, cores=halo.nhw_cores)

@@ -60,7 +60,7 @@ class Sending:
 
 @dataclass(frozen=True, slots=True)
 class HaloTraffic:
-    """What all cores that split the rows have to do."""
+    """The transfers and the padding of all cores that split the rows."""
 
     blocks: int  # Blocks of both processors, which take turns
     filling: tuple[Filling, ...]  # Of both processors
@@ -69,7 +69,7 @@ class HaloTraffic:
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """What a core sends to another in a block, in one row of a table; those between the same two follow each other."""
+    """A table with a row for what a core sends to another in a block; rows of the same two cores are neighbors."""
 
     source: Integers  # [batches] core that sends
     destination: Integers  # Core that receives
@@ -80,7 +80,7 @@ class Batches:
 
 
 def halo_traffic(plan: HaloPlan, spec: DeviceSpec) -> HaloTraffic:
-    """What all cores of a halo have to do."""
+    """The transfers and the padding of all cores of a halo."""
     halo = plan.arguments
     batches = batches_of(plan)
     blocks = div_up(halo.input_rows, UNTILIZE_BLOCK_STICKS)
@@ -95,7 +95,7 @@ def stick_bytes(halo: HaloArguments) -> int:
 
 
 def batches_of(plan: HaloPlan) -> Batches:
-    """All that is sent, dealt to processors and blocks as the gather lists deal it."""
+    """All transfers, assigned to processors and blocks as the gather lists assign them."""
     halo, ranges = plan.arguments, plan.ranges
     frame, input_rows, block_rows = halo.frame, halo.input_rows, UNTILIZE_BLOCK_STICKS if halo.tiled else 0
     if halo.tiled and not frame.replicate:
@@ -109,7 +109,7 @@ def batches_of(plan: HaloPlan) -> Batches:
 
 
 def _rounds(transfers: Transfers, turn: Integers) -> Integers:
-    """[transfers] 0 of those that stay; of others, the number of their receiver, by sender and processor, from 1."""
+    """[transfers] 0 for transfers that stay; for others the receiver's number, by sender and processor, from 1."""
     source, destination = transfers.source_core, transfers.destination_core
     away = source != destination
     order = np.lexsort((destination, away, turn, source))
@@ -124,7 +124,7 @@ def _rounds(transfers: Transfers, turn: Integers) -> Integers:
 
 
 def _zero_copies(stick: int, zeros: int, sticks: Integers) -> Integers:
-    """Copies of so many bytes of zeros that fill each run of so many sticks of so many bytes."""
+    """Copies from a buffer of zeros that fill each run of padding sticks."""
     together = zeros // stick
     if together <= 1:
         return sticks * div_up(stick, zeros)
@@ -132,7 +132,7 @@ def _zero_copies(stick: int, zeros: int, sticks: Integers) -> Integers:
 
 
 def _filling(halo: HaloArguments, ranges: StickRanges, zeros_bytes: int) -> tuple[Filling, ...]:
-    """The first processor has the first half of a core's runs, the second the rest."""
+    """The padding of each processor: the first has the first half of a core's runs, the second the rest."""
     runs, copies = padding_runs(halo.frame), partial(_zero_copies, stick_bytes(halo), zeros_bytes)
     low, high = runs.within(ranges)
     edges = np.array([low, np.maximum(high - 1, low)])
@@ -150,7 +150,7 @@ def _filling(halo: HaloArguments, ranges: StickRanges, zeros_bytes: int) -> tupl
 
 
 def _sending(batches: Batches, plan: HaloPlan, blocks: int, spec: DeviceSpec) -> tuple[Sending, ...]:
-    """What both processors of every core send, in so many blocks of both together."""
+    """The transfers of both processors of every core, in so many blocks of both together."""
     halo = plan.arguments
     cores = halo.nhw_cores
     shape = PROCESSORS * cores, max(1, div_up(blocks, PROCESSORS))
@@ -188,7 +188,6 @@ def _crossing(
 
 
 def _table(row: Integers, column: Integers, shape: tuple[int, int], weights: Integers) -> Floats:
-    """Sums of weights by row and column."""
     flat = np.bincount(row * shape[1] + column, weights=weights, minlength=shape[0] * shape[1])
     table: Floats = flat.reshape(shape).astype(np.float64, copy=False)
     return table

@@ -58,7 +58,7 @@ def stick_ranges(frame: PaddedInput, *, output_rows: int, cores: int) -> StickRa
 
 
 def ranges_between(frame: PaddedInput, starts: Integers, stops: Integers) -> StickRanges:
-    """The ranges from ``starts`` to ``stops`` (not included), [cores] each, of which neither ever falls."""
+    """The ranges from ``starts`` to ``stops`` (not included), [cores] each, neither of which decreases."""
     below = data_before(frame, np.concatenate([starts, starts + 1, stops - 1, stops])).reshape(4, len(starts))
     filled = starts < stops
     return StickRanges(
@@ -110,7 +110,7 @@ def ordinals(counts: Integers) -> Integers:
 
 
 def changes(values: Integers) -> NDArray[np.bool_]:
-    """Whether each value is another than the one before it, as the first always is."""
+    """Whether each value differs from the value before; True for the first."""
     changed = np.ones(len(values), np.bool_)
     np.not_equal(values[1:], values[:-1], out=changed[1:])
     return changed
@@ -198,7 +198,7 @@ class _DataRuns(NamedTuple):
 
 
 def run_length(frame: PaddedInput) -> int | None:
-    """Data sticks of each run of neighboring ones; None where runs are not alike, so that they must be looked for."""
+    """Data sticks of each run of neighboring sticks; None where runs differ and must be searched."""
     rows, columns, breaks = frame.rows, frame.columns, data_breaks(frame)
     cuts = any(axis.before < 0 or axis.after < 0 for axis in (rows, columns))
     # Inputs apart within a row, but not from row to row (a kernel of one column, say), or likewise rows and images.
@@ -214,7 +214,7 @@ def run_length(frame: PaddedInput) -> int | None:
 
 
 def _data_runs(frame: PaddedInput) -> _DataRuns:
-    """All runs of neighboring data sticks: in closed form where they are alike."""
+    """All runs of neighboring data sticks, in closed form where the runs are equal."""
     length = run_length(frame)
     if length is None:
         sources = frame_sources(frame, 0, frame.sticks)
@@ -284,7 +284,7 @@ class PaddingRuns:
 
 @dataclass(frozen=True, slots=True)
 class ListedPadding:
-    """Runs of any frame, the end of the frame as the last, even if none lie there."""
+    """Runs of any frame; the last is the end of the frame, even if it has no padding."""
 
     begin: Integers  # [runs] first stick
     end: Integers  # Last stick + 1

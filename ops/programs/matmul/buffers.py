@@ -142,7 +142,7 @@ def buffers_bytes(problem: MatmulProblem, rows: int, cols: int, depth: int) -> i
 
 
 def _is_narrow(problem: MatmulProblem, *, in_dram: bool) -> bool:
-    """Whether the output is so long or so thin that one axis of cores serves it better."""
+    """Whether the output is so long or so thin that the library splits one axis only."""
     rows, cols = problem.m_tiles, problem.n_tiles
     ratio = max(rows, cols) * TILE // (min(rows, cols) * TILE)
     return ratio > NARROW_RATIO or (in_dram and min(rows, cols) == 1)

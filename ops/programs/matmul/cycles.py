@@ -50,7 +50,7 @@ SAME = 1e-12  # what rounding makes of equal moments
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatmulSteps:
-    """The steps of one core; None for a step that the program does not have."""
+    """The steps of one core; None for steps that the program does not have."""
 
     out_blocks: int  # Output blocks of the core
     k_blocks: int
@@ -82,7 +82,7 @@ class MatmulTiming:
 
     first: Processor  # Brings the first operand
     second: Processor  # Brings the second operand
-    writer: Processor  # Writes the output: the second one, unless there is a third
+    writer: Processor  # Writes the output: the second processor, unless there is a third
     compute: Processor
     dram: Processor  # The banks of all cores
 
@@ -159,7 +159,6 @@ def walk_blocks(step: str, steps: MatmulSteps) -> MatmulTiming:
 
 
 def _part(task: Task | None, parts: int) -> Task | None:
-    """One of the equal parts of a task."""
     if task is None or parts == 1:
         return task
     path = {stage: cycles / parts for stage, cycles in task.path.items()}
@@ -167,13 +166,13 @@ def _part(task: Task | None, parts: int) -> Task | None:
 
 
 def _work(processor: Processor, task: Task, parts: int) -> list[Moment]:
-    """A processor does a task in parts; the result is when each of them is done."""
+    """A processor does a task in parts; the result is the end of each part."""
     part = _part(task, parts)
     return [] if part is None else [processor.work(part) for _ in range(parts)]
 
 
 def _slowest(steps: MatmulSteps) -> Task:
-    """What decides how fast K blocks follow each other, once all processors have begun."""
+    """The step that limits how fast K blocks follow each other, once all processors have begun."""
     dram = [task for task in (steps.first_dram, steps.second_dram) if task is not None]
     shared = task_of({Stage.DRAM: sum(task.cycles for task in dram)})
     own = [task for task in (steps.multiply_of(1), steps.second, steps.first) if task is not None]
@@ -181,12 +180,12 @@ def _slowest(steps: MatmulSteps) -> Task:
 
 
 def _is_same(cycles: float, others: float) -> bool:
-    """Whether two moments are one, but for rounding."""
+    """Whether two moments are equal except for rounding."""
     return isclose(cycles, others, rel_tol=SAME)
 
 
 def _move(processor: Processor, task: Task | None, dram: Processor, share: Task | None) -> None:
-    """A processor moves a block, and is not done before the banks are."""
+    """A processor moves a block, and ends no earlier than the DRAM banks."""
     if task is not None:
         processor.work(task)
     if share is not None:
@@ -239,7 +238,7 @@ def matmul_cycles(
 
 
 def time_matmul(op: MatmulOp, spec: DeviceSpec, places: Places = IN_DRAM, *, contention: bool = True) -> MatmulTiming:
-    """The processors of a core that works all the time, after the program; arguments as of `matmul_cycles`."""
+    """The processors, after the program, of a core that is never idle; arguments as of `matmul_cycles`."""
     steps = _steps(op, spec, places)
     return walk_blocks("matmul", _with_shared_dram(steps, spec, operands_of(op, places)) if contention else steps)
 
@@ -281,7 +280,7 @@ def second_task(op: MatmulOp, spec: DeviceSpec) -> Task:
 def _bring(
     spec: DeviceSpec, tiles: float, data_format: DataFormat, receivers: int, context: Stage, sending: Stage
 ) -> Task:
-    """A core reads some tiles and sends them on; one that keeps them waits for the last one's way alone."""
+    """A core reads some tiles and sends them on; a core that keeps them waits only for the last tile's transfer."""
     read = tiles * read_page_cycles(spec, data_format.tile_bytes)
     if receivers == 1:
         return task_of({context: read_latency_cycles(spec) + read})
@@ -332,7 +331,6 @@ def _write_task(op: MatmulOp, spec: DeviceSpec) -> Task:
 
 
 def _parts(op: MatmulOp) -> int:
-    """Sub-blocks of an output block."""
     height, width, _ = block_tiles(op)
     return max(1, round(height * width / (op.config.out_subblock_h * op.config.out_subblock_w)))
 
@@ -340,7 +338,7 @@ def _parts(op: MatmulOp) -> int:
 def _with_shared_dram(steps: MatmulSteps, spec: DeviceSpec, operands: Operands) -> MatmulSteps:
     """The steps of a core that shares the bandwidth of DRAM with the others: evenly, block by block.
 
-    The first operand is read over the network that is placed for writing, and the output written over that for reading.
+    The first operand is read over the network of the writer, and the output written over the network of the reader.
     """
     blocks, costs = steps.out_blocks * steps.k_blocks, spec.costs_of(MatmulCosts)
     return replace(
@@ -354,7 +352,7 @@ def _with_shared_dram(steps: MatmulSteps, spec: DeviceSpec, operands: Operands) 
 
 
 def _crossed(spec: DeviceSpec, task: Task | None, moved_bytes: float, links: float) -> Task | None:
-    """A task whose bytes, with those of all cores, meet on a few links."""
+    """A task whose bytes share a few links with the bytes of all other cores."""
     if task is None or not moved_bytes:
         return task
     least = moved_bytes / (links * spec.noc.link_bytes_per_cycle)

@@ -90,7 +90,7 @@ def matmul_facts(op: MatmulOp) -> tuple[Detail, ...]:
 
 
 def _program_config(config: MatmulConfig) -> str:
-    """The config as readers of profiles know it; the program has the name it has here."""
+    """The program config as profiles show it, with the program's name in this package."""
     return (
         f"{config.program.name}(compute_with_storage_grid_size=(x={config.grid.cols},y={config.grid.rows}),"
         f"in0_block_w={config.in0_block_w},out_subblock_h={config.out_subblock_h},"

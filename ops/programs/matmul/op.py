@@ -46,7 +46,7 @@ class MatmulProblem:
 
 
 class MatmulProgram(Enum):
-    """How a matmul is dealt to cores."""
+    """How a matmul is distributed over cores."""
 
     SINGLE_TILES = 0  # Every core computes its output tiles one by one, with the whole of K in Dst
     MCAST_IN0 = 1  # Cores split N, the first operand is multicast
@@ -96,9 +96,9 @@ def l1_accumulation(problem: MatmulProblem, config: MatmulConfig) -> bool:
 
 
 def reloads(problem: MatmulProblem, config: MatmulConfig, k_block: int) -> bool:
-    """Whether a K block fetches the partial sums back: unless they are added in L1, and then for the last, too.
+    """Whether a K block fetches the partial sums back; if they are added in L1, only the last block does.
 
-    With a bias the last one need not: the bias is added to what lies in L1.
+    With a bias the last block need not: the bias is added to the sums in L1.
     """
     if k_block == 0 or not l1_accumulation(problem, config):
         return k_block > 0
@@ -145,7 +145,7 @@ def place_text(tensor: TensorSpec) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Operands:
-    """What all cores of a program move."""
+    """The data that all cores of a program move."""
 
     first_read_bytes: int  # Of the first operand, read from DRAM
     second_read_bytes: int
@@ -220,13 +220,13 @@ def block_receivers(op: MatmulOp) -> tuple[int, int]:
 
 
 def _shares(op: MatmulOp) -> int:
-    """Parts of the output, of one core each."""
+    """Parts of the output, one for each core."""
     across, down = sharers(op)
     return op.problem.batches // _passed_batches(op) * down * across
 
 
 def _passed_batches(op: MatmulOp) -> int:
-    """Batches through which every core goes: all of them, unless their tiles are dealt to the cores as if one."""
+    """Batches that every core computes: all of them, unless their tiles are distributed as those of a single batch."""
     return 1 if op.config.program is MatmulProgram.SINGLE_TILES else op.problem.batches
 
 
@@ -236,7 +236,7 @@ def cores_of(op: MatmulOp) -> int:
 
 
 def _rounds(op: MatmulOp) -> int:
-    """Parts of the output that a core computes, one after the other."""
+    """Parts of the output that a core computes in sequence."""
     return div_up(_shares(op), cores_of(op))
 
 

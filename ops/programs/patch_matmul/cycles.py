@@ -53,7 +53,7 @@ from ops.window import output_phases
 
 @dataclass(frozen=True, slots=True)
 class CoreShare:
-    """What one core gathers and writes, and what all cores do."""
+    """The work of one core, and the operations of all cores."""
 
     sticks: float  # Sticks of a core that come from DRAM
     zeros: float  # Sticks that it fills with zeros
@@ -123,7 +123,7 @@ def pixel_share(op: PixelMatmul) -> CoreShare:
 
 
 def _stick_bytes(patches: Patches, data_format: DataFormat) -> int:
-    """One slice of one tap of one bundle."""
+    """Bytes of one slice of one tap of one bundle."""
     return patches.channels // patches.bundles * data_format.storage.itemsize
 
 
@@ -189,7 +189,7 @@ def sum_sections_cycles(op: SumSections, spec: DeviceSpec, *, contention: bool =
 
 
 def _useful(op: PatchMatmul | PixelMatmul) -> int:
-    """Multiplications and additions of the definition: neither padding nor zeros nor passes."""
+    """Multiplications and additions of the definition, without padding, inserted zeros and further passes."""
     patches = op.patches
     others = op.out_channels if isinstance(op, PatchMatmul) else op.channels
     met = patches.rows * patches.tap_count * present_share(patches)
@@ -199,7 +199,7 @@ def _useful(op: PatchMatmul | PixelMatmul) -> int:
 def _program(
     matmul: MatmulOp, gather: CoreShare, patches: Patches, spec: DeviceSpec, useful_flops: int, *, contention: bool
 ) -> OperationCycles:
-    """All bundles of a program, one after the other."""
+    """All bundles of a program in sequence."""
     operands = operands_of(matmul, Places(first=Place.OWN, output=Place.OWN))
     steps = _steps(matmul, gather, spec)
     free = timing = walk_blocks("patch_matmul", steps)
@@ -223,7 +223,7 @@ def _program(
 
 
 def _times(stage: StageCycles, count: int) -> StageCycles:
-    """A stage that does its work several times over."""
+    """A stage that repeats its work."""
     return StageCycles(
         stage.stage, count * stage.busy_cycles, count * stage.stall_cycles, count * stage.critical_cycles
     )
@@ -263,7 +263,7 @@ def _steps(matmul: MatmulOp, gather: CoreShare, spec: DeviceSpec) -> MatmulSteps
 
 
 def _with_shared_dram(steps: MatmulSteps, gather: CoreShare, operands: Operands, spec: DeviceSpec) -> MatmulSteps:
-    """The steps of a core that shares the bandwidth which sticks leave of DRAM's."""
+    """The steps of a core that shares the DRAM bandwidth that gathering sticks leaves over."""
     blocks, share = steps.out_blocks * steps.k_blocks, spec.costs_of(StickCosts).dram_stick_share
     return replace(
         steps,

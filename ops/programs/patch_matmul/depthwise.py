@@ -84,7 +84,7 @@ def add_up_elements(
 
 
 def _sum(layer: Elements, number: int, image: Array, operands: _Operands, place: Array) -> None:
-    """The outputs of one piece of an image [*spatial, C], put in their place."""
+    """Compute the outputs of one piece of an image [*spatial, C], in their place."""
     outputs, rows = layer.pieces[number]
     ready = place.dtype == np.float32
     sums = place if ready else operands.sums.array(place.shape)
@@ -125,7 +125,7 @@ class _Slices(NamedTuple):
 
 
 def _met(axis: PaddedAxis, span: slice) -> list[_Slices]:
-    """What the taps of an axis meet under the outputs of a span, which are counted from its first."""
+    """The outputs and inputs that the taps of an axis pair up in a span, counted from the span's first output."""
     apart, step = distances(axis)
     result: list[_Slices] = []
     for meeting in met_by_taps(axis, axis.outputs):

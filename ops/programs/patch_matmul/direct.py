@@ -104,7 +104,7 @@ class Direct:
 
 
 def whole(axes: Sequence[PaddedAxis], out_shape: tuple[int, ...]) -> bool:
-    """Whether outputs of some axes are all that there are."""
+    """Whether the outputs of the axes cover the whole result."""
     return all(
         (axis.output_offset, axis.output_stride, axis.outputs) == (0, 1, n)
         for axis, n in zip(axes, out_shape, strict=True)
@@ -140,7 +140,7 @@ def direct(axes: tuple[PaddedAxis, ...], batch: int, channels: tuple[int, int], 
 
 
 def _block_of(columns: int, depth: int) -> int:
-    """Into how many columns products are cut, which BLAS does not copy then; 0 if that would be too few."""
+    """The width of blocks of columns whose products BLAS computes without a copy; 0 if blocks would be too narrow."""
     cuts = (n for n in range(columns, LEAST_CHANNELS - 1, -1) if columns % n == 0)
     return next((n for n in cuts if n * depth * LEAST_ROWS <= UNPACKED), 0)
 
@@ -204,9 +204,9 @@ class DirectPixels:
     pieces: tuple[_Piece, ...]  # Sections of positions, taps and products of each
     sections: int  # How many
     taps: int  # How many
-    channels: tuple[int, int]  # Of a part of the image and of the other one
+    channels: tuple[int, int]  # Of a part of the image and of the other image
     parts: int
-    block: int  # Of the image's channels, in a block of sums; those of the other one are the products' columns
+    block: int  # Of the image's channels, in a block of sums; channels of the other image are the products' columns
 
 
 def _pixel_block_of(channels: int) -> int:
@@ -276,7 +276,7 @@ def _pixel_calls(
 
 
 def _sections(each_tap: Array, taps: int, sections: int, parts: int) -> Array:
-    """The section of each product: those of a tap are cut into as many of whole rows; the last ones may be empty."""
+    """The section of each product: the rows of a tap are cut into sections of whole rows; the last can be empty."""
     order = np.argsort(each_tap, kind="stable")
     begins = np.searchsorted(each_tap[order], np.arange(taps + 1))
     share = -(-np.diff(begins) // parts // sections) * parts

@@ -80,7 +80,7 @@ def patch_matmul(op: PatchMatmul, image: Array, weights: Array, bias: Array | No
 
 
 def _shifted(op: PatchMatmul, image: Array, weights: Array, bias: Array | None, result: Array, each: Each) -> bool:
-    """Multiplies images that lie shifted, if channels are too few to stay where they lie, and says so; as above."""
+    """Whether shifted images were multiplied, for channels too few to stay in place; arguments as of `patch_matmul`."""
     axes, (ins, outs) = op.patches.axes, weights.shape[-2:]
     if min(ins, outs) >= LEAST_CHANNELS or not whole(axes, result.shape[1:-1]) or not result.flags.c_contiguous:
         return False
@@ -92,7 +92,7 @@ def _shifted(op: PatchMatmul, image: Array, weights: Array, bias: Array | None, 
 
 
 def _directly(op: PatchMatmul, image: Array, weights: Array, bias: Array | None, result: Array, each: Each) -> bool:
-    """Multiplies patches where they lie, if that takes less than to gather them, and says so; arguments as above."""
+    """Whether patches were multiplied in place, cheaper than gathered ones; arguments as of `patch_matmul`."""
     axes = op.patches.axes
     groups, ins, outs = len(weights), weights.shape[-2], weights.shape[-1]
     size = bundle_size(groups, ins, outs, least=LEAST_CHANNELS)
@@ -164,7 +164,6 @@ def _matrix(weights: Array, each: Each) -> Array:
 def _gathered_run(
     view: Array, matrix: Array, bias: Array | None, place: Array, scratch: tuple[Scratch, Scratch]
 ) -> None:
-    """One run of `_gathered`."""
     patches, sums = scratch
     rows = prod(place.shape[:-1])
     ready = place.dtype == np.float32 and merges(place, tuple(range(place.ndim - 1)))
@@ -232,7 +231,7 @@ def pixel_matmul(patches: Patches, image: Array, other: Array, each: Each) -> Ar
 
 
 def _pixels_shifted(patches: Patches, image: Array, other: Array, each: Each) -> Array | None:
-    """The sums from images that lie shifted, where channels are few; arguments and result as above."""
+    """The sums from shifted images, where channels are few; arguments and result as of `pixel_matmul`."""
     groups = patches.groups
     ins, outs = image.shape[-1] // groups, other.shape[-1] // groups
     few = min(ins, outs) < LEAST_CHANNELS
@@ -244,7 +243,7 @@ def _pixels_shifted(patches: Patches, image: Array, other: Array, each: Each) ->
 
 
 def _pixels_directly(patches: Patches, image: Array, other: Array, each: Each) -> Array | None:
-    """The sums without gathered patches, where that takes less; arguments and result as above."""
+    """The sums without gathered patches, where that is cheaper; arguments and result as of `pixel_matmul`."""
     groups = patches.groups
     ins, outs = image.shape[-1] // groups, other.shape[-1] // groups
     size = bundle_size(groups, ins, outs, least=LEAST_CHANNELS)
@@ -272,7 +271,7 @@ def _sum_products(
 
 
 def _added_up(sums: Array) -> Array:
-    """Sums of several parts in their order, in the place of the first."""
+    """The sums of several parts added in order, in the array of the first."""
     total: Array = sums[0]
     for more in sums[1:]:
         total += more

@@ -86,5 +86,5 @@ _VALUES: Final[dict[type[DeviceOp], ValuesOf[Any]]] = {
     SumSections: _added,
 }
 OP_MODELS: Final[Meanings] = MappingProxyType(
-    {one.op: replace(one, values=_VALUES.get(one.op, one.values)) for one in model.OP_MODELS}
+    {op_model.op: replace(op_model, values=_VALUES.get(op_model.op, op_model.values)) for op_model in model.OP_MODELS}
 )

@@ -100,7 +100,7 @@ def put(sums: Array, bias: Array | None, place: Array) -> None:
 
 
 def merges(array: Array, axes: tuple[int, ...]) -> bool:
-    """Whether some axes lie in memory as one."""
+    """Whether some axes are contiguous in memory, like a single axis."""
     wide = [axis for axis in axes if array.shape[axis] > 1]
     return all(array.strides[outer] == array.strides[inner] * array.shape[inner] for outer, inner in pairwise(wide))
 
@@ -113,7 +113,7 @@ def places(axes: Sequence[PaddedAxis]) -> tuple[slice, ...]:
 def runs(counts: Sequence[int], rows: int) -> Iterator[tuple[slice, ...]]:
     """Boxes of at most ``rows`` positions that together hold every one of ``counts`` once, in order.
 
-    The slowest axes are cut to single positions, the one after them into pieces; the others stay whole.
+    The slowest axes are cut to single positions, the axis after them into pieces; the others stay whole.
     """
     whole = len(counts)
     while whole > 0 and prod(counts[whole - 1 :]) <= rows:
@@ -130,7 +130,7 @@ def runs(counts: Sequence[int], rows: int) -> Iterator[tuple[slice, ...]]:
 
 
 def run_rows(numbers: int) -> int:
-    """Positions of a run that moves so many numbers for each."""
+    """Positions of a run, for the given number of elements moved per position."""
     return max(LEAST_ROWS, RUN_BYTES // (4 * numbers))
 
 
@@ -140,7 +140,7 @@ def shared_rows(numbers: int, positions: int) -> int:
 
 
 class Scratch(local):
-    """Memory that is used again from run to run, each thread its own: fresh pages cost more than what is done there."""
+    """Memory that each thread reuses from run to run: fresh pages cost more than the work on them."""
 
     def __init__(self) -> None:
         self._memory = np.empty(0, np.float32)
@@ -153,7 +153,7 @@ class Scratch(local):
         return self._memory[:size].reshape(shape)
 
     def matrix(self, view: Array, rows: int) -> Array:
-        """A view as a matrix: itself if it lies in memory as one, else copied."""
+        """A view as a matrix: the view itself if it is contiguous, else a copy."""
         if view.flags.c_contiguous:
             return view.reshape(rows, -1)
         copied = self.array(view.shape)

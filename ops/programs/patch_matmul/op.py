@@ -29,7 +29,7 @@ FOUR_BITS: Final = 0xFFF80000  # and in one
 
 
 class Precision(Enum):
-    """What results should be like."""
+    """The accuracy of results."""
 
     IEEE = "ieee"  # As if computed in float32 and rounded once
     DEVICE = "device"  # One pass of the matrix unit, which cuts float32 to TF32
@@ -70,7 +70,7 @@ def slicing_of(data_format: DataFormat, precision: Precision, *, fidelity_phases
 
 
 def grid_exponent(values: Array) -> int:
-    """The exponent of the largest finite number of a tensor: its grid begins there."""
+    """The exponent of the largest finite number of a tensor, where the tensor's grid begins."""
     finite = np.abs(values, where=np.isfinite(values), out=np.zeros(values.shape, np.float32))
     return int(np.frexp(finite.max(initial=0.0))[1]) - 1
 

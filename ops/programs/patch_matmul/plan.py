@@ -59,7 +59,7 @@ def gathering_config(problem: MatmulProblem, grid: GridSpec, *, l1_bytes: int, r
 def _block(
     problem: MatmulProblem, per_core_m: int, per_core_n: int, l1_bytes: int, *, rows: bool
 ) -> tuple[int, int, int]:
-    """Height, width and depth of a block: as much as fits of the side that is not gathered, so that once is enough."""
+    """Height, width and depth of a block; as much as fits of the side that is not gathered, so that it is read once."""
     heights, widths = _divisors(per_core_m), _divisors(per_core_n)
     depths = [depth for depth in DEPTHS if problem.k_tiles % depth == 0]
     sides = [(h, w) for w in widths for h in heights] if rows else [(h, w) for h in heights for w in widths]
@@ -73,7 +73,7 @@ def _block(
 
 
 def _divisors(side: int) -> list[int]:
-    """Largest first."""
+    """Divisors, largest first."""
     return [part for part in range(side, 0, -1) if side % part == 0]
 
 
@@ -93,7 +93,7 @@ def result_spec(positions: int, channels: int, data_format: DataFormat) -> Tenso
 
 
 def weights_spec(patches: Patches, out_channels: int, slicing: Slicing) -> TensorSpec:
-    """Prepared weights: parts one below the other, bundles likewise."""
+    """Prepared weights: parts and bundles one below the other."""
     rows = patches.bundles * slicing.in1_slices * patches.column_tiles * TILE
     return TensorSpec((rows, out_channels // patches.bundles), slicing.part_format, Layout.TILE)
 

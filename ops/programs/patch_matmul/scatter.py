@@ -20,7 +20,7 @@ class SumPlaces(NamedTuple):
     taps: tuple[tuple[int, ...], ...]
     lows: tuple[int, ...]  # The first place of each axis that anything adds to, likewise
     lengths: tuple[int, ...]  # Places of each axis
-    single: bool  # No sum has more than one product
+    single: bool  # Every sum has one product at most
     tap_first: bool  # Products of a position are [*taps, O], not [O, *taps]
 
 
@@ -126,7 +126,7 @@ def scattered(
 
 
 def _add_up(sums: _Sums, image: Array, bias: Array | None, place: Array) -> None:
-    """The sums of some images, put in their place."""
+    """Compute the sums of some images in their place."""
     places, outs = sums.places, place.shape[-1]
     total = _zeros((len(image), *places.lengths), outs)
     for box in runs(image.shape[:-1], run_rows(sums.matrix.shape[1])):

@@ -163,7 +163,7 @@ def _compiled_piece(op: Shifted, band: Band, first: int, images: tuple[Array, Ar
 
 
 def _piece(op: Shifted, band: Band, first: int, images: tuple[Array, Array], operands: _Operands) -> None:
-    """The outputs of some rows of some bundles, put in their place."""
+    """Compute the outputs of some rows of some bundles in their place."""
     (image, result), (ins, outs), together = images, op.channels, op.together
     inputs, outputs = (
         scratch.array((together, n))
@@ -321,7 +321,7 @@ def _compiled_pixel_piece(
 def _pixel_piece(
     op: ShiftedPixels, section: int, rows: list[tuple[int, PixelBand]], first: int, operands: _PixelOperands
 ) -> None:
-    """Some rows of images and some bundles, added to the sums of a section."""
+    """Add some rows of images and some bundles to the sums of a section."""
     sums, sides = operands.sums[section], ((operands.image, operands.left), (operands.other, operands.right))
     for number, band in rows:
         cells: list[Array] = []

@@ -35,13 +35,13 @@ class Run(NamedTuple):
     """Positions of an array that lie evenly among cells of one residue."""
 
     residue: int
-    cell: int  # The cell of the first, counted from the first of those that were asked for
+    cell: int  # The cell of the first position, counted from the first wanted cell
     position: int
     positions: int  # How many there are
 
 
 class Shift(NamedTuple):
-    """What a tap does."""
+    """The shift of a tap."""
 
     tap: int
     source: int  # Residue of the inputs that it meets
@@ -51,7 +51,7 @@ class Shift(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AxisShifts:
-    """One axis."""
+    """The shifts of one axis."""
 
     sources: Cells
     targets: Cells
@@ -107,7 +107,7 @@ def runs_of(cells: Cells, first: int, count: int) -> list[Run]:
 
 
 def positions_of(cells: Cells, first: int, count: int) -> list[Run]:
-    """The same as one run, of cells of one position each: residues lie side by side."""
+    """The same positions as one run of cells of one position each: residues lie side by side."""
     low = cells.low + first * cells.size
     return runs_of(Cells(low, 1, cells.length), 0, count * cells.size)
 
@@ -115,7 +115,7 @@ def positions_of(cells: Cells, first: int, count: int) -> list[Run]:
 _BACK: Final = (1, 0, 2, 3, 4, 7, 8, 5, 6)  # columns of copies the other way
 
 
-class Asked(NamedTuple):
+class CellRange(NamedTuple):
     """Cells of an axis that are wanted: the first, and how many."""
 
     first: int
@@ -131,7 +131,12 @@ class Bundles(NamedTuple):
 
 
 def copies_of(
-    cells: Sequence[Cells], ranges: Sequence[Asked], pitch: Sequence[int], channels: tuple[int, int], *, folded: bool
+    cells: Sequence[Cells],
+    ranges: Sequence[CellRange],
+    pitch: Sequence[int],
+    channels: tuple[int, int],
+    *,
+    folded: bool,
 ) -> Array:
     """The copies from an image [*spatial, C] to a bundle's cells [planes, *cells, residues side by side, channels].
 
@@ -198,7 +203,7 @@ def copy_cells(target: Array, source: Array, copies: Array, bundles: Bundles) ->
 
 
 def _strided(flat: Array, shape: tuple[int, ...], apart: tuple[int, ...]) -> Array:
-    """Numbers that lie so many numbers apart."""
+    """Numbers at equal distances."""
     return as_strided(flat, shape, [flat.itemsize * n for n in apart])
 
 
@@ -229,11 +234,11 @@ class Layer:
     """How images lie."""
 
     axes: tuple[AxisShifts, ...]
-    folded: bool  # Positions in a cell of the last axis lie side by side; else on planes, as those of all others
+    folded: bool  # Positions in a cell of the last axis lie side by side; else on planes, as on the other axes
     pitch: tuple[int, ...]  # Cells from one to the next on each axis
-    slots: tuple[Slot | None, ...]  # Where each tap of the last axis lies; None for one that meets nothing
+    slots: tuple[Slot | None, ...]  # Where each tap of the last axis lies; None for a tap that meets nothing
     matrices: tuple[int, ...]  # Of each axis
-    meetings: tuple[Meeting, ...]  # All that there are, those of a plane of outputs together and by taps
+    meetings: tuple[Meeting, ...]  # All meetings; those of a plane of outputs are neighbors, by taps
 
     @property
     def side_by_side(self) -> tuple[int, int]:
@@ -264,8 +269,10 @@ class Layer:
 
         Channels are those of a bundle of inputs and of outputs.
         """
-        out_cells = [Asked(first, rows), *(Asked(0, axis.cells) for axis in self.axes[1:])]
-        met = [Asked(one.first, one.cells + axis.reach) for one, axis in zip(out_cells, self.axes, strict=True)]
+        out_cells = [CellRange(first, rows), *(CellRange(0, axis.cells) for axis in self.axes[1:])]
+        met = [
+            CellRange(cells.first, cells.cells + axis.reach) for cells, axis in zip(out_cells, self.axes, strict=True)
+        ]
         sources, targets = [axis.sources for axis in self.axes], [axis.targets for axis in self.axes]
         return (
             copies_of(sources, met, self.pitch, (channels[0], parts * channels[0]), folded=self.folded),
@@ -275,8 +282,8 @@ class Layer:
 
 @lru_cache(MOST_KEPT)
 def _layer(axes: tuple[PaddedAxis, ...], *, folded: bool) -> Layer | None:
-    """How images lie; None where zeros would be more than they are worth."""
-    shifts = tuple(one for one in map(axis_shifts, axes) if one is not None)
+    """How images lie; None where the zeros between them cost too much."""
+    shifts = tuple(shift for shift in map(axis_shifts, axes) if shift is not None)
     if len(shifts) < len(axes):
         return None
     lengths = [axis.cells + axis.reach for axis in shifts]
@@ -293,8 +300,8 @@ def _layer(axes: tuple[PaddedAxis, ...], *, folded: bool) -> Layer | None:
         matrices[-1], sizes[-1] = shifts[-1].reach + 1, (1, 1)
     met: set[Meeting] = set()
     for each in product(*(axis.taps for axis in shifts)):
-        cells = sum(one.cells * far for one, far in zip(each, pitch, strict=True))
-        places = [Meeting(one.target, one.tap, one.source, 0) for one in each]
+        cells = sum(shift.cells * far for shift, far in zip(each, pitch, strict=True))
+        places = [Meeting(shift.target, shift.tap, shift.source, 0) for shift in each]
         if folded:
             places[-1] = Meeting(0, each[-1].cells, 0, 0)
         target, source = (
@@ -308,7 +315,7 @@ def _layer(axes: tuple[PaddedAxis, ...], *, folded: bool) -> Layer | None:
 
 
 def _counted(places: Sequence[int], counts: Sequence[int]) -> int:
-    """A place on several axes as a place in what they span."""
+    """The flat index of a place on several axes."""
     counted = 0
     for place, count in zip(places, counts, strict=True):
         counted = counted * count + place
@@ -421,5 +428,5 @@ def runs_of_products(positions: int, widths: tuple[int, int]) -> Sequence[tuple[
 
 
 def numpy_seconds(products: Products, numbers: tuple[int, int]) -> float:
-    """What a bundle of a band takes without compiled loops."""
+    """Seconds of a bundle of a band without compiled loops."""
     return CALL_SECONDS * len(products.calls) + NUMPY_SECONDS * sum(numbers)

@@ -38,7 +38,7 @@ from ops.window import convolution_axis
 
 
 def phase_cycles(op: PhaseConv2dOp, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
-    """What a program of output phases takes on a device."""
+    """Cycles of a program of output phases on a device."""
     timing = time_phases(op, spec, contention=contention)
     roles = core_roles(op.parts[0].conv, timing)
     slowest = slowest_group(roles)
@@ -58,7 +58,7 @@ def phase_cycles(op: PhaseConv2dOp, spec: DeviceSpec, *, contention: bool = True
 
 
 def _multiplied(op: PhaseConv2dOp) -> list[Conv2dOp]:
-    """The groups that multiply; the bias is read once, for all (`_narrow`)."""
+    """The groups that have products; the bias is read once, for all of them (`_narrow`)."""
     return [_without_bias(part.conv) for part in op.parts if part.conv.k_blocks]
 
 
@@ -67,7 +67,7 @@ def _without_bias(conv: Conv2dOp) -> Conv2dOp:
 
 
 def _narrow(op: PhaseConv2dOp) -> Conv2dOp:
-    """A convolution whose output is as wide as one phase, which is what a bias is."""
+    """A convolution whose output is as wide as one phase, like the bias."""
     conv = op.parts[0].conv
     return replace(conv, layout=replace(conv.layout, shards=op.layout.shards))
 
@@ -98,7 +98,7 @@ def time_phases(op: PhaseConv2dOp, spec: DeviceSpec, *, contention: bool = True)
 
 
 def _finish(op: PhaseConv2dOp, part: PhasePart, spec: DeviceSpec) -> Task | None:
-    """Bias and untilizing of a block of all phases of a group, one after the other."""
+    """Bias and untilizing of a block of all phases of a group, in sequence."""
     shards = replace(part.conv.layout.shards, out_width=op.layout.shards.out_width)
     finish = conv_steps(replace(part.conv, layout=replace(part.conv.layout, shards=shards)), spec).finish
     return finish and task_of({stage: len(part.phases) * cycles for stage, cycles in finish.path.items()})

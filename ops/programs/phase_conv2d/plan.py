@@ -41,7 +41,7 @@ class PhasePart:
     # zeros.
     conv: Conv2dOp
     phases: tuple[PhaseOutputs, ...]  # The phases, row by row
-    beside: int  # How many of them a row has, whose sticks of one window lie beside each other in the output
+    beside: int  # Phases of a row; their sticks of one window lie beside each other in the output
 
     def conv_of(self, phase: PhaseOutputs) -> Conv2dOp:
         """The micro-op over the windows of one phase."""
@@ -67,17 +67,17 @@ class PhaseConv2dOp(DeviceOp):
 
     @property
     def sticks_format(self) -> DataFormat:
-        """What finished sticks are held in until they are in their places."""
+        """Format of finished sticks until they are copied to their places."""
         return sticks_format(self.problem)
 
 
 def sticks_format(problem: ConvProblem) -> DataFormat:
-    """What finished sticks are held in: the output's format, or bfloat16 where that has no sticks."""
+    """Format of finished sticks: the output's, or bfloat16 where the output's format has no sticks."""
     return FLOAT32 if problem.out_format == FLOAT32 else BFLOAT16
 
 
 def phase_buffer_requests(phases: Sequence[ConvBuffers], layout: ConvPartition) -> list[BufferRequest]:
-    """What a program asks for."""
+    """The circular buffers of a program of output phases."""
     sticks, tiled = sticks_format(layout.problem), not layout.options.untilize_out
     largest: dict[str, BufferRequest] = {}
     for conv in phases:
@@ -109,14 +109,14 @@ class PhaseGroup:
     # Taps of each phase down and across, of those of the frame; phases row by row
     taps: tuple[tuple[range, range], ...]
     frames: tuple[PaddedInput, ...]  # Windows of each phase, and where its outputs lie
-    beside: int  # How many phases of a row there are
+    beside: int  # Phases of a row
     # The dense convolution, with the windows of the phase that has most; cores and shards are the call's, but that an
     # output shard has other rows, and is as wide as all phases together
     layout: ConvPartition
 
     @property
     def has_taps(self) -> bool:
-        """Whether it meets inputs at all: a kernel smaller than the stride leaves outputs that do not."""
+        """Whether the group meets inputs: a kernel smaller than the stride leaves outputs without inputs."""
         return all(self.layout.problem.kernel)
 
     @property
@@ -128,8 +128,8 @@ class PhaseGroup:
 def phase_options(options: ConvOptions, frame: PaddedInput, kernel: tuple[int, int]) -> ConvOptions:
     """The caller's choices as the convolution of a phase has them.
 
-    It leaves sticks, in rows; one processor reads activations, and the other one weights. A whole window is one K block
-    where that is no longer than a kernel row of the frame, so that weights come in no more blocks than there.
+    The convolution leaves sticks, in rows; one processor reads activations, and the other one weights. A whole window
+    is one K block if it is no longer than a kernel row of the frame, so that weights come in no more blocks than there.
     """
     whole = kernel[0] * kernel[1] <= frame.columns.kernel
     return replace(options, untilize_out=True, activation_reuse=False, force_split_reader=False, whole_windows=whole)
@@ -164,12 +164,12 @@ def _group(layout: ConvPartition, spec: DeviceSpec, above: list[OutputPhase], be
 
 
 def _windows(phase: OutputPhase) -> tuple[int, int, int]:
-    """What decides which inputs an output of a phase meets."""
+    """The values that decide which inputs an output of a phase meets."""
     return phase.axis.start, phase.axis.dilation, phase.axis.kernel
 
 
 def _with_blocks(group: PhaseGroup, frame: PaddedInput, spec: DeviceSpec) -> PhaseGroup:
-    """A group with rows and blocks of its own in the place of the call's."""
+    """A group with rows and blocks of its own instead of the call's."""
     layout, options, phases = group.layout, group.layout.options, len(group.frames)
     begins, ends = group_windows(group, frame, layout)
     shards = replace(
@@ -183,7 +183,7 @@ def _with_blocks(group: PhaseGroup, frame: PaddedInput, spec: DeviceSpec) -> Pha
 
 
 def group_windows(group: PhaseGroup, frame: PaddedInput, layout: ConvPartition) -> tuple[Integers, Integers]:
-    """First window of a group that each core computes, and last + 1: all that one of its phases needs there."""
+    """First window of a group that each core computes, and last + 1: the windows that any of its phases needs."""
     cores, most = layout.config.nhw_cores, group.frames[0]
     begins, ends = np.full(cores, frame.outputs), np.zeros(cores, np.int64)
     for phase in group.frames:
@@ -195,7 +195,7 @@ def group_windows(group: PhaseGroup, frame: PaddedInput, layout: ConvPartition) 
 
 
 def _as_numbered(windows: Integers, phase: PaddedInput, most: PaddedInput) -> Integers:
-    """The numbers that windows of a phase have in one with as many rows and columns or more."""
+    """The numbers of a phase's windows, counted in a phase with at least as many rows and columns."""
     line, column = np.divmod(windows, phase.columns.outputs)
     image, row = np.divmod(line, phase.rows.outputs)
     numbers: Integers = (image * most.rows.outputs + row) * most.columns.outputs + column
@@ -213,9 +213,9 @@ def group_k_blocks(group: PhaseGroup) -> tuple[KBlock, ...]:
 def weights_of_phases(
     layout: ConvPartition, whole: WeightsLayout
 ) -> tuple[tuple[tuple[range, range], WeightsLayout], ...]:
-    """Taps and matrix of every part of the prepared weights, in their order.
+    """Taps and matrix of every part of the prepared weights, in order.
 
-    They are those of all phases that there can be, so that every slice of an image reads the same weights.
+    The parts are those of all phases that a call can have, so that every slice of an image reads the same weights.
     """
     result, problem, options = [], layout.problem, layout.options
     for taps in product(tap_classes(problem.frame.rows), tap_classes(problem.frame.columns)):
@@ -228,10 +228,10 @@ def weights_of_phases(
 
 
 def phase_index_words(frame: PaddedInput, groups: tuple[PhaseGroup, ...], layout: ConvPartition) -> int:
-    """Words of the list of one core: of the core with most of them.
+    """Words of the index list of the core with the longest list.
 
-    For every block of every group: how many segments follow, then each of them, a line of the image at most. The list
-    tells both where windows begin and where their sticks belong.
+    Every block of every group has its number of segments, then the segments, each within a line of the image. The list
+    says both where windows begin and where their sticks belong.
     """
     words = np.zeros(layout.config.nhw_cores, np.int64)
     for group in groups:
