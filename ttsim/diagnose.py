@@ -39,7 +39,7 @@ from ttsim.runtime.call_source import conv_config_source, slice_config_source
 class Consumer(NamedTuple):
     """A buffer, or a group of buffers, that takes memory."""
 
-    text: str  # What it is, and of which operation
+    text: str  # Its name and its operation
     size_bytes: int  # In one bank
 
 
@@ -47,7 +47,7 @@ class Shortage(NamedTuple):
     """A memory in which an allocation failed."""
 
     memory: BufferType
-    consumers: tuple[Consumer, ...]  # What took it, largest first
+    consumers: tuple[Consumer, ...]  # Largest first
     cached: bool = False  # Circular buffers of a cached program did not fit: events do not name them
 
 
@@ -111,7 +111,7 @@ def _circular_buffers(events: Iterable[Event]) -> Iterator[Consumer]:
 class MachineSnapshot(NamedTuple):
     """The state of a device, on which trial calls are planned."""
 
-    machine: Machine  # The device; it is read only
+    machine: Machine  # The device, which trials only read
     buffers: Mapping[str, Buffer]  # Buffers of the call's own tensors, by their names in a plan
     strict: bool  # Whether calls that the real library gets wrong are refused
 
@@ -119,11 +119,10 @@ class MachineSnapshot(NamedTuple):
 class Trial(NamedTuple):
     """The result of a trial call."""
 
-    events: tuple[Event, ...]  # What happened; nothing if the call was refused before
-    # Why it failed; None if it fits. (The text alone: an exception kept here would keep the caller's frames alive, and
-    # with them tensors.)
+    events: tuple[Event, ...]  # Empty if the call was refused before
+    # None if the call fits. Only the text: an exception would keep the caller's frames, and so tensors, alive.
     error: str | None
-    plan: Plan | None = None  # What was planned; None if it was refused before
+    plan: Plan | None = None  # None if the call was refused before
 
 
 def attempt(
@@ -240,9 +239,9 @@ def _configs(call: ConvCall, snapshot: MachineSnapshot) -> Iterator[str]:
     for kind, other in islice(alternatives(call, snapshot.machine.spec, free_l1_bytes=free_l1_bytes), TRIALS):
         slices = 0 if other.slice_config is None else other.slice_config.num_slices
         if kind in done or slices >= fewest or steps > STEPS:
-            continue  # as many slices as fit with a smaller change are no use with a larger one
+            continue  # a smaller change already fits with as many slices
         if kind == TOGETHER and not slices and done:
-            continue  # one change was enough
+            continue  # a single change already fits
         trial = attempt(other, snapshot)
         steps += len(trial.events)
         if trial.error is None:
@@ -259,7 +258,6 @@ def _left_to_the_library(call: ConvCall, snapshot: MachineSnapshot) -> Iterator[
 
 
 def _index_tensors(call: ConvCall, snapshot: MachineSnapshot) -> Iterator[str]:
-    """Changes that make room for index tensors."""
     if snapshot.machine.program_cache and attempt(call, snapshot, cached=False).error is None:
         yield "device.clear_program_cache()"
     other = index_tensors_in_dram(call)

@@ -34,7 +34,7 @@ DEVICE = "<MeshDevice>"
 
 def host_params(spec: TensorSpec, number: int) -> dict[str, object]:
     """The parameters of a node of a host tensor."""
-    element_bytes = spec.data_format.element_bytes or 1  # as the real library counts block floats
+    element_bytes = spec.data_format.element_bytes or 1  # the real library counts block floats as 1
     return {
         "dtype": _dtype(spec),
         "layout": f"Layout::{spec.layout.name}",
@@ -93,9 +93,9 @@ def _dtype(spec: TensorSpec) -> str:
 
 
 Node = dict[str, Any]
-TO_DEVICE: Final = "Tensor::to_device"  # the function that allocates for what comes from the host
-CPU: Final = "Tensor::cpu"  # the function that reads what goes there
-CIRCULAR = ("circular_buffer_allocate", "globally_allocated")  # kind of node, and what it calls a view
+TO_DEVICE: Final = "Tensor::to_device"  # the function that allocates a buffer for a host tensor
+CPU: Final = "Tensor::cpu"  # the function that reads a device tensor
+CIRCULAR = ("circular_buffer_allocate", "globally_allocated")  # kind of node, and its key for views
 DATAFLOW = ("dataflow_buffer_allocate", "borrows_memory")
 SCRATCHPAD = "scratchpad_allocate"
 
@@ -103,8 +103,8 @@ SCRATCHPAD = "scratchpad_allocate"
 class NodeText(NamedTuple):
     """The kernel time and the attributes of a device operation that ended."""
 
-    nanoseconds: int = 0  # Its kernel time; 0 where no model knows it, or it did not run
-    attributes: tuple[tuple[str, str], ...] = ()  # What the real library's profiler prints of it, by name
+    nanoseconds: int = 0  # Kernel time; 0 without a model, or if the operation did not run
+    attributes: tuple[tuple[str, str], ...] = ()  # Printed by the real library's profiler, by name
 
 
 Tell = Callable[[OperationBegin, OperationEnd], NodeText]
@@ -153,7 +153,7 @@ class _Writer:
     def __init__(self, tell: Tell, *, first_number: int) -> None:
         self.nodes: list[Node] = []
         self._tell = tell
-        self._next_number = first_number  # of a tensor on the host, which has no buffer to be known by
+        self._next_number = first_number  # of a tensor on the host, which has no buffer number
         self._open: list[_Open] = []
         self._buffers: dict[tuple[int, int], int] = {}  # (buffer number, address) -> counter of its buffer node
         self._ended: dict[int, Node] = {}  # stacking level -> the function_end that waits for its successor
@@ -196,7 +196,7 @@ class _Writer:
         return node
 
     def _child(self, kind: str, params: Mapping[str, object]) -> Node:
-        """Appends a node that the open function leads to."""
+        """Appends a node and connects the open function to it."""
         node = self.node(kind, params)
         if self._open:
             self._open[-1].node["connections"].append(node["counter"])
@@ -306,14 +306,12 @@ class _Writer:
 
 
 def _number(event: Event) -> int:
-    """The largest tensor number in an event."""
     if isinstance(event, OperationBegin):
         return max((source.tensor.number for source in event.read), default=0)
     return event.number if isinstance(event, BufferAllocated) else 0
 
 
 def _buffer(params: Mapping[str, Any]) -> BufferSpec:
-    """The buffer that a node describes."""
     kind = BufferType(int(params["buffer_type"])) if "buffer_type" in params else BufferType[params["type"]]
     return BufferSpec(
         buffer_type=kind,

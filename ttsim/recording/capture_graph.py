@@ -55,8 +55,6 @@ def levelized_graph(trace: Nodes, max_level: int) -> list[Vertex]:
 
 
 class _Graph:
-    """The vertices found so far, and the numbers of their nodes."""
-
     def __init__(self, trace: Nodes, max_level: int) -> None:
         self.trace = trace
         self.numbers: dict[int, int] = {}  # counter of a node -> number of its vertex
@@ -93,7 +91,6 @@ class _Graph:
         )
 
     def _end(self, start: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The node that ends a function."""
         leads_to = _of_kind([self.trace[counter] for counter in start["connections"]], "function_end")
         return next(node for node in leads_to if node["params"]["name"] == start["params"]["name"])
 
@@ -111,12 +108,11 @@ class _Graph:
         return makers
 
     def _link(self, node: Mapping[str, Any], number: int) -> None:
-        """Adds the edges to a vertex, and the vertices of the functions that ran inside."""
         vertex, counter = self.vertices[number], node["counter"]
         if node["node_type"] == "tensor":
             vertex["in_edges"] += self._known([self.makers.get(counter)])
             return
-        # A tensor comes from itself, if it is a vertex, or from its maker
+        # The source of a tensor is its own vertex, or else its maker
         vertex["in_edges"] += self._known(
             [tensor if tensor in self.numbers else self.makers.get(tensor) for tensor in node["input_tensors"]]
         )
@@ -131,7 +127,6 @@ class _Graph:
         ]
 
     def _known(self, counters: Sequence[int | None]) -> list[int]:
-        """The numbers of the vertices among these nodes."""
         return [self.numbers[counter] for counter in counters if counter in self.numbers]
 
     def _output_info(self, vertex: Vertex) -> list[str]:

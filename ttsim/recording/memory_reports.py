@@ -21,7 +21,7 @@ MEMORIES = (BufferType.DRAM, BufferType.L1, BufferType.L1_SMALL)
 SMALLEST_CLASS_BYTES = 1024
 LAST_CLASS_BYTES = 128 << 20
 COLUMNS = ("Block", "Address", "Size", "PrevID", "NextID", "Allocated")
-KEYS = ("blockID", "address", "size", "prevID", "nextID", "allocated")  # of the same
+KEYS = ("blockID", "address", "size", "prevID", "nextID", "allocated")  # of a block table
 COLUMN_WIDTH = 12
 
 
@@ -150,7 +150,7 @@ def _details(allocator: Allocator, memory: BufferType) -> Iterator[str]:
 
 
 def _size_classes(blocks: Sequence[Block], total_bytes: int) -> Iterator[str]:
-    """Free blocks by the power of two below their size."""
+    """Free blocks by power of two."""
     longest = (LAST_CLASS_BYTES // SMALLEST_CLASS_BYTES).bit_length()
     count = min(max((total_bytes // SMALLEST_CLASS_BYTES).bit_length(), 2), longest)
     members: list[list[int]] = [[] for _ in range(count)]

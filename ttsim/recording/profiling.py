@@ -29,8 +29,8 @@ from ttsim.runtime.traces import RanCall
 from ttsim.runtime.types.call import require_type
 from ttsim.runtime.types.tensors import TensorDescription
 
-ROWS_OF_A_STEP: Final = 12000  # of an image, whose halo takes as long to find out as a step of a plan
-MOST_OF_MACHINE: Final = 5  # changes of the machine that are told
+ROWS_OF_A_STEP: Final = 12000  # rows of an image whose halo costs as much as planning one step
+MOST_OF_MACHINE: Final = 5  # changes of the machine in the advice
 
 
 class Profile:
@@ -111,7 +111,6 @@ class Profile:
 
 
 def _most_rows(plan: Plan) -> int:
-    """The rows of the largest tensor of a plan."""
     return max((prod(tensor.shape[:-1]) for tensor in plan.tensors.values()), default=0)
 
 
@@ -130,7 +129,6 @@ def profile(device: Device) -> AbstractContextManager[Profile]:
 
 @contextmanager
 def _profile(device: Device) -> Iterator[Profile]:
-    """The profile of a ``with`` block."""
     result = Profile(device)
     device.profilers.append(result.calls)
     try:
@@ -174,8 +172,6 @@ def _advice(
     options: Mapping[str, Any],
     device: Device,
 ) -> Advice:
-    """Suggestions that make an estimated call faster."""
-
     def measure(others: Mapping[str, Any]) -> Measured:
         return _tried(function, arguments, others, device, suggestions=False).measured()
 
@@ -193,7 +189,6 @@ def _tried(
     *,
     suggestions: bool,
 ) -> Profile:
-    """The profile of a call on a copy of the device."""
     with uncaptured(), copy_of(device, suggestions=suggestions) as copy:
         positional = [twin(value, device, copy) for value in arguments]
         named = {name: twin(value, device, copy) for name, value in options.items()}

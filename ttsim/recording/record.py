@@ -90,8 +90,7 @@ def _timelines(operations: Iterable[OpRun], profile: Profile) -> Iterator[tuple[
 
 
 def _tensors(call: RanCall) -> Iterator[MadeTensor]:
-    """The device tensors that a call read or made."""
-    yield from (tensor for _, tensor in call.inputs)  # what it writes into among them
+    yield from (tensor for _, tensor in call.inputs)  # including the tensors that the call writes into
     for end in ends_of_operations(call.events):
         yield from end.made
     yield from (tensor for _, tensor in call.results)

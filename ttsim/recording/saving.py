@@ -20,7 +20,7 @@ from ttsim.runtime.types.call import require_type
 OF_TIME: Final = (
     "profile_log_device.csv",
     "npe_viz/manifest.json",
-)  # without which viewers look at nothing beside them
+)  # viewers ignore the other files without these
 NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 MEMORY: Final = Path("generated") / "ttnn" / "reports"
 PERFORMANCE: Final = Path("generated") / "profiler" / "reports"

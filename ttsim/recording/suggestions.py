@@ -44,10 +44,10 @@ LESS_EXACT: Final = {
 class Attempt:
     """A call with changed arguments."""
 
-    kind: str  # What is changed
+    kind: str  # The changed field
     text: str  # The change in short
     options: Mapping[str, Any] = field(default_factory=dict)  # Keyword arguments that differ from the call's
-    price: str = ""  # What is given up; empty if nothing is
+    price: str = ""  # The loss, such as precision; empty if there is none
 
 
 def attempts(function: Any, options: Mapping[str, Any]) -> Iterator[Attempt]:
@@ -83,7 +83,6 @@ def arguments_source(options: Mapping[str, Any]) -> str:
 
 
 def _layouts(config: Conv2dConfig, options: Mapping[str, Any]) -> Iterator[Attempt]:
-    """Changes of shard scheme, blocks, buffers and readers."""
     memory = _place(options.get("input_tensor"))
     sharded = memory is not None and memory.is_sharded()
     blocks = [rows * TILE for rows in BLOCK_TILES if rows * TILE != config.act_block_h_override]
@@ -162,7 +161,7 @@ def _computing(compute: WormholeComputeKernelConfig, kind: str, text: str, price
 
 TRIALS: Final = 64
 EFFORT: Final = 5000  # of all trials together, so that large images and many slices do not take many seconds
-LEAST_SHARE: Final = 0.01  # of the cycles: smaller gains are not told
+LEAST_SHARE: Final = 0.01  # of the cycles: smaller gains are not reported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +170,7 @@ class Measured:
 
     cycles: int  # All operations that have a model
     untimed: int  # Operations without one
-    effort: int  # What finding out takes, in steps of plans or so
+    effort: int  # The cost of the trial, in steps of plans
     scheme: str = ""  # The shard scheme that the library chose; empty if it chose none
 
 

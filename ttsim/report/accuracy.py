@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-CHUNK = 1 << 20  # elements taken at a time, so that no float64 copy of a whole output is made
+CHUNK = 1 << 20  # elements per step, so that no whole output is copied to float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

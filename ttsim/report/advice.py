@@ -12,19 +12,19 @@ from ttsim.report.formatting import TableColumn, count_of, cycles, percent, tabl
 class Change:
     """A change of a call's arguments, simulated."""
 
-    kind: str  # What was changed
+    kind: str  # The changed field
     text: str  # The change in short: "shard_layout=HEIGHT_SHARDED"
     arguments: str  # The changed arguments of the call, to paste into a script that says ``import ttsim as ttnn``
-    cycles: int  # What the call then takes
-    saved_share: float  # Of its cycles as it is
-    price: str = ""  # What is given up for it; empty if nothing is
+    cycles: int  # Cycles of the changed call
+    saved_share: float  # Share of the original cycles
+    price: str = ""  # The loss, such as precision; empty if there is none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineChange:
     """A change of a device's figure, with the same plan."""
 
-    figure: str  # What is changed, as part.field
+    figure: str  # The changed figure, as part.field
     factor: float  # 2 or 0.5
     value: float  # The figure before
     saved_share: float
@@ -35,13 +35,13 @@ class Advice:
     """All suggestions for a call."""
 
     cycles: int
-    changes: tuple[Change, ...] = ()  # Changes of the call's configs: of each kind the best, the most helpful first
-    # The best of several such changes at once that was found; None if none is better than one alone
+    changes: tuple[Change, ...] = ()  # The best change of the configs of each kind, the best first
+    # The best combination of changes; None if no combination is better than one change
     together: Change | None = None
-    at_a_price: tuple[Change, ...] = ()  # Changes that give something up, each by itself
-    machine: tuple[MachineChange, ...] = ()  # Changes of the machine, the most helpful first
-    sensitivity: tuple[Sensitivity, ...] = ()  # What each figure of the machine means, the strongest first
-    tried: int = 0  # Calls that were planned and timed to find out
+    at_a_price: tuple[Change, ...] = ()  # Single changes with a loss
+    machine: tuple[MachineChange, ...] = ()  # Changes of the machine, the best first
+    sensitivity: tuple[Sensitivity, ...] = ()  # Sensitivity to each figure of the machine, the strongest first
+    tried: int = 0  # Calls that were planned and timed
 
 
 def machine_changes(

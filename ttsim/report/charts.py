@@ -53,7 +53,7 @@ class CoreMap(NamedTuple):
 
     name: str
     unit: str  # "cycles" or "B"
-    whole: str  # What shares are of
+    whole: str  # The whole of the shares
     figures: list[int]
     shares: list[float]
 
@@ -65,7 +65,7 @@ class Grid:
     columns: int
     rows: int
     cores: tuple[CoreTime, ...]
-    usable_bytes: int = 0  # Of L1, by a program; 0 where no device is known
+    usable_bytes: int = 0  # Usable L1 of a core; 0 without a device
 
     @property
     def maps(self) -> Iterator[CoreMap]:
@@ -133,7 +133,6 @@ class _Axis(NamedTuple):
     high: int
 
     def share(self, value: float) -> float:
-        """The share of the axis at which a value lies."""
         return (log10(value) - self.low) / (self.high - self.low)
 
     def ticks(self, unit: str) -> tuple[Tick, ...]:

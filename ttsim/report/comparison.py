@@ -18,7 +18,7 @@ class ReportedTensor:
     """A tensor that an operation reads or makes, as text; fields are empty if the report lacks them."""
 
     name: str  # INPUT_0, OUTPUT_0 ..
-    shape: str = ""  # Its logical one, as 1x1x64x32
+    shape: str = ""  # The logical shape, as 1x1x64x32
     dtype: str = ""  # BFLOAT16 ..
     layout: str = ""  # TILE or ROW_MAJOR
     memory: str = ""  # L1_HEIGHT_SHARDED ..
@@ -29,14 +29,14 @@ class ReportedOperation:
     """A device operation of a report."""
 
     name: str  # As a graph capture shows it
-    # What it takes; None where no model knows it, and in the rows of a profiler, which have times alone
+    # None without a model, and in the rows of a profiler, which have times only
     cycles: int | None
-    nanoseconds: float | None  # The same in time; None where nobody knows
-    bound_by: str  # The stage that binds it; empty where nobody says
-    core_count: int  # Cores that take part; 0 likewise
-    fidelity: str = ""  # LoFi to HiFi4; empty where nothing is multiplied, or nobody says
-    tensors: tuple[ReportedTensor, ...] = ()  # What it reads and makes; none in a report in JSON
-    # Cycles of the critical path, or busy ones where no path is known, by stage; none in a network's report
+    nanoseconds: float | None  # None if unknown
+    bound_by: str  # Empty if unknown
+    core_count: int  # 0 if unknown
+    fidelity: str = ""  # LoFi to HiFi4; empty if nothing is multiplied, or unknown
+    tensors: tuple[ReportedTensor, ...] = ()  # Inputs and outputs; empty in a JSON report
+    # Critical cycles by stage, or busy cycles if no path is known; empty in a network's report
     stages: tuple[tuple[str, int], ...] = ()
 
     def taken(self, unit: str) -> int | None:
@@ -50,24 +50,24 @@ class ReportedOperation:
 class Reported:
     """A report read from a file."""
 
-    device: str  # Name of the device, or its architecture; empty if nobody says
-    clock_hz: int  # Its clock; 0 where times are told and no cycles
+    device: str  # Name of the device, or its architecture; empty if unknown
+    clock_hz: int  # 0 if the report has times and no cycles
     operations: tuple[ReportedOperation, ...]
-    arch: str = ""  # Its architecture; likewise
+    arch: str = ""  # Empty if unknown
     left_out: tuple[str, ...] = ()  # Rows that are no operations of the device, in words
 
 
 CYCLES, NANOSECONDS = "cycles", "ns"
 TOLD_STAGES: Final = 2
 MISSING, MODEL, STAGES = "matched", "known times", "stages"
-# What is compared of an operation and of its tensors: what it is called, the field, and the words for a difference.
+# Compared figures of an operation and of its tensors: name, field, and the text of a difference.
 OF_OPERATIONS: Final = (
     ("cores", "core_count", "{} -> {} cores"),
     ("fidelity", "fidelity", "{} -> {}"),
     ("bound", "bound_by", "bound by {} -> {}"),
 )
 OF_TENSORS: Final = (("shapes", "shape"), ("data types", "dtype"), ("layouts", "layout"), ("memory", "memory"))
-CONFIGURED: Final = ("cores", "fidelity", *(what for what, _ in OF_TENSORS))  # what differs before anything runs
+CONFIGURED: Final = ("cores", "fidelity", *(what for what, _ in OF_TENSORS))  # differences that are known before a run
 
 
 class Cause(NamedTuple):
@@ -93,7 +93,6 @@ def causes_of(
 
 
 def _differences(before: ReportedOperation, after: ReportedOperation) -> Iterator[Cause]:
-    """The fields that both operations have and that differ."""
     for what, name, words in OF_OPERATIONS:
         was, now = getattr(before, name), getattr(after, name)
         if was and now and was != now:
@@ -113,9 +112,9 @@ def _stages(were: dict[str, int], are: dict[str, int]) -> Iterator[Cause]:
         yield Cause(STAGES, f"{name} {changes[name]:+,}")
 
 
-MOST_CELLS: Final = 100_000_000  # of the table of names that is looked through, two bytes each
+MOST_CELLS: Final = 100_000_000  # cells of the matching table, two bytes each
 ENDING: Final = re.compile(r"(?<=.)(Device)?Operation$")
-# What operations were called before: tt-metal of 2025 and earlier.
+# Names of operations in tt-metal of 2025 and earlier.
 FORMER: Final = {"OptimizedConvNew": "Conv2d", "UntilizeWithHaloV2": "Halo", "UntilizeWithHalo": "Halo"}
 
 
@@ -171,7 +170,7 @@ def _common(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int]
     return pairs
 
 
-LONGEST_CAUSES: Final = 1000  # characters of what is different about one operation
+LONGEST_CAUSES: Final = 1000  # characters of the differences of one operation
 
 
 class Change(NamedTuple):
@@ -194,10 +193,10 @@ class Change(NamedTuple):
 class Pair(NamedTuple):
     """An operation in both reports, or in one of them."""
 
-    before: ReportedOperation | None  # In the first; None if it is not there
-    after: ReportedOperation | None  # In the second; None likewise
-    change: Change  # An operation that is not there takes none
-    causes: tuple[Cause, ...]  # What is different about it
+    before: ReportedOperation | None  # None if the first report lacks the operation
+    after: ReportedOperation | None  # None if the second report lacks the operation
+    change: Change  # A missing operation counts 0
+    causes: tuple[Cause, ...]  # Its differences
 
     @property
     def sides(self) -> list[ReportedOperation]:
@@ -222,14 +221,13 @@ class KindChange(NamedTuple):
 class Comparison:
     """The differences between two reports."""
 
-    # Cycles where both have one clock; whole nanoseconds where it differs, or only times are known, of which a profiler
-    # writes whole ones
+    # Cycles if both reports have the same clock; else whole nanoseconds, which a profiler writes
     unit: str
     devices: tuple[str, str]
-    change: Change  # Of all operations
+    change: Change  # Sum over all operations
     pairs: tuple[Pair, ...]  # Operations, matched in order by their kinds
     kinds: tuple[KindChange, ...]  # Sums by kind, in order of the first
-    notes: tuple[str, ...]  # What else is to be known, in words
+    notes: tuple[str, ...]  # Further notes
 
     def fails(self, most_share: float) -> bool:
         """Whether the second report takes longer by more than this share of the first."""
@@ -339,7 +337,6 @@ def _together(pairs: Iterable[Pair]) -> Change:
 
 
 def _notes(before: Reported, after: Reported) -> Iterator[str]:
-    """Differences of the machines, and rows that were left out."""
     if before.arch != after.arch and before.arch and after.arch:
         yield f"Architectures differ: {short_name(before.arch)} before, {short_name(after.arch)} after."
     elif before.clock_hz != after.clock_hz and before.clock_hz and after.clock_hz:

@@ -23,7 +23,7 @@ from ttsim.report.formatting import (
 )
 from ttsim.report.rows import Report
 
-ERROR_SHARE: Final = 0.04  # mean, on tests that the fit has not seen: docs/cycles.md, Between operations
+ERROR_SHARE: Final = 0.04  # mean, on tests outside the fit: docs/cycles.md, Between operations
 BASES: Final = {
     Replay.TRACE: "fitted to a public benchmark of dispatch",
     Replay.WARM_CACHE: "not validated; the host's time is that of one public run, without Python",
@@ -36,19 +36,19 @@ class LaunchTime:
     """The launch overhead of all programs of a report, launched in one way."""
 
     reading: str  # Which way: "trace replay", "warm program cache" or "first call"
-    between_nanoseconds: int  # From the first command to the last kernel's end, what no kernel fills
+    between_nanoseconds: int  # Time without a running kernel, from the first command to the last kernel's end
     total_nanoseconds: int
-    basis: str  # What stands behind the figure
+    basis: str  # The source of the figure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchTimes:
     """The launch overhead of all programs of a report, launched in each way."""
 
-    programs: int  # How many were launched; those without a model of their cycles count as if they took none
+    programs: int  # Launched programs; programs without a cycle model count with 0 cycles
     readings: tuple[LaunchTime, ...]  # Trace replay, warm program cache, first call; none if no program was launched
-    error_share: float = ERROR_SHARE  # Mean error of a trace replay, as far as programs are as assumed
-    assumes: tuple[str, ...] = ASSUMPTIONS  # What is assumed of programs where a plan does not say it
+    error_share: float = ERROR_SHARE  # Mean error of a trace replay, if the assumptions hold
+    assumes: tuple[str, ...] = ASSUMPTIONS  # Assumptions about programs that a plan does not state
 
 
 def launch_times(launches: Sequence[Launch], kernel_nanoseconds: float, spec: DeviceSpec) -> LaunchTimes:

@@ -20,12 +20,12 @@ from ops.passes.cycles import TimedOperation, expected_error
 from ttsim.report.rows import Column, Row
 
 NO_MEASUREMENT: Final = "no measurement"
-DIGITS: Final = 6  # decimals of a cycle that a model is trusted with
+DIGITS: Final = 6  # significant decimals of a model's cycles
 FLOPS_OF_A_PRODUCT: Final = 2 * TILE**3
 NETWORKS: Final = 2
 TIE_SHARE: Final = 0.05  # of an operation's cycles: stages nearer to each other than the model can tell apart
-LEAST_NANOSECONDS: Final = 1  # of a kernel: viewers take none for a measurement that failed
-DOES: Final[Mapping[Stage, str]] = {  # whatever the operation
+LEAST_NANOSECONDS: Final = 1  # of a kernel: viewers take 0 for a failed measurement
+DOES: Final[Mapping[Stage, str]] = {  # the same for every operation
     Stage.START: "kernels start",
     Stage.READER: "data is brought in",
     Stage.SECOND_READER: "the second processor brings data in",
@@ -71,7 +71,7 @@ def cores_in(ranges: Ranges) -> Iterator[Core]:
 class ErrorBar:
     """The expected error of an operation's cycles."""
 
-    share: float | None  # Mean absolute error on configurations that the fit had not seen; None without a measurement
+    share: float | None  # Mean absolute error on configurations outside the fit; None without a measurement
     configurations: int  # How many were measured
     text: str  # Where the figure comes from, or why there is none
 
@@ -92,8 +92,8 @@ def error_bar(description: Description, architecture: str) -> ErrorBar:
 class TotalError:
     """The expected error of several operations together."""
 
-    share: float | None  # Of the cycles whose models were measured; None if none was
-    unmeasured_share: float  # Of all cycles, those of operations without a measurement
+    share: float | None  # Error of the cycles with a measurement; None if there are none
+    unmeasured_share: float  # Share of all cycles in operations without a measurement
 
 
 def total_error(operations: Sequence[tuple[str, int, ErrorBar]]) -> TotalError:
@@ -156,10 +156,10 @@ class StageTime(Row, figures="stage does busy_cycles stall_cycles critical_cycle
 
     of_cycles: float
     stage: str  # Its name: "reader", "math", "writer" ..
-    does: str  # What it does in this operation, in words
+    does: str  # Its work in this operation, as text
     busy_cycles: int
-    stall_cycles: int  # It waits for another stage; 0 where that is not modeled
-    critical_cycles: int  # It is what the end waits for; over all stages these add up to the whole
+    stall_cycles: int  # Cycles of waiting for another stage; 0 if waiting is not modeled
+    critical_cycles: int  # Cycles on the critical path; over all stages these add up to the whole
 
     busy_share = Column["StageTime", float](lambda stage: share_of(stage.busy_cycles, stage.of_cycles))
     stall_share = Column["StageTime", float](lambda stage: share_of(stage.stall_cycles, stage.of_cycles))
@@ -206,7 +206,7 @@ class CoreGroupTime(Row):
 
     group: CoreGroupCycles  # In whole cycles
     of_cycles: int
-    words: Mapping[Stage, str]  # What the stages do
+    words: Mapping[Stage, str]  # Descriptions of the stages
 
     cores = Column["CoreGroupTime", str](lambda group: str(group.group.cores.merged()))  # As ttnn prints them
     ranges = Column["CoreGroupTime", Ranges](lambda group: ranges_of(group.group.cores))
@@ -233,7 +233,7 @@ class Sums(NamedTuple):
     """The work of operations in sequence, added up; roofs are computed for each operation, then added."""
 
     cycles: int = 0  # Whole ones
-    core_cycles: int = 0  # The same, of all cores that take part
+    core_cycles: int = 0  # Cycles times cores, added up
     dram_read_bytes: int = 0
     dram_written_bytes: int = 0
     network_bytes: int = 0
@@ -268,11 +268,11 @@ class Traffic(Row):
 
     dram_read_bytes = Column["Traffic", int](lambda row: row.sums.dram_read_bytes)
     dram_written_bytes = Column["Traffic", int](lambda row: row.sums.dram_written_bytes)
-    # Both together
+    # Reads and writes
     dram_bytes_per_second = Column["Traffic", float](lambda row: row.sums.rate(row.sums.dram_bytes, row.spec))
-    # The same, of the data sheet's rate
+    # Share of the data sheet's rate
     dram_share = Column["Traffic", float](lambda row: row.dram_bytes_per_second / row.spec.dram.peak_bytes_per_second)
-    # What leaves a core over a network; a multicast counts once
+    # Bytes that leave a core over a network; a multicast counts once
     network_bytes = Column["Traffic", int](lambda row: row.sums.network_bytes)
     network_bytes_per_second = Column["Traffic", float](lambda row: row.sums.rate(row.sums.network_bytes, row.spec))
 
@@ -283,19 +283,19 @@ class MathUse(Row, figures="issued_flops useful_flops"):
 
     sums: Sums
     spec: DeviceSpec
-    useful_flops: int  # Those that the result needs; for a call, those of its definition
+    useful_flops: int  # Needed for the result; for a call, by its definition
 
-    # Multiplications and additions that they do, padding and inserted zeros included
+    # Multiplications and additions, padding and inserted zeros included
     issued_flops = Column["MathUse", int](lambda row: row.sums.issued_flops)
     useful_share = Column["MathUse", float](lambda row: share_of(row.useful_flops, row.issued_flops))
-    # Cycles that the tile products alone take, on all cores together
+    # Cycles of the tile products, on all cores together
     product_cycles = Column["MathUse", int](lambda row: row.sums.product_cycles)
-    # Product cycles of the cycles of the cores that take part, and of those of all worker cores of the device
+    # Product cycles as a share of the cycles of the cores that take part, and of all worker cores of the device
     utilization = Column["MathUse", float](lambda row: share_of(row.product_cycles, row.sums.core_cycles))
     device_utilization = Column["MathUse", float](
         lambda row: share_of(row.product_cycles, row.spec.grid.cores * row.sums.cycles)
     )
-    # Useful ones
+    # Useful FLOP
     flops_per_second = Column["MathUse", float](lambda row: row.sums.rate(row.useful_flops, row.spec))
 
 
@@ -307,13 +307,13 @@ class Roofline(Row):
 
     # The tile products, spread over all worker cores
     math_cycles = Column["Roofline", int](lambda row: row.sums.math_roof)
-    # The bytes to and from DRAM, at the rate that is achieved when all goes well
+    # The bytes to and from DRAM, at the best rate that is achieved
     dram_cycles = Column["Roofline", int](lambda row: row.sums.dram_roof)
     # The bytes between cores, with both networks of the cores that take part
     network_cycles = Column["Roofline", int](lambda row: row.sums.network_roof)
     cycles = Column["Roofline", int](lambda row: row.sums.roof)  # The largest of the three
     bound = Column["Roofline", str](lambda row: row.binding)  # Its name; "none" if all are 0
-    share = Column["Roofline", float](  # `cycles` of the estimated ones: how near the work comes to its roof
+    share = Column["Roofline", float](  # `cycles` as a share of the estimated cycles
         lambda row: share_of(row.sums.roof, row.sums.cycles)
     )
     # Arithmetic intensity; 0 without bytes to or from DRAM
@@ -342,12 +342,12 @@ class CoreTime(
     column: int
     row: int
     of_cycles: int
-    cycles: int = 0  # From the start to the end of its own work, added up over the operations
-    busy_cycles: int = 0  # Of its busiest stage in each operation, added up
-    stall_cycles: int = 0  # Of the stage that waits most in each operation, added up; 0 where waiting is not modeled
-    dram_bytes: int = 0  # It moves from and to DRAM; where a model does not tell cores apart, as many as the others
-    network_bytes: int = 0  # That leave it over a network, likewise
-    circular_bytes: int = 0  # Circular buffers of the operation that has most of them there; only pages have them
+    cycles: int = 0  # From the start to the end of its work, summed over the operations
+    busy_cycles: int = 0  # Cycles of its busiest stage, summed over the operations
+    stall_cycles: int = 0  # Cycles of the stage that waits most, summed; 0 if waiting is not modeled
+    dram_bytes: int = 0  # Bytes from and to DRAM; equal for all cores if a model does not tell them apart
+    network_bytes: int = 0  # Bytes sent over a network; equal for all cores if a model does not tell them apart
+    circular_bytes: int = 0  # The most circular buffer bytes of an operation; only set for pages
 
     share = Column["CoreTime", float](lambda core: share_of(core.cycles, core.of_cycles))
     busy_share = Column["CoreTime", float](lambda core: share_of(core.busy_cycles, core.of_cycles))
@@ -391,16 +391,16 @@ class UntimedOperation:
 
     name: str
     reason: str
-    position: int  # Where it stands among the device operations of its call, timed or not, from 0
+    position: int  # Index among the device operations of its call, timed or not
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class OperationTime(Row):
     """One device operation that has a model."""
 
-    timed: TimedOperation  # What ran; its cycles are not None
+    timed: TimedOperation  # Its cycles are not None
     spec: DeviceSpec
-    call_cycles: int  # Of all operations of its call that a model knows
+    call_cycles: int  # Cycles of all operations of its call that have a model
 
     name = Column["OperationTime", str](lambda op: op.timed.name)  # As a graph capture shows it
     cycles = Column["OperationTime", int](  # From the first core's start to the last one's end
@@ -409,7 +409,7 @@ class OperationTime(Row):
     nanoseconds = Column["OperationTime", float](lambda op: nanoseconds(op.cycles, op.spec.clock_hz))
     share = Column["OperationTime", float](lambda op: share_of(op.cycles, op.call_cycles))  # Of the call's cycles
     bound_by = Column["OperationTime", str](lambda op: op.taken.bound_by.value)  # The stage that binds it
-    # Stages that bind it just as well, as far as the model can tell
+    # Stages that the model cannot tell apart from the binding stage
     tied_with = Column["OperationTime", tuple[str, ...]](lambda op: op.ties)
     facts = Column["OperationTime", tuple[Detail, ...]](lambda op: op.timed.description.facts)  # How it was planned
     error = Column["OperationTime", ErrorBar](lambda op: error_bar(op.timed.description, op.spec.arch))
@@ -430,7 +430,7 @@ class OperationTime(Row):
     )
     traffic = Column["OperationTime", Traffic](lambda op: Traffic(op.sums, op.spec))
     math = Column["OperationTime", MathUse](lambda op: MathUse(op.sums, op.spec, op.taken.useful_flops))
-    roofline = Column["OperationTime", Roofline](lambda op: Roofline(op.sums))  # What it could take at best
+    roofline = Column["OperationTime", Roofline](lambda op: Roofline(op.sums))  # Its lower bounds
     # From and to DRAM, on average
     dram_bytes_per_cycle = Column["OperationTime", float](lambda op: share_of(op.sums.dram_bytes, op.cycles))
 
@@ -531,7 +531,7 @@ class Totals(Row):
     traffic = Column["Totals", Traffic](lambda total: Traffic(total.sums, total.spec))
     # The matrix units; `utilization` is weighted by the cores and cycles of each operation
     math = Column["Totals", MathUse](lambda total: MathUse(total.sums, total.spec, total.useful_flops))
-    # The operations' rooflines added up; `bound` is what most of the sum is
+    # The operations' rooflines added up; `bound` is the largest part of the sum
     roofline = Column["Totals", Roofline](lambda total: Roofline(total.sums))
     error = Column["Totals", TotalError](
         lambda total: total_error([(op.timed.description.measured_as, op.cycles, op.error) for op in total.operations])
@@ -552,11 +552,11 @@ class CallRun:
     """
 
     name: str
-    ran: tuple[TimedOperation, ...]  # In order, those that no model knows among them
+    ran: tuple[TimedOperation, ...]  # In order, with and without a model
     spec: DeviceSpec
     # Multiplications and additions of its definition; None for the sum over the operations
     useful_flops: int | None = None
-    decisions: tuple[Decision, ...] = ()  # What the planner chose for the caller
+    decisions: tuple[Decision, ...] = ()  # The planner's choices
     launches: Lazy[tuple[Launch, ...]] = Lazy(lambda call: ())  # noqa: RUF009 (a descriptor, not a default)
 
     @cached_property
@@ -606,9 +606,9 @@ class CallTime(Row):
     share = Column["CallTime", float](lambda call: share_of(call.run.total.cycles, call.report_cycles))
     total = Column["CallTime", Totals](lambda call: call.run.total)  # Its operations together
     operations = Column["CallTime", tuple[OperationTime, ...]](lambda call: call.run.operations)
-    # Those that no model knows; no figure has them in
+    # Operations without a model, which no figure includes
     untimed = Column["CallTime", tuple[UntimedOperation, ...]](lambda call: call.run.untimed)
-    # What the planner chose for the caller, and what it came from
+    # The planner's choices and their reasons
     decisions = Column["CallTime", tuple[Decision, ...]](lambda call: call.run.decisions)
 
 

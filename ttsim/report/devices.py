@@ -19,12 +19,12 @@ SHOWN_ELASTICITY = 0.0005  # a table shows thousandths
 class FieldFigures:
     """A field of a device, with its meaning and its effects."""
 
-    name: str  # As a file has it, with its table
+    name: str  # Its name in a file, with its table
     value: Any
     unit: str  # Of the value; empty of plain numbers, texts and flags
-    better: str  # Which way a machine is better, for programs that stay as they are: "larger", "smaller" or neither
-    meaning: str  # What it means
-    moves: tuple[str, ...]  # Of plan, memory, values, cycles of kernels, launches between them, and report
+    better: str  # Whether "larger" or "smaller" values are better for unchanged programs, or neither
+    meaning: str  # Its meaning
+    moves: tuple[str, ...]  # Affected parts among plan, memory, values, kernel cycles, launches, and report
     elasticity: Mapping[str, float]  # By program: log(cycles) over log(figure)
     source: str  # The comment behind it
 
@@ -33,7 +33,7 @@ class FieldFigures:
 class DeviceFigures:
     """A device with all its fields."""
 
-    name: str  # As its description has it
+    name: str  # Its name in the description
     fields: tuple[FieldFigures, ...]  # In the order of its file
 
 
@@ -91,11 +91,11 @@ def moved(field: FieldFigures) -> Iterator[str]:
 class FieldDifference:
     """A field that differs between two devices."""
 
-    name: str  # As a file has it, with its table
+    name: str  # Its name in a file, with its table
     unit: str  # Of both values; empty of plain numbers, texts and flags
-    before: Any  # Of the first device; None where it has no such field
-    after: Any  # Of the second device; likewise
-    ratio: float | None  # The second value over the first; None of what is no number
+    before: Any  # Of the first device; None if it has no such field
+    after: Any  # Of the second device; None if it has no such field
+    ratio: float | None  # The second value over the first; None if they are no numbers
 
 
 def differences(first: DeviceSpec, second: DeviceSpec) -> tuple[FieldDifference, ...]:

@@ -19,7 +19,7 @@ from ttsim.report.cycles import (
 )
 from ttsim.report.formatting import count_of, counted, cycles, joined, percent, time
 
-TOLD_SHARE = 0.05  # operations and stages below this share of the whole are not told one by one
+TOLD_SHARE = 0.05  # operations and stages below this share of the whole are not listed
 TOLD_STAGES = 4
 SENT_ON = {"reader": "activation multicast", "weight reader": "weight multicast"}  # by the same processor
 FIDELITIES = {1: "LoFi", 2: "HiFi2", 3: "HiFi3", 4: "HiFi4"}
@@ -97,7 +97,6 @@ def where_measured(error: TotalError) -> str:
 
 
 def _operation(op: OperationTime) -> str:
-    """All notable facts of an operation."""
     math, roof, last = op.math, op.roofline, op.groups[-1]
     text = f"- {op.name}: {cycles(op.cycles)} cycles ({percent(op.share)}) on {counted(op.core_count, 'core')}, "
     text += f"{_bound(op)}{_path(op.stages)}"
@@ -125,7 +124,6 @@ def _operation(op: OperationTime) -> str:
 
 
 def _bound(op: OperationTime) -> str:
-    """The binding stage of an operation, and the stages tied with it."""
     stages = {stage.stage: stage for stage in op.stages}
     leads = stages.get(op.bound_by)
     if leads is None:

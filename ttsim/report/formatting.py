@@ -13,7 +13,7 @@ from itertools import accumulate, zip_longest
 from typing import Any, Final, Generic, TypeVar
 
 STEERING: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories: control, formatting, lone surrogates, separators
-LONGEST_NAME: Final = 40  # places of a name in a table: it leaves room for figures on a line of 80
+LONGEST_NAME: Final = 40  # columns of a name in a table, which leave room for figures on a line of 80
 
 
 def printable(text: str) -> str:
@@ -68,7 +68,7 @@ RowT = TypeVar("RowT")
 UNIT = re.compile(r"(?<=\d) (?=%|us\b|cycles\b|[kKMGT]?i?B\b|[MGT]?FLOP|GHz|K blocks?\b)")  # the space in front of one
 NO_BREAK = "\N{NO-BREAK SPACE}"
 GAP = 2  # spaces between columns
-LEAST_WRAPPED = 40  # characters of a line of words, on a terminal that is narrower than that
+LEAST_WRAPPED = 40  # least characters of a wrapped line, even on a narrower terminal
 
 
 def aligned(rows: Sequence[Sequence[str]], *, words: Collection[int]) -> list[str]:
@@ -110,9 +110,9 @@ class TableColumn(Generic[RowT]):
     """A column of a table, on a terminal or on a page."""
 
     heading: str
-    text: Callable[[RowT], str]  # What it shows of a row
+    text: Callable[[RowT], str]  # The text of a row's cell
     words: bool = False  # Words stand to the left, figures to the right
-    goes: int = 0  # Where the table is too wide, columns go in this order; 0: the column stays
+    goes: int = 0  # Columns are dropped in this order if the table is too wide; 0: never
 
 
 def table_lines(columns: Sequence[TableColumn[RowT]], rows: Iterable[RowT], width: int | None = None) -> list[str]:
@@ -148,7 +148,7 @@ def _padded(cell: str, width: int, *, left: bool) -> str:
     return cell + room if left else room + cell
 
 
-FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")  # what a cell begins with that a spreadsheet runs
+FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")  # first characters of cells that a spreadsheet runs
 
 
 def text(document: dict[str, Any]) -> str:

@@ -19,8 +19,8 @@ class Held:
     kind: str  # "circular buffer", "L1" or "L1_SMALL"
     address: int  # On every core that has it
     size_bytes: int  # On the core that has most of it
-    cores: str = ""  # Where a circular buffer is, as ttnn prints it; empty of others
-    ranges: Ranges = ()  # The same as rectangles
+    cores: str = ""  # The cores of a circular buffer, as ttnn prints them; empty for other buffers
+    ranges: Ranges = ()  # `cores` as rectangles
     made: str = ""  # Who made it, in words; empty if it is not known
 
 
@@ -29,15 +29,15 @@ class L1Block(Row, figures="held first last"):
     """A buffer from one device operation to another; shares are those of a picture, time to the right, addresses up."""
 
     held: Held
-    first: int  # Number of the first device operation that finds it
+    first: int  # Number of the first device operation that has the buffer
     last: int  # Number of the last one
     operations: int  # How many there are
     end_bytes: int  # Where L1 ends
 
-    # Where it begins in time, each operation being as wide as the others, and how long it lives
+    # Start and lifetime; all operations are equally wide
     left_share = Column["L1Block", float](lambda block: block.first / block.operations)
     width_share = Column["L1Block", float](lambda block: (block.last - block.first + 1) / block.operations)
-    # From the top of L1 down to its end
+    # Distance from the top of L1
     top_share = Column["L1Block", float](
         lambda block: 1 - (block.held.address + block.held.size_bytes) / block.end_bytes
     )
@@ -48,11 +48,11 @@ class L1Block(Row, figures="held first last"):
 class L1Map:
     """L1 of a core over device operations."""
 
-    base_bytes: int  # Where the part begins that a program can use
+    base_bytes: int  # Start of the L1 that a program can use
     end_bytes: int  # Where L1 ends
     base_share: float  # The former of the latter
     operations: int  # How many there are
-    blocks: tuple[L1Block, ...]  # Buffers, in the order in which operations find them
+    blocks: tuple[L1Block, ...]  # Buffers, in the order of their first operations
 
 
 def l1_map(moments: Sequence[Sequence[Held]], spec: DeviceSpec) -> L1Map:

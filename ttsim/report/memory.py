@@ -31,7 +31,7 @@ from ttsim.report.rows import Column, Row
 from ttsim.runtime.types.layer import Layer
 
 IN_L1: Final = (BufferType.L1, BufferType.L1_SMALL)
-DEVICE_OPERATION: Final = "DeviceOperation"  # the end of their names, left out where there is little room
+DEVICE_OPERATION: Final = "DeviceOperation"  # the end of operation names, left out to save room
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,7 +46,7 @@ class CircularBufferUse(Row):
     address = Column["CircularBufferUse", int](lambda use: use.event.address)  # On each of its cores
     cores = Column["CircularBufferUse", str](lambda use: str(use.event.cores))  # As ttnn prints them
     core_count = Column["CircularBufferUse", int](lambda use: use.event.cores.num_cores())
-    # It lies on a tensor's shard and takes no L1 of its own
+    # A view on a tensor's shard, without L1 of its own
     view = Column["CircularBufferUse", bool](lambda use: use.event.view)
     # Of the L1 that a program can use
     l1_share = Column["CircularBufferUse", float](lambda use: 0.0 if use.view else use.size_bytes / use.usable_bytes)
@@ -97,7 +97,7 @@ class OperationUse(Row, figures="name"):
     circular_bytes = Column["OperationUse", int](lambda op: fullest_core_bytes(op.local))
     # L1 and L1_SMALL buffers, on a core
     buffer_bytes = Column["OperationUse", int](lambda op: sum(event.buffer.bank_bytes for event in op.in_l1))
-    used_share = Column["OperationUse", float](  # Both together, of the L1 that a program can use
+    used_share = Column["OperationUse", float](  # Circular buffers and buffers, as a share of the usable L1
         lambda op: op.used_bytes / op.spec.l1.usable_bytes
     )
     headroom_bytes = Column["OperationUse", int](  # Between the end of the circular buffers and the lowest L1 buffer
@@ -149,7 +149,7 @@ class OperationUse(Row, figures="name"):
 class L1Use(Row, figures="usable_bytes"):
     """L1 of a core over the whole call, with the buffers from before the call."""
 
-    usable_bytes: int  # What a program can use, L1_SMALL included
+    usable_bytes: int  # Usable L1, L1_SMALL included
     usage: UsagePerCore  # Added up as ttnn's extract_resource_usage_per_core does
     tight: OperationUse | None  # The device operation with the least headroom; None if there was none
 
@@ -192,7 +192,7 @@ class Partition(Row):
     k_blocks = Column["Partition", int](lambda cut: cut.layout.blocks.k_blocks)  # Blocks of the inner dimension
     # Both data-movement processors read activations
     split_reader = Column["Partition", bool](lambda cut: cut.layout.split_reader)
-    # How many of the call's convolutions (one a slice) were cut up so
+    # Number of the call's convolutions (one per slice) with this partition
     convolutions = Column["Partition", int](lambda cut: cut.times)
 
 
@@ -209,7 +209,7 @@ class OutputUse(Row, figures="shape padded_shape dtype layout memory_config plac
     dtype = Column["OutputUse", str](lambda use: use.output.data_format.name)
     layout = Column["OutputUse", str](lambda use: use.output.layout.name)  # "TILE" or "ROW_MAJOR"
     memory_config = Column["OutputUse", str](lambda use: str(use.output.memory_config))  # As ttnn prints it
-    place = Column["OutputUse", str](lambda use: place_of(use.output.memory_config))  # The same in short
+    place = Column["OutputUse", str](lambda use: place_of(use.output.memory_config))  # The memory config in short
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,24 +217,24 @@ class Summary:
     """A call of conv_transpose2d."""
 
     device: str
-    output: OutputUse  # What came out
-    partitions: tuple[Partition, ...]  # The ways in which the convolutions that ran were cut up, in order
+    output: OutputUse  # The output tensor
+    partitions: tuple[Partition, ...]  # Partitions of the convolutions that ran, in order
     l1: L1Use  # L1 over the whole call
     operations: tuple[OperationUse, ...]  # The device operations in order
-    accuracy: Accuracy | None = None  # Against float64; None where there are no values
-    cycles: CycleReport | None = None  # What it took; None where cycles are not estimated
+    accuracy: Accuracy | None = None  # Against float64; None without values
+    cycles: CycleReport | None = None  # None if cycles are not estimated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerResult:
     """The result of one layer that was run."""
 
-    layer: Layer  # What was asked
-    summary: Summary | None = None  # What it gave; None if it failed
+    layer: Layer  # The requested layer
+    summary: Summary | None = None  # None if the layer failed
     error: str | None = None  # Why it failed; None if it did not
-    # Of a failed layer, the device operations it came to, the one that failed last
+    # The device operations of a failed layer, the failed one last
     reached: tuple[OperationUse, ...] = ()
-    source: str = ""  # The call as Python; empty if its arguments do not exist
+    source: str = ""  # The call as Python; empty without valid arguments
 
 
 def summarize(
@@ -313,7 +313,6 @@ def living_after(before: Iterable[BufferAllocated], events: Iterable[Event]) -> 
 
 
 def _follow(live: dict[int, BufferAllocated], event: Event) -> None:
-    """Updates the live buffers."""
     if isinstance(event, BufferAllocated):
         live[event.number] = event
     elif isinstance(event, BufferFreed):

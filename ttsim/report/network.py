@@ -44,15 +44,15 @@ class Sum(Row, figures="name"):
     name: str  # The kind of operation, or the lines of the script
     parts: tuple[OpRun, ...]
 
-    # The functions that ran them, each once, in order
+    # The functions that ran the operations, without repetition
     functions = Column["Sum", tuple[str, ...]](lambda sums: tuple(dict.fromkeys(op.function for op in sums.parts)))
     calls = Column["Sum", int](lambda sums: len({op.call for op in sums.parts}))  # How many calls ran them
     count = Column["Sum", int](lambda sums: len(sums.parts))  # How many operations
-    untimed = Column["Sum", int](lambda sums: sum(bool(op.untimed) for op in sums.parts))  # Those that no model knows
-    cycles = Column["Sum", int](lambda sums: sum(op.cycles for op in sums.parts))  # Of all others
+    untimed = Column["Sum", int](lambda sums: sum(bool(op.untimed) for op in sums.parts))  # Operations without a model
+    cycles = Column["Sum", int](lambda sums: sum(op.cycles for op in sums.parts))  # Cycles of the timed operations
     nanoseconds = Column["Sum", float](lambda sums: nanoseconds(sums.cycles, sums.parts[0].runs.clock_hz))
     share = Column["Sum", float](lambda sums: share_of(sums.cycles, sums.parts[0].runs.cycles))  # Of all cycles
-    # The most that one of them finds and takes of a core's L1
+    # The largest L1 use of an operation on a core
     l1_bytes = Column["Sum", int](lambda sums: max(op.l1_bytes for op in sums.parts))
 
 
@@ -66,7 +66,7 @@ class HighWater:
 
     operation: int | None = None  # Number of the device operation that runs; None if no operation ran
     nanoseconds: float = 0.0  # Kernel time until that operation begins
-    usable_bytes: int  # What a program can use of L1, L1_SMALL included
+    usable_bytes: int  # Usable L1, L1_SMALL included
     total_bytes: int = 0  # Circular buffers and buffers
     share: float = 0.0  # Of the usable bytes
     circular_buffers: tuple[LivingCircularBuffer, ...] = ()  # In order of allocation
@@ -261,7 +261,6 @@ def network_report(runs: Runs, spec: DeviceSpec, kind: type[NetworkReport] = Net
 
 
 def _fullest(report: NetworkReport) -> Iterator[str]:
-    """The fullest moment of L1, and a line for each buffer in it."""
     mark = report.high_water
     if mark.operation is None:
         return

@@ -37,25 +37,25 @@ class Source(NamedTuple):
 class Part:
     """A call, or a network, on a page."""
 
-    name: str  # What the page calls it
-    asked: Sequence[tuple[str, str]]  # What was to run, in lines of name and text
-    verdict: Sequence[str] = ()  # Lines that say what came out, the most important first
+    name: str  # Its title
+    asked: Sequence[tuple[str, str]]  # The request, in lines of name and text
+    verdict: Sequence[str] = ()  # Results as lines, the most important first
     operations: Sequence[OpRun]  # In order
     error: str | None = None  # Why it failed; None if it did not
-    detailed: bool = True  # Whether it says more of each than the sums of its cycles
-    total: Totals | None = None  # Of all that are timed; None if nothing is
-    calls: Sequence[CallTime] = ()  # The calls in the report on cycles, for what is said in words
+    detailed: bool = True  # Whether operations have more figures than the sums of their cycles
+    total: Totals | None = None  # Sum over the timed operations; None if there are none
+    calls: Sequence[CallTime] = ()  # The calls in the report on cycles, for the explanation
     memory: Sequence[OperationUse] = ()  # The device operations with their buffers and headroom; none for a network
     l1: L1Map | None = None  # L1 of a core over the operations
     grid: Grid | None = None  # The worker cores
     kinds: Sequence[Sum] = ()  # Sums over operations of one name; none for one call
-    layers: Sequence[Sum] = ()  # Sums over lines of the script, likewise
+    layers: Sequence[Sum] = ()  # Sums over lines of the script; none for one call
     partitions: Sequence[Partition] = ()  # How convolutions were cut up
-    accuracy: Accuracy | None = None  # Against float64; None where it is not known
-    unknown_accuracy: str = ""  # Why it is not; empty if it is, or nothing came out
-    advice: Advice | None = None  # What to change; None where nobody asked
+    accuracy: Accuracy | None = None  # Against float64; None if unknown
+    unknown_accuracy: str = ""  # Why the accuracy is unknown; empty if it is known, or the call failed
+    advice: Advice | None = None  # None if no advice was requested
     between: Sequence[str] = ()  # Time between operations
-    sources: Sequence[Source] = ()  # Calls as Python, where they are known
+    sources: Sequence[Source] = ()  # Calls as Python, if known
 
     @cached_property
     def timed(self) -> Sequence[OpRun]:
@@ -103,8 +103,8 @@ class Page:
     title: str
     device: str
     clock_hz: int
-    parts: Sequence[Part]  # What ran, each with all its sections
-    counted: str = explain_inclusion(INCLUDES, LEAVES_OUT)  # What the cycles count, and what not
+    parts: Sequence[Part]  # Calls or networks
+    counted: str = explain_inclusion(INCLUDES, LEAVES_OUT)  # What the cycles include and leave out
 
 
 def page_of_calls(report: CycleReport) -> Page:
@@ -171,7 +171,6 @@ def _page(report: CycleReport | NetworkReport, part: Part) -> Page:
 
 
 def _with_cycles(part: Part, report: CycleReport) -> Part:
-    """The part with the figures of a report on cycles."""
     total = report.total if report.operations else None
     return replace(part, total=total, calls=report.calls, advice=report.advice)
 

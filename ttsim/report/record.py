@@ -39,9 +39,9 @@ class Lifetime(NamedTuple):
     tensor: int
     made: int | None
     last_read: int | None
-    freed: int | None  # The call that its buffer was freed in, or directly behind
-    made_at: tuple[str, int]  # File and line of the script that made it; empty and 0 where none is known
-    last_read_at: tuple[str, int]  # Likewise, of the last call that read it
+    freed: int | None  # The call in which, or after which, its buffer was freed
+    made_at: tuple[str, int]  # File and line of the script that made it; ("", 0) if unknown
+    last_read_at: tuple[str, int]  # File and line of the last call that read it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,13 +53,13 @@ class RecordedCall:
     where: str = ""  # The lines of the script that made it
     at: tuple[str, int] = ("", 0)  # File and line of the script that made it
     before: tuple[BufferAllocated, ...]  # The buffers that lived when it began
-    events: tuple[Event, ...]  # What happened meanwhile
+    events: tuple[Event, ...]  # Events of the call
     nanoseconds: int = 0  # Of its device operations
-    arguments: tuple[tuple[str, str], ...] = ()  # What it was given and what was chosen for it, in words
+    arguments: tuple[tuple[str, str], ...] = ()  # Its arguments and the planner's choices, as text
     inputs: tuple[int, ...] = ()  # Numbers of the record's tensors that it read
-    outputs: tuple[int, ...] = ()  # Numbers of those that it returned
+    outputs: tuple[int, ...] = ()  # Numbers of the tensors that it returned
     error: str = ""  # Why it failed; empty if it did not
-    # Its graph, as a capture has it; each device operation ends with its circular buffers released
+    # Its graph as a capture; each device operation ends with its circular buffers released
     nodes: tuple[Mapping[str, Any], ...] = ()
 
     @cached_property
@@ -111,9 +111,9 @@ class Record:
     calls: tuple[RecordedCall, ...]
     operations: tuple[OpRun, ...]  # Of all calls, in order
     tensors: tuple[tuple[int, MadeTensor], ...]  # Tensors on the device that calls read or made, by number
-    lifetimes: tuple[Lifetime, ...]  # Of these, in the same order
+    lifetimes: tuple[Lifetime, ...]  # Lifetimes of `tensors`, in the same order
     chunks: Chunks  # Finds their pages on the cores
-    # What programs send over the networks, by their number, of those whose model knows routes
+    # Network traffic by program number, for programs whose model knows routes
     timelines: tuple[tuple[int, Timeline], ...]
     cycles: CycleReport  # The report on cycles
     network: NetworkReport  # The report on all calls as one network
@@ -185,7 +185,6 @@ def lifetimes(calls: Sequence[RecordedCall], tensors: Mapping[MadeTensor, int]) 
 
 
 def _freed(calls: Sequence[RecordedCall]) -> dict[int, int]:
-    """The call in which each buffer was freed, or the last call before it was gone."""
     freed: dict[int, int] = {}
     for call, after in pairwise((*calls, None)):
         assert call is not None

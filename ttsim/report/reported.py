@@ -53,7 +53,7 @@ def read_rows(path: Path, device_id: int | None = None) -> Reported:
         if len(archs) > 1:
             raise ArgumentError(f"its operations are of {' and '.join(map(shown, archs))}; keep the rows of one")
         if all(MOMENT.fullmatch(row.get(ORDER, "")) for row in of_device):
-            of_device.sort(key=lambda row: int(row[ORDER]))  # as the host started them
+            of_device.sort(key=lambda row: int(row[ORDER]))  # in the order of the host's launches
         arch = archs[0] if archs else ""
         operations = tuple(map(_operation, of_device))
         return Reported(device=arch, arch=arch, clock_hz=0, operations=operations, left_out=tuple(_left_out(rows)))
@@ -96,7 +96,6 @@ def _of_device(rows: Sequence[Row], device_id: int | None) -> list[Row]:
 
 
 def _left_out(rows: Sequence[Row]) -> Iterator[str]:
-    """The rows that are no device operations."""
     kinds = Counter("signpost" if row.get(KIND) == SIGNPOST else "other row" for row in rows if not _on_device(row))
     for kind in ("signpost", "other row"):
         if kinds[kind]:
@@ -161,7 +160,7 @@ def read_report(path: Path, device_id: int | None = None) -> Reported:
             return Reported(device="", clock_hz=0, operations=())
         device, clock_hz = str(reports[0]["device"]), int(reports[0]["clock_hz"])
         operations = tuple(_read_operation(op, clock_hz) for report in reports for op in _operations(report))
-        name = device.partition(",")[0]  # of a device of the catalog, changed or not; of others nothing is known
+        name = device.partition(",")[0]  # a device of the catalog, changed or not
         arch = load_spec(name).arch if name in catalog_names() else ""
         return Reported(device=device, arch=arch, clock_hz=clock_hz, operations=operations)
     except ArgumentError:
@@ -185,7 +184,6 @@ def _reports(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _operations(report: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """The operations of a network, or of calls."""
     calls = [report] if "operations" in report else report["calls"]
     return [op for call in calls for op in call["operations"]]
 

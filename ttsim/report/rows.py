@@ -17,7 +17,6 @@ class Column(Generic[RowT, ValueT]):
         self.of = of
 
     def __set_name__(self, owner: type, name: str) -> None:
-        """Remembers the name of the figure."""
         self.name = name
 
     @overload
@@ -66,7 +65,6 @@ class Row:
     figures: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, figures: str = "") -> None:
-        """Collects the names of the figures."""
         columns = (name for name, value in vars(cls).items() if isinstance(value, Column))
         cls.figures = tuple(dict.fromkeys((*cls.figures, *figures.split(), *columns)))
 
@@ -77,7 +75,6 @@ class Row:
         return hash(tuple(getattr(self, name) for name in self.figures))
 
     def __repr__(self) -> str:
-        """All figures, in the format of a dataclass."""
         shown = (f"{name}={getattr(self, name)!r}" for name in self.figures)
         return f"{type(self).__name__}({', '.join(shown)})"
 

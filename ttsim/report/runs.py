@@ -24,12 +24,12 @@ NOT_TIMED: Final = TimedOperation("", None)
 class LivingBuffer:
     """A buffer in L1 at some moment."""
 
-    name: str  # What it is, in the call that made it
+    name: str  # Its name in the call that made it
     memory: str  # "L1" or "L1_SMALL"
     bank_bytes: int  # On the core that has most of it
     address: int  # On every core that has it
     function: str = ""  # The function of the library that made it; empty if it was there before the first call
-    where: str = ""  # The lines of the script that made it; empty likewise
+    where: str = ""  # The lines of the script that made it; empty before the first call
 
     @property
     def place(self) -> str:
@@ -48,19 +48,18 @@ class OpRun(Row, figures="number name call function where"):
     where: str  # The lines of the script that made the call, outermost first
 
     runs: "Runs"  # All operations that ran
-    taken: OperationTime | UntimedOperation | None  # None where nobody asked for cycles
-    # Bytes of circular buffers that are no views, on the core that has most; and of L1 and L1_SMALL buffers on a core,
-    # at the fullest moment while it runs
+    taken: OperationTime | UntimedOperation | None  # None if cycles are not estimated
+    # Bytes of circular buffers without views (fullest core), and of L1 and L1_SMALL buffers, at the fullest moment
     l1: tuple[int, int] = (0, 0)
     buffers: tuple[LivingBuffer, ...] = ()  # Which these are, oldest first
     step: Operation = NO_STEP  # The operation of the plan
     tensors: Mapping[str, TensorSpec] = field(default_factory=dict)  # The tensors of the plan by name
-    timed: TimedOperation = NOT_TIMED  # What its program says
+    timed: TimedOperation = NOT_TIMED  # Cycles and description of its program
     cached: bool = False  # Whether the program was found in the cache
 
     # Kernel time of all operations before it
     start_nanoseconds = Column["OpRun", float](lambda op: nanoseconds(op.runs.starts[op.number], op.runs.clock_hz))
-    cycles = Column["OpRun", int](lambda op: 0 if op.time is None else op.time.cycles)  # 0 where no model knows it
+    cycles = Column["OpRun", int](lambda op: 0 if op.time is None else op.time.cycles)  # 0 without a model
     nanoseconds = Column["OpRun", float](lambda op: nanoseconds(op.cycles, op.runs.clock_hz))
     share = Column["OpRun", float](lambda op: share_of(op.cycles, op.runs.cycles))  # Of all cycles
     bound_by = Column["OpRun", str](lambda op: "" if op.time is None else op.time.bound_by)  # The stage that binds it
@@ -181,8 +180,8 @@ class Runs(list[OpRun]):
     """All device operations that ran, in order."""
 
     clock_hz: int
-    spec: DeviceSpec | None  # None where nothing but its clock is known
-    launches: list[Launch]  # Of the same operations
+    spec: DeviceSpec | None  # None if only the clock is known
+    launches: list[Launch]  # Launches of the operations
 
     def __init__(self, clock_hz: int, spec: DeviceSpec | None = None) -> None:
         super().__init__()

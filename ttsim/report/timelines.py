@@ -13,7 +13,7 @@ from ops.op_model import Sent
 from ttsim.report.cycles import whole
 
 STEPS: Final = 16  # most of a timeline
-FULL: Final = 100.0  # percent of what a link can carry
+FULL: Final = 100.0  # percent of a link's capacity
 
 
 class Transfer(NamedTuple):
@@ -23,10 +23,10 @@ class Transfer(NamedTuple):
     network: int  # 0 or 1
     source: tuple[int, int]  # Torus column and row
     destination: tuple[int, int]
-    size_bytes: int  # What is sent
+    size_bytes: int  # Bytes sent
     start_cycle: int  # From when on, counted from the start of the program
     end_cycle: int  # When the last of it has arrived, at least a cycle later
-    links: tuple[Link, ...]  # What it passes, in order
+    links: tuple[Link, ...]  # The links on its route, in order
 
     @property
     def bytes_per_cycle(self) -> float:
@@ -38,7 +38,7 @@ class NetworkLoad(NamedTuple):
     """The demand on links, in percent of their capacity."""
 
     demand: float  # On average over all links, idle ones among them
-    used: float  # The same, with no more of any link than it can carry
+    used: float  # Average of the demand, limited to the capacity of each link
     most: float  # Of the link with most demand
 
 
@@ -47,8 +47,8 @@ class TimelineStep(NamedTuple):
 
     start_cycle: int
     end_cycle: int
-    transfers: tuple[int, ...]  # Numbers of those that are under way at some time of it
-    demand: tuple[tuple[int, Link, float], ...]  # Network, link and percent of what it can carry, of links in use
+    transfers: tuple[int, ...]  # Numbers of the transfers under way during the step
+    demand: tuple[tuple[int, Link, float], ...]  # Network, link and percent of its capacity, of links in use
     load: tuple[NetworkLoad, ...]  # Of each network
     whole: NetworkLoad  # Of both together
 

@@ -21,7 +21,7 @@ from ttsim.report.runs import OpRun
 
 HALO: Final = "HaloDeviceOperation"
 MULTICASTS: Final = (Stage.ACT_MULTICAST, Stage.WEIGHT_MULTICAST)
-MOVES: Final = "BRISC/NCRISC"  # which of the two does it differs from program to program
+MOVES: Final = "BRISC/NCRISC"  # depends on the program
 COMPUTES: Final = "TRISC0-2"
 PROCESSORS: Final = {  # which processors of a core a stage keeps busy
     Stage.START: "all",
@@ -35,7 +35,7 @@ PROCESSORS: Final = {  # which processors of a core a stage keeps busy
     Stage.DRAM: "memory",
 }
 DIGITS: Final = 4  # decimals of a microsecond
-DEVICE: Final = 0  # the process that is no core
+DEVICE: Final = 0  # the process of the device
 WHOLE: Final = ""  # the stage that stands for a whole operation, whose thread is 0
 LONGEST: Final = 120  # characters of a name
 NOTE: Final = (

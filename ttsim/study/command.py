@@ -55,13 +55,11 @@ def add_sweep(commands: Any) -> None:
 
 
 def _add_results(parser: argparse.ArgumentParser, *, table: str, document: str) -> None:
-    """The flags that `_write` reads."""
     parser.add_argument("--csv", type=Path, metavar="FILE", help=f"write a table of all {table}")
     parser.add_argument("--json", type=Path, metavar="FILE", help=f"write all {document} as JSON")
 
 
 def _write(options: argparse.Namespace, result: SweepResult | DesignResult) -> None:
-    """Writes the result files that the flags ask for."""
     for path, content in ((options.csv, result.to_csv), (options.json, result.to_json)):
         if path is not None:
             path.write_text(content(), encoding="utf-8", newline="")
@@ -140,7 +138,7 @@ def _arguments(options: argparse.Namespace, file: dict[str, Any]) -> dict[str, A
     return file | ways | flags | {"devices": devices, "vary": file.get("vary", {}) | vary, "layers": layers}
 
 
-WORTH_TELLING: Final = 1.5  # times as fast: what `ttsim run` says in its last line
+WORTH_TELLING: Final = 1.5  # times as fast: the threshold of the last line of `ttsim run`
 
 
 def add_tune(commands: Any) -> None:

@@ -47,7 +47,7 @@ class LayerRows(NamedTuple):
 
     rows: tuple[Row, ...]  # In the order of the machines
     read: frozenset[str]  # Axes whose fields the layer reads on any machine
-    evaluated: int  # Machines on which the layer was evaluated; the others cannot differ from one of these
+    evaluated: int  # Machines on which the layer was evaluated; each other one has an equal row
 
 
 def rows_of(layer: Layer, machines: Sequence[Machine], axes: Sequence[DesignAxis]) -> LayerRows:
@@ -82,10 +82,10 @@ def _evaluated(layer: Layer, spec: DeviceSpec) -> tuple[Row, frozenset[str]]:
 
 FORMAT: Final = 1  # raised when a field changes its meaning or goes
 FIGURES: Final = ("nanoseconds", "cycles_error_share", "untimed_operations", "device", "reason")
-OF_ROWS: Final = (  # figures of a layer that its row has
+OF_ROWS: Final = (  # figures of a layer from its row
     "layer", "error", "cycles", "nanoseconds", "cycles_error_share", "untimed_operations", "l1_headroom_bytes",
 )  # fmt: skip
-STRONGEST: Final = 5  # sensitivities that are told
+STRONGEST: Final = 5  # sensitivities in the table
 LONGEST_REASON: Final = 76  # characters of a line
 
 
@@ -97,9 +97,9 @@ class LayerOutcome:
     count: int  # How often a network runs it
     verdict: str  # "fits", "does not fit", "refused" or "failed", as of `ttsim.study.store.Verdict`
     error: str  # Why it does not run; empty if it does
-    cycles: int | None  # Of all device operations that have a model, for one run; None where it does not run
+    cycles: int | None  # Cycles of one run, of all device operations that have a model; None if the layer does not run
     nanoseconds: float | None  # The same in time
-    cycles_error_share: float | None  # How far the cycles are to be expected off; None where nothing was measured
+    cycles_error_share: float | None  # Expected error of the cycles; None without a measurement
     untimed_operations: int | None  # Device operations without a model, which the cycles leave out
     l1_headroom_bytes: int | None  # Between circular buffers and buffers, of the tightest device operation
 
@@ -109,14 +109,14 @@ class DesignPoint:
     """A machine of the space."""
 
     values: Mapping[str, str]  # By axis
-    device: str  # Its name; empty where there is no such machine
-    reason: str  # Why there is no such machine, or which layer does not run; empty if all do
-    costs: Mapping[str, float]  # By name; none where there is no such machine
-    nanoseconds: float | None  # Of all layers together, each as often as a network runs it; None if not all run
-    # How far that is to be expected off: the mean of the layers' shares by time; None where a layer has none
+    device: str  # Its name; empty if the values contradict each other
+    reason: str  # Why there is no such machine, or which layer does not run; empty if all layers run
+    costs: Mapping[str, float]  # By name; empty without such a machine
+    nanoseconds: float | None  # Time of all layers, each multiplied by its count; None if a layer does not run
+    # Expected error: the mean of the layers' shares, weighted by time; None if a layer has none
     cycles_error_share: float | None
     untimed_operations: int | None  # Of all layers together
-    layers: tuple[LayerOutcome, ...]  # What becomes of each
+    layers: tuple[LayerOutcome, ...]  # Result of each layer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,10 +126,9 @@ class AxisEffect:
     name: str
     values: int  # How many
     read: bool  # Whether any point reads it; if not, it was collapsed
-    # By how much the slowest of its values is slower than the fastest, at most, with all other fields held; 0 if it
-    # moves no time; None where no two of its values run
+    # The largest slowdown from its fastest to its slowest value, with all other fields fixed; None if no two values run
     moves_share: float | None
-    decides: bool  # Whether its values alone decide somewhere if all layers run
+    decides: bool  # Whether a change of this field alone can decide if all layers run
     priced: bool  # Whether a cost names it
 
 
@@ -225,7 +224,6 @@ class DesignResult:
 
 
 def _means(axis: AxisEffect) -> str:
-    """The effect of a field as text."""
     decided = "decides whether layers fit" if axis.decides else ""
     if not axis.read:
         return f"no layer reads it; its values ({axis.values}) were collapsed"
@@ -237,7 +235,6 @@ def _means(axis: AxisEffect) -> str:
 
 
 def _shortened(reason: str) -> str:
-    """The first line of a reason, shortened to `LONGEST_REASON`."""
     line = reason.splitlines()[0]
     return line if len(line) <= LONGEST_REASON else f"{line[: LONGEST_REASON - 3]}..."
 
@@ -317,7 +314,6 @@ def _rows(space: Design, machines: Sequence[Machine], processes: int | None, wat
 
 
 def _no_machine(values: Mapping[str, str], reason: str) -> DesignPoint:
-    """The point of values that contradict each other."""
     return DesignPoint(
         values=values, device="", reason=reason, costs={}, nanoseconds=None, cycles_error_share=None,
         untimed_operations=None, layers=(),
@@ -325,7 +321,6 @@ def _no_machine(values: Mapping[str, str], reason: str) -> DesignPoint:
 
 
 def _point(machine: Machine, rows: Sequence[Row], costs: Mapping[str, float], counts: Sequence[int]) -> DesignPoint:
-    """A machine with the results of its layers."""
     layers = tuple(
         LayerOutcome(count=count, verdict=row.verdict.value, **{name: getattr(row, name) for name in OF_ROWS})
         for row, count in zip(rows, counts, strict=True)
@@ -371,7 +366,6 @@ def _costs(space: Design, spec: DeviceSpec) -> dict[str, float]:
 
 
 def _effects(space: Design, points: Sequence[DesignPoint], read: frozenset[str]) -> tuple[AxisEffect, ...]:
-    """The effect of each field in the space."""
     effects = []
     priced = {name for formula in space.costs.values() for name in formula.names}
     for axis in space.axes:

@@ -38,7 +38,7 @@ from ttsim.study.layers.run import (
 from ttsim.study.store import Row, Verdict, model_version
 
 DIGITS: Final = 16
-ASKED: Final[Mapping[type, frozenset[str]]] = {  # fields that a layout stands beside, which says what came of them
+ASKED: Final[Mapping[type, frozenset[str]]] = {  # fields that hold requests, next to a layout with the outcome
     ConvOptions: frozenset(
         {"act_block_h_override", "core_grid", "force_split_reader", "output_grid", "transpose_shards"}
     ),
@@ -57,7 +57,7 @@ def plan_key(plan: Plan) -> str:
 
 def canonical(value: object) -> str:
     """A value of a plan as text, equal for equal values: fields that do not compare are left out."""
-    # Texts of objects by their identities, each with the object, so that it lives as long: many occur often in a plan
+    # Texts by object identity, since many objects occur often in a plan; the stored object keeps its identity valid
     known: dict[int, tuple[object, str]] = {}
 
     def text(value: object) -> str:
@@ -101,7 +101,7 @@ def _compared(kind: type) -> Callable[[Any], tuple[Any, ...]]:
 PLANS_KEPT: Final = 4096  # whose cycles a process remembers: some hundred bytes each
 LAYER_INPUTS: Final = tuple(name for name in FIELDS if name not in ("name", "source", *SETTINGS))
 OTHERS: Final = ("lowering", "values", "l1_small_size", "strict")  # fields of a point beside layer and device
-DEFINITION: Final = ("activation", "padding_mode")  # settings of a config that the exact output hangs on
+DEFINITION: Final = ("activation", "padding_mode")  # settings of a config that the exact output depends on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +148,7 @@ class Evaluator:
     def row(self, point: Point) -> Row:
         """The row of a point; a point that does not run, or an internal error, becomes a row with the error."""
         try:
-            return Context().run(self._row, point)  # in a context of its own, captures do not see the device
+            return Context().run(self._row, point)  # captures do not see a device in another context
         except (OutOfMemoryError, CircularBufferError) as error:
             return refusal(point, Verdict.DOES_NOT_FIT, str(error))
         except TTSimError as error:

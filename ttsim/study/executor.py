@@ -31,13 +31,13 @@ from ttsim.study.store import Row, Verdict, model_version
 # Processes have one thread each, since as many processes as cores share the cores
 THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 CONNECT_SECONDS: Final = 10
-FEW: Final = 64  # quick points, which are evaluated sooner than a process starts
-LONGEST_CHUNK: Final = 16  # points: the most that are lost with a process; sending them takes a hundredth of their time
-CHUNKS_OF_A_SLOT: Final = 8  # at least, so that all end at about the same time
+FEW: Final = 64  # so many quick points take less time than starting a process
+LONGEST_CHUNK: Final = 16  # points, all lost with a process; sending them takes a hundredth of their evaluation
+CHUNKS_OF_A_SLOT: Final = 8  # at least, so that all workers end at about the same time
 LISTEN_SECONDS: Final = 5  # between two questions whether the workers are still there
-GRACE_SECONDS: Final = 5  # for points that are being evaluated when a run ends early
+GRACE_SECONDS: Final = 5  # for running points when a run ends early
 LOST_IN_A_ROW: Final = 8  # points whose process died, one after the other: then the points are not the reason
-LOST_AT_FIRST: Final = 2  # the same, if no point has come back yet
+LOST_AT_FIRST: Final = 2  # the limit as long as no point has come back
 
 Chunk: TypeAlias = tuple[Point, ...]
 
@@ -47,8 +47,8 @@ class Workers:
     """The executor of points: this thread, processes of this machine, or a cluster."""
 
     start: Callable[[], Executor]  # Starts an executor; called again where one broke
-    # How many chunks are under way at once: one for each process of this machine, so that no chunk waits in the process
-    # of another; two for each thread of a cluster, so that no thread waits for the network
+    # The number of running chunks: one for each process of this machine, so that no chunk waits in the process of
+    # another; two for each thread of a cluster, so that no thread waits for the network
     slots: int
     where: str  # For messages
     alive: Callable[[], bool] = lambda: True  # Whether answers may still come
@@ -99,10 +99,10 @@ def workers(*, processes: int | None, scheduler: str | None, quick: int | None =
     if count == 1:
         yield Workers(start=InProcess, slots=1, where="in this process")
         return
-    missing = [name for name in THREADS if name not in os.environ]  # what the user says of threads is left alone
+    missing = [name for name in THREADS if name not in os.environ]  # the user's own settings of threads stay
     os.environ |= dict.fromkeys(missing, "1")
     try:
-        # Processes that are started afresh, not forked, have none of the threads and locks of this one.
+        # Spawned processes inherit no threads and no locks, unlike forked processes.
         pool = partial(Pool, count, mp_context=get_context("spawn"), initializer=_begin)
         yield Workers(start=pool, slots=count, where=f"in {count} processes")
     finally:
@@ -188,7 +188,7 @@ def chunks_of(points: Sequence[Point], slots: int) -> Iterator[Chunk]:
     """The points in order, in chunks of one layer on one device, so that a process caches the chunk's plans."""
     size = max(1, min(LONGEST_CHUNK, len(points) // (slots * CHUNKS_OF_A_SLOT)))
     if any(point.values != "off" for point in points):
-        size = 1  # values are computed, which takes long
+        size = 1  # computing values takes long
     for _, same in groupby(points, key=lambda point: (point.layer.name, point.spec.name)):
         family = list(same)
         yield from (tuple(family[at : at + size]) for at in range(0, len(family), size))
@@ -206,7 +206,7 @@ class Run:
         self.take = take
         self.waiting = deque(chunks_of(points, team.slots))
         self.suspects: deque[Chunk] = deque()  # Points of chunks that were lost, one by one
-        self.flying: dict[Future[list[Row]], tuple[Chunk, bool]] = {}  # With whether its points are suspects
+        self.flying: dict[Future[list[Row]], tuple[Chunk, bool]] = {}  # Running chunks; True for suspects
         self.lost = 0  # Points that were lost one after the other
         self.returned = False  # Whether any row ever came back
 
@@ -220,7 +220,7 @@ class Run:
             try:
                 while self._submit(executor) and self.flying:
                     self._settle()
-                while self.flying:  # the executor is broken: what was under way comes back, lost or not
+                while self.flying:  # the executor is broken: running chunks come back or are lost
                     self._settle()
             except BaseException:
                 if self.team.alive():

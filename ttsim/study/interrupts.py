@@ -55,5 +55,5 @@ def in_one_line(kind: type[BaseException], error: BaseException, trace: Tracebac
         sys.__excepthook__(kind, error, trace)
 
 
-if sys.excepthook is sys.__excepthook__:  # nobody else has a say in it
+if sys.excepthook is sys.__excepthook__:  # no other excepthook is installed
     sys.excepthook = in_one_line

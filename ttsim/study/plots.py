@@ -13,12 +13,12 @@ from ttsim.study.store import front
 class HeatMap:
     """A value for each combination of two settings; smaller values are better and paler."""
 
-    title: str  # What it shows
-    x_name: str  # What changes from left to right
-    y_name: str  # What changes from top to bottom
+    title: str
+    x_name: str  # The setting of the columns
+    y_name: str  # The setting of the rows
     columns: tuple[str, ...]
     rows: tuple[str, ...]
-    cells: tuple[tuple[float | None, ...], ...]  # A value for each column, row by row; None where there is none
+    cells: tuple[tuple[float | None, ...], ...]  # A value for each column, row by row; None if unknown
     unit: str = ""
 
 
@@ -26,10 +26,10 @@ class HeatMap:
 class Bars:
     """Values of several series, side by side in groups."""
 
-    title: str  # What it shows
-    value_name: str  # What the bars measure, with its unit
+    title: str
+    value_name: str  # The measured figure, with its unit
     groups: tuple[str, ...]
-    # Name and values of each series, one for each group; None where there is none
+    # Name and values of each series, one value for each group; None if unknown
     series: tuple[tuple[str, tuple[float | None, ...]], ...]
 
 
@@ -40,17 +40,17 @@ class Dot:
     x: float
     y: float
     name: str
-    series: str = ""  # Of which it is one; series have colors
+    series: str = ""  # Its series, which decides its color
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scatter:
     """Candidates by two costs; a line joins the Pareto front of each series."""
 
-    title: str  # What it shows
+    title: str
     x_name: str  # The first cost, with its unit
-    y_name: str  # The second, likewise
-    dots: tuple[Dot, ...]  # The candidates, in any order
+    y_name: str  # The second cost, with its unit
+    dots: tuple[Dot, ...]
 
 
 Chart = HeatMap | Bars | Scatter
@@ -58,7 +58,7 @@ Chart = HeatMap | Bars | Scatter
 
 STEPS: Final = (1, 2, 5, 10)
 MOST_TICKS: Final = 6
-WIDE: Final = 50  # times as much at the upper end as at the lower one: then each power of ten takes as much room
+WIDE: Final = 50  # least ratio of the ends of a logarithmic axis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,7 +63,7 @@ class Axis(NamedTuple):
 
     kind: str  # "layer", "config" (Conv2dConfig), "compute" (compute config), "device", or "lowering"
     field: str  # Name of the field there
-    values: tuple[Any, ...]  # In order; None leaves a setting of a config out, as if nobody had given it
+    values: tuple[Any, ...]  # In order; None leaves a setting of a config out
 
     @property
     def name(self) -> str:
@@ -148,7 +148,6 @@ def _value(kind: str, field: str, value: Any, device: DeviceSpec) -> Any:
 
 
 def _twice(values: Sequence[Any]) -> Any:
-    """The first value that occurs twice; None if all differ."""
     return next((value for value in values if values.count(value) > 1), None)
 
 
@@ -214,10 +213,10 @@ class Design:
     """A space of machines, with their costs and the layers whose times are added."""
 
     base: DeviceSpec  # The device that is varied
-    axes: tuple[DesignAxis, ...]  # Which fields, and the values they take
+    axes: tuple[DesignAxis, ...]  # Varied fields and their values
     costs: Mapping[str, Formula]  # Formulas over fields, by name; less is better
     layers: tuple[Layer, ...]  # Each with a name of its own
-    counts: Mapping[str, int] = field(default_factory=dict)  # How often a network runs layers that do not run once
+    counts: Mapping[str, int] = field(default_factory=dict)  # How often a network runs a layer, if not once
 
     def __post_init__(self) -> None:
         """Refuses an empty or a too large space."""
@@ -323,7 +322,6 @@ def read_design(path: Path) -> Design:
 
 
 def _axes(table: Mapping[str, Any], base: DeviceSpec) -> Iterator[DesignAxis]:
-    """Fields and their values, each in its shortest spelling."""
     known = {field.name: field for field in fields_of(base)}
     for name, values in leaves(table, whole=RANGE):
         if name != GRID and name not in known:

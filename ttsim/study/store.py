@@ -39,10 +39,10 @@ class Row:
     key: str
     layer: str
     device: str
-    # "fits"; "does not fit": there is not enough memory; "refused": the arguments are; "failed": the simulator has a
-    # mistake; "lost": the process that looked into it died, twice
+    # "fits"; "does not fit": not enough memory; "refused": wrong arguments; "failed": an internal error of ttsim;
+    # "lost": the worker process died twice
     verdict: Verdict
-    # What else the point says, flat: "in_channels", "config.shard_layout", "lowering" ..
+    # All other settings of the point, flat: "in_channels", "config.shard_layout", "lowering" ..
     inputs: Mapping[str, Setting | None] = field(default_factory=dict)
     error: str = ""  # Why it does not run; empty if it does
     plan_key: str | None = None  # Equal for equal plans
@@ -50,14 +50,14 @@ class Row:
     l1_peak_bytes: int | None = None  # Of a core: circular buffers and buffers together
     l1_headroom_bytes: int | None = None  # Between circular buffers and buffers, of the tightest device operation
     cycles: int | None = None  # Of all device operations that have a model
-    clock_hz: int | None = None  # Of the device, to make time of cycles
-    # How far the cycles are to be expected off; None where nothing was measured
+    clock_hz: int | None = None  # Clock of the device
+    # Expected error of the cycles; None without a measurement
     cycles_error_share: float | None = None
-    cycles_unmeasured_share: float | None = None  # Of the cycles, those of operations without a measurement
+    cycles_unmeasured_share: float | None = None  # Share of the cycles in operations without a measurement
     untimed_operations: int | None = None  # Device operations without a model, which `cycles` leaves out
     dram_read_bytes: int | None = None
     dram_written_bytes: int | None = None
-    noc_bytes: int | None = None  # What leaves a core over a network; a multicast counts once
+    noc_bytes: int | None = None  # Bytes that leave a core over a network; a multicast counts once
     pcc: float | None = None  # Correlation of the output with float64
     max_abs_error: float | None = None  # Largest difference to it
     rms_error: float | None = None  # Root of the mean squared difference
@@ -84,7 +84,7 @@ def front(costs: Sequence[Sequence[float]]) -> tuple[int, ...]:
     """
     best: list[int] = []
     for place in sorted(range(len(costs)), key=lambda place: tuple(costs[place])):
-        # A candidate that comes later in this order can beat none that came before
+        # In this order, no candidate beats an earlier one
         if not any(all(map(le, costs[other], costs[place])) for other in best):
             best.append(place)
     return tuple(best)
@@ -144,8 +144,8 @@ class Store:
     def __init__(self, path: Path, model: str) -> None:
         """Opens or creates the file; raises ArgumentError if it is locked, no file of rows, or of another model."""
         self.path = path
-        self.rows: dict[str, Row] = {}  # What the file holds, by key
-        # What the user should know of the file; empty if nothing
+        self.rows: dict[str, Row] = {}  # Rows of the file, by key
+        # A note about the file; empty if there is none
         self.note = "" if fcntl is not None else UNLOCKED.format(path=path)
         self._file = FileIO(os.open(path, HOW, 0o666), "r+")
         try:
@@ -178,7 +178,7 @@ class Store:
         self._file.seek(0)
         content = self._file.readall()
         first, ended, _ = content.partition(b"\n")
-        if not ended and head.startswith(first):  # new, or its first line was not finished
+        if not ended and head.startswith(first):  # a new file, or an unfinished first line
             self._file.truncate(0)
             self._write(head)
             return
@@ -214,7 +214,6 @@ def _line(values: dict[str, Any]) -> bytes:
 
 
 def _loaded(line: bytes) -> Any:
-    """The value of a line; None if the line is no JSON."""
     try:
         return json.loads(line)
     except ValueError:
@@ -222,7 +221,6 @@ def _loaded(line: bytes) -> Any:
 
 
 def _row(line: bytes) -> Row | None:
-    """The row of a line; None if the line is no row."""
     values = _loaded(line)
     try:
         return Row.from_dict(values) if isinstance(values, dict) else None

@@ -24,7 +24,7 @@ Sample: TypeAlias = tuple[Mapping[str, Any], Row]
 
 FORMAT: Final = 1  # raised when a column changes its meaning or goes
 FIGURES: Final = tuple(field.name for field in fields(Row) if field.name not in ("key", "layer", "device", "inputs"))
-TAIL: Final = (*FIGURES, "nanoseconds", "key")  # columns behind those of what a point is
+TAIL: Final = (*FIGURES, "nanoseconds", "key")  # columns behind those of the point's settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +37,9 @@ class Best:
     row: Row | None  # The point's row; None if no point runs
     fitting: int  # Points that run
     points: int  # All points of this layer on this device
-    slowest_cycles: int | None  # Of the slowest point that runs, to see what the choice means; None if none runs
+    slowest_cycles: int | None  # Cycles of the slowest point that runs; None if none runs
     nanoseconds: float | None  # Of the fastest one; None if none runs
-    reason: str  # Why the first of the points does not run that do not, in a line; empty if all run
+    reason: str  # The first error of a point, in a line; empty if all run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +129,8 @@ class Progress(NamedTuple):
     """The progress of a sweep."""
 
     total: int  # Points that differ
-    done: int  # Those whose rows are there
-    found: int  # Of them, those that the file had
+    done: int  # Points with rows
+    found: int  # Points with rows from the file
 
 
 Watch = Callable[[Progress], object]
@@ -211,12 +211,10 @@ def sweep(
 
 
 def _several(value: Any) -> Sequence[Any]:
-    """A list of a single value, or the sequence itself."""
     return [value] if isinstance(value, str | Path | Layer | DeviceSpec | Mapping) else list(value)
 
 
 def _layers(layers: Layers) -> tuple[Layer, ...]:
-    """Layers from any accepted argument."""
     if layers is None or isinstance(layers, str | Path):
         return read_layers(DEFAULT_LAYERS if layers is None else Path(layers))
     return tuple(layer if isinstance(layer, Layer) else layer_of(layer, where="sweep") for layer in _several(layers))
@@ -238,7 +236,7 @@ def best_table(result: SweepResult, width: int | None = None, top: int = 1) -> s
     lines = fitted([HEADINGS, *map(_cells, result.best(top))], width, words=WORDS, least_needed=LEAST_NEEDED)
     counts = f"{counted(len(result.samples), 'point')}, {counted(result.plans, 'different plan')}"
     verdicts = [f"{count} {what}" for what, count in result.verdicts.items()]
-    # The errors that are not the points' own, each once, the first few
+    # The first internal errors, each once
     errors = dict.fromkeys(row.error for row in result.rows if row.verdict in (Verdict.FAILED, Verdict.LOST))
     mistakes = [f"{Verdict.FAILED}: {printable(error)}" for error in [*errors][:TOLD_MISTAKES]]
     return "\n".join([*lines, f"{counts}: {', '.join(verdicts)}", *mistakes, ""])

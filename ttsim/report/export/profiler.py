@@ -30,7 +30,6 @@ def _attributes(op: OpRun) -> str:
 
 
 def _timed(text: Callable[[OperationTime], object]) -> Cell:
-    """A cell that is empty if an operation has no model."""
     return lambda op, record: "" if op.time is None else text(op.time)
 
 

@@ -11,7 +11,7 @@ from ttsim.report.formatting import printable, text
 from ttsim.report.record import Record
 
 SCHEMA_VERSION: Final = "2.1"
-INCOMPLETE: Final = "incomplete_operation"  # as the real library's importer calls a function that did not end
+INCOMPLETE: Final = "incomplete_operation"  # the real library's name for a function that did not end
 COMPARED: Final = "tensor_id int, golden_tensor_id int, matches int, desired_pcc float, actual_pcc float"
 Rows = Iterable[tuple[Any, ...]]
 Table = tuple[str, Callable[[Record], Rows]]  # columns, and the rows of a record
@@ -56,8 +56,7 @@ def _node(node: Mapping[str, Any], device_id: int) -> dict[str, Any]:
     return {**node, "id": node["counter"], "params": params}
 
 
-# The visualizer makes buffer_pages of buffer_chunks itself, page by page,
-# which would be many times as large.
+# The visualizer expands buffer_chunks into buffer_pages, which would be many times as large.
 TABLES: Final[Mapping[str, Table]] = {
     "operations": (
         "operation_id int UNIQUE, name text, duration float",

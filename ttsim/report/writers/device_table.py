@@ -67,7 +67,6 @@ def print_differences(console: Console, first: DeviceSpec, second: DeviceSpec) -
 
 
 def _plain_table() -> Table:
-    """A table without borders, which fits a terminal of 80 columns."""
     return Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
 
 

@@ -14,7 +14,7 @@ from ttsim.report.formatting import TableColumn, by, cycles, percent, short_name
 from ttsim.report.memory import AnyBufferUse, CircularBufferUse, L1Use, LayerResult, OperationUse, Partition, Summary
 from ttsim.report.writers.terminal import say, show
 
-SHOWN_SHARE = 0.005  # stages below this share are left out: a table has room for what a text would not tell
+SHOWN_SHARE = 0.005  # stages below this share are left out; a table shows more stages than a text
 
 
 def print_call(console: Console, call: CallTime, *, details: bool) -> None:
@@ -82,33 +82,28 @@ def stage_lines(operation: OperationTime, width: int) -> list[str]:
     return table_lines(columns, shown, width)
 
 
-LABEL = 11  # characters in front of what a headline tells
+LABEL = 11  # characters of a headline's label
 LONGEST_TITLE = 60  # places of a name above its figures, or behind its label
-LONGEST_CORES = 28  # characters of a list of cores; of longer ones only the number is told
+LONGEST_CORES = 28  # characters of a list of cores; longer lists are printed as a number
 
 
 def _cores(ranges: str) -> str:
-    """A list of cores if it is short, else their number."""
     return ranges if len(ranges) <= LONGEST_CORES else ""
 
 
 def _of(text: Callable[[Summary], str]) -> Callable[[LayerResult], str]:
-    """The text of a layer that runs; else empty."""
     return lambda result: "" if result.summary is None else text(result.summary)
 
 
 def _near(text: Callable[[Accuracy], str]) -> Callable[[LayerResult], str]:
-    """The text of a layer whose accuracy is known; else empty."""
     return _of(lambda summary: "" if summary.accuracy is None else text(summary.accuracy))
 
 
 def _taken(text: Callable[[CycleReport], str]) -> Callable[[LayerResult], str]:
-    """The text of a layer whose cycles are known; else empty."""
     return _of(lambda summary: "" if summary.cycles is None else text(summary.cycles))
 
 
 def _each(text: Callable[[Partition], str]) -> Callable[[LayerResult], str]:
-    """The different texts of a layer's partitions."""
     return _of(lambda summary: ", ".join(sorted(set(map(text, summary.partitions)))))
 
 

@@ -29,7 +29,7 @@ def escaped(text: str) -> str:
     return escape(printable_lines(text))
 
 
-PATIENCE_SECONDS = 1.0  # what is done sooner shows none
+PATIENCE_SECONDS = 1.0  # shorter work shows no progress
 
 
 class Rate(ProgressColumn):

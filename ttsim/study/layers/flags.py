@@ -11,7 +11,7 @@ from ttsim.runtime.settings import USUAL_L1_SMALL_SIZE
 from ttsim.runtime.types.layer import FIELDS, KINDS, TABLE, Layer, integers
 from ttsim.study.layers.read import DEFAULT_LAYERS, layer_of, read_layers
 
-SHAPE: Final = ("batch_size", "input_height", "input_width", "in_channels")  # what --shape stands for
+SHAPE: Final = ("batch_size", "input_height", "input_width", "in_channels")  # the fields of --shape
 
 
 def add_layers_flags(parser: argparse.ArgumentParser) -> None:

@@ -183,7 +183,7 @@ def core_grid(value: Setting) -> CoreRangeSet:
     return CoreGrid(x=int(size[1]), y=int(size[2])).core_range_set()
 
 
-CONFIG_MEMBERS: Final[Mapping[str, type[Enum]]] = {  # fields of configs that are given by the name of a member
+CONFIG_MEMBERS: Final[Mapping[str, type[Enum]]] = {  # fields of configs whose values are names of members
     "weights_dtype": DataType,
     "activation": UnaryOpType,
     "shard_layout": TensorMemoryLayout,
@@ -219,7 +219,7 @@ def compute_config(layer: Layer, arch: object) -> WormholeComputeKernelConfig | 
     settings = _with_members(layer.compute, COMPUTE_MEMBERS)
     if not settings:
         return None
-    WormholeComputeKernelConfig(**settings)  # refuses by name what is no field
+    WormholeComputeKernelConfig(**settings)  # refuses an unknown field by name
     return init_device_compute_kernel_config(arch, **settings)
 
 
@@ -246,8 +246,7 @@ class Settings:
     l1_small_size: int = USUAL_L1_SMALL_SIZE  # Bytes of L1 kept for index tables
     strict: bool = True  # Refuse what the real library accepts and gets wrong
     cycles: bool = True  # Whether cycles are estimated
-    # Whether the error of a layer that does not fit says what would; and of one that runs, where cycles are estimated,
-    # what would make it faster
+    # Whether errors suggest configs that fit, and layers with estimated cycles get suggestions of faster configs
     suggestions: bool = True
 
 
@@ -256,8 +255,8 @@ class Placed:
     """A call with its device and arguments, ready to run."""
 
     device: Device
-    arguments: dict[str, Any]  # Keyword arguments of conv_transpose2d; the input lies where the layer wants it
-    events: list[Event]  # What happens on the device, from its opening on
+    arguments: dict[str, Any]  # Keyword arguments of conv_transpose2d; the input is in the layer's input memory
+    events: list[Event]  # Events on the device since its opening
     before: int  # How many of them there are already
 
 
@@ -267,7 +266,7 @@ class Called:
 
     output: Tensor
     size: tuple[int, int]  # Rows and columns of an output image
-    profile: Profile  # What ran; empty where cycles are not estimated
+    profile: Profile  # Empty if cycles are not estimated
 
 
 def run_layer(layer: Layer, settings: Settings, *, watch: Callable[[Profile], object] | None = None) -> LayerResult:
@@ -293,7 +292,7 @@ def run_layer(layer: Layer, settings: Settings, *, watch: Callable[[Profile], ob
         if watch is not None:
             watch(called.profile)
     if summary.cycles is not None and settings.suggestions:
-        with planned(layer, settings) as (device, options):  # what would make the layer faster
+        with planned(layer, settings) as (device, options):  # a search for faster configs
             advice = estimate_cycles(conv_transpose2d, device=device, suggestions=True, **options).advice
         summary = replace(summary, cycles=replace(summary.cycles, advice=advice))
     return LayerResult(layer=layer, summary=summary, source=source)
@@ -340,7 +339,7 @@ def place(layer: Layer, inputs: Inputs, settings: Settings) -> Placed:
         "compute_config": compute_config(layer, device.arch()),
         "dram_slice_config": slice_config(layer),
     }
-    # Tensors come first; the other parameters are fields of a layer, if it says them
+    # Tensors come first; the other parameters are fields of a layer
     arguments = {
         name: own[name] if name in own else getattr(layer, name)
         for name in sorted(ConvTranspose2d.parameters(), key=lambda name: name not in TENSORS)

@@ -41,10 +41,10 @@ class Recorded:
 
     number: int  # Of its call in the profile
     ran: RanCall
-    # Its arguments, with raw weights: another config needs them prepared anew, which the host does once
+    # Its arguments with raw weights: another config needs other prepared weights, which the host makes once
     call: ConvCall
-    output: TensorSpec  # What it handed on
-    # The same after the call that only moved it elsewhere, if that alone read it; else None
+    output: TensorSpec  # Its output
+    # The output after its only reader, if that call only copied it elsewhere; else None
     moved_to: TensorSpec | None
 
 
@@ -55,7 +55,7 @@ def chains(calls: Sequence[RanCall]) -> tuple[tuple[Recorded, ...], ...]:
         for number in {buffer.number for _, buffer in call.inputs}:
             readers.setdefault(number, []).append(call)
     joined: list[list[Recorded]] = []
-    handed: int | None = None  # The buffer that the last convolution handed to one reader alone
+    handed: int | None = None  # The output buffer of the last convolution, if it has a single reader
     for number, ran in enumerate(calls):
         output = None if ran.asked is None else _output(ran)
         if ran.asked is None or output is None:
@@ -73,7 +73,6 @@ def chains(calls: Sequence[RanCall]) -> tuple[tuple[Recorded, ...], ...]:
 
 
 def _output(ran: RanCall) -> MadeTensor | None:
-    """The output of a call on the device, or None."""
     return dict(ran.results).get(ran.plan.results.get("output", ""))
 
 
@@ -102,7 +101,6 @@ def snapshot_before(recorded: Recorded, device: Device, source: TensorSpec) -> M
 
 
 def _input_number(ran: RanCall) -> int | None:
-    """The buffer number of a call's input; None on the host."""
     buffer = dict(ran.inputs).get("input")
     return None if buffer is None else buffer.number
 
@@ -130,10 +128,8 @@ EFFORT: Final = 24  # calls that are tried, for each layer, layout of its input,
 
 
 class _Way(NamedTuple):
-    """A choice for the first layers of a chain."""
-
     cycles: int  # Of the layers, movements included
-    steps: tuple[Candidate, ...]  # What each layer does
+    steps: tuple[Candidate, ...]  # The call of each layer
 
 
 def tune_network(profile: Profile, *, effort: int = EFFORT) -> TunedNetwork:
@@ -221,10 +217,7 @@ class _Chain:
         return min([known, *back], key=lambda way: way.cycles)
 
     def _moved_cycles(self, output: TensorSpec) -> int | None:
-        """Extra cycles to bring the last output to its former place or move target; None if they are unknown.
-
-        Negative if the move has become cheaper.
-        """
+        """Extra cycles (negative if fewer) to bring the last output to its former place; None if they are unknown."""
         last = self.recorded[-1]
         target = last.moved_to or last.output
         before, now = (moving_cycles(source, target, self.device.spec) for source in (last.output, output))
@@ -235,7 +228,7 @@ class _Chain:
         call = replace(recorded.call, input=replace(recorded.call.input, spec=source))
         try:
             snapshot = snapshot_before(recorded, self.device, source)
-        except DeviceError:  # an input laid out so does not fit beside what else is there
+        except DeviceError:  # an input of this layout does not fit beside the other buffers
             return []
         free = snapshot.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
         steps = [old] if source == recorded.call.input.spec else []

@@ -35,11 +35,11 @@ class Candidate:
 
     call: ConvCall
     cycles: int  # Of all its device operations that have a model
-    around_cycles: int  # Those of all but convolutions and moves within L1
+    around_cycles: int  # Cycles of all operations except convolutions and moves within L1
     untimed: int  # Operations without one
     l1_peak_bytes: int  # Of a core, with all that lay there before
     rms_error: float  # Of its arithmetic, relative to float64; 0 where no arithmetic is compared
-    plan: Plan  # What it does
+    plan: Plan  # Its plan
     ran: tuple[int, ...]  # The device operations that ran
 
     @property
@@ -74,7 +74,7 @@ def l1_bytes_before(snapshot: MachineSnapshot) -> int:
     return sum(buffer.spec.bank_bytes for buffer in live if buffer.spec.buffer_type is not BufferType.DRAM)
 
 
-GRAIN: Final = 0.01  # of the cycles, and of a core's L1: what is less than this better is not looked for
+GRAIN: Final = 0.01  # of the cycles, and of a core's L1: smaller gains are not searched
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,11 +82,11 @@ class Count:
     """The number of calls of a space by outcome; the names are those of `Tuned`."""
 
     tried: int = 0  # Planned, placed and timed
-    alike: int = 0  # Have the plan of one that was tried
-    passed: int = 0  # Cannot be better than what was found, or fit; of a family that is passed over, one counts
+    alike: int = 0  # Calls with the plan of a tried call
+    passed: int = 0  # Calls that cannot win or fit; a skipped family counts as one call
     refused: int = 0  # Do not fit, or are refused
-    untried: int = 0  # Families that the effort did not suffice for
-    least_untried_cycles: int | None = None  # What the best of those takes at least; None without any
+    untried: int = 0  # Families left when the effort was used up
+    least_untried_cycles: int | None = None  # Lower bound of the best untried family; None if there is none
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,12 +95,12 @@ class Search:
 
     snapshot: MachineSnapshot
     effort: int  # Calls that may be tried
-    most_cycles: float = inf  # What takes more is of no use to anybody
-    most_families: int | None = None  # Families of a space that are looked at, the first ones; None for all
-    front: tuple[Candidate, ...] = ()  # The best of those that run, the fastest first
-    count: Count = field(default_factory=Count)  # What became of all calls
+    most_cycles: float = inf  # Candidates with more cycles are dropped
+    most_families: int | None = None  # The first families of a space that are searched; None for all
+    front: tuple[Candidate, ...] = ()  # The Pareto front, the fastest first
+    count: Count = field(default_factory=Count)  # Calls by outcome
     seen: set[Hashable] = field(default_factory=set)  # Plans that were tried
-    # Cycles beside convolutions and moves, of layouts that were tried (`LowerBound.rest_key`)
+    # Cycles besides convolutions and moves, of layouts that were tried (`LowerBound.rest_key`)
     around: dict[Hashable, int] = field(default_factory=dict)
 
     def attempt(self, call: ConvCall, *, rms_error: float = 0.0) -> Candidate:

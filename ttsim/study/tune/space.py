@@ -32,7 +32,7 @@ from ttsim.study.layers.run import Settings, accuracy_of, call as make_call, exa
 
 SCHEMES: Final = (HEIGHT, BLOCK, WIDTH)
 MOST_SLICES: Final = 32  # along an axis
-# What decides the result, or belongs to whoever calls, and stays as it is given.
+# Fields that decide the result or belong to the caller; a search never changes them.
 FIXED: Final = (
     "weights_format",
     "activation",
@@ -41,7 +41,7 @@ FIXED: Final = (
     "config_tensors_in_dram",
     "enable_kernel_stride_folding",
 )
-# Fields that are searched; each may be kept as it is given.
+# Searched fields; a caller may keep each of them.
 SEARCHED: Final = (
     "slices",
     "shard_layout",
@@ -201,7 +201,6 @@ def _divisors(number: int) -> list[int]:
 
 
 def _grids(spec: DeviceSpec) -> list[CoreRangeSet]:
-    """All rectangles from core (0, 0) on."""
     sizes = product(range(1, spec.grid.rows + 1), range(1, spec.grid.cols + 1))
     return [CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(cols - 1, rows - 1))) for rows, cols in sizes]
 
@@ -209,7 +208,7 @@ def _grids(spec: DeviceSpec) -> list[CoreRangeSet]:
 ALLOWED: Final = ("math_fidelity", "fp32_dest_acc_en", "packer_l1_acc", "weights_dtype", "dtype", "lowering")
 SHORT: Final = {"fidelity": ("math_fidelity",), "dtypes": ("weights_dtype", "dtype")}
 SIDE: Final = 4  # rows and columns of the small image
-OUTPUTS: Final = 32  # its output channels: as many as a tile has columns
+OUTPUTS: Final = 32  # its output channels: the columns of a tile
 
 
 def allowed(names: Collection[str]) -> frozenset[str]:
@@ -253,7 +252,6 @@ def arithmetics(call: ConvCall, allow: Collection[str]) -> Iterator[ConvCall]:
 
 
 def _formats(data_format: Any) -> list[Any]:
-    """A format, and the formats of a convolution with fewer bits."""
     return [data_format, *(other for other in (BFLOAT16, BFLOAT8_B) if other.element_bits < data_format.element_bits)]
 
 

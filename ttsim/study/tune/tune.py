@@ -28,7 +28,7 @@ from ttsim.study.tune.search import Candidate, Search
 from ttsim.study.tune.space import SEARCHED, Space, allowed, arithmetics, measured_error
 from ttsim.study.tune.tuned import Choice, Tuned
 
-TOLD_FACTS: Final = 5  # of those that an operation was planned apart in
+TOLD_FACTS: Final = 5  # planning differences listed for an operation
 
 
 def report_on(candidate: Candidate, spec: DeviceSpec) -> CycleReport:
@@ -77,7 +77,7 @@ def _differences(now: OperationTime, then: OperationTime) -> Iterator[str]:
 
 
 EFFORT: Final = 1000  # calls that are planned, placed and timed
-# What a short search keeps as it is given: what seldom pays, or changes what a layer hands on.
+# Fields that a short search keeps: they seldom pay, or change the layer's output layout.
 SHORT_SEARCH_KEEPS: Final = ("core_grid", "transpose_shards", "output_layout", "reallocate_halo_output")
 SHORT_EFFORT: Final = 40
 SHORT_FAMILIES: Final = 500
@@ -93,7 +93,7 @@ class Question:
     keep: frozenset[str] = frozenset()  # Searched fields that stay as they are given
     effort: int = EFFORT  # Calls that may be tried
     most_families: int | None = None  # Families that are looked at; None for all
-    tensors: tuple[Tensor, ...] = ()  # Those of the call on that device, which live as long as the question
+    tensors: tuple[Tensor, ...] = ()  # Device tensors of the call, kept alive by the question
 
 
 def tune(

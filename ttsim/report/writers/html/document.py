@@ -12,7 +12,7 @@ from ttsim.report.writers.html.assets import HASH, SCRIPT, STYLE
 from ttsim.report.writers.html.elements import Markup, joined, label, lines, more, section, table, tag, text
 
 POLICY: Final = f"default-src 'none'; style-src 'unsafe-inline'; script-src '{HASH}'"  # nothing is loaded
-TOLD_CALLS: Final = 8  # of more, the words would be longer than the tables
+TOLD_CALLS: Final = 8  # explaining more calls would take more room than the tables
 TIMELINE: Final = (
     "Kernel time from left to right. Below, for each stage of the slowest cores, how busy it is while the operation "
     "runs (wide bar), and how much of the critical path is its (narrow bar): the stronger the color, the more."

@@ -10,7 +10,7 @@ Markup = NewType("Markup", str)
 LONGEST_LABEL: Final = 120  # characters; longer names are cut, since a page shows each many times
 SHORT_CELL: Final = 40  # characters that stay on one line
 LONGEST_TEXT: Final = 20_000
-LONGEST_HINT: Final = 400  # characters of what a part of a picture says
+LONGEST_HINT: Final = 400  # characters of a hint
 
 
 def text(value: str) -> Markup:
@@ -83,7 +83,7 @@ def table(caption: str, columns: Sequence[TableColumn[RowT]], rows: Iterable[Row
         return Markup("")
     words = [at for at, column in enumerate(columns) if column.words]
     sides = {at: "words" if at in words else "figures" for at in filled}
-    named = next((at for at in filled if at in words), filled[0])  # what a row is about
+    named = next((at for at in filled if at in words), filled[0])  # the column that names a row
     head = tag("tr", *(tag("th", text(columns[at].heading), scope="col", class_=sides[at]) for at in filled))
     body = (tag("tr", *(_cell(row[at], sides[at], heads_row=at == named) for at in filled)) for row in cells)
     whole = tag("table", tag("caption", text(caption)), tag("thead", head), tag("tbody", joined(body)))

@@ -14,8 +14,8 @@ from ttsim.report.writers.html.elements import Markup, hint, image, label, pictu
 COLORS: Final = tuple(f"color{at}" for at in range(12))  # of operations, in order of their names' first appearance
 KIND_CLASSES: Final = {CIRCULAR: "circular", "L1": "buffer", "L1_SMALL": "small"}
 NAMED_HEIGHT: Final = 0.035  # of the picture: lower blocks have no room for a name
-LAST_SHARE: Final = 0.95  # of an axis: marks behind it stand before their place
-NAMED_WIDTH: Final = 0.1  # nor have narrower ones
+LAST_SHARE: Final = 0.95  # of an axis: texts of later marks are right-aligned
+NAMED_WIDTH: Final = 0.1  # of the picture: narrower blocks have no room for a name
 
 
 def colors_of(operations: Sequence[OpRun]) -> dict[str, str]:
@@ -105,7 +105,6 @@ def _placed(op: OpRun) -> str:
 
 
 def _key(styles: Mapping[str, str]) -> Markup:
-    """The meanings of colors."""
     return tag("ul", *(tag("li", tag("i", class_=style), label(name)) for name, style in styles.items()), class_="key")
 
 
@@ -119,7 +118,6 @@ def _by(place: str) -> str:
 
 
 def _axis(ticks: Sequence[Tick]) -> Markup:
-    """Marks below a picture."""
     sides = ("end" if tick.share > LAST_SHARE else "start" for tick in ticks)
     marks = (
         tag("text", text(tick.text), x=share(tick.share), y=12, text_anchor=side)

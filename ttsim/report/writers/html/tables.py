@@ -28,22 +28,18 @@ OVERVIEW: Final = (
 
 
 def _timed(text: Callable[[OpRun], str]) -> Callable[[OpRun], str]:
-    """The text of an operation that has a model; else empty."""
     return lambda op: "" if op.untimed else text(op)
 
 
 def _detail(text: Callable[[OperationTime], str]) -> Callable[[OpRun], str]:
-    """The text of an operation whose cycles are known in detail; else empty."""
     return lambda op: "" if op.time is None else text(op.time)
 
 
 def _count(figure: Callable[[OperationTime], float]) -> Callable[[OpRun], str]:
-    """A number with a prefix; empty for 0."""
     return _detail(lambda op: count_of(figure(op)) if figure(op) else "")
 
 
 def _flops(figure: Callable[[OperationTime], float]) -> Callable[[OpRun], str]:
-    """`_count` for operations that multiply; else empty."""
     return _detail(lambda op: count_of(figure(op)) if op.math.issued_flops else "")
 
 
