@@ -329,7 +329,7 @@ class CoreRangeSet:
         return CoreRangeSet() if self._lies_in(other) else _combined(self, other, without)
 
     def _lies_in(self, other: "CoreRangeSet") -> bool:
-        """Whether it is seen at a glance that the other set has all of these cores: equal sets, or in one rectangle."""
+        """Whether the other set obviously contains these cores: the sets are equal, or one rectangle holds them."""
         if self.ranges == other.ranges or not self.ranges:
             return True
         box = self.bounding_box()
@@ -375,13 +375,13 @@ class CoreGrid:
 
 
 def _are_rising_cores(ranges: tuple[CoreRange, ...]) -> bool:
-    """Whether these are single cores in rising order, row by row: they can not overlap, which is seen at once."""
+    """Whether these are single cores in rising order, row by row, which cannot overlap."""
     places = [(core_range.start.y, core_range.start.x) for core_range in ranges if core_range.start == core_range.end]
     return len(places) == len(ranges) and all(place < other for place, other in pairwise(places))
 
 
 def _require_apart(ranges: tuple[CoreRange, ...]) -> None:
-    """Each two ranges have no core in common; raises ArgumentError otherwise."""
+    """Raises ArgumentError where two ranges have a core in common."""
     for index, core_range in enumerate(ranges):
         for other in ranges[:index]:
             if core_range.overlaps(other):

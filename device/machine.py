@@ -78,22 +78,14 @@ class Program(NamedTuple):
 
 
 class Machine:
-    """One simulated device.
+    """One simulated device, of a spec, a name of the catalog, or a TOML file.
 
-    Attributes:
-        spec: What it is made of.
-        memory: Live buffers, by address.
-        program_cache: Cached programs by their keys.
-        keeps_programs: Whether programs are cached at all.
-        recorders: Lists to which every event is appended.
-        closed: Whether it was closed.
-        at_close: What lay in its memories before it was closed; None while it is open.
-        turn: Held by the thread whose call runs; taken by whoever changes what lies on the device.
-        caller: Identifier of that thread.
+    Only L1_SMALL buffers may use the ``l1_small_bytes`` at the top of L1.
 
-    Args:
-        spec: A description, the name of a catalog entry, or the path of a TOML file.
-        l1_small_bytes: Bytes at the top of L1 that only L1_SMALL buffers may use.
+    Attributes:     memory: Live buffers, by address.     keeps_programs: Whether programs are cached at all.
+    recorders: Lists to which every event is appended.     at_close: The contents of the memories before the machine was
+    closed; None while it is open.     turn: Held by the thread whose call runs; taken by every thread that changes what
+    lies on the device.     caller: Identifier of that thread.
 
     Raises:
         DeviceError: ``l1_small_bytes`` is negative or leaves no L1.
@@ -368,7 +360,7 @@ class Machine:
         buffer.free()
 
     def _free_unknown(self, buffer_type: BufferType) -> None:
-        """Gives addresses back that no buffer has."""
+        """Frees addresses that belong to no buffer."""
         for address in self._allocator.addresses(buffer_type):
             if not self.memory.has(buffer_type, address):
                 self._allocator.free(address, buffer_type)
@@ -381,13 +373,12 @@ class Machine:
             del self.program_cache[key]
 
     def _check(self, program: Program) -> None:
-        """Refuse circular buffers that do not fit."""
         regions, number, noun = program.regions, program.number, program.noun
         lowest = self._allocator.lowest_l1_address
         self._refuse_if(lambda: check(regions, self.spec.l1, lowest_l1_address=lowest, program=number, noun=noun))
 
     def _refuse_if(self, rule: Callable[[], None]) -> None:
-        """Record what a rule refuses."""
+        """Records the refusal of a rule."""
         try:
             rule()
         except CircularBufferError as error:

@@ -39,10 +39,9 @@ class CircularBuffer(NamedTuple):
     page_bytes: int  # Bytes of one page (a tile, a stick or an index list)
     data_format: DataFormat  # Element format of a page
     cores: CoreRangeSet  # Where it lives
-    # Name of the tensor whose shard it is placed on; None if it takes L1 of its own, bottom-up
-    view_of: str | None = None
+    view_of: str | None = None  # Name of the tensor whose shard holds the buffer; None: L1 of its own, bottom-up
     offset_bytes: int = 0  # Distance from the start of that shard
-    scratchpad: bool = False  # Whether it is room for one processor alone, which a capture calls a scratchpad
+    scratchpad: bool = False  # Whether only one processor uses it: a scratchpad, as captures call it
 
 
 class Allocate(NamedTuple):
@@ -50,8 +49,7 @@ class Allocate(NamedTuple):
 
     tensor: str  # Name of the tensor it belongs to, unique in the plan
     buffer: BufferSpec  # What is asked of the allocator
-    # The function of the real library that asks (the name seen in a graph capture)
-    by: str = "tt::tt_metal::create_device_tensor"
+    by: str = "tt::tt_metal::create_device_tensor"  # The real library's function that asks, as captures name it
     source: str | None = None  # Host tensor that is written into it at once; None if an operation writes it later
     op: DeviceOp | None = None  # What the host does to that tensor on the way; None writes it as it is
 
@@ -69,18 +67,16 @@ class Operation:
 
     name: str  # As a graph capture of the real library shows it, for example "HaloDeviceOperation"
     inputs: tuple[str, ...]  # Tensors it reads
-    # Tensors it makes, allocated before it runs, in order; without any it writes into its last input
-    outputs: tuple[Allocate, ...] = ()
-    # Config tensors that stay allocated as long as the program stays in the program cache
-    resident: tuple[Allocate, ...] = ()
+    outputs: tuple[Allocate, ...] = ()  # Allocated before it runs, in order; none: it writes into its last input
+    resident: tuple[Allocate, ...] = ()  # Config tensors that stay allocated while the program is cached
     circular_buffers: tuple[CircularBuffer, ...] = ()  # In order of allocation
     dataflow: bool = False  # They are dataflow buffers: a capture shows them only when nothing is dispatched
     op: DeviceOp | None = None  # What it computes, with all that the passes need to know of it
     key: Hashable = None  # Equal keys mean the same cached program (resident tensors are then not made again)
-    # Why its program cannot be built, if it cannot: raised as a DeviceError once its outputs are allocated, so that
-    # what does not fit before that is reported first, as on a real device
+    # Why the program cannot be built: raised as a DeviceError once the outputs are allocated, so that an earlier lack
+    # of memory is reported first, as on a real device
     refused: str | None = None
-    # Why its program cannot be finished: raised as a DeviceError once its resident tensors are, too
+    # Why the program cannot be finished: raised as a DeviceError once the resident tensors are allocated as well
     unfinished: str | None = None
 
     def __post_init__(self) -> None:
@@ -96,7 +92,7 @@ class Relocate:
     buffer: BufferSpec  # What is asked of the allocator
     op: DeviceOp | None = None  # What the operation computes
     circular_buffers: tuple[CircularBuffer, ...] = ()  # Of the program that copies page by page
-    # Of the program that reads all before it writes, where both places overlap and it fits
+    # Of the program that reads the whole tensor before it writes, where both places overlap and it fits
     overlapping: tuple[CircularBuffer, ...] = ()
 
 

@@ -100,14 +100,13 @@ def written(moves: Mapping[str, Iterable[str]]) -> str:
 
 
 def _table(keys: Keys, rows: Iterable[Row]) -> str:
-    """One table: its heading, what it is, and what is in it."""
     heading = f"[{'.'.join(str(key) for key in keys if isinstance(key, str))}]" if keys else "Device"
     heading = f"[{heading}]" if keys and isinstance(keys[-1], int) else heading
     return f"### {heading}\n\n{table_words(keys)}\n\n{HEADER}{''.join(map(str, rows))}\n"
 
 
 def _source(name: str, sources: Mapping[str, dict[str, str]]) -> str:
-    """Where a figure comes from on each card; once, where that is the same."""
+    """The source of a figure on each card; once, where all are the same."""
     said = {card: source_of(name, source).replace("|", "/") for card, source in sources.items()}
     if len(set(said.values())) == 1:
         return said[MEASURED[0]]
@@ -115,7 +114,6 @@ def _source(name: str, sources: Mapping[str, dict[str, str]]) -> str:
 
 
 def _cell(sentence: str) -> str:
-    """A sentence as a table has it."""
     plain = sentence.replace("``", "`").removesuffix(".")
     return plain[:1].lower() + plain[1:] if plain[1:2].islower() or plain[1:2] == " " else plain
 

@@ -98,7 +98,7 @@ def _load(module: str, *, waits: bool) -> bool:
 
 
 def _begin_to_compile(module: str) -> bool:
-    """Whether another process does."""
+    """Starts a process that compiles the module; whether it could."""
     if not sys.executable:
         return False
     try:
@@ -112,7 +112,7 @@ def _begin_to_compile(module: str) -> bool:
 
 
 def _leave(compiler: "Popen[bytes]") -> None:
-    """Lets a process go on after this one, which is no resource that was forgotten: what it keeps is for the next."""
+    """Lets a process outlive this one without a ResourceWarning: its results are for the next process."""
     if compiler.poll() is None:
         compiler.returncode = 0
 
@@ -159,7 +159,7 @@ def _listen_to_compiling() -> None:
 
 
 def _tell(sentence: str) -> None:
-    """On stderr, once in a process."""
+    """Prints to stderr, once in a process."""
     if next(_UNTOLD, False):
         sys.stderr.write(sentence)
 

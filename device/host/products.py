@@ -55,8 +55,7 @@ class Loop(NamedTuple):
 class Products:
     """Products in their order, each added to a matrix of sums."""
 
-    # int64 [products, 5]: rows and depth of a product, and where it begins in both operands and in the sums
-    calls: Array
+    calls: Array  # int64 [products, 5]: rows and depth, and where a product begins in both operands and in the sums
     columns: int  # Of every product
     left: Matrix  # How the first operands lie
     right: Matrix  # How the second ones lie
@@ -158,7 +157,7 @@ def _one_by_one(multiply: Callable[..., None], products: Products, begins: tuple
 
 
 def _repeated(loops: tuple[Loop, Loop]) -> list[tuple[int, int, int]]:
-    """How far every repetition goes on in both operands and in the sums."""
+    """Offsets of every repetition in both operands and in the sums."""
     outer, inner = loops
     return [
         (a * outer.left + b * inner.left, a * outer.right + b * inner.right, a * outer.total + b * inner.total)
@@ -170,13 +169,12 @@ class _Sgemm(NamedTuple):
     """OpenBLAS's product of float32 matrices."""
 
     multiply: Callable[..., None]  # For Python; other threads run meanwhile
-    # The same, but no other thread is let in, for whom this one would wait longer than it works
-    multiply_small: Callable[..., None]
+    multiply_small: Callable[..., None]  # Keeps the interpreter's lock: waiting for it would take longer than the work
     address: int  # For compiled loops
 
 
 def _known_sgemm() -> _Sgemm:
-    """OpenBLAS's product, which is there."""
+    """OpenBLAS's product, which the caller knows to exist."""
     sgemm = _sgemm()
     if sgemm is None:
         raise NotImplementedError("add_products: numpy has another BLAS; ask `blas_adds` first")

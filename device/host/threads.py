@@ -58,11 +58,7 @@ def on_all_cores(op: Callable[[PieceT], None], items: Iterable[PieceT], threads:
 
 
 class _Dealt(Generic[PieceT]):
-    """Items that several threads take one by one.
-
-    Attributes:
-        raised: Errors by the numbers of their items.
-    """
+    """Items that several threads take one by one; ``raised`` are errors by the numbers of their items."""
 
     __slots__ = ("_helpers", "_left", "_over", "_turn", "_waiting", "_work", "raised")
 
@@ -145,7 +141,7 @@ def free_threads() -> int:
 
 
 def _within_piece() -> bool:
-    """Whether this thread is one of several already."""
+    """Whether this thread runs an item."""
     return getattr(_THREAD, "within_piece", False)
 
 
@@ -201,7 +197,7 @@ def _core_of_this_thread() -> Callable[[], int] | None:
 
 @cache
 def _helpers(threads: int) -> _Helpers:
-    """Helpers of whoever deals work to so many."""
+    """Helpers for a caller that shares its work with so many threads."""
     return _Helpers(threads)
 
 

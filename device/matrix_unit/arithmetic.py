@@ -85,11 +85,10 @@ class Arithmetic:
     tilize: Tilize  # From rows to tiles
     accumulate_l1: Callable[[Array, Array, DataFormat], Array]  # Addition in L1
     add_bias: AddBias
-    # Numbers wider than the matrix unit takes are multiplied in slices, pass by pass, as a program has to; otherwise
-    # whole, since the sums are those of all passes together
+    # Whether numbers wider than the matrix unit's operands are multiplied in slices, pass by pass, as a program has to;
+    # otherwise they are multiplied whole, since the sums are those of all passes together
     slice_by_slice: bool
-    # Carries out a function for each of several runs, which do not depend on each other
-    each: Callable[[Callable[[Any], None], Iterable[Any]], None]
+    each: Callable[[Callable[[Any], None], Iterable[Any]], None]  # Runs a function for each of independent runs
 
 
 def cut(values: Array, mask: int) -> Array:

@@ -164,7 +164,6 @@ def _refuse_low_bits(seen: np.uint32) -> None:
 
 
 def _bits(name: str, array: Array) -> Array:
-    """Bit patterns, contiguous and aligned."""
     if array.ndim != 2 or array.dtype not in (np.float32, np.uint32):
         raise ValueError(
             f"block_product: {name} must be a matrix of float32 or uint32 bit patterns, not {array.dtype} "
@@ -178,7 +177,7 @@ def _bits(name: str, array: Array) -> Array:
 def _multiply_truth(
     activations: Array, weights: Array, dst: Array, half_counts: tuple[int, ...], mode: MatrixUnitMode
 ) -> Array:
-    """Step by step; arguments as of ``multiply_rows``."""
+    """The product step by step; arguments as of ``multiply_rows``."""
     first = 0
     for count in half_counts:
         for number in range(mode.fidelity_phases):
@@ -197,7 +196,7 @@ def _multiply_truth(
 
 
 def _compiled_engine(op: _Work, engine: Engine) -> Any:
-    """The compiled twin if it is to compute; None if not."""
+    """The compiled engine if it is to compute; None if not."""
     if engine not in ("auto", "compiled"):
         return None
     seconds = op.numpy_seconds if engine == "auto" else inf

@@ -156,7 +156,7 @@ def _finished(bits: np.int32, places: np.int32, total: np.int32) -> np.int32:
 
 @compiled
 def _of_what_counts(exponent: np.int32) -> np.int32:
-    """Exponent of a group, which counts for nothing if that is not above 0."""
+    """Exponent of a group; `_NOWHERE` for a group of exponent 0, which counts for nothing."""
     return exponent if exponent > 0 else int32(_NOWHERE)
 
 

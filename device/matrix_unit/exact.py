@@ -139,7 +139,6 @@ def _minus_one_quirk(arch: str | DeviceSpec) -> bool:
 
 @cache
 def _minus_one_quirks() -> Mapping[str, bool]:
-    """The quirk of every architecture in the catalog."""
     specs = map(load_spec, catalog_names())
     return MappingProxyType({spec.arch: spec.compute.minus_one_quirk for spec in specs})
 

@@ -114,7 +114,7 @@ def compute_run(loops: Any, sgemm: int, words: tuple[Any, ...], run: RunOperands
 
 @lru_cache(_MOST_KEPT)
 def _words(k_loop: KLoop) -> tuple[Any, ...]:
-    """A K loop as compiled loops take it: what happens, how partial sums and outputs are packed, masks, roundings."""
+    """A K loop as compiled loops take it: the steps, how partial sums and outputs are packed, masks, roundings."""
     partials, result, fp32_dest = k_loop.partials, k_loop.made, k_loop.fp32_dest
     mode = MatrixUnitMode(fidelity_phases=k_loop.fidelity_phases, fp32_dest=fp32_dest, minus_one_quirk=False)
     return (

@@ -30,7 +30,7 @@ apart = partial(compiled, fuses=False)
 
 @apart
 def _round(part: Array) -> None:
-    """float32 numbers half up to bfloat16."""
+    """Rounds float32 numbers half up to bfloat16, in place."""
     bits = part.view(np.int32)
     for i in range(bits.size):
         bits[i] = int32(bits[i] + int32(0x8000)) & int32(-0x10000)
@@ -44,7 +44,7 @@ def _add(target: Array, part: Array) -> None:
 
 @apart
 def _add_rounded(target: Array, part: Array) -> None:
-    """float32 numbers are added, and sums rounded half up to bfloat16."""
+    """Adds float32 numbers, and rounds the sums half up to bfloat16."""
     for i in range(target.size):
         bits = float32(target[i] + part[i]).view(np.int32)
         target[i] = int32(int32(bits + int32(0x8000)) & int32(-0x10000)).view(np.float32)
@@ -78,7 +78,7 @@ def _pack(part: Array, kind: int, sharing: Any) -> None:
 
 @apart
 def _rectify(part: Array) -> None:
-    """ReLU, as numpy's maximum of zero: no negative zero is left, and what is no number stays."""
+    """ReLU, as numpy's maximum of zero: no negative zero is left, and NaN stays."""
     for i in range(part.size):
         part[i] = float32(0) if part[i] <= 0 else part[i]
 
@@ -87,7 +87,7 @@ def _rectify(part: Array) -> None:
 def _add_block(
     total: Array, part: Array, first: bool, last: bool, how: Any, partials: int, mask: np.int32, sharing: Any
 ) -> None:
-    """The products of one more K block into sums; those of the first block, and nothing else, are there already."""
+    """Adds the products of one more K block to the sums; the products of the first block are there already."""
     narrow, accumulates, rounds_in_l1 = how[0], how[1], how[2]
     if not first and accumulates and not last:
         if narrow:
@@ -110,7 +110,7 @@ def _add_block(
 
 @apart
 def _leave(total: Array, rounds: bool, last: bool, partials: int, sharing: Any) -> None:
-    """Sums after a K block, as Dst holds them and, where the block is not the last, the packer writes them."""
+    """Leaves sums after a K block as Dst holds them and, where the block is not the last, as the packer writes them."""
     if rounds:
         _round(total)
     if not last:
@@ -131,7 +131,7 @@ def _settle(
     first: int,
     place: Any,
 ) -> None:
-    """The sums of a row of outputs become outputs, from the first element on; otherwise as of `run`."""
+    """Makes outputs of the sums of a row of outputs, from the first element on; other parameters are those of `run`."""
     _, outer, across, inner, between, span, count, halves = place
     if packs_last:
         _cut(part, mask)
@@ -181,7 +181,7 @@ def _gather(pixels: Array, begin: int, lies: Any, taps: Array, mask: np.int32, r
 
 @apart
 def _multiply(blas: Any, sizes: Any, left: int, right: Any, joins: bool, total: Array) -> None:
-    """A product, into or onto its sums, as many rows at a time as BLAS multiplies where they lie, if it does."""
+    """A product, stored into or added to its sums, in lots of rows small enough for BLAS to multiply them in place."""
     rows, columns, depth = sizes
     lot, most = rows, blas[1] // (min(depth, DEPTH) * columns) // ROWS_OF_A_KERNEL * ROWS_OF_A_KERNEL
     if most >= LEAST_ROWS:

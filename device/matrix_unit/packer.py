@@ -148,7 +148,6 @@ def add_bias(dst: Array, bias: Array, *, fp32_dest: bool) -> Array:
 
 
 def _bits(values: Array) -> Array:
-    """Bit patterns of values of any float dtype."""
     return np.ascontiguousarray(values, np.float32).view(np.uint32)
 
 
@@ -167,7 +166,6 @@ def flushed(bits: Array) -> Array:
 
 
 def _exponents(bits: Array) -> Array:
-    """Exponent fields, int32."""
     return ((bits & EXPONENT_FIELD) >> np.uint32(23)).view(np.int32)
 
 
@@ -183,7 +181,7 @@ def without_nan(bits: Array) -> Array:
 
 
 def _loops(bits: Array) -> Any:
-    """The compiled twins of what follows; None where numpy does it."""
+    """The compiled twins of the functions below; None where numpy does the work."""
     if worth_loading("device.matrix_unit.packing_loops", bits.size * ELEMENT_SECONDS):
         return loops_of("device.matrix_unit.packing_loops")
     return None
@@ -197,7 +195,7 @@ def signed(bits: Array) -> Array:
 
 
 def _to_bfloat16(bits: Array, *, rounds: bool, relu: bool) -> Array:
-    """Half up where Dst is wider, NaN as infinity; float32 values."""
+    """bfloat16 values as float32, rounded half up where Dst is wider, NaN as infinity."""
     twins = _loops(bits)
     if twins is not None:
         out = np.empty(bits.size, np.int32)

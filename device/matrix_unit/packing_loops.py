@@ -32,13 +32,11 @@ float32 = np.float32
 
 @compiled
 def _flushed(bits: np.int32) -> np.int32:
-    """+0 for every zero and denormal."""
     return bits if int32(bits & int32(_MAGNITUDE)) >= int32(_SMALLEST) else int32(0)
 
 
 @compiled
 def _without_nan(bits: np.int32) -> np.int32:
-    """Infinity for every NaN."""
     return int32(int32(bits & int32(_SIGN)) | min(int32(bits & int32(_MAGNITUDE)), int32(_INFINITY)))
 
 
@@ -76,7 +74,6 @@ def begin(start: Array, dst: Array) -> np.int32:
 
 @compiled
 def _significand(bits: np.int32, exponent: np.int32) -> np.int32:
-    """24-bit significand of a bit pattern."""
     return int32(int32(bits & int32(_SMALLEST - 1)) | int32(_SMALLEST)) if exponent > 0 else int32(0)
 
 

@@ -156,7 +156,7 @@ def _shift_half_up(doubled: Array, shift: Array) -> Array:
 
 
 def _aligned_group(total: Array, exponent: Array, own_exponent: Array, fp32_dest: bool) -> Array:
-    """A group's sum in units of Dst's last place; of 2**13 of them for a 16-bit Dst, which is half up a second time."""
+    """A group's sum in units of Dst's last place; for a 16-bit Dst in 2**-13 of these units, rounded half up twice."""
     total <<= 14
     shift = exponent - own_exponent
     if fp32_dest:

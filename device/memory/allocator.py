@@ -25,8 +25,8 @@ class Block(NamedTuple):
     address: int  # Its first byte
     size_bytes: int
     allocated: bool  # Whether it is in use
-    # What the real allocator's table calls it: a part of a block that is cut off gets a new number, or the one given up
-    # last; a block that joins another gives its number up, to the lower one of the two
+    # Number in the real allocator's table: a part cut off a block gets a new number, or the number that was freed last;
+    # a block that joins another frees its number, and the lower block keeps its own
     number: int = 0
 
 
@@ -45,20 +45,12 @@ class Blocks(NamedTuple):
 
 
 class FreeList:
-    """Where the blocks of one address range are.
+    """The blocks of one address range; ``known`` is their state.
 
     A request takes the free block that lies highest (``top_down``) or lowest and is large enough, and the end of it
     that points that way. That is the rule of tt-metal's allocator (free_list_opt.cpp with its policy FIRST); a block
-    that fits better further down is passed over, as the real library 0.81.1 does when holes are made for it.
-
-    Args:
-        base: First address.
-        size_bytes: Length; 0 for a range in which nothing fits.
-        alignment_bytes: Sizes are rounded up to this; the smallest allocation.
-        top_down: Whether blocks are taken from the upper end.
-
-    Attributes:
-        known: The blocks.
+    that fits better further down is passed over, as the real library 0.81.1 does when holes are made for it. Sizes are
+    rounded up to ``alignment_bytes``, the smallest allocation; nothing fits in a range of 0 bytes.
     """
 
     def __init__(self, base: int, size_bytes: int, *, alignment_bytes: int, top_down: bool) -> None:
@@ -86,7 +78,7 @@ class FreeList:
                 return address
 
     def _with_block(self, blocks: Blocks, wanted: int) -> tuple[int | None, Blocks]:
-        """Where a block of ``wanted`` bytes goes, and the blocks with it; None and the same if it fits nowhere."""
+        """The place of a block of ``wanted`` bytes, and the blocks with it; None and the old blocks if none fits."""
         indices = range(len(blocks.free))
         for index in reversed(indices) if self._top_down else indices:
             start, end = blocks.free[index]
@@ -160,7 +152,7 @@ class FreeList:
 
 
 def _without_block(blocks: Blocks, address: int) -> Blocks:
-    """The blocks when the one at ``address`` is given back and has joined its free neighbors."""
+    """The blocks after the block at ``address`` is freed and joined to its free neighbors."""
     free, used, numbers, spare = list(blocks.free), dict(blocks.used), dict(blocks.numbers), list(blocks.spare)
     start, end = address, address + used.pop(address)
     index = bisect_left(free, (start, end))
@@ -292,7 +284,6 @@ class Allocator:
         return self._lists[BufferType.L1].lowest_used
 
     def _list(self, buffer_type: BufferType) -> FreeList:
-        """The free list of a memory."""
         result = self._lists.get(buffer_type)
         if result is None:
             known = ", ".join(memory.name for memory in _MEMORIES)
@@ -300,7 +291,6 @@ class Allocator:
         return result
 
     def _out_of_memory(self, buffer: BufferSpec) -> str:
-        """The text for a buffer that does not fit."""
         small = buffer.buffer_type is BufferType.L1_SMALL
         interleaved = buffer.memory_layout is TensorMemoryLayout.INTERLEAVED
         stride = self.page_stride(buffer)
@@ -345,7 +335,7 @@ class Allocator:
 
 
 class _Owner(ReferenceType[object]):
-    """A weak reference to whoever keeps a buffer; when that one dies, the buffer joins the orphans.
+    """A weak reference to the owner of a buffer; when the owner dies, the buffer joins the orphans.
 
     The callback is a method of C, so that no interrupt comes between.
     """

@@ -33,13 +33,10 @@ class Buffer:
 
     Attributes:
         number: Running number on its device.
-        name: What it is for.
-        spec: What was asked of the allocator.
-        address: Where it begins.
+        name: The purpose of the buffer.
         allocated: False once it was freed.
-        device_spec: Of the device it lives on.
-        placed: False for a buffer that was never given an address (a capture without dispatch).
-        owner: A weak reference to whoever keeps it; None while nobody has taken it over.
+        placed: False for a buffer that never got an address (a capture without dispatch).
+        owner: A weak reference to the object that keeps it; None without an owner.
     """
 
     __slots__ = (
@@ -181,7 +178,7 @@ class Buffer:
         return image
 
     def _places(self) -> PagePlaces:
-        """Where the pages of what was stored lie."""
+        """Bank and address of each page of what was stored."""
         if self._tensor is None:
             raise PoisonError(f"{self!r} has no pages before anything was written to it; store values first")
         return page_places(self._tensor, self.device_spec)

@@ -179,7 +179,6 @@ class TensorSpec:
         )
 
     def _sharded_buffer(self, spec: DeviceSpec) -> BufferSpec:
-        """The buffer of a sharded tensor."""
         config, shards = self.memory_config, self.memory_config.shard_spec
         if shards is None:
             raise DeviceError(
@@ -348,7 +347,6 @@ def _shard_banks(layout: TensorMemoryLayout, shards: ShardSpec, spec: DeviceSpec
 
 
 def _padded_values(values: Array, tensor: TensorSpec) -> Array:
-    """Values of the tensor's padded shape."""
     if values.shape == tensor.padded_shape:
         return values
     if values.shape != tensor.shape or len(tensor.shape) > len(tensor.padded_shape):

@@ -82,7 +82,7 @@ def round_groups(groups: Array, mantissa_bits: int, out: Array) -> None:
 
 
 def _round_compiled(groups: Array, mantissa_bits: int, out: Array) -> bool:
-    """Whether compiled loops rounded float32 groups: they are worth it, and no group is too large for them."""
+    """Whether compiled loops rounded float32 groups: they are worth loading, and no group is too large for them."""
     fits = groups.dtype == np.float32 and out.dtype.itemsize == 2 and groups.flags.c_contiguous
     if not fits or not worth_loading("device.numbers.loops", groups.size * _ROUND_SECONDS):
         return False
@@ -114,7 +114,7 @@ def _chunks(groups: int) -> Iterator[slice]:
 
 
 def _unit_exponents(exponents: Array, mantissa_bits: int) -> Array:
-    """Exponent of the value of magnitude one."""
+    """The exponent of a value of magnitude 1."""
     units: Array = exponents.astype(np.int32) + (1 - mantissa_bits - EXPONENT_BIAS)
     return units
 
@@ -172,7 +172,6 @@ def _codes(groups: Array, mantissa_bits: int) -> tuple[Array, Array]:
 
 
 def _values(exponents: Array, codes: Array, mantissa_bits: int) -> Array:
-    """Float32 [n, 16]."""
     magnitudes = np.arange(1 << mantissa_bits, dtype=np.float32)
     scale = np.ldexp(np.float32(1), _unit_exponents(exponents, mantissa_bits))
     with np.errstate(over="ignore"):

@@ -142,7 +142,7 @@ def _from_table(x: Array, steps: int) -> Array:
 
 
 def _with_exponent(x: Array, exponent: Array) -> Array:
-    """Sign and fraction of x with another (biased) exponent; what has none is zero."""
+    """Sign and fraction of x with another (biased) exponent; zero where x has no exponent."""
     bits = (_bits(x) & (SIGN | FRACTION)) | (exponent.astype(np.uint32) << np.uint32(FRACTION_BITS))
     return np.where(exponent == 0, np.float32(0), _floats(bits))
 

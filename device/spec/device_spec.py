@@ -286,7 +286,7 @@ def load_spec(device: str | Path | DeviceSpec, costs: Sequence[type[Costs]] = ()
 
 @cache
 def _of_catalog(name: str, costs: tuple[type[Costs], ...]) -> DeviceSpec:
-    """The spec of a device that comes with the package: its file never changes, so that it is read once."""
+    """The spec of a device of the package, read once, as its file never changes."""
     return DeviceSpec.from_dict(_values(name), costs)
 
 

@@ -138,7 +138,6 @@ def spelled_number(name: str, value: float) -> str:
 
 
 def _exact(name: str, text: str, whole: bool) -> Fraction:
-    """A number in the field's own unit."""
     number, unit = _split(name, text, whole)
     return number * _factor(name, unit, text, whole)
 
@@ -151,7 +150,7 @@ def _nearest_float(name: str, exact: Fraction) -> float:
 
 
 def _in_units(name: str, value: float) -> Iterator[str]:
-    """A number with each unit that makes it at least 1, the largest first."""
+    """A number in each unit that makes it at least 1, the largest unit first."""
     units, own = _units(name, isinstance(value, int)), kind_of(name).unit
     for unit, factor in reversed(list(units.items())):
         number = float(Fraction(value) * units.get(own, Fraction(1)) / factor)
@@ -160,7 +159,6 @@ def _in_units(name: str, value: float) -> Iterator[str]:
 
 
 def _split(name: str, text: str, whole: bool) -> tuple[Fraction, str]:
-    """The number and the unit of a text."""
     match = _NUMBER.fullmatch(text.strip())
     if match is None or len(match[1]) > _LONGEST_NUMBER:
         raise SpecError(f"{name} must be a number, not {shown(text)}; {_way_out(name, whole)}")
@@ -314,7 +312,6 @@ _FIGURES_KINDS = {int: "a whole number", float: "a number", str: "a text", bool:
 
 
 def _join(where: str, key: str) -> str:
-    """The dotted name of a key."""
     return f"{where}.{key}" if where else key
 
 

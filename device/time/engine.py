@@ -21,9 +21,8 @@ class Task:
     """The work of a processor on one block."""
 
     cycles: float  # How long it takes
-    path: Mapping[Stage, float]  # What that time is spent on, in cycles of each stage
-    # Cycles in which each stage works meanwhile: more than `path` says where stages of one processor overlap
-    busy: Mapping[Stage, float]
+    path: Mapping[Stage, float]  # Cycles of that time by stage
+    busy: Mapping[Stage, float]  # Cycles in which each stage works: more than in `path` where stages overlap
 
 
 def task_of(path: Mapping[Stage, float], busy: Mapping[Stage, float] | None = None) -> Task:
@@ -72,12 +71,7 @@ def critical_cycles(moment: Moment) -> dict[Stage, float]:
 
 
 class Processor:
-    """A data movement processor, or the compute threads of a core together.
-
-    Attributes:
-        now: When it has done all it was given.
-        waited_cycles: Cycles it waited for others.
-    """
+    """A data movement processor, or the compute threads of a core together; ``now`` is the end of its last task."""
 
     def __init__(self) -> None:
         self.now = BEGIN
@@ -259,7 +253,7 @@ def repeat(times: int, unit: Callable[[], object], processors: Sequence[Processo
 
 
 def _moments(processors: Iterable[Processor], buffers: Iterable[Slots]) -> list[Moment]:
-    """All that a unit may wait for."""
+    """All moments that a unit may wait for."""
     return [processor.now for processor in processors] + [moment for buffer in buffers for moment in buffer.moments]
 
 
@@ -272,7 +266,7 @@ def _is_later(before: Sequence[float], after: Sequence[float]) -> bool:
 
 
 def _count(times: int, unit: Callable[[], object], processors: Sequence[Processor], buffers: Sequence[Slots]) -> None:
-    """A unit that does each time what it did before: walked once more, and counted for the others."""
+    """Walks a steady unit once more, and counts its work for the remaining times."""
     before, worked = _moments(processors, buffers), [processor.worked for processor in processors]
     unit()
     for processor, then in zip(processors, worked, strict=True):

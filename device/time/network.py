@@ -54,8 +54,8 @@ class Torus:
     rows: int
     worker_cols: tuple[int, ...]  # Torus column of each column of worker cores
     worker_rows: tuple[int, ...]  # Torus row of each row of worker cores
-    # Of a small read from another core's L1, off both axes: request and answer go the same way round, so that together
-    # they pass all links of a row's ring and of a column's
+    # Of a small read from the L1 of a core in another row and column: request and answer go the same way round, so
+    # that together they pass all links of a row's ring and of a column's ring
     round_trip_cycles: float
 
     def places(self, cols: Integers, rows: Integers) -> Places:
@@ -113,7 +113,6 @@ class _Leg:
 
 
 def _legs(torus: Torus, network: Network, sources: Places, destinations: Places) -> tuple[_Leg, _Leg]:
-    """The legs along rows and along columns."""
     right = (network.step * (destinations.col - sources.col)) % torus.cols
     down = (network.step * (destinations.row - sources.row)) % torus.rows
     row_ring, col_ring = sources.row, destinations.col
@@ -168,7 +167,7 @@ def sharing(torus: Torus, network: Network, sources: Places, destinations: Place
 
 
 def _reaches(legs: Sequence[_Leg]) -> Booleans:
-    """[legs, routes, routes] whether the link that the second route takes first on a leg is one of the first's."""
+    """[legs, routes, routes]: whether the first link of the second route on a leg is a link of the first route."""
     largest = max(leg.size for leg in legs)
     narrow = np.min_scalar_type(2 * largest)  # tables of all pairs are large; positions are small
     start = np.array([leg.start % leg.size for leg in legs]).astype(narrow)

@@ -52,7 +52,6 @@ def call_seconds(repeats: int) -> float:
 
 
 def _layers(name: str, repeats: int, limit: float) -> Iterator[Figure]:
-    """The eight layers beside torch."""
     settings = settings_of("exact", cycles=True)
 
     def works(layer: Layer, inputs: Inputs) -> dict[str, Callable[[], float]]:

@@ -103,7 +103,7 @@ def torch_pass(network: Network) -> Callable[[], Any]:
 
 
 def _between(before: tuple[str, ...], x: Any, outputs: dict[str, Any]) -> Any:
-    """What stands before a layer; places and orders mean nothing to torch."""
+    """The operation before a layer; memory configs and layouts mean nothing to torch."""
     match before[:1]:
         case ("pool",) | ("save_pool",):
             return torch.nn.functional.max_pool2d(x, POOL)
@@ -115,7 +115,6 @@ def _between(before: tuple[str, ...], x: Any, outputs: dict[str, Any]) -> Any:
 
 
 def _layer(row: Mapping[str, str], x: Any, weights: Any, bias: Any) -> Any:
-    """A convolution and its activation."""
     functions = torch.nn.functional
     convolve = functions.conv_transpose2d if row["op"] == "conv_transpose2d" else functions.conv2d
     result = convolve(x, weights, bias, stride=int(row["s"]), padding=int(row["pad"]))
@@ -139,7 +138,7 @@ def bench_networks(repeats: int) -> Iterator[Figure]:
 
 
 def _timed(model: str, passes: Mapping[str, Callable[[], Any]], repeats: int) -> Iterator[Figure]:
-    """What passes take that take turns."""
+    """Times of passes that take turns."""
     clock = clock_of(threads())
     taken = all_locked({name: partial(least_seconds, call, 1, clock=clock) for name, call in passes.items()}, repeats)
     for name, seconds in taken.items():

@@ -79,21 +79,21 @@ def bench_onednn(repeats: int) -> Iterator[Figure]:
 
 
 def _timed(ours: Callable[[], object], theirs: Callable[[], object] | None) -> dict[str, Callable[[], float]]:
-    """Works that say what they took: on one thread in its own time, whatever else the machine does meanwhile."""
+    """Works that return their seconds: on one thread in its own processor time, whatever else the machine does."""
     clock = clock_of(threads())
     ops = {OURS: ours} if theirs is None else {OURS: ours, TORCH: theirs}
     return {name: partial(least_seconds, op, 1, clock=clock) for name, op in ops.items()}
 
 
 def _of_torch(case: str, name: str, seconds: dict[str, float], limit: float | None) -> Iterator[Figure]:
-    """How many times torch's seconds ours are, where torch is there."""
+    """Our seconds over torch's, where torch is installed."""
     if TORCH in seconds:
         ratio = seconds[OURS] / seconds[TORCH]
         yield Figure(bench="onednn", case=case, name=name, value=ratio, unit="x", limit=limit)
 
 
 def _works(case: Case, device: Device) -> Iterator[tuple[str, Callable[[], object], Callable[[], object] | None]]:
-    """Name of a direction, and it here and in torch (None without it)."""
+    """The name of each direction, with its work here and in torch (None without torch)."""
     rng = np.random.default_rng(0)
     ins, outs = case.channels
     src = rng.standard_normal((case.batch, case.size, case.size, ins), np.float32)
@@ -122,7 +122,7 @@ def _works(case: Case, device: Device) -> Iterator[tuple[str, Callable[[], objec
 
 
 def _torch_works(case: Case, src: Any, weights: Any, bias: Any, diff: Any) -> dict[str, Callable[[], object]]:
-    """The same in torch, on tensors in torch's own order."""
+    """The works in torch, on tensors in torch's own order."""
     torch.set_num_threads(threads())
     x, gradient = (torch.from_numpy(a).permute(0, 3, 1, 2).contiguous() for a in (src, diff))
     w, b = torch.from_numpy(weights), torch.from_numpy(bias)

@@ -112,7 +112,7 @@ def damaged(text: str, rng: np.random.Generator) -> str:
 def _of_file(
     text: str, name: str, run: Callable[[Path], object], expected: tuple[type[Exception], ...], *, whole: str = ""
 ) -> Finding:
-    """Runs something on a file; what makes it happen again is the text, or what differs from the whole one."""
+    """Runs something on a file; the text of the file, or its difference from the whole file, makes it happen again."""
     changed = unified_diff(whole.splitlines(), text.splitlines(), "whole", name, lineterm="", n=0)
     with TemporaryDirectory() as folder:
         path = Path(folder) / name

@@ -168,7 +168,7 @@ class Run:
         device.close()
 
     def _call(self, name: str, step: Step) -> str:
-        """Makes the call; how it ended in words."""
+        """Makes the call; the outcome in words."""
         try:
             exec(step.text, self.state.names)
         except (ttsim.OutOfMemoryError, ttsim.CircularBufferError) as error:
@@ -185,7 +185,7 @@ class Run:
         return outcome
 
     def _take(self, name: str, step: Step, number: int) -> None:
-        """Looks at the results of a call that was accepted, and gives them shadows."""
+        """Checks the results of an accepted call, and gives them shadows."""
         state = self.state
         for fact, answer in step.facts.items():
             said = state.names.pop(fact)
@@ -213,7 +213,7 @@ class Run:
             state.shadows[result] = Shadow(stable, result, tensor, values, opaque or wild)
 
     def _share(self, name: str, tensor: ttsim.Tensor, values: Array, *, written: bool) -> None:
-        """Brings the shadows of tensors up to date that share the buffer of a result."""
+        """Updates the shadows of tensors that share the buffer of a result."""
         for other in list(self.state.shadows.values()):
             if not other.is_read or not other.on_device or other.tensor._storage is not tensor._storage:
                 continue
@@ -270,7 +270,7 @@ class Run:
         return False
 
     def _look(self, name: str) -> None:
-        """Every live tensor must be there and hold what it held, and all blocks must be somebody's; raises Fault."""
+        """Raises Fault unless every live tensor holds its values, and every block belongs to a buffer."""
         for shadow in self.state.shadows.values():
             if not shadow.tensor.is_allocated():
                 raise Fault(name, "an input freed", f"{shadow.name} is gone")
@@ -283,7 +283,7 @@ class Run:
             raise Fault(name, "wrong blocks", wrong)
 
     def _wrong_blocks(self) -> str:
-        """What does not agree between the allocator, the buffers and the live tensors."""
+        """The disagreements between the allocator, the buffers and the live tensors."""
         machine = self.state.device.machine
         live = {buffer.number: buffer for buffer in machine.memory.live()}
         owned = {shadow.tensor.buffer.number for shadow in self.state.shadows.values() if shadow.on_device}
@@ -408,7 +408,7 @@ def wrong_values(values: Array, expected: Expected) -> str:
 
 
 def _place_of(error: BaseException) -> str:
-    """Where an error was raised: the last file and line."""
+    """The last file and line of an error."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

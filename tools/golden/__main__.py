@@ -73,7 +73,7 @@ def _part_names(text: str) -> list[str]:
 
 
 def _calls(options: argparse.Namespace) -> list[Call]:
-    """The calls that are asked about."""
+    """The calls of the record."""
     if options.calls_of is not None:
         return read_calls(options.calls_of)
     return [*recorded_calls(options.recorded), *drawn_calls(options.count)]

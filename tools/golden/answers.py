@@ -147,7 +147,7 @@ def _is_flat(value: Any) -> bool:
 
 
 def _shared_keys(rows: list[Any]) -> list[str]:
-    """The keys of rows that all have the same flat ones; else none."""
+    """The keys of rows that all have the same flat keys; else none."""
     if not all(isinstance(row, Mapping) for row in rows):
         return []
     keys = list(rows[0])

@@ -126,7 +126,6 @@ def _tensor_statements(case: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _memory(case: Mapping[str, Any]) -> str:
-    """Where the input lies."""
     if not case.get("input_spec"):
         return "ttnn.L1_MEMORY_CONFIG" if case.get("input_memory") == "l1" else "ttnn.DRAM_MEMORY_CONFIG"
     scheme, shard, (column, row) = case["input_spec"]
@@ -136,7 +135,6 @@ def _memory(case: Mapping[str, Any]) -> str:
 
 
 def _arguments(case: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Keyword arguments of the call."""
     yield from (("input_tensor", "x"), ("weight_tensor", "w"), ("bias_tensor", "b"), ("device", "device"))
     yield from (("in_channels", f"{case['in_channels']}"), ("out_channels", f"{case['out_channels']}"))
     yield from (("batch_size", f"{case.get('batch', 1)}"), ("input_height", f"{case['H']}"))

@@ -187,7 +187,6 @@ def _words(text: str) -> list[str]:
 
 
 def _first_lines(old: str, new: str) -> tuple[str, str]:
-    """The first lines that differ."""
     lines, others = old.split("\n"), new.split("\n")
     for line, other in zip(lines, others, strict=False):
         if line != other:

@@ -396,7 +396,7 @@ def _elsewhere(draft: Draft, call: Convolution) -> Convolution:
 
 
 def _twins(draft: Draft, call: Convolution, x: Shadow, *operands: object) -> dict[str, tuple[str, bool]]:
-    """Other ways to make a call."""
+    """Other ways to make a call, each with whether all bits are the same."""
     other = _elsewhere(draft, call)
     pair = ("w2", "b2") if operands[1] else ("w2", "")
 

@@ -49,7 +49,7 @@ def _gives(call: CallText, array: str, dtype: str, layout: str, text: str = "") 
 
 
 def _described(call: CallText, sides: tuple[int, ...], dtype: str, *, sharded: float = 0.2) -> str:
-    """Adds data type, layout and place of a new tensor; the layout."""
+    """Adds data type, layout and place of a new tensor; returns the layout."""
     layout = call.draft.layout(dtype)
     call.place = call.draft.place(sides, tiled=layout == "TILE", sharded=sharded)
     call.option("dtype", f"ttsim.{dtype}").option("layout", f"ttsim.{layout}_LAYOUT").option("device", "device")

@@ -12,7 +12,7 @@ Operation = Callable[[Draft], Step | None]
 
 
 def _each(draw: Callable[..., Step | None], *names: str, option: str = "function") -> dict[str, Operation]:
-    """Operations that one function draws, told by their names."""
+    """Operations that one function draws, by their names."""
     return {name: partial(draw, **{option: name}) for name in names}
 
 

@@ -128,7 +128,7 @@ def _microseconds(choices: Sequence[Choice | None]) -> str:
 
 
 def _gains(layers: Sequence[Studied]) -> Iterator[str]:
-    """The largest gains of a device over the models' configs, with what the tuner says of them."""
+    """The largest gains of a device over the models' configs, with the tuner's reasons."""
     gained = [(layer.frame.gain_over_given or 0.0, layer) for layer in layers]
     for gain, layer in sorted(gained, key=lambda pair: -pair[0])[:TOLD_GAINS]:
         if layer.frame.best is None:
@@ -151,7 +151,7 @@ def _machine_front(study: Study) -> Scatter:
 
 
 def _layer_front(study: Study) -> Scatter:
-    """What the tuner leaves of one layer, by L1 and time."""
+    """The tuner's results for one layer, by L1 and time."""
     dots = [
         Dot(
             x=result.l1_peak_bytes / 1024,
@@ -172,7 +172,7 @@ def _layer_front(study: Study) -> Scatter:
 
 
 def _bars(study: Study, device: str) -> Bars:
-    """What is left of each layer's cycles."""
+    """The remaining share of each layer's cycles."""
     own = [layer for layer in study.layers if layer.device == device]
     ways = [("tuned", [layer.frame for layer in own]), ("by phases, tuned", [layer.phase for layer in own])]
     return Bars(

@@ -130,7 +130,7 @@ def _problem(row: Row) -> ConvProblem:
 
 
 def _options(row: Row) -> ConvOptions:
-    """The config of the row; a benchmark row with a block height tells in per_core_m_tiles what became of it."""
+    """The config of the row; a benchmark row with a block height gives the resulting height in per_core_m_tiles."""
     config = row["config"]
     benchmark = "kernel=" in config
     height = row["act_block_h_tiles"] and (row["per_core_m_tiles"] if benchmark else row["act_block_h_tiles"])

@@ -125,7 +125,7 @@ def _processors(test: str) -> int:
 
 
 def _number(pattern: str, test: str) -> int:
-    """What a test's name says, or 0."""
+    """A number in a test's name, or 0."""
     match = re.search(pattern, test)
     return int(match[1]) if match else 0
 

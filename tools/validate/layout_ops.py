@@ -84,7 +84,7 @@ def predict_layout_op(row: Row) -> Prediction:
 
 
 def _movement(row: Row, source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Movement:
-    """The program of a row; those that shard copied every stick twice when they were measured."""
+    """The program of a row; programs that shard copied every stick twice when they were measured."""
     name = operation(row)
     match name:
         case "Typecast":
@@ -128,7 +128,7 @@ def _columns(row: Row) -> tuple[int, int] | None:
 
 
 def _tensor(row: Row, side: str, cores: int, spec: DeviceSpec) -> TensorSpec:
-    """One side of a row."""
+    """The tensor of one side of a row."""
     shape = tuple(int(size) for size in row[f"{side}_shape"].split("x"))
     layout = Layout.TILE if row[f"{side}_layout"] == "TILE" else Layout.ROW_MAJOR
     data_format = FORMATS[row["dtype_in0" if side == "in" else "dtype_out"]]
@@ -151,7 +151,7 @@ def _shards(
     layout: Layout,
     spec: DeviceSpec,
 ) -> ShardSpec:
-    """The shards of one side: given for an output, else worked out; a move has the same on both."""
+    """The shards of one side: recorded for an output, else computed; a move has the same shards on both sides."""
     recorded = row["out_shard"]
     size = re.match(r"(\d+)x(\d+) (\w+)", recorded)
     if size is not None and (side == "out" or operation(row) in ("Move", "Tilize", "Untilize")):
@@ -168,7 +168,7 @@ def _shards(
 
 
 def _split(scheme: TensorMemoryLayout, rows: int, width: int, cores: int, spec: DeviceSpec) -> tuple[int, int]:
-    """Cores that split rows and columns."""
+    """The numbers of cores along rows and along columns."""
     if scheme is TensorMemoryLayout.HEIGHT_SHARDED:
         return cores, 1
     if scheme is TensorMemoryLayout.WIDTH_SHARDED:

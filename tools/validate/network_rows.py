@@ -30,8 +30,7 @@ NS_PER_S = 1e9
 class NetworkStep:
     """A convolution of a network and what happens to its input before it."""
 
-    # The layer's row; None at the end of the network, where operations follow that belong to no convolution
-    row: Row | None
+    row: Row | None  # The layer's row; None for the operations at the end of the network, after all convolutions
     flow: Row  # Its row in the flow: what comes before, and settings that the layer's row does not have
 
     @property
@@ -106,12 +105,11 @@ class Walk:
 
     device: Device
     needed: frozenset[str]  # Names of layers whose outputs a later step takes up again
-    outputs: dict[str, Tensor] = field(default_factory=dict)  # Those that are there
-    # Names of those that a step took up: the script releases them at the end of its block
+    outputs: dict[str, Tensor] = field(default_factory=dict)  # The live outputs of layers
+    # Layers whose outputs a step took up: the script releases these outputs at the end of its block
     taken: list[str] = field(default_factory=list)
     x: Tensor | None = None  # What the last step left; None if it left nothing
-    # Operations of the step that the library has and that are not simulated
-    left_out: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)  # The library's operations in the step that are not simulated
     image: Array | None = None  # Numbers of the network's input, [N, C, H, W]; None where there are no values
 
     def current(self) -> Tensor:
@@ -145,7 +143,7 @@ class Walk:
 
 
 def _start(walk: Walk, step: NetworkStep) -> None:
-    """The network's input [N, C, H, W], height sharded over the grid that is named: channels padded, and put last."""
+    """The network's input [N, C, H, W], height sharded over the named grid; channels are padded, and put last."""
     grid, row = _grid(step.before[1]), _layer(step)
     batch, channels, height, width = (int(row[name]) for name in ("batch", "in_c", "in_h", "in_w"))
     rows, pixels = batch * INPUT_CHANNELS * height, batch * height * width
@@ -166,7 +164,7 @@ def _start(walk: Walk, step: NetworkStep) -> None:
 
 
 def _start_flat(walk: Walk, step: NetworkStep) -> None:
-    """The network's input [N, 1, C, H * W], width sharded over the grid that is named: channels put last."""
+    """The network's input [N, 1, C, H * W], width sharded over the named grid; channels are put last."""
     grid, row = _grid(step.before[1]), _layer(step)
     batch, channels, pixels = int(row["batch"]), int(row["in_c"]), int(row["in_h"]) * int(row["in_w"])
     memory = _sharded(WIDTH, grid, (channels, div_up(pixels, grid.num_cores())))
@@ -192,13 +190,13 @@ def _pool(walk: Walk, step: NetworkStep) -> None:
 
 
 def _saved_and_pooled(walk: Walk, step: NetworkStep) -> None:
-    """The output of the layer that is named is kept in DRAM, and pooled."""
+    """Keeps the output of the named layer in DRAM, and pools it."""
     walk.outputs[step.before[1]] = ttsim.to_memory_config(walk.current(), DRAM_MEMORY_CONFIG)
     _pool(walk, step)
 
 
 def _block(walk: Walk, step: NetworkStep) -> None:
-    """To block shards on the grid that is named, the same part for each core."""
+    """Moves the tensor to block shards on the named grid, the same part for each core."""
     x, grid = walk.current(), _grid(step.before[1])
     corner = grid.bounding_box().end
     shards = (div_up(x.shape[-2], corner.y + 1), div_up(x.shape[-1], corner.x + 1))
@@ -206,7 +204,7 @@ def _block(walk: Walk, step: NetworkStep) -> None:
 
 
 def _concat(walk: Walk, step: NetworkStep) -> None:
-    """With the output that is named: both height sharded over the grid that is named, then side by side."""
+    """Concatenates the tensor with the named output along the channels; both are height sharded over the named grid."""
     name, grid = step.before[1], _grid(step.before[2])
     tensors = [walk.current(), walk.output_of(name)]
     height = div_up(tensors[0].shape[-2], grid.num_cores())
@@ -220,7 +218,7 @@ def _concat(walk: Walk, step: NetworkStep) -> None:
 
 
 def _concat_saved(walk: Walk, step: NetworkStep) -> None:
-    """With the output that was saved in DRAM, on the shards of the last one; rows in between if "rows" is named."""
+    """Concatenates with the output saved in DRAM, on the shards of the last one; through rows if "rows" is named."""
     x, saved = walk.current(), walk.output_of(step.before[1])
     place = x.memory_config()
     if place.shard_spec is None:
@@ -262,7 +260,7 @@ BETWEEN: Mapping[str, Does] = {
 
 
 def _layer(step: NetworkStep) -> Row:
-    """The layer that follows."""
+    """The row of the layer that follows."""
     if step.row is None:
         raise DeviceError("no layer follows")
     return step.row

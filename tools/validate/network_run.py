@@ -121,7 +121,7 @@ def needed_again(steps: Iterable[NetworkStep]) -> frozenset[str]:
 
 
 def _step(walk: Walk, step: NetworkStep, software: Software) -> LayerTime:
-    """One step; what goes wrong is part of the result."""
+    """The result of one step, which includes its errors."""
     does = BETWEEN.get(step.before[0] if step.before else "")
     if does is None:
         walk.x = None
@@ -236,7 +236,6 @@ def _empty(shape: tuple[int, ...]) -> Tensor:
 
 
 def _scheme(output: Tensor) -> str:
-    """How an output lies."""
     config = output.memory_config()
     if config.shard_spec is None:
         return f"interleaved {config.buffer_type.name}"

@@ -21,20 +21,19 @@ class NotPredictedError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """A row that is understood, with its prediction, which is worked out at the first look."""
+    """A row with its prediction, which is computed at the first access."""
 
     row: Row  # The row as it stands in its file
     spec: DeviceSpec  # The device that it was measured on
     program: Any  # What ran: an operation, a plan, a movement, launches
     measured_ns: float  # What was measured
-    # Cycles of the kernel on a device; then, where rows may tell, when processors ended: of the columns `ends`
+    # Cycles of the kernel on a device; then the end cycles of processors that the columns `ends` give
     cycles_on: Callable[[DeviceSpec], tuple[float, ...]]
     ends: tuple[str, ...] = ()
     group: tuple[str, ...]  # Where it is counted: (device, kind, ...), printed side by side
     architecture: str  # Groups of one architecture are summed up together
     configuration: tuple[str, ...]  # Equal for rows that measure the same thing; they count as one
-    # False for rows that are no measurements (somebody's targets): they are printed, not summed up
-    counted: bool = True
+    counted: bool = True  # False for rows that are targets, not measurements: they are printed, not summed up
     remark: str = ""  # What had to be assumed, for a reader
     fitted: bool = True  # Whether constants are fitted to it
     fold: object = None  # Rows that agree in it are predicted by one fit that saw none of them; None: configurations

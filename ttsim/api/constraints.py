@@ -110,7 +110,7 @@ def _query(device: Device, arguments: Mapping[str, Any]) -> OpConstraints:
 
 
 def _with_weights(call: dict[str, Any]) -> dict[str, Any]:
-    """The arguments, with raw weights if there are none; what is missing for them the call itself will miss."""
+    """The arguments, with raw weights if there are none; the call itself reports missing arguments."""
     if "weight_tensor" not in call and {"in_channels", "out_channels", "kernel_size"} <= call.keys():
         try:
             outputs = call["out_channels"] // max(call.get("groups", 1), 1)

@@ -302,7 +302,7 @@ def fetched(tensor: Tensor) -> Tensor:
 
 
 def _image(rows: Tensor, shape: tuple[int, int, int, int]) -> Tensor:
-    """Rows of fewer than four axes as images of one row; raises DeviceError where they are not that many."""
+    """Rows of fewer than four axes as images of one row; raises DeviceError where the number of rows differs."""
     if len(rows.shape) == 4:
         return rows
     if rows.spec.volume != shape[0] * shape[2] * shape[3]:

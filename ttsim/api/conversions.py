@@ -344,7 +344,7 @@ def load_tensor(file_name: str | Path, device: Device | None = None) -> Tensor:
 
 
 def _array(archive: ZipFile, name: str, path: Path) -> Array:
-    """An array of a file, for which no memory is taken before the file is known to be long enough."""
+    """An array of a file; no memory is taken before the file is known to be long enough."""
     with archive.open(f"{name}.npy") as member:
         wide = np.lib.format.read_magic(member) > (1, 0)
         read = np.lib.format.read_array_header_2_0 if wide else np.lib.format.read_array_header_1_0

@@ -207,7 +207,7 @@ def _filled(
     *,
     on_host: bool = False,
 ) -> Tensor:
-    """One number with the shape of a tensor, by the function of that name; made on the host if that is asked for."""
+    """A tensor of one number in the shape of another tensor, by the function of that name; on the host on request."""
     require_type(function, Tensor, tensor=tensor)
     require_type(function, Real, fill_value=fill_value)
     home = tensor.device()

@@ -115,7 +115,6 @@ linear = on_device(function_of(Linear))
 
 
 def _device(*tensors: Tensor) -> Device:
-    """The device on which all tensors are."""
     for tensor in tensors:
         home = tensor.device()
         if home is None:

@@ -137,7 +137,7 @@ def upsample(
 
 
 def _factors(scale_factor: object) -> tuple[float, float]:
-    """How often, down and across."""
+    """Scale factors down and across."""
     numbers = list(scale_factor) if isinstance(scale_factor, Sequence) else [scale_factor, scale_factor]
     factors = [float(number) for number in numbers if isinstance(number, Real) and not isinstance(number, bool)]
     if not len(numbers) == len(factors) == 2:

@@ -302,7 +302,7 @@ def _reshaped(
     memory_config: MemoryConfig | None = None,
     pad_value: float | None = None,
 ) -> Tensor:
-    """The tensor in a shape of its volume; on the host, and of what was prepared, by the tensor's own method."""
+    """The tensor in another shape of its volume; by the tensor's own method on the host, and for prepared weights."""
     device = tensor.device()
     if device is None or tensor.made_by is not None:
         return tensor.reshape(shape)

@@ -133,7 +133,7 @@ def default_preprocessor(model: Any, name: str, ttnn_module_args: Any) -> Parame
 
 
 def _own_parameters(model: Any, *, converts: bool) -> dict[str, Any]:
-    """The parameters of a module itself; those of a Linear that stays torch's are transposed all the same."""
+    """The parameters of a module itself; a Linear that stays torch's gets transposed weights as well."""
     own = {name: parameter for name, parameter in model.named_parameters() if "." not in name}
     if converts:
         return {name: from_torch(tensor, DTYPES[str(tensor.dtype).rpartition(".")[2]]) for name, tensor in own.items()}

@@ -200,10 +200,15 @@ def _backward_weights(
 
 
 def run(call: Call, device: Device | None = None) -> Array:
-    """Runs a `Call`; ``device`` None is the default device, or a fresh one with ``values="fast"``.
+    """Runs a call.
 
-    On a device with ``values="off"``, and in a capture without dispatch, the result is an array of NaN that takes no
-    memory.
+    Args:
+        call: What to run; `GraphOperation.call` makes it.
+        device: Where; None for the default device, or a fresh one with ``values="fast"``.
+
+    Returns:
+        The result; on a device with ``values="off"``, and in a capture without dispatch, an array of NaN that takes no
+        memory.
     """
     prepared = call.prepared
     require_type_or_none(prepared.name, Device, device=device)

@@ -110,7 +110,7 @@ def slice_argument(call: ConvCall) -> str:
 
 
 def _raw(operand: Operand, shape: tuple[int, ...]) -> str:
-    """A tensor on the host: as it is, or what a prepared one was made of."""
+    """A tensor on the host: the tensor itself, or the raw tensor that a prepared one was made of."""
     return _description(operand.spec, on_host=True) if operand.on_host else f"ttnn.TensorDescription({shape})"
 
 
@@ -121,7 +121,7 @@ def _description(spec: TensorSpec, *, on_host: bool) -> str:
 
 
 def _changed(names: list[str], config: object, default: object) -> Iterator[str]:
-    """The fields of a config that differ from the default's, as ttnn names and writes them."""
+    """The fields of a config that differ from the defaults, under ttnn's names and in its notation."""
     for name in names:
         value = getattr(config, name)
         if value == getattr(default, name):

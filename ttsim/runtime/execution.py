@@ -66,7 +66,7 @@ def texts(arguments: Iterable[tuple[str, object]]) -> tuple[tuple[str, str], ...
 
 
 def _without_values(value: Any) -> object:
-    """A value, or what its words are made of."""
+    """A value, or a description of it for `texts` that keeps no array alive."""
     if type(value) in _PLAIN or isinstance(value, Enum):
         return value
     if isinstance(value, Tensor):
@@ -155,7 +155,7 @@ def on_device(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _device_among(values: Iterable[object]) -> Device | None:
-    """The first device, or else that of the first tensor that lives on one."""
+    """The first device, or else the device of the first tensor on one."""
     home = None
     for value in values:
         if isinstance(value, Device):
@@ -243,7 +243,7 @@ def _traced(
     device: Device,
     input_shape: tuple[int, int] | None,
 ) -> TracedCall:
-    """A call, to be carried out again on what its inputs on the device hold then; it may have released them."""
+    """A call for later replay on what its inputs on the device hold then; the call may have released its inputs."""
     specs = {name: tensors[name].spec for name in on_device}
     result = {plan.results[role]: tensor for role, tensor in results.items()}
     written = {name: (tensor.buffer, tensor.spec) for name, tensor in result.items() if _lives(tensor)}
@@ -323,7 +323,7 @@ def _living(machine: Machine) -> tuple[BufferAllocated, ...]:
 
 
 def _tensors(plan: Plan, buffers: Mapping[str, Buffer], names: Iterable[str]) -> tuple[tuple[str, MadeTensor], ...]:
-    """Tensors of a plan that are on the device, each as its buffer and what the plan knows of it."""
+    """Tensors of a plan that are on the device, each as its buffer and its spec in the plan."""
     there = ((name, buffers[name]) for name in names if name in buffers and name in plan.tensors)
     return tuple((name, MadeTensor(buffer.number, buffer.address, plan.tensors[name])) for name, buffer in there)
 
@@ -340,7 +340,7 @@ def require_here(device: Device, tensors: Mapping[str, Tensor]) -> None:
 
 
 def _distinguished(device: Device) -> str:
-    """A device by what tells it from others: devices of one kind may have the same number."""
+    """A device in words that distinguish it from others of its kind, which may have the same number."""
     closed = " and closed" if device.machine.closed else ""
     return f"{device.spec.name} opened as {device.device_id}{closed} (object {id(device):#x})"
 

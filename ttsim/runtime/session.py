@@ -94,7 +94,7 @@ def locked(machine: Machine, function: Callable[[], R]) -> R:
 
 
 def _give_up(machine: Machine, mine: int) -> None:
-    """Lets the next thread in; harmless when this one has done so."""
+    """Lets the next thread in; harmless when this thread has done so."""
     if machine.caller == mine:
         machine.caller = None
     machine.turn.give()

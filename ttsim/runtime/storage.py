@@ -53,7 +53,7 @@ class DeviceStorage:
     def __del__(self) -> None:
         """Frees the buffer; a capture that has not met the device yet does not see it, as this may happen any time.
 
-        It never waits: while another thread uses the device, the buffer is left to whoever uses the device next.
+        It never waits: while another thread uses the device, the next user of the device frees the buffer.
         """
         buffer: Buffer | None = getattr(self, "buffer", None)
         if buffer is None or not buffer.allocated:

@@ -56,7 +56,7 @@ def printed(values: Array) -> str:
 
 
 def _number_format(values: Array) -> str:
-    """How each number is written; that depends on all of them, shown or not."""
+    """The format of each number; it depends on all numbers, shown or not."""
     if values.dtype.kind != "f":
         return INTEGER
     magnitudes = np.abs(values[np.isfinite(values) & (values != 0)])
@@ -67,7 +67,7 @@ def _number_format(values: Array) -> str:
 
 
 def _block(values: Array, number_format: str, indent: int) -> str:
-    """One axis and what is in it; ``indent`` is where its bracket stands."""
+    """The text of one axis and its contents; ``indent`` is the column of the bracket."""
     if not values.ndim:
         return number_format.format(values.item())
     count = len(values)

@@ -22,9 +22,9 @@ class TracedCall:
     """A call that was captured."""
 
     read: Mapping[str, Buffer]  # Buffers of its inputs on the device, by their names in the plan
-    # Buffers of its results, and what tensors they hold; of an input that is given back, too
+    # Buffers of its results with the specs of their tensors, also of an input that is a result
     written: Mapping[str, tuple[Buffer, TensorSpec]]
-    # The arrays that it writes, by name, of those that lie in the buffers that it reads; None where nothing is computed
+    # From the arrays in the buffers that it reads to the arrays that it writes, by name; None where nothing is computed
     values: Callable[[Mapping[str, Array]], Mapping[str, Array]] | None
 
 
@@ -60,7 +60,7 @@ class Trace:
 
 
 def _lying(buffer: Buffer, memory: Memory, name: str) -> Buffer:
-    """A buffer that a trace reads, or the one that took its place."""
+    """A buffer that a trace reads, or the buffer that took its place."""
     if buffer.allocated:
         return buffer
     if memory.has(buffer.spec.buffer_type, buffer.address):
@@ -141,13 +141,11 @@ class RanCall:
 
     function: str  # The function of the library that was called
     plan: Plan  # What it did
-    # Indices of the plan's steps whose device operations ran, in order: a tensor that is to be moved stays where it is
-    # if there is no better place
+    # Indices of the plan's steps whose device operations ran, in order: a move without a better place does not run
     ran: tuple[int, ...]
     useful_flops: int | None = None  # Multiplications and additions of its definition; None if it has none of its own
-    # The arguments of a convolution, as its caller gave them; None for any other call
-    asked: ConvCall | None = None
-    # What the script gave to the function, by name or number, for `texts` to tell; none where nobody knows
+    asked: ConvCall | None = None  # The arguments of a convolution, as its caller gave them; None for other calls
+    # The script's arguments by name or position, for `texts`; empty if unknown
     given: tuple[tuple[str, object], ...] = ()
     sites: tuple[CallSite, ...] = ()  # The script's lines that ran meanwhile, outermost first
     before: tuple[BufferAllocated, ...] = ()  # What lay in its memories when it began, oldest first

@@ -144,7 +144,7 @@ def _instance(wanted: type) -> Kind:
 
 
 def _conversion(value: object) -> str:
-    """How a tensor of another library becomes one of this."""
+    """The function that converts a tensor of another library."""
     array = isinstance(value, np.ndarray) or type(value).__module__.partition(".")[0] == "torch"
     return "; ttsim.from_torch makes one of it" if array else ""
 

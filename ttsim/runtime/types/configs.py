@@ -90,7 +90,7 @@ class PaddingMode(PlainEnum):
 
 
 def _activation(value: Any) -> UnaryWithParam | None:
-    """An activation, from a bare UnaryOpType too."""
+    """An activation, also from a bare UnaryOpType."""
     if isinstance(value, UnaryOpType):
         return UnaryWithParam(value)
     if value is not None and not isinstance(value, UnaryWithParam):
@@ -99,7 +99,7 @@ def _activation(value: Any) -> UnaryWithParam | None:
 
 
 def _padding_mode(value: Any) -> PaddingMode:
-    """A padding mode, from its name too."""
+    """A padding mode, also from its name."""
     if isinstance(value, str) and value in PaddingMode.__members__:
         return PaddingMode[value]
     if not isinstance(value, PaddingMode):

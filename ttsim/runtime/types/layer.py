@@ -44,7 +44,7 @@ class FieldKind:
 
 
 def _spread(value: Any) -> Any:
-    """One integer stands for two equal ones."""
+    """Two integers; a single integer stands for two equal ones."""
     return (value, value) if _whole(value, -(1 << 62)) else tuple(value) if isinstance(value, list) else value
 
 
@@ -80,7 +80,7 @@ TABLE: Final = FieldKind("a table of plain values", _is_table, _KEYED)
 
 
 def _field(kind: FieldKind, help: str | None = None, **default: Any) -> Any:
-    """A field of a layer: its kind, what its flag's help says, and a default where it has one."""
+    """A field of a layer: its kind, the help of its flag, and a default where it has one."""
     return field(metadata={"kind": kind, "help": help}, **default)
 
 
