@@ -303,6 +303,21 @@ def concat(draft: Draft, x: Shadow) -> Step:
 
 
 @of_tensor()
+def stack(draft: Draft, x: Shadow) -> Step:
+    """Tensors of one shape along a new axis."""
+    axis = draft.between(-len(x.shape) - 1, len(x.shape))
+    alike = (x.dtype, x.layout, x.shape)
+    others = [
+        draft.tensor(lambda other: (other.dtype, other.layout, other.shape) == alike)
+        for _ in range(draft.between(0, 2))
+    ]
+    tensors = [x, *(other for other in others if other is not None)]
+    values = np.stack([tensor.values for tensor in tensors], axis)
+    call = draft.call("stack", f"[{', '.join(map(str, tensors))}]", axis)
+    return moved(call, x, values, split=True, place=None)
+
+
+@of_tensor()
 def typecast(draft: Draft, x: Shadow) -> Step:
     """Another data type."""
     dtype = draft.dtype(rare=0.06)

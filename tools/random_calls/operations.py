@@ -44,6 +44,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = MappingProxyType(
         "Tensor.__getitem__": moving.index,
         "pad": moving.pad,
         "concat": moving.concat,
+        "stack": moving.stack,
         "typecast": moving.typecast,
         "to_dtype": moving.to_dtype,
         "from_device": moving.from_device,

@@ -145,7 +145,7 @@ def test_bytes_are_not_padded_to_tiles():
     ],
 )
 def test_what_else_is_refused(conversion, source, made, text):
-    step, _ = planned(copy, source, conversion=conversion, made=tensor_spec(made))
+    step, _ = planned(copy, source, conversion=conversion, target=tensor_spec(made))
     assert step.refused.startswith(text)
     assert not step.circular_buffers
 
@@ -155,7 +155,7 @@ def test_what_is_kept_stands_in_the_op():
     step, spec = planned(unpadded_by, "64x64 tile", shape=(40, 50), place=place("dram"))
     assert (spec.shape, step.op.kept) == ((40, 50), (40, 50))
     result = tensor_spec("64x64 bfloat8_b tile l1")
-    step, _ = planned(copy, "64x64 tile", conversion="Copy", made=result)
+    step, _ = planned(copy, "64x64 tile", conversion="Copy", target=result)
     assert (step.name, step.op.kept, step.op.formats) == ("CopyDeviceOperation", None, (BFLOAT16, BFLOAT8_B))
 
 
