@@ -192,7 +192,7 @@ def runs_for(root: Path, path: str, wider: Sequence[str], imported_by: Mapping[s
         files = [root / tests] if (root / tests).is_file() else sorted((root / tests).rglob("test_*.py"))
         for file_path in files:
             distances.setdefault(file_path.relative_to(root).as_posix(), FAR)
-    ordered = sorted(distances.keys() - {APPROVED}, key=lambda test: (distances[test], test))
+    ordered = sorted((test for test in distances if test != APPROVED), key=lambda test: distances[test])
     near, far = ([test for test in ordered if (distances[test] <= NEAR) == is_near] for is_near in (True, False))
     return [near, [APPROVED] if (root / APPROVED).is_file() else [], far]
 

@@ -1,6 +1,6 @@
 """ttnn's functions that change the shape of a tensor or the order of its elements."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Real
 
 from device.cores import CoreRangeSet
@@ -201,7 +201,8 @@ def pad(
     if not use_multicore and not rows_in_shards:
         raise ArgumentError("pad: use_multicore=False is simulated of rows in shards alone; leave it out")
     rank = len(input_tensor.shape)
-    if not isinstance(padding, Sequence) or len(padding) > rank or not isinstance(value, Real):
+    are_pairs = isinstance(padding, Sequence) and all(isinstance(pair, Iterable) for pair in padding)
+    if not isinstance(padding, Sequence) or not are_pairs or len(padding) > rank or not isinstance(value, Real):
         raise ArgumentTypeError(f"pad: padding must be pairs for at most {rank} axes, not {shown(padding)}")
     pairs = [tuple(required_integer("pad", "padding", side) for side in pair) for pair in padding]
     if any(len(pair) != 2 or min(pair) < 0 for pair in pairs):

@@ -39,6 +39,13 @@ def test_a_number_around_a_tensor(device):
     assert np.array_equal(result.to_numpy(), np.pad(IMAGE, around, constant_values=1.5))
 
 
+def test_padding_that_is_no_pairs_is_refused(device):
+    with pytest.raises(
+        ttnn.ArgumentTypeError, match=r"^pad: padding must be pairs for at most 4 axes, not \(1\.5, 1\)$"
+    ):
+        ttnn.pad(placed(device), (1.5, 1), 1.5)
+
+
 def test_channels_last_and_first_again(device):
     pixels = np.arange(8 * 128, dtype=np.float32).reshape(1, 1, 8, 128) % 251
     x = placed(device, pixels, place=wide((8, 64), 2))
