@@ -107,7 +107,9 @@ def build_parser() -> argparse.ArgumentParser:
     add_choices(script)
     script.add_argument("--report", type=Path, metavar="DIR", help="write the cycles of each device into this folder")
     script.add_argument(
-        "--tune", action="store_true", help="find the best configs of its convolutions, each with what it hands on"
+        "--tune",
+        action="store_true",
+        help="find the best configs of its convolutions and their output layouts",
     )
     script.add_argument("script", type=Path, metavar="SCRIPT", help="a Python file")
     script.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="of the script")

@@ -36,7 +36,7 @@ class KLoop:
     accumulates: bool  # Whether the packer adds them in L1
     untilizes: bool  # Whether outputs make one more trip through partials and Dst
     relu: bool  # Whether negative outputs are packed as zeros
-    made: DataFormat  # What outputs are packed to
+    out_format: DataFormat  # That outputs are packed to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ FusedLoop: TypeAlias = Callable[[RunOperands, Array, Array], None]
 
 def fused_loop(k_loop: KLoop, elements: int) -> FusedLoop | None:
     """`compute_run` for a K loop of so many product elements; None where it does not exist or is not worth loading."""
-    address = sgemm_address() if k_loop.made.storage in (BFLOAT16.storage, FLOAT32.storage) else None
+    address = sgemm_address() if k_loop.out_format.storage in (BFLOAT16.storage, FLOAT32.storage) else None
     if address is None or not worth_loading("device.matrix_unit.fused_loops", elements * SUM_SECONDS):
         return None
     return partial(compute_run, loops_of("device.matrix_unit.fused_loops"), address, _words(k_loop))
@@ -115,7 +115,7 @@ def compute_run(loops: Any, sgemm: int, words: tuple[Any, ...], run: RunOperands
 @lru_cache(_MOST_KEPT)
 def _words(k_loop: KLoop) -> tuple[Any, ...]:
     """A K loop as compiled loops take it: the steps, how partial sums and outputs are packed, masks, roundings."""
-    partials, result, fp32_dest = k_loop.partials, k_loop.made, k_loop.fp32_dest
+    partials, result, fp32_dest = k_loop.partials, k_loop.out_format, k_loop.fp32_dest
     mode = MatrixUnitMode(fidelity_phases=k_loop.fidelity_phases, fp32_dest=fp32_dest, minus_one_quirk=False)
     return (
         (not fp32_dest, k_loop.accumulates, partials != FLOAT32, k_loop.untilizes, k_loop.relu),

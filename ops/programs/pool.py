@@ -175,7 +175,7 @@ def pool_buffers(
         return buffer(name, size_bytes, data_format, cores, view_of)
 
     tile = BFLOAT16.tile_bytes
-    result = [
+    buffers = [
         one_page("scalar", BUFFERING * tile),
         one_page("least", tile),
         one_page("sticks", halo_bytes, halo),
@@ -188,9 +188,9 @@ def pool_buffers(
         *(one_page(f"windows_{reader}", BUFFERING * sizes.window_bytes) for reader in (0, 1)),
     ]
     if sizes.tiled:
-        result.append(one_page("untilized", tile * sizes.channel_tiles))
-    result.append(one_page("output", sizes.out_bytes, output, sizes.data_format))
-    return tuple(result)
+        buffers.append(one_page("untilized", tile * sizes.channel_tiles))
+    buffers.append(one_page("output", sizes.out_bytes, output, sizes.data_format))
+    return tuple(buffers)
 
 
 def window_cycles(op: MaxPool, spec: DeviceSpec) -> tuple[float, float, float]:

@@ -176,9 +176,9 @@ def test_a_graph_capture_shows_it():
 
 def test_a_report_counts_it():
     with opened("off") as device:
-        with profile(device) as caught:
+        with profile(device) as profiled:
             scale(uploaded(device), device=device)
-        report = caught.report()
+        report = profiled.report()
     first, second = report.operations
     assert (first.name, first.cycles, first.core_count) == ("ScaleDeviceOperation", CYCLES, CORES)
     assert (first.fidelity_phases, first.bound_by) == (2, "reader")

@@ -94,13 +94,13 @@ def test_a_pasted_call_asks_for_the_same(function, weight, options, prepared) ->
                 **tensors, device=device, return_weights_and_bias=True, **CALL, **options
             )
             ttsim.deallocate(first)  # which would lie where a halo's output moves to
-        with ttsim.profile(device) as caught:
+        with ttsim.profile(device) as profiled:
             function(**tensors, device=device, **CALL, **options)
-        (call,) = caught.calls
+        (call,) = profiled.calls
         assert call.asked is not None
         pasted = eval(estimate_source(call.asked), {"ttnn": ttsim, "device": device})
     assert [(operation.name, operation.cycles) for operation in pasted.operations] == [
-        (operation.name, operation.cycles) for operation in caught.report().operations
+        (operation.name, operation.cycles) for operation in profiled.report().operations
     ]
 
 

@@ -64,9 +64,9 @@ def host_tensors(network: Network) -> dict[str, tuple[Tensor, Tensor]]:
 def one_pass(network: Network, device: Device, operands: Mapping[str, tuple[Tensor, Tensor]]) -> Array:
     """From the image to the output on the host, with the report of its figures; the device is left empty."""
     walk = Walk(device, needed_again(network.steps), image=network.image)
-    with profile(device) as caught:
+    with profile(device) as profiled:
         output = network_passed(walk, network.steps, operands).cpu().to_numpy()
-    caught.report()
+    profiled.report()
     return output
 
 

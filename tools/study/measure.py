@@ -22,7 +22,7 @@ SPACE: Final = Path(__file__).resolve().parents[2] / "docs" / "study-machine.tom
 CARDS: Final = ("wormhole_n150", "blackhole_p150")
 COST: Final = "area"
 LAYERS: Final = read_layers(DEFAULT_LAYERS)
-KEPT: Final = ("output_layout",)  # what a layer hands on stays tiles, or rows
+KEPT: Final = ("output_layout",)  # the output of a layer stays in tiles, or in rows
 PHASE_EFFORT: Final = 100  # bounds know nothing of phases, so that a search passes over nothing
 
 

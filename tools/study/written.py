@@ -13,8 +13,8 @@ HEADINGS: Final = (
     "layer", "ttnn's default", "the model's", "tuned", "gain", "by phases: the model's", "tuned", "gain",
     "L1 peak, KiB", "error",
 )  # fmt: skip
-TOLD_GAINS: Final = 2  # of a device, the largest
-TOLD_REASONS: Final = 3
+SHOWN_GAINS: Final = 2  # of a device, the largest
+SHOWN_REASONS: Final = 3
 CONTENDED: Final = "vanilla_unet.upconv1"  # the layer whose front of time and L1 is drawn
 
 
@@ -130,12 +130,12 @@ def _microseconds(choices: Sequence[Choice | None]) -> str:
 def _gains(layers: Sequence[Studied]) -> Iterator[str]:
     """The largest gains of a device over the models' configs, with the tuner's reasons."""
     gained = [(layer.frame.gain_over_given or 0.0, layer) for layer in layers]
-    for gain, layer in sorted(gained, key=lambda pair: -pair[0])[:TOLD_GAINS]:
+    for gain, layer in sorted(gained, key=lambda pair: -pair[0])[:SHOWN_GAINS]:
         if layer.frame.best is None:
             continue
         yield f"{layer.layer}, {gain:.2f} times as fast as its model has it:"
         yield ""
-        yield from (f"* {reason}" for reason in layer.reasons[:TOLD_REASONS])
+        yield from (f"* {reason}" for reason in layer.reasons[:SHOWN_REASONS])
         yield from ("", "```text", layer.frame.best.arguments, "```", "")
 
 

@@ -194,9 +194,9 @@ def _tried(
         named = {name: twin(value, device, copy) for name, value in options.items()}
         if "device" in signature(function).parameters:
             named["device"] = copy
-        with profile(copy) as caught:
+        with profile(copy) as profiled:
             function(*positional, **named)
-    return caught
+    return profiled
 
 
 @contextmanager

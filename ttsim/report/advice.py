@@ -61,9 +61,9 @@ def machine_changes(
     return tuple(sorted(changes, key=lambda change: (-change.saved_share, change.figure))[:most])
 
 
-TOLD_CHANGES = 4
+SHOWN_CHANGES = 4
 LARGE = 1e6
-TOLD_FIGURES = 8
+SHOWN_FIGURES = 8
 
 
 def advice_lines(advice: Advice) -> list[str]:
@@ -74,7 +74,7 @@ def advice_lines(advice: Advice) -> list[str]:
 def help_lines(advice: Advice) -> list[str]:
     """A line for each change of the call."""
     tried = f"{advice.tried} calls tried on the model" if advice.tried else "tried on the model, with the plan held"
-    text = [*advice.changes[:TOLD_CHANGES], *([advice.together] if advice.together else [])]
+    text = [*advice.changes[:SHOWN_CHANGES], *([advice.together] if advice.together else [])]
     lines = [f"What would help ({tried}; errors of the model are larger than small gains):"]
     lines += [f"  {_change(change, advice)}" for change in text]
     if advice.tried and not text:
@@ -88,6 +88,8 @@ def paste_lines(advice: Advice) -> list[str]:
     return [f"  {best.arguments}"] if best else []
 
 
+BOTTLENECK: Final = "Hardware bottleneck"
+SENSITIVITY_TITLE: Final = f"{BOTTLENECK} (d log of cycles and time / d log of a figure)"
 INDENT = 2
 
 
@@ -120,9 +122,8 @@ def sensitivity_lines(advice: Advice, width: int | None = None) -> list[str]:
     if not advice.sensitivity:
         return []
     room = None if width is None else width - INDENT
-    table = table_lines(SENSITIVITY_TABLE, advice.sensitivity[:TOLD_FIGURES], room)
-    head = "Which part of the machine it hangs on (d log of cycles and time / d log of a figure):"
-    return [*wrapped(head, width, indent=INDENT), *(" " * INDENT + line for line in table)]
+    table = table_lines(SENSITIVITY_TABLE, advice.sensitivity[:SHOWN_FIGURES], room)
+    return [*wrapped(f"{SENSITIVITY_TITLE}:", width, indent=INDENT), *(" " * INDENT + line for line in table)]
 
 
 def _change(change: Change, advice: Advice) -> str:

@@ -58,7 +58,7 @@ class Reported:
 
 
 CYCLES, NANOSECONDS = "cycles", "ns"
-TOLD_STAGES: Final = 2
+SHOWN_STAGES: Final = 2
 MISSING, MODEL, STAGES = "matched", "known times", "stages"
 # Compared figures of an operation and of its tensors: name, field, and the text of a difference.
 OF_OPERATIONS: Final = (
@@ -108,7 +108,7 @@ def _differences(before: ReportedOperation, after: ReportedOperation) -> Iterato
 def _stages(were: dict[str, int], are: dict[str, int]) -> Iterator[Cause]:
     changes = {name: are.get(name, 0) - were.get(name, 0) for name in {**were, **are}}
     most = sorted((name for name in changes if changes[name]), key=lambda name: -abs(changes[name]))
-    for name in most[:TOLD_STAGES] if were and are else ():  # a network's report has none
+    for name in most[:SHOWN_STAGES] if were and are else ():  # a network's report has none
         yield Cause(STAGES, f"{name} {changes[name]:+,}")
 
 

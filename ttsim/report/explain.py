@@ -19,8 +19,8 @@ from ttsim.report.cycles import (
 )
 from ttsim.report.formatting import count_of, counted, cycles, joined, percent, time
 
-TOLD_SHARE = 0.05  # operations and stages below this share of the whole are not listed
-TOLD_STAGES = 4
+SHOWN_SHARE = 0.05  # operations and stages below this share of the whole are not listed
+SHOWN_STAGES = 4
 SENT_ON = {"reader": "activation multicast", "weight reader": "weight multicast"}  # by the same processor
 FIDELITIES = {1: "LoFi", 2: "HiFi2", 3: "HiFi3", 4: "HiFi4"}
 
@@ -42,8 +42,8 @@ def explain_call(call: CallTime, device: str) -> str:
 
 def operation_lines(call: CallTime) -> list[str]:
     """A line for each operation that matters, the longest first, one for the rest, and the planner's choices."""
-    text = [op for op in call.operations if op.share >= TOLD_SHARE] or list(call.operations)
-    rest = [op for op in call.operations if op.share < TOLD_SHARE] if len(text) < len(call.operations) else []
+    text = [op for op in call.operations if op.share >= SHOWN_SHARE] or list(call.operations)
+    rest = [op for op in call.operations if op.share < SHOWN_SHARE] if len(text) < len(call.operations) else []
     others = f"- The others take {percent(sum(op.share for op in rest))}: {', '.join(op.name for op in rest)}."
     return [
         *(_operation(op) for op in sorted(text, key=lambda op: -op.cycles)),
@@ -110,7 +110,7 @@ def _operation(op: OperationTime) -> str:
         text += f" At best {roof.bound} would take {cycles(roof.cycles)} cycles: {reached}."
     if op.contention_cycles:
         text += f" Without contention it would take {cycles(op.cycles_without_contention)} cycles."
-    if last.idle_share >= TOLD_SHARE:
+    if last.idle_share >= SHOWN_SHARE:
         count = len(last.coordinates)
         idle = "One of its cores is" if count == 1 else f"{count} of its cores are"
         text += f" {idle} done {percent(last.idle_share)} earlier than the last."
@@ -146,11 +146,11 @@ def _path(stages: Sequence[StageTime]) -> str:
     """The shares of stages on the critical path, or else of busy cores."""
     known = any(stage.critical_cycles for stage in stages)
     shares = {stage.stage: stage.critical_share if known else stage.busy_share for stage in stages}
-    ordered = sorted((name for name in shares if shares[name] >= TOLD_SHARE), key=lambda name: -shares[name])
+    ordered = sorted((name for name in shares if shares[name] >= SHOWN_SHARE), key=lambda name: -shares[name])
     if not ordered:
         return ""
-    text = ", ".join(f"{name} {percent(shares[name])}" for name in ordered[:TOLD_STAGES])
-    waits = [stage for stage in stages if stage.stall_share >= TOLD_SHARE]
+    text = ", ".join(f"{name} {percent(shares[name])}" for name in ordered[:SHOWN_STAGES])
+    waits = [stage for stage in stages if stage.stall_share >= SHOWN_SHARE]
     waiting = ", ".join(f"{stage.stage} {percent(stage.stall_share)}" for stage in waits)
     place = "On the critical path" if known else "Busy"
     return f" {place}: {text}." + (f" Waiting for others: {waiting}." if waiting else "")

@@ -252,7 +252,7 @@ class Run:
             done, _ = wait(self.flying, timeout=LISTEN_SECONDS, return_when=FIRST_COMPLETED)
             if not done and not self.team.alive():
                 raise DeviceError(
-                    f"sweep: nobody answers any more {self.team.where}; start it again, and then the sweep"
+                    f"sweep: no process answers any more {self.team.where}; start it again, and then the sweep"
                 )
         for future in [future for future in self.flying if future in done]:  # in the order in which they were sent
             chunk, suspect = self.flying.pop(future)
@@ -275,11 +275,11 @@ class Run:
         reason = f"{type(error).__name__}: {error}".strip().rstrip(":")
         if self.lost >= (LOST_IN_A_ROW if self.returned else LOST_AT_FIRST):
             raise DeviceError(
-                f"sweep: what runs {self.team.where} ends whatever it looks into ({reason}); find what ends it: "
+                f"sweep: every process dies while it evaluates a point {self.team.where} ({reason}); find the cause: "
                 "too little memory, an engine that was shut down, or a script that calls ttsim.sweep outside of "
                 'if __name__ == "__main__":'
             )
-        self.take([refusal(point, Verdict.LOST, f"the process that looked into this point died twice: {reason}")])
+        self.take([refusal(point, Verdict.LOST, f"the process that evaluated this point died twice: {reason}")])
 
     def _harvest(self) -> None:
         """Takes finished rows when the run ends early, and waits shortly for running chunks."""

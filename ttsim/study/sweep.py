@@ -164,13 +164,13 @@ def sweep(
         strict: As of open_device.
         file: JSONL file that gets a row for each point; rows that it has are not worked out again.
         processes: How many; 1 for this one alone. By default one on each core, where there are many points.
-        scheduler: Address of a scheduler of dask.distributed, whose workers look into points instead.
+        scheduler: Address of a scheduler of dask.distributed, whose workers evaluate the points instead.
         watch: Told how far it is.
 
     Raises:
         ArgumentError: The space is empty or names something that does not exist, or the file is of something else.
         SpecError: A device is unknown, or cannot be changed like that.
-        DeviceError: Processes die whatever they look into.
+        DeviceError: Processes die at every point.
         OSError: A file cannot be read or written.
     """
     if vary is not None and not isinstance(vary, Mapping):
@@ -223,7 +223,7 @@ def _layers(layers: Layers) -> tuple[Layer, ...]:
 HEADINGS: Final = ("layer", "device", "fit", "cycles", "+-", "time", "slowest", "L1 peak B", "headroom B", "fastest")
 WORDS: Final = ("layer", "device", "fastest")
 LEAST_NEEDED: Final = ("headroom B", "L1 peak B", "slowest", "+-", "fit", "time", "device")  # on a narrow terminal
-TOLD_MISTAKES: Final = 3
+SHOWN_MISTAKES: Final = 3
 LONGEST_REASON: Final = 100  # characters of an error in a line
 OF_DEVICE: Final = "device."
 
@@ -238,7 +238,7 @@ def best_table(result: SweepResult, width: int | None = None, top: int = 1) -> s
     verdicts = [f"{count} {what}" for what, count in result.verdicts.items()]
     # The first internal errors, each once
     errors = dict.fromkeys(row.error for row in result.rows if row.verdict in (Verdict.FAILED, Verdict.LOST))
-    mistakes = [f"{Verdict.FAILED}: {printable(error)}" for error in [*errors][:TOLD_MISTAKES]]
+    mistakes = [f"{Verdict.FAILED}: {printable(error)}" for error in [*errors][:SHOWN_MISTAKES]]
     return "\n".join([*lines, f"{counts}: {', '.join(verdicts)}", *mistakes, ""])
 
 

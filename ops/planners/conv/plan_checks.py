@@ -94,10 +94,9 @@ def _unwritten_channels(plan: Plan, operations: list[Operation]) -> Iterator[str
             yield (
                 f"input_tensor: its rows of {width} channels are dealt to shards that hold {columns}, and what is "
                 f"behind the channels stays as L1 was; an output in {step.op.problem.out_format} makes block floats "
-                "of all "
-                "of it, which share exponents, so that the real library's numbers change with what lay in memory "
-                f"before; pad input_tensor and the weights with zeros to {columns} channels, give input_tensor in "
-                "TILE_LAYOUT, or ask for dtype=bfloat16"
+                "of all of it, which share exponents, so that the real library's numbers change with what lay in "
+                f"memory before; pad input_tensor and the weights with zeros to {columns} channels, give "
+                "input_tensor in TILE_LAYOUT, or ask for dtype=bfloat16"
             )
 
 
@@ -154,8 +153,7 @@ def _shard_faults(halo: HaloOp, op: Conv2dOp) -> Iterator[str]:
         yield (
             f"input_tensor: every BLOCK_SHARDED core holds {shard_channels} of its channels, and the weights are "
             f"prepared for {weight_channels}, so that channels meet weights of others; give an input of "
-            f"{op.problem.in_channels} "
-            "channels, in interleaved memory"
+            f"{op.problem.in_channels} channels, in interleaved memory"
         )
 
 

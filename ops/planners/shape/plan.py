@@ -76,8 +76,7 @@ def require_written_channels(source: TensorSpec, result: TensorSpec) -> None:
         raise ArgumentError(
             f"experimental.convert_to_hwc: the result has {result_channels} channels, and the tensor {channels}: the "
             f"real library leaves the last {result_channels - channels} as memory was before; pad the tensor to "
-            f"{result_channels} "
-            "channels with ttnn.pad first"
+            f"{result_channels} channels with ttnn.pad first"
         )
 
 

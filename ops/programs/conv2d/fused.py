@@ -27,7 +27,7 @@ def loop_for(context: GatheredInput, out_format: DataFormat, elements: int) -> F
         accumulates=op.l1_accumulation,
         untilizes=op.options.untilize_out,
         relu=relu,
-        made=out_format,
+        out_format=out_format,
     )
     return fused_loop(k_loop, len(op.k_blocks) * elements)
 

@@ -164,15 +164,15 @@ def runs(batch: int, strip: Strip, outputs: int) -> Iterator[Run]:
 
 def strips(blocks: Sequence[KBlock], down: OutputPhase, columns: PaddedAxis, corner: tuple[int, int]) -> list[Strip]:
     """All outputs of an output phase of the rows; ``corner`` is the place of the first input in the image."""
-    result: list[Strip] = []
+    merged: list[Strip] = []
     for across in output_phases(columns):
         met = met_blocks(blocks, columns.kernel, down, across, corner)
-        if result and _together(result[-1], across, met):
-            last = result.pop()
-            result.append(Strip(down, (*last.across, across), (*last.met, met)))
+        if merged and _together(merged[-1], across, met):
+            last = merged.pop()
+            merged.append(Strip(down, (*last.across, across), (*last.met, met)))
         else:
-            result.append(Strip(down, (across,), (met,)))
-    return [part for strip in result for part in _with_a_view(strip)]
+            merged.append(Strip(down, (across,), (met,)))
+    return [part for strip in merged for part in _with_a_view(strip)]
 
 
 def _together(strip: Strip, across: OutputPhase, met: Sequence[MetBlock]) -> bool:

@@ -83,17 +83,17 @@ def convolve_into(
     """
     problem, out = context.op.problem, context.op.problem.out_format
     width = round_up(problem.out_channels, HALF if out.is_block else 1)
-    row = None if bias is None else _unpacked(context, _filled(bias[:width].astype(np.float32), width))
+    bias_row = None if bias is None else _unpacked(context, _filled(bias[:width].astype(np.float32), width))
     frame, blocks = problem.frame, context.op.k_blocks
     weighted = weighted_strips(blocks, frame.rows, frame.columns, image.corner, len(weights))
 
     def compute(piece: Piece) -> None:
         run, part = piece.run, piece.channels
-        added = None if row is None else np.concatenate([row[part]] * len(run.strip.across))
+        added = None if bias_row is None else np.concatenate([bias_row[part]] * len(run.strip.across))
         operand = piece.operands.taken()[piece.part]
         if loop is not None and computes(loop, image, piece, operand, added, result):
             return
-        dst = _multiply(context, image, run, operand, has_bias=row is not None)
+        dst = _multiply(context, image, run, operand, has_bias=bias_row is not None)
         if dst is None:
             dst = np.zeros((run.outputs, operand.shape[1]), np.float32)
         place = run.place(result[..., part])

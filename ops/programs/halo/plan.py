@@ -209,7 +209,7 @@ def _circular_buffers(
     ) -> CircularBuffer:
         return paged_buffer(name, pages, page_bytes, data_format, halo.cores, view_of)
 
-    result = [
+    buffers = [
         buffer("input", in_pages, in_page, halo.data_format, input_tensor),
         buffer("output", max_sticks, stick_bytes, out_format, output_tensor),
         buffer("padding_stick_0", 1, stick_bytes, out_format),
@@ -217,9 +217,9 @@ def _circular_buffers(
     ]
     if halo.tiled:
         pages = UNTILIZE_BUFFER_BLOCKS * width_tiles
-        result += [buffer(f"untilized_{processor}", pages, out_format.tile_bytes, out_format) for processor in (0, 1)]
+        buffers += [buffer(f"untilized_{processor}", pages, out_format.tile_bytes, out_format) for processor in (0, 1)]
     for name, (tensor, spec) in zip(CONFIG_NAMES, resident, strict=True):
-        result.append(
+        buffers.append(
             buffer(name, 1, spec.shape[-1] * WORD_BYTES, UINT16, None if halo.config_tensors_in_dram else tensor)
         )
-    return tuple(result)
+    return tuple(buffers)

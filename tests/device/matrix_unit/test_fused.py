@@ -23,7 +23,7 @@ def at_once(monkeypatch):
 def k_loop(made, **changes):
     return KLoop(**{
         "fidelity_phases": 4, "fp32_dest": False, "partials": BFLOAT16, "accumulates": False, "untilizes": False,
-        "relu": False, "made": made, **changes,
+        "relu": False, "out_format": made, **changes,
     })  # fmt: skip
 
 
@@ -39,7 +39,7 @@ def met(taps, blocks, *, first=0, down=0, across=1):
 
 def outputs(how, image, pixels, weights, bias=None, *, shape=(1, 2), is_cut=True):
     """Rows of outputs [rows, outputs, columns], every other column of a buffer of zeros."""
-    result = np.zeros((*shape, 2, weights.shape[1]), how.made.storage)
+    result = np.zeros((*shape, 2, weights.shape[1]), how.out_format.storage)
     run = RunOperands(
         image=image, is_cut=is_cut, met=pixels, weights=weights, bias=bias, packs_last=bias is not None
     )  # fmt: skip

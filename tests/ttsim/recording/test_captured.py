@@ -22,8 +22,8 @@ TENSOR = (
 
 @pytest.fixture
 def device():
-    with opened() as caught:
-        yield caught
+    with opened() as opened_device:
+        yield opened_device
 
 
 def captured(run, mode=ttnn.graph.RunMode.NORMAL):

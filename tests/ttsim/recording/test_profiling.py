@@ -61,9 +61,9 @@ def test_two_devices_at_once():
 
 def test_threads_and_tasks_do_not_disturb_each_other():
     def profiled(_):
-        with opened() as device, ttnn.profile(device) as caught:
+        with opened() as device, ttnn.profile(device) as profile:
             conv(device)
-            return caught.report().to_json()
+            return profile.report().to_json()
 
     async def gathered():
         return await asyncio.gather(*(asyncio.to_thread(profiled, number) for number in range(2)))

@@ -16,9 +16,9 @@ from ttsim.report.writers.html.document import page_html
 def profile():
     with opened() as device:
         given = options(device, channels=(32, 32))
-        with ttnn.profile(device) as caught:
+        with ttnn.profile(device) as profiled:
             ttnn.conv_transpose2d(device=device, **given)
-        yield caught
+        yield profiled
 
 
 def document(frame: str) -> str:
@@ -59,7 +59,7 @@ def test_a_report_on_a_network_shows_its_memory(profile) -> None:
 
 
 def test_advice_is_kept_and_nothing_ran(profile) -> None:
-    assert "Which part of the machine it hangs on" in document(profile.report(suggestions=True)._repr_html_())
+    assert "Hardware bottleneck" in document(profile.report(suggestions=True)._repr_html_())
     with ttnn.open_device(values="off") as device, ttnn.profile(device) as empty:
         assert "No device operation ran." in document(empty._repr_html_())
         assert document(empty.report()._repr_html_())
@@ -79,9 +79,9 @@ def test_a_page_has_the_call_as_python_under_its_first_operation(profile) -> Non
 
 
 def test_the_timeline_of_all_64_cores_is_small() -> None:
-    with opened() as device, ttnn.profile(device) as caught:
+    with opened() as device, ttnn.profile(device) as profiled:
         conv(device, size=64, channels=(32, 32))
-        packed = files(caught)["trace.json.gz"]
+        packed = files(profiled)["trace.json.gz"]
     events = json.loads(gzip.decompress(packed))["traceEvents"]
     slices = [event for event in events if event["ph"] == "X"]
     assert len({part["pid"] for part in slices}) == 1 + 64

@@ -133,7 +133,7 @@ def test_a_profile_tells_of_the_machine():
     assert report.advice.changes == ()
     figures = {one.figure: one for one in report.advice.sensitivity}
     assert figures["clock_hz"].time_elasticity < 0
-    assert "Which part of the machine it hangs on" in report.explain()
+    assert "Hardware bottleneck (d log of cycles and time / d log of a figure):" in report.explain()
 
 
 def test_machine_changes_are_the_better_of_twice_and_half():

@@ -77,8 +77,8 @@ def read_back(record):
 
 @pytest.fixture(scope="module")
 def db(record):
-    with read_back(record) as caught:
-        yield caught
+    with read_back(record) as database:
+        yield database
 
 
 def graphs(db):
@@ -163,33 +163,33 @@ def test_buffers_of_tensors_in_l1_are_told_core_by_core():
         y = ttnn.relu(x)
         record = record_of(profile, "l1")
         addresses = [one.buffer_address() for one in (x, y)]
-    with read_back(record) as caught:
-        found = caught.execute("SELECT * FROM buffer_chunks").fetchall()
+    with read_back(record) as database:
+        found = database.execute("SELECT * FROM buffer_chunks").fetchall()
     assert found == [
         (1, 0, address, core, core, 0, address, 2048, 2048, 1, 1) for address in addresses for core in range(4)
     ]
 
 
 def test_a_call_that_does_not_fit_is_an_error(failed):
-    with read_back(failed) as caught:
-        ((number, name, kind, message),) = caught.execute(
+    with read_back(failed) as database:
+        ((number, name, kind, message),) = database.execute(
             "SELECT operation_id, operation_name, error_type, error_message FROM errors"
         ).fetchall()
         assert (number, name, kind) == (1, "ttnn.to_memory_config", "incomplete_operation")
         assert message.startswith("Out of Memory: Not enough space to allocate")
-        assert caught.execute("SELECT operation_id, duration FROM operations").fetchall() == [(1, 0.0)]
-        (graph,) = graphs(caught)
+        assert database.execute("SELECT operation_id, duration FROM operations").fetchall() == [(1, 0.0)]
+        (graph,) = graphs(database)
     assert [node["params"].get("aborted") for node in graph if node["node_type"] == "function_end"] == ["true"] * 2
 
 
 def test_hostile_names_are_written_out(record, hostile):
-    with read_back(hostile) as caught:
-        (name, *_), *_ = caught.execute("SELECT name FROM operations").fetchall()
+    with read_back(hostile) as database:
+        (name, *_), *_ = database.execute("SELECT name FROM operations").fetchall()
         tables = ("operation_arguments", "errors", "stack_traces", "tensor_lifetime")
         told = "".join(
-            text for table in tables for row in caught.execute(f"SELECT * FROM {table}") for text in map(str, row)
+            text for table in tables for row in database.execute(f"SELECT * FROM {table}") for text in map(str, row)
         )
-        kept = "".join(text for (text,) in caught.execute("SELECT captured_graph FROM captured_graph"))
+        kept = "".join(text for (text,) in database.execute("SELECT captured_graph FROM captured_graph"))
     assert name.startswith("a,b;c'd\"e\\nf\\r\\tg\\x00\\x1b[31mh\\ud800<i>&\\u202e=1+1xxx")
     assert not re.search("[\x00-\x1f\u202e\ud800]", name + told)
     first, _ = json.JSONDecoder().raw_decode(kept)

@@ -179,7 +179,7 @@ def test_a_point_that_kills_twice_is_a_row_and_no_other_is_blamed(monkeypatch):
     rows = rows_by(lambda: Deadly(lambda chunk: POINTS[5] in chunk))
     lost = rows.pop("5")
     assert lost.verdict is Verdict.LOST
-    assert lost.error == "the process that looked into this point died twice: BrokenExecutor: a process died"
+    assert lost.error == "the process that evaluated this point died twice: BrokenExecutor: a process died"
     assert [row.verdict for row in rows.values()] == [Verdict.FITS] * 11
 
 
@@ -192,7 +192,7 @@ class NotStarting(InProcess):
     ("start", "said"), [(lambda: Deadly(lambda chunk: True), "a process died"), (NotStarting, "TypeError")]
 )
 def test_processes_that_always_die_end_the_run(start, said):
-    with pytest.raises(DeviceError, match=f"what runs here ends whatever it looks into .*{said}"):
+    with pytest.raises(DeviceError, match=f"every process dies while it evaluates a point here .*{said}"):
         rows_by(start)
 
 
@@ -223,7 +223,7 @@ def test_workers_that_are_gone_are_not_waited_for(monkeypatch):
 
     answers = iter([True, True, False, False, False])
     team = Workers(start=Silent, slots=1, where="there", alive=lambda: next(answers))
-    with pytest.raises(DeviceError, match="nobody answers any more there"):
+    with pytest.raises(DeviceError, match="no process answers any more there"):
         Run(POINTS, team, lambda rows: None).go()
     assert next(answers, None) is None
 

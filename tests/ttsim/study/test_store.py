@@ -61,9 +61,9 @@ HEAD = b'{"ttsim_rows":1,"model":"m"}\n'
 
 @pytest.fixture
 def path(tmp_path):
-    with Store(tmp_path / "rows.jsonl", "m") as caught:
-        caught.append(ROWS[:2])
-        caught.append(ROWS[2:])
+    with Store(tmp_path / "rows.jsonl", "m") as store:
+        store.append(ROWS[:2])
+        store.append(ROWS[2:])
     return tmp_path / "rows.jsonl"
 
 

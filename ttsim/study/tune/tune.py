@@ -28,7 +28,7 @@ from ttsim.study.tune.search import Candidate, Search
 from ttsim.study.tune.space import SEARCHED, Space, allowed, arithmetics, measured_error
 from ttsim.study.tune.tuned import Choice, Tuned
 
-TOLD_FACTS: Final = 5  # planning differences listed for an operation
+SHOWN_FACTS: Final = 5  # planning differences listed for an operation
 
 
 def report_on(candidate: Candidate, spec: DeviceSpec) -> CycleReport:
@@ -68,9 +68,9 @@ def _differences(now: OperationTime, then: OperationTime) -> Iterator[str]:
         for fact in now.facts
         if fact.name in known and known[fact.name].value != fact.value
     ]
-    yield from changed[:TOLD_FACTS]
-    if len(changed) > TOLD_FACTS:
-        left = len(changed) - TOLD_FACTS
+    yield from changed[:SHOWN_FACTS]
+    if len(changed) > SHOWN_FACTS:
+        left = len(changed) - SHOWN_FACTS
         yield f"{left} more difference{'s' if left > 1 else ''}"
     bound = f"bound by {now.bound_by}"
     yield bound if now.bound_by == then.bound_by else f"{bound} instead of by {then.bound_by}"

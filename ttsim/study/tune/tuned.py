@@ -119,7 +119,7 @@ class Tuned:
             _line("the best found", self.best, "nothing that was tried runs"),
         ]
         if self.best is not None:
-            lines += [f"  {_gains(self)}", f"  {self.best.arguments}", f"  hands on {self.best.hands_on}"]
+            lines += [f"  {_gains(self)}", f"  {self.best.arguments}", f"  output {self.best.hands_on}"]
             lines += [f"  {reason}" for reason in self.reasons]
         if len(self.front) > 1:
             lines.append("  Slower, and smaller or more exact:")

@@ -145,7 +145,7 @@ def test_words():
         "  the best found: 1,000 cycles, 2,048 B of L1",
         "  3.00 times as fast as the call as it is given",
         "  conv_config=ttnn.Conv2dConfig()",
-        "  hands on TILE, L1 HEIGHT_SHARDED",
+        "  output TILE, L1 HEIGHT_SHARDED",
         "  because",
         "  Slower, and smaller or more exact:",
         "    1,500 cycles, 1,024 B of L1, error 1.00e-02: conv_config=ttnn.Conv2dConfig()",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import Final
 
-from ttsim.report.advice import advice_lines, paste_lines
+from ttsim.report.advice import BOTTLENECK, advice_lines, paste_lines
 from ttsim.report.explain import operation_lines
 from ttsim.report.pages import Page, Part
 from ttsim.report.writers.html import pictures, tables
@@ -12,7 +12,7 @@ from ttsim.report.writers.html.assets import HASH, SCRIPT, STYLE
 from ttsim.report.writers.html.elements import Markup, joined, label, lines, more, section, table, tag, text
 
 POLICY: Final = f"default-src 'none'; style-src 'unsafe-inline'; script-src '{HASH}'"  # nothing is loaded
-TOLD_CALLS: Final = 8  # explaining more calls would take more room than the tables
+SHOWN_CALLS: Final = 8  # explaining more calls would take more room than the tables
 TIMELINE: Final = (
     "Kernel time from left to right. Below, for each stage of the slowest cores, how busy it is while the operation "
     "runs (wide bar), and how much of the critical path is its (narrow bar): the stronger the color, the more."
@@ -148,11 +148,11 @@ def _changes(part: Part) -> Iterator[Markup]:
         yield _source("\n".join(line.strip() for line in paste_lines(advice)))
         yield more("In words", lines(advice_lines(advice)))
         if advice.sensitivity:
-            yield more("Which part of the machine it hangs on", tables.machine_table(advice))
+            yield more(BOTTLENECK, tables.machine_table(advice))
 
 
 def _words(part: Part) -> Iterator[Markup]:
-    if len(part.calls) <= TOLD_CALLS:
+    if len(part.calls) <= SHOWN_CALLS:
         yield from (lines(line.removeprefix("- ") for line in operation_lines(call)) for call in part.calls)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ttsim.report.accuracy import Accuracy
-from ttsim.report.advice import SENSITIVITY_TABLE, TOLD_FIGURES, Advice, Change
+from ttsim.report.advice import SENSITIVITY_TABLE, SENSITIVITY_TITLE, SHOWN_FIGURES, Advice, Change
 from ttsim.report.cycles import CoreTime, OperationTime, Totals
 from ttsim.report.explain import FIDELITIES
 from ttsim.report.formatting import TableColumn, by, count_of, cycles, percent, time
@@ -241,8 +241,7 @@ def advice_table(advice: Advice) -> Markup:
 
 def machine_table(advice: Advice) -> Markup:
     """Changes of the machine, with their gains."""
-    caption = "Which part of the machine it hangs on (d log of cycles and time / d log of a figure)"
-    return table(caption, SENSITIVITY_TABLE, advice.sensitivity[:TOLD_FIGURES])
+    return table(SENSITIVITY_TITLE, SENSITIVITY_TABLE, advice.sensitivity[:SHOWN_FIGURES])
 
 
 SUMS: Final = (
