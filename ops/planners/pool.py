@@ -27,12 +27,18 @@ from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
 from ops.planners.to_config import placed
-from ops.programs.conv2d.parallel_config import ParallelConfig, block_range, largest_divisor, most_cores
-from ops.programs.conv2d.partition import sharded_input
-from ops.programs.conv2d.reader_indices import WORD_BYTES, reader_index_words
+from ops.programs.conv2d.partition import ParallelConfig, block_range, largest_divisor, most_cores, sharded_input
 from ops.programs.data_movement.placement import move_up
 from ops.programs.data_movement.reshape_plan import flattened, reshaped
-from ops.programs.halo.plan import HaloArguments, HaloOp, config_tensor_spec, plan_halo, walk_refusal
+from ops.programs.halo.plan import (
+    WORD_BYTES,
+    HaloArguments,
+    HaloOp,
+    config_tensor_spec,
+    plan_halo,
+    reader_index_words,
+    walk_refusal,
+)
 from ops.programs.pool import MaxPool, PoolSizes, pool_buffers
 from ops.window import NoWindowError, PaddedAxis, PaddedInput
 

@@ -19,7 +19,7 @@ from device.numbers.formats import div_up
 from device.spec.device_spec import DeviceSpec
 from ops.programs.conv2d.cycles import time_conv
 from ops.programs.conv2d.op import Conv2dOp
-from ops.programs.conv2d.parallel_config import (
+from ops.programs.conv2d.partition import (
     BLOCK,
     HEIGHT,
     WIDTH,
@@ -27,11 +27,12 @@ from ops.programs.conv2d.parallel_config import (
     ConvProblem,
     ParallelConfig,
     block_range,
+    choose_cores,
+    partition_conv,
+    scheme_alignment,
 )
-from ops.programs.conv2d.partition import choose_cores, partition_conv, scheme_alignment
-from ops.programs.halo.cycles import halo_times
+from ops.programs.halo.cycles import halo_times, halo_traffic
 from ops.programs.halo.plan import HaloArguments, plan_halo
-from ops.programs.halo.traffic import halo_traffic
 from ops.window import PaddedInput, convolution_axis
 from tools.validate.prediction import (
     FORMATS,

@@ -17,7 +17,7 @@ from device.memory.memory_config import (
     TensorMemoryLayout,
 )
 from device.numbers.formats import BFLOAT16, Array, div_up, quantize
-from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from tools.validate.prediction import NotPredictedError, Row
 from ttsim.runtime.device import Device
 from ttsim.runtime.tensor import Tensor

@@ -11,7 +11,7 @@ from device.errors import ArgumentTypeError, shown
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.passes.sensitivity import sensitivities
-from ops.programs.conv2d.estimates import SCHEME_DECISION
+from ops.programs.conv2d.buffers import SCHEME_DECISION
 from ttsim.recording.pages import ShownCycles, ShownNetwork, page_of_run
 from ttsim.recording.runs import cycles_of, runs_of, timed_call
 from ttsim.recording.suggestions import LEAST_SHARE, Measured, Search

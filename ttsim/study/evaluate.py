@@ -15,7 +15,7 @@ import numpy as np
 from device.errors import CircularBufferError, OutOfMemoryError, TTSimError
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
-from ops.programs.conv2d.parallel_config import ConvOptions
+from ops.programs.conv2d.partition import ConvOptions
 from ttsim.recording.runs import timed_call
 from ttsim.report.cycles import totals
 from ttsim.report.formatting import plain

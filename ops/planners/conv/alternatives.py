@@ -16,7 +16,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.planners.conv.arguments import ConvCall, ConvConfig, SliceConfig, SliceType
 from ops.planners.conv.operands import partition_call
 from ops.planners.conv.slicing import guess_slice_type, most_slices, output_slices, slice_l1_bytes
-from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.window import NoWindowError
 
 TOGETHER: Final = "together"  # the kind of several changes at once

@@ -10,7 +10,7 @@ from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, 
 from device.numbers.formats import FLOAT32, DataFormat, round_up
 from device.plan import DeviceOp
 from device.spec.parts import GridSpec
-from ops.programs.conv2d.parallel_config import ConvOptions, ConvProblem, channel_alignment
+from ops.programs.conv2d.partition import ConvOptions, ConvProblem, channel_alignment
 from ops.programs.data_movement.reshape_plan import flattened, memory_after
 from ops.window import PaddedAxis, PaddedInput, convolution_axis, count_windows, transposed_axis
 

@@ -23,15 +23,23 @@ from ops.planners.conv.operands import (
 )
 from ops.planners.conv.phase_program import phase_conv, phases_of, runs_by_phases, upload_phase_weights
 from ops.programs.buffer_shapes import view_refusal
-from ops.programs.conv2d.blocks import width_refusal
 from ops.programs.conv2d.buffers import ConvBuffers, buffer_requests, placed_buffers, reuse_refusal
-from ops.programs.conv2d.parallel_config import WIDTH
-from ops.programs.conv2d.partition import sharded_input
-from ops.programs.conv2d.reader_indices import WORD_BYTES, reader_index_words, reader_indices_refusal
+from ops.programs.conv2d.op import width_refusal
+from ops.programs.conv2d.partition import WIDTH, sharded_input
 from ops.programs.data_movement import placement
 from ops.programs.data_movement.copy import Conversion, CopyTensor
 from ops.programs.eltwise.refusals import fused_by_conv_refusal
-from ops.programs.halo.plan import HaloArguments, HaloOp, HaloPlan, config_tensor_spec, plan_halo, walk_refusal
+from ops.programs.halo.plan import (
+    WORD_BYTES,
+    HaloArguments,
+    HaloOp,
+    HaloPlan,
+    config_tensor_spec,
+    plan_halo,
+    reader_index_words,
+    reader_indices_refusal,
+    walk_refusal,
+)
 from ops.window import PaddedInput, dense_frame
 
 NO_SHARDS = "input_tensor: flat it has no shards, as its grid is no rectangle; give it as [1, 1, N*H*W, C]"

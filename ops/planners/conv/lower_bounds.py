@@ -17,7 +17,7 @@ from ops.planners.conv.slicing import OutputSlice, choose_slices, input_cores, i
 from ops.programs.conv2d.buffers import ConvBuffers, buffer_requests, local_bytes
 from ops.programs.conv2d.cycles import least_cycles, time_conv
 from ops.programs.conv2d.op import Conv2dOp
-from ops.programs.conv2d.parallel_config import ConvOptions
+from ops.programs.conv2d.partition import ConvOptions
 from ops.programs.halo.plan import halo_output
 from ops.programs.halo.transfers import most_sticks
 

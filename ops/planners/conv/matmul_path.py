@@ -30,9 +30,16 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.operands import PartitionedConv, dealt_anew, operands, upload_weights
 from ops.planners.matmul import run_matmul
-from ops.programs.conv2d.estimates import choose_scheme
-from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
-from ops.programs.conv2d.partition import ConvPartition, choose_cores, partition_conv, sharded_input
+from ops.programs.conv2d.buffers import choose_scheme
+from ops.programs.conv2d.partition import (
+    BLOCK,
+    HEIGHT,
+    WIDTH,
+    ConvPartition,
+    choose_cores,
+    partition_conv,
+    sharded_input,
+)
 from ops.programs.data_movement import placement
 from ops.programs.data_movement.placement import replace_input, tilized, to_shards, uploaded_image, uploaded_rows
 from ops.programs.data_movement.reshape_plan import flattened, reshaped

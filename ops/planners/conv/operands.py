@@ -14,22 +14,18 @@ from ops.planners.conv.arguments import (
     ConvCall,
 )
 from ops.planners.conv.operand_checks import refuse_operands
-from ops.programs.conv2d.blocks import KBlock
-from ops.programs.conv2d.buffers import ConvBuffers
-from ops.programs.conv2d.estimates import SchemeChoice, choose_scheme
-from ops.programs.conv2d.op import Conv2dOp
-from ops.programs.conv2d.parallel_config import (
+from ops.programs.conv2d.buffers import ConvBuffers, SchemeChoice, choose_scheme
+from ops.programs.conv2d.op import Conv2dOp, KBlock
+from ops.programs.conv2d.partition import (
     BLOCK,
     HEIGHT,
     WIDTH,
     ConvOptions,
+    ConvPartition,
     ConvProblem,
     ParallelConfig,
-    channel_alignment,
-)
-from ops.programs.conv2d.partition import (
-    ConvPartition,
     UnknownRatesError,
+    channel_alignment,
     choose_cores,
     input_shard,
     partition_conv,

@@ -18,11 +18,10 @@ from ops.planners.conv.operands import (
     read_layout,
     sticks_bytes,
 )
-from ops.programs.conv2d.blocks import width_refusal
 from ops.programs.conv2d.buffers import BufferRequest, ConvBuffers, buffer_requests, local_bytes, placed_buffers
-from ops.programs.conv2d.parallel_config import HEIGHT, WIDTH
-from ops.programs.conv2d.reader_indices import WORD_BYTES
-from ops.programs.halo.plan import HaloArguments, config_tensor_spec
+from ops.programs.conv2d.op import width_refusal
+from ops.programs.conv2d.partition import HEIGHT, WIDTH
+from ops.programs.halo.plan import WORD_BYTES, HaloArguments, config_tensor_spec
 from ops.programs.halo.transfers import most_sticks
 from ops.programs.phase_conv2d.plan import (
     PhaseConv2dOp,

@@ -13,7 +13,7 @@ from device.numbers.formats import Integers, div_up
 from device.plan import Allocate, DeviceOp, Operation, Plan
 from ops.planners.conv.arguments import ConvCall
 from ops.programs.conv2d.op import Conv2dOp
-from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.weights import AsWanted, PrepareBias, PrepareWeights, misfit
 from ops.programs.data_movement.copy import Conversion, CopyTensor
 from ops.programs.data_movement.placement import whole_shards

@@ -29,9 +29,14 @@ from ops.planners.conv.operand_checks import Check, bias_refusals, bias_shape, r
 from ops.planners.conv.operands import PartitionedConv, operand_names, upload_prepared, weights_layout
 from ops.planners.conv.plan import builder_of, plan_convolution
 from ops.planners.conv.slicing import choose_slices, first_slice, input_cores, input_memory, most_slices
-from ops.programs.conv2d.estimates import choose_scheme
-from ops.programs.conv2d.parallel_config import channel_alignment
-from ops.programs.conv2d.partition import choose_cores, partition_conv, scheme_alignment, sharded_input
+from ops.programs.conv2d.buffers import choose_scheme
+from ops.programs.conv2d.partition import (
+    channel_alignment,
+    choose_cores,
+    partition_conv,
+    scheme_alignment,
+    sharded_input,
+)
 from ops.window import NoWindowError
 
 

@@ -15,23 +15,25 @@ from device.numbers.formats import div_up, round_up
 from device.plan import Decision
 from device.spec.device_spec import DeviceSpec
 from ops.planners.conv.arguments import ConvCall, SliceConfig, SliceType
-from ops.programs.conv2d.buffers import local_bytes
-from ops.programs.conv2d.estimates import (
+from ops.programs.conv2d.buffers import (
     SchemeChoice,
     choose_scheme,
     estimated_blocks,
     estimated_buffers,
     estimated_halo_bytes,
+    local_bytes,
 )
-from ops.programs.conv2d.parallel_config import (
+from ops.programs.conv2d.partition import (
     BLOCK,
     WIDTH,
     ConvOptions,
     ConvProblem,
     ParallelConfig,
     channel_alignment,
+    choose_cores,
+    partition_conv,
+    scheme_alignment,
 )
-from ops.programs.conv2d.partition import choose_cores, partition_conv, scheme_alignment
 from ops.window import NoWindowError, PaddedAxis, PaddedInput
 
 

@@ -14,7 +14,7 @@ from device.time.engine import Moment, Processor, Slots, Task, task_of
 from device.time.network import read_latency_cycles, shared_cycles, torus_of
 from device.time.stages import Stage
 from ops.programs.conv2d.op import Conv2dOp
-from ops.programs.conv2d.parallel_config import BLOCK, WIDTH
+from ops.programs.conv2d.partition import BLOCK, WIDTH
 from ops.programs.kernel_costs import (
     ComputeCosts,
     ProductBlock,

@@ -33,7 +33,7 @@ from ops.programs.conv2d.block_costs import (
     processors_of,
 )
 from ops.programs.conv2d.op import Conv2dOp
-from ops.programs.conv2d.parallel_config import HEIGHT, WIDTH, ConvProblem, ParallelConfig
+from ops.programs.conv2d.partition import HEIGHT, WIDTH, ConvProblem, ParallelConfig
 from ops.window import PaddedAxis, count_met_taps
 
 

@@ -1,5 +1,6 @@
 """The models of a conv2d program and of the preparation of its weights and bias."""
 
+from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Final
@@ -8,11 +9,12 @@ from device.spec.device_spec import DeviceSpec
 from device.time.stages import Stage
 from ops.op_model import Description, Detail, Ends, OpModel, cycles_of_work, uncompared_fact, values_of_first
 from ops.programs.conv2d.cycles import conv_cycles
-from ops.programs.conv2d.op import Conv2dOp, conv_attributes
-from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, ParallelConfig
+from ops.programs.conv2d.op import Conv2dOp
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, ParallelConfig
 from ops.programs.conv2d.values import convolved
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, prepared_bias, prepared_weights
 from ops.programs.eltwise.functions import uncompared
+from ops.window import sliding_window_text
 
 STAGES: Final = MappingProxyType(
     {
@@ -103,6 +105,44 @@ def _buffers(name: str, what: str, *, double: bool) -> Detail:
 
 def _counted(name: str, count: int, what: str) -> Detail:
     return Detail(name, count, f"{count} {what}{'' if count == 1 else 's'}")
+
+
+def conv_attributes(op: Conv2dOp) -> tuple[tuple[str, str], ...]:
+    """Blocks, buffers, cores and windows, by the names of the real device operation's attributes."""
+    layout, blocks, options = op.layout, op.layout.blocks, op.options
+    config, out_config, box = layout.config, layout.out_config, layout.out_config.cores.bounding_box()
+    block_config = {
+        "act_block_h_ntiles": blocks.act_h_tiles,
+        "act_block_w_ntiles": blocks.act_w_tiles,
+        "out_subblock_h_ntiles": blocks.subblock_h_tiles,
+        "out_subblock_w_ntiles": blocks.subblock_w_tiles,
+    }
+    parallelization = {
+        "grid_size": f"(x={box.cols},y={box.rows})",
+        "num_cores_nhw": config.nhw_cores,
+        "num_cores_c_in": config.channel_cores,
+        "num_cores_c_out": out_config.channel_cores,
+        "per_core_out_matrix_height_ntile": layout.shards.out_row_tiles,
+        "per_core_out_matrix_width_ntile": layout.shards.out_col_tiles,
+    }
+    return (
+        ("block_config", _fields("Conv2dBlockConfig", block_config)),
+        ("enable_act_double_buffer", str(options.act_double_buffer).lower()),
+        ("enable_split_reader", str(layout.split_reader).lower()),
+        ("enable_weights_double_buffer", str(options.weights_double_buffer).lower()),
+        ("output_channels", str(op.problem.out_channels)),
+        ("parallelization_config", _fields("Conv2dParallelizationConfig", parallelization)),
+        (
+            "sliding_window_config",
+            sliding_window_text(
+                op.problem.frame, config.cores, nhw_cores=config.nhw_cores, channel_cores=config.channel_cores
+            ),
+        ),
+    )
+
+
+def _fields(name: str, fields: Mapping[str, object]) -> str:
+    return f"{name}({','.join(f'{key}={value}' for key, value in fields.items())})"
 
 
 OP_MODELS: Final = (

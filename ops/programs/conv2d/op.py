@@ -1,16 +1,144 @@
-"""The device operation of a conv2d program, as data for the passes over values and cycles."""
+"""The device operation of a conv2d program and its K blocks."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from device.numbers.formats import DataFormat
+import numpy as np
+
+from device.memory.memory_config import TILE
+from device.numbers.formats import DataFormat, Integers
 from device.plan import DeviceOp
-from ops.programs.conv2d.blocks import KBlock, k_block_order
 from ops.programs.conv2d.buffers import ConvBuffers
-from ops.programs.conv2d.parallel_config import HEIGHT, ConvOptions, ConvProblem
-from ops.programs.conv2d.partition import ConvPartition
-from ops.window import sliding_window_text
+from ops.programs.conv2d.partition import HEIGHT, WIDTH, ConvOptions, ConvPartition, ConvProblem, weight_rows
+
+
+def width_refusal(
+    layout: ConvPartition,
+    kernel: tuple[int, int],
+    *,
+    given_width: int | None = None,
+    prepared_rows: int | None = None,
+) -> str | None:
+    """Why the WIDTH program cannot walk through its blocks, in the real library's words and ours; None if it can.
+
+    `given_width` is the channels of a shard of the input as it lies, `prepared_rows` the rows of the prepared weights;
+    None stands for those of the partition.
+    """
+    if layout.scheme is not WIDTH:
+        return None
+    blocks, shards, cores = layout.blocks, layout.shards, layout.config.channel_cores
+    if shards.out_row_tiles < blocks.act_h_tiles:
+        return (
+            f"Output block height (in # of tiles) ({shards.out_row_tiles}) should be greater than or equal to "
+            f"activation block height (in # of tiles) ({blocks.act_h_tiles})\n"
+            f"act_block_h_override: a core computes {shards.out_rows} rows; use 0"
+        )
+    if given_width not in (None, shards.in_width):
+        return (
+            "The width of tensor a needs to match the height of tensor b\n"
+            f"input_tensor: its shards on {cores} cores are {given_width} channels wide, and the "
+            f"weights are prepared for {shards.in_width}; give it such shards, or set reshard_if_not_optimal"
+        )
+    window = shards.in_channels * kernel[0] * kernel[1]
+    if window % (blocks.act_w_tiles * TILE):
+        return (
+            "The width of tensor a needs to match the height of tensor b\n"
+            f"act_block_w_div: windows of {window} padded channels can not be cut into whole blocks of "
+            f"{blocks.act_w_tiles * TILE}, so the weights are longer; use 1"
+        )
+    if prepared_rows not in (None, wanted := blocks.k_blocks * blocks.act_w_tiles * TILE):
+        return (
+            "The width of tensor a needs to match the height of tensor b\n"
+            f"weight_tensor: it has {prepared_rows} rows, and the call reads {wanted}; prepare it for this call, or "
+            "pass it on the host"
+        )
+    if shards.out_row_tiles % blocks.act_h_tiles:
+        return (
+            f"act_matrix_height_ntiles {shards.out_row_tiles} should be divisible by "
+            f"act_block_h_ntiles {blocks.act_h_tiles}\n"
+            f"act_block_h_override: {blocks.act_h_tiles * TILE} rows do not divide the {shards.out_row_tiles} tile "
+            "rows that every core of a WIDTH_SHARDED convolution computes; use 0, or 32 times a divisor of them"
+        )
+    in_blocks = weight_rows(layout, kernel) // (blocks.act_w_tiles * TILE)
+    if in_blocks % cores:
+        return (
+            f"Number of Act Blocks along the Width {in_blocks} should be divisible by "
+            f"the number of cores {cores}\n"
+            f"act_block_w_div: a channel shard of {shards.in_width} channels under a {kernel[0]}x{kernel[1]} kernel "
+            "can not be cut into whole tiles that way; use 1"
+        )
+    return None
+
+
+class KBlock(NamedTuple):
+    """One K block: the columns of the activation matrix that are multiplied between two trips through the packer.
+
+    Columns run over kernel rows, kernel columns and channels, slowest first.
+    """
+
+    kernel_rows: range
+    first_channel: int  # Its first (padded) channel
+    channels: int  # Channels of each tap
+    weight_row: int  # Row of the prepared weight matrix that belongs to its first column
+    weight_stride: int  # Distance between the weight rows of one tap and of the next
+    # Weight rows that are read for each tap, packed tap after tap; as many as channels, but where a part of a WIDTH
+    # shard is no whole number of tiles
+    weight_channels: int
+
+
+def weight_rows_of(blocks: Sequence[KBlock], columns: Sequence[Integers], kernel: tuple[int, int]) -> Integers:
+    """The row of the prepared matrix that each column of some K blocks meets; -1 for columns that meet none."""
+    if not blocks:
+        return np.empty(0, np.int64)
+    facts = [(b.weight_channels, len(b.kernel_rows) * kernel[1], b.weight_row, b.weight_stride) for b in blocks]
+    channels, tap_counts, first, stride = np.repeat(np.array(facts), [len(block) for block in columns], axis=0).T
+    tap, channel = np.divmod(np.concatenate(columns), channels)
+    rows: Integers = np.where(tap < tap_counts, first + tap * stride + channel, -1)
+    return rows
+
+
+def k_block_order(layout: ConvPartition, kernel: tuple[int, int]) -> tuple[KBlock, ...]:
+    """The K blocks, first to last (docs/planning.md, K blocks).
+
+    act_block_w_div cuts the channels of a WIDTH shard into parts, but weights are read in whole tiles: for each tap as
+    many tiles as fit a part, and each part begins that many tiles after the one before it. Where parts are no whole
+    tiles, taps meet weights that are not theirs and the last columns meet none, so the real library's own results are
+    wrong; with parts below a tile no weights are read at all, and there are no K blocks (recorded outputs are the bias
+    alone). What is not read counts as zero, which a fresh device holds there.
+    """
+    blocks, shards = layout.blocks, layout.shards
+    kh, cores, height, width = kernel[0], layout.config.channel_cores, blocks.act_w_tiles * TILE, shards.in_width
+    if layout.scheme is not WIDTH:
+        rows = [range(kh)] if layout.joins_kernel_rows else [range(i, i + 1) for i in range(kh)]
+        return tuple(
+            KBlock(
+                kernel_rows=r,
+                first_channel=s * width,
+                channels=width,
+                weight_row=(s * len(rows) + n) * height,
+                weight_stride=width,
+                weight_channels=width,
+            )
+            for n, r in enumerate(rows)
+            for s in range(cores)
+        )
+    part_count = blocks.k_blocks // cores
+    part, read = width // part_count, width // TILE // part_count * TILE
+    if not read:
+        return ()
+    return tuple(
+        KBlock(
+            kernel_rows=range(kh),
+            first_channel=s * width + p * part,
+            channels=part,
+            weight_row=(s * part_count + p) * read,
+            weight_stride=shards.in_channels,
+            weight_channels=read,
+        )
+        for p in range(part_count)
+        for s in range(cores)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,41 +205,3 @@ class Conv2dOp(DeviceOp):
     def weight_passes(self) -> int:
         """How often a weight reader reads its part: once where all blocks stay in L1, else for every output block."""
         return 1 if self.layout.scheme is HEIGHT else self.out_blocks
-
-
-def conv_attributes(op: Conv2dOp) -> tuple[tuple[str, str], ...]:
-    """Blocks, buffers, cores and windows, by the names of the real device operation's attributes."""
-    layout, blocks, options = op.layout, op.layout.blocks, op.options
-    config, out_config, box = layout.config, layout.out_config, layout.out_config.cores.bounding_box()
-    block_config = {
-        "act_block_h_ntiles": blocks.act_h_tiles,
-        "act_block_w_ntiles": blocks.act_w_tiles,
-        "out_subblock_h_ntiles": blocks.subblock_h_tiles,
-        "out_subblock_w_ntiles": blocks.subblock_w_tiles,
-    }
-    parallelization = {
-        "grid_size": f"(x={box.cols},y={box.rows})",
-        "num_cores_nhw": config.nhw_cores,
-        "num_cores_c_in": config.channel_cores,
-        "num_cores_c_out": out_config.channel_cores,
-        "per_core_out_matrix_height_ntile": layout.shards.out_row_tiles,
-        "per_core_out_matrix_width_ntile": layout.shards.out_col_tiles,
-    }
-    return (
-        ("block_config", _fields("Conv2dBlockConfig", block_config)),
-        ("enable_act_double_buffer", str(options.act_double_buffer).lower()),
-        ("enable_split_reader", str(layout.split_reader).lower()),
-        ("enable_weights_double_buffer", str(options.weights_double_buffer).lower()),
-        ("output_channels", str(op.problem.out_channels)),
-        ("parallelization_config", _fields("Conv2dParallelizationConfig", parallelization)),
-        (
-            "sliding_window_config",
-            sliding_window_text(
-                op.problem.frame, config.cores, nhw_cores=config.nhw_cores, channel_cores=config.channel_cores
-            ),
-        ),
-    )
-
-
-def _fields(name: str, fields: Mapping[str, object]) -> str:
-    return f"{name}({','.join(f'{key}={value}' for key, value in fields.items())})"

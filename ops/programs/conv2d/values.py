@@ -1,7 +1,4 @@
-"""The values of a conv2d program: K block by K block in the plan's order.
-
-The arithmetic (`arithmetic`) multiplies and rounds a block: exactly as the device does, or fast in floats.
-"""
+"""The values of a conv2d program."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -11,18 +8,76 @@ from typing import Final
 import numpy as np
 
 from device.host.threads import Shared
-from device.matrix_unit.arithmetic import RUN_ELEMENTS, Arithmetic, arithmetic_of
-from device.matrix_unit.fused import FusedLoop
+from device.matrix_unit.arithmetic import FAST, RUN_ELEMENTS, Arithmetic, arithmetic_of
+from device.matrix_unit.fused import ALIKE_COLUMNS, FusedLoop, KLoop, MetPixels, RunOperands, fused_loop
 from device.numbers.formats import Array, DataFormat, div_up, round_up, write_exactly
 from device.numbers.rounding import widen_rows
 from device.spec.device_spec import DeviceSpec
 from ops.op_model import ValuesContext, given, matrix, row
-from ops.programs.conv2d.fused import computes, loop_for
-from ops.programs.conv2d.gather import HALF, GatheredInput, Image, Run, gather, prepare_image, runs
+from ops.programs.conv2d.gather import (
+    HALF,
+    GatheredInput,
+    Image,
+    Piece,
+    Run,
+    WeightedStrip,
+    WeightRows,
+    gather,
+    met_pixels,
+    prepare_image,
+    runs,
+    weighted_strips,
+)
 from ops.programs.conv2d.op import Conv2dOp
-from ops.programs.conv2d.operands import Piece, WeightedStrip, WeightRows, weighted_strips
 from ops.programs.eltwise.functions import apply_activation
 from ops.window import PaddedAxis, PaddedInput, frame_sources
+
+
+def loop_for(context: GatheredInput, out_format: DataFormat, elements: int) -> FusedLoop | None:
+    """The compiled loop for a convolution of `elements` outputs, packed to `out_format`; None if runs go step by step.
+
+    A loop makes one product of a block, and only the bias and the packer (with its ReLU) turn the sums into outputs.
+    """
+    op = context.op
+    relu = op.activation is not None and op.activation[0] == "relu"
+    one_product = op.fidelity_phases != 3 and (op.activation is None or relu)
+    if context.arithmetic is not FAST or not one_product or not context.converts_per_pixel:
+        return None
+    k_loop = KLoop(
+        fidelity_phases=op.fidelity_phases,
+        fp32_dest=op.options.fp32_dest,
+        partials=op.partials_format,
+        accumulates=op.l1_accumulation,
+        untilizes=op.options.untilize_out,
+        relu=relu,
+        out_format=out_format,
+    )
+    return fused_loop(k_loop, len(op.k_blocks) * elements)
+
+
+def computes(loop: FusedLoop, image: Image, piece: Piece, weights: Array, bias: Array | None, result: Array) -> bool:
+    """Compute a piece with a loop if the loop can; whether it did.
+
+    The products must be those for which BLAS gives the same bits as for numpy, which multiplies more rows at once.
+    Weights are those of all K blocks, [depths, columns], and the bias is [columns].
+    """
+    run, strip = piece.run, piece.strip
+    if run.strip.width == 1 or weights.shape[1] % ALIKE_COLUMNS or not strip.met:
+        return False
+    _, _, columns, channels = image.pixels.shape
+    down, across = columns * channels * run.strip.down.axis.stride, channels * run.strip.across[0].axis.stride
+    taps, blocks = met_pixels(strip, columns * channels, channels)
+    operands = RunOperands(
+        image=image.pixels[run.image],
+        is_cut=image.is_cut,
+        met=MetPixels(first=run.first * down, down=down, across=across, taps=taps, blocks=blocks),
+        weights=weights,
+        bias=bias,
+        packs_last=bias is not None or not run.strip.blocks[-1].taps,
+    )
+    loop(operands, result, run.place(result[..., piece.channels]))
+    return True
+
 
 OPERAND_ELEMENTS: Final = 1 << 18  # of weights that are worth making an operand of at a time
 

@@ -32,7 +32,7 @@ from ops.programs.conv2d.cycles import (
     weight_bytes,
 )
 from ops.programs.conv2d.op import Conv2dOp
-from ops.programs.conv2d.parallel_config import HEIGHT
+from ops.programs.conv2d.partition import HEIGHT
 from ops.programs.phase_conv2d.plan import PhaseConv2dOp, PhasePart
 from ops.window import convolution_axis
 

@@ -15,11 +15,9 @@ from device.memory.memory_config import TILE
 from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat, Integers, round_up
 from device.plan import DeviceOp
 from device.spec.device_spec import DeviceSpec
-from ops.programs.conv2d.blocks import KBlock, k_block_order
 from ops.programs.conv2d.buffers import BufferRequest, ConvBuffers, buffer_requests
-from ops.programs.conv2d.op import Conv2dOp
-from ops.programs.conv2d.parallel_config import ConvOptions, ConvProblem
-from ops.programs.conv2d.partition import ConvPartition, k_block_tiles, plan_blocks
+from ops.programs.conv2d.op import Conv2dOp, KBlock, k_block_order
+from ops.programs.conv2d.partition import ConvOptions, ConvPartition, ConvProblem, k_block_tiles, plan_blocks
 from ops.programs.conv2d.weights import WeightsLayout
 from ops.window import OutputPhase, PaddedInput, output_phases, phase_outputs, tap_classes
 

@@ -11,9 +11,8 @@ from device.memory.memory_config import Layout
 from device.numbers.formats import Array, round_up, write_exactly
 from device.plan import DeviceOp
 from ops.op_model import ValuesContext, given, matrix, row
-from ops.programs.conv2d.fused import loop_for
 from ops.programs.conv2d.gather import HALF, GatheredInput, Image, prepare_image
-from ops.programs.conv2d.values import convolve_into
+from ops.programs.conv2d.values import convolve_into, loop_for
 from ops.programs.conv2d.weights import WeightsLayout, prepare_weights
 from ops.programs.phase_conv2d.plan import PhaseConv2dOp
 from ops.window import index_of

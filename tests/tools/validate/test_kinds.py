@@ -6,7 +6,7 @@ from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from device.spec.parts import GridSpec
 from ops.launch import DispatchCosts
-from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT
+from ops.programs.conv2d.partition import BLOCK, HEIGHT
 from ops.programs.matmul.op import MatmulProblem, MatmulProgram, Place
 from tools.validate.conv import predict_conv, predict_halo
 from tools.validate.dispatch import launches, predict_dispatch, predict_transfers, read_transfers

@@ -23,7 +23,7 @@ from ops.planners.conv.arguments import CONV_TRANSPOSE2D_BY_PHASES, ConvCall, Co
 from ops.planners.conv.lower_bounds import l1_path_calls
 from ops.planners.conv.operands import PartitionedConv, partition_call
 from ops.planners.conv.slicing import most_slices
-from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.window import NoWindowError
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
 from ttsim.runtime.types.layer import Layer

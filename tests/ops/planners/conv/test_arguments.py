@@ -9,7 +9,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, La
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.parts import GridSpec
 from ops.planners.conv.arguments import CONV2D, ComputeConfig, ConvConfig
-from ops.programs.conv2d.parallel_config import ConvOptions
+from ops.programs.conv2d.partition import ConvOptions
 from tests.build import L1_FULL, TWO_SLICES, call, changed, operand, sized_call
 from tests.shards import HEIGHT, WIDTH
 

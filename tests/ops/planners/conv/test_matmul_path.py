@@ -14,7 +14,7 @@ from device.spec.device_spec import load_spec
 from ops.op_model import ValuesContext
 from ops.passes.values import run_values
 from ops.planners.conv.plan import plan_convolution
-from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT
+from ops.programs.conv2d.partition import BLOCK, HEIGHT
 from tests.build import operand, sized_call
 from tests.shards import in_box
 

@@ -6,8 +6,14 @@ from device.memory.memory_config import TensorMemoryLayout
 from device.numbers.formats import BFLOAT16
 from device.spec.device_spec import DeviceSpec, load_spec
 from ops.programs.conv2d.op import Conv2dOp
-from ops.programs.conv2d.parallel_config import ConvOptions, ConvProblem
-from ops.programs.conv2d.partition import ConvPartition, choose_cores, partition_conv, scheme_alignment
+from ops.programs.conv2d.partition import (
+    ConvOptions,
+    ConvPartition,
+    ConvProblem,
+    choose_cores,
+    partition_conv,
+    scheme_alignment,
+)
 from ops.window import PaddedInput, convolution_axis, transposed_axis
 
 SPEC = load_spec("wormhole_n150")

@@ -8,9 +8,9 @@ from hypothesis import given, strategies as st
 
 from device.errors import DeviceError
 from device.numbers.formats import FLOAT32
-from ops.programs.conv2d.blocks import k_block_order, weight_rows, weight_rows_of, width_refusal
-from ops.programs.conv2d.estimates import estimated_buffers
-from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.buffers import estimated_buffers
+from ops.programs.conv2d.op import k_block_order, weight_rows, weight_rows_of, width_refusal
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.conv2d.weights import WeightsLayout, prepare_weights
 from tests.ops.programs.conv2d.convolutions import SPEC, column, conv_problem, doubled, partitioned
 

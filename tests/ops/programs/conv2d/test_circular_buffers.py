@@ -7,8 +7,7 @@ import pytest
 
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from ops.programs.conv2d.buffers import ConvBuffers, buffer_requests, local_bytes, placed_buffers
-from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH, ConvOptions
-from ops.programs.conv2d.partition import Blocks, Shards
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, Blocks, ConvOptions, Shards
 from ops.window import PaddedInput, convolution_axis
 from tests.ops.programs.conv2d.convolutions import column, conv_problem, partitioned
 

@@ -10,7 +10,7 @@ from device.time.stages import Stage
 from ops.planners.conv.lower_bounds import lower_bound_of
 from ops.programs.conv2d.block_costs import ConvCosts
 from ops.programs.conv2d.cycles import conv_cycles, least_cycles, time_conv
-from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.kernel_costs import ComputeCosts, TransferCosts
 from tests.ops.programs.conv2d.timed_convolutions import SPECS, conv, total
 from tests.ttsim.study.tune.tuned_calls import question

@@ -10,15 +10,16 @@ from device.errors import DeviceError
 from device.memory.memory_config import ShardOrientation
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
-from ops.programs.conv2d.buffers import reuse_refusal, reuse_tiles
-from ops.programs.conv2d.estimates import (
+from ops.programs.conv2d.buffers import (
     check_estimated_format,
     choose_scheme,
     estimate_l1,
     estimated_buffers,
     estimated_halo_bytes,
+    reuse_refusal,
+    reuse_tiles,
 )
-from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH, ConvOptions, ParallelConfig
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ConvOptions, ParallelConfig
 from ops.window import PaddedAxis, PaddedInput, transposed_axis
 from tests.ops.programs.conv2d.convolutions import SPEC, conv_problem
 

@@ -12,8 +12,8 @@ from device.matrix_unit import fused
 from device.matrix_unit.arithmetic import FAST
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32
 from ops.programs.conv2d import values
-from ops.programs.conv2d.operands import met_pixels, weighted_strips
-from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH, ConvOptions
+from ops.programs.conv2d.gather import met_pixels, weighted_strips
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ConvOptions
 from tests.ops.programs.conv2d.value_cases import Case, arrays, cases, computed, for_equal_bits, work_of
 
 pytestmark = pytest.mark.skipif(

@@ -8,7 +8,6 @@ from device.host.pieces import parts_of
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
 from ops.programs.conv2d import gather
-from ops.programs.conv2d.blocks import KBlock
 from ops.programs.conv2d.gather import (
     GatheredInput,
     Strip,
@@ -17,6 +16,7 @@ from ops.programs.conv2d.gather import (
     seen,
     strips,
 )
+from ops.programs.conv2d.op import KBlock
 from ops.window import PaddedAxis, output_phases, transposed_axis
 from tests.ops.programs.conv2d.value_cases import SPEC, Case, normal, work_of
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ops.programs.conv2d.blocks import KBlock
-from ops.programs.conv2d.operands import rows_in_place, weighted_strips
+from ops.programs.conv2d.gather import rows_in_place, weighted_strips
+from ops.programs.conv2d.op import KBlock
 from ops.window import transposed_axis
 
 

@@ -10,21 +10,19 @@ from device.memory.memory_config import BufferType, MemoryConfig, ShardOrientati
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, div_up, round_up
 from device.spec.device_spec import load_spec
 from device.spec.parts import GridSpec, TransferRate
-from ops.programs.conv2d.blocks import weight_rows
 from ops.programs.conv2d.buffers import ConvBuffers
-from ops.programs.conv2d.parallel_config import (
+from ops.programs.conv2d.op import weight_rows
+from ops.programs.conv2d.partition import (
     BLOCK,
     HEIGHT,
+    SUBBLOCKS,
     WIDTH,
     ConvOptions,
+    act_block_height,
     channel_alignment,
+    choose_cores,
     largest_divisor,
     most_cores,
-)
-from ops.programs.conv2d.partition import (
-    SUBBLOCKS,
-    act_block_height,
-    choose_cores,
     scheme_alignment,
     sharded_input,
     subblock,

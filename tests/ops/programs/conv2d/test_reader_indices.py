@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from hypothesis import given, strategies as st
 
-from ops.programs.conv2d.reader_indices import reader_index_words, reader_indices_refusal
+from ops.programs.halo.plan import reader_index_words, reader_indices_refusal
 from ops.window import PaddedInput, convolution_axis, window_starts
 
 positive = st.integers(1, 4)

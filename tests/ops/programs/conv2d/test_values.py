@@ -13,7 +13,7 @@ from device.host.threads import Shared, locked
 from device.matrix_unit.arithmetic import EXACT, FAST
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize, round_up
 from ops.programs.conv2d import values
-from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH, ConvOptions
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ConvOptions
 from ops.programs.conv2d.weights import prepare_weights
 from tests.ops.programs.conv2d.value_cases import (
     Case,

@@ -12,7 +12,7 @@ from device.time.network import read_latency_cycles
 from device.time.stages import Stage
 from ops.programs.conv2d.block_costs import ConvCosts, conv_steps
 from ops.programs.conv2d.cycles import conv_cycles, time_conv
-from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
 from ops.programs.kernel_costs import ProductBlock, TransferCosts, multiply_task
 from tests.ops.programs.conv2d.timed_convolutions import HAND, SPECS, conv
 

@@ -4,7 +4,7 @@ from device.numbers.formats import BFLOAT8_B
 from device.spec.device_spec import load_spec
 from ops.programs.conv2d.cycles import conv_cycles
 from ops.programs.conv2d.op import Conv2dOp
-from ops.programs.conv2d.parallel_config import HEIGHT
+from ops.programs.conv2d.partition import HEIGHT
 from ops.window import PaddedInput, convolution_axis, transposed_axis
 from tests.ops.programs.conv2d.convolutions import conv_problem, partitioned
 

@@ -9,7 +9,7 @@ from device.host.products import multiplies_in_place
 from device.memory.memory_config import TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat, quantize
 from device.spec.device_spec import load_spec
-from ops.programs.conv2d.parallel_config import BLOCK, HEIGHT, WIDTH, ConvOptions, ConvProblem
+from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH, ConvOptions, ConvProblem
 from ops.programs.conv2d.values import conv_values
 from ops.programs.conv2d.weights import WeightsLayout, prepare_bias, prepare_weights
 from ops.reference import conv_transpose_channels_last, plan_geometry

@@ -11,10 +11,8 @@ from device.memory.memory_config import ShardOrientation
 from device.numbers.formats import BFLOAT8_B
 from device.time.stages import Stage
 from ops.op_models import load_spec
-from ops.programs.halo.config_tensors import UNTILIZE_BLOCK_STICKS, turns
-from ops.programs.halo.cycles import halo_cycles, halo_sent, halo_times
-from ops.programs.halo.plan import BLOCK, HEIGHT, WIDTH, HaloOp
-from ops.programs.halo.traffic import halo_traffic, stick_bytes
+from ops.programs.halo.cycles import halo_cycles, halo_sent, halo_times, halo_traffic, stick_bytes
+from ops.programs.halo.plan import BLOCK, HEIGHT, UNTILIZE_BLOCK_STICKS, WIDTH, HaloOp, turns
 from ops.programs.halo.transfers import list_transfers, padding_runs
 from tests.ops.programs.halo.halos import halo_plan
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from ops.programs.halo.config_tensors import CoreOrder, config_words
+from ops.programs.halo.plan import CoreOrder, config_words
 from ops.programs.halo.transfers import (
     PaddingRuns,
     count_padding,

@@ -4,7 +4,7 @@ import pytest
 
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT8_B
-from ops.programs.conv2d.blocks import KBlock
+from ops.programs.conv2d.op import KBlock
 
 
 def groups(planned):
