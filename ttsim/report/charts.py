@@ -10,7 +10,7 @@ from device.spec.device_spec import DeviceSpec
 from ttsim.report.cycles import Core, CoreTime, OperationTime, cores_in, share_of
 from ttsim.report.explain import FIDELITIES
 from ttsim.report.formatting import count_of
-from ttsim.report.l1_map import CIRCULAR, L1Map
+from ttsim.report.memory import CIRCULAR, L1Map
 from ttsim.report.runs import OpRun
 
 MOST_STEPS: Final = 12  # marks on an axis

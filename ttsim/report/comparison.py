@@ -2,9 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -12,16 +12,15 @@ from device.errors import ArgumentError
 from ttsim.report.export.spelling import operation_name
 from ttsim.report.formatting import TableColumn, printable, short_name, table_lines, terminal_width, wrapped
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportedTensor:
-    """A tensor that an operation reads or makes, as text; fields are empty if the report lacks them."""
-
-    name: str  # INPUT_0, OUTPUT_0 ..
-    shape: str = ""  # The logical shape, as 1x1x64x32
-    dtype: str = ""  # BFLOAT16 ..
-    layout: str = ""  # TILE or ROW_MAJOR
-    memory: str = ""  # L1_HEIGHT_SHARDED ..
+Difference = tuple[str, str]  # its kind (cores, fidelity, shapes ..), and its text: of a figure with {} for both values
+CYCLES, NANOSECONDS = "cycles", "ns"
+SHOWN_STAGES: Final = 2
+CORES: Final[Difference] = ("cores", "{} -> {} cores")
+FIDELITY: Final[Difference] = ("fidelity", "{} -> {}")
+BOUND: Final[Difference] = ("bound", "bound by {} -> {}")
+MISSING, MODEL, STAGES = "matched", "known times", "stages"
+OF_TENSORS: Final = ("shapes", "data types", "layouts", "memory")
+CONFIGURED: Final = ("cores", "fidelity", *OF_TENSORS)  # differences that are known before a run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +31,11 @@ class ReportedOperation:
     # None without a model, and in the rows of a profiler, which have times only
     cycles: int | None
     nanoseconds: float | None  # None if unknown
-    bound_by: str  # Empty if unknown
-    core_count: int  # 0 if unknown
-    fidelity: str = ""  # LoFi to HiFi4; empty if nothing is multiplied, or unknown
-    tensors: tuple[ReportedTensor, ...] = ()  # Inputs and outputs; empty in a JSON report
+    # Compared figures: cores, fidelity, binding stage, and shape, data type, layout and memory of each tensor; a figure
+    # that the report lacks is empty
+    figures: Mapping[Difference, str] = field(default_factory=dict)
     # Critical cycles by stage, or busy cycles if no path is known; empty in a network's report
-    stages: tuple[tuple[str, int], ...] = ()
+    stages: Mapping[str, int] = field(default_factory=dict)
 
     def taken(self, unit: str) -> int | None:
         """Its cycles, or its whole nanoseconds."""
@@ -57,59 +55,25 @@ class Reported:
     left_out: tuple[str, ...] = ()  # Rows that are no operations of the device, in words
 
 
-CYCLES, NANOSECONDS = "cycles", "ns"
-SHOWN_STAGES: Final = 2
-MISSING, MODEL, STAGES = "matched", "known times", "stages"
-# Compared figures of an operation and of its tensors: name, field, and the text of a difference.
-OF_OPERATIONS: Final = (
-    ("cores", "core_count", "{} -> {} cores"),
-    ("fidelity", "fidelity", "{} -> {}"),
-    ("bound", "bound_by", "bound by {} -> {}"),
-)
-OF_TENSORS: Final = (("shapes", "shape"), ("data types", "dtype"), ("layouts", "layout"), ("memory", "memory"))
-CONFIGURED: Final = ("cores", "fidelity", *(what for what, _ in OF_TENSORS))  # differences that are known before a run
-
-
-class Cause(NamedTuple):
-    """A difference between two operations."""
-
-    what: str  # Differs: cores, fidelity, shapes ..
-    text: str  # How, in words
-
-
 def causes_of(
     before: ReportedOperation | None, after: ReportedOperation | None, *, stages: bool = True
-) -> tuple[Cause, ...]:
+) -> tuple[Difference, ...]:
     """The differences of an operation between two reports; None is an operation missing in one of them.
 
     The stages that changed most come last; cycles of `stages` do not compare between two clocks.
     """
     if before is None or after is None:
-        return (Cause(MISSING, "only after" if before is None else "only before"),)
+        return ((MISSING, "only after" if before is None else "only before"),)
     if (before.nanoseconds is None) != (after.nanoseconds is None):
-        return (Cause(MODEL, f"no time {'before' if before.nanoseconds is None else 'after'}"),)
-    changed = _stages(dict(before.stages), dict(after.stages)) if stages else ()
-    return (*_differences(before, after), *changed)
-
-
-def _differences(before: ReportedOperation, after: ReportedOperation) -> Iterator[Cause]:
-    for what, name, words in OF_OPERATIONS:
-        was, now = getattr(before, name), getattr(after, name)
-        if was and now and was != now:
-            yield Cause(what, words.format(was, now))
-    others = {tensor.name: tensor for tensor in after.tensors}
-    for tensor in before.tensors:
-        for what, name in OF_TENSORS if tensor.name in others else ():
-            was, now = getattr(tensor, name), getattr(others[tensor.name], name)
-            if was and now and was != now:
-                yield Cause(what, f"{tensor.name} {was} -> {now}")
-
-
-def _stages(were: dict[str, int], are: dict[str, int]) -> Iterator[Cause]:
-    changes = {name: are.get(name, 0) - were.get(name, 0) for name in {**were, **are}}
-    most = sorted((name for name in changes if changes[name]), key=lambda name: -abs(changes[name]))
-    for name in most[:SHOWN_STAGES] if were and are else ():  # a network's report has none
-        yield Cause(STAGES, f"{name} {changes[name]:+,}")
+        return ((MODEL, f"no time {'before' if before.nanoseconds is None else 'after'}"),)
+    both = ((what, text, was, after.figures.get((what, text), "")) for (what, text), was in before.figures.items())
+    differences = [(what, text.format(was, now)) for what, text, was, now in both if was and now and was != now]
+    if stages and before.stages and after.stages:
+        names = dict.fromkeys((*before.stages, *after.stages))
+        changes = {name: after.stages.get(name, 0) - before.stages.get(name, 0) for name in names}
+        most = sorted(filter(changes.get, changes), key=lambda name: -abs(changes[name]))
+        differences += [(STAGES, f"{name} {changes[name]:+,}") for name in most[:SHOWN_STAGES]]
+    return tuple(differences)
 
 
 MOST_CELLS: Final = 100_000_000  # cells of the matching table, two bytes each
@@ -196,23 +160,18 @@ class Pair(NamedTuple):
     before: ReportedOperation | None  # None if the first report lacks the operation
     after: ReportedOperation | None  # None if the second report lacks the operation
     change: Change  # A missing operation counts 0
-    causes: tuple[Cause, ...]  # Its differences
-
-    @property
-    def sides(self) -> list[ReportedOperation]:
-        """The operation in each report that has it."""
-        return [side for side in (self.before, self.after) if side is not None]
+    causes: tuple[Difference, ...]  # Its differences
 
     @property
     def name(self) -> str:
         """The name of the operation."""
-        return self.sides[0].name
+        return next(side.name for side in (self.before, self.after) if side is not None)
 
 
 class KindChange(NamedTuple):
     """The change of all operations of one kind."""
 
-    kind: str  # Conv2d, Halo ..
+    name: str  # Conv2d, Halo ..
     counts: tuple[int, int] | None  # How many there are in each report; None of all kinds together
     change: Change
 
@@ -238,32 +197,32 @@ class Comparison:
         different = [pair for pair in self.pairs if pair.change.more or pair.causes]
         words = [self._head(), *self._counts(different), *self.notes]
         lines = [line for text in words for line in wrapped(text, width, indent=2)]
+        name = TableColumn[Any]("kind", lambda row: short_name(row.name), words=True)
+        change = (
+            TableColumn[Any]("change", lambda row: self._text(row.change.more, sign="+"), goes=1),
+            TableColumn[Any]("of it", lambda row: _percent(row.change.share)),
+        )
         if self.kinds:
-            rows = [
-                *sorted(self.kinds, key=lambda kind: -abs(kind.change.more)),
-                KindChange("together", None, self.change),
-            ]
+            kinds = sorted(self.kinds, key=lambda kind: -abs(kind.change.more))
             columns = (
-                TableColumn[KindChange]("kind", lambda kind: short_name(kind.kind), words=True),
-                TableColumn[KindChange]("count", _count, goes=2),
-                TableColumn[KindChange]("before", lambda kind: self._text(kind.change.before)),
-                TableColumn[KindChange]("after", lambda kind: self._text(kind.change.after)),
-                TableColumn[KindChange]("change", lambda kind: self._text(kind.change.more, sign="+"), goes=1),
-                TableColumn[KindChange]("of it", lambda kind: _percent(kind.change.share)),
+                name,
+                TableColumn[Any]("count", _count, goes=2),
+                TableColumn[Any]("before", lambda kind: self._text(kind.change.before)),
+                TableColumn[Any]("after", lambda kind: self._text(kind.change.after)),
+                *change,
             )
-            lines += ["", *table_lines(columns, rows, width)]
+            lines += ["", *table_lines(columns, [*kinds, KindChange("together", None, self.change)], width)]
         if different:
             shown = (
-                TableColumn[Pair]("operation", lambda pair: short_name(pair.name), words=True),
-                TableColumn[Pair]("before", lambda pair: self._taken(pair.before)),
-                TableColumn[Pair]("after", lambda pair: self._taken(pair.after)),
-                TableColumn[Pair]("change", lambda pair: self._text(pair.change.more, sign="+"), goes=1),
-                TableColumn[Pair]("of it", lambda pair: _percent(pair.change.share)),
+                replace(name, heading="operation"),
+                TableColumn[Any]("before", lambda pair: self._taken(pair.before)),
+                TableColumn[Any]("after", lambda pair: self._taken(pair.after)),
+                *change,
             )
             head, *rest = table_lines(shown, different, width)
             lines += ["", head]
             for pair, line in zip(different, rest, strict=True):
-                why = printable(", ".join(cause.text for cause in pair.causes)[:LONGEST_CAUSES])
+                why = printable(", ".join(text for _, text in pair.causes)[:LONGEST_CAUSES])
                 lines += [line, *(wrapped(f"    {why}", width, indent=4) if why else ())]
         return "\n".join(lines)
 
@@ -279,16 +238,12 @@ class Comparison:
 
     def _counts(self, different: Sequence[Pair]) -> Iterator[str]:
         """The number of operations in both reports, and the number that differ by each cause."""
-        alone = Counter(pair.causes[0].text for pair in different if len(pair.sides) == 1)
+        alone = Counter(pair.causes[0][1] for pair in different if None in (pair.before, pair.after))
         same = len(self.pairs) - len(different)
-        counts = [
-            f"{len(self.pairs) - alone.total()} operations are in both",
-            f"{same} of them the same" if same else "",
-        ]
-        yield (
-            ", ".join(filter(None, (*counts, *(f"{alone[text]} {text}" for text in sorted(alone, reverse=True))))) + "."
-        )
-        differs = Counter(what for pair in different for what in {cause.what for cause in pair.causes})
+        counts = [f"{len(self.pairs) - alone.total()} operations are in both"]
+        counts += [f"{same} of them the same"] if same else []
+        yield ", ".join((*counts, *(f"{alone[text]} {text}" for text in sorted(alone, reverse=True)))) + "."
+        differs = Counter(what for pair in different for what in dict(pair.causes))
         differences = [f"{what} in {differs[what]}" for what in sorted(CONFIGURED) if differs[what]]
         if differences:
             yield f"What differs: {', '.join(differences)}."
@@ -314,7 +269,14 @@ def compare(before: Reported, after: Reported) -> Comparison:
         devices=(before.device, after.device),
         change=_together(pairs),
         pairs=tuple(pairs),
-        kinds=tuple(_kind(kind, pairs) for kind in dict.fromkeys((*kinds[0], *kinds[1]))),
+        kinds=tuple(
+            KindChange(
+                kind,
+                (kinds[0].count(kind), kinds[1].count(kind)),
+                _together(pair for pair in pairs if kind_of(pair.name) == kind),
+            )
+            for kind in dict.fromkeys((*kinds[0], *kinds[1]))
+        ),
         notes=tuple(_notes(before, after)),
     )
 
@@ -323,12 +285,6 @@ def _pair(before: ReportedOperation | None, after: ReportedOperation | None, uni
     was, now = (0 if side is None else side.taken(unit) for side in (before, after))
     change = Change(0, 0) if was is None or now is None else Change(was, now)
     return Pair(before, after, change, causes_of(before, after, stages=unit == CYCLES))
-
-
-def _kind(kind: str, pairs: Sequence[Pair]) -> KindChange:
-    own = [pair for pair in pairs if kind_of(pair.name) == kind]
-    counts = (sum(pair.before is not None for pair in own), sum(pair.after is not None for pair in own))
-    return KindChange(kind, counts, _together(own))
 
 
 def _together(pairs: Iterable[Pair]) -> Change:

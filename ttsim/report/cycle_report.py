@@ -1,26 +1,17 @@
 """The report on cycles, its table, and the launch overhead between operations."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from device.spec.device_spec import DeviceSpec
 from device.time.stages import Lazy
 from ops.launch import Launch, Replay, between_kernels_nanoseconds
 from ops.passes.cycles import ASSUMPTIONS
 from ttsim.report.advice import Advice, explain_advice
-from ttsim.report.cycles import CallRun, CallTime, MathUse, OperationTime, Roofline, Totals, call_times, totals
+from ttsim.report.cycles import CallRun, CallTime, OperationTime, Totals, call_times, totals
 from ttsim.report.explain import explain_call, explain_inclusion, not_counting, untimed_lines, where_measured
-from ttsim.report.formatting import (
-    TableColumn,
-    count_of,
-    cycles,
-    percent,
-    short_name,
-    table_lines,
-    time,
-    wrapped,
-)
+from ttsim.report.formatting import TableColumn, count_of, cycles, percent, short_name, table_lines, time, wrapped
 from ttsim.report.rows import Report
 
 ERROR_SHARE: Final = 0.04  # mean, on tests outside the fit: docs/cycles.md, Between operations
@@ -31,7 +22,7 @@ BASES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class LaunchTime:
     """The launch overhead of all programs of a report, launched in one way."""
 
@@ -41,7 +32,7 @@ class LaunchTime:
     basis: str  # The source of the figure
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class LaunchTimes:
     """The launch overhead of all programs of a report, launched in each way."""
 
@@ -55,15 +46,10 @@ def launch_times(launches: Sequence[Launch], kernel_nanoseconds: float, spec: De
     """The launch overhead of all programs of a report in order, whose kernels take `kernel_nanoseconds`."""
     between = between_kernels_nanoseconds(launches, spec)
     readings = (
-        LaunchTime(
-            reading=replay.value,
-            between_nanoseconds=round(between[replay]),
-            total_nanoseconds=round(kernel_nanoseconds + between[replay]),
-            basis=basis,
-        )
+        LaunchTime(replay.value, round(between[replay]), round(kernel_nanoseconds + between[replay]), basis)
         for replay, basis in (BASES.items() if launches else ())
     )
-    return LaunchTimes(programs=len(launches), readings=tuple(readings))
+    return LaunchTimes(len(launches), tuple(readings))
 
 
 def launch_lines(launches: LaunchTimes) -> list[str]:
@@ -82,42 +68,38 @@ def launch_summary(launches: LaunchTimes) -> str:
     return ", ".join(f"{reading.reading} {time(reading.between_nanoseconds)}" for reading in launches.readings)
 
 
-Line = OperationTime | CallTime  # A row of the table: an operation, or all of a call
+class Line(NamedTuple):
+    """A line of the table: an operation of a call, or the whole call."""
+
+    name: str
+    cores: int
+    of: OperationTime | Totals
+    share: str = ""  # Of the call
+    bound_by: str = ""
 
 
-def _of(line: Line) -> OperationTime | Totals:
-    return line.total if isinstance(line, CallTime) else line
-
-
-def _math(line: Line, share: Callable[[MathUse], float]) -> str:
+def _math(line: Line, share: float) -> str:
     """A share of the work of the matrix units; empty if they do nothing."""
-    math = _of(line).math
-    return percent(share(math)) if math.issued_flops else ""
+    return percent(share) if line.of.math.issued_flops else ""
 
 
 def _rate(bytes_per_second: float) -> str:
     return f"{count_of(bytes_per_second)}B/s" if bytes_per_second else ""
 
 
-def _near(roof: Roofline) -> str:
-    return percent(roof.share) if roof.cycles else ""
-
-
 CALL_TABLE: Final[Sequence[TableColumn[Line]]] = (
     TableColumn("operation", lambda line: short_name(line.name), words=True),
-    TableColumn("cycles", lambda line: cycles(_of(line).cycles)),
-    TableColumn("time", lambda line: time(_of(line).nanoseconds), goes=8),
-    TableColumn("of call", lambda line: "" if isinstance(line, CallTime) else percent(line.share), goes=9),
-    TableColumn("bound by", lambda line: "" if isinstance(line, CallTime) else line.bound_by, words=True),
-    TableColumn(
-        "cores", lambda line: str(len(line.total.cores) if isinstance(line, CallTime) else line.core_count), goes=7
-    ),
-    TableColumn("math", lambda line: _math(line, lambda math: math.utilization), goes=6),
-    TableColumn("useful", lambda line: _math(line, lambda math: math.useful_share), goes=5),
-    TableColumn("DRAM", lambda line: _rate(_of(line).traffic.dram_bytes_per_second), goes=4),
-    TableColumn("network", lambda line: _rate(_of(line).traffic.network_bytes_per_second), goes=3),
-    TableColumn("uncontended", lambda line: cycles(_of(line).cycles_without_contention), goes=2),
-    TableColumn("of roof", lambda line: _near(_of(line).roofline), goes=1),
+    TableColumn("cycles", lambda line: cycles(line.of.cycles)),
+    TableColumn("time", lambda line: time(line.of.nanoseconds), goes=8),
+    TableColumn("of call", lambda line: line.share, goes=9),
+    TableColumn("bound by", lambda line: line.bound_by, words=True),
+    TableColumn("cores", lambda line: str(line.cores), goes=7),
+    TableColumn("math", lambda line: _math(line, line.of.math.utilization), goes=6),
+    TableColumn("useful", lambda line: _math(line, line.of.math.useful_share), goes=5),
+    TableColumn("DRAM", lambda line: _rate(line.of.traffic.dram_bytes_per_second), goes=4),
+    TableColumn("network", lambda line: _rate(line.of.traffic.network_bytes_per_second), goes=3),
+    TableColumn("uncontended", lambda line: cycles(line.of.cycles_without_contention), goes=2),
+    TableColumn("of roof", lambda line: percent(line.of.roofline.share) if line.of.roofline.cycles else "", goes=1),
 )
 
 
@@ -125,9 +107,9 @@ def call_lines(calls: Sequence[CallTime], width: int | None = None) -> list[str]
     """The operations of each call, then their sum if the call has several or is not alone in the table."""
     lines: list[Line] = []
     for call in calls:
-        lines += call.operations
+        lines += [Line(op.name, op.core_count, op, percent(op.share), op.bound_by) for op in call.operations]
         if len(calls) > 1 or len(call.operations) != 1:
-            lines.append(call)
+            lines.append(Line(call.name, len(call.total.cores), call.total))
     return table_lines(CALL_TABLE, lines, width)
 
 

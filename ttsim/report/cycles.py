@@ -17,7 +17,7 @@ from device.time.stages import CoreGroupCycles, Lazy, OperationCycles, Stage, St
 from ops.launch import Launch
 from ops.op_model import Description, Detail
 from ops.passes.cycles import TimedOperation, expected_error
-from ttsim.report.rows import Column, Row
+from ttsim.report.rows import Column, Derived, Row
 
 NO_MEASUREMENT: Final = "no measurement"
 DIGITS: Final = 6  # significant decimals of a model's cycles
@@ -101,12 +101,13 @@ def total_error(operations: Sequence[tuple[str, int, ErrorBar]]) -> TotalError:
 
     Errors of one kind are added, errors of different kinds are added in squares.
     """
-    cycles = sum(cycles for _, cycles, _ in operations)
-    measured = sum(cycles for _, cycles, bar in operations if bar.share is not None)
     off: defaultdict[str, list[float]] = defaultdict(list)
-    for kind, own, bar in operations:
+    measured = 0
+    for kind, cycles, bar in operations:
         if bar.share is not None:
-            off[kind].append(bar.share * own)
+            off[kind].append(bar.share * cycles)
+            measured += cycles
+    cycles = sum(cycles for _, cycles, _ in operations)
     return TotalError(
         share=hypot(*map(fsum, off.values())) / measured if measured else None,
         unmeasured_share=1 - measured / cycles if cycles else 0.0,
@@ -142,12 +143,10 @@ def _whole_stages(stages: Iterable[StageCycles]) -> Iterable[StageCycles]:
     """Rounds critical cycles at their ends on the path, one stage after the other."""
     end, whole_end = 0.0, 0
     for stage in stages:
-        critical = 0
-        if stage.critical_cycles:
-            end += stage.critical_cycles
-            critical = whole(end) - whole_end
-            whole_end += critical
-        yield StageCycles(stage.stage, whole(stage.busy_cycles), whole(stage.stall_cycles or 0), critical)
+        end += stage.critical_cycles
+        critical = whole(end) - whole_end if stage.critical_cycles else 0
+        whole_end += critical
+        yield StageCycles(stage.stage, whole(stage.busy_cycles), whole(stage.stall_cycles), critical)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -161,20 +160,25 @@ class StageTime(Row, figures="stage does busy_cycles stall_cycles critical_cycle
     stall_cycles: int  # Cycles of waiting for another stage; 0 if waiting is not modeled
     critical_cycles: int  # Cycles on the critical path; over all stages these add up to the whole
 
-    busy_share = Column["StageTime", float](lambda stage: share_of(stage.busy_cycles, stage.of_cycles))
-    stall_share = Column["StageTime", float](lambda stage: share_of(stage.stall_cycles, stage.of_cycles))
-    critical_share = Column["StageTime", float](lambda stage: share_of(stage.critical_cycles, stage.of_cycles))
+    busy_share = Column[float](lambda stage: share_of(stage.busy_cycles, stage.of_cycles))
+    stall_share = Column[float](lambda stage: share_of(stage.stall_cycles, stage.of_cycles))
+    critical_share = Column[float](lambda stage: share_of(stage.critical_cycles, stage.of_cycles))
 
 
 def stage_times(
     stages: Iterable[StageCycles], *, of_cycles: float, words: Mapping[Stage, str] = DOES
 ) -> tuple[StageTime, ...]:
-    """Stages added up by name in pipeline order, with their shares of `of_cycles` and their descriptions."""
-    sums: defaultdict[Stage, list[int]] = defaultdict(lambda: [0, 0, 0])
-    for stage in stages:
-        for at, cycles in enumerate((stage.busy_cycles, stage.stall_cycles, stage.critical_cycles)):
-            sums[stage.stage][at] += whole(cycles)
-    return tuple(StageTime(of_cycles, stage.value, words[stage], *sums[stage]) for stage in Stage if stage in sums)
+    """Stages in whole cycles added up by name in pipeline order, with their shares of `of_cycles` and descriptions."""
+    sums: defaultdict[Stage, list[tuple[float, ...]]] = defaultdict(list)
+    for stage, *cycles in stages:
+        sums[stage].append(tuple(cycles))
+    return tuple(
+        StageTime(
+            of_cycles, stage.value, words[stage], *(int(sum(column)) for column in zip(*sums[stage], strict=True))
+        )
+        for stage in Stage
+        if stage in sums
+    )
 
 
 def tied_stages(stages: Sequence[StageTime], bound_by: str, cycles: int) -> tuple[str, ...]:
@@ -185,12 +189,8 @@ def tied_stages(stages: Sequence[StageTime], bound_by: str, cycles: int) -> tupl
     nothing). Busy cycles count if no critical path is known.
     """
     spent = spent_cycles(stages)
-    most = spent.get(bound_by, 0)
-    near = [
-        name
-        for name, own in spent.items()
-        if name != bound_by and 2 * own >= most > 0 and abs(most - own) <= TIE_SHARE * cycles
-    ]
+    most = spent.pop(bound_by, 0)
+    near = [name for name, own in spent.items() if 2 * own >= most > 0 and abs(most - own) <= TIE_SHARE * cycles]
     return tuple(sorted(near, key=lambda name: -spent[name]))
 
 
@@ -208,25 +208,15 @@ class CoreGroupTime(Row):
     of_cycles: int
     words: Mapping[Stage, str]  # Descriptions of the stages
 
-    cores = Column["CoreGroupTime", str](lambda group: str(group.group.cores.merged()))  # As ttnn prints them
-    ranges = Column["CoreGroupTime", Ranges](lambda group: ranges_of(group.group.cores))
-    cycles = Column["CoreGroupTime", int](  # From the start of the program to the end of their last stage
-        lambda group: whole(group.group.cycles)
-    )
-    share = Column["CoreGroupTime", float](lambda group: share_of(group.group.cycles, group.of_cycles))
-    stages = Column["CoreGroupTime", tuple[StageTime, ...]](  # Of each of these cores, in the order of the pipeline
+    cores = Column[str](lambda group: str(group.group.cores.merged()))  # As ttnn prints them
+    ranges = Column[Ranges](lambda group: ranges_of(group.group.cores))
+    cycles = Column[int](lambda group: group.group.cycles)  # From the start of the program to their last stage's end
+    share = Column[float](lambda group: share_of(group.cycles, group.of_cycles))
+    stages = Column[tuple[StageTime, ...]](  # Of each of these cores, in the order of the pipeline
         lambda group: stage_times(group.group.stages, of_cycles=group.of_cycles, words=group.words)
     )
-
-    @property
-    def coordinates(self) -> tuple[Core, ...]:
-        """(column, row) of each core, rectangle by rectangle."""
-        return tuple(cores_in(self.ranges))
-
-    @property
-    def idle_share(self) -> float:
-        """The share of the operation's cycles after the end of the group's last stage."""
-        return 1 - self.share
+    coordinates = Derived[tuple[Core, ...]](lambda group: tuple(cores_in(group.ranges)))  # Rectangle by rectangle
+    idle_share = Derived[float](lambda group: 1 - group.share)  # Share of the operation's cycles after their end
 
 
 class Sums(NamedTuple):
@@ -266,15 +256,13 @@ class Traffic(Row):
     sums: Sums
     spec: DeviceSpec
 
-    dram_read_bytes = Column["Traffic", int](lambda row: row.sums.dram_read_bytes)
-    dram_written_bytes = Column["Traffic", int](lambda row: row.sums.dram_written_bytes)
-    # Reads and writes
-    dram_bytes_per_second = Column["Traffic", float](lambda row: row.sums.rate(row.sums.dram_bytes, row.spec))
+    dram_read_bytes = Column[int](lambda row: row.sums.dram_read_bytes)
+    dram_written_bytes = Column[int](lambda row: row.sums.dram_written_bytes)
+    dram_bytes_per_second = Column[float](lambda row: row.sums.rate(row.sums.dram_bytes, row.spec))  # Read and written
     # Share of the data sheet's rate
-    dram_share = Column["Traffic", float](lambda row: row.dram_bytes_per_second / row.spec.dram.peak_bytes_per_second)
-    # Bytes that leave a core over a network; a multicast counts once
-    network_bytes = Column["Traffic", int](lambda row: row.sums.network_bytes)
-    network_bytes_per_second = Column["Traffic", float](lambda row: row.sums.rate(row.sums.network_bytes, row.spec))
+    dram_share = Column[float](lambda row: row.dram_bytes_per_second / row.spec.dram.peak_bytes_per_second)
+    network_bytes = Column[int](lambda row: row.sums.network_bytes)  # Leave a core; a multicast counts once
+    network_bytes_per_second = Column[float](lambda row: row.sums.rate(row.sums.network_bytes, row.spec))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -285,18 +273,13 @@ class MathUse(Row, figures="issued_flops useful_flops"):
     spec: DeviceSpec
     useful_flops: int  # Needed for the result; for a call, by its definition
 
-    # Multiplications and additions, padding and inserted zeros included
-    issued_flops = Column["MathUse", int](lambda row: row.sums.issued_flops)
-    useful_share = Column["MathUse", float](lambda row: share_of(row.useful_flops, row.issued_flops))
-    # Cycles of the tile products, on all cores together
-    product_cycles = Column["MathUse", int](lambda row: row.sums.product_cycles)
+    issued_flops = Column[int](lambda row: row.sums.issued_flops)  # With padding and inserted zeros
+    useful_share = Column[float](lambda row: share_of(row.useful_flops, row.issued_flops))
+    product_cycles = Column[int](lambda row: row.sums.product_cycles)  # Of tile products, on all cores together
     # Product cycles as a share of the cycles of the cores that take part, and of all worker cores of the device
-    utilization = Column["MathUse", float](lambda row: share_of(row.product_cycles, row.sums.core_cycles))
-    device_utilization = Column["MathUse", float](
-        lambda row: share_of(row.product_cycles, row.spec.grid.cores * row.sums.cycles)
-    )
-    # Useful FLOP
-    flops_per_second = Column["MathUse", float](lambda row: row.sums.rate(row.useful_flops, row.spec))
+    utilization = Column[float](lambda row: share_of(row.product_cycles, row.sums.core_cycles))
+    device_utilization = Column[float](lambda row: share_of(row.product_cycles, row.spec.grid.cores * row.sums.cycles))
+    flops_per_second = Column[float](lambda row: row.sums.rate(row.useful_flops, row.spec))  # Useful FLOP
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -305,31 +288,19 @@ class Roofline(Row):
 
     sums: Sums
 
-    # The tile products, spread over all worker cores
-    math_cycles = Column["Roofline", int](lambda row: row.sums.math_roof)
-    # The bytes to and from DRAM, at the best rate that is achieved
-    dram_cycles = Column["Roofline", int](lambda row: row.sums.dram_roof)
+    math_cycles = Column[int](lambda row: row.sums.math_roof)  # Tile products, spread over all worker cores
+    dram_cycles = Column[int](lambda row: row.sums.dram_roof)  # Bytes to and from DRAM, at the best achieved rate
     # The bytes between cores, with both networks of the cores that take part
-    network_cycles = Column["Roofline", int](lambda row: row.sums.network_roof)
-    cycles = Column["Roofline", int](lambda row: row.sums.roof)  # The largest of the three
-    bound = Column["Roofline", str](lambda row: row.binding)  # Its name; "none" if all are 0
-    share = Column["Roofline", float](  # `cycles` as a share of the estimated cycles
-        lambda row: share_of(row.sums.roof, row.sums.cycles)
-    )
+    network_cycles = Column[int](lambda row: row.sums.network_roof)
+    cycles = Column[int](lambda row: row.sums.roof)  # The largest of the three
+    # The resource that needs most cycles; "none" if no resource needs any
+    bound = Column[str](lambda row: max(row.limits, key=row.limits.__getitem__) if row.sums.roof else "none")
+    share = Column[float](lambda row: share_of(row.sums.roof, row.sums.cycles))  # `cycles` of the estimated cycles
     # Arithmetic intensity; 0 without bytes to or from DRAM
-    issued_flops_per_dram_byte = Column["Roofline", float](
-        lambda row: share_of(row.sums.issued_flops, row.sums.dram_bytes)
+    issued_flops_per_dram_byte = Column[float](lambda row: share_of(row.sums.issued_flops, row.sums.dram_bytes))
+    limits = Derived[dict[str, int]](  # The least cycles by resource
+        lambda row: {"math": row.math_cycles, "DRAM": row.dram_cycles, "network": row.network_cycles}
     )
-
-    @property
-    def limits(self) -> dict[str, int]:
-        """The least cycles by resource."""
-        return {"math": self.math_cycles, "DRAM": self.dram_cycles, "network": self.network_cycles}
-
-    @property
-    def binding(self) -> str:
-        """The resource that needs most cycles; "none" if no resource needs any."""
-        return max(self.limits, key=lambda name: self.limits[name]) if self.sums.roof else "none"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -349,24 +320,24 @@ class CoreTime(
     network_bytes: int = 0  # Bytes sent over a network; equal for all cores if a model does not tell them apart
     circular_bytes: int = 0  # The most circular buffer bytes of an operation; only set for pages
 
-    share = Column["CoreTime", float](lambda core: share_of(core.cycles, core.of_cycles))
-    busy_share = Column["CoreTime", float](lambda core: share_of(core.busy_cycles, core.of_cycles))
-    stall_share = Column["CoreTime", float](lambda core: share_of(core.stall_cycles, core.of_cycles))
+    share = Column[float](lambda core: share_of(core.cycles, core.of_cycles))
+    busy_share = Column[float](lambda core: share_of(core.busy_cycles, core.of_cycles))
+    stall_share = Column[float](lambda core: share_of(core.stall_cycles, core.of_cycles))
 
 
 def core_times(operations: Sequence[OperationCycles], of_cycles: int) -> tuple[CoreTime, ...]:
-    """Every core's cycles and bytes, added up, row by row.
+    """Every core's whole cycles and bytes, added up, row by row.
 
     A core in several groups of an operation ends with the last of them. Bytes that do not divide evenly among the cores
     of a group go to its first cores.
     """
-    sums: defaultdict[Core, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
+    sums: defaultdict[Core, defaultdict[str, Any]] = defaultdict(lambda: defaultdict(int))
     for operation in operations:
-        longest: dict[Core, tuple[int, int, int]] = {}
+        longest: dict[Core, tuple[float, float, float]] = {}
         for group in operation.groups:
-            busy = max((whole(stage.busy_cycles) for stage in group.stages), default=0)
-            stall = max((whole(stage.stall_cycles) for stage in group.stages), default=0)
-            took = (whole(group.cycles), busy, stall)
+            busy = max((stage.busy_cycles for stage in group.stages), default=0)
+            stall = max((stage.stall_cycles for stage in group.stages), default=0)
+            took = (group.cycles, busy, stall)
             for core in group.cores.cores():
                 longest[core.y, core.x] = max(longest.get((core.y, core.x), took), took)
         for at, took in longest.items():
@@ -379,9 +350,9 @@ def core_times(operations: Sequence[OperationCycles], of_cycles: int) -> tuple[C
                 for number, core in enumerate(moved.cores.cores() if each or more else ()):
                     sums[core.y, core.x][name] += each + (number < more)
     return tuple(
-        CoreTime(column=column, row=row, of_cycles=of_cycles, **sums[row, column])
-        for row, column in sorted(sums)
-        if "cycles" in sums[row, column]
+        CoreTime(column=column, row=row, of_cycles=of_cycles, **figures)
+        for (row, column), figures in sorted(sums.items())
+        if "cycles" in figures
     )
 
 
@@ -402,102 +373,47 @@ class OperationTime(Row):
     spec: DeviceSpec
     call_cycles: int  # Cycles of all operations of its call that have a model
 
-    name = Column["OperationTime", str](lambda op: op.timed.name)  # As a graph capture shows it
-    cycles = Column["OperationTime", int](  # From the first core's start to the last one's end
-        lambda op: whole(op.taken.cycles)
-    )
-    nanoseconds = Column["OperationTime", float](lambda op: nanoseconds(op.cycles, op.spec.clock_hz))
-    share = Column["OperationTime", float](lambda op: share_of(op.cycles, op.call_cycles))  # Of the call's cycles
-    bound_by = Column["OperationTime", str](lambda op: op.taken.bound_by.value)  # The stage that binds it
+    name = Column[str](lambda op: op.timed.name)  # As a graph capture shows it
+    cycles = Column[int](lambda op: op.taken.cycles)  # From the first core's start to the last one's end
+    nanoseconds = Column[float](lambda op: nanoseconds(op.cycles, op.spec.clock_hz))
+    share = Column[float](lambda op: share_of(op.cycles, op.call_cycles))  # Of the call's cycles
+    bound_by = Column[str](lambda op: op.taken.bound_by.value)  # The stage that binds it
     # Stages that the model cannot tell apart from the binding stage
-    tied_with = Column["OperationTime", tuple[str, ...]](lambda op: op.ties)
-    facts = Column["OperationTime", tuple[Detail, ...]](lambda op: op.timed.description.facts)  # How it was planned
-    error = Column["OperationTime", ErrorBar](lambda op: error_bar(op.timed.description, op.spec.arch))
-    core_count = Column["OperationTime", int](lambda op: op.taken.cores)  # Cores that take part
+    tied_with = Column[tuple[str, ...]](lambda op: tied_stages(op.stages, op.bound_by, op.cycles))
+    facts = Column[tuple[Detail, ...]](lambda op: op.timed.description.facts)  # How it was planned
+    error = Column[ErrorBar](lambda op: error_bar(op.timed.description, op.spec.arch))
+    core_count = Column[int](lambda op: op.taken.cores)  # Cores that take part
     # Fidelity phases, 1 (LoFi) to 4 (HiFi4); 0 if it multiplies nothing
-    fidelity_phases = Column["OperationTime", int](lambda op: op.timed.fidelity_phases)
+    fidelity_phases = Column[int](lambda op: op.timed.fidelity_phases)
     # Part of its cycles due to cores that share links, banks or receivers
-    contention_cycles = Column["OperationTime", int](lambda op: whole(op.taken.contention_cycles))
-    cycles_without_contention = Column["OperationTime", int](lambda op: op.cycles - op.contention_cycles)
-    stages = Column["OperationTime", tuple[StageTime, ...]](  # Of the cores that end last
+    contention_cycles = Column[int](lambda op: op.taken.contention_cycles)
+    cycles_without_contention = Column[int](lambda op: op.cycles - op.contention_cycles)
+    stages = Column[tuple[StageTime, ...]](  # Of the cores that end last
         lambda op: stage_times(op.taken.slowest.stages, of_cycles=op.cycles, words=op.words)
     )
-    groups = Column["OperationTime", tuple[CoreGroupTime, ...]](  # All cores, the slowest first
+    groups = Column[tuple[CoreGroupTime, ...]](  # All cores, the slowest first
         lambda op: tuple(
             CoreGroupTime(group, op.cycles, op.words)
             for group in sorted(op.taken.groups, key=lambda group: -group.cycles)
         )
     )
-    traffic = Column["OperationTime", Traffic](lambda op: Traffic(op.sums, op.spec))
-    math = Column["OperationTime", MathUse](lambda op: MathUse(op.sums, op.spec, op.taken.useful_flops))
-    roofline = Column["OperationTime", Roofline](lambda op: Roofline(op.sums))  # Its lower bounds
-    # From and to DRAM, on average
-    dram_bytes_per_cycle = Column["OperationTime", float](lambda op: share_of(op.sums.dram_bytes, op.cycles))
+    traffic = Column[Traffic](lambda op: Traffic(op.sums, op.spec))
+    math = Column[MathUse](lambda op: MathUse(op.sums, op.spec, op.taken.useful_flops))
+    roofline = Column[Roofline](lambda op: Roofline(op.sums))  # Its lower bounds
+    dram_bytes_per_cycle = Column[float](lambda op: share_of(op.sums.dram_bytes, op.cycles))  # From and to DRAM
 
-    @cached_property
-    def taken(self) -> OperationCycles:
-        """Its cycles, rounded."""
-        assert self.timed.cycles is not None
-        return whole_operation(self.timed.cycles)
-
-    @property
-    def ties(self) -> tuple[str, ...]:
-        """Stages that bind the operation as much as the binding stage."""
-        return tied_stages(self.stages, self.bound_by, self.cycles)
-
-    @property
-    def words(self) -> Mapping[Stage, str]:
-        """The descriptions of its stages."""
-        return {**DOES, **self.timed.description.stages}
-
-    @cached_property
-    def sums(self) -> Sums:
-        """Its work; a tile product takes `phase_cycles` for each fidelity phase."""
-        taken, spec = self.taken, self.spec
-        phases = taken.issued_flops / FLOPS_OF_A_PRODUCT * max(self.fidelity_phases, 1)
-        products = spec.compute.phase_cycles * phases
-        roofs = (
-            whole(products / spec.grid.cores),
-            whole((taken.dram_read_bytes + taken.dram_written_bytes) / bandwidth(spec)),
-            whole(taken.network_bytes / (NETWORKS * taken.cores * spec.noc.link_bytes_per_cycle)),
-        )
-        moved = (taken.dram_read_bytes, taken.dram_written_bytes, taken.network_bytes)
-        core_cycles = taken.cores * self.cycles
-        return Sums(self.cycles, core_cycles, *moved, taken.issued_flops, whole(products), *roofs, max(roofs))
-
-    @property
-    def limit_shares(self) -> dict[str, float]:
-        """The least cycles by resource, as shares of the operation's cycles."""
-        return {name: share_of(cycles, self.cycles) for name, cycles in self.roofline.limits.items()}
-
-    @property
-    def issued_flops_per_second(self) -> float:
-        """FLOP of the matrix units per second."""
-        return self.math.issued_flops / self.nanoseconds * 1e9
-
-    @property
-    def cycles_above_roof(self) -> int:
-        """Its cycles above its roofline."""
-        return self.cycles - self.roofline.cycles
-
-    @cached_property
-    def ends(self) -> dict[Core, int]:
-        """The cycle in which each core ends, row by row; a core of several groups ends with the last of them."""
-        end_cycles: dict[Core, int] = {}
-        for group in self.groups:
-            for core in group.coordinates:
-                end_cycles[core] = max(end_cycles.get(core, 0), group.cycles)
-        return dict(sorted(end_cycles.items(), key=lambda end: end[0][::-1]))
-
-    @property
-    def first_end(self) -> int:
-        """The cycle in which the first core ends."""
-        return min(self.ends.values(), default=self.cycles)
-
-    @property
-    def mean_end(self) -> float:
-        """The cycle in which cores end, on average."""
-        return sum(self.ends.values()) / len(self.ends) if self.ends else self.cycles
+    taken = Derived[OperationCycles](lambda op: whole_operation(op.timed.cycles))
+    words = Derived[Mapping[Stage, str]](lambda op: {**DOES, **op.timed.description.stages})  # What its stages do
+    sums = Derived[Sums](lambda op: _sums(op.taken, op.fidelity_phases, op.spec))
+    limit_shares = Derived[dict[str, float]](  # The least cycles by resource, as shares of the operation's cycles
+        lambda op: {name: share_of(cycles, op.cycles) for name, cycles in op.roofline.limits.items()}
+    )
+    issued_flops_per_second = Derived[float](lambda op: op.math.issued_flops / op.nanoseconds * 1e9)
+    cycles_above_roof = Derived[int](lambda op: op.cycles - op.roofline.cycles)
+    ends = Derived[dict[Core, int]](lambda op: _ends(op.groups))
+    # The cycle in which the first core ends, and the mean over all cores
+    first_end = Derived[int](lambda op: min(op.ends.values(), default=op.cycles))
+    mean_end = Derived[float](lambda op: sum(op.ends.values()) / len(op.ends) if op.ends else op.cycles)
 
     def on_core(self, column: int, row: int) -> CoreGroupTime:
         """The work of one core; raises ArgumentError if the core takes no part."""
@@ -505,6 +421,28 @@ class OperationTime(Row):
             if (column, row) in group.coordinates:
                 return group
         raise ArgumentError(f"{self.name}: core {column}-{row} takes no part; {self.core_count} others do")
+
+
+def _sums(taken: OperationCycles, fidelity_phases: int, spec: DeviceSpec) -> Sums:
+    """The work of an operation; a tile product takes `phase_cycles` for each fidelity phase."""
+    cycles = whole(taken.cycles)
+    products = spec.compute.phase_cycles * (taken.issued_flops / FLOPS_OF_A_PRODUCT * max(fidelity_phases, 1))
+    roofs = (
+        whole(products / spec.grid.cores),
+        whole((taken.dram_read_bytes + taken.dram_written_bytes) / bandwidth(spec)),
+        whole(taken.network_bytes / (NETWORKS * taken.cores * spec.noc.link_bytes_per_cycle)),
+    )
+    moved = (taken.dram_read_bytes, taken.dram_written_bytes, taken.network_bytes)
+    return Sums(cycles, taken.cores * cycles, *moved, taken.issued_flops, whole(products), *roofs, max(roofs))
+
+
+def _ends(groups: Sequence[CoreGroupTime]) -> dict[Core, int]:
+    """The cycle in which each core ends, row by row; a core of several groups ends with the last of them."""
+    end_cycles: dict[Core, int] = {}
+    for group in groups:
+        for core in group.coordinates:
+            end_cycles[core] = max(end_cycles.get(core, 0), group.cycles)
+    return dict(sorted(end_cycles.items(), key=lambda end: end[0][::-1]))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -515,32 +453,27 @@ class Totals(Row):
     spec: DeviceSpec
     useful_flops: int  # Multiplications and additions of the calls' definitions
 
-    cycles = Column["Totals", int](lambda total: total.sums.cycles)
-    nanoseconds = Column["Totals", float](lambda total: nanoseconds(total.cycles, total.spec.clock_hz))
-    # Part of the cycles due to contention
-    contention_cycles = Column["Totals", int](lambda total: sum(op.contention_cycles for op in total.operations))
-    cycles_without_contention = Column["Totals", int](lambda total: total.cycles - total.contention_cycles)
-    stages = Column["Totals", tuple[StageTime, ...]](  # Of the slowest cores of each operation, added up by stage
+    cycles = Column[int](lambda total: total.sums.cycles)
+    nanoseconds = Column[float](lambda total: nanoseconds(total.cycles, total.spec.clock_hz))
+    contention_cycles = Column[int](lambda total: sum(op.contention_cycles for op in total.operations))
+    cycles_without_contention = Column[int](lambda total: total.cycles - total.contention_cycles)
+    stages = Column[tuple[StageTime, ...]](  # Of the slowest cores of each operation, added up by stage
         lambda total: stage_times(
             (stage for op in total.operations for stage in op.taken.slowest.stages), of_cycles=total.cycles
         )
     )
-    cores = Column["Totals", tuple[CoreTime, ...]](  # Every core that took part, row by row
+    cores = Column[tuple[CoreTime, ...]](  # Every core that took part, row by row
         lambda total: core_times([op.taken for op in total.operations], total.cycles)
     )
-    traffic = Column["Totals", Traffic](lambda total: Traffic(total.sums, total.spec))
+    traffic = Column[Traffic](lambda total: Traffic(total.sums, total.spec))
     # The matrix units; `utilization` is weighted by the cores and cycles of each operation
-    math = Column["Totals", MathUse](lambda total: MathUse(total.sums, total.spec, total.useful_flops))
+    math = Column[MathUse](lambda total: MathUse(total.sums, total.spec, total.useful_flops))
     # The operations' rooflines added up; `bound` is the largest part of the sum
-    roofline = Column["Totals", Roofline](lambda total: Roofline(total.sums))
-    error = Column["Totals", TotalError](
+    roofline = Column[Roofline](lambda total: Roofline(total.sums))
+    error = Column[TotalError](
         lambda total: total_error([(op.timed.description.measured_as, op.cycles, op.error) for op in total.operations])
     )
-
-    @cached_property
-    def sums(self) -> Sums:
-        """The work of all operations."""
-        return added([op.sums for op in self.operations])
+    sums = Derived[Sums](lambda total: added([op.sums for op in total.operations]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -570,20 +503,13 @@ class CallRun:
             for position, op in enumerate(self.ran)
         )
 
-    @cached_property
-    def operations(self) -> tuple[OperationTime, ...]:
-        """The operations that have a model."""
-        return tuple(op for op in self.in_order if isinstance(op, OperationTime))
-
-    @cached_property
-    def untimed(self) -> tuple[UntimedOperation, ...]:
-        """The operations that have no model; figures leave them out."""
-        return tuple(op for op in self.in_order if isinstance(op, UntimedOperation))
-
-    @cached_property
-    def total(self) -> Totals:
-        """Its operations together."""
-        return totals([self], self.spec)
+    operations = Derived[tuple[OperationTime, ...]](  # Those with a model
+        lambda call: tuple(op for op in call.in_order if isinstance(op, OperationTime))
+    )
+    untimed = Derived[tuple[UntimedOperation, ...]](  # Those without a model, which figures leave out
+        lambda call: tuple(op for op in call.in_order if isinstance(op, UntimedOperation))
+    )
+    total = Derived[Totals](lambda call: totals([call], call.spec))
 
 
 def totals(calls: Sequence[CallRun], spec: DeviceSpec) -> Totals:
@@ -602,14 +528,13 @@ class CallTime(Row):
     run: CallRun
     report_cycles: int
 
-    name = Column["CallTime", str](lambda call: call.run.name)
-    share = Column["CallTime", float](lambda call: share_of(call.run.total.cycles, call.report_cycles))
-    total = Column["CallTime", Totals](lambda call: call.run.total)  # Its operations together
-    operations = Column["CallTime", tuple[OperationTime, ...]](lambda call: call.run.operations)
+    name = Column[str](lambda call: call.run.name)
+    share = Column[float](lambda call: share_of(call.run.total.cycles, call.report_cycles))
+    total = Column[Totals](lambda call: call.run.total)  # Its operations together
+    operations = Column[tuple[OperationTime, ...]](lambda call: call.run.operations)
     # Operations without a model, which no figure includes
-    untimed = Column["CallTime", tuple[UntimedOperation, ...]](lambda call: call.run.untimed)
-    # The planner's choices and their reasons
-    decisions = Column["CallTime", tuple[Decision, ...]](lambda call: call.run.decisions)
+    untimed = Column[tuple[UntimedOperation, ...]](lambda call: call.run.untimed)
+    decisions = Column[tuple[Decision, ...]](lambda call: call.run.decisions)  # The planner's choices and their reasons
 
 
 def call_times(calls: Sequence[CallRun]) -> tuple[CallTime, ...]:

@@ -1,4 +1,4 @@
-"""The report on a call: L1 of a core, partition and output, from the plan and the list of events."""
+"""L1 of a core: buffers at each device operation, a map over operations, and the report on a call."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -26,12 +26,76 @@ from ttsim.report.accuracy import Accuracy
 from ttsim.report.cycle_report import CycleReport
 from ttsim.report.cycles import Ranges, ranges_of
 from ttsim.report.formatting import counted
-from ttsim.report.l1_map import CIRCULAR, Held
-from ttsim.report.rows import Column, Row
+from ttsim.report.rows import Column, Derived, Row
 from ttsim.runtime.types.layer import Layer
 
 IN_L1: Final = (BufferType.L1, BufferType.L1_SMALL)
 DEVICE_OPERATION: Final = "DeviceOperation"  # the end of operation names, left out to save room
+CIRCULAR: Final = "circular buffer"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A buffer in L1 during a device operation."""
+
+    name: str
+    kind: str  # "circular buffer", "L1" or "L1_SMALL"
+    address: int  # On every core that has it
+    size_bytes: int  # On the core that has most of it
+    cores: str = ""  # The cores of a circular buffer, as ttnn prints them; empty for other buffers
+    ranges: Ranges = ()  # `cores` as rectangles
+    made: str = ""  # Who made it, in words; empty if it is not known
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class L1Block(Row, figures="held first last"):
+    """A buffer from one device operation to another; shares are those of a picture, time to the right, addresses up."""
+
+    held: Held
+    first: int  # Number of the first device operation that has the buffer
+    last: int  # Number of the last one
+    operations: int  # How many there are
+    end_bytes: int  # Where L1 ends
+
+    # Start and lifetime; all operations are equally wide
+    left_share = Column[float](lambda block: block.first / block.operations)
+    width_share = Column[float](lambda block: (block.last - block.first + 1) / block.operations)
+    # Distance from the top of L1
+    top_share = Column[float](lambda block: 1 - (block.held.address + block.held.size_bytes) / block.end_bytes)
+    height_share = Column[float](lambda block: block.held.size_bytes / block.end_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class L1Map:
+    """L1 of a core over device operations."""
+
+    base_bytes: int  # Start of the L1 that a program can use
+    end_bytes: int  # Where L1 ends
+    base_share: float  # The former of the latter
+    operations: int  # How many there are
+    blocks: tuple[L1Block, ...]  # Buffers, in the order of their first operations
+
+
+def l1_map(moments: Sequence[Sequence[Held]], spec: DeviceSpec) -> L1Map:
+    """The map over device operations in sequence, from the L1 buffers during each of them.
+
+    A circular buffer belongs to one operation; any other buffer lives through consecutive operations that have it.
+    """
+    spans: list[tuple[Held, list[int]]] = []
+    alive: dict[Held, list[int]] = {}
+    for number, moment in enumerate(moments):
+        spanned: dict[Held, list[int]] = {}
+        for buffer in moment:
+            span = alive.get(buffer) if buffer.kind != CIRCULAR else None
+            if span is None:
+                span = [number, number]
+                spans.append((buffer, span))
+            span[1] = number
+            spanned[buffer] = span
+        alive = spanned
+    base, end = spec.l1.base_bytes, spec.l1.bytes
+    blocks = tuple(L1Block(buffer, first, last, len(moments), end) for buffer, (first, last) in spans)
+    return L1Map(base, end, base / end, len(moments), blocks)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,16 +105,14 @@ class CircularBufferUse(Row):
     event: CircularBufferAllocated
     usable_bytes: int
 
-    name = Column["CircularBufferUse", str](lambda use: use.event.name)
-    size_bytes = Column["CircularBufferUse", int](lambda use: use.event.size_bytes)  # On each of its cores
-    address = Column["CircularBufferUse", int](lambda use: use.event.address)  # On each of its cores
-    cores = Column["CircularBufferUse", str](lambda use: str(use.event.cores))  # As ttnn prints them
-    core_count = Column["CircularBufferUse", int](lambda use: use.event.cores.num_cores())
-    # A view on a tensor's shard, without L1 of its own
-    view = Column["CircularBufferUse", bool](lambda use: use.event.view)
-    # Of the L1 that a program can use
-    l1_share = Column["CircularBufferUse", float](lambda use: 0.0 if use.view else use.size_bytes / use.usable_bytes)
-    ranges = Column["CircularBufferUse", Ranges](lambda use: ranges_of(use.event.cores))
+    name = Column[str](lambda use: use.event.name)
+    size_bytes = Column[int](lambda use: use.event.size_bytes)  # On each of its cores
+    address = Column[int](lambda use: use.event.address)  # On each of its cores
+    cores = Column[str](lambda use: str(use.event.cores))  # As ttnn prints them
+    core_count = Column[int](lambda use: use.event.cores.num_cores())
+    view = Column[bool](lambda use: use.event.view)  # A view on a tensor's shard, without L1 of its own
+    l1_share = Column[float](lambda use: 0.0 if use.view else use.size_bytes / use.usable_bytes)  # Of the usable L1
+    ranges = Column[Ranges](lambda use: ranges_of(use.event.cores))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,19 +122,15 @@ class BufferUse(Row):
     event: BufferAllocated
     usable_bytes: int
 
-    name = Column["BufferUse", str](lambda use: use.event.name)  # The tensor it belongs to
-    memory = Column["BufferUse", str](lambda use: use.event.buffer.buffer_type.name)  # "L1", "L1_SMALL" or "DRAM"
-    memory_layout = Column["BufferUse", str](lambda use: use.event.buffer.memory_layout.name)
-    size_bytes = Column["BufferUse", int](lambda use: use.event.buffer.size_bytes)  # All banks together, unaligned
-    bank_bytes = Column["BufferUse", int](lambda use: use.event.buffer.bank_bytes)  # In the fullest bank: a core of L1
-    address = Column["BufferUse", int](lambda use: use.event.address)  # In every bank
-    # Of the L1 that a program can use; 0 in DRAM
-    l1_share = Column["BufferUse", float](lambda use: use.bank_bytes / use.usable_bytes if use.in_l1 else 0.0)
-
-    @property
-    def in_l1(self) -> bool:
-        """Whether the buffer is in L1 or L1_SMALL."""
-        return self.event.buffer.buffer_type in IN_L1
+    name = Column[str](lambda use: use.event.name)  # The tensor it belongs to
+    memory = Column[str](lambda use: use.event.buffer.buffer_type.name)  # "L1", "L1_SMALL" or "DRAM"
+    memory_layout = Column[str](lambda use: use.event.buffer.memory_layout.name)
+    size_bytes = Column[int](lambda use: use.event.buffer.size_bytes)  # All banks together, unaligned
+    bank_bytes = Column[int](lambda use: use.event.buffer.bank_bytes)  # In the fullest bank: a core of L1
+    address = Column[int](lambda use: use.event.address)  # In every bank
+    l1_share = Column[float](  # Of the usable L1; 0 in DRAM
+        lambda use: use.bank_bytes / use.usable_bytes if use.event.buffer.buffer_type in IN_L1 else 0.0
+    )
 
 
 AnyBufferUse = CircularBufferUse | BufferUse
@@ -87,62 +145,38 @@ class OperationUse(Row, figures="name"):
     circular: tuple[CircularBufferAllocated, ...]
     live: tuple[BufferAllocated, ...]
 
-    circular_buffers = Column["OperationUse", tuple[CircularBufferUse, ...]](  # In order of allocation
+    circular_buffers = Column[tuple[CircularBufferUse, ...]](  # In order of allocation
         lambda op: tuple(CircularBufferUse(event, op.spec.l1.usable_bytes) for event in op.circular)
     )
-    buffers = Column["OperationUse", tuple[BufferUse, ...]](  # In L1 and DRAM, in order of allocation
+    buffers = Column[tuple[BufferUse, ...]](  # In L1 and DRAM, in order of allocation
         lambda op: tuple(BufferUse(event, op.spec.l1.usable_bytes) for event in op.live)
     )
-    # Circular buffers that are no views, on the fullest core
-    circular_bytes = Column["OperationUse", int](lambda op: fullest_core_bytes(op.local))
-    # L1 and L1_SMALL buffers, on a core
-    buffer_bytes = Column["OperationUse", int](lambda op: sum(event.buffer.bank_bytes for event in op.in_l1))
-    used_share = Column["OperationUse", float](  # Circular buffers and buffers, as a share of the usable L1
-        lambda op: op.used_bytes / op.spec.l1.usable_bytes
-    )
-    headroom_bytes = Column["OperationUse", int](  # Between the end of the circular buffers and the lowest L1 buffer
+    # Circular buffers that are no views, on the fullest core; L1 and L1_SMALL buffers, on a core
+    circular_bytes = Column[int](lambda op: fullest_core_bytes(op.local))
+    buffer_bytes = Column[int](lambda op: sum(event.buffer.bank_bytes for event in op.in_l1))
+    used_share = Column[float](lambda op: op.used_bytes / op.spec.l1.usable_bytes)
+    headroom_bytes = Column[int](  # Between the end of the circular buffers and the lowest L1 buffer
         lambda op: (
             min((event.address for event in op.in_l1), default=op.spec.l1.bytes)
             - max((event.address + event.size_bytes for event in op.local), default=op.spec.l1.base_bytes)
         )
     )
+    used_bytes = Derived[int](lambda op: op.circular_bytes + op.buffer_bytes)
+    local = Derived[list[CircularBufferAllocated]](lambda op: [event for event in op.circular if not event.view])
+    in_l1 = Derived[list[BufferAllocated]](lambda op: [event for event in op.live if event.buffer.buffer_type in IN_L1])
 
     @property
-    def local(self) -> list[CircularBufferAllocated]:
-        """The circular buffers that are no views."""
-        return [event for event in self.circular if not event.view]
-
-    @property
-    def in_l1(self) -> list[BufferAllocated]:
-        """The buffers in L1 and L1_SMALL."""
-        return [event for event in self.live if event.buffer.buffer_type in IN_L1]
-
-    @property
-    def used_bytes(self) -> int:
-        """Circular buffers and buffers together, on a core."""
-        return self.circular_bytes + self.buffer_bytes
-
-    @property
-    def held(self) -> tuple[Held, ...]:
+    def held(self) -> list[Held]:
         """The contents of L1: circular buffers, then buffers."""
         circular = (
-            Held(
-                name=use.name,
-                kind=CIRCULAR,
-                address=use.address,
-                size_bytes=use.size_bytes,
-                cores=use.cores,
-                ranges=use.ranges,
-            )
-            for use in self.circular_buffers
-            if not use.view
+            Held(event.name, CIRCULAR, event.address, event.size_bytes, str(event.cores), ranges_of(event.cores))
+            for event in self.local
         )
         buffers = (
-            Held(name=use.name, kind=use.memory, address=use.address, size_bytes=use.bank_bytes)
-            for use in self.buffers
-            if use.in_l1
+            Held(event.name, event.buffer.buffer_type.name, event.address, event.buffer.bank_bytes)
+            for event in self.in_l1
         )
-        return (*circular, *buffers)
+        return [*circular, *buffers]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -153,47 +187,38 @@ class L1Use(Row, figures="usable_bytes"):
     usage: UsagePerCore  # Added up as ttnn's extract_resource_usage_per_core does
     tight: OperationUse | None  # The device operation with the least headroom; None if there was none
 
-    peak_circular_bytes = Column["L1Use", int](lambda use: use.usage.peak_cb)  # Circular buffers
-    peak_buffer_bytes = Column["L1Use", int](lambda use: use.usage.peak_l1)  # L1 and L1_SMALL buffers
-    peak_total_bytes = Column["L1Use", int](lambda use: use.usage.peak_total)  # Both at one moment
-    peak_share = Column["L1Use", float](lambda use: use.peak_total_bytes / use.usable_bytes)
-    headroom_bytes = Column["L1Use", int](  # At the tightest moment, between the circular buffers and the lowest buffer
-        lambda use: use.usable_bytes if use.tight is None else use.tight.headroom_bytes
-    )
-    headroom_share = Column["L1Use", float](lambda use: use.headroom_bytes / use.usable_bytes)
-    tightest = Column["L1Use", str](lambda use: "" if use.tight is None else use.tight.name)
+    peak_circular_bytes = Column[int](lambda use: use.usage.peak_cb)  # Circular buffers
+    peak_buffer_bytes = Column[int](lambda use: use.usage.peak_l1)  # L1 and L1_SMALL buffers
+    peak_total_bytes = Column[int](lambda use: use.usage.peak_total)  # Both at one moment
+    peak_share = Column[float](lambda use: use.peak_total_bytes / use.usable_bytes)
+    # At the tightest moment, between the circular buffers and the lowest buffer
+    headroom_bytes = Column[int](lambda use: use.tight.headroom_bytes if use.tight else use.usable_bytes)
+    headroom_share = Column[float](lambda use: use.headroom_bytes / use.usable_bytes)
+    tightest = Column[str](lambda use: use.tight.name if use.tight else "")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Partition(Row):
-    """The partition of a convolution."""
+    """The partition of a convolution; sizes are rows and channels on a core, or height and width in tiles."""
 
     layout: ConvPartition
     times: int = 1
 
-    scheme = Column["Partition", str](lambda cut: cut.layout.scheme.name)  # HEIGHT_SHARDED, BLOCK_SHARDED ..
-    input_cores = Column["Partition", int](lambda cut: cut.layout.config.cores.num_cores())
-    output_cores = Column["Partition", int](lambda cut: cut.layout.out_config.cores.num_cores())
-    cores = Column["Partition", str](lambda cut: str(cut.layout.out_config.cores))  # Of the output, as ttnn prints them
-    # Rows and channels of the input, and of the output, on one core
-    input_shard = Column["Partition", tuple[int, int]](
-        lambda cut: (cut.layout.shards.in_rows, cut.layout.shards.in_width)
-    )
-    output_shard = Column["Partition", tuple[int, int]](
-        lambda cut: (cut.layout.shards.out_rows, cut.layout.shards.out_width)
-    )
-    # Height and width of an activation block, and of an output sub-block
-    act_block_tiles = Column["Partition", tuple[int, int]](
+    scheme = Column[str](lambda cut: cut.layout.scheme.name)  # HEIGHT_SHARDED, BLOCK_SHARDED ..
+    input_cores = Column[int](lambda cut: cut.layout.config.cores.num_cores())
+    output_cores = Column[int](lambda cut: cut.layout.out_config.cores.num_cores())
+    cores = Column[str](lambda cut: str(cut.layout.out_config.cores))  # Of the output, as ttnn prints them
+    input_shard = Column[tuple[int, int]](lambda cut: (cut.layout.shards.in_rows, cut.layout.shards.in_width))
+    output_shard = Column[tuple[int, int]](lambda cut: (cut.layout.shards.out_rows, cut.layout.shards.out_width))
+    act_block_tiles = Column[tuple[int, int]](
         lambda cut: (cut.layout.blocks.act_h_tiles, cut.layout.blocks.act_w_tiles)
     )
-    subblock_tiles = Column["Partition", tuple[int, int]](
+    subblock_tiles = Column[tuple[int, int]](
         lambda cut: (cut.layout.blocks.subblock_h_tiles, cut.layout.blocks.subblock_w_tiles)
     )
-    k_blocks = Column["Partition", int](lambda cut: cut.layout.blocks.k_blocks)  # Blocks of the inner dimension
-    # Both data-movement processors read activations
-    split_reader = Column["Partition", bool](lambda cut: cut.layout.split_reader)
-    # Number of the call's convolutions (one per slice) with this partition
-    convolutions = Column["Partition", int](lambda cut: cut.times)
+    k_blocks = Column[int](lambda cut: cut.layout.blocks.k_blocks)  # Blocks of the inner dimension
+    split_reader = Column[bool](lambda cut: cut.layout.split_reader)  # Both processors read activations
+    convolutions = Column[int](lambda cut: cut.times)  # Of the call's convolutions (one per slice), how many
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -204,12 +229,12 @@ class OutputUse(Row, figures="shape padded_shape dtype layout memory_config plac
     height: int  # Rows of one image
     width: int  # Columns of one image
 
-    shape = Column["OutputUse", tuple[int, ...]](lambda use: use.output.shape)
-    padded_shape = Column["OutputUse", tuple[int, ...]](lambda use: use.output.padded_shape)  # As stored
-    dtype = Column["OutputUse", str](lambda use: use.output.data_format.name)
-    layout = Column["OutputUse", str](lambda use: use.output.layout.name)  # "TILE" or "ROW_MAJOR"
-    memory_config = Column["OutputUse", str](lambda use: str(use.output.memory_config))  # As ttnn prints it
-    place = Column["OutputUse", str](lambda use: place_of(use.output.memory_config))  # The memory config in short
+    shape = Column[tuple[int, ...]](lambda use: use.output.shape)
+    padded_shape = Column[tuple[int, ...]](lambda use: use.output.padded_shape)  # As stored
+    dtype = Column[str](lambda use: use.output.data_format.name)
+    layout = Column[str](lambda use: use.output.layout.name)  # "TILE" or "ROW_MAJOR"
+    memory_config = Column[str](lambda use: str(use.output.memory_config))  # As ttnn prints it
+    place = Column[str](lambda use: place_of(use.output.memory_config))  # The memory config in short
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,21 +311,19 @@ def operation_uses(spec: DeviceSpec, before: Sequence[Event], events: Sequence[E
     live = living_after((), before)
     uses: list[OperationUse] = []
     circular: list[CircularBufferAllocated] = []
-    running: str | None = None
-    for event in events:
+    running = ""
+    for event in (*events, None):
         if isinstance(event, CircularBufferAllocated):
             circular.append(event)
         elif isinstance(event, CircularBuffersFreed):
             circular = []
         elif isinstance(event, OperationBegin) and event.name.endswith(DEVICE_OPERATION):
             running, circular = event.name, []
-        elif isinstance(event, OperationEnd) and event.name == running:
+        elif running and (event is None or (isinstance(event, OperationEnd) and event.name == running)):
             uses.append(OperationUse(running, spec, tuple(circular), tuple(live.values())))
-            running = None
-        else:
+            running = ""
+        elif event is not None:
             _follow(live, event)
-    if running is not None:
-        uses.append(OperationUse(running, spec, tuple(circular), tuple(live.values())))
     return tuple(uses)
 
 

@@ -23,12 +23,12 @@ from ttsim.report.formatting import (
     time,
     wrapped,
 )
-from ttsim.report.l1_map import CIRCULAR, Held, L1Map, l1_map
+from ttsim.report.memory import CIRCULAR, Held, L1Map, l1_map
 from ttsim.report.rows import Column, Report, Row
 from ttsim.report.runs import LivingBuffer, OpRun, Runs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class LivingCircularBuffer:
     """A circular buffer of a running program that is no view."""
 
@@ -42,35 +42,43 @@ class Sum(Row, figures="name"):
     """Operations of one kind or of one line of the script, together."""
 
     name: str  # The kind of operation, or the lines of the script
-    parts: tuple[OpRun, ...]
+    parts: list[OpRun]
 
     # The functions that ran the operations, without repetition
-    functions = Column["Sum", tuple[str, ...]](lambda sums: tuple(dict.fromkeys(op.function for op in sums.parts)))
-    calls = Column["Sum", int](lambda sums: len({op.call for op in sums.parts}))  # How many calls ran them
-    count = Column["Sum", int](lambda sums: len(sums.parts))  # How many operations
-    untimed = Column["Sum", int](lambda sums: sum(bool(op.untimed) for op in sums.parts))  # Operations without a model
-    cycles = Column["Sum", int](lambda sums: sum(op.cycles for op in sums.parts))  # Cycles of the timed operations
-    nanoseconds = Column["Sum", float](lambda sums: nanoseconds(sums.cycles, sums.parts[0].runs.clock_hz))
-    share = Column["Sum", float](lambda sums: share_of(sums.cycles, sums.parts[0].runs.cycles))  # Of all cycles
-    # The largest L1 use of an operation on a core
-    l1_bytes = Column["Sum", int](lambda sums: max(op.l1_bytes for op in sums.parts))
+    functions = Column[tuple[str, ...]](lambda sums: tuple(dict.fromkeys(op.function for op in sums.parts)))
+    calls = Column[int](lambda sums: len({op.call for op in sums.parts}))  # How many calls ran them
+    count = Column[int](lambda sums: len(sums.parts))  # How many operations
+    untimed = Column[int](lambda sums: sum(bool(op.untimed) for op in sums.parts))  # Operations without a model
+    cycles = Column[int](lambda sums: sum(op.cycles for op in sums.parts))  # Cycles of the timed operations
+    nanoseconds = Column[float](lambda sums: nanoseconds(sums.cycles, sums.parts[0].runs.clock_hz))
+    share = Column[float](lambda sums: share_of(sums.cycles, sums.parts[0].runs.cycles))  # Of all cycles
+    l1_bytes = Column[int](lambda sums: max(op.l1_bytes for op in sums.parts))  # The most of an operation on a core
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HighWater:
+@dataclass(frozen=True, eq=False, repr=False)
+class HighWater(Row, figures="operation nanoseconds usable_bytes"):
     """L1 of a core at the fullest moment of a pass, and its buffers.
 
     Counted as ttnn's extract_resource_usage_per_core does, with three differences: programs from the program cache
     count with their circular buffers, those of the fullest core count, and buffers from before the pass count.
     """
 
-    operation: int | None = None  # Number of the device operation that runs; None if no operation ran
-    nanoseconds: float = 0.0  # Kernel time until that operation begins
     usable_bytes: int  # Usable L1, L1_SMALL included
-    total_bytes: int = 0  # Circular buffers and buffers
-    share: float = 0.0  # Of the usable bytes
-    circular_buffers: tuple[LivingCircularBuffer, ...] = ()  # In order of allocation
-    buffers: tuple[LivingBuffer, ...] = ()  # Oldest first
+    fullest: OpRun | None  # The device operation that runs; None if no operation ran
+
+    operation = Column[int | None](lambda mark: mark.fullest.number if mark.fullest else None)
+    nanoseconds = Column[float](lambda mark: mark.fullest.start_nanoseconds if mark.fullest else 0.0)  # Until it begins
+    total_bytes = Column[int](lambda mark: mark.fullest.l1_bytes if mark.fullest else 0)
+    share = Column[float](lambda mark: mark.total_bytes / mark.usable_bytes)
+    circular_buffers = Column[tuple[LivingCircularBuffer, ...]](  # In order of allocation
+        lambda mark: tuple(
+            LivingCircularBuffer(buffer.name, buffer.size_bytes, str(buffer.cores))
+            for buffer in (mark.fullest.circular_buffers if mark.fullest else ())
+        )
+    )
+    buffers = Column[tuple[LivingBuffer, ...]](
+        lambda mark: mark.fullest.buffers if mark.fullest else ()
+    )  # Oldest first
 
 
 def sums(operations: Sequence[OpRun], *, by: Callable[[OpRun], str]) -> tuple[Sum, ...]:
@@ -78,54 +86,20 @@ def sums(operations: Sequence[OpRun], *, by: Callable[[OpRun], str]) -> tuple[Su
     together: defaultdict[str, list[OpRun]] = defaultdict(list)
     for op in operations:
         together[by(op)].append(op)
-    return tuple(Sum(name, tuple(ops)) for name, ops in together.items())
+    return tuple(Sum(name, ops) for name, ops in together.items())
 
 
-def high_water(operations: Sequence[OpRun], spec: DeviceSpec) -> HighWater:
-    """The first of the fullest moments of a pass."""
-    usable = spec.l1.usable_bytes
-    fullest = max(operations, key=lambda op: op.l1_bytes, default=None)
-    if fullest is None:
-        return HighWater(usable_bytes=usable)
-    return HighWater(
-        operation=fullest.number,
-        nanoseconds=fullest.start_nanoseconds,
-        usable_bytes=usable,
-        total_bytes=fullest.l1_bytes,
-        share=fullest.l1_bytes / usable,
-        circular_buffers=tuple(
-            LivingCircularBuffer(name=buffer.name, size_bytes=buffer.size_bytes, cores=str(buffer.cores))
-            for buffer in fullest.circular_buffers
-        ),
-        buffers=fullest.buffers,
-    )
-
-
-def held(op: OpRun, spec: DeviceSpec) -> tuple[Held, ...]:
+def held(op: OpRun, spec: DeviceSpec) -> list[Held]:
     """The contents of L1 at the fullest moment of an operation: its circular buffers, then buffers, oldest first."""
     addresses = place([(buffer.size_bytes, buffer.cores) for buffer in op.circular_buffers], spec.l1).addresses
     circular = (
-        Held(
-            name=buffer.name,
-            kind=CIRCULAR,
-            address=address,
-            size_bytes=buffer.size_bytes,
-            cores=str(buffer.cores),
-            ranges=ranges_of(buffer.cores),
-        )
+        Held(buffer.name, CIRCULAR, address, buffer.size_bytes, str(buffer.cores), ranges_of(buffer.cores))
         for buffer, address in zip(op.circular_buffers, addresses, strict=True)
     )
     buffers = (
-        Held(
-            name=buffer.name,
-            kind=buffer.memory,
-            address=buffer.address,
-            size_bytes=buffer.bank_bytes,
-            made=buffer.place,
-        )
-        for buffer in op.buffers
+        Held(buffer.name, buffer.memory, buffer.address, buffer.bank_bytes, made=buffer.place) for buffer in op.buffers
     )
-    return (*circular, *buffers)
+    return [*circular, *buffers]
 
 
 NOWHERE = "(no line of a script)"
@@ -236,7 +210,7 @@ class NetworkReport(Report):
                 "\nBy line of the script",
                 *table_lines(LAYERS, self.layers, width),
                 "",
-                *(line for text in _fullest(self) for line in wrapped(text, width, indent=4)),
+                *(line for text in _fullest(self.high_water) for line in wrapped(text, width, indent=4)),
                 "",
                 *(line for text in below for line in wrapped(text, width, indent=2)),
             ]
@@ -254,27 +228,29 @@ def network_report(runs: Runs, spec: DeviceSpec, kind: type[NetworkReport] = Net
         operations=tuple(runs),
         kinds=sums(runs, by=lambda op: op.name),
         layers=sums(runs, by=lambda op: op.where),
-        high_water=high_water(runs, spec),
+        high_water=HighWater(spec.l1.usable_bytes, max(runs, key=lambda op: op.l1_bytes, default=None)),
         l1=l1_map([held(op, spec) for op in runs], spec),
         launches=launch_times(runs.launches, runs.nanoseconds, spec),
     )
 
 
-def _fullest(report: NetworkReport) -> Iterator[str]:
-    mark = report.high_water
-    if mark.operation is None:
+def _fullest(mark: HighWater) -> Iterator[str]:
+    op = mark.fullest
+    if op is None:
         return
-    there = report.operations[mark.operation]
     yield (
-        f"L1 is fullest in #{there.number} {there.name} of {there.function} ({_line(there.where)}), "
+        f"L1 is fullest in #{op.number} {op.name} of {op.function} ({_line(op.where)}), "
         f"{time(mark.nanoseconds)} after the start: {mark.total_bytes:,} of {mark.usable_bytes:,} B of a core "
-        f"({percent(mark.share)}), {there.circular_bytes:,} of them circular buffers"
+        f"({percent(mark.share)}), {op.circular_bytes:,} of them circular buffers"
     )
     for circular in mark.circular_buffers:
         yield f"  {circular.size_bytes:>9,} B  circular buffer {circular.name} on {circular.cores}"
     for buffer in mark.buffers:
         if buffer.memory != SMALL:
-            named = f"{printable(buffer.name)}, {_maker(buffer)}"
+            maker = (
+                f"of {buffer.function} ({_line(buffer.where)})" if buffer.function else "made outside of these calls"
+            )
+            named = f"{printable(buffer.name)}, {maker}"
             yield f"  {buffer.bank_bytes:>9,} B  {buffer.memory} at {buffer.address}: {named}"
     small = [buffer.bank_bytes for buffer in mark.buffers if buffer.memory == SMALL]
     if small:
@@ -283,9 +259,3 @@ def _fullest(report: NetworkReport) -> Iterator[str]:
 
 def _line(where: str) -> str:
     return short_place(where or NOWHERE, LONGEST_PLACE)
-
-
-def _maker(buffer: LivingBuffer) -> str:
-    if not buffer.function:
-        return "made outside of these calls"
-    return f"of {buffer.function} ({_line(buffer.where)})"

@@ -14,8 +14,7 @@ from ttsim.report.cycle_report import INCLUDES, LEAVES_OUT, CycleReport, launch_
 from ttsim.report.cycles import CallTime, Totals
 from ttsim.report.explain import explain_inclusion
 from ttsim.report.formatting import by, counted, cycles, percent, time
-from ttsim.report.l1_map import L1Map, l1_map
-from ttsim.report.memory import LayerResult, OperationUse, Partition, Summary
+from ttsim.report.memory import L1Map, LayerResult, OperationUse, Partition, Summary, l1_map
 from ttsim.report.network import NetworkReport, Sum
 from ttsim.report.runs import OpRun, Runs
 from ttsim.runtime.types.layer import Layer

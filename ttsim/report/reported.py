@@ -18,7 +18,7 @@ from device.errors import ArgumentError, shown
 from device.spec.device_spec import catalog_names
 from device.time.stages import nanoseconds
 from ops.op_models import load_spec
-from ttsim.report.comparison import Reported, ReportedOperation, ReportedTensor
+from ttsim.report.comparison import BOUND, CORES, FIDELITY, OF_TENSORS, Difference, Reported, ReportedOperation
 from ttsim.report.explain import FIDELITIES
 
 LONGEST_PATH: Final = 200  # characters of a path in an error
@@ -103,16 +103,11 @@ def _left_out(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _operation(row: Row) -> ReportedOperation:
-    tensors = (_tensor(match[1], row) for match in map(TENSOR.fullmatch, row) if match)
-    return ReportedOperation(
-        name=row[NAME],
-        cycles=None,
-        nanoseconds=_number(row, TIME),
-        bound_by="",
-        core_count=int(_number(row, "CORE COUNT") or 0),
-        fidelity=row.get("MATH FIDELITY", ""),
-        tensors=tuple(tensor for tensor in tensors if tensor is not None),
-    )
+    cores = int(_number(row, "CORE COUNT") or 0)
+    figures = {CORES: f"{cores or ''}", FIDELITY: row.get("MATH FIDELITY", "")}
+    for tensor in map(TENSOR.fullmatch, row):
+        figures |= {} if tensor is None else _tensor(tensor[1], row)
+    return ReportedOperation(name=row[NAME], cycles=None, nanoseconds=_number(row, TIME), figures=figures)
 
 
 def _number(row: Row, column: str) -> float | None:
@@ -129,19 +124,15 @@ def _number(row: Row, column: str) -> float | None:
     return number
 
 
-def _tensor(name: str, row: Row) -> ReportedTensor | None:
-    """A tensor of the operation; None if the operation has none of this name."""
+def _tensor(name: str, row: Row) -> dict[Difference, str]:
+    """The figures of an operation's tensor; none if the operation has no tensor of this name."""
     sides = [
         LOGICAL.sub(r"\1", row.get(f"{name}_{axis}_PAD[LOGICAL]") or row.get(f"{name}_{axis}", "")) for axis in AXES
     ]
-    tensor = ReportedTensor(
-        name=name,
-        shape="x".join(sides) if all(sides) else "",
-        dtype=row.get(f"{name}_DATATYPE", ""),
-        layout=row.get(f"{name}_LAYOUT", ""),
-        memory=PLACE.sub("", row.get(f"{name}_MEMORY", "")),
-    )
-    return tensor if tensor.dtype or tensor.shape else None
+    shape, dtype = "x".join(sides) if all(sides) else "", row.get(f"{name}_DATATYPE", "")
+    values = (shape, dtype, row.get(f"{name}_LAYOUT", ""), PLACE.sub("", row.get(f"{name}_MEMORY", "")))
+    figures = {(what, f"{name} {{}} -> {{}}"): value for what, value in zip(OF_TENSORS, values, strict=True)}
+    return figures if shape or dtype else {}
 
 
 def read_report(path: Path, device_id: int | None = None) -> Reported:
@@ -196,8 +187,10 @@ def _read_operation(op: Mapping[str, Any], clock_hz: int) -> ReportedOperation:
         name=str(op["name"]),
         cycles=cycles,
         nanoseconds=None if cycles is None else nanoseconds(cycles, clock_hz),
-        bound_by=str(op["bound_by"]),
-        core_count=int(op["core_count"]),
-        fidelity=FIDELITIES.get(int(op.get("fidelity_phases", 0)), ""),
-        stages=tuple((str(name), int(critical if walked else busy)) for name, critical, busy in stages),
+        figures={
+            CORES: f"{int(op['core_count']) or ''}",
+            FIDELITY: FIDELITIES.get(int(op.get("fidelity_phases", 0)), ""),
+            BOUND: str(op["bound_by"]),
+        },
+        stages={str(name): int(critical if walked else busy) for name, critical, busy in stages},
     )

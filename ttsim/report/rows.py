@@ -6,14 +6,13 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 from ttsim.report.formatting import terminal_width, text
 
-RowT = TypeVar("RowT")
 ValueT = TypeVar("ValueT")
 
 
-class Column(Generic[RowT, ValueT]):
+class Column(Generic[ValueT]):
     """A figure of a row, computed by `of`, with the same name in the class, in JSON and to users."""
 
-    def __init__(self, of: Callable[[RowT], ValueT]) -> None:
+    def __init__(self, of: Callable[[Any], ValueT]) -> None:
         self.of = of
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -31,6 +30,10 @@ class Column(Generic[RowT, ValueT]):
             return self
         value = row.__dict__[self.name] = self.of(row)
         return value
+
+
+class Derived(Column[ValueT]):
+    """A column for other columns and for writers; JSON leaves it out."""
 
 
 class Report:
@@ -65,8 +68,8 @@ class Row:
     figures: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, figures: str = "") -> None:
-        columns = (name for name, value in vars(cls).items() if isinstance(value, Column))
-        cls.figures = tuple(dict.fromkeys((*cls.figures, *figures.split(), *columns)))
+        columns = (name for name, value in vars(cls).items() if type(value) is Column)
+        cls.figures = tuple(dict.fromkeys((*figures.split(), *columns)))
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and as_dict(self) == as_dict(other)
@@ -75,8 +78,7 @@ class Row:
         return hash(tuple(getattr(self, name) for name in self.figures))
 
     def __repr__(self) -> str:
-        shown = (f"{name}={getattr(self, name)!r}" for name in self.figures)
-        return f"{type(self).__name__}({', '.join(shown)})"
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self.figures)})"
 
 
 def as_dict(record: Any) -> dict[str, Any]:

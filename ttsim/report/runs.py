@@ -13,7 +13,7 @@ from device.time.stages import nanoseconds
 from ops.launch import Launch, Replay, gaps_nanoseconds
 from ops.passes.cycles import TimedOperation
 from ttsim.report.cycles import Core, OperationTime, UntimedOperation, kernel_nanoseconds, share_of
-from ttsim.report.rows import Column, Row
+from ttsim.report.rows import Column, Derived, Row
 
 CALL_COUNT_STEP: Final = 1024  # of the real library's profiler, from one device operation to the next
 NO_STEP: Final = Operation(name="", inputs=())
@@ -58,112 +58,52 @@ class OpRun(Row, figures="number name call function where"):
     cached: bool = False  # Whether the program was found in the cache
 
     # Kernel time of all operations before it
-    start_nanoseconds = Column["OpRun", float](lambda op: nanoseconds(op.runs.starts[op.number], op.runs.clock_hz))
-    cycles = Column["OpRun", int](lambda op: 0 if op.time is None else op.time.cycles)  # 0 without a model
-    nanoseconds = Column["OpRun", float](lambda op: nanoseconds(op.cycles, op.runs.clock_hz))
-    share = Column["OpRun", float](lambda op: share_of(op.cycles, op.runs.cycles))  # Of all cycles
-    bound_by = Column["OpRun", str](lambda op: "" if op.time is None else op.time.bound_by)  # The stage that binds it
-    core_count = Column["OpRun", int](lambda op: 0 if op.time is None else op.time.core_count)
-    circular_bytes = Column["OpRun", int](lambda op: op.l1[0])
-    buffer_bytes = Column["OpRun", int](lambda op: op.l1[1])
-    untimed = Column["OpRun", str](lambda op: op.reason)  # Why no model knows it; empty if one does
+    start_nanoseconds = Column[float](lambda op: nanoseconds(op.runs.starts[op.number], op.runs.clock_hz))
+    cycles = Column[int](lambda op: 0 if op.time is None else op.time.cycles)  # 0 without a model
+    nanoseconds = Column[float](lambda op: nanoseconds(op.cycles, op.runs.clock_hz))
+    share = Column[float](lambda op: share_of(op.cycles, op.runs.cycles))  # Of all cycles
+    bound_by = Column[str](lambda op: "" if op.time is None else op.time.bound_by)  # The stage that binds it
+    core_count = Column[int](lambda op: 0 if op.time is None else op.time.core_count)
+    circular_bytes = Column[int](lambda op: op.l1[0])
+    buffer_bytes = Column[int](lambda op: op.l1[1])
+    untimed = Column[str](  # Why its cycles are unknown; empty if they are known
+        lambda op: "no cycles" if op.taken is None else getattr(op.taken, "reason", "")
+    )
 
-    @property
-    def time(self) -> OperationTime | None:
-        """The figures of its cycles; None without a model."""
-        return self.taken if isinstance(self.taken, OperationTime) else None
-
-    @property
-    def reason(self) -> str:
-        """Why its cycles are unknown; empty if they are known."""
-        if self.taken is None:
-            return "no cycles"
-        return self.taken.reason if isinstance(self.taken, UntimedOperation) else ""
-
-    @property
-    def place(self) -> str:
-        """The function that ran the operation, and the lines of the script."""
-        return place_of(self.function, self.where)
-
-    @property
-    def l1_bytes(self) -> int:
-        """Bytes of circular buffers and buffers, on a core."""
-        return sum(self.l1)
-
-    @property
-    def l1_share(self) -> float:
-        """`l1_bytes` as a share of the usable L1; 0 without a device."""
-        return share_of(self.l1_bytes, self.runs.usable_bytes)
-
-    @property
-    def left_share(self) -> float:
-        """The share of all kernel time before the operation."""
-        return share_of(self.start_nanoseconds, self.runs.nanoseconds)
-
-    @property
-    def width_share(self) -> float:
-        """The share of all kernel time that the operation takes."""
-        return share_of(self.nanoseconds, self.runs.nanoseconds)
-
-    @property
-    def circular_buffers(self) -> tuple[CircularBuffer, ...]:
-        """Circular buffers of its program that are no views, in order of allocation."""
-        return tuple(buffer for buffer in self.step.circular_buffers if buffer.view_of is None)
-
-    @property
-    def inputs(self) -> tuple[TensorSpec, ...]:
-        """The tensors that it reads."""
-        return tuple(self.tensors[name] for name in names_read(self.step))
-
-    @property
-    def output(self) -> TensorSpec:
-        """The tensor that it makes, or writes into."""
-        return self.tensors[self.step.outputs[0].tensor if self.step.outputs else self.step.inputs[-1]]
-
-    @property
-    def attributes(self) -> tuple[tuple[str, str], ...]:
-        """The attributes that the real library's profiler prints, by name."""
-        return self.timed.description.attributes
-
-    @property
-    def kernel_nanoseconds(self) -> int:
-        """Whole nanoseconds of its kernels; 0 without a model."""
-        return 0 if self.time is None else kernel_nanoseconds(self.cycles, self.time.spec)
-
-    @property
-    def program(self) -> int:
-        """The number of its program, counted from 1."""
-        return self.runs.programs[self.number]
-
-    @property
-    def gap_nanoseconds(self) -> int:
-        """The dispatch gap before it, in a trace replay."""
-        return round(self.runs.gaps[self.number])
-
-    @property
-    def start_cycle(self) -> int:
-        """The cycle in which its kernels start, gaps included."""
-        return self.runs.start_cycles[self.number]
-
-    @property
-    def end_cycle(self) -> int:
-        """The cycle in which the last of its kernels ends."""
-        return self.start_cycle + self.cycles
-
-    @property
-    def core_ends(self) -> dict[Core, int]:
-        """The cycle in which each core ends its part; empty without a model."""
-        return {} if self.time is None else {core: self.start_cycle + end for core, end in self.time.ends.items()}
-
-    @property
-    def above_roof_share(self) -> float:
-        """Its cycles above its roofline, as a share of all cycles."""
-        return 0.0 if self.time is None else share_of(self.time.cycles_above_roof, self.runs.cycles)
-
-    @property
-    def call_count(self) -> int:
-        """The GLOBAL CALL COUNT of the real library's profiler."""
-        return (self.number + 1) * CALL_COUNT_STEP
+    time = Derived[OperationTime | None](  # The figures of its cycles; None without a model
+        lambda op: op.taken if isinstance(op.taken, OperationTime) else None
+    )
+    place = Derived[str](lambda op: place_of(op.function, op.where))  # The function that ran it, and the lines
+    l1_bytes = Derived[int](lambda op: sum(op.l1))  # Of circular buffers and buffers, on a core
+    l1_share = Derived[float](lambda op: share_of(op.l1_bytes, op.runs.usable_bytes))  # 0 without a device
+    # Shares of all kernel time: before the operation, and of the operation
+    left_share = Derived[float](lambda op: share_of(op.start_nanoseconds, op.runs.nanoseconds))
+    width_share = Derived[float](lambda op: share_of(op.nanoseconds, op.runs.nanoseconds))
+    # Circular buffers of its program that are no views, in order of allocation
+    circular_buffers = Derived[tuple[CircularBuffer, ...]](
+        lambda op: tuple(buffer for buffer in op.step.circular_buffers if buffer.view_of is None)
+    )
+    # The tensors that it reads, and the tensor that it makes or writes into
+    inputs = Derived[tuple[TensorSpec, ...]](lambda op: tuple(op.tensors[name] for name in names_read(op.step)))
+    output = Derived[TensorSpec](
+        lambda op: op.tensors[op.step.outputs[0].tensor if op.step.outputs else op.step.inputs[-1]]
+    )
+    # The attributes that the real library's profiler prints, by name
+    attributes = Derived[tuple[tuple[str, str], ...]](lambda op: op.timed.description.attributes)
+    # Whole nanoseconds of its kernels; 0 without a model
+    kernel_nanoseconds = Derived[int](lambda op: kernel_nanoseconds(op.cycles, op.time.spec) if op.time else 0)
+    program = Derived[int](lambda op: op.runs.programs[op.number])  # The number of its program, counted from 1
+    gap_nanoseconds = Derived[int](lambda op: round(op.runs.gaps[op.number]))  # Dispatch before it, in a trace replay
+    # The cycles in which its kernels start and the last of them ends, gaps included
+    start_cycle = Derived[int](lambda op: op.runs.start_cycles[op.number])
+    end_cycle = Derived[int](lambda op: op.start_cycle + op.cycles)
+    core_ends = Derived[dict[Core, int]](  # The cycle in which each core ends its part; empty without a model
+        lambda op: {core: op.start_cycle + end for core, end in op.time.ends.items()} if op.time else {}
+    )
+    above_roof_share = Derived[float](  # Its cycles above its roofline, as a share of all cycles
+        lambda op: share_of(op.time.cycles_above_roof, op.runs.cycles) if op.time else 0.0
+    )
+    call_count = Derived[int](lambda op: (op.number + 1) * CALL_COUNT_STEP)  # The profiler's GLOBAL CALL COUNT
 
 
 def place_of(function: str, where: str) -> str:

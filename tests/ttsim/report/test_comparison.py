@@ -8,21 +8,29 @@ import pytest
 
 from device.errors import ArgumentError
 from ttsim.report import comparison
-from ttsim.report.comparison import Reported, ReportedOperation, ReportedTensor, causes_of, compare, kind_of, matched
+from ttsim.report.comparison import (
+    BOUND,
+    CORES,
+    FIDELITY,
+    Reported,
+    ReportedOperation,
+    causes_of,
+    compare,
+    kind_of,
+    matched,
+)
 from ttsim.report.formatting import cells_of
 
-TENSOR = ReportedTensor(name="INPUT_0", shape="1x1x64x32", dtype="BFLOAT16", layout="TILE", memory="L1_HEIGHT_SHARDED")
 ONE = ReportedOperation(
-    name="A", cycles=5, nanoseconds=5.0, bound_by="math", core_count=8, fidelity="HiFi4", tensors=(TENSOR,),
-    stages=(("math", 3), ("reader", 2), ("pack", 9)),
+    name="A", cycles=5, nanoseconds=5.0, stages={"math": 3, "reader": 2, "pack": 9},
+    figures={CORES: "8", FIDELITY: "HiFi4", BOUND: "math", ("shapes", "INPUT_0 {} -> {}"): "1x1x64x32"},
 )  # fmt: skip
 
 
 def operation(name: str, cycles: int | None, *, cores: int = 8, bound: str = "math", **stages: int):
+    figures = {CORES: f"{cores}", BOUND: bound}
     nanoseconds = None if cycles is None else float(cycles)
-    return ReportedOperation(
-        name=name, cycles=cycles, nanoseconds=nanoseconds, bound_by=bound, core_count=cores, stages=(*stages.items(),)
-    )
+    return ReportedOperation(name=name, cycles=cycles, nanoseconds=nanoseconds, figures=figures, stages=stages)
 
 
 def report(*operations: ReportedOperation, clock_hz: int = 1_000_000_000, arch: str = "") -> Reported:
@@ -39,22 +47,18 @@ AFTER = report(
 
 
 def test_each_difference_is_named_as_far_as_both_sides_tell_it() -> None:
-    other = replace(TENSOR, shape="1x1x32x32", dtype="BFLOAT8_B", layout="ROW_MAJOR", memory="DRAM_INTERLEAVED")
-    after = replace(ONE, core_count=4, fidelity="LoFi", bound_by="pack", tensors=(other,),
-                    stages=(("math", 4), ("reader", 2), ("pack", 5), ("halo", 2)))  # fmt: skip
+    changed = dict(zip(ONE.figures, ("4", "LoFi", "pack", "1x1x32x32"), strict=True))
+    after = replace(ONE, figures=changed, stages={"math": 4, "reader": 2, "pack": 5, "halo": 2})
     assert causes_of(ONE, after) == (
         ("cores", "8 -> 4 cores"),
         ("fidelity", "HiFi4 -> LoFi"),
         ("bound", "bound by math -> pack"),
         ("shapes", "INPUT_0 1x1x64x32 -> 1x1x32x32"),
-        ("data types", "INPUT_0 BFLOAT16 -> BFLOAT8_B"),
-        ("layouts", "INPUT_0 TILE -> ROW_MAJOR"),
-        ("memory", "INPUT_0 L1_HEIGHT_SHARDED -> DRAM_INTERLEAVED"),
         ("stages", "pack -4"),
         ("stages", "halo +2"),
     )
-    assert causes_of(ONE, after, stages=False)[-1].what == "memory"
-    silent = ReportedOperation(name="A", cycles=None, nanoseconds=5.0, bound_by="", core_count=0)
+    assert causes_of(ONE, after, stages=False)[-1][0] == "shapes"
+    silent = ReportedOperation(name="A", cycles=None, nanoseconds=5.0, figures={CORES: ""})
     assert causes_of(ONE, silent) == causes_of(silent, ONE) == causes_of(ONE, ONE) == ()
     assert causes_of(None, ONE) == (("matched", "only after"),)
     assert causes_of(ONE, None) == (("matched", "only before"),)
@@ -111,7 +115,7 @@ def test_operations_and_kinds_are_summed() -> None:
         ("Halo", 0, 0.0), ("Pad", 30, None), ("Conv", 100, 0.25), ("Move", 0, None)
     ]  # fmt: skip
     assert (found.unit, found.change, found.change.more, found.change.share) == ("cycles", (500, 630), 130, 0.26)
-    assert [(kind.kind, kind.counts, *kind.change, kind.change.more) for kind in found.kinds] == [
+    assert [(kind.name, kind.counts, *kind.change, kind.change.more) for kind in found.kinds] == [
         ("Halo", (1, 1), 100, 100, 0), ("Conv", (1, 1), 400, 500, 100), ("Move", (1, 1), 0, 0, 0),
         ("Pad", (0, 1), 0, 30, 30),
     ]  # fmt: skip
@@ -154,9 +158,8 @@ def test_another_clock_counts_as_time() -> None:
 def test_a_card_is_compared_by_time() -> None:
     """By whatever name its version of tt-metal calls an operation."""
     rows = (("UntilizeWithHaloV2", 110.0), ("OptimizedConvNew", 900.0), ("Sort", None))
-    silent = {"cycles": None, "bound_by": "", "core_count": 8}
-    card = report(*(ReportedOperation(name=name, nanoseconds=time, **silent) for name, time in rows), clock_hz=0,
-                  arch="blackhole")  # fmt: skip
+    operations = (ReportedOperation(name=name, cycles=None, nanoseconds=time) for name, time in rows)
+    card = report(*operations, clock_hz=0, arch="blackhole")
     card = replace(card, left_out=("2 signposts", "1 other row"))
     ours = report(operation("HaloDeviceOperation", 100), operation("Conv2dDeviceOperation", 800), arch="wormhole_b0")
     found = compare(card, ours)
@@ -175,7 +178,7 @@ def test_an_operation_without_a_time_in_one_is_in_no_sum() -> None:
     """Or one whose model is lost would make a slower network pass."""
     found = compare(report(operation("A", 100), operation("B", 900)), report(operation("A", 150), operation("B", None)))
     assert (found.change, found.pairs[1].change.more, found.fails(0.4)) == ((100, 150), 0, True)
-    assert [cause.text for cause in found.pairs[1].causes] == ["no time after"]
+    assert found.pairs[1].causes == (("known times", "no time after"),)
     (gone,) = compare(report(operation("A", 5)), report()).pairs
     assert (gone.change.more, gone.change.share) == (-5, -1.0)
 
@@ -185,14 +188,13 @@ def test_long_differences_are_cut() -> None:
     assert len(found.table().splitlines()[-1]) == len("    ") + 1000
 
 
-@pytest.mark.parametrize("width", [80, 100, 120])
-@pytest.mark.parametrize("name", ["[red]x", "a\nb\x1b[31m", "<b>'\"", "\u202e\u2028", "x" * 10_000, "層" * 5000])
-def test_a_hostile_name_stays_on_its_row(name: str, width: int) -> None:
+@pytest.mark.parametrize("name", ["[red]x", "a\nb\x1b[31m", "\u202e\u2028", "層" * 5000])
+def test_a_hostile_name_stays_on_its_row(name: str) -> None:
     hostile = Reported(device=name, arch=name, clock_hz=10**9, operations=(operation(name, 1_234_567, cores=3),))
     same = Reported(device="d", arch="b", clock_hz=10**9, operations=(operation(name, 1_000_000, bound=name),))
     for found in (compare(hostile, same), compare(report(), hostile)):
-        lines = found.table(width).split("\n")
+        lines = found.table(80).split("\n")
         assert not set("".join(lines)) & set("\x1b\r\u202e\u2028")
         rows = [line for line in lines if "1,234,567" in line]
         assert len(rows) >= 3
-        assert max(map(cells_of, rows)) <= width
+        assert max(map(cells_of, rows)) <= 80

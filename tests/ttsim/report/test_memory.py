@@ -17,8 +17,7 @@ from device.plan import (
 from device.spec.device_spec import load_spec
 from ttsim.report.accuracy import Accuracy
 from ttsim.report.cycles import ranges_of
-from ttsim.report.l1_map import CIRCULAR, Held, l1_map
-from ttsim.report.memory import fullest_core_bytes, living_after, operation_uses, summarize
+from ttsim.report.memory import CIRCULAR, Held, fullest_core_bytes, l1_map, living_after, operation_uses, summarize
 
 SPEC = load_spec("wormhole_n150")
 USABLE = SPEC.l1.usable_bytes

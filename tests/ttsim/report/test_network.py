@@ -9,7 +9,7 @@ from device.numbers.formats import BFLOAT16
 from device.plan import CircularBuffer, Operation
 from device.spec.device_spec import load_spec
 from tests.ttsim.report.ran_operations import runs_of, timed, untimed
-from ttsim.report.network import HighWater, LivingCircularBuffer, network_report
+from ttsim.report.network import network_report
 from ttsim.report.runs import LivingBuffer, Runs
 
 SPEC = load_spec("wormhole_n150")
@@ -61,18 +61,12 @@ def test_shares_of_sums_are_those_of_their_cycles() -> None:
 
 
 def test_the_fullest_moment_has_all_that_lives() -> None:
-    assert network_report(found(), SPEC).high_water == HighWater(
-        operation=0,
-        nanoseconds=0.0,
-        usable_bytes=SPEC.l1.usable_bytes,
-        total_bytes=612,
-        share=612 / SPEC.l1.usable_bytes,
-        circular_buffers=(
-            LivingCircularBuffer(name="in", size_bytes=64, cores="{[0-0 - 1-0]}"),
-            LivingCircularBuffer(name="out", size_bytes=32, cores="{[0-0 - 1-0]}"),
-        ),
-        buffers=(HELD, TABLE),
-    )
+    mark = network_report(found(), SPEC).high_water
+    assert (mark.operation, mark.nanoseconds, mark.total_bytes) == (0, 0.0, 612)
+    assert (mark.usable_bytes, mark.share) == (SPEC.l1.usable_bytes, 612 / SPEC.l1.usable_bytes)
+    held = [(buffer.name, buffer.size_bytes, buffer.cores) for buffer in mark.circular_buffers]
+    assert held == [("in", 64, "{[0-0 - 1-0]}"), ("out", 32, "{[0-0 - 1-0]}")]
+    assert mark.buffers == (HELD, TABLE)
 
 
 def test_nothing_that_ran_is_said() -> None:

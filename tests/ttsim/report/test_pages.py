@@ -8,7 +8,7 @@ from tests.ttsim.report.ran_operations import runs_of, untimed
 from ttsim.report.charts import grid_of, roof_chart, steps, times
 from ttsim.report.cycle_report import cycle_report
 from ttsim.report.cycles import CallRun
-from ttsim.report.l1_map import CIRCULAR, Held, l1_map
+from ttsim.report.memory import CIRCULAR, Held, l1_map
 from ttsim.report.network import network_report
 from ttsim.report.pages import page_of_network, page_of_pass
 from ttsim.report.runs import Runs

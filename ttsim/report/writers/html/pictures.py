@@ -6,8 +6,7 @@ from typing import Final
 
 from ttsim.report.charts import CoreMap, Grid, RoofChart, Tick
 from ttsim.report.formatting import count_of, cycles, percent, time
-from ttsim.report.l1_map import CIRCULAR, L1Block, L1Map
-from ttsim.report.memory import DEVICE_OPERATION
+from ttsim.report.memory import CIRCULAR, DEVICE_OPERATION, L1Block, L1Map
 from ttsim.report.runs import OpRun
 from ttsim.report.writers.html.elements import Markup, hint, image, label, picture, share, short, tag, text
 

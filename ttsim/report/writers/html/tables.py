@@ -8,8 +8,7 @@ from ttsim.report.advice import SENSITIVITY_TABLE, SENSITIVITY_TITLE, SHOWN_FIGU
 from ttsim.report.cycles import CoreTime, OperationTime, Totals
 from ttsim.report.explain import FIDELITIES
 from ttsim.report.formatting import TableColumn, by, count_of, cycles, percent, time
-from ttsim.report.l1_map import L1Block
-from ttsim.report.memory import DEVICE_OPERATION, OperationUse, Partition
+from ttsim.report.memory import DEVICE_OPERATION, L1Block, OperationUse, Partition
 from ttsim.report.network import NOWHERE, Sum
 from ttsim.report.pages import Part
 from ttsim.report.runs import OpRun

@@ -1,12 +1,18 @@
-"""CSV files of a profiler; names and numbers are invented, the columns are those of tt-metal's versions."""
+"""Reports as they are read: JSON, and CSV files of a profiler, whose names and numbers are invented."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from device.errors import ArgumentError
-from ttsim.report.comparison import Reported, ReportedTensor
-from ttsim.report.reported import read_rows
+from tests.ttsim.report.ran_operations import runs_of, timed, untimed
+from tests.ttsim.report.test_approved import LAYER
+from ttsim.report.comparison import BOUND, CORES, FIDELITY, OF_TENSORS, Reported
+from ttsim.report.network import network_report
+from ttsim.report.reported import read_report, read_rows
+from ttsim.report.writers.json import layers_as_json
+from ttsim.study.layers.run import Settings, run_layer
 
 NEW = "OP CODE,OP TYPE,DEVICE ID,DEVICE ARCH,MATH FIDELITY,CORE COUNT,HOST START TS,DEVICE KERNEL DURATION [ns],"
 NEW_TENSOR = ",".join(f"INPUT_0_{axis}_PAD[LOGICAL]" for axis in "WZYX")
@@ -22,24 +28,24 @@ def read(content: str, folder: Path, device_id: int | None = None) -> Reported:
     return read_rows(folder / "r.csv", device_id)
 
 
+def of_tensor(*values: str) -> dict[tuple[str, str], str]:
+    return {(what, "INPUT_0 {} -> {}"): value for what, value in zip(OF_TENSORS, values, strict=True)}
+
+
 def test_rows_are_operations_in_the_order_of_the_host(tmp_path: Path) -> None:
     found = read(HEAD + HALO + CONV, tmp_path)
     assert (found.device, found.arch, found.clock_hz, found.left_out) == ("blackhole", "blackhole", 0, ())
     conv, halo = found.operations
-    assert (conv.name, conv.cycles, conv.nanoseconds, conv.core_count) == ("Conv2dDeviceOperation", None, 2500.0, 60)
-    assert (conv.fidelity, halo.fidelity, conv.tensors) == ("LoFi", "", ())
-    assert halo.tensors == (
-        ReportedTensor(
-            name="INPUT_0", shape="1x1x90x3", dtype="BFLOAT16", layout="TILE", memory="L1_INTERLEAVED"
-        ),
-    )  # fmt: skip
+    assert (conv.name, conv.cycles, conv.nanoseconds) == ("Conv2dDeviceOperation", None, 2500.0)
+    assert conv.figures == {CORES: "60", FIDELITY: "LoFi"}
+    assert halo.figures == {CORES: "64", FIDELITY: "", **of_tensor("1x1x90x3", "BFLOAT16", "TILE", "L1_INTERLEAVED")}
 
 
 def test_older_versions_have_other_columns(tmp_path: Path) -> None:
     (only,) = read(OLD + "Transpose,tt_dnn_device,0,12,1,64,256,BFLOAT16,3833\n", tmp_path).operations
-    assert only.tensors == (ReportedTensor(name="INPUT_0", shape="12x1x64x256", dtype="BFLOAT16"),)
+    assert only.figures == {CORES: "", FIDELITY: "", **of_tensor("12x1x64x256", "BFLOAT16", "", "")}
     (least,) = read("\ufeffOP CODE , DEVICE KERNEL DURATION [ns]\nA,7\n", tmp_path).operations
-    assert (least.name, least.nanoseconds, least.core_count) == ("A", 7.0, 0)
+    assert (least.name, least.nanoseconds, least.figures[CORES]) == ("A", 7.0, "")
 
 
 def test_what_is_no_operation_is_left_out_and_told(tmp_path: Path) -> None:
@@ -98,3 +104,65 @@ def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
 def test_a_moment_of_many_digits_orders_nothing(tmp_path: Path) -> None:
     found = read(HEAD + HALO.replace(",20,", f",{'9' * 5000},") + CONV, tmp_path)
     assert [operation.name for operation in found.operations] == ["HaloDeviceOperation", "Conv2dDeviceOperation"]
+
+
+def test_calls(report, tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text(report.to_json())
+    read = read_report(tmp_path / "r.json")
+    assert (read.device, read.clock_hz) == ("wormhole_n150", 1_000_000_000)
+    halo, conv = read.operations
+    assert (halo.name, halo.cycles) == ("HaloDeviceOperation", 1000)
+    assert halo.figures == {CORES: "4", FIDELITY: "", BOUND: "network"}
+    assert halo.stages == {"start": 100, "network": 900}  # busy: no path is known
+    assert conv.stages == {"reader": 500, "math": 2500, "dram": 1000}
+    assert conv.figures[FIDELITY] == "HiFi2"
+
+
+def test_a_saved_report_and_a_csv(report, tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text(json.dumps({"cycles": report.to_dict(), "network": {}}))
+    read = read_report(tmp_path / "r.json")
+    assert (read.arch, [operation.nanoseconds for operation in read.operations]) == ("wormhole_b0", [1000.0, 4000.0])
+    (tmp_path / "r.CSV").write_text("OP CODE,DEVICE ID,DEVICE KERNEL DURATION [ns]\nA,1,5\nB,2,6\n")
+    assert [operation.name for operation in read_report(tmp_path / "r.CSV", 2).operations] == ["B"]
+    with pytest.raises(ArgumentError, match="--device-id"):
+        read_report(tmp_path / "r.CSV")
+
+
+def test_the_architecture_of_a_device_that_nobody_knows(report, tmp_path: Path) -> None:
+    for name, arch in (("mine", ""), ("blackhole_p150, dram.banks=4", "blackhole")):
+        (tmp_path / "r.json").write_text(json.dumps({**report.to_dict(), "device": name}))
+        assert read_report(tmp_path / "r.json").arch == arch
+
+
+def test_a_network(spec, tmp_path: Path) -> None:
+    report = network_report(runs_of(spec, timed("A", 7), untimed("A")), spec)
+    (tmp_path / "r.json").write_text(report.to_json())
+    assert [operation.cycles for operation in read_report(tmp_path / "r.json").operations] == [7, None]
+
+
+def test_layers(spec, tmp_path: Path) -> None:
+    result = run_layer(LAYER, Settings(spec=spec, values="off", suggestions=False))
+    assert result.summary is not None
+    assert result.summary.cycles is not None
+    (tmp_path / "r.json").write_text(layers_as_json([result, result]))
+    found = read_report(tmp_path / "r.json").operations
+    assert [one.cycles for one in found] == 2 * [operation.cycles for operation in result.summary.cycles.operations]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"operations": [{}]}',
+        '{"calls": 1}',
+        json.dumps("x\x1b" * 9000),
+        '{"device": "d", "clock_hz": 0, "operations": [{"name": "a", "cycles": 1, "bound_by": "", "core_count": 1}]}',
+    ],
+)
+def test_what_is_no_report_is_refused(content, tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text(content)
+    with pytest.raises(ArgumentError, match="is no report in JSON") as caught:
+        read_report(tmp_path / "r.json")
+    assert len(str(caught.value)) < 1000
