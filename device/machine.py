@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.errors import CircularBufferError, DeviceClosedError, OutOfMemoryError
-from device.memory.allocator import Allocator, Blocks, Owners
+from device.memory.allocator import Allocator, Owners
 from device.memory.buffers import Buffer, Memory, Region, check, check_count, place
 from device.memory.layouts import BufferSpec, TensorSpec
 from device.memory.memory_config import BufferType
@@ -22,7 +22,6 @@ from device.plan import (
     Event,
     Moment,
     Refused,
-    Standing,
 )
 from device.spec.device_spec import DeviceSpec, load_spec
 
@@ -82,11 +81,6 @@ class Machine:
 
     Only L1_SMALL buffers may use the ``l1_small_bytes`` at the top of L1.
 
-    Attributes:     memory: Live buffers, by address.     keeps_programs: Whether programs are cached at all.
-    recorders: Lists to which every event is appended.     at_close: The contents of the memories before the machine was
-    closed; None while it is open.     turn: Held by the thread whose call runs; taken by every thread that changes what
-    lies on the device.     caller: Identifier of that thread.
-
     Raises:
         DeviceError: ``l1_small_bytes`` is negative or leaves no L1.
     """
@@ -94,15 +88,15 @@ class Machine:
     def __init__(self, spec: DeviceSpec | str, *, l1_small_bytes: int = 0) -> None:
         self.spec = load_spec(spec)
         self._allocator = Allocator(self.spec, l1_small_bytes)
-        self.turn = Turn()
-        self.caller: int | None = None
+        self.turn = Turn()  # taken by every thread that changes what lies on the device
+        self.caller: int | None = None  # identifier of the thread whose call runs
         self._owners = Owners()
         self.memory = Memory()
         self.program_cache: dict[Hashable, Program] = {}
-        self.keeps_programs = True
-        self.recorders: list[list[Event]] = []
+        self.keeps_programs = True  # whether programs are cached at all
+        self.recorders: list[list[Event]] = []  # each gets every event
         self.closed = False
-        self.at_close: Allocator | None = None
+        self.at_close: Allocator | None = None  # the contents of the memories before the machine was closed
         self._buffers_made = 0
         self._programs_made = 0
 
@@ -312,17 +306,6 @@ class Machine:
             if buffer.number > moment.buffers and unowned and buffer.number not in resident:
                 self.free(buffer)
         self.collect()
-
-    def standing(self) -> Standing:
-        """How its memories stand, to go on from there as another call did."""
-        self._require_open()
-        return Standing(self.allocator.standing(), self._buffers_made, self._programs_made)
-
-    def go_on(self, blocks: tuple[Blocks, ...], *, buffers: int) -> None:
-        """Does to all memories at once what a call did that left nothing there and made so many buffers meanwhile."""
-        self._require_open()
-        self._buffers_made += buffers
-        self._allocator.stand(blocks)
 
     def collect(self) -> None:
         """Frees buffers whose owner died when they could not be freed at once."""

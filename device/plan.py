@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from device.cores import CoreRangeSet
-from device.memory.allocator import Blocks
 from device.memory.layouts import BufferSpec, TensorSpec
 from device.memory.memory_config import BufferType
 from device.numbers.formats import DataFormat
@@ -288,11 +287,3 @@ class Moment(NamedTuple):
     buffers: int  # Buffers that it had made
     programs: int
     recorders: tuple[list[Event], ...]  # Who listened
-
-
-class Standing(NamedTuple):
-    """How the memories of a device stand."""
-
-    blocks: tuple[Blocks, ...]  # Of every memory
-    buffers: int  # Buffers that the device has made
-    programs: int  # Programs that it has made

@@ -6,7 +6,7 @@ and texts are those of tt-metal's allocator (bank_manager.cpp, l1_banking_alloca
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 from weakref import ReferenceType
@@ -37,11 +37,6 @@ class Blocks(NamedTuple):
     used: Mapping[int, int]  # Bytes of the blocks in use, by address
     numbers: Mapping[int, int]  # Number of each block, by address
     spare: tuple[int, ...]  # Numbers given up, the latest last
-
-    @property
-    def key(self) -> Hashable:
-        """The same in their order, which tells the oldest; equal keys stay equal whatever is done to both alike."""
-        return self.free, tuple(self.used.items()), tuple(self.numbers.items()), self.spare
 
 
 class FreeList:
@@ -213,15 +208,6 @@ class Allocator:
         other = Allocator(self.spec, self.l1_small_bytes)
         other._lists = {memory: blocks.copy() for memory, blocks in self._lists.items()}
         return other
-
-    def standing(self) -> tuple[Blocks, ...]:
-        """The blocks of all memories."""
-        return tuple(free_list.known for free_list in self._lists.values())
-
-    def stand(self, standing: tuple[Blocks, ...]) -> None:
-        """Lets all memories have other blocks, as `standing` gave them for this allocator."""
-        for free_list, blocks in zip(self._lists.values(), standing, strict=True):
-            free_list.known = blocks
 
     def allocate(self, buffer: BufferSpec) -> int:
         """Address of a new buffer, the same in every bank.

@@ -1,4 +1,4 @@
-"""Caches of plans, of their cycles, and of moves that leave nothing allocated."""
+"""Caches of plans, of their cycles, and of prepared weights."""
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
@@ -7,10 +7,8 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from device.machine import Machine, Program
-from device.memory.allocator import Blocks
 from device.numbers.formats import Array, bit_patterns
-from device.plan import DeviceOp, Operation, Plan, ProgramKey, Relocate, Standing
+from device.plan import DeviceOp, Plan, ProgramKey
 from device.spec.device_spec import DeviceSpec
 from ops.passes.cycles import PlanCycles, run_cycles
 
@@ -130,70 +128,6 @@ def _same_memory(cached: Array, raw: Array) -> bool:
 def _same_bits(cached: Array, raw: Array) -> bool:
     """Whether two arrays of one shape and type hold the same bits."""
     return np.array_equal(bit_patterns(cached), bit_patterns(raw))
-
-
-MOST_KEPT: Final = 256  # calls in turn number the blocks they give back in turn, too: a few ways for each
-MOST_BUFFERS: Final = 64  # on the device besides: to compare more of them would take as long as to move
-
-
-class _Moves(NamedTuple):
-    """The effect of a call on the machine."""
-
-    plan: Plan
-    # Its programs in the program cache, which fitted into L1 from the same blocks
-    programs: tuple[tuple[Hashable, Program], ...]
-    after: tuple[Blocks, ...]  # The blocks after the call
-    buffers: int  # The number of buffers it allocated
-
-
-class ReplayCache:
-    """Plans of calls that left nothing on a device, by the call and by the blocks of the device's memories before.
-
-    From the same blocks an equal call takes the same addresses and frees them in the same way. If the call finds its
-    programs in the cache as before and no recorder listens, only the numbers of the spare blocks and the count of
-    buffers change. ``most`` limits the number of calls.
-    """
-
-    def __init__(self, most: int = MOST_KEPT) -> None:
-        self._moves = BoundedCache[Hashable, _Moves](most)
-
-    def placed(self, key: ProgramKey, machine: Machine, place: Callable[[], Plan]) -> Plan:
-        """The plan of a call, placed by ``place`` if the call is unknown or a recorder listens to the machine."""
-        if machine.recorders:
-            return place()
-        before = machine.standing()
-        call = key, *(blocks.key for blocks in before.blocks)
-        known = self._moves.get(call)
-        if known is not None and all(
-            machine.program_cache.get(program_key) is program for program_key, program in known.programs
-        ):
-            machine.go_on(known.after, buffers=known.buffers)
-            return known.plan
-        plan = place()
-        after = machine.standing()
-        if _repeats(plan, before, after):
-            keys = [step.key for step in plan.steps if isinstance(step, Operation)]
-            programs = tuple((program_key, machine.program_cache[program_key]) for program_key in keys)
-            self._moves.put(call, _Moves(plan, programs, after.blocks, after.buffers - before.buffers))
-        return plan
-
-    def clear(self) -> None:
-        """Drops all calls."""
-        self._moves.clear()
-
-
-def _repeats(plan: Plan, before: Standing, after: Standing) -> bool:
-    """Whether an equal call would do the same: all programs were cached, nothing was left, and one memory changed.
-
-    Memories change one after the other, so that an interrupt could come between two changes.
-    """
-    pairs = list(zip(before.blocks, after.blocks, strict=True))
-    return (
-        before.programs == after.programs
-        and not any(isinstance(step, Relocate) for step in plan.steps)
-        and all(old.used == new.used and len(old.used) <= MOST_BUFFERS for old, new in pairs)
-        and sum(old != new for old, new in pairs) < 2
-    )
 
 
 MOST_STEPS: Final = 2000  # 5 KB each with their cycles, 15 KB once reports on them are read in full

@@ -342,22 +342,6 @@ def test_calls_that_differ_in_numbers_alone_are_prepared_once(name, inputs):
     assert [array is one for array, one in zip(first.arrays.values(), inputs, strict=False)] == [True, True]
 
 
-def test_the_device_stands_alike_whether_somebody_listens_or_not():
-    """Without a listener moves of equal calls are made at once; with one they are told one by one."""
-    stands = []
-    for listens in (False, True):
-        with ttsim.open_device(values="off") as opened:
-            for number in range(12):
-                opened.profilers[:] = [[]] if listens else []
-                onednn.conv_transpose(SRC, WEIGHTS, device=opened, **attributes(strides=[1 + number % 2, 1]))
-            machine = opened.machine
-            before = machine.allocator.standing()
-            held = ttsim.zeros((32, 32), ttsim.float32, device=opened)
-            (result,) = machine.memory.live()
-            stands.append((before, result.number, held.buffer_address(), list(machine.program_cache)))
-    assert stands[0] == stands[1]
-
-
 def test_a_wrong_argument_is_refused_after_an_equal_right_one():
     given = attributes(strides=[1, 1])
     with ttsim.open_device(values="off") as opened:

@@ -228,10 +228,7 @@ def run(call: Call, device: Device | None = None) -> Array:
                 chosen.machine.free(buffer)
         return plan
 
-    def moved() -> Plan:
-        return placed() if chosen.profilers else chosen.moves.placed(prepared.key, chosen.machine, placed)
-
-    plan = locked_on(chosen, moved)
+    plan = locked_on(chosen, placed)
     if not dispatch or chosen.values == "off":
         return np.broadcast_to(problem.host_type.type(np.nan), prepared.shape)
     op_models = float64.OP_MODELS if problem.precision is Precision.FLOAT64 else chosen.op_models

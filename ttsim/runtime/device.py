@@ -17,7 +17,7 @@ from device.plan import Event, OperationBegin, OperationEnd
 from device.spec.device_spec import DeviceSpec
 from ops.op_model import Meanings
 from ops.op_models import OP_MODELS
-from ops.passes.caches import ReplayCache, WeightCache, one_of_alike, plans_of_process
+from ops.passes.caches import WeightCache, one_of_alike, plans_of_process
 from ops.planners.conv.arguments import ConvCall
 from ops.sensitivity.changes import load_spec
 from ttsim.runtime.session import current, locked, remember
@@ -154,7 +154,6 @@ class Device:
         self.given: tuple[tuple[str, object], ...] = ()
         self.kept = WeightCache()
         self.plans = plans_of_process()
-        self.moves = ReplayCache()
 
     @property
     def spec(self) -> DeviceSpec:
@@ -257,7 +256,6 @@ class Device:
     def _close(self) -> None:
         self.machine.close()
         self.kept.clear()
-        self.moves.clear()
 
     def __enter__(self) -> Self:
         """Itself."""
