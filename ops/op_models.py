@@ -19,12 +19,11 @@ from ops.programs.data_movement.channels import ChannelsFirst, ChannelsLast
 from ops.programs.data_movement.concat import Concatenate
 from ops.programs.data_movement.copy import CopyTensor
 from ops.programs.data_movement.fold import FoldWindows
-from ops.programs.data_movement.movement_cycles import MovementCosts
+from ops.programs.data_movement.movement import MovementCosts
 from ops.programs.data_movement.pad import FillPad, FillTiles, PadImage, PadWith
 from ops.programs.data_movement.permute import Permute
 from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import Cut, PaddedSlice, SliceWrite
-from ops.programs.data_movement.typecast import Typecast
 from ops.programs.data_movement.upsample import Upsample
 from ops.programs.eltwise.op import Activate, AddRow, Binary
 from ops.programs.halo.cycles import HaloCosts
@@ -60,7 +59,6 @@ MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
     Reshape,
     SliceWrite,
     Transpose,
-    Typecast,
     Upsample,
 )
 

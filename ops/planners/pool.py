@@ -28,8 +28,8 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
 from ops.planners.to_config import placed
 from ops.programs.conv2d.partition import ParallelConfig, block_range, largest_divisor, most_cores, sharded_input
-from ops.programs.data_movement.placement import move_up
-from ops.programs.data_movement.reshape_plan import flattened, reshaped
+from ops.programs.data_movement.placement import flattened, move_up
+from ops.programs.data_movement.reshape import reshaped
 from ops.programs.halo.plan import (
     WORD_BYTES,
     HaloArguments,

@@ -10,8 +10,7 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
-from ops.programs.data_movement.conversions import in_other_layout
-from ops.programs.data_movement.typecast import typecast_by
+from ops.programs.data_movement.conversions import in_other_layout, typecast_by
 from ops.programs.rand import EvenlyDistributed, rand_buffers
 
 

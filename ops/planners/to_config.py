@@ -18,14 +18,14 @@ from ops.programs.data_movement.conversions import (
     in_other_layout,
     rows_of,
     tilized_by,
+    typecast_by,
     unpadded_by,
     untilized_by,
 )
 from ops.programs.data_movement.copy import Conversion
 from ops.programs.data_movement.placement import move_up, resharding
-from ops.programs.data_movement.reshape_plan import viewed
+from ops.programs.data_movement.reshape import viewed
 from ops.programs.data_movement.reshard import misplaced_rows
-from ops.programs.data_movement.typecast import typecast_by
 
 RANK = 4  # axes that the programs of the library take at most
 

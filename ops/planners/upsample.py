@@ -24,7 +24,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.op_models import OP_MODELS
 from ops.programs.buffer_shapes import page_cores, row_bytes, shard_counts
-from ops.programs.data_movement.reshape_plan import viewed
+from ops.programs.data_movement.reshape import viewed
 from ops.programs.data_movement.upsample import (
     Upsample,
     UpsampleProgram,

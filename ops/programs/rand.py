@@ -16,8 +16,7 @@ from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.op_model import Description, Ends, ValuesContext
 from ops.programs.buffer_shapes import BUFFERING, tile_buffer
-from ops.programs.data_movement.movement import Access, Movement, pages_of
-from ops.programs.data_movement.movement_cycles import DataMovement
+from ops.programs.data_movement.movement import Access, DataMovement, Movement, pages_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,6 @@ from ops.programs.data_movement.copy import Conversion, CopyTensor
 from ops.programs.data_movement.pad import FillPad, PadImage
 from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import PaddedSlice, SliceWrite, Window
-from ops.programs.data_movement.typecast import Typecast
 from ops.programs.eltwise.op import Binary, BinaryOperation
 from ops.reference import plan_geometry
 
@@ -295,7 +294,9 @@ def _movements() -> Iterator[Sample]:
         yield _movement(conversion.value, CopyTensor(conversion), source, target)
     for name, data_format in (("", BFLOAT8_B), (" to float32", FLOAT32), (" to uint32", UINT32)):
         target = _matrix(TILES, data_format=data_format)
-        yield _movement(f"Typecast{name}", Typecast(BFLOAT16, data_format), _matrix(TILES), target)
+        yield _movement(
+            f"Typecast{name}", CopyTensor(Conversion.TYPECAST, (BFLOAT16, data_format)), _matrix(TILES), target
+        )
     rows_of_zeros = CopyTensor(Conversion.TILIZE_WITH_VAL_PADDING)  # below every row of the image
     yield _movement("TilizeWithValPadding of an image", rows_of_zeros, _image(ROWS), _image(TILES))
     uneven = TensorSpec((1, 1, SIDE * SIDE * CHANNELS // 80, 80), BFLOAT16, ROWS, DRAM)

@@ -11,7 +11,7 @@ from device.spec import device_spec
 from device.spec.device_spec import catalog_names
 from ops.op_models import COSTS, OP_MODELS, load_spec
 from ops.programs.conv2d.weights import AsWanted
-from ops.programs.data_movement.movement_cycles import MovementCosts
+from ops.programs.data_movement.movement import MovementCosts
 from ops.programs.kernel_costs import StickCosts
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "ops" / "programs"

@@ -23,12 +23,10 @@ from device.memory.memory_config import (
 )
 from device.numbers.formats import div_up, round_up
 from device.spec.device_spec import DeviceSpec
-from ops.programs.data_movement.copy import Conversion, tensor_copy_movement
-from ops.programs.data_movement.movement import Movement
-from ops.programs.data_movement.movement_cycles import movement_cycles
+from ops.programs.data_movement.copy import Conversion, CopyTensor
+from ops.programs.data_movement.movement import Movement, movement_cycles
 from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import slice_movement, slice_write_movement
-from ops.programs.data_movement.typecast import Typecast
 from tools.validate.prediction import (
     FORMATS,
     OF_2025,
@@ -43,7 +41,7 @@ from tools.validate.prediction import (
 )
 
 CONVERSIONS = {kind.value: kind for kind in Conversion if kind not in (Conversion.PAD, Conversion.UNTILIZE_CODEGEN)}
-MODELED = {*CONVERSIONS, "Typecast", "PaddedSlice", "SliceWrite", "Reshape"}
+MODELED = {*CONVERSIONS, "PaddedSlice", "SliceWrite", "Reshape"}
 
 
 def operation(row: Row) -> str:
@@ -87,15 +85,13 @@ def _movement(row: Row, source: TensorSpec, target: TensorSpec, spec: DeviceSpec
     """The program of a row; programs that shard copied every stick twice when they were measured."""
     name = operation(row)
     match name:
-        case "Typecast":
-            return Typecast(source.data_format, target.data_format).movement(source, target, spec)
         case "PaddedSlice":
             return slice_movement(source, target, spec, columns=_columns(row))
         case "SliceWrite":
             return slice_write_movement(source, target, spec)
         case "Reshape":
             return Reshape(()).movement(source, target, spec)
-    return tensor_copy_movement(CONVERSIONS[name], source, target, spec, bounces_always=True)
+    return CopyTensor(CONVERSIONS[name]).movement(source, target, spec, bounces_always=True)
 
 
 def _unpadded(source: TensorSpec, target: TensorSpec) -> tuple[TensorSpec, TensorSpec]:

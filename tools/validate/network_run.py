@@ -21,8 +21,8 @@ from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles
 from ops.op_model import CyclesContext, Ends, Meanings
 from ops.op_models import OP_MODELS
-from ops.programs.data_movement.copy import CopyTensor, tensor_copy_movement
-from ops.programs.data_movement.movement_cycles import movement_cycles
+from ops.programs.data_movement.copy import CopyTensor
+from ops.programs.data_movement.movement import movement_cycles
 from tools.validate.conv import SCHEMES
 from tools.validate.network_rows import BETWEEN, NS_PER_S, NetworkStep, TimedKind, Walk
 from tools.validate.prediction import OF_2025, Row, with_software_of_2025
@@ -55,7 +55,7 @@ class Software(Enum):
 
 def _relayout_of_2025(op: CopyTensor, ends: Ends, context: CyclesContext) -> OperationCycles:
     """Programs of 2025 copy every stick twice when they shard a tensor."""
-    movement = tensor_copy_movement(op.conversion, ends.read, ends.written, context.spec, bounces_always=True)
+    movement = op.movement(ends.read, ends.written, context.spec, bounces_always=True)
     return movement_cycles(movement, context.spec, contention=context.contention)
 
 

@@ -19,7 +19,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, Memory
 from device.numbers.formats import Array, quantize, round_up
 from device.plan import DeviceOp
 from ops.builder import CREATED
-from ops.programs.data_movement.reshape_plan import memory_after
+from ops.programs.data_movement.reshape import memory_after
 from ttsim.runtime.device import Device
 from ttsim.runtime.operators import Operators
 from ttsim.runtime.session import current, remember

@@ -11,7 +11,8 @@ from device.numbers.formats import FLOAT32, DataFormat, round_up
 from device.plan import DeviceOp
 from device.spec.parts import GridSpec
 from ops.programs.conv2d.partition import ConvOptions, ConvProblem, channel_alignment
-from ops.programs.data_movement.reshape_plan import flattened, memory_after
+from ops.programs.data_movement.placement import flattened
+from ops.programs.data_movement.reshape import memory_after
 from ops.window import PaddedAxis, PaddedInput, convolution_axis, count_windows, transposed_axis
 
 

@@ -27,7 +27,7 @@ from ops.planners.conv.operand_checks import (
 )
 from ops.planners.conv.plan_checks import way_out
 from ops.planners.conv.slicing import given_slices, most_slices, output_slices, require_outputs, slice_call, too_many
-from ops.programs.data_movement.reshape_plan import is_view
+from ops.programs.data_movement.reshape import is_view
 from ops.window import NoWindowError
 
 CORE_GRID_HINT: Final = "\nconv_config.core_grid: give a CoreRangeSet, or leave the override out"

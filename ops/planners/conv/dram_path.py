@@ -23,9 +23,8 @@ from ops.planners.conv.slicing import (
     output_slices,
 )
 from ops.programs.conv2d.partition import UnknownRatesError
-from ops.programs.data_movement.conversions import to_interleaved
-from ops.programs.data_movement.placement import uploaded_image
-from ops.programs.data_movement.reshape_plan import reshaped
+from ops.programs.data_movement.placement import to_interleaved, uploaded_image
+from ops.programs.data_movement.reshape import reshaped
 from ops.programs.data_movement.slice import SliceWrite, Window, sliced_input, write_slice
 from ops.window import PaddedInput
 

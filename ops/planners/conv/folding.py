@@ -11,12 +11,11 @@ from device.numbers.formats import BFLOAT16, DataFormat, div_up, round_up
 from device.plan import Plan
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import ConvCall, Folding, Operand
-from ops.programs.data_movement.conversions import converted
 from ops.programs.data_movement.copy import Conversion
 from ops.programs.data_movement.fold import FoldWindows, whole_windows
 from ops.programs.data_movement.pad import PadImage
-from ops.programs.data_movement.placement import convert, uploaded_image
-from ops.programs.data_movement.reshape_plan import reshaped
+from ops.programs.data_movement.placement import convert, converted, uploaded_image
+from ops.programs.data_movement.reshape import reshaped
 
 FOLDED: Final = "input.folded"
 FOLDING_WAY_OUT: Final = "set conv_config.enable_kernel_stride_folding=False, which the real library obeys too"

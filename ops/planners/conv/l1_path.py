@@ -28,6 +28,7 @@ from ops.programs.conv2d.op import width_refusal
 from ops.programs.conv2d.partition import WIDTH, sharded_input
 from ops.programs.data_movement import placement
 from ops.programs.data_movement.copy import Conversion, CopyTensor
+from ops.programs.data_movement.reshape import rows_in_shards
 from ops.programs.eltwise.refusals import fused_by_conv_refusal
 from ops.programs.halo.plan import (
     WORD_BYTES,
@@ -63,7 +64,7 @@ def l1_path(
         sharded = placement.uploaded_rows(builder, source, place, place, name)
     else:
         new = place if partitioned.reshards else None
-        sharded = placement.sharded_input(builder, source, new, name, deallocate=deallocate)
+        sharded = rows_in_shards(builder, source, new, name, deallocate=deallocate)
     phases = phases_of(builder, partitioned)
     if phases is None:
         upload_weights(builder, partitioned)

@@ -41,8 +41,15 @@ from ops.programs.conv2d.partition import (
     sharded_input,
 )
 from ops.programs.data_movement import placement
-from ops.programs.data_movement.placement import replace_input, tilized, to_shards, uploaded_image, uploaded_rows
-from ops.programs.data_movement.reshape_plan import flattened, reshaped
+from ops.programs.data_movement.placement import (
+    flattened,
+    replace_input,
+    tilized,
+    to_shards,
+    uploaded_image,
+    uploaded_rows,
+)
+from ops.programs.data_movement.reshape import reshaped
 from ops.programs.eltwise.buffers import activated, with_row
 from ops.programs.eltwise.refusals import fused_by_matmul_refusal
 from ops.programs.matmul.buffers import interleaved_config

@@ -34,7 +34,7 @@ from ops.programs.conv2d.partition import (
     sharded_memory,
 )
 from ops.programs.conv2d.weights import PrepareBias, PrepareWeights, WeightsLayout
-from ops.programs.data_movement.reshape_plan import flattened
+from ops.programs.data_movement.placement import flattened
 from ops.window import PaddedInput
 
 

@@ -18,7 +18,7 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.plan_of import plan_of
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import shard_row_bytes
-from ops.programs.data_movement.conversions import cloned
+from ops.programs.data_movement.conversions import cloned, typecast_by
 from ops.programs.data_movement.permute import Permute
 from ops.programs.data_movement.permute_buffers import (
     LAST_TWO,
@@ -30,7 +30,6 @@ from ops.programs.data_movement.permute_buffers import (
     transpose_buffers,
     with_shards,
 )
-from ops.programs.data_movement.typecast import typecast_by
 
 RANK: Final = 4
 FIRST_TWO: Final = (0, 1)

@@ -15,9 +15,10 @@ from ops.planners.plan_of import plan_of
 from ops.planners.shape.pad import fill_padding
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import rows_follow, shard_counts
-from ops.programs.data_movement.conversions import copied, in_memory
+from ops.programs.data_movement.conversions import copied
 from ops.programs.data_movement.copy import Conversion
-from ops.programs.data_movement.reshape_plan import (
+from ops.programs.data_movement.placement import in_memory
+from ops.programs.data_movement.reshape import (
     RowMover,
     is_ragged,
     is_view,

@@ -28,8 +28,7 @@ from ops.programs.buffer_shapes import (
     tile_buffer,
     volume_tiles,
 )
-from ops.programs.data_movement.movement import Movement, copy_movement
-from ops.programs.data_movement.movement_cycles import DataMovement
+from ops.programs.data_movement.movement import DataMovement, Movement, copy_movement
 from ops.programs.kernel_costs import ComputeCosts, convert_tile_cycles, local_sticks_cycles
 
 COPIED_TOGETHER: Final = 1 << 20  # numbers that one thread copies at a time

@@ -1,9 +1,10 @@
-"""Programs that only change the layout or place of a tensor: their results, and the calls that the library refuses.
+"""Programs that only change the layout, place or format of a tensor, run by themselves: results, and refused calls.
 
-Rules: ttnn 0.81.1 (to_layout, tilize, untilize, untilize_with_unpadding, to_memory_config), compared with recorded
-plans. All functions leave their source allocated.
+Rules: ttnn 0.81.1 (to_layout, tilize, untilize, untilize_with_unpadding, to_memory_config, typecast), compared with
+recorded plans. All functions leave their source allocated.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
@@ -17,12 +18,12 @@ from device.memory.memory_config import (
     TensorMemoryLayout as Scheme,
 )
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT8, DataFormat, div_up, round_up
-from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.programs.buffer_shapes import row_bytes, shard_counts
+from ops.programs.buffer_shapes import BUFFERING, page_cores, row_bytes, shard_counts, tile_buffer
 from ops.programs.data_movement.copy import Conversion, CopyTensor, fits_generated_code
 from ops.programs.data_movement.copy_buffers import buffers_of_copy, clone_buffers, images_of_shard, resharded_bytes
+from ops.programs.data_movement.placement import in_memory
 from ops.programs.data_movement.reshard import Uneven, uneven
 
 GENERATED_FORMATS = (BFLOAT16, BFLOAT8_B)  # of interleaved tiles that a program of their own untilizes
@@ -40,8 +41,8 @@ def copied(
 ) -> PlanTensor:
     """One program that copies a tensor to a new place, layout or format; `refused` is another reason to refuse it."""
     result, spec = PlanTensor(name, target), builder.device_spec
-    op = replace(_copy_op(conversion, source.spec, target), on_one_core=on_one_core)
-    refused = refused or _refusal(op, source.spec, target, spec)
+    op = _copy_op(conversion, source.spec, target, on_one_core=on_one_core)
+    refused = refused or next(_refusals(op, source.spec, target, spec), None)
     buffers = () if refused else buffers_of_copy(conversion, source, result, spec, on_one_core=on_one_core)
     by_dataflow = conversion is not Conversion.UNTILIZE_CODEGEN
     return builder.run(
@@ -49,50 +50,24 @@ def copied(
     )
 
 
-def in_memory(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
-    """The spec of the same tensor in another place, with the padding that the place needs."""
-    return TensorSpec(spec.shape, spec.data_format, spec.layout, config)
-
-
-def converted(
-    builder: PlanBuilder,
-    conversion: Conversion,
-    source: PlanTensor,
-    target: TensorSpec,
-    name: str,
-    circular_buffers: tuple[CircularBuffer, ...] = (),
-) -> PlanTensor:
-    """A program of a convolution that copies a tensor to a new place, layout or format."""
-    op, output = CopyTensor(conversion), PlanTensor(name, target)
-    return builder.run(op.name, op, [source], output=output, circular_buffers=circular_buffers)
-
-
-def fill(builder: PlanBuilder, conversion: Conversion, source: PlanTensor, target: PlanTensor) -> None:
-    """A program of a convolution that writes a tensor into another, already allocated tensor."""
-    op = CopyTensor(conversion)
-    builder.run(op.name, op, [source, target])
-
-
-def to_interleaved(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
-    """An interleaved copy of a sharded tensor."""
-    return converted(builder, Conversion.SHARDED_TO_INTERLEAVED, source, in_memory(source.spec, config), name)
-
-
 def cloned(builder: PlanBuilder, source: PlanTensor, place: MemoryConfig, name: str) -> PlanTensor:
     """A copy of an interleaved tensor in another interleaved place, page by page."""
-    tensor_spec = TensorSpec(source.spec.shape, source.spec.data_format, source.spec.layout, place)
-    buffers = clone_buffers(source.spec, tensor_spec, builder.device_spec)
-    op, output = _copy_op(Conversion.COPY, source.spec, tensor_spec), PlanTensor(name, tensor_spec)
+    output = PlanTensor(name, in_memory(source.spec, place))
+    buffers = clone_buffers(source.spec, output.spec, builder.device_spec)
+    op = _copy_op(Conversion.COPY, source.spec, output.spec)
     return builder.run("CloneOperation", op, [source], output=output, circular_buffers=buffers, dataflow=True)
 
 
-def _copy_op(conversion: Conversion, source: TensorSpec, target: TensorSpec) -> CopyTensor:
+def _copy_op(
+    conversion: Conversion, source: TensorSpec, target: TensorSpec, *, on_one_core: bool = False
+) -> CopyTensor:
     keeps = conversion is Conversion.UNTILIZE and keeps_padding(source, target.memory_config)
     return CopyTensor(
         conversion,
         (source.data_format, target.data_format),
         kept=None if target.shape == source.shape else target.shape,
         padded=source.padded_shape if keeps else None,
+        on_one_core=on_one_core,
     )
 
 
@@ -102,80 +77,66 @@ def keeps_padding(source: TensorSpec, place: MemoryConfig) -> bool:
     return sharded and prod(source.padded_shape[:-2]) > 1 and source.shape[-2] != source.padded_shape[-2]
 
 
-def _refusal(op: CopyTensor, source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> str | None:
-    """Why the library does not build a program, if it refuses; it says so once the result is allocated."""
-    shards, alignment_bytes = source.memory_config.shard_spec, spec.l1.alignment_bytes
+def _refusals(op: CopyTensor, source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Iterator[str]:
+    """Why the library does not build a program, in its order; it says so once the result is allocated."""
+    shards, wanted = source.memory_config.shard_spec, target.memory_config.shard_spec
+    alignment_bytes = spec.l1.alignment_bytes
     match op.conversion:
         case Conversion.TILIZE:
             height, width = (1, *source.padded_shape)[-2:]
             for name, side in (("width", width), ("height", height)):
                 if side % TILE:
-                    return (
+                    yield (
                         f"Input tensor {name} ({side}) must be divisible by tile {name} ({TILE})\n"
                         "tilize_with_zero_padding takes rows of any number and length"
                     )
             if shards is not None and op.on_one_core:
-                return "Multicore must be enabled for sharded input\nuse_multicore: leave it out"
+                yield "Multicore must be enabled for sharded input\nuse_multicore: leave it out"
         case Conversion.TILIZE_WITH_VAL_PADDING:
             page_bytes = 0 if shards is None else row_bytes(source, shards.shape[1])
             whole_rows = source.memory_config.memory_layout is Scheme.HEIGHT_SHARDED
             if shards is not None and not whole_rows and page_bytes % alignment_bytes:
-                return (
+                yield (
                     f"Input row-major shard width {shards.shape[1]} gives page size {page_bytes} bytes, which must be "
                     f"aligned to {alignment_bytes} bytes L1 SRAM buffer alignment requirement\n"
                     "give wider shards, or interleaved rows"
                 )
             if source.data_format == UINT8:
-                return (
+                yield (
                     "Can only tilize bfloat16/float32 or int32/uint32/uint16 or fp8_e4m3 tensors\n"
                     f"input_tensor: typecast {source.data_format} first"
                 )
         case Conversion.UNTILIZE:
-            return _untilize_refusal(op, source, target, alignment_bytes)
-        case Conversion.COPY:
-            if source.layout is Layout.ROW_MAJOR and source.data_format != target.data_format:
-                return (
-                    "Only tile layout supports dtype conversion\n"
-                    f"dtype: leave {target.data_format} out, or give tiles; the tensor has rows"
+            parts = () if shards is None or not op.on_one_core else zip(source.matrix, shards.shape, strict=True)
+            for direction, (whole, part) in zip(("height", "width"), parts, strict=False):
+                if whole % part:
+                    yield (
+                        f"Uneven input shard {direction} {part} for tensor {direction} {whole} not supported for "
+                        "single core implementation\nuse_multicore: leave it out"
+                    )
+            if wanted is not None and (row := row_bytes(target, wanted.shape[1])) % alignment_bytes:
+                yield (
+                    f"Output shard row size {row} bytes must be aligned to {alignment_bytes} bytes buffer alignment "
+                    "requirement\nmemory_config: give wider shards"
                 )
-        case Conversion.RESHARD:
-            return _reshard_refusal(source, target, spec)
-    return None
-
-
-def _untilize_refusal(op: CopyTensor, source: TensorSpec, target: TensorSpec, alignment_bytes: int) -> str | None:
-    shards, wanted = source.memory_config.shard_spec, target.memory_config.shard_spec
-    if op.on_one_core and shards is not None:
-        for side, whole, part in zip(("height", "width"), source.matrix, shards.shape, strict=True):
-            if whole % part:
-                return (
-                    f"Uneven input shard {side} {part} for tensor {side} {whole} not supported for single core "
-                    "implementation\nuse_multicore: leave it out"
+        case Conversion.COPY if source.layout is Layout.ROW_MAJOR and source.data_format != target.data_format:
+            yield (
+                "Only tile layout supports dtype conversion\n"
+                f"dtype: leave {target.data_format} out, or give tiles; the tensor has rows"
+            )
+        case Conversion.RESHARD if target.layout is Layout.ROW_MAJOR:
+            if resharded_bytes(target, row_bytes(target, target.shards.shape[1]), spec) == 0:
+                yield (
+                    "DataflowBufferSpec 'shard' has num_entries = 0. num_entries must be set to a non-zero value.\n"
+                    f"input_tensor: its one row of {row_bytes(target)} bytes is no multiple of {alignment_bytes}; give "
+                    "a longer one, or go by way of interleaved memory"
                 )
-    if wanted is not None and (row := row_bytes(target, wanted.shape[1])) % alignment_bytes:
-        return (
-            f"Output shard row size {row} bytes must be aligned to {alignment_bytes} bytes buffer alignment "
-            "requirement\nmemory_config: give wider shards"
-        )
-    return None
-
-
-def _reshard_refusal(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> str | None:
-    if target.layout is Layout.TILE:
-        return None
-    if resharded_bytes(target, row_bytes(target, target.shards.shape[1]), spec) == 0:
-        return (
-            "DataflowBufferSpec 'shard' has num_entries = 0. num_entries must be set to a non-zero value.\n"
-            f"input_tensor: its one row of {row_bytes(target)} bytes is no multiple of {spec.l1.alignment_bytes}; give "
-            "a longer one, or go by way of interleaved memory"
-        )
-    if uneven(source, target) is Uneven.LOST:
-        return (
-            "unordered_map::at\n"
-            f"memory_config: rows of {target.shape[-1]} that do not fill their shards are lost in a grid with more "
-            "columns of cores than they take; give one of just these, or go by way of interleaved memory"
-        )
-    return None
+            if uneven(source, target) is Uneven.LOST:
+                yield (
+                    "unordered_map::at\n"
+                    f"memory_config: rows of {target.shape[-1]} that do not fill their shards are lost in a grid with "
+                    "more columns of cores than they take; give one of just these, or go by way of interleaved memory"
+                )
 
 
 def in_other_layout(
@@ -195,10 +156,9 @@ def in_other_layout(
     if spec.layout is layout:
         return source
     where = spec.memory_config if place is None else place
-    tiles = TensorSpec(spec.shape, spec.data_format, Layout.TILE, where)
     if layout is Layout.TILE:
         TensorSpec(spec.padded_shape, spec.data_format, Layout.TILE, spec.memory_config)  # refuses ragged shards
-        whole = spec.padded_shape == tiles.padded_shape
+        whole = spec.padded_shape == TensorSpec(spec.shape, spec.data_format, Layout.TILE, where).padded_shape
         return tilized_by(builder, source, name, place=where, data_format=data_format, whole=whole)
     if spec.shape != spec.padded_shape:
         return unpadded_by(builder, source, spec.shape, where, name)
@@ -229,25 +189,20 @@ def tilized_by(
     Whole tiles that stay in their scheme stay in their shards, whatever `place` is. `padded_shape` is the shape with
     padding of an interleaved result; None for the least.
     """
-    spec, tile_format = source.spec, data_format or source.spec.data_format
+    spec, tile_format, scheme = source.spec, data_format or source.spec.data_format, place.memory_layout
     shards = spec.memory_config.shard_spec
     padded = padded_shape or TensorSpec(spec.shape, tile_format, Layout.TILE).padded_shape
-    stays = spec.memory_config.memory_layout is place.memory_layout
+    stays = spec.memory_config.memory_layout is scheme
     if not whole:  # rows that are padded leave their shards, but for WIDTH shards of as many columns and axes
-        as_many = padded_shape is None or len(padded_shape) == len(spec.shape)
-        stays = stays and place.memory_layout is Scheme.WIDTH_SHARDED and as_many
-        stays = stays and spec.padded_shape[-1] == padded[-1]
+        as_many = len(padded) == len(spec.shape) or padded_shape is None
+        stays = stays and scheme is Scheme.WIDTH_SHARDED and as_many and spec.padded_shape[-1] == padded[-1]
     if shards is not None and stays:
         rows = prod(padded[:-1]) if len(spec.shape) > 1 else 1  # rows of a vector are not padded
         shape = shards.shape if whole else (rows, shards.shape[1])
-        same_shards = replace(place, shard_spec=ShardSpec(shards.grid, shape, shards.orientation))
-        tensor_spec = TensorSpec(spec.shape, tile_format, Layout.TILE, same_shards)
-    else:
-        tensor_spec = TensorSpec(
-            spec.shape, tile_format, Layout.TILE, place, None if place.is_sharded() else padded_shape
-        )
+        place = replace(place, shard_spec=ShardSpec(shards.grid, shape, shards.orientation))
+    result = TensorSpec(spec.shape, tile_format, Layout.TILE, place, None if place.is_sharded() else padded_shape)
     conversion = Conversion.TILIZE if whole else Conversion.TILIZE_WITH_VAL_PADDING
-    return copied(builder, conversion, source, tensor_spec, name, on_one_core=on_one_core)
+    return copied(builder, conversion, source, result, name, on_one_core=on_one_core)
 
 
 def untilized_by(
@@ -301,20 +256,14 @@ def unpadded_place(source: TensorSpec, shape: tuple[int, ...], place: MemoryConf
         return place
     shards = current.shard_spec or wanted
     (down, across), (rows, columns) = shard_counts(scheme, shards), (prod(shape[:-1]), shape[-1])
-    match scheme:
-        case Scheme.HEIGHT_SHARDED:
-            images = images_of_shard(source)
-            wide = columns if current.memory_layout is scheme else wanted.shape[1]
-            shard = (images * shape[-2] if images else _part(rows, down), wide)
-        case Scheme.WIDTH_SHARDED:
-            shard = (rows, _part(columns, across))
-        case _:
-            shard = (_part(rows, down), _part(columns, across))
-    return MemoryConfig(scheme, place.buffer_type, ShardSpec(shards.grid, shard, shards.orientation))
-
-
-def _part(length: int, parts: int) -> int:
-    return round_up(div_up(length, parts), TILE)
+    shard = [round_up(div_up(side, parts), TILE) for side, parts in ((rows, down), (columns, across))]
+    if scheme is Scheme.HEIGHT_SHARDED:
+        if images := images_of_shard(source):
+            shard[0] = images * shape[-2]
+        shard[1] = columns if current.memory_layout is scheme else wanted.shape[1]
+    elif scheme is Scheme.WIDTH_SHARDED:
+        shard[0] = rows
+    return MemoryConfig(scheme, place.buffer_type, ShardSpec(shards.grid, (shard[0], shard[1]), shards.orientation))
 
 
 def unpadding_refusal(source: TensorSpec, target: TensorSpec, place: MemoryConfig) -> str | None:
@@ -362,3 +311,46 @@ def unpadding_refusal(source: TensorSpec, target: TensorSpec, place: MemoryConfi
                 f"({source.shards.shape[1]})"
             )
     return f"{first}\nmemory_config: move the tensor to interleaved memory first" if first else None
+
+
+def typecast_by(
+    builder: PlanBuilder, read: PlanTensor, data_format: DataFormat, name: str, *, place: MemoryConfig | None = None
+) -> PlanTensor:
+    """A tensor in another format, by default in its place; raises DeviceError if the place has another sharding."""
+    source, spec = read.spec, builder.device_spec
+    where = source.memory_config if place is None else place
+    result = PlanTensor(name, TensorSpec(source.shape, data_format, source.layout, where))
+    if source.memory_config.memory_layout is not where.memory_layout:
+        before, after = source.memory_config.memory_layout.name, where.memory_layout.name
+        raise DeviceError(
+            "Typecast operation requires Input and Output memory layout to match. Input layout: "
+            f"TensorMemoryLayout::{before}, Output layout: TensorMemoryLayout::{after}\n"
+            "memory_config: leave it out, and move the result afterwards"
+        )
+    page_bytes, refused = source.buffer(spec).page_bytes, None
+    shards, as_large = source.memory_config.shard_spec, source.data_format.tile_bytes == data_format.tile_bytes
+    whole_tiles = shards is not None and (source.layout is Layout.TILE or prod(shards.shape) % TILE**2 == 0)
+    in_place = shards is not None and as_large and whole_tiles  # whole shards are converted where they lie
+    if shards is not None and page_bytes % spec.l1.alignment_bytes:
+        refused = (
+            f"Typecast operation requires sharded input tensor page size ({page_bytes} bytes) to be aligned to L1 "
+            f"({spec.l1.alignment_bytes} bytes)\ninput_tensor: give tiles, or wider shards"
+        )
+    elif shards is not None and in_place and shards.num_cores() != result.spec.shards.num_cores():
+        refused = (
+            f"Output tensor should have same number of cores {result.spec.shards.num_cores()} as input tensor "
+            f"{shards.num_cores()}\nmemory_config: leave it out, and move the result afterwards"
+        )
+    if shards is not None and in_place:
+        tiles, cores = prod(shards.shape) // TILE**2, shards.grid
+    else:  # on as many cores as there are tiles, column by column, or rows, row by row
+        pages, by_rows = source.buffer(spec).size_bytes // page_bytes, source.layout is Layout.ROW_MAJOR
+        tiles, cores = BUFFERING, page_cores(pages, spec.grid, row_wise=by_rows)
+    buffers = tuple(
+        tile_buffer(name, tiles, tensor.spec.data_format, cores, tensor.name if in_place else None)
+        for name, tensor in (("argument", read), ("result", result))
+    )
+    op = CopyTensor(Conversion.TYPECAST, (source.data_format, data_format))
+    return builder.run(
+        "TypecastDeviceOperation", op, [read], output=result, circular_buffers=buffers, dataflow=True, refused=refused
+    )

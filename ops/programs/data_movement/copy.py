@@ -23,8 +23,7 @@ from device.numbers.formats import BFLOAT16, Array, DataFormat, div_up, round_up
 from device.spec.device_spec import DeviceSpec
 from device.time.network import NETWORKS
 from ops.programs.buffer_shapes import dealt_evenly, page_cores, row_bytes
-from ops.programs.data_movement.movement import Access, Movement, Pages, Sides, copy_pages, sides_of
-from ops.programs.data_movement.movement_cycles import DataMovement
+from ops.programs.data_movement.movement import Access, DataMovement, Movement, Pages, Sides, copy_pages, sides_of
 
 
 class Conversion(Enum):
@@ -36,6 +35,7 @@ class Conversion(Enum):
     MOVE = "Move"
     COPY = "Copy"
     PAD = "Pad"
+    TYPECAST = "Typecast"
     TILIZE = "Tilize"
     TILIZE_WITH_VAL_PADDING = "TilizeWithValPadding"
     UNTILIZE = "Untilize"
@@ -71,7 +71,8 @@ class CopyTensor(DataMovement):
     def moved(self, values: Array) -> Array:
         """What is kept, with padding as rows where the program leaves it, in the format of the result.
 
-        Where rows become tiles of bfloat16, the packer makes infinities of NaNs.
+        Where rows become tiles of bfloat16, the packer makes infinities of NaNs. Block floats pass through bfloat16 and
+        back, where neighbors may differ.
         """
         if self.kept is not None:
             values = values[tuple(map(slice, self.kept))]
@@ -85,15 +86,53 @@ class CopyTensor(DataMovement):
             return values
         return without_nan(values.astype(np.float32).view(np.uint32)).view(np.float32).astype(values.dtype)
 
-    def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
-        """The pages of the program."""
-        return tensor_copy_movement(self.conversion, read, written, spec, on_one_core=self.on_one_core)
+    def movement(
+        self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec, *, bounces_always: bool = False
+    ) -> Movement:
+        """The pages of the program.
+
+        `bounces_always`: interleaved-to-sharded programs copy every stick twice and one at a time, aligned or not, as
+        the library did on Blackhole until 2025; release 0.81.1 does not.
+        """
+        sides = sides_of(read, written, spec, on_one_core=self.on_one_core)
+        blocks = tile_blocks(self.conversion, read, written, spec, on_one_core=self.on_one_core)
+        if blocks is not None:
+            sides = _in_blocks(sides, blocks, spec)
+        cores, before, after = sides.cores, sides.read, sides.written
+        match self.conversion:
+            case Conversion.INTERLEAVED_TO_SHARDED:
+                return Movement(cores=cores, reads=_into_shards(sides, spec, bounces_always=bounces_always))
+            case Conversion.SHARDED_TO_INTERLEAVED:
+                access, pages = Access.STREAM if before.tiles else Access.STICKS, min(before.all_pages, after.all_pages)
+                writes = replace(before, access=access, all_pages=pages, in_dram=after.in_dram)
+                return Movement(cores=cores, writes=writes)
+            case Conversion.RESHARD:
+                return Movement(cores=cores, reads=_resharded(sides), reshards=True)
+            case Conversion.MOVE if sides.from_shards and sides.to_shards:
+                return Movement(cores=cores, reads=replace(before, access=Access.LOCAL))
+            case Conversion.COPY if sides.from_shards or sides.to_shards:
+                return _shared_out(sides, spec)
+            case Conversion.MOVE | Conversion.COPY | Conversion.PAD:
+                return copy_pages(sides)
+            case Conversion.TYPECAST:  # each tile is written in the other format
+                formats = (read.data_format, written.data_format)
+                return replace(copy_pages(sides), cast_tiles=after.core_pages, formats=formats)
+            case Conversion.TILIZE | Conversion.TILIZE_WITH_VAL_PADDING:
+                return _tilize_pages(sides, blocks, pads=self.conversion is Conversion.TILIZE_WITH_VAL_PADDING)
+            case Conversion.UNTILIZE:
+                return untilize_pages(sides, Access.ROWS)
+            case Conversion.UNTILIZE_CODEGEN:
+                return untilize_pages(_in_pieces(sides, spec), Access.ROWS)
+            case Conversion.UNTILIZE_WITH_UNPADDING:
+                return untilize_pages(sides, Access.WAIT)
 
     @property
     def measured_as(self) -> str:
         """The name of the conversion, if it was measured: programs that change formats on the way were not."""
-        unmeasured = self.casts or self.conversion in (Conversion.PAD, Conversion.UNTILIZE_CODEGEN)
-        return "" if unmeasured else self.conversion.value
+        casts = self.casts and self.conversion is not Conversion.TYPECAST
+        return (
+            "" if casts or self.conversion in (Conversion.PAD, Conversion.UNTILIZE_CODEGEN) else self.conversion.value
+        )
 
 
 WIDE_TILES = 32  # rows of tiles that are no wider are not cut
@@ -185,7 +224,7 @@ def _in_blocks(sides: Sides, blocks: TileBlocks, spec: DeviceSpec) -> Sides:
         sides,
         cores=blocks.cores(spec).merged(),
         width_tiles=columns,
-        core_tile_rows=blocks.images * rows,
+        tile_rows=blocks.images * rows,
         read=of_block(sides.read, sides.source),
         written=of_block(sides.written, sides.target),
     )
@@ -227,7 +266,7 @@ def _in_pieces(sides: Sides, spec: DeviceSpec) -> Sides:
         sides,
         cores=cores,
         width_tiles=piece_tiles,
-        core_tile_rows=core_rows,
+        tile_rows=core_rows,
         read=replace(sides.read, core_pages=core_rows * piece_tiles),
         written=replace(sides.written, core_pages=core_rows * TILE, page_bytes=page_bytes, all_pages=all_pages),
     )
@@ -239,57 +278,11 @@ READ_AHEAD_PART_BYTES = 1152
 BOUNCES_IN_FLIGHT = 4  # sticks on their way through the scratchpad of an interleaved-to-sharded program
 
 
-def tensor_copy_movement(
-    conversion: Conversion,
-    source: TensorSpec,
-    target: TensorSpec,
-    spec: DeviceSpec,
-    *,
-    bounces_always: bool = False,
-    on_one_core: bool = False,
-) -> Movement:
-    """A program that puts a tensor in another place or another order of bytes.
-
-    `bounces_always`: interleaved-to-sharded programs copy every stick twice and one at a time, aligned or not, as the
-    library did on Blackhole until 2025; release 0.81.1 does not. `on_one_core` has an effect if no tensor is sharded.
-    """
-    sides = sides_of(source, target, spec, on_one_core=on_one_core)
-    blocks = tile_blocks(conversion, source, target, spec, on_one_core=on_one_core)
-    if blocks is not None:
-        sides = _in_blocks(sides, blocks, spec)
-    cores, read, written = sides.cores, sides.read, sides.written
-    match conversion:
-        case Conversion.INTERLEAVED_TO_SHARDED:
-            return Movement(cores=cores, reads=_into_shards(sides, spec, bounces_always=bounces_always))
-        case Conversion.SHARDED_TO_INTERLEAVED:
-            access = Access.STREAM if sides.from_tiles else Access.STICKS
-            pages = min(read.all_pages, written.all_pages)
-            return Movement(cores=cores, writes=replace(read, access=access, all_pages=pages, in_dram=written.in_dram))
-        case Conversion.RESHARD:
-            return Movement(cores=cores, reads=_resharded(sides), reshards=True)
-        case Conversion.MOVE if sides.from_shards and sides.to_shards:
-            return Movement(cores=cores, reads=replace(read, access=Access.LOCAL))
-        case Conversion.COPY if sides.from_shards or sides.to_shards:
-            return _shared_out(sides, spec)
-        case Conversion.MOVE | Conversion.COPY | Conversion.PAD:
-            return copy_pages(sides)
-        case Conversion.TILIZE:
-            return _tilize_pages(sides, Access.STICKS if blocks is None else Access.BOUNCE)
-        case Conversion.TILIZE_WITH_VAL_PADDING:
-            return _tilize_pages(sides, Access.WAIT if blocks is None else Access.BOUNCE, pads=True)
-        case Conversion.UNTILIZE:
-            return untilize_pages(sides, Access.ROWS)
-        case Conversion.UNTILIZE_CODEGEN:
-            return untilize_pages(_in_pieces(sides, spec), Access.ROWS)
-        case Conversion.UNTILIZE_WITH_UNPADDING:
-            return untilize_pages(sides, Access.WAIT)
-
-
 def _into_shards(sides: Sides, spec: DeviceSpec, *, bounces_always: bool) -> Pages:
     """Reads of an interleaved-to-sharded program; a stick that DRAM does not align is read in parts that bounce."""
     read, written, alignment = sides.read, sides.written, spec.dram.alignment_bytes
     moved = replace(written, all_pages=min(read.all_pages, written.all_pages), in_dram=read.in_dram)
-    if sides.from_tiles:
+    if read.tiles:
         group = READ_AHEAD_PARTS // sides.cores.num_cores() * READ_AHEAD_PART_BYTES // moved.page_bytes
         return replace(moved, access=Access.WAIT, in_flight=max(1, min(group, moved.core_pages)))
     if bounces_always:
@@ -325,14 +318,15 @@ def _shared_out(sides: Sides, spec: DeviceSpec) -> Movement:
     return Movement(cores=cores, reads=reads, writes=writes, blocks=div_up(rows, count))
 
 
-def _tilize_pages(sides: Sides, access: Access, *, pads: bool = False) -> Movement:
+def _tilize_pages(sides: Sides, blocks: TileBlocks | None, *, pads: bool) -> Movement:
     """Sticks become tiles; a program that pads fills the rows below each image. Shards lie where they are."""
     source, target = sides.source, sides.target
     filled = target.padded_shape[-2] - (1, *source.shape)[-2]  # a vector is one row
     images, columns = div_up(prod(source.shape[:-2]), sides.cores.num_cores()), target.padded_shape[-1]
-    if sides.core_tile_rows is not None:  # of blocks, one in every image
-        images, columns = prod(source.shape[:-2]), sides.width_tiles * TILE
-        filled = min(filled, sides.core_tile_rows // images * TILE)
+    access = Access.WAIT if pads else Access.STICKS
+    if blocks is not None:
+        access, images, columns = Access.BOUNCE, blocks.images, sides.width_tiles * TILE
+        filled = min(filled, sides.tile_rows // images * TILE)
     return Movement(
         cores=sides.cores,
         reads=None if sides.from_shards else replace(sides.read, access=access),

@@ -24,7 +24,7 @@ from ops.programs.buffer_shapes import (
     scratchpad,
     tile_buffer,
 )
-from ops.programs.data_movement.copy import TILIZES, UNTILIZES, Conversion, TileBlocks, generated_pieces, tile_blocks
+from ops.programs.data_movement.copy import TILIZES, Conversion, TileBlocks, generated_pieces, tile_blocks
 
 MOST_BYTES = 1 << 18  # of a row that is copied at once
 STICKS = 4  # of the scratchpad in which sticks are aligned
@@ -34,8 +34,48 @@ HALF_TILES = 16  # tiles on their way to it
 Buffers = tuple[CircularBuffer, ...]
 
 
-def copy_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Buffers:
-    """Dataflow buffers of Copy: two pages in transit through each core, and two of the other format if there is one.
+def buffers_of_copy(
+    conversion: Conversion, read: PlanTensor, written: PlanTensor, spec: DeviceSpec, *, on_one_core: bool = False
+) -> Buffers:
+    """Dataflow buffers of a program that is run by itself, not within a convolution."""
+    source, target = read.spec, written.spec
+    from_shards, in_shards = source.memory_config.is_sharded(), None
+    match conversion:
+        case Conversion.COPY:
+            return _copy_buffers(source, target, spec)
+        case Conversion.INTERLEAVED_TO_SHARDED | Conversion.SHARDED_TO_INTERLEAVED | Conversion.RESHARD:
+            return _shard_buffers(conversion, read, written, spec)
+        case Conversion.UNTILIZE_CODEGEN:  # two pieces of a row of tiles in, and two out
+            cores, tiles = generated_pieces(source, spec)
+            return _both_buffers("tiles", "rows", BUFFERING * tiles, source, target, cores)
+        case Conversion.TILIZE if from_shards and not on_one_core:
+            in_shards = _tilized_shards(read, written, spec)
+        case Conversion.UNTILIZE if from_shards and not on_one_core:
+            in_shards = _untilized_shards(read, written, spec)
+        case Conversion.UNTILIZE_WITH_UNPADDING if from_shards:
+            in_shards = _unpadded_shards(read, written, spec)
+        case Conversion.TILIZE_WITH_VAL_PADDING if from_shards:
+            on_one_core, in_shards = False, _padded_shards(read, written, spec)
+    if in_shards is not None:
+        return in_shards
+    blocks = tile_blocks(conversion, source, target, spec, on_one_core=on_one_core)
+    if blocks is not None:
+        return _block_buffers(blocks, source, target, spec)
+    untilizes, depth = conversion is Conversion.UNTILIZE, 1
+    rows, across = (side // TILE for side in (target if conversion in TILIZES else source).matrix)
+    if on_one_core:
+        cores = first_cores(1, spec.grid.cols, spec.grid.rows)
+        if untilizes and target.memory_config.is_sharded():
+            across = _shard_tiles(target)[1]
+    else:
+        used, core_rows = dealt_evenly(rows, spec.grid.cores)
+        cores = first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=untilizes).merged()
+        depth = BUFFERING if core_rows > 1 and untilizes else 1
+    return _both_buffers("argument", "result", depth * across, source, target, cores)
+
+
+def _copy_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Buffers:
+    """Two pages in transit through each core, and two of the other format if there is one.
 
     Rows that move to another place are put together from pages of the source, one at a time.
     """
@@ -47,11 +87,11 @@ def copy_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Bu
             paged_buffer("written", BUFFERING, page_bytes, target.data_format, cores),
             scratchpad("read", min(read.page_bytes, MOST_BYTES), source.data_format, cores),
         )
-    cores = page_cores(_pages(target), spec.grid)
-    pages = paged_buffer("read", BUFFERING, _aligned(read, spec), source.data_format, cores)
+    (pages,) = clone_buffers(source, target, spec)
+    pages = pages._replace(name="read")
     if source.data_format == target.data_format:
         return (pages,)
-    return pages, paged_buffer("written", BUFFERING, _aligned(written, spec), target.data_format, cores)
+    return pages, paged_buffer("written", BUFFERING, _aligned(written, spec), target.data_format, pages.cores)
 
 
 def clone_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Buffers:
@@ -84,39 +124,6 @@ def _aligned(buffer: BufferSpec, spec: DeviceSpec) -> int:
     return aligned_page_bytes(buffer.page_bytes, buffer.buffer_type, spec)
 
 
-def tiling_buffers(
-    conversion: Conversion, read: PlanTensor, written: PlanTensor, spec: DeviceSpec, *, on_one_core: bool = False
-) -> Buffers:
-    """Dataflow buffers of a program that tilizes or untilizes, not by generated code."""
-    in_shards: Buffers = ()
-    match conversion:
-        case Conversion.TILIZE if not on_one_core:
-            in_shards = _tilized_shards(read, written, spec)
-        case Conversion.UNTILIZE if not on_one_core:
-            in_shards = _untilized_shards(read, written, spec)
-        case Conversion.UNTILIZE_WITH_UNPADDING:
-            in_shards = _unpadded_shards(read, written, spec)
-        case Conversion.TILIZE_WITH_VAL_PADDING:
-            in_shards = _padded_shards(read, written, spec)
-            on_one_core = on_one_core and not read.spec.memory_config.is_sharded()
-    if in_shards:
-        return in_shards
-    blocks = tile_blocks(conversion, read.spec, written.spec, spec, on_one_core=on_one_core)
-    if blocks is not None:
-        return _block_buffers(blocks, read.spec, written.spec, spec)
-    untilizes, depth = conversion is Conversion.UNTILIZE, 1
-    rows, across = (side // TILE for side in (written if conversion in TILIZES else read).spec.matrix)
-    if on_one_core:
-        cores = first_cores(1, spec.grid.cols, spec.grid.rows)
-        if untilizes and written.spec.memory_config.is_sharded():
-            across = _shard_tiles(written.spec)[1]
-    else:
-        used, core_rows = dealt_evenly(rows, spec.grid.cores)
-        cores = first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=untilizes).merged()
-        depth = BUFFERING if core_rows > 1 and untilizes else 1
-    return _both_buffers("argument", "result", depth * across, read.spec, written.spec, cores)
-
-
 def _both_buffers(
     first: str, second: str, tiles: int, read: TensorSpec, written: TensorSpec, cores: CoreRangeSet
 ) -> Buffers:
@@ -125,73 +132,65 @@ def _both_buffers(
 
 def _block_buffers(blocks: TileBlocks, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Buffers:
     """A row of tiles of a block, in and out; sticks of a block are aligned in a scratchpad on their way in."""
-    tiles: list[CircularBuffer] = []
-    pads: list[CircularBuffer] = []
+    tiles: Buffers = ()
+    pads: Buffers = ()
     for width, cores in blocks.cores_by_width(spec).items():
         tiles += _both_buffers("argument", "result", width, read, written, cores)
         if read.layout is Layout.ROW_MAJOR:
             stick_bytes = row_bytes(read, width * TILE) + 2 * spec.dram.alignment_bytes
-            pads.append(scratchpad("sticks", stick_bytes, read.data_format, cores))
-    return (*tiles, *reversed(pads))
+            pads = (scratchpad("sticks", stick_bytes, read.data_format, cores), *pads)
+    return (*tiles, *pads)
 
 
-def _tilized_shards(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> Buffers:
-    """Buffers of shards tilized in place: shards that stay in their scheme, and rows of whole tiles for L1."""
+def _tilized_shards(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> Buffers | None:
+    """Shards that stay in their scheme, and rows of whole tiles for L1; None of others."""
     before, after = read.spec.memory_config, written.spec.memory_config
-    if not before.is_sharded():
-        return ()
+    view = _view("argument", read, spec)
     if before.memory_layout is after.memory_layout:
-        return _view("argument", read, spec), _view("result", written, spec)
+        return view, _view("result", written, spec)
     by_height = before.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
     if not by_height or after != MemoryConfig(buffer_type=BufferType.L1) or read.spec.shards.shape[0] % TILE:
-        return ()
-    view = _view("argument", read, spec)
+        return None
     return view, tile_buffer("result", written.spec.matrix[1] // TILE, written.spec.data_format, view.cores)
 
 
-def _padded_shards(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> Buffers:
-    """Buffers of WIDTH shards that are padded and stay: the rows of an image in transit, and a stick of the padding."""
+def _padded_shards(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> Buffers | None:
+    """WIDTH shards that are padded and stay: the rows of an image in transit, and a stick of the padding; else None."""
     places = {tensor.spec.memory_config.memory_layout for tensor in (read, written)}
     if places != {TensorMemoryLayout.WIDTH_SHARDED} or len(written.spec.shape) == 1:
-        return ()
+        return None
     before, after = read.spec.shards, written.spec.shards
     if (before.grid, before.shape[1]) != (after.grid, after.shape[1]):
-        return ()
+        return None
     across, view = _shard_tiles(written.spec)[1], _view("result", written, spec)
     tiles = BUFFERING * written.spec.padded_shape[-2] // TILE * across
-    stick = row_bytes(read.spec, across * TILE)
     return (
         tile_buffer("argument", tiles, read.spec.data_format, view.cores),
         view,
-        scratchpad("padding", stick, read.spec.data_format, before.grid),
+        scratchpad("padding", row_bytes(read.spec, across * TILE), read.spec.data_format, before.grid),
     )
 
 
 def _untilized_shards(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> Buffers:
-    """Buffers of shards that are untilized: in place, if they stay; otherwise rows of tiles in transit."""
-    place, shards = read.spec.memory_config, read.spec.memory_config.shard_spec
-    if shards is None:
-        return ()
-    if place == written.spec.memory_config:
+    """Both shards where they stay; otherwise rows of tiles in transit."""
+    if read.spec.memory_config == written.spec.memory_config:
         return _view("argument", read, spec), _view("result", written, spec)
     high, across = _shard_tiles(read.spec)
     tiles, cores = (BUFFERING if high > 1 else 1) * across, read.spec.data_cores
-    rows = _both_buffers("argument", "result", tiles, read.spec, written.spec, cores)
-    if any(side % part for side, part in zip(read.spec.matrix, shards.shape, strict=True)):
-        return rows
-    return _view("argument", read, spec, cores), rows[1]
+    argument, result = _both_buffers("argument", "result", tiles, read.spec, written.spec, cores)
+    if any(side % part for side, part in zip(read.spec.matrix, read.spec.shards.shape, strict=True)):
+        return argument, result
+    return _view("argument", read, spec, cores), result
 
 
 def _unpadded_shards(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> Buffers:
-    """Buffers of shards whose padding is cut off: all rows of an image at a time if they stay shards, else one row."""
-    place = read.spec.memory_config
-    if not place.is_sharded():
-        return ()
+    """The shards, and all rows of an image at a time if they stay shards, else one row."""
     high, across = _shard_tiles(read.spec)
     view = _view("argument", read, spec)
     if not written.spec.memory_config.is_sharded():
         return view, tile_buffer("result", BUFFERING * across, written.spec.data_format, view.cores)
-    if place.memory_layout is TensorMemoryLayout.WIDTH_SHARDED or images_of_shard(read.spec):
+    by_width = read.spec.memory_config.memory_layout is TensorMemoryLayout.WIDTH_SHARDED
+    if by_width or images_of_shard(read.spec):
         high = read.spec.padded_shape[-2] // TILE
     is_half_tile = written.spec.padded_shape[-1] == HALF_TILE and written.spec.shape[-2] % TILE == 0
     tiles = HALF_TILES if is_half_tile else BUFFERING * high * across
@@ -221,7 +220,7 @@ def _view(name: str, tensor: PlanTensor, spec: DeviceSpec, cores: CoreRangeSet |
     return view._replace(page_bytes=page_bytes)
 
 
-def shard_buffers(conversion: Conversion, read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> Buffers:
+def _shard_buffers(conversion: Conversion, read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> Buffers:
     """Buffers of the programs between shards and interleaved memory or other shards.
 
     A view of the shards, and as many tiles of the other format if there is one; sticks on their way into shards are
@@ -253,12 +252,6 @@ def resharded_bytes(target: TensorSpec, shard_bytes: int, spec: DeviceSpec) -> i
     return min(shard_bytes, tensor.size_bytes // page_bytes * page_bytes)
 
 
-def untilize_codegen_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Buffers:
-    """Buffers of the program that makes rows of interleaved tiles: two pieces of a row of tiles in, and two out."""
-    cores, piece_tiles = generated_pieces(source, spec)
-    return _both_buffers("tiles", "rows", BUFFERING * piece_tiles, source, target, cores)
-
-
 def images_of_shard(source: TensorSpec) -> int:
     """Whole images that a HEIGHT shard holds, if it holds several, whatever is left over; otherwise 0."""
     shards = source.memory_config.shard_spec
@@ -266,18 +259,3 @@ def images_of_shard(source: TensorSpec) -> int:
         return 0
     images = shards.shape[0] // source.padded_shape[-2]
     return images if images > 1 else 0
-
-
-def buffers_of_copy(
-    conversion: Conversion, read: PlanTensor, written: PlanTensor, spec: DeviceSpec, *, on_one_core: bool = False
-) -> Buffers:
-    """Buffers of a program that is run by itself, not within a convolution."""
-    match conversion:
-        case Conversion.COPY:
-            return copy_buffers(read.spec, written.spec, spec)
-        case Conversion.UNTILIZE_CODEGEN:
-            return untilize_codegen_buffers(read.spec, written.spec, spec)
-        case _ if conversion in TILIZES | UNTILIZES:
-            return tiling_buffers(conversion, read, written, spec, on_one_core=on_one_core)
-        case _:
-            return shard_buffers(conversion, read, written, spec)

@@ -16,8 +16,7 @@ from device.time.network import hands
 from ops.builder import PlanTensor
 from ops.programs.buffer_shapes import BUFFERING, buffer, dealt_evenly, shard_view
 from ops.programs.data_movement.copy import untilize_pages
-from ops.programs.data_movement.movement import Access, Movement, sides_of
-from ops.programs.data_movement.movement_cycles import DataMovement
+from ops.programs.data_movement.movement import Access, DataMovement, Movement, sides_of
 from ops.programs.data_movement.pad import PadImage
 
 
@@ -50,7 +49,7 @@ class FoldWindows(DataMovement):
         """
         sides = sides_of(read, written, spec)
         pages, writes = sides.read, replace(sides.written, access=Access.WAIT)
-        if sides.from_tiles:
+        if pages.tiles:
             return replace(untilize_pages(sides, Access.WAIT), writes=writes)
         if sides.from_shards and sides.to_shards:
             sticks = div_up(pages.core_pages, hands(spec, FOLD_KERNELS))

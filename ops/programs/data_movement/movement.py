@@ -1,27 +1,57 @@
-"""A data movement program as the pages that each side reads and writes: what its cycles are counted from."""
+"""A data movement program as the pages that each side reads and writes, and the cycles that follow from the pages.
 
+Programs differ in how they wait. Most readers wait for each page, or for a group of pages or sticks, so that a page
+costs its part of a round trip; most writers of tiles wait for each. Shards are written one page after the other, and
+all cores share the bandwidth of the banks. Writers of sticks are bound by working out addresses. Stages hand
+blocks on to each other: the slowest works all the time, the others add their first block or their last.
+Constants by `tools.calibrate` from profiler rows.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import ClassVar, Final
 
 from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout
 from device.numbers.formats import BFLOAT16, DataFormat, div_up
 from device.spec.device_spec import DeviceSpec
+from device.time.network import shared_cycles
+from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles, binding_stage
+from ops.op_model import CyclesContext, Description, Detail, Ends, ModeledOp
 from ops.programs.buffer_shapes import dealt_evenly, row_bytes
+from ops.programs.kernel_costs import (
+    StickCosts,
+    TransferCosts,
+    convert_tile_cycles,
+    read_page_cycles,
+    read_stick_cycles,
+    tilize_tile_cycles,
+    untilize_row_cycles,
+    waited_read_cycles,
+    waited_write_cycles,
+    write_latency_cycles,
+    write_page_cycles,
+    write_stick_cycles,
+)
 
 
 class Access(Enum):
-    """How a core accesses pages."""
+    """How a core accesses pages, as descriptions say it; `STICKS` that are read from DRAM are waited for in groups."""
 
-    STREAM = "stream"  # One request after the other
-    STICKS = "sticks"  # The same for rows of a row-major tensor; those read from DRAM are waited for in groups
-    ROWS = "rows"  # Sticks that come out of a row of tiles, written where they belong; the row is waited for
-    BOX = "box"  # Sticks of a part of an image: an address is worked out for each
-    WAIT = "wait"  # Every page, or every group of pages, is waited for
-    BOUNCE = "bounce"  # The same, and it is copied once more within L1
-    LOCAL = "local"  # Within the core, in one piece
-    LOCAL_STICKS = "local sticks"  # Within the core, stick by stick
+    STREAM = "pages", "one request after the other"
+    STICKS = "rows of a row-major tensor", "one request after the other"
+    ROWS = "sticks out of a row of tiles", "row of tiles by row of tiles, each waited for"
+    BOX = "sticks of a part of an image", "with an address worked out for each"
+    WAIT = "pages or groups of pages", "each waited for"
+    BOUNCE = "pages or groups that are copied twice", "each waited for and copied once more within L1"
+    LOCAL = "a shard", "within the core, in one piece"
+    LOCAL_STICKS = "sticks of a shard", "within the core, stick by stick"
+
+
+STREAMS: Final = (Access.STREAM, Access.STICKS, Access.BOX)  # accesses whose round trip comes once
+INSIDE: Final = (Access.LOCAL, Access.LOCAL_STICKS)  # accesses that leave no core
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,19 +100,13 @@ class Movement:
 class Sides:
     """Both tensors of a movement, and the cores between them."""
 
-    source: TensorSpec  # What is read
-    target: TensorSpec  # What is written
+    source: TensorSpec
+    target: TensorSpec
     cores: CoreRangeSet  # Cores that take part
-    read: Pages  # Pages of the source
-    written: Pages  # Pages of the target
+    read: Pages  # All pages of the source
+    written: Pages  # All pages of the target
     width_tiles: int  # Tiles across a core's part
-    # Rows of tiles of a core that has parts of them; None where it has whole rows or shards
-    core_tile_rows: int | None = None
-
-    @property
-    def from_tiles(self) -> bool:
-        """Whether tiles are read."""
-        return self.source.layout is Layout.TILE
+    tile_rows: int  # Rows of tiles of a core, if there are tiles
 
     @property
     def from_shards(self) -> bool:
@@ -93,14 +117,6 @@ class Sides:
     def to_shards(self) -> bool:
         """Whether the target is sharded."""
         return self.target.memory_config.is_sharded()
-
-    @property
-    def tile_rows(self) -> int:
-        """Rows of tiles of a core."""
-        if self.core_tile_rows is not None:
-            return self.core_tile_rows
-        tiles = self.read.all_pages if self.from_tiles else self.written.all_pages
-        return div_up(tiles, self.width_tiles * self.cores.num_cores())
 
 
 def sides_of(source: TensorSpec, target: TensorSpec, spec: DeviceSpec, *, on_one_core: bool = False) -> Sides:
@@ -117,15 +133,14 @@ def sides_of(source: TensorSpec, target: TensorSpec, spec: DeviceSpec, *, on_one
         items = div_up(source.matrix[0], TILE) if changes else pages_of(target, 1).all_pages
         used = 1 if on_one_core else dealt_evenly(items, spec.grid.cores)[0]
         cores = first_cores(used, spec.grid.cols, spec.grid.rows)
-    width = (target if target.layout is Layout.TILE else source).matrix[1]
+    count, width = cores.num_cores(), (target if target.layout is Layout.TILE else source).matrix[1]
+    read, written = pages_of(source, count), pages_of(target, count)
+    width_tiles = div_up(shard_width(width, source, target), TILE)
+    tile_rows = div_up((read if read.tiles else written).all_pages, width_tiles * count)
     return Sides(
-        source=source,
-        target=target,
-        cores=cores,
-        read=pages_of(source, cores.num_cores()),
-        written=pages_of(target, cores.num_cores()),
-        width_tiles=div_up(shard_width(width, source, target), TILE),
-    )
+        source=source, target=target, cores=cores, read=read, written=written, width_tiles=width_tiles,
+        tile_rows=tile_rows,
+    )  # fmt: skip
 
 
 def pages_of(tensor: TensorSpec, cores: int) -> Pages:
@@ -136,12 +151,12 @@ def pages_of(tensor: TensorSpec, cores: int) -> Pages:
         page_bytes, pages = tensor.data_format.tile_bytes, div_up(rows, TILE) * div_up(cols, TILE)
     else:
         page_bytes, pages = row_bytes(tensor, width), rows * div_up(cols, width)
-    shard_pages = 0
+    core_pages = 0
     if shards is not None:
         high, wide = shards.shape
-        shard_pages = div_up(high, TILE) * div_up(wide, TILE) if tiled else high
+        core_pages = div_up(high, TILE) * div_up(wide, TILE) if tiled else high
     return Pages(
-        core_pages=shard_pages or div_up(pages, cores),
+        core_pages=core_pages or div_up(pages, cores),
         page_bytes=page_bytes,
         all_pages=pages,
         tiles=tiled,
@@ -164,3 +179,202 @@ def copy_pages(sides: Sides) -> Movement:
     """Every page is waited for, and written while the next page arrives."""
     reads, writes = replace(sides.read, access=Access.WAIT), replace(sides.written, access=Access.WAIT)
     return Movement(cores=sides.cores, reads=reads, writes=writes, blocks=reads.core_pages)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovementCosts(StickCosts):
+    """Constants of the model of data movement programs, in cycles: those of pages and sticks, and besides them others.
+
+    Attributes:
+        box_stick_cycles: Between two sticks written into a box of an image.
+        local_stick_cycles: Between two sticks copied within a core.
+        store_cycles: For each word that a processor fills, and for each byte that it copies by itself.
+        integer_tile_cycles: For each tile whose numbers become integers.
+        reshard_cycles: Setting up the copies of a reshard.
+        segment_cycles: For each piece that a reshape moves between pages.
+    """
+
+    box_stick_cycles: float
+    local_stick_cycles: float
+    store_cycles: float
+    integer_tile_cycles: float
+    reshard_cycles: float
+    segment_cycles: float
+
+
+def movement_cycles(movement: Movement, spec: DeviceSpec, *, contention: bool = True) -> OperationCycles:
+    """Cycles of a data movement program; without ``contention``, no core shares the bandwidth of DRAM."""
+    costs, reads, writes = spec.costs_of(MovementCosts), movement.reads, movement.writes
+    start = costs.start_cycles + (costs.reshard_cycles if movement.reshards else 0.0)
+    if writes is not None and writes.in_dram and writes.access in STREAMS:
+        start += write_latency_cycles(spec, in_dram=True)
+    alone, stages = (_stages(movement, spec, contention=shared) for shared in (False, contention))
+    body = _overlapped(stages, movement, spec)
+    listed = (
+        StageCycles(Stage.START, start),
+        *(StageCycles(stage, cycles) for stage, cycles in stages.items() if cycles),
+    )
+    return OperationCycles(
+        cycles=start + body,
+        groups=(CoreGroupCycles(cores=movement.cores, cycles=start + body, stages=listed),),
+        bound_by=binding_stage(listed),
+        dram_read_bytes=reads.all_bytes if reads is not None and reads.in_dram else 0,
+        dram_written_bytes=writes.all_bytes if writes is not None and writes.in_dram else 0,
+        network_bytes=sum(pages.all_bytes for pages in movement.sides if pages.access not in INSIDE),
+        contention_cycles=body - _overlapped(alone, movement, spec),
+    )
+
+
+def _overlapped(stages: dict[Stage, float], movement: Movement, spec: DeviceSpec) -> float:
+    """The slowest stage, plus a block of every other stage; DRAM works for all stages at any time.
+
+    Reading and writing are one stage where one data movement processor does both.
+    """
+    moving = [stages[Stage.READER], stages[Stage.WRITER]]
+    working = [sum(moving)] if spec.data_movement.processors == 1 else moving
+    working += [stages[stage] for stage in (Stage.TILIZE, Stage.MATH, Stage.UNTILIZE)]
+    slowest = max(working)
+    return max(stages[Stage.DRAM], slowest + (sum(working) - slowest) / movement.blocks)
+
+
+def _stages(movement: Movement, spec: DeviceSpec, *, contention: bool) -> dict[Stage, float]:
+    costs, reads, writes = spec.costs_of(MovementCosts), movement.reads, movement.writes
+    others, (before, after) = movement.cores.num_cores() if contention else 0, movement.formats
+    stages = dict.fromkeys((Stage.READER, Stage.TILIZE, Stage.MATH, Stage.UNTILIZE, Stage.WRITER, Stage.DRAM), 0.0)
+    if reads is not None:
+        stages[Stage.READER] = reads.core_pages * _read_cycles(reads, spec, others)
+        if reads.in_dram and contention:
+            share = costs.dram_stick_share if reads.access is Access.STICKS else 1.0
+            stages[Stage.DRAM] += shared_cycles(spec, reads.all_bytes, share)
+    if writes is not None:
+        stages[Stage.WRITER] = _write_cycles(writes, spec, others)
+        if writes.in_dram and contention:
+            alone = shared_cycles(spec, writes.all_bytes, costs.dram_write_share)
+            stages[Stage.DRAM] = max(alone, stages[Stage.DRAM] + shared_cycles(spec, writes.all_bytes))
+    if movement.tilized_tiles:
+        stages[Stage.TILIZE] = movement.tilized_tiles * tilize_tile_cycles(spec, before, after)
+    if movement.cast_tiles:  # numbers become integers on the vector unit
+        rounded = costs.integer_tile_cycles if before.is_float and not after.is_float else 0.0
+        stages[Stage.MATH] = movement.cast_tiles * (convert_tile_cycles(spec, before, after) + rounded)
+    if movement.untilized_rows:
+        stages[Stage.UNTILIZE] = movement.untilized_rows * untilize_row_cycles(spec, movement.width_tiles)
+    stages[Stage.READER] += movement.segments * costs.segment_cycles + movement.stores * costs.store_cycles
+    return stages
+
+
+def _read_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
+    """Cycles of a page on the reading side of a core, while the given number of other cores read."""
+    costs, size, wire = spec.costs_of(MovementCosts), pages.page_bytes, pages.page_bytes / spec.noc.link_bytes_per_cycle
+    match pages.access:
+        case Access.LOCAL:
+            return wire
+        case Access.WAIT:
+            waited = waited_read_cycles(spec, size, in_dram=pages.in_dram)
+            behind = waited_read_cycles(spec, size, in_dram=pages.in_dram, readers=others) - waited
+            return (waited + (pages.in_flight - 1) * max(costs.stick_cycles, wire)) / pages.in_flight + behind
+        case Access.BOUNCE:
+            waited = waited_read_cycles(spec, size, in_dram=pages.in_dram, readers=others)
+            issue = spec.costs_of(TransferCosts).read_issue_cycles
+            return max((waited + 2 * costs.local_stick_cycles) / pages.in_flight, 2 * issue, 2 * wire)
+        case Access.STICKS if pages.in_dram:
+            return read_stick_cycles(spec, size, readers=others)
+        case Access.STICKS:
+            return max(costs.stick_cycles, wire)
+        case _:
+            return read_page_cycles(spec, size)
+
+
+def _write_cycles(pages: Pages, spec: DeviceSpec, others: int) -> float:
+    """Cycles of all pages on the writing side of a core, while the given number of other cores write."""
+    costs, wire = spec.costs_of(MovementCosts), pages.page_bytes / spec.noc.link_bytes_per_cycle
+    match pages.access:
+        case Access.WAIT:
+            page = waited_write_cycles(spec, pages.page_bytes, in_dram=pages.in_dram)
+        case Access.STICKS:
+            page = write_stick_cycles(spec, pages.page_bytes)
+        case Access.ROWS:
+            waited = div_up(pages.core_pages, TILE) * write_latency_cycles(spec, in_dram=pages.in_dram)
+            return waited + pages.core_pages * max(costs.stick_cycles, wire)
+        case Access.BOX:
+            behind = shared_cycles(spec, others * pages.page_bytes, costs.dram_write_share)
+            page = max(costs.box_stick_cycles, wire) + behind
+        case Access.LOCAL_STICKS:
+            page = max(costs.local_stick_cycles, wire)
+        case _:
+            page = write_page_cycles(spec, pages.page_bytes)
+    return pages.core_pages * page
+
+
+class DataMovement(ModeledOp):
+    """The base of operations whose cycles follow from the pages that they read and write."""
+
+    __slots__ = ()
+    MEASURED: ClassVar[bool] = False  # There are public measurements of such programs, under the name of the class
+
+    @property
+    def measured_as(self) -> str:
+        """The name under which such programs were measured; empty if there are no public measurements."""
+        return type(self).__name__ if self.MEASURED else ""
+
+    @property
+    def details(self) -> tuple[Detail, ...]:
+        """What was decided besides the pages of both sides."""
+        return ()
+
+    def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
+        """The pages of the program: by default all of the source are waited for and all of the result are written."""
+        return copy_movement(read, written, spec)
+
+    def cycles(self, ends: Ends, context: CyclesContext) -> OperationCycles:
+        """Cycles of the movement."""
+        movement = self.movement(ends.read, ends.written, context.spec)
+        return movement_cycles(movement, context.spec, contention=context.contention)
+
+    def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
+        """The pages of both sides, and what the stages do."""
+        return Description(
+            facts=lambda: (*_details(self.movement(ends.read, ends.written, spec)), *self.details),
+            stages=lambda: _stage_texts(self.movement(ends.read, ends.written, spec)),
+            measured_as=self.measured_as,
+            composed_of="pages that are read and written as in other movements",
+        )
+
+
+def _details(movement: Movement) -> Iterator[Detail]:
+    count = movement.cores.num_cores()
+    yield Detail(name="cores", value=count, text="one core" if count == 1 else f"{count} cores")
+    for side, pages in (("read", movement.reads), ("written", movement.writes)):
+        if pages is not None:
+            moved = f"{pages.all_pages:,} {_kind(pages)} of {pages.page_bytes:,} B {side} {_place(movement, pages)}"
+            yield Detail(name=f"pages_{side}", value=pages.all_pages, text=f"{moved}, {pages.core_pages:,} by one core")
+
+
+def _stage_texts(movement: Movement) -> dict[Stage, str]:
+    texts = {
+        Stage.TILIZE: "rows become tiles",
+        Stage.UNTILIZE: "tiles become rows",
+        Stage.DRAM: "DRAM delivers or takes the pages of all cores",
+    }
+    for stage, done, pages in ((Stage.READER, "read", movement.reads), (Stage.WRITER, "written", movement.writes)):
+        if pages is not None:
+            together = "" if pages.in_flight == 1 else f"{pages.in_flight} at a time, "
+            how = f"{together}{pages.access.value[1]}"
+            texts[stage] = f"{_kind(pages)} are {done} {_place(movement, pages)}, {how}"
+    if movement.reads is not None and movement.reshards:
+        texts[Stage.READER] = f"pieces of shards are read {_place(movement, movement.reads)}"
+    elif movement.segments:
+        texts[Stage.READER] += ", and pieces of rows moved between tiles"
+    return texts
+
+
+def _kind(pages: Pages) -> str:
+    return "tiles" if pages.tiles else "sticks"
+
+
+def _place(movement: Movement, pages: Pages) -> str:
+    """The memory that the pages of one side come from, or go to."""
+    if not pages.in_dram and movement.reshards:
+        return "from the L1 of other cores"
+    if not pages.in_dram and pages.access in INSIDE:
+        return "in L1"
+    return f"{'from' if pages is movement.reads else 'to'} {'DRAM' if pages.in_dram else 'L1'}"

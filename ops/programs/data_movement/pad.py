@@ -16,8 +16,7 @@ from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
 from ops.programs.buffer_shapes import BUFFERING, buffer, page_cores, row_bytes, scratchpad, shard_view, volume_tiles
-from ops.programs.data_movement.movement import Movement, copy_movement
-from ops.programs.data_movement.movement_cycles import DataMovement
+from ops.programs.data_movement.movement import DataMovement, Movement, copy_movement
 
 
 @dataclass(frozen=True, slots=True)

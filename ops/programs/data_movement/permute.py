@@ -26,8 +26,7 @@ from device.spec.device_spec import DeviceSpec
 from device.time.stages import OperationCycles, Stage
 from ops.op_model import CyclesContext, Description, Ends
 from ops.programs.buffer_shapes import alike_cycles, dealt_evenly, pipelined_cycles, row_bytes
-from ops.programs.data_movement.movement import Access, Movement, Pages, Sides, copy_movement, sides_of
-from ops.programs.data_movement.movement_cycles import DataMovement
+from ops.programs.data_movement.movement import Access, DataMovement, Movement, Pages, Sides, copy_movement, sides_of
 from ops.programs.data_movement.permute_buffers import keeps_tiles
 from ops.programs.kernel_costs import (
     ComputeCosts,

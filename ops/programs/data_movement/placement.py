@@ -1,11 +1,10 @@
-"""Moving a tensor between host, DRAM and L1, interleaved and sharded: allocations and their order.
+"""Moving a tensor of a convolution between host, DRAM and L1, interleaved and sharded: allocations and their order.
 
 Rules: tt-metal 0.81.1, compared with recorded runs. Functions leave their source allocated unless they say otherwise.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
+from math import prod
 from typing import Final
 
 from device.memory.layouts import TensorSpec
@@ -15,44 +14,57 @@ from device.memory.memory_config import (
     BufferType,
     Layout,
     MemoryConfig,
-    TensorMemoryLayout,
+    TensorMemoryLayout as Scheme,
 )
 from device.numbers.formats import div_up, round_up
+from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes, rows_follow, shard_counts
-from ops.programs.data_movement.conversions import converted, fill, in_memory, to_interleaved
 from ops.programs.data_movement.copy import Conversion, CopyTensor
 from ops.programs.data_movement.copy_buffers import move_buffers
-from ops.programs.data_movement.reshape_plan import flattened, reshaped
 
 # Which program copies a tensor, by whether source and target are sharded.
-_CONVERSIONS: Final[Mapping[tuple[bool, bool], Conversion]] = MappingProxyType(
-    {
-        (True, True): Conversion.RESHARD,
-        (True, False): Conversion.SHARDED_TO_INTERLEAVED,
-        (False, True): Conversion.INTERLEAVED_TO_SHARDED,
-        (False, False): Conversion.COPY,
-    }
-)
+_CONVERSIONS: Final = {
+    (True, True): Conversion.RESHARD,
+    (True, False): Conversion.SHARDED_TO_INTERLEAVED,
+    (False, True): Conversion.INTERLEAVED_TO_SHARDED,
+    (False, False): Conversion.COPY,
+}
 
 
-def sharded_spec(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
-    """A tensor as it is sharded for a convolution: whole shards on both axes, the last of them padding."""
-    shards = config.shard_spec
-    if shards is None:
-        return in_memory(spec, config)
-    return TensorSpec(spec.shape, spec.data_format, spec.layout, config, alignment=shards.shape)
+def flattened(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
+    """[1, 1, rows, C] of any shape [..., C]."""
+    return 1, 1, prod(shape[:-1]), shape[-1]
 
 
-def _resharded_spec(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
-    """A sharded tensor in other shards; rows that WIDTH shards hold beyond its own stay."""
-    shards = config.shard_spec
-    by_width = shards is not None and config.memory_layout is TensorMemoryLayout.WIDTH_SHARDED
-    if shards is None or not by_width or shards.shape[0] != spec.matrix[0] or spec.layout is Layout.TILE:
-        return in_memory(spec, config)
-    padded = (*spec.padded_shape[:-1], round_up(spec.shape[-1], shards.shape[1]))
-    return TensorSpec(spec.shape, spec.data_format, spec.layout, config, padded)
+def in_memory(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
+    """The spec of the same tensor in another place, with the padding that the place needs."""
+    return TensorSpec(spec.shape, spec.data_format, spec.layout, config)
+
+
+def converted(
+    builder: PlanBuilder,
+    conversion: Conversion,
+    source: PlanTensor,
+    target: TensorSpec,
+    name: str,
+    circular_buffers: tuple[CircularBuffer, ...] = (),
+) -> PlanTensor:
+    """A program of a convolution that copies a tensor to a new place, layout or format."""
+    op, output = CopyTensor(conversion), PlanTensor(name, target)
+    return builder.run(op.name, op, [source], output=output, circular_buffers=circular_buffers)
+
+
+def fill(builder: PlanBuilder, conversion: Conversion, source: PlanTensor, target: PlanTensor) -> None:
+    """A program of a convolution that writes a tensor into another, already allocated tensor."""
+    op = CopyTensor(conversion)
+    builder.run(op.name, op, [source, target])
+
+
+def to_interleaved(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
+    """An interleaved copy of a sharded tensor."""
+    return converted(builder, Conversion.SHARDED_TO_INTERLEAVED, source, in_memory(source.spec, config), name)
 
 
 def move_up(builder: PlanBuilder, tensor: PlanTensor, made: TensorSpec | None = None) -> PlanTensor:
@@ -76,14 +88,19 @@ def to_shards(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
     are copied by a program of their own. Only a copy of an interleaved tensor counts whole shards; redistributed shards
     count the rows that there are.
     """
-    if not source.spec.memory_config.is_sharded():
-        copy = builder.allocate(name, sharded_spec(source.spec, config))
-        tiled = source.spec.layout is Layout.TILE
-        whole = tiled or rows_follow(source.spec, copy.spec.shards.shape[1], builder.device_spec)
+    spec, shards = source.spec, config.shard_spec
+    tiled = spec.layout is Layout.TILE
+    if not spec.memory_config.is_sharded():
+        copy = builder.allocate(name, _in_whole_shards(spec, config))
+        whole = tiled or rows_follow(spec, copy.spec.shards.shape[1], builder.device_spec)
         fill(builder, Conversion.INTERLEAVED_TO_SHARDED if whole else Conversion.COPY, source, copy)
         return copy
-    copy = builder.allocate(name, _resharded_spec(source.spec, config))
-    direct = resharding(source.spec, config, builder.device_spec)
+    padded = None
+    by_width = config.memory_layout is Scheme.WIDTH_SHARDED and not tiled
+    if shards is not None and by_width and shards.shape[0] == spec.matrix[0]:
+        padded = (*spec.padded_shape[:-1], round_up(spec.shape[-1], shards.shape[1]))  # more than the tensor's own
+    copy = builder.allocate(name, TensorSpec(spec.shape, spec.data_format, spec.layout, config, padded))
+    direct = resharding(spec, config, builder.device_spec)
     if direct is None and not source.in_l1:  # only shards of L1 go by way of DRAM
         direct = Conversion.COPY
     if direct is not None:
@@ -93,6 +110,12 @@ def to_shards(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
         fill(builder, Conversion.INTERLEAVED_TO_SHARDED, by_way, copy)
         builder.free(by_way)
     return copy
+
+
+def _in_whole_shards(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
+    """A tensor in shards that are whole on both axes, the last of them with padding."""
+    alignment = None if config.shard_spec is None else config.shard_spec.shape
+    return TensorSpec(spec.shape, spec.data_format, spec.layout, config, alignment=alignment)
 
 
 def resharding(before: TensorSpec, config: MemoryConfig, spec: DeviceSpec) -> Conversion | None:
@@ -111,7 +134,7 @@ def resharding(before: TensorSpec, config: MemoryConfig, spec: DeviceSpec) -> Co
         row_bytes(before, shard_spec.shape[1]) % page_alignment_bytes(place, spec) == 0 for place, shard_spec in ends
     ]
     if old.shape[1] == new.shape[1] or same_scheme:
-        by_height = same_scheme and config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
+        by_height = same_scheme and config.memory_layout is Scheme.HEIGHT_SHARDED
         if by_height or all(aligned):
             return Conversion.RESHARD
     return None if all(aligned) else Conversion.COPY
@@ -122,14 +145,15 @@ def convert(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name
     if config == source.spec.memory_config:
         return source
     result = in_memory(source.spec, config)
-    sharded = source.spec.memory_config.is_sharded()
-    direct = resharding(source.spec, config, builder.device_spec) if sharded and config.is_sharded() else None
-    if config.is_sharded() and sharded and direct is None:
-        by_way = to_interleaved(builder, source, DRAM_MEMORY_CONFIG, f"{name}.interleaved")
-        copy = converted(builder, Conversion.INTERLEAVED_TO_SHARDED, by_way, result, name)
-        builder.free(by_way)
-        return copy
-    return converted(builder, direct or _CONVERSIONS[sharded, config.is_sharded()], source, result, name)
+    direct: Conversion | None = _CONVERSIONS[source.spec.memory_config.is_sharded(), config.is_sharded()]
+    if direct is Conversion.RESHARD:
+        direct = resharding(source.spec, config, builder.device_spec)
+    if direct is not None:
+        return converted(builder, direct, source, result, name)
+    by_way = to_interleaved(builder, source, DRAM_MEMORY_CONFIG, f"{name}.interleaved")
+    copy = converted(builder, Conversion.INTERLEAVED_TO_SHARDED, by_way, result, name)
+    builder.free(by_way)
+    return copy
 
 
 def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
@@ -140,7 +164,7 @@ def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
     """
     refused, scheme = None, config.memory_layout
     if config.is_sharded() and config.shard_spec is None:
-        by_height = {source.spec.memory_config.memory_layout, scheme} == {TensorMemoryLayout.HEIGHT_SHARDED}
+        by_height = {source.spec.memory_config.memory_layout, scheme} == {Scheme.HEIGHT_SHARDED}
         rows = source.spec.layout is Layout.ROW_MAJOR and by_height
         first = (
             "MemoryConfig must have Shard Spec specified for sharded memory layout" if rows else "bad optional access"
@@ -149,7 +173,7 @@ def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
             f"{first}\nmemory_config: {scheme.name} needs a ShardSpec(grid, shape, orientation); leave memory_config "
             "out to have the output where the call puts it"
         )
-    elif scheme is TensorMemoryLayout.BLOCK_SHARDED and config.buffer_type is BufferType.DRAM:
+    elif scheme is Scheme.BLOCK_SHARDED and config.buffer_type is BufferType.DRAM:
         refused = "We don't support DRAM block sharding\nmemory_config: use another layout, or L1"
     if refused is not None:
         op = CopyTensor(_CONVERSIONS[source.spec.memory_config.is_sharded(), True])
@@ -170,7 +194,7 @@ def tilized(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor:
     whole = all(side % TILE == 0 for side in spec.padded_shape[-2:])
     padded = (*spec.padded_shape[:-2], *(round_up(side, TILE) for side in spec.shape[-2:]))
     place, current = spec.memory_config, source
-    if not whole and place.shard_spec is not None and place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
+    if not whole and place.shard_spec is not None and place.memory_layout is Scheme.HEIGHT_SHARDED:
         current, whole = _filled_tiles(builder, source, name), True
         shard_spec = current.spec.memory_config.shard_spec or place.shard_spec
         place = replace(place, shard_spec=replace(shard_spec, shape=(round_up(shard_spec.shape[0], TILE), padded[-1])))
@@ -216,22 +240,6 @@ def uploaded_image(builder: PlanBuilder, source: PlanTensor) -> PlanTensor:
     return builder.upload(f"{source.name}.uploaded", in_memory(source.spec, DRAM_MEMORY_CONFIG), source.name)
 
 
-def sharded_input(
-    builder: PlanBuilder, source: PlanTensor, config: MemoryConfig | None, name: str, *, deallocate: bool
-) -> PlanTensor:
-    """An input on the device, flattened to rows of channels, in the shards of `config`; None leaves its shards alone.
-
-    With `deallocate` (Conv2dConfig.deallocate_activation) an input in L1 is released once copied, and the copy moved
-    up.
-    """
-    rows = reshaped(builder, source, flattened(source.spec.shape), f"{name}.rows")
-    if config is None:
-        return rows
-    copy = to_shards(builder, rows, config, name)
-    replace_input(builder, source, rows, copy, deallocate=deallocate)
-    return copy
-
-
 def replace_input(
     builder: PlanBuilder, source: PlanTensor, old: PlanTensor, new: PlanTensor, *, deallocate: bool
 ) -> None:
@@ -261,11 +269,11 @@ def uploaded_rows(
         padded = None if spec.shape == flat else flattened(spec.padded_shape)
         return builder.upload(name, TensorSpec(flat, spec.data_format, spec.layout, place, padded), source.name)
     whole = (1, 1, *whole_shards(shards))
-    if shards.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
+    if shards.memory_layout is Scheme.HEIGHT_SHARDED:
         return builder.upload(name, TensorSpec(flat, spec.data_format, spec.layout, place, whole), source.name)
     rows = TensorSpec(flat, spec.data_format, spec.layout, DRAM_MEMORY_CONFIG)
     if shards.shard_spec is not None and flat[-1] % shards.shard_spec.shape[1]:
-        target = builder.allocate(name, sharded_spec(rows, shards))
+        target = builder.allocate(name, _in_whole_shards(rows, shards))
         by_way = builder.upload(f"{source.name}.rows", rows, source.name)
         fill(builder, Conversion.INTERLEAVED_TO_SHARDED, by_way, target)
         builder.free(by_way)

@@ -1,90 +1,60 @@
-"""The operation that moves rows between pages, since they lie differently under another shape, and its buffers.
+"""A tensor on the device under another shape: for free, or by moving every row between pages; the program and its map.
 
-A reshape of tiles goes through an output tile row by row. A piece ends where a row of a face ends, in the input or in
-the output; an input tile is fetched again whenever the piece before lay in another one. Both are counted over tiles
-evenly spread through the output, so that a large tensor takes no longer to plan than a small one. Source: tt-metal
-0.81.1 (data_movement/reshape_view), compared with recorded plans.
+A tile holds rows of one image row only, so that an image whose width is no multiple of 32 has padding rows inside;
+flattening it moves rows between tiles. Block floats are converted to bfloat16 and back around that. A sharded tensor is
+redistributed: tiles by the same program, rows and block floats by way of an interleaved tensor. The program goes
+through an output tile row by row. A piece ends where a row of a face ends, in the input or in the output; an input tile
+is fetched again whenever the piece before lay in another one. Both are counted over tiles evenly spread through the
+output, so that a large tensor takes no longer to plan than a small one. Source: tt-metal 0.81.1 (ttnn.reshape,
+data_movement/reshape_view), compared with recorded plans.
 """
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import ceil, lcm, prod
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
-from device.cores import first_cores
+from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
+from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import FACE, TILE, BufferType
-from device.numbers.formats import Array, Integers, div_up
+from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
+    FACE,
+    TILE,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    ShardSpec,
+    TensorMemoryLayout,
+)
+from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT32, Array, Integers, div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.network import hands
-from ops.programs.buffer_shapes import buffer, page_cores, row_bytes, scratchpad, volume_tiles
-from ops.programs.data_movement.movement import Access, Movement, Sides, sides_of
-from ops.programs.data_movement.movement_cycles import DataMovement
+from ops.builder import PlanBuilder, PlanTensor
+from ops.programs.buffer_shapes import buffer, page_cores, row_bytes, scratchpad, shard_counts, volume_tiles
+from ops.programs.data_movement.conversions import typecast_by
+from ops.programs.data_movement.copy import Conversion
+from ops.programs.data_movement.movement import Access, DataMovement, Movement, Sides, sides_of
+from ops.programs.data_movement.pad import FillPad, fill_buffers
+from ops.programs.data_movement.placement import (
+    converted,
+    flattened,
+    in_memory,
+    replace_input,
+    to_interleaved,
+    to_shards,
+)
 
+Shape: TypeAlias = tuple[int, ...]
+Axes: TypeAlias = tuple[int, int, int]  # images, rows, columns
+
+RESHAPE_KERNELS = 2  # that share the sticks of a core
 COUNTED = 16  # output tiles at most
-
-
-@dataclass(frozen=True, slots=True)
-class TileMap:
-    """Averages over output tiles."""
-
-    segments: float  # Pieces of rows of an output tile
-    fetched: float  # Input tiles that are fetched for it
-
-
-def tile_map(source: tuple[int, ...], target: tuple[int, ...]) -> TileMap:
-    """Pieces and input tiles of an output tile, for the logical shapes of both sides (the same volume)."""
-    before, after = three_axes(source), three_axes(target)
-    tiles = np.unique(np.linspace(0, map_tiles(after) - 1, COUNTED).astype(np.int64))
-    elements = _elements(tiles, before, after)
-    segments = _runs(elements.number, elements.row, elements.column // FACE, elements.line, elements.in_column // FACE)
-    return TileMap(segments / len(tiles), _runs(elements.number, elements.in_tile) / len(tiles))
-
-
-def three_axes(shape: tuple[int, ...]) -> tuple[int, int, int]:
-    """The shape with all but the last two axes put together."""
-    padded = (1,) * (3 - len(shape)) + tuple(shape)
-    return prod(padded[:-2]), padded[-2], padded[-1]
-
-
-def map_tiles(shape: tuple[int, int, int]) -> int:
-    """Output tiles, each of which has a page of the map."""
-    return shape[0] * prod(div_up(side, TILE) for side in shape[1:])
-
-
-class _Elements(NamedTuple):
-    """Elements of some output tiles, tile by tile and row by row."""
-
-    number: Integers  # Which of the tiles
-    row: Integers  # In the output image
-    column: Integers
-    in_tile: Integers  # The input tile
-    line: Integers  # The flat input row
-    in_row: Integers  # In the input image
-    in_column: Integers
-
-
-def _elements(tiles: Integers, before: tuple[int, int, int], after: tuple[int, int, int]) -> _Elements:
-    """The elements of output tiles, for the shapes of both sides as three axes."""
-    down, across = div_up(after[1], TILE), div_up(after[2], TILE)
-    plane, place = np.divmod(tiles, down * across)
-    inside, shape = np.arange(TILE), (len(tiles), TILE, TILE)
-    row = np.broadcast_to((TILE * (place // across))[:, None, None] + inside[:, None], shape)
-    column = np.broadcast_to((TILE * (place % across))[:, None, None] + inside, shape)
-    there = (row < after[1]) & (column < after[2])
-    number = np.broadcast_to(np.arange(len(tiles))[:, None, None], shape)[there]
-    row, column = row[there], column[there]
-    line, in_column = np.divmod((plane[number] * after[1] + row) * after[2] + column, before[2])
-    in_plane, in_row = np.divmod(line, before[1])
-    in_tile = (in_plane * div_up(before[1], TILE) + in_row // TILE) * div_up(before[2], TILE) + in_column // TILE
-    return _Elements(number, row, column, in_tile, line, in_row, in_column)
-
-
-def _runs(*keys: Integers) -> int:
-    """Runs of elements that agree in all keys."""
-    return 1 + int(np.any([np.diff(key) != 0 for key in keys], axis=0).sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +63,7 @@ class Reshape(DataMovement):
 
     MEASURED = True
 
-    shape: tuple[int, ...]  # Logical shape of the result
+    shape: Shape  # Logical shape of the result
 
     def moved(self, values: Array) -> Array:
         """The same numbers under the other shape."""
@@ -102,20 +72,17 @@ class Reshape(DataMovement):
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
         """Rows move between pages, because their places differ under another shape."""
         sides = sides_of(read, written, spec)
-        return _reshaped_tiles(sides) if sides.from_tiles else _reshaped_sticks(sides, spec)
-
-
-RESHAPE_KERNELS = 2  # that share the sticks of a core
+        return _reshaped_tiles(sides) if sides.read.tiles else _reshaped_sticks(sides, spec)
 
 
 def _reshaped_tiles(sides: Sides) -> Movement:
     """For each output tile its map and its input tiles, row by row, are waited for; then it is written."""
-    counted = tile_map(sides.source.shape, sides.target.shape)
-    tiles, fetched = sides.written.core_pages, 1 + counted.fetched
-    all_pages = round(sides.written.all_pages * fetched)
-    reads = replace(sides.read, access=Access.WAIT, core_pages=ceil(tiles * fetched), all_pages=all_pages)
+    segments, fetched = tile_map(sides.source.shape, sides.target.shape)
+    tiles, pages = sides.written.core_pages, 1 + fetched
+    all_pages = round(sides.written.all_pages * pages)
+    reads = replace(sides.read, access=Access.WAIT, core_pages=ceil(tiles * pages), all_pages=all_pages)
     writes = replace(sides.written, access=Access.WAIT)
-    return Movement(cores=sides.cores, reads=reads, writes=writes, segments=round(tiles * counted.segments))
+    return Movement(cores=sides.cores, reads=reads, writes=writes, segments=round(tiles * segments))
 
 
 def _reshaped_sticks(sides: Sides, spec: DeviceSpec) -> Movement:
@@ -134,14 +101,117 @@ def _reshaped_sticks(sides: Sides, spec: DeviceSpec) -> Movement:
     )
 
 
+def tile_map(source: Shape, target: Shape) -> tuple[float, float]:
+    """Pieces of rows of an output tile, and input tiles fetched for it, in the mean; for the logical shapes."""
+    before, after = three_axes(source), three_axes(target)
+    tiles = np.unique(np.linspace(0, map_tiles(after) - 1, COUNTED).astype(np.int64))
+    elements = _elements(tiles, before, after)
+    faces = elements.column // FACE, elements.in_column // FACE
+    segments = _runs(elements.number, elements.row, elements.line, *faces)
+    return segments / len(tiles), _runs(elements.number, elements.in_tile) / len(tiles)
+
+
+def three_axes(shape: Shape) -> Axes:
+    """The shape with all but the last two axes put together."""
+    padded = (1,) * (3 - len(shape)) + tuple(shape)
+    return prod(padded[:-2]), padded[-2], padded[-1]
+
+
+def map_tiles(shape: Axes) -> int:
+    """Output tiles, each of which has a page of the map."""
+    return shape[0] * prod(div_up(side, TILE) for side in shape[1:])
+
+
+class _Elements(NamedTuple):
+    """Elements of some output tiles, tile by tile and row by row."""
+
+    number: Integers  # Which of the tiles
+    row: Integers  # In the output image
+    column: Integers
+    in_tile: Integers  # The input tile
+    line: Integers  # The flat input row
+    in_row: Integers  # In the input image
+    in_column: Integers
+
+
+def _elements(tiles: Integers, before: Axes, after: Axes, step: int = 1) -> _Elements:
+    """Every element of output tiles, or every `step`-th of a row, for the shapes of both sides."""
+    down, across = div_up(after[1], TILE), div_up(after[2], TILE)
+    number, row, column = np.meshgrid(
+        np.arange(len(tiles)), np.arange(TILE), np.arange(0, TILE, step), indexing="ij", sparse=True
+    )
+    plane, place = np.divmod(tiles[number], down * across)
+    row, column = row + TILE * (place // across), column + TILE * (place % across)
+    inside = (row < after[1]) & (column < after[2])
+    number, plane, row, column = (
+        np.broadcast_to(index, inside.shape)[inside] for index in (number, plane, row, column)
+    )
+    line, in_column = np.divmod((plane * after[1] + row) * after[2] + column, before[2])
+    in_plane, in_row = np.divmod(line, before[1])
+    in_tile = (in_plane * div_up(before[1], TILE) + in_row // TILE) * div_up(before[2], TILE) + in_column // TILE
+    return _Elements(number, row, column, in_tile, line, in_row, in_column)
+
+
+def _runs(*keys: Integers) -> int:
+    """Runs of elements that agree in all keys."""
+    return 1 + int(np.any([np.diff(key) != 0 for key in keys], axis=0).sum())
+
+
+SEGMENT_WORDS = (
+    4  # of the map, for each run of neighbors: input page, offset in it, offset in the output page, elements
+)
+SEGMENT_WORD_BYTES = 4
+SEGMENT_ALIGNMENT = 16  # alignment of L1 in bytes, which the real library takes as a number of segments
+COUNTED_TILES = 1 << 10  # output tiles whose elements are looked at together
+
+
+def segments_per_page(before: Axes, after: Axes) -> int:
+    """Segments that the row map reserves for each output tile, for the shapes of both sides.
+
+    A segment is a run of elements that are neighbors in an input tile and in an output tile alike. Each output tile
+    has room for as many input tiles as it reads times the most segments of one of them; the largest product counts
+    for all, and is aligned by adding its own remainder (as the real library does, though that need not align it).
+    """
+    tiles, step = np.arange(map_tiles(after)), 1
+    if before[2] == after[2]:
+        # Rows stay as long: their parts in faces move as they are, equally in all tiles across but the last one, and
+        # input and output tiles meet again as from the start after some rows
+        rows, step = after[0] * after[1], FACE
+        periods = [height if height < rows and height % TILE else TILE for height in (before[1], after[1])]
+        image, row = divmod(min(rows, lcm(*periods)) - 1, after[1])
+        down, across = image * div_up(after[1], TILE) + row // TILE + 1, div_up(after[2], TILE)
+        tiles = np.unique(np.arange(down)[:, None] * across + [0, across - 1])
+    parts = (tiles[at : at + COUNTED_TILES] for at in range(0, len(tiles), COUNTED_TILES))
+    most = max(_most_segments(_elements(part, before, after, step), after[2], step) for part in parts)
+    return most + most % SEGMENT_ALIGNMENT
+
+
+def _most_segments(elements: _Elements, columns: int, step: int) -> int:
+    """The most segments of any output tile, of elements that stand for `step` neighbors, or those up to a row's end."""
+    neighbors = np.minimum(step, columns - elements.column)[:-1]
+    places = (elements.row, elements.column), (elements.in_row, elements.in_column)
+    joined = [np.diff(_stored(*place)) == neighbors for place in places]
+    joined += [np.diff(key) == 0 for key in (elements.number, elements.in_tile)]
+    begins = np.append(True, ~np.all(joined, axis=0))
+    in_tiles = int(elements.in_tile.max()) + 1
+    pairs, counts = np.unique(elements.number[begins] * in_tiles + elements.in_tile[begins], return_counts=True)
+    firsts = np.flatnonzero(np.diff(pairs // in_tiles, prepend=-1))
+    most: Integers = np.maximum.reduceat(counts, firsts) * np.diff(np.append(firsts, len(counts)))
+    return int(most.max())
+
+
+def _stored(row: Integers, column: Integers) -> Integers:
+    """Places of elements in a tile as it is stored, face by face."""
+    down, in_row = np.divmod(row % TILE, FACE)
+    across, in_column = np.divmod(column % TILE, FACE)
+    return ((down * 2 + across) * FACE + in_row) * FACE + in_column
+
+
 WORD_BYTES = 16  # pages of whole words need no second place
 READ_BYTES, READ_ROOM_BYTES = 64, 128  # a row is read from such an address on, with room behind
 WRITE_ROOM_BYTES = 80  # behind a row that is written
 READS = 2  # places that rows are read to
 WRITES = 8  # places that rows are put together in, if L1 has room
-SEGMENT_BYTES = 16  # of the map, for each run of neighbors
-COUNTED_TILES = 1 << 10  # output tiles whose elements are looked at together
-SEGMENT_ALIGNMENT = 16  # alignment of L1 in bytes, which the real library takes as a number of segments
 
 
 def stick_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
@@ -177,88 +247,269 @@ def tile_buffers(source: TensorSpec, target: TensorSpec, segments: int, spec: De
     """Dataflow buffers of the program that moves rows of tiles: a page of the map, an input and an output tile."""
     cores = page_cores(volume_tiles(target), spec.grid)
     return (
-        buffer("map", segments * SEGMENT_BYTES, target.data_format, cores),
+        buffer("map", segments * SEGMENT_WORDS * SEGMENT_WORD_BYTES, target.data_format, cores),
         buffer("tile", source.data_format.tile_bytes, source.data_format, cores),
         scratchpad("made", target.data_format.tile_bytes, target.data_format, cores),
     )
 
 
-def segments_per_page(before: tuple[int, int, int], after: tuple[int, int, int]) -> int:
-    """Segments that the row map reserves for each output tile, for the shapes of both sides as three axes.
+SHARD_WORD_BYTES = 4  # a row of a HEIGHT or WIDTH shard is whole words
+BLOCK_ROW_BYTES = 64  # a row of a BLOCK shard is whole multiples of this
+MOVED_FORMATS = (BFLOAT16, FLOAT32, INT32, UINT32)  # of tensors whose rows are moved
 
-    A segment is a run of elements that are neighbors in an input tile and in an output tile alike. Each output tile
-    has room for as many input tiles as it reads times the most segments of one of them; the largest product counts
-    for all, and is aligned by adding its own remainder (as the real library does, though that need not align it).
+
+def resharded_place(spec: TensorSpec, before: MemoryConfig) -> MemoryConfig:
+    """Where a tensor goes that was sharded in `before` and has got another shape.
+
+    HEIGHT and WIDTH shards stay on their cores and share the rows (the columns) evenly, rounded up. BLOCK shards keep
+    as many rows and columns of cores, from the first one, as divide the tensor into equal aligned parts. A grid that is
+    no rectangle gives the sharding up. Where one HEIGHT shard holds all rows, the library takes it for a WIDTH shard:
+    it looks at the height first.
     """
-    if before[2] != after[2]:
-        tiles = map_tiles(after)
-        parts = (np.arange(at, min(at + COUNTED_TILES, tiles)) for at in range(0, tiles, COUNTED_TILES))
-        most = max(_most_of_tiles(part, before, after) for part in parts)
-    else:
-        most = _most_of_rows(before, after)
-    return most + most % SEGMENT_ALIGNMENT
+    shards, scheme = before.shard_spec, before.memory_layout
+    apart = MemoryConfig(buffer_type=before.buffer_type)
+    if shards is None or shards.grid.bounding_box().num_cores() != shards.num_cores():
+        return apart
+    (rows, cols), (down, across), grid = spec.matrix, shard_counts(scheme, shards), shards.grid
+    by_blocks, row_unit, column_unit = scheme is TensorMemoryLayout.BLOCK_SHARDED, TILE, TILE
+    if spec.layout is Layout.ROW_MAJOR:
+        unit_bytes = BLOCK_ROW_BYTES if by_blocks else SHARD_WORD_BYTES
+        row_unit, column_unit = 1, div_up(unit_bytes, spec.data_format.element_bytes or 1)
+    if by_blocks:
+        down, across = _equal_parts(rows, down, row_unit), _equal_parts(cols, across, column_unit)
+        if not down or not across:
+            return apart
+        start, by_rows = grid.bounding_box().start, shards.orientation is ShardOrientation.ROW_MAJOR
+        x, y = (across, down) if by_rows else (down, across)
+        grid = CoreRangeSet(CoreRange(start, CoreCoord(start.x + x - 1, start.y + y - 1)))
+    shape = (round_up(div_up(rows, down), row_unit), round_up(div_up(cols, across), column_unit))
+    if scheme is TensorMemoryLayout.HEIGHT_SHARDED and shape[0] == rows:
+        scheme = TensorMemoryLayout.WIDTH_SHARDED
+    return MemoryConfig(scheme, before.buffer_type, ShardSpec(grid, shape, shards.orientation))
 
 
-def _most_of_tiles(tiles: Integers, before: tuple[int, int, int], after: tuple[int, int, int]) -> int:
-    """The most segments of any output tile, when rows change their length."""
-    elements = _elements(tiles, before, after)
-    begins = np.ones(len(elements.number), np.bool_)
-    keys = (elements.number, elements.in_tile)
-    steps = [
-        np.diff(_stored(*place)) for place in ((elements.row, elements.column), (elements.in_row, elements.in_column))
-    ]
-    begins[1:] = np.any([*(np.diff(key) != 0 for key in keys), *(step != 1 for step in steps)], axis=0)
-    pairs, counts = np.unique(np.stack([key[begins] for key in keys]), axis=1, return_counts=True)
-    firsts = np.flatnonzero(np.diff(pairs[0], prepend=-1))
-    most: Integers = np.maximum.reduceat(counts, firsts) * np.diff(np.append(firsts, len(counts)))
-    return int(most.max())
+def _equal_parts(length: int, most: int, unit: int) -> int:
+    """The largest number of equal parts of whole units; 0 if there are none."""
+    return next((parts for parts in range(most, 0, -1) if length % (parts * unit) == 0), 0)
 
 
-def _stored(row: Integers, column: Integers) -> Integers:
-    """Places of elements in a tile as it is stored, face by face."""
-    down, in_row = np.divmod(row % TILE, FACE)
-    across, in_column = np.divmod(column % TILE, FACE)
-    return ((down * 2 + across) * FACE + in_row) * FACE + in_column
+def is_view(spec: TensorSpec, shape: Shape) -> bool:
+    """Whether ``shape`` lies in memory as the tensor already does."""
+    before, after = three_axes(spec.shape), three_axes(shape)
+    if before[-1] != after[-1]:
+        return False
+    whole_tiles = before[-2] % TILE == 0 and after[-2] % TILE == 0
+    return spec.layout is Layout.ROW_MAJOR or before[-2] == after[-2] or whole_tiles
 
 
-def _most_of_rows(before: tuple[int, int, int], after: tuple[int, int, int]) -> int:
-    """The most segments among output tiles whose rows stay as long: only where rows lie counts.
+def without_shards(place: MemoryConfig) -> MemoryConfig:
+    """The same memory, interleaved."""
+    return MemoryConfig(buffer_type=place.buffer_type)
 
-    Input and output tiles meet again as from the start after some rows; what is left over is part of such a run.
+
+def memory_after(spec: TensorSpec, shape: Shape) -> MemoryConfig:
+    """Where `reshaped` leaves a tensor under another shape of the same volume."""
+    place = spec.memory_config
+    if is_view(spec, shape) or not place.is_sharded():
+        return place
+    return resharded_place(TensorSpec(shape, spec.data_format, spec.layout, without_shards(place)), place)
+
+
+def reshaped(builder: PlanBuilder, source: PlanTensor, shape: Shape, name: str) -> PlanTensor:
+    """The tensor of a convolution under another shape of the same volume; the source stays allocated.
+
+    A view keeps the source's name and takes no step; a new buffer is called `name`, and its intermediates start with
+    it. An ArgumentError refuses another volume.
     """
-    rows = after[0] * after[1]
-    periods = [height if height < rows and height % TILE else TILE for height in (before[1], after[1])]
-    numbers = np.arange(min(rows, lcm(*periods)))
-    page_out, in_tile_out = _tile_rows(numbers, after[1])
-    page_in, in_tile_in = _tile_rows(numbers, before[1])
-    joined = np.zeros(len(numbers), np.bool_)
-    joined[1:] = (page_out[1:] == page_out[:-1]) & (page_in[1:] == page_in[:-1])
-    pairs = np.flatnonzero(~joined)  # first rows of pairs of tiles
-    pairs_of_page = np.bincount(page_out[pairs])
-    first_pairs = np.cumsum(pairs_of_page) - pairs_of_page
-    most = 0
-    for width in {min(after[2], TILE), (after[2] - 1) % TILE + 1}:
-        segments = np.add.reduceat(_segments(width, joined, in_tile_in, in_tile_out), pairs)
-        most = max(most, int((np.maximum.reduceat(segments, first_pairs) * pairs_of_page).max()))
-    return most
+    spec = source.spec
+    if prod(shape) != spec.volume:
+        raise ArgumentError(
+            "Attempting to reshape between two shapes with different volumes\n"
+            f"input_tensor: shape {list(spec.shape)} has {spec.volume} elements, {list(shape)} has {prod(shape)}; "
+            "batch_size, input_height, input_width and in_channels must describe the tensor"
+        )
+    if is_view(spec, shape):
+        same = tuple(shape) == spec.shape
+        return PlanTensor(
+            source.name, spec if same else TensorSpec(shape, spec.data_format, spec.layout, spec.memory_config)
+        )
+    return RowMover(builder, source, shape, spec.memory_config, name).moved()
 
 
-def _segments(width: int, joined: Array, in_tile_in: Array, in_tile_out: Array) -> Array:
-    """New segments that each row begins, in a tile with ``width`` columns in use.
+def rows_in_shards(
+    builder: PlanBuilder, source: PlanTensor, config: MemoryConfig | None, name: str, *, deallocate: bool
+) -> PlanTensor:
+    """An input on the device, flattened to rows of channels, in the shards of `config`; None leaves its shards alone.
 
-    A row crosses two faces when it is wider than one. The end of a row and the start of the next touch in memory only
-    if rows fill whole faces: one face wide, within a face; two faces wide, from the end of the upper right face to
-    the lower left one.
+    With `deallocate` (Conv2dConfig.deallocate_activation) an input in L1 is released once copied, and the copy moved
+    up.
     """
-    per_row = np.full(len(joined), 2 if width > FACE else 1)
-    if width == FACE:
-        per_row -= joined & (in_tile_in % FACE != 0) & (in_tile_out % FACE != 0)
-    elif width == TILE:
-        per_row -= joined & (in_tile_in == FACE) & (in_tile_out == FACE)
-    return per_row
+    rows = reshaped(builder, source, flattened(source.spec.shape), f"{name}.rows")
+    if config is None:
+        return rows
+    copy = to_shards(builder, rows, config, name)
+    replace_input(builder, source, rows, copy, deallocate=deallocate)
+    return copy
 
 
-def _tile_rows(rows: Array, height: int) -> tuple[Array, Array]:
-    """Row of tiles, and row within it, of flat rows of a tensor whose second last axis is ``height``."""
-    image, row = np.divmod(rows, height)
-    return image * div_up(height, TILE) + row // TILE, row % TILE
+class RowMover:
+    """Moves the rows of a tensor to their places under another shape, as a convolution does; the source stays."""
+
+    def __init__(self, builder: PlanBuilder, source: PlanTensor, shape: Shape, where: MemoryConfig, name: str) -> None:
+        """Prepares the move of ``source`` to the place ``where``, whose shards follow from the shape."""
+        self.builder, self.source, self.shape, self.where, self.name = builder, source, shape, where, name
+
+    @property
+    def wide_name(self) -> str:
+        """The name of block floats while they are bfloat16."""
+        return f"{self.name}.bfloat16"
+
+    @cached_property
+    def place(self) -> MemoryConfig:
+        """The place of the result; the library computes it when it is needed, and may fail to."""
+        if not self.where.is_sharded():
+            return self.where
+        spec = self.source.spec
+        return self.sharded_place(TensorSpec(self.shape, spec.data_format, spec.layout, without_shards(self.where)))
+
+    def sharded_place(self, flat: TensorSpec) -> MemoryConfig:
+        """The place of a sharded result that has no shards yet."""
+        return resharded_place(flat, self.where)
+
+    def gathered(self) -> PlanTensor:
+        """The source without shards."""
+        place = without_shards(self.source.spec.memory_config)
+        return to_interleaved(self.builder, self.source, place, f"{self.name}.interleaved")
+
+    def dealt(self, tensor: PlanTensor) -> PlanTensor:
+        """A tensor copied to the shards of the result."""
+        result, name = in_memory(tensor.spec, self.place), self.name
+        return converted(self.builder, Conversion.INTERLEAVED_TO_SHARDED, tensor, result, name)
+
+    def filled(self, tensor: PlanTensor) -> PlanTensor:
+        """Tiles with zeros in their padding, if they have any, since padding shares exponents with numbers."""
+        buffers = fill_buffers(tensor.spec, self.builder.device_spec)
+        self.builder.run("FillPadDeviceOperation", FillPad(), [tensor], circular_buffers=buffers, dataflow=True)
+        return tensor
+
+    def filled_tiles(self, tensor: PlanTensor) -> PlanTensor:
+        """Tiles that are not block floats, with the filling of their padding."""
+        return tensor
+
+    def moved(self) -> PlanTensor:
+        """The result in its place; intermediates are released."""
+        spec = self.source.spec
+        gathers, rows = spec.memory_config.is_sharded(), spec.layout is Layout.ROW_MAJOR
+        if not rows:
+            gathers = gathers and self.where.is_sharded() and (spec.data_format.is_block or not self.place.is_sharded())
+        read = self.gathered() if gathers else self.source
+        if spec.data_format.is_block:
+            return self._block_floats(read)
+        if rows:
+            name = self._before_dealing("moved")
+            result = self._in_place(self._by_program(read, without_shards(self.where), name))
+        else:
+            result = self.filled_tiles(self._by_program(read, self.place, self.name))
+        if read.name != self.source.name:
+            self.builder.free(read)
+        return result
+
+    def _by_program(self, read: PlanTensor, place: MemoryConfig, name: str) -> PlanTensor:
+        """A tensor whose rows one program moves: interleaved rows, or tiles by a map of their rows in DRAM.
+
+        A DeviceError refuses formats whose elements the program does not move.
+        """
+        spec, device = read.spec, self.builder.device_spec
+        if spec.data_format not in MOVED_FORMATS:
+            raise DeviceError(
+                "Can only work with bfloat16/float32 or int32/uint32 tensors\n"
+                f"reshape: rows of {spec.data_format} can not be moved; typecast the tensor before"
+            )
+        result = TensorSpec(self.shape, spec.data_format, spec.layout, place)
+        resident: list[PlanTensor] = []
+        key: Hashable = None
+        if spec.layout is Layout.ROW_MAJOR:
+            buffers = stick_buffers(spec, result, device)
+        else:
+            before, after = three_axes(spec.shape), three_axes(self.shape)
+            segments = segments_per_page(before, after)
+            pages = (map_tiles(after), SEGMENT_WORDS * segments)
+            rows_map = TensorSpec(pages, UINT32, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
+            resident, buffers = [PlanTensor(f"{name}.map", rows_map)], tile_buffers(spec, result, segments, device)
+            key = ("reshape tiles", before, spec.data_format, spec.memory_config, spec.alignment, after, place)
+        return self.builder.run(
+            "ReshapeViewDeviceOperation",
+            Reshape(self.shape),
+            [read],
+            output=PlanTensor(name, result),
+            resident=resident,
+            circular_buffers=buffers,
+            dataflow=True,
+            key=key,
+        )
+
+    def _block_floats(self, read: PlanTensor) -> PlanTensor:
+        """Block floats move as bfloat16; padding is filled before the way back because it shares exponents."""
+        builder = self.builder
+        wide = typecast_by(builder, read, BFLOAT16, self.wide_name)
+        if read.name != self.source.name:
+            builder.free(read)
+        moved = self._by_program(wide, without_shards(self.where), f"{self.name}.moved")
+        if is_ragged(self.shape):
+            self.filled(moved)
+        narrow = typecast_by(builder, moved, self.source.spec.data_format, self._before_dealing("narrow"))
+        builder.free(moved)
+        result = self._in_place(narrow)
+        builder.free(wide)
+        return result
+
+    def _before_dealing(self, step: str) -> str:
+        """Name of the tensor before it is sharded; the result's name if it is not sharded."""
+        return f"{self.name}.{step}" if self.place.is_sharded() else self.name
+
+    def _in_place(self, tensor: PlanTensor) -> PlanTensor:
+        """An interleaved tensor copied to shards and released; the tensor itself if the result stays interleaved."""
+        if not self.place.is_sharded():
+            return tensor
+        result = self.dealt(tensor)
+        self.builder.free(tensor)
+        return result
+
+
+def is_ragged(shape: Shape) -> bool:
+    """Whether tiles of a shape have padding."""
+    return any(side % TILE for side in (1, *shape)[-2:])
+
+
+def viewed(source: TensorSpec, shape: tuple[int, ...], spec: DeviceSpec) -> TensorSpec:
+    """The tensor as a view under another shape; the library does not see the padding of rows in shards as padding.
+
+    A DeviceError refuses rows with their padding, or tiles of a vector with theirs, that several shards share.
+    """
+    shards, columns, row = source.memory_config.shard_spec, source.padded_shape[-1], (1, *shape)[-1]
+    tiled = source.layout is Layout.TILE
+    if shards is not None and shards.shape[1] != columns != row and (len(shape) == 1 or not tiled):
+        refuse_other_width(source.padded_shape, shape, shards)
+    if shards is None or tiled or columns == row:
+        return TensorSpec(shape, source.data_format, source.layout, source.memory_config)
+    view_shards = replace(shards, shape=(shards.shape[0] * columns // row, row))
+    tensor_spec = TensorSpec(
+        shape, source.data_format, source.layout, replace(source.memory_config, shard_spec=view_shards)
+    )
+    size, page = source.buffer(spec).size_bytes, row_bytes(tensor_spec)
+    if size % page:
+        raise DeviceError(
+            f"For valid non-interleaved buffers page size {page} must equal buffer size {size}. For "
+            "interleaved-buffers, buffer size should be divisible by the page size\n"
+            f"input_tensor: rows of {columns} elements with their padding do not become rows of {row}"
+        )
+    return tensor_spec
+
+
+def refuse_other_width(padded_shape: Sequence[int], shape: Sequence[int], shards: ShardSpec) -> NoReturn:
+    """Raises DeviceError for rows of another length in shards that cut them."""
+    raise DeviceError(
+        "Changing the last dimension of a sharded tensor is not supported unless the shard width matches the input "
+        f"last dimension. Input shape: Shape({list(padded_shape)}), New shape: Shape({list(shape)}), "
+        f"Shard width: {shards.shape[1]}\ninput_tensor: give shards of whole rows"
+    )

@@ -33,11 +33,11 @@ from ops.programs.buffer_shapes import (
     tile_buffer,
     volume_tiles,
 )
-from ops.programs.data_movement.conversions import converted, to_interleaved
 from ops.programs.data_movement.copy import Conversion, fits_generated_code
-from ops.programs.data_movement.copy_buffers import untilize_codegen_buffers
+from ops.programs.data_movement.copy_buffers import buffers_of_copy
 from ops.programs.data_movement.movement import (
     Access,
+    DataMovement,
     Movement,
     Pages,
     Sides,
@@ -45,7 +45,7 @@ from ops.programs.data_movement.movement import (
     shard_width,
     sides_of,
 )
-from ops.programs.data_movement.movement_cycles import DataMovement
+from ops.programs.data_movement.placement import converted, to_interleaved
 
 READ_BYTES = 4096  # of rows that are asked for together
 ROW_GROUP = 32  # rows of a core are counted in groups of this many
@@ -227,7 +227,7 @@ class SliceWrite(_OfWindow):
 def slice_write_movement(source: TensorSpec, part: TensorSpec, spec: DeviceSpec) -> Movement:
     """A program that writes a slice, in L1, into a part of an image in DRAM."""
     sides = sides_of(source, part, spec)
-    access = Access.WAIT if sides.from_tiles else Access.BOX
+    access = Access.WAIT if sides.read.tiles else Access.BOX
     return Movement(cores=sides.cores, writes=replace(sides.read, access=access, in_dram=True))
 
 
@@ -236,7 +236,7 @@ def slice_movement(
 ) -> Movement:
     """A program that cuts a part, in L1, out of an image in DRAM: all columns, or a range of columns."""
     sides = sides_of(image, part, spec)
-    if sides.from_tiles:
+    if sides.read.tiles:
         return _cut_from_tiles(sides, *(columns or (0, image.shape[-2])))
     return Movement(cores=sides.cores, reads=replace(sides.written, access=Access.STICKS, in_dram=True))
 
@@ -393,10 +393,8 @@ def _untilized(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTenso
     tensor_spec = TensorSpec(spec.shape, spec.data_format, Layout.ROW_MAJOR, spec.memory_config)
     conversion, sharded = Conversion.UNTILIZE, spec.memory_config.is_sharded()
     if not sharded and spec.data_format == BFLOAT16 and fits_generated_code(spec):
-        conversion, buffers = (
-            Conversion.UNTILIZE_CODEGEN,
-            untilize_codegen_buffers(spec, tensor_spec, builder.device_spec),
-        )
+        conversion, result = Conversion.UNTILIZE_CODEGEN, PlanTensor(name, tensor_spec)
+        buffers = buffers_of_copy(conversion, source, result, builder.device_spec)
     elif not sharded and spec.shape != spec.padded_shape:
         conversion = Conversion.UNTILIZE_WITH_UNPADDING
     return converted(builder, conversion, source, tensor_spec, name, buffers)

@@ -19,9 +19,8 @@ from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
 from ops.programs.buffer_shapes import BUFFERING, buffer, page_cores, paged_buffer, row_bytes
-from ops.programs.data_movement.copy import Conversion, tensor_copy_movement
-from ops.programs.data_movement.movement import Access, Movement, copy_movement, pages_of
-from ops.programs.data_movement.movement_cycles import DataMovement
+from ops.programs.data_movement.copy import Conversion, CopyTensor
+from ops.programs.data_movement.movement import Access, DataMovement, Movement, copy_movement, pages_of
 
 Indices: TypeAlias = NDArray[np.int64]
 
@@ -75,7 +74,7 @@ class Upsample(DataMovement):
             case UpsampleProgram.STICKS:
                 return copy_movement(read, written, spec)
             case UpsampleProgram.TILES:
-                return tensor_copy_movement(Conversion.UNTILIZE, read, written, spec)
+                return CopyTensor(Conversion.UNTILIZE).movement(read, written, spec)
             case UpsampleProgram.SHARDS:
                 shards = written.shards
                 gathered = pages_of(written, shards.num_cores())

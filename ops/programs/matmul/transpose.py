@@ -16,8 +16,7 @@ from device.spec.parts import GridSpec
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
 from ops.op_model import CyclesContext, Description, Ends, ModeledOp, ValuesContext, given
 from ops.programs.buffer_shapes import BUFFERING, page_cores, tile_buffer
-from ops.programs.data_movement.movement import copy_movement
-from ops.programs.data_movement.movement_cycles import movement_cycles
+from ops.programs.data_movement.movement import copy_movement, movement_cycles
 from ops.programs.kernel_costs import convert_tile_cycles
 from ops.programs.matmul.op import place_text
 

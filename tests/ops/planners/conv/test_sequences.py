@@ -9,7 +9,8 @@ from device.plan import Allocate, Free, Operation, Relocate
 from device.spec.device_spec import load_spec
 from ops.builder import PlanBuilder
 from ops.planners.conv import dram_path, matmul_path
-from ops.programs.data_movement.placement import sharded_input, to_config, to_shards, uploaded_rows
+from ops.programs.data_movement.placement import to_config, to_shards, uploaded_rows
+from ops.programs.data_movement.reshape import rows_in_shards
 from ops.programs.data_movement.slice import SliceWrite, Window, sliced_input, write_slice
 from tests.shards import BLOCK, HEIGHT, WIDTH, in_box
 
@@ -95,7 +96,7 @@ SHARDED = [
 
 @pytest.mark.parametrize(("given", "config", "deallocate", "steps"), SHARDED)
 def test_the_input_is_sharded(given, config, deallocate, steps):
-    result, words = told(sharded_input, given, config, "s", deallocate=deallocate)
+    result, words = told(rows_in_shards, given, config, "s", deallocate=deallocate)
     assert words == steps
     wanted = ("x", given.memory_config) if config is None else ("s", config)
     assert (result.name, result.spec.memory_config) == wanted

@@ -15,8 +15,7 @@ from ops.programs.data_movement.concat import (
     shard_views,
     turned_buffers,
 )
-from ops.programs.data_movement.movement import copy_movement
-from ops.programs.data_movement.movement_cycles import movement_cycles
+from ops.programs.data_movement.movement import copy_movement, movement_cycles
 from tests.build import buffer_rows, op_cycles, op_values, tensor_spec
 from tests.ops.programs.data_movement.round_figures import ROUND
 

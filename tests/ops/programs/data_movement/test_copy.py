@@ -8,12 +8,11 @@ from hypothesis import given, strategies as st
 
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, quantize
 from device.spec.device_spec import load_spec
-from ops.programs.data_movement.copy import Conversion, CopyTensor, tensor_copy_movement, tile_blocks
+from ops.programs.data_movement.copy import Conversion, CopyTensor, tile_blocks
 from ops.programs.data_movement.fold import FoldWindows
 from ops.programs.data_movement.movement import Access
 from ops.programs.data_movement.pad import PadImage
 from ops.programs.data_movement.slice import PaddedSlice, SliceWrite, Window
-from ops.programs.data_movement.typecast import Typecast
 from tests.build import op_cycles, op_values, tensor_spec
 
 N150 = load_spec("wormhole_n150")
@@ -101,7 +100,7 @@ def test_a_grid_too_small_for_blocks_has_rows(grid):
 def test_a_core_moves_the_parts_of_sticks_and_the_tiles_of_its_block():
     """2x2 tiles of each of two images: 64 parts of sticks of 128 B an image, and four tiles."""
     source, target = (tensor_spec(f"2x1x64x1280 {layout}") for layout in ("rows", "tile"))
-    movement = tensor_copy_movement(Conversion.TILIZE, source, target, N150)
+    movement = CopyTensor(Conversion.TILIZE).movement(source, target, N150)
     reads, writes = movement.reads, movement.writes
     assert (reads.access, reads.core_pages, reads.page_bytes, reads.all_pages) == (Access.BOUNCE, 128, 128, 2560)
     assert (writes.access, writes.core_pages, writes.page_bytes) == (Access.WAIT, 8, 2048)
@@ -111,7 +110,7 @@ def test_a_core_moves_the_parts_of_sticks_and_the_tiles_of_its_block():
 def test_a_core_fills_the_padding_below_its_block():
     """13 rows of 64 B below the 19 of each image, four bytes at a time."""
     source, target = (tensor_spec(f"19x1280 {layout}") for layout in ("rows", "tile"))
-    movement = tensor_copy_movement(Conversion.TILIZE_WITH_VAL_PADDING, source, target, N150)
+    movement = CopyTensor(Conversion.TILIZE_WITH_VAL_PADDING).movement(source, target, N150)
     assert (movement.cores.num_cores(), movement.reads.core_pages, movement.stores) == (40, 19, 13 * 16)
 
 
@@ -177,8 +176,8 @@ def test_windows_become_channels_row_by_row():
 
 def test_block_floats_survive_the_way_through_bfloat16():
     x = quantize(np.random.default_rng(0).standard_normal((5, 40)).astype(np.float32), BFLOAT8_B)
-    wide = Typecast(BFLOAT8_B, BFLOAT16).moved(x)
-    back = Typecast(BFLOAT16, BFLOAT8_B).moved(wide.reshape(5, 1, 40))
+    wide = CopyTensor(Conversion.TYPECAST, (BFLOAT8_B, BFLOAT16)).moved(x)
+    back = CopyTensor(Conversion.TYPECAST, (BFLOAT16, BFLOAT8_B)).moved(wide.reshape(5, 1, 40))
     np.testing.assert_array_equal(back.reshape(5, 40), x)
 
 

@@ -5,7 +5,7 @@ import pytest
 from ops.builder import PlanTensor
 from ops.op_models import load_spec
 from ops.programs.data_movement.copy import Conversion
-from ops.programs.data_movement.copy_buffers import buffers_of_copy, move_buffers, untilize_codegen_buffers
+from ops.programs.data_movement.copy_buffers import buffers_of_copy, move_buffers
 from tests.build import buffer_rows, tensor_spec
 
 SPEC, BLACKHOLE = load_spec("wormhole_n150"), load_spec("blackhole_p150")
@@ -149,7 +149,7 @@ def test_a_move_takes_two_pages_or_all_of_a_core():
 )
 def test_untilizing_by_generated_code(rows, channels, size, cores):
     tiles, result = (tensor_spec(f"1x1x{rows}x{channels} {layout} l1") for layout in ("tile", "rows"))
-    found = untilize_codegen_buffers(tiles, result, BLACKHOLE)
+    found = buffers_of_copy(Conversion.UNTILIZE_CODEGEN, PlanTensor("x", tiles), PlanTensor("y", result), BLACKHOLE)
     assert [(one.name, one.size_bytes, str(one.cores)) for one in found] == [
         ("tiles", size, cores),
         ("rows", size, cores),

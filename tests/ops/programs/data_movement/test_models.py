@@ -7,12 +7,10 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.programs.data_movement.copy import Conversion, CopyTensor
 from ops.programs.data_movement.fold import FoldWindows
-from ops.programs.data_movement.movement import copy_movement
-from ops.programs.data_movement.movement_cycles import movement_cycles
+from ops.programs.data_movement.movement import copy_movement, movement_cycles
 from ops.programs.data_movement.pad import FillPad, PadImage
 from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import PaddedSlice, SliceWrite, Window, slice_movement, slice_write_movement
-from ops.programs.data_movement.typecast import Typecast
 from tests.build import op_cycles, op_values, tensor_spec
 
 SPEC = load_spec("wormhole_n150")
@@ -37,7 +35,7 @@ def test_what_changes_the_shape():
     assert folded.tolist() == [[[[0, 1, 2, 3]]]]
     window = Window(shape=(1, 2, 2, 1), begins=(0, 1, 0, 0), ends=(1, 2, 2, 1))
     assert op_values(PaddedSlice(window), x).ravel().tolist() == [2, 3]
-    assert op_values(Typecast(BFLOAT8_B, BFLOAT16), x).dtype == BFLOAT16.storage
+    assert op_values(CopyTensor(Conversion.TYPECAST, (BFLOAT8_B, BFLOAT16)), x).dtype == BFLOAT16.storage
 
 
 @pytest.mark.parametrize(

@@ -19,12 +19,10 @@ from device.numbers.formats import BFLOAT16, UINT32
 from device.spec.device_spec import load_spec
 from device.time.network import bandwidth, shared_cycles
 from device.time.stages import Stage
-from ops.programs.data_movement.copy import Conversion, tensor_copy_movement
-from ops.programs.data_movement.movement import Access
-from ops.programs.data_movement.movement_cycles import movement_cycles
+from ops.programs.data_movement.copy import Conversion, CopyTensor
+from ops.programs.data_movement.movement import Access, movement_cycles
 from ops.programs.data_movement.reshape import Reshape
 from ops.programs.data_movement.slice import slice_movement, slice_write_movement
-from ops.programs.data_movement.typecast import Typecast
 
 SPEC = load_spec("blackhole_p100").replace(
     compute_unpack_bytes_per_cycle=117.0,
@@ -82,7 +80,7 @@ PROGRAMS = (
 
 
 OTHERS = {
-    "Typecast": Typecast(BFLOAT16, BFLOAT16).movement,
+    "Typecast": CopyTensor(Conversion.TYPECAST, (BFLOAT16, BFLOAT16)).movement,
     "PaddedSlice": slice_movement,
     "SliceWrite": slice_write_movement,
     "Reshape": Reshape(()).movement,
@@ -90,7 +88,7 @@ OTHERS = {
 
 
 def conversion(name, source, target, **options):
-    return tensor_copy_movement(Conversion(name), source, target, SPEC, **options)
+    return CopyTensor(Conversion(name)).movement(source, target, SPEC, **options)
 
 
 def program(kind, rows, width):
@@ -233,8 +231,12 @@ def test_banks_bind_what_is_only_written(name, layout, latency):
 
 def test_integers_are_made_on_the_vector_unit():
     source, target = (TensorSpec((1, 1, 320, 32), one, TILE) for one in (BFLOAT16, UINT32))
-    cycles = movement_cycles(Typecast(source.data_format, target.data_format).movement(source, target, SPEC), SPEC)
-    back = movement_cycles(Typecast(target.data_format, source.data_format).movement(target, source, SPEC), SPEC)
+    cycles = movement_cycles(
+        CopyTensor(Conversion.TYPECAST, (source.data_format, target.data_format)).movement(source, target, SPEC), SPEC
+    )
+    back = movement_cycles(
+        CopyTensor(Conversion.TYPECAST, (target.data_format, source.data_format)).movement(target, source, SPEC), SPEC
+    )
     assert cycles.cycles - back.cycles > 1000
     assert cycles.bound_by is Stage.MATH
 
@@ -258,7 +260,7 @@ def test_tilizing_and_untilizing_by_hand():
     [(256, 80, 1, 64), (250, 10, 8, 500)],  # 10 rows of 8 tiles for 110 cores; none is cut where padding is dropped
 )
 def test_generated_untilize_code_has_cores_for_pieces_of_rows(width, cores, width_tiles, stick_bytes):
-    result = tensor_copy_movement(Conversion.UNTILIZE_CODEGEN, tensor(320, width, TILE), tensor(320, width, ROWS), SPEC)
+    result = CopyTensor(Conversion.UNTILIZE_CODEGEN).movement(tensor(320, width, TILE), tensor(320, width, ROWS), SPEC)
     assert result.reads is not None
     assert result.writes is not None
     assert (result.cores.num_cores(), result.untilized_rows, result.width_tiles) == (cores, 1, width_tiles)

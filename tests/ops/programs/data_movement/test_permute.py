@@ -10,8 +10,7 @@ from ops.builder import PlanTensor
 from ops.op_model import Ends
 from ops.op_models import load_spec
 from ops.planners.shape.permute import plan_transpose
-from ops.programs.data_movement.movement import Access, copy_movement
-from ops.programs.data_movement.movement_cycles import movement_cycles
+from ops.programs.data_movement.movement import Access, copy_movement, movement_cycles
 from ops.programs.data_movement.permute import Permute
 from ops.programs.data_movement.permute_buffers import (
     LAST_TWO,

@@ -7,8 +7,7 @@ from device.memory.memory_config import TILE
 from device.numbers.formats import BFLOAT16
 from device.time.stages import Stage
 from ops.op_models import OP_MODELS
-from ops.programs.data_movement.movement import copy_movement
-from ops.programs.data_movement.movement_cycles import movement_cycles
+from ops.programs.data_movement.movement import copy_movement, movement_cycles
 from ops.programs.matmul.buffers import interleaved_config
 from ops.programs.matmul.cycles import matmul_cycles
 from ops.programs.matmul.op import (
